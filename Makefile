@@ -9,12 +9,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-CXX_FILES := $(shell find engine tests/targets/metal tests/native web/core mobile -name '*.cc' -o -name '*.h')
+CXX_FILES := $(shell find engine app tests/targets/metal tests/packager web/core mobile -name '*.cc' -o -name '*.h')
 SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/plugins.cmake
-PACKAGES := compiler passes quant relax_models runtime_py targets src/wherry
+PACKAGES := app/data compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 
-.PHONY: demo check test threads nightly lint lint-python lint-cxx lint-web native python installed docs charts page pyodide notebook gpu-bundle gpu-check format clean
+.PHONY: demo check test threads nightly lint lint-python lint-cxx lint-web native python installed docs charts page pyodide notebook gpu-bundle gpu-check format generated clean
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
@@ -24,7 +24,8 @@ test: lint native python installed
 # Nothing is built for these: a changed source does not install .venv again.
 CHECKED := tests/quant tests/passes tests/runtime/tools tests/runtime/grammar tests/runtime/test_requests.py \
   tests/models/test_config.py tests/models/test_gemma4_config.py tests/models/test_rope.py \
-  tests/models/test_weight_order.py tests/models/test_weight_plan.py tests/test_imports.py tests/test_pages.py
+  tests/models/test_weight_order.py tests/models/test_weight_plan.py tests/test_imports.py tests/test_arguments.py tests/test_includes.py \
+  tests/test_pages.py tests/test_reference_pages.py
 
 check:
 	test -e $(VENV)/.tested || $(MAKE) --no-print-directory $(VENV)/.tested
@@ -81,6 +82,8 @@ docs: charts
 	PYTHONPATH=src $(BIN)/python -m wherry.cli.reference > docs/cli.md
 	PYTHONPATH=src $(BIN)/python -m tests.models.checked
 	PYTHONPATH=src $(BIN)/python -m wherry.compiler.supported > docs/models.md
+	PYTHONPATH=src $(BIN)/python -m docs.reference.http_api > docs/http-api.md
+	PYTHONPATH=src $(BIN)/python -m docs.reference.python_api > docs/python-api.md
 	$(BIN)/pip install --quiet --no-compile mkdocs-material==9.8.1 # as in pyproject.toml's docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
@@ -110,6 +113,10 @@ gpu-bundle: $(VENV)/.tested native
 gpu-check:
 	benchmarks/gpu_check.sh build/gpu.tar.xz build/gpu-results
 
+# What is made of the data of app/data (a test compares it).
+generated: $(VENV)/.tested
+	PYTHONPATH=src $(BIN)/python -m tests.app.generated
+
 format: $(VENV)/.tested $(WEB)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -124,7 +131,7 @@ $(WEB): web/package.json web/package-lock.json
 	npm ci --silent --no-fund --no-audit --prefix web
 	touch $@
 
-INSTALLED := $(VENV)/bin/python $(SOURCES) $(shell find $(PACKAGES) -name '*.py' -o -name '*.safetensors' 2>/dev/null)
+INSTALLED := $(VENV)/bin/python $(SOURCES) $(shell find $(PACKAGES) -name '*.py' -o -name '*.json' -o -name '*.safetensors' 2>/dev/null)
 
 # The core for browsers is built once, by `native`, and not for this wheel.
 $(VENV)/.installed $(VENV)/.tested: export SKBUILD_CMAKE_DEFINE := WHERRY_WEB=OFF;CMAKE_UNITY_BUILD=ON

@@ -1,1 +1,1 @@
-"""Wherry beside other engines, on the same random weights. See README.md."""
+"""Compares Wherry with other engines on the same random weights. See README.md."""

@@ -1,7 +1,8 @@
-"""How fast this CPU reads memory: `python -m benchmarks.bandwidth --threads N` prints JSON.
+"""Measures this CPU's read bandwidth: `python -m benchmarks.bandwidth --threads N` prints JSON.
 
-A compiled sum over 512 MB, far more than any cache; the best of several passes, since the machine
-may have other work. Decoding one sequence reads all weights once a token and cannot be faster.
+A compiled sum runs over 512 MB, far more than any cache; the best of several passes counts, because
+the machine may have other work. Decoding one sequence reads all weights once a token, so this
+bounds its speed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tvm.target import Target
 from wherry.targets.target import find
 
 BYTES = 512 << 20
-BLOCK = 1 << 20  # bytes that a thread takes at a time
+BLOCK = 1 << 20  # bytes of a thread's task
 LANES = 16
 VECTORS = 8  # independent sums, so that additions do not wait for each other
 BLOCKS = BYTES // BLOCK
@@ -44,9 +45,9 @@ def _sum(
 
 
 def read_bandwidth(threads: int, passes: int = 7) -> float:
-    """Bytes a second that `threads` threads read together."""
+    """Measure the bytes a second that `threads` threads read together."""
     configure = tvm.get_global_func("runtime.config_threadpool")
-    configure(-3, threads, [str(i) for i in range(threads)])  # -3: any core may take any thread
+    configure(-3, threads, [str(i) for i in range(threads)])  # -3: no thread is bound to a core
     target = Target(dict(find("cpu").device))
     run = tvm.compile(tvm.IRModule({"sum": _sum}), target=target)["sum"]
     data = tvm.runtime.tensor(np.ones((BLOCKS, STEPS, VECTORS, LANES), np.int32))

@@ -1,6 +1,8 @@
-"""Wherry beside wllama and WebLLM in one browser: `python -m benchmarks.browser`; see README.md.
+"""Compares Wherry with wllama and WebLLM in one browser: `python -m benchmarks.browser`.
 
-Both sides have the same random weights and the same prompts, and answer in turn (A B A B).
+README.md has the set-up.
+
+Both sides have equal random weights and prompts, and run in turn (A B A B).
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ from .word_models import readable_folder, readable_gguf
 WEB = Path(__file__).parents[1] / "web"
 CONTEXT = 1024
 PROMPT, OUTPUT = 256, 64  # tokens
-PEERS = {"wllama": "wasm", "webllm": "webgpu"}  # and our target beside each
-_SECONDS = 1200  # that a page may take
+PEERS = {"wllama": "wasm", "webllm": "webgpu"}  # and Wherry's target for the comparison
+_SECONDS = 1200  # a page's time limit
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -49,17 +51,17 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(root: int) -> float:
-    """CPU time so far of a process and of all that come from it, by /proc."""
+    """CPU time so far of a process and all its descendants, from /proc."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             continue
         pid = int(path.parent.name)
         parents[pid] = int(fields[1])
-        ticks[pid] = sum(int(x) for x in fields[11:15])  # its own, and those of ended children
+        ticks[pid] = sum(int(x) for x in fields[11:15])  # its own, and its ended children's
 
     def belongs(pid: int) -> bool:
         while pid in parents and pid != root:
@@ -70,7 +72,7 @@ def cpu_seconds(root: int) -> float:
 
 
 class Page:
-    """A browser with one page, which is served here and posts what it measured."""
+    """A browser with one page, which this object serves; the page posts its results."""
 
     def __init__(self, files: Mapping[str, Path], given: Any, flags: tuple[str, ...]) -> None:
         self._files = files
@@ -80,10 +82,10 @@ class Page:
         self._browser: subprocess.Popen[bytes] | None = None
 
     def result(self) -> Any:
-        """Open it, and wait.
+        """Open the page and wait for its results.
 
         Raises:
-            SystemExit: it failed, or took too long.
+            SystemExit: the page failed or took too long.
         """
         chromium = shutil.which("chromium") or sys.exit("no Chromium: apt-get install chromium")
         server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -106,7 +108,7 @@ class Page:
         return found
 
     def _file(self, path: str) -> Path:
-        path = path.replace("/resolve/main/", "/")  # which WebLLM puts behind every address
+        path = path.replace("/resolve/main/", "/")  # WebLLM appends this to every address
         name, _, rest = path.strip("/").partition("/")
         if name and name in self._files:
             return self._files[name] / rest if rest else self._files[name]
@@ -146,13 +148,13 @@ class Page:
                 self.wfile.write(body)
 
             def log_message(self, *_: Any) -> None:
-                """Nobody reads it."""
+                """Log nothing."""
 
         return Handler
 
 
 def compiled(shape: str, target: str, quant: str, out: Path) -> Path:
-    """The shape's model, with a tokenizer, for a browser."""
+    """Compile the shape's model with a tokenizer for a browser."""
     model = "demo" if shape == "demo" else str(readable_folder(DEFAULT_FOLDER, shape))
     command = [sys.executable, "-m", "wherry", "compile", model, "--target", target]
     sizes = ["--context", str(CONTEXT), "--max-batch", "1", "--prefill-chunk", str(PROMPT)]
@@ -161,14 +163,14 @@ def compiled(shape: str, target: str, quant: str, out: Path) -> Path:
 
 
 def prompts(rounds: int, prompt: int, output: int) -> list[dict[str, Any]]:
-    """Requests whose prompts have so many words, a token each, and share no beginning."""
+    """Requests whose prompts have this many words, a token each, and no common prefix."""
     rng = random.Random(0)
     texts = [" " + " ".join(rng.choices(WORDS, k=prompt)) for _ in range(rounds)]
     return [{"prompt": text, "tokens": output + 1} for text in texts]
 
 
 def compare(peer: str, arguments: argparse.Namespace, out: Path) -> dict[str, Any]:
-    """Measure both sides in one page; what a row has of them."""
+    """Measure both sides in one page; return their part of a row."""
     ours = PEERS[peer]
     page = out / "page"
     run_child(["node", str(WEB / "bench" / "bundle.js"), str(page)])
@@ -183,7 +185,7 @@ def compare(peer: str, arguments: argparse.Namespace, out: Path) -> dict[str, An
             {"kind": "wherry", "url": "ours/", "context": CONTEXT},
             {"kind": peer, "url": theirs, "context": CONTEXT},
         ],
-        # The first of each is not counted: it compiles what the browser has not yet compiled.
+        # The first run of each does not count, because the browser compiles code in it.
         "requests": prompts(1 + arguments.rounds, arguments.prompt, arguments.output),
     }
     busy = busy_cores()
@@ -206,11 +208,11 @@ def compare(peer: str, arguments: argparse.Namespace, out: Path) -> dict[str, An
 
 
 def summary(side: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
-    """Medians over the rounds, seconds of a prompt and of all tokens after the first."""
+    """Medians over the rounds: seconds of a prompt, and of all tokens after the first."""
     _, *runs = side["runs"]
     wanted = arguments.output + 1
     if wrong := [run["output"] for run in runs if run["output"] != wanted]:
-        raise SystemExit(f"{side['kind']} wrote {wrong} tokens in place of {wanted}")
+        raise SystemExit(f"{side['kind']} wrote {wrong} tokens instead of {wanted}")
     found: dict[str, Any] = {"prompt_tokens": runs[0]["prompt"], "load_s": side["load_s"]}
     for phase in ("prefill", "decode"):
         found[phase] = {
@@ -221,8 +223,8 @@ def summary(side: dict[str, Any], arguments: argparse.Namespace) -> dict[str, An
 
 
 def main() -> None:
-    """Measure the peers that are named; write a row for each."""
-    parser = argparse.ArgumentParser(description="Wherry beside its peers in a browser.")
+    """Measure the named peers; write a row for each."""
+    parser = argparse.ArgumentParser(description="Compare Wherry with its peers in a browser.")
     parser.add_argument("peers", nargs="*", default=["wllama"], help=", ".join(PEERS))
     parser.add_argument("--shape", default="smollm2-135m", choices=[*SHAPES, "demo"])
     parser.add_argument("--quant", default="q4f16_1")

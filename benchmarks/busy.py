@@ -1,4 +1,4 @@
-"""How much of this machine other work takes, while we wait."""
+"""Measures how many cores other work uses while this process waits."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import time
 from pathlib import Path
 
 STAT = Path("/proc/stat")
-TOO_BUSY = 0.1  # cores; more shows in ratios
+TOO_BUSY = 0.1  # cores; more would change the ratios
 SECONDS = 1.0
 
 
 def busy_cores(seconds: float = SECONDS) -> float | None:
-    """Cores that others keep busy, in the mean of `seconds`; None where there is no /proc/stat.
+    """The mean number of busy cores in `seconds`; None if there is no /proc/stat.
 
-    Time that the hypervisor gives to other machines ("steal") counts, as far as it shows.
+    Time that the hypervisor gives to other machines ("steal") counts as far as it is visible.
     """
     before = _ticks()
     time.sleep(seconds)
@@ -26,7 +26,7 @@ def busy_cores(seconds: float = SECONDS) -> float | None:
 
 
 def _ticks() -> tuple[int, int, int] | None:
-    """Ticks of all cores: all of them, the idle ones; and the number of cores."""
+    """Ticks of all cores, their idle ticks, and the number of cores."""
     try:
         lines = STAT.read_text().splitlines()
     except OSError:
@@ -39,7 +39,7 @@ def _ticks() -> tuple[int, int, int] | None:
 
 
 def warning(cores: float | None) -> str | None:
-    """What to say of the machine; None if it is quiet."""
+    """A warning about a busy machine; None if it is quiet."""
     if cores is None:
         return "whether the machine was busy is not known: there is no /proc/stat"
     if cores <= TOO_BUSY:

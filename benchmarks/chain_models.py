@@ -1,8 +1,8 @@
-"""Random models that continue a text in a known way, at the cost of real ones.
+"""Random models that continue a text in a known way, at the cost of real models.
 
-The next token is a fixed successor of the last one: every layer computes all that it always does,
-but adds little, and the head's row of a token is the embedding of its predecessor. So a text can
-be written that the model will continue, and two models can be made that agree as often as wanted.
+The next token is a fixed successor of the last one: every layer computes as usual but adds little,
+and the head's row of a token is the embedding of its predecessor. So the model's continuation is
+known, and two models can agree as often as a test needs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 
 from .shapes import SHAPES, weight_shapes
 
-# A tenth of smollm2-135m's bytes a token: most of them are the head's.
+# It has a tenth of smollm2-135m's bytes a token; most of them are the head's.
 DRAFT: dict[str, Any] = SHAPES["smollm2-135m"] | {
     "hidden_size": 128,
     "intermediate_size": 512,
@@ -27,7 +27,7 @@ DRAFT: dict[str, Any] = SHAPES["smollm2-135m"] | {
 
 
 def successors(vocab: int, agree: float, seed: int = 0) -> np.ndarray:
-    """Of each token, [vocab] int64; for a share of 1 - agree of them others than with agree=1."""
+    """The successor of each token, [vocab] int64; a share of 1 - agree differs from agree=1."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(vocab)
     after = np.empty(vocab, np.int64)
@@ -62,7 +62,7 @@ def write(folder: Path, shape: dict[str, Any], *, agree: float = 1.0) -> Path:
 
 
 def walk(first: int, length: int, vocab: int) -> list[int]:
-    """`length` tokens, from `first` on, as the model that agrees with itself would go on."""
+    """List `length` tokens from `first` on, as the model continues them."""
     after, tokens = successors(vocab, 1.0), [first]
     while len(tokens) < length:
         tokens.append(int(after[tokens[-1]]))

@@ -1,7 +1,7 @@
 """Draws the README's chart from rows: `python -m benchmarks.charts`, which `make charts` calls.
 
-One bar a workload, as long as the ratio to the peer in the newest quiet row. Two files, because an
-image in a README cannot know the page's colours.
+A bar for each workload has the length of the ratio to the peer, in the newest row of a quiet
+machine. There are two files, because an image in a README cannot know the page's colours.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from wherry.artifact import write_atomically
+from wherry.base.temporary import write_atomically
 
 from .rows import ROWS, read_rows
 
@@ -43,7 +43,7 @@ THEMES = {
 
 
 def newest(rows: list[dict[str, Any]], shape: str, what: str) -> dict[str, Any]:
-    """The last row of a workload that was measured on a quiet machine, with two threads."""
+    """The newest row of a workload on a quiet machine with two threads."""
     found = [
         row
         for row in rows
@@ -57,7 +57,7 @@ def newest(rows: list[dict[str, Any]], shape: str, what: str) -> dict[str, Any]:
 
 
 def svg(rows: list[dict[str, Any]], colours: Colours) -> str:
-    """The chart of the newest rows as SVG text."""
+    """Draw the newest rows as SVG."""
     bars = [(label, float(newest(rows, shape, what)[field])) for label, shape, what, field in BARS]
     scale = (WIDTH - LEFT - RIGHT) / max(ratio for _, ratio in bars)
     height = TOP + STEP * len(bars) + 34

@@ -1,6 +1,6 @@
-"""Wherry beside llama.cpp on this CPU: `python -m benchmarks.cpu`; see README.md.
+"""Compares Wherry with llama.cpp on this CPU: `python -m benchmarks.cpu`; see README.md.
 
-Both run the same random weights, in turn (A B A B), each run in a process of its own.
+Both have equal random weights and run in turn (A B A B), each run in its own process.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from wherry.artifact import MANIFEST
+from wherry.artifact.manifest import MANIFEST
 
 from .busy import busy_cores, warning
 from .drive_llama import Llama, run_child
@@ -23,14 +23,14 @@ from .make_models import DEFAULT_FOLDER, gguf_file, hf_folder
 from .rows import ROWS, machine, versions, write_row
 from .shapes import LARGE, SHAPES, inactive_numbers, weight_shapes
 
-DEPTH = 96  # tokens before the first that is measured
+DEPTH = 96  # tokens before the first measured one
 CONTEXT = 2048
 PEERS = {"q4f16_1": "q4_0", "q8f16_1": "q8_0", "q0f16": "f16", "q0f32": "f32"}
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What is timed. `rows`: tokens that go through the model in it."""
+    """A measured phase; `rows`: tokens that the model computes in it."""
 
     name: str
     prefill: int = 0
@@ -40,7 +40,7 @@ class Workload:
 
     @property
     def rows(self) -> int:
-        """Tokens that the measured phase computes."""
+        """The number of tokens that the phase computes."""
         return self.prefill or self.batch * self.tokens
 
 
@@ -48,7 +48,7 @@ WORKLOADS = {
     w.name: w
     for w in (
         Workload("decode", tokens=128),
-        Workload("decode-1536", tokens=128, depth=1536),  # beyond windows
+        Workload("decode-1536", tokens=128, depth=1536),  # longer than the sliding windows
         Workload("prefill", prefill=512),
         Workload("batch8", batch=8, tokens=64),
     )
@@ -59,9 +59,9 @@ USUAL = ["decode", "prefill", "batch8"]
 
 
 def compile_model(folder: Path, quant: str) -> tuple[Path, dict[str, float]]:
-    """Convert, then compile a model; the compiled folder, and wall and CPU seconds of both.
+    """Convert and compile a model; return its folder, and the wall and CPU seconds of both.
 
-    No times of what the cache had already: empty WHERRY_CACHE to measure them.
+    There are no times of what the cache already has: empty WHERRY_CACHE to measure them.
     """
     times: dict[str, float] = {}
     started = time.time()
@@ -78,7 +78,7 @@ def compile_model(folder: Path, quant: str) -> tuple[Path, dict[str, float]]:
 
 
 def wherry_run(folder: Path, load: Workload, threads: int) -> dict[str, Any]:
-    """One run of our side."""
+    """Run Wherry once."""
     command = [sys.executable, "-m", "benchmarks.drive_wherry", str(folder)]
     command += ["--threads", str(threads), "--depth", str(load.depth)]
     if load.prefill:
@@ -90,7 +90,7 @@ def wherry_run(folder: Path, load: Workload, threads: int) -> dict[str, Any]:
 
 
 def llama_run(llama: Llama, load: Workload) -> dict[str, Any]:
-    """One run of the other side."""
+    """Run llama.cpp once."""
     if load.prefill:
         return llama.prefill(load.prefill)
     if load.batch == 1:
@@ -99,7 +99,7 @@ def llama_run(llama: Llama, load: Workload) -> dict[str, Any]:
 
 
 def bandwidth(threads: int) -> float:
-    """Bytes a second that `threads` threads read, measured now."""
+    """Measure the bytes a second that `threads` threads read now."""
     command = [sys.executable, "-m", "benchmarks.bandwidth", "--threads", str(threads)]
     return float(json.loads(run_child(command).text)["bytes_per_s"])
 
@@ -109,8 +109,8 @@ def summary(
 ) -> dict[str, Any]:
     """Medians of one side's runs.
 
-    `bandwidth_share`: the bytes of weights that a token computes, the share `active` of all, once a
-    step, over the CPU's read bandwidth.
+    `bandwidth_share`: bytes of weights that a step reads (the share `active` of all), over the time
+        of a step, over the CPU's read bandwidth.
     """
     wall, cpu = (statistics.median(r[k] for r in runs) for k in ("wall_s", "cpu_s"))
     result: dict[str, Any] = {
@@ -132,7 +132,7 @@ def summary(
 def compare(
     ours: Path, llama: Llama, load: Workload, pairs: int, active: float = 1.0
 ) -> dict[str, Any]:
-    """Run both in turn; the measured part of a row. Ratios above 1: Wherry takes less time."""
+    """Run both in turn; return a part of a row. Ratios above 1: Wherry takes less time."""
     others = busy_cores()
     if said := warning(others):
         print(f"warning: {said}", file=sys.stderr)
@@ -155,14 +155,14 @@ def compare(
 
 
 def active_share(shape: str) -> float:
-    """Share of the matrices' weights that a token computes."""
+    """The share of the matrices' weights that a token computes."""
     numbers = sum(prod(s) for s in weight_shapes(SHAPES[shape]).values())
     return 1 - inactive_numbers(SHAPES[shape]) / numbers
 
 
 def main() -> None:
-    """Measure the shapes, threads and workloads that are named; write a row for each."""
-    parser = argparse.ArgumentParser(description="Wherry beside llama.cpp on this CPU.")
+    """Measure the named shapes, threads and workloads; write a row for each."""
+    parser = argparse.ArgumentParser(description="Compare Wherry with llama.cpp on this CPU.")
     usual = [shape for shape in SHAPES if shape not in LARGE]
     parser.add_argument("--shapes", nargs="+", default=usual, choices=list(SHAPES))
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])

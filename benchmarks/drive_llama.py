@@ -1,7 +1,7 @@
-"""Measured runs of llama.cpp's own benchmark programs.
+"""Runs llama.cpp's own benchmark programs.
 
-Wall times are those that they report, of the measured phase only. CPU time is that of the whole
-process, so that of a shorter run is subtracted: loading, warming up and the prompt cancel out.
+Wall times are the programs' own, of the measured phase. CPU time is a process's, so the time of a
+shorter run is subtracted: loading, warming up and the prompt cancel out.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-BATCH_PROMPT_CONTEXT = 4096  # tokens of the cache in the batched runs
+BATCH_PROMPT_CONTEXT = 4096  # tokens of the KV cache in batched runs
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a child process printed, and the CPU seconds it took."""
+    """The output of a child process, and its CPU seconds."""
 
     text: str
     cpu_s: float
-    peak_bytes: int  # of memory, what is mapped included
+    peak_bytes: int  # of memory, mapped files included
 
 
 def run_child(command: list[str], environment: dict[str, str] | None = None) -> Output:
-    """Run a command to its end; `environment` is added to this process's.
+    """Run a command to its end; `environment` adds to this process's.
 
     Raises:
-        SystemExit: it failed; with the end of what it wrote.
+        SystemExit: it failed; the message has the end of its output.
     """
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         environment = dict(os.environ) | (environment or {})
@@ -50,7 +50,7 @@ def run_child(command: list[str], environment: dict[str, str] | None = None) -> 
 
 @dataclass(frozen=True, slots=True)
 class Llama:
-    """The two programs, a model and a number of threads."""
+    """The two programs with a model and a number of threads."""
 
     bench: str
     batched_bench: str
@@ -67,7 +67,7 @@ class Llama:
         return cls(bench, batched, model, threads)
 
     def prefill(self, tokens: int) -> dict[str, Any]:
-        """A prompt: wall and CPU seconds of one."""
+        """Measure a prompt: wall and CPU seconds."""
         (full, long), (_, short) = (
             self._bench(["-p", str(tokens), "-n", "0", "-r", str(r)]) for r in (3, 1)
         )
@@ -75,7 +75,7 @@ class Llama:
         return self._result(full, long, wall_s=wall, cpu_s=(long.cpu_s - short.cpu_s) / 2)
 
     def decode(self, depth: int, tokens: int) -> dict[str, Any]:
-        """`tokens` steps of one sequence that has `depth` tokens: seconds of all of them."""
+        """Measure `tokens` steps of one sequence of `depth` tokens: seconds of all steps."""
         short_tokens = tokens // 4
         (full, long), (_, short) = (
             self._bench(["-p", "0", "-n", str(n), "-d", str(depth), "-r", "1"])
@@ -85,7 +85,7 @@ class Llama:
         return self._result(full, long, wall_s=full["samples_ns"][0] * 1e-9, cpu_s=cpu)
 
     def decode_batch(self, batch: int, depth: int, tokens: int) -> dict[str, Any]:
-        """`tokens` steps of `batch` sequences that have `depth` tokens each."""
+        """Measure `tokens` steps of `batch` sequences of `depth` tokens each."""
         short_tokens = tokens // 4
         (full, long), (_, short) = (self._batched(batch, depth, n) for n in (tokens, short_tokens))
         cpu = (long - short) * tokens / (tokens - short_tokens)

@@ -1,8 +1,7 @@
-"""One measured run of Wherry, in a process of its own: prints one JSON object.
+"""One measured run of Wherry in its own process: prints a JSON object.
 
-Drives the core in this process (`wherry_engine_add`, `wherry_engine_step`), with token ids: no
-tokenizer, no server, no stop tokens. A step includes sampling (greedy), which the other side does
-not do.
+It drives the core (`wherry_engine_add`, `wherry_engine_step`) with token ids: no tokenizer, no
+server, no stop tokens. A step includes greedy sampling, which the other side does not do.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from wherry.artifact import read_manifest
+from wherry.artifact.manifest import read_manifest
 from wherry.runtime.core.interface import SamplingParams
 from wherry.runtime.core.native import EVENT_BATCH, NativeCore
 from wherry.runtime.load.loading import native_core
 
-NO_BUDGET = 1_000_000  # times that a step may become longer through prompts
+NO_BUDGET = 1_000_000  # no limit of a step's prompt rows by time
 
 
 class Driver:
-    """A loaded model that is stepped by hand."""
+    """A loaded model and its engine, stepped by this object."""
 
     def __init__(self, folder: Path, threads: int, config: dict[str, int]) -> None:
         begin = time.perf_counter(), time.process_time()
@@ -38,21 +37,21 @@ class Driver:
         self.next_id, self.chunk = 0, config["prefill_chunk"]
 
     def add(self, prompt: int, output: int) -> None:
-        """Queue a request of `prompt` random tokens that gives `output` tokens."""
+        """Queue a request with `prompt` random tokens and `output` tokens."""
         vocab = self.core.metadata["vocab_size"]
         tokens = self.random.integers(0, vocab, prompt).tolist()
         self.next_id += 1
         self.core.add(self.next_id, tokens, SamplingParams(max_tokens=output, temperature=0.0))
 
     def step(self) -> int:
-        """Run one step; the number of events."""
+        """Run one step; return the number of events."""
         n = c_size_t()
         core = self.core
         core._call("wherry_engine_step", core._engine, core._events, EVENT_BATCH, byref(n))
         return n.value
 
     def run(self, steps: int | None = None) -> dict[str, float]:
-        """Step until nothing is left, or `steps` times; wall and CPU seconds of all threads."""
+        """Run all steps, or `steps` of them; return wall and CPU seconds of all threads."""
         before = self.core.stats()
         wall, cpu = time.perf_counter(), time.process_time()
         done = 0
@@ -75,14 +74,14 @@ class Driver:
         return stats.waiting + stats.prefilling + stats.running > 0
 
     def prefill(self, tokens: int) -> dict[str, float]:
-        """A prompt, in as few steps as the chunk allows, and its first token."""
+        """Measure a prompt in as few steps as the chunk allows, with its first token."""
         self.add(tokens, 1)
         result = self.run()
         assert result["prefilled"] == tokens, result
         return result
 
     def decode(self, batch: int, depth: int, tokens: int) -> dict[str, float]:
-        """`tokens` steps of `batch` sequences that already have `depth` tokens."""
+        """Measure `tokens` steps of `batch` sequences that have `depth` tokens."""
         steps = warm_up(batch, depth, self.chunk)
         for _ in range(batch):
             self.add(depth, tokens + steps + 2)
@@ -92,7 +91,7 @@ class Driver:
             self.step()
         else:
             raise AssertionError(f"{batch} prompts of {depth} took more than {steps} steps")
-        self.step()  # the first step of this batch size is not measured
+        self.step()  # the first step of a batch size does not count
         result = self.run(tokens)
         assert result["decoded"] == batch * tokens, result
         self.core.reset()
@@ -100,16 +99,16 @@ class Driver:
 
 
 def warm_up(batch: int, depth: int, chunk: int) -> int:
-    """Steps in which `batch` prompts of `depth` tokens are computed at most.
+    """The most steps in which `batch` prompts of `depth` tokens are computed.
 
-    Of the `chunk` rows of a step, those that decode already have one each; `NO_BUDGET` leaves all
-    others to prompts, however much longer that makes the step.
+    Of the `chunk` rows of a step each decoding sequence has one; `NO_BUDGET` leaves all others to
+    prompts.
     """
     return -(-batch * depth // max(chunk - batch, 1)) + batch + 1
 
 
 def weight_bytes(metadata: dict[str, Any]) -> int:
-    """Bytes of all parameters as the kernels read them."""
+    """Bytes of all parameters in the kernels' layout."""
     return sum(int(np.prod(p["shape"])) * np.dtype(p["dtype"]).itemsize for p in metadata["params"])
 
 
@@ -134,7 +133,7 @@ def main() -> None:
     }
     driver = Driver(a.folder, a.threads, config)
     if a.prefill:
-        driver.prefill(a.prefill)  # first touch of the cache's and the workspace's pages
+        driver.prefill(a.prefill)  # first touch of the memory of the KV cache and the workspace
         result = driver.prefill(a.prefill)
     else:
         result = driver.decode(a.batch, a.depth, a.tokens)

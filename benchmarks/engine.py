@@ -1,7 +1,9 @@
-"""What the engine's features are worth, and cost: `python -m benchmarks.engine`; see README.md.
+"""Measures what the engine's features save and cost: `python -m benchmarks.engine`.
 
-Each workload runs with a feature and without, in turn (A B A B) in one process, on the same model,
-and must give the same tokens both times. Ratios above 1: with the feature it takes less time.
+README.md lists the workloads.
+
+Each workload runs with a feature and without it, in turn (A B A B) in one process on the same
+model, and must give equal tokens. Ratios above 1: the feature saves time.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from wherry.artifact import read_manifest
-from wherry.machine import library_for
+from wherry.artifact.manifest import read_manifest
+from wherry.artifact.variants import library_for
 from wherry.runtime.core.interface import Event, SamplingParams
 from wherry.runtime.core.library import open_core, open_runtime
 from wherry.runtime.core.native import NativeCore
@@ -37,14 +39,14 @@ QUANT = "q4f16_1"
 
 
 class Bench:
-    """A compiled model that engines of many configurations are opened on."""
+    """A compiled model, on which engines of several configurations are opened."""
 
     def __init__(self, folder: Path, draft: Path, threads: int, vocab: int) -> None:
         self.folder, self.draft, self.threads, self.vocab = folder, draft, threads, vocab
         open_runtime("cpu")
 
     def open(self, *, draft: bool = False, **config: Any) -> NativeCore:
-        """An engine of its own, stepped by its own thread."""
+        """Open an engine with its own thread."""
         files = [(f / library_for(read_manifest(f)), f) for f in (self.folder, self.draft)]
         config = {"context": 2048, "max_batch": 1, "prefill_chunk": 256} | config
         options = {"threads": self.threads}
@@ -56,7 +58,7 @@ class Bench:
 
 
 def answer(core: NativeCore, prompt: Sequence[int], **params: Any) -> list[Event]:
-    """All events of one request."""
+    """Yield all events of one request."""
     core.add(1, prompt, SamplingParams(temperature=0.0, **params))
     events: list[Event] = []
     while not events or not events[-1].finish:
@@ -65,13 +67,13 @@ def answer(core: NativeCore, prompt: Sequence[int], **params: Any) -> list[Event
 
 
 def timed(core: NativeCore, prompt: Sequence[int], **params: Any) -> tuple[list[int], float]:
-    """A request's tokens, and seconds a token after the first."""
+    """Return a request's tokens, and the seconds a token after the first."""
     events = answer(core, prompt, **params)
     return [e.token for e in events], events[-1].decode_seconds / (len(events) - 1)
 
 
 def edited(length: int, share: float, vocab: int) -> list[int]:
-    """A text that the model would write, with a share of its tokens replaced."""
+    """Make a text that the model would write, with some tokens replaced."""
     rng = np.random.default_rng(3)
     tokens = np.array(walk(7, length, vocab))
     wrong = rng.random(length) < share
@@ -85,11 +87,11 @@ def compared(
     prompt: Sequence[int],
     asked: dict[str, Any],
 ) -> dict[str, Any]:
-    """The same request with and without a feature, three times in turn."""
+    """Compare a request with and without a feature, three times in turn."""
     cores = [bench.open(**on), bench.open(**off)]
     seconds: list[list[float]] = [[], []]
     try:
-        tokens = [timed(core, prompt, **asked)[0] for core in cores]  # warm
+        tokens = [timed(core, prompt, **asked)[0] for core in cores]  # warm-up
         assert tokens[0] == tokens[1], "the feature changed the tokens"
         for _ in range(3):
             for core, times in zip(cores, seconds, strict=True):
@@ -109,20 +111,20 @@ def compared(
 
 
 def prompt_lookup(bench: Bench) -> dict[str, Any]:
-    """An edit: the output repeats the prompt but for a twentieth of its tokens."""
+    """An edit: the output repeats all but a twentieth of the prompt."""
     prompt = [*edited(512, 0.05, bench.vocab), walk(7, 1, bench.vocab)[0]]
     on, off = {"max_drafts": 8}, {"max_drafts": 0}
     return compared(bench, on, off, prompt, {"max_tokens": 256})
 
 
 def draft_model(bench: Bench) -> dict[str, Any]:
-    """A draft model of a tenth of the size that agrees four times in five; nothing to look up."""
+    """A draft model of a tenth of the size that agrees four times in five; no repetitions."""
     prompt = walk(100, 32, bench.vocab)
     return compared(bench, {"draft": True}, {}, prompt, {"max_tokens": 256})
 
 
 def unused_features(bench: Bench) -> dict[str, Any]:
-    """What the prefix cache and speculation cost where they find nothing."""
+    """The cost of prefix cache and speculation that find nothing."""
     rng = np.random.default_rng(5)
     prompt = rng.integers(0, bench.vocab, 64).tolist()
     on = {"prefix_cache": True, "max_drafts": 8}
@@ -131,7 +133,7 @@ def unused_features(bench: Bench) -> dict[str, Any]:
 
 
 def overhead(bench: Bench) -> dict[str, Any]:
-    """Share of a step that is neither the model nor sampling, at 1 and 32 sequences."""
+    """The share of a step outside of model and sampling, with 1 and 32 sequences."""
     row = {}
     for batch in (1, 32):
         core = bench.open(max_batch=batch, kv_tokens=batch * 256, context=256)
@@ -158,7 +160,7 @@ def overhead(bench: Bench) -> dict[str, Any]:
 
 
 class Streams:
-    """Four streams, and the seconds between their tokens."""
+    """Four streams and the seconds between their tokens."""
 
     def __init__(self, bench: Bench) -> None:
         self.core = bench.open(max_batch=8, context=CONTEXT, kv_tokens=20480, prefill_chunk=512)
@@ -176,7 +178,7 @@ class Streams:
         return self.rng.integers(0, self.vocab, length).tolist()
 
     def run(self, until: Callable[[], bool]) -> None:
-        """Take events until so many gaps were seen, or whatever is waited for."""
+        """Take events until there are enough gaps, or until a condition holds."""
         while not until():
             for event in self.core.wait_events(-1):
                 now = time.perf_counter()
@@ -188,15 +190,15 @@ class Streams:
 
 
 def stall(bench: Bench) -> dict[str, Any]:
-    """Gaps between the tokens of four running streams while a 4k prompt arrives.
+    """The gaps between tokens of four running streams while a prompt of 4k tokens arrives.
 
-    Beside those before it, and beside those of the same tokens where it does not arrive: contexts
-    grow meanwhile.
+    They are compared with the gaps before it, and with the same tokens without the prompt, because
+    contexts grow meanwhile.
     """
     streams = Streams(bench)
     streams.run(lambda: len(streams.gaps) >= 800)
     begin = len(streams.gaps)
-    before = streams.gaps[200:begin]  # the first ones are between their prompts
+    before = streams.gaps[200:begin]  # the first gaps are between their prompts
     arrived = time.perf_counter()
     streams.core.add(99, streams.prompt(4096), SamplingParams(max_tokens=1))
     streams.run(lambda: streams.prompt_done > 0)
@@ -221,7 +223,7 @@ def stall(bench: Bench) -> dict[str, Any]:
 
 
 def shared_prefix(bench: Bench) -> dict[str, Any]:
-    """A second request that shares 2,000 tokens; and after a restart, from disk."""
+    """A second request that shares 2,000 tokens; then again after a restart, from disk."""
     rng = np.random.default_rng(8)
     shared = rng.integers(0, bench.vocab, 2000).tolist()
     row: dict[str, Any] = {}
@@ -252,7 +254,7 @@ WORKLOADS: dict[str, Callable[[Bench], dict[str, Any]]] = {
 
 
 def compiled(folder: Path) -> Path:
-    """The compiled folder of a model, made now if it is not there."""
+    """The compiled folder of a model, compiled now if it does not exist."""
     command = [sys.executable, "-m", "wherry", "compile", str(folder), "--quant", QUANT]
     command += ["--context", str(CONTEXT)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -260,7 +262,7 @@ def compiled(folder: Path) -> Path:
 
 
 def main() -> None:
-    """Measure the named workloads, or all; a row each."""
+    """Measure the named workloads, or all; write a row for each."""
     parser = argparse.ArgumentParser()
     parser.add_argument("workloads", nargs="*", help=", ".join(WORKLOADS))
     parser.add_argument("--shape", default=SHAPE, choices=list(SHAPES))

@@ -1,8 +1,8 @@
-"""Write random models of the published shapes, for both sides: `python -m benchmarks.make_models`.
+"""Writes random models of published shapes for both sides: `python -m benchmarks.make_models`.
 
-The values have no meaning and cost the same time as real ones. Two differences from a real
-conversion to GGUF change no tensor's size and no operation's cost, and are left out: the rows of
-Q and K are not permuted for llama's way of RoPE, and there are no RoPE frequency factors.
+Random values cost the same time as real ones. Two steps of a real conversion to GGUF are left out,
+because they change neither sizes nor costs: the permutation of Q's and K's rows for llama's RoPE,
+and RoPE frequency factors.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from safetensors.numpy import save_file
 from .shapes import LARGE, SHAPES, weight_shapes
 
 DEFAULT_FOLDER = Path.home() / ".cache" / "wherry-benchmarks"
-ARCHS = {"gemma3_text": "gemma3"}  # llama.cpp's names, where they are others
+ARCHS = {"gemma3_text": "gemma3"}  # llama.cpp's names, if they differ
 GGUF_TYPES = {"q4_0": "Q4_0", "q8_0": "Q8_0", "f16": "F16", "f32": "F32"}
 
 
 def tensors(config: dict[str, Any], seed: int = 0) -> Iterator[tuple[str, np.ndarray]]:
     """Random float16 weights: norms near 1, the rest with deviation 0.02."""
     rng = np.random.default_rng(seed)
-    first: dict[str, np.ndarray] = {}  # an expert's weights, which the others of a layer have, too
+    # the first expert's weights, which all experts of a layer share
+    first: dict[str, np.ndarray] = {}
     for name, shape in weight_shapes(config).items():
         of_all = re.sub(r"experts\.\d+", "experts", name)
         if of_all in first:
@@ -43,7 +44,7 @@ def tensors(config: dict[str, Any], seed: int = 0) -> Iterator[tuple[str, np.nda
 
 
 def hf_folder(folder: Path, shape: str) -> Path:
-    """Where the Hugging Face folder of a shape is, written now if it is not there."""
+    """The Hugging Face folder of a shape, written now if it does not exist."""
     out = folder / shape
     if not (out / "config.json").is_file():
         out.mkdir(parents=True, exist_ok=True)
@@ -53,10 +54,10 @@ def hf_folder(folder: Path, shape: str) -> Path:
 
 
 def gguf_file(folder: Path, shape: str, kind: str) -> Path:
-    """Where the GGUF file of a shape is, written now; every matrix is of `kind`, norms float32.
+    """The GGUF file of a shape, written now; matrices have `kind`, norms are float32.
 
-    Published files of kind q4_0 often hold the embedding as Q6_K; here both engines read the same
-    number of bits.
+    Published q4_0 files often store the embedding as Q6_K; here both engines read the same number
+    of bits.
     """
     out = folder / f"{shape}-{kind}.gguf"
     if not out.is_file():
@@ -69,7 +70,7 @@ def gguf_file(folder: Path, shape: str, kind: str) -> Path:
 def _write_gguf(path: Path, config: dict[str, Any], kind: str) -> None:
     writer = gguf.GGUFWriter(path, arch(config))
     describe(writer, config)
-    writer.add_tokenizer_model("none")  # token ids go in, none are spelled out
+    writer.add_tokenizer_model("none")  # requests have token ids, and no token has a text
     tensors_for_gguf(writer, config, kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -78,7 +79,7 @@ def _write_gguf(path: Path, config: dict[str, Any], kind: str) -> None:
 
 
 def tensors_for_gguf(writer: gguf.GGUFWriter, config: dict[str, Any], kind: str) -> None:
-    """Give the writer all weights; every matrix is of `kind`, norms are float32."""
+    """Give the writer all weights; matrices have `kind`, norms are float32."""
     stored = gguf.GGMLQuantizationType[GGUF_TYPES[kind]]
     names = gguf.get_tensor_name_map(
         gguf.MODEL_ARCH[arch(config).upper()], config["num_hidden_layers"]
@@ -97,7 +98,7 @@ def tensors_for_gguf(writer: gguf.GGUFWriter, config: dict[str, Any], kind: str)
 
 
 def arch(config: dict[str, Any]) -> str:
-    """As gguf calls it."""
+    """gguf's name of the architecture."""
     return ARCHS.get(config["model_type"], str(config["model_type"]).replace("_", ""))
 
 
@@ -109,7 +110,7 @@ def _add_experts(
     values: np.ndarray,
     stored: gguf.GGMLQuantizationType,
 ) -> None:
-    """Add the weights of all experts, which are alike, when the first one comes."""
+    """Add the weights of all experts, which are equal, at the first one."""
     if ".experts.0." not in name:
         return
     short = names.get_name(name.replace(".experts.0.", ".experts."), try_suffixes=(".weight",))
@@ -120,7 +121,7 @@ def _add_experts(
 
 
 def describe(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
-    """Write what is not tensors or tokens."""
+    """Write everything but tensors and tokens."""
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
     writer.add_block_count(config["num_hidden_layers"])
@@ -142,7 +143,7 @@ def describe(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Write the models of the shapes that are named, or of all."""
+    """Write the models of the named shapes, or of all."""
     parser = argparse.ArgumentParser(description="Write random models of published shapes.")
     usual = [shape for shape in SHAPES if shape not in LARGE]
     parser.add_argument("shapes", nargs="*", default=usual, help=", ".join(SHAPES))

@@ -1,8 +1,8 @@
-"""Where the time of a step goes: `python -m benchmarks.profile_step COMPILED_FOLDER`.
+"""Profiles a step: `python -m benchmarks.profile_step COMPILED_FOLDER`.
 
-Runs the library in TVM's virtual machine with an instrument around every call and adds up time by
-callee: of the CPU with one thread, of the clock with more (threads that wait spin). Every call into
-Python adds a few microseconds, which are not removed.
+Runs the library in TVM's virtual machine with an instrument around every call and adds up times by
+callee: CPU time with one thread, wall time with more (waiting threads spin). Each call into Python
+adds a few microseconds, which are not subtracted.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from wherry.artifact import read_manifest
+from wherry.artifact.manifest import read_manifest
 from wherry.compiler.weight_cache import load_state
 
 Clock = Callable[[], float]
 
 
 class Profile:
-    """Seconds and calls by callee, a dictionary a step; the instrument of a VM."""
+    """Seconds and calls by callee, a dictionary for each step; the VM's instrument."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -37,7 +37,7 @@ class Profile:
         self._begin: list[float] = []
 
     def __call__(self, _func: Any, name: str, before: bool, _result: Any, *args: Any) -> int:
-        """See relax.VirtualMachine.set_instrument; 0: go on."""
+        """See relax.VirtualMachine.set_instrument; 0 means continue."""
         now = self.clock()
         if before:
             if name not in self.labels:
@@ -52,7 +52,7 @@ class Profile:
 
 
 class Step:
-    """A compiled folder, and sequences of it that own pages side by side."""
+    """A compiled folder, and sequences whose pages are contiguous."""
 
     def __init__(self, folder: Path, context: int, sequences: int) -> None:
         manifest = read_manifest(folder)
@@ -80,7 +80,7 @@ class Step:
         return made[key][entry["index"]] if "index" in entry else made[key]
 
     def run(self, batch: int, rows: int, depth: int) -> None:
-        """`rows` tokens of each of `batch` sequences after `depth`; the logits of the last."""
+        """Run `rows` tokens of each of `batch` sequences after `depth`; return the last logits."""
         pages = -(-(depth + rows) // self.page_size)
         every = range(batch)
         tokens = np.random.default_rng(depth).integers(0, self.vocab, batch * rows)
@@ -112,7 +112,7 @@ def bare(step: Step, work: Work, clock: Clock, repeats: int) -> float:
 
 
 def profile(step: Step, work: Work, clock: Clock, repeats: int) -> list[dict[str, Any]]:
-    """Median seconds of each callee in a step, the most expensive first."""
+    """Median seconds of each callee in a step, the most expensive one first."""
     step.run(*work)
     profiles = []
     for _ in range(repeats):
@@ -148,7 +148,7 @@ def report(lines: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Profile a decode and a prefill step, and print tables or JSON."""
+    """Profile a decode and a prefill step; print tables or JSON."""
     parser = argparse.ArgumentParser(description="Time of a step, by kernel.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--threads", type=int, default=1)
@@ -158,7 +158,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     a = parser.parse_args()
     configure = tvm.get_global_func("runtime.config_threadpool")
-    configure(-3, a.threads, [str(i) for i in range(a.threads)])  # -3: on any core
+    configure(-3, a.threads, [str(i) for i in range(a.threads)])  # -3: no thread is bound to a core
     clock = time.process_time if a.threads == 1 else time.perf_counter
     steps: list[tuple[str, Work, int]] = [
         (f"{batch} x decode at {a.depth}", (batch, 1, a.depth), 25) for batch in a.batch
@@ -166,7 +166,7 @@ def main() -> None:
     if a.prefill:
         steps.insert(0, (f"prefill of {a.prefill}", (1, a.prefill, 0), 5))
     result: dict[str, dict[str, Any]] = {}
-    for name, work, repeats in steps:  # bare first: an instrument cannot be taken away again
+    for name, work, repeats in steps:  # without the instrument first: it cannot be removed
         step = Step(a.folder, work[1] + work[2], work[0])
         alone = bare(step, work, clock, repeats)
         result[name] = {"seconds": alone, "calls": profile(step, work, clock, repeats)}

@@ -1,4 +1,4 @@
-"""Rows: one JSON file a measurement, kept in the repository."""
+"""Rows: a JSON file for each measurement, in the repository."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import wherry
-from wherry.artifact import write_atomically
-from wherry.machine import cpu_features
+from wherry.base.temporary import write_atomically
+from wherry.machine.cpu import cpu_features
 
 ROWS = Path(__file__).parent / "rows"
 FLAGS = ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "asimddp", "i8mm", "sve")
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers depend on."""
+    """The facts that the numbers depend on."""
     present = cpu_features()
     return {
         "cpu": _cpu_name(),
@@ -31,7 +31,7 @@ def machine() -> dict[str, Any]:
 
 
 def _cpu_name() -> str:
-    """Of /proc/cpuinfo: brand, family and model, as a virtual machine may hide the brand."""
+    """Read /proc/cpuinfo: brand, family and model, because virtual machines may hide the brand."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -43,7 +43,7 @@ def _cpu_name() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of ourselves, with the commit, and of TVM."""
+    """The versions of Wherry, with its commit, and of TVM."""
     root = str(Path(__file__).parents[1])
     commit = _git(root, "rev-parse", "--short=12", "HEAD")
     changed = [
@@ -64,7 +64,7 @@ def _git(root: str, *arguments: str) -> str:
 
 
 def write_row(folder: Path, row: dict[str, Any]) -> Path:
-    """Write a row under its date and what it measures; its path."""
+    """Write a row under its date and subject; return its path."""
     now = datetime.now(timezone.utc)
     what = f"{row['shape']}-{row['what']}-t{row['threads']}-{row['quant']}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -75,5 +75,5 @@ def write_row(folder: Path, row: dict[str, Any]) -> Path:
 
 
 def read_rows(folder: Path) -> list[dict[str, Any]]:
-    """All rows of a folder, oldest first."""
+    """Read all rows of a folder, the oldest first."""
     return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]

@@ -1,6 +1,7 @@
-"""Wherry's server beside llama.cpp's: `python -m benchmarks.server`; see README.md.
+"""Compares Wherry's server with llama.cpp's: `python -m benchmarks.server`; see README.md.
 
-Both serve the same random weights, one after the other, and `wherry bench` asks both the same.
+Both serve equal random weights, one after the other, and `wherry bench` sends both the same
+requests.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ CONTEXT = 2048  # tokens of one conversation
 CLIENTS = 32
 START_SECONDS = 600
 PROMPT, OUTPUT = 256, 64  # tokens
-REQUESTS = {1: 6, 8: 32, 32: 96}  # by clients
+REQUESTS = {1: 6, 8: 32, 32: 96}  # by number of clients
 _CONVERSATIONS, _TURNS, _TURN_WORDS = 4, 6, 120
 
 
@@ -47,7 +48,7 @@ def _free_port() -> int:
 
 @contextlib.contextmanager
 def serving(command: list[str], port: int) -> Iterator[str]:
-    """A server in a process of its own; its URL once it is ready."""
+    """Run a server in its own process; yield its URL when it is ready."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen([*command, "--port", str(port)], stdout=log, stderr=log)
         try:
@@ -72,14 +73,14 @@ def _is_ready(url: str) -> bool:
 
 
 def wherry_server(shape: str, threads: int) -> list[str]:
-    """The command of our side."""
+    """The command of Wherry's server."""
     folder = str(readable_folder(DEFAULT_FOLDER, shape))
     sizes = ["--context", str(CONTEXT), "--max-batch", str(CLIENTS), "--threads", str(threads)]
     return [sys.executable, "-m", "wherry", "serve", folder, *sizes]
 
 
 def llama_server(shape: str, threads: int) -> list[str]:
-    """The command of the peer: as many slots as clients, each with the context."""
+    """The peer's command: a slot for each client, each with the whole context."""
     program = os.environ.get("LLAMA_SERVER") or sys.exit("Set LLAMA_SERVER to llama-server's path")
     file = str(readable_gguf(DEFAULT_FOLDER, shape, "q4_0"))
     sizes = ["-c", str(CONTEXT * CLIENTS), "-np", str(CLIENTS), "-t", str(threads)]
@@ -87,7 +88,7 @@ def llama_server(shape: str, threads: int) -> list[str]:
 
 
 def asked(url: str, *arguments: str) -> dict[str, Any]:
-    """What `wherry bench` says of a server."""
+    """Run `wherry bench` on a server."""
     command = [sys.executable, "-m", "wherry", "bench", "--url", url, "--json"]
     output = run_child([*command, "--endpoint", "completions", *arguments])
     found: dict[str, Any] = json.loads(output.text)
@@ -95,35 +96,35 @@ def asked(url: str, *arguments: str) -> dict[str, Any]:
 
 
 def closed_loop(url: str, clients: int) -> dict[str, Any]:
-    """So many clients, each of which asks again when it has its answer."""
+    """Run this many clients, each with one request at a time."""
     counts = ["--concurrency", str(clients), "--requests", str(REQUESTS[clients])]
     sizes = ["--prompt-tokens", str(PROMPT), "--output-tokens", str(OUTPUT)]
     return asked(url, *counts, *sizes, "--seed", str(clients))
 
 
 def turns(path: Path) -> Path:
-    """A trace of conversations in turn: each prompt begins with all that was said before."""
+    """Write a trace of alternating conversations: each prompt begins with all earlier turns."""
     rng = random.Random(0)
     said = [""] * _CONVERSATIONS
     lines = []
     for turn in range(_TURNS):
         for i in range(_CONVERSATIONS):
             said[i] += " " + " ".join(rng.choices(WORDS, k=_TURN_WORDS))
-            at = (turn * _CONVERSATIONS + i) * 1.5  # seconds: the last answer has ended
+            at = (turn * _CONVERSATIONS + i) * 1.5  # seconds: the last answer has ended by then
             lines.append(json.dumps({"at": at, "prompt": said[i].strip(), "max_tokens": 16}))
     path.write_text("\n".join(lines) + "\n")
     return path
 
 
 def measured(url: str, trace: Path) -> dict[str, dict[str, Any]]:
-    """All workloads of one server."""
+    """Measure all workloads of one server."""
     found = {f"clients{n}": closed_loop(url, n) for n in REQUESTS}
     found["multi-turn"] = asked(url, "--trace", str(trace))
     return found
 
 
 def compare(shape: str, threads: int, rounds: int) -> None:
-    """Measure both in turn and write the rows."""
+    """Measure both in turn; write the rows."""
     before = busy_cores()
     runs: dict[str, list[dict[str, dict[str, Any]]]] = {"wherry": [], "llama": []}
     with tempfile.TemporaryDirectory() as folder:
@@ -157,7 +158,7 @@ def compare(shape: str, threads: int, rounds: int) -> None:
 
 
 def _over(sides: dict[str, dict[str, float]], name: str, *, inverse: bool = False) -> float:
-    """Ours over theirs, or theirs over ours where less is better."""
+    """Wherry's value over the peer's, or the reverse if less is better."""
     ours, theirs = sides["wherry"][name], sides["llama"][name]
     return round(theirs / ours if inverse else ours / theirs, 3)
 
@@ -184,8 +185,8 @@ def _summary(found: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure the shapes that are named."""
-    parser = argparse.ArgumentParser(description="Wherry's server beside llama.cpp's.")
+    """Measure the named shapes."""
+    parser = argparse.ArgumentParser(description="Compare Wherry's server with llama.cpp's.")
     parser.add_argument("shapes", nargs="*", default=["smollm2-135m"], help=", ".join(SHAPES))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=2)

@@ -10,7 +10,7 @@ from .rows import ROWS, read_rows
 Row = dict[str, Any]
 HEAD = """# Performance
 
-Wherry beside a peer: the same shapes, random weights and machine, in turn, in one run. A ratio
+Wherry and a peer ran equal shapes and random weights on one machine, in turn, in one run. A ratio
 above 1 means that Wherry takes less time. Absolute times of a shared machine mean little, so rows
 keep ratios. The newest row of each kind is shown. [How to repeat them](../benchmarks/README.md).
 
@@ -20,7 +20,7 @@ torch's speed in bfloat16 there. No GPU has been measured.
 
 
 def cpu(rows: Iterable[Row]) -> Iterable[list[str]]:
-    """Models on a CPU beside llama.cpp."""
+    """Models on a CPU, compared with llama.cpp."""
     yield [
         "model", "scheme", "workload", "threads", "ratio, wall", "ratio, CPU time",
         "share of the memory bandwidth", "machine", "commit",
@@ -37,7 +37,7 @@ def cpu(rows: Iterable[Row]) -> Iterable[list[str]]:
 
 
 def server(rows: Iterable[Row]) -> Iterable[list[str]]:
-    """The server beside llama-server."""
+    """The server, compared with llama-server."""
     yield ["model", "workload", "tokens/s, ratio", "first token, ratio", "machine", "commit"]
     for row in rows:
         if "ratio_tokens_per_second" in row:
@@ -46,7 +46,7 @@ def server(rows: Iterable[Row]) -> Iterable[list[str]]:
 
 
 def browser(rows: Iterable[Row]) -> Iterable[list[str]]:
-    """A page beside other engines for pages."""
+    """A page, compared with other engines in pages."""
     yield ["model", "scheme", "peer", "prefill, ratio", "decode, ratio", "machine", "commit"]
     for row in rows:
         if "ratio_prefill_wall_s" in row:
@@ -57,7 +57,7 @@ def browser(rows: Iterable[Row]) -> Iterable[list[str]]:
 
 
 def features(rows: Iterable[Row]) -> Iterable[list[str]]:
-    """The engine's features, without over with."""
+    """The engine's features: times without over times with."""
     yield ["model", "feature", "speed-up", "machine", "commit"]
     for row in rows:
         if "ratio" in row:
@@ -66,13 +66,13 @@ def features(rows: Iterable[Row]) -> Iterable[list[str]]:
 
 
 def _origin(row: Row) -> tuple[str, str]:
-    """Machine and commit; a row of a busy machine says so."""
+    """Machine and commit, with a mark for a busy machine."""
     cpu_name = row["machine"]["cpu"].partition(" (")[0]
     return cpu_name + (" (busy)" if row.get("warning") else ""), row["versions"]["commit"][:7]
 
 
 def newest(rows: Iterable[Row]) -> list[Row]:
-    """The last row of each shape, workload, number of threads and scheme."""
+    """The newest row of each shape, workload, number of threads and scheme."""
     kinds = {(r["shape"], r["what"], r["threads"], r["quant"]): r for r in rows}
     return [kinds[kind] for kind in sorted(kinds, key=str)]
 

@@ -1,7 +1,7 @@
-"""Random models that read and write text, for both sides of a server's benchmark.
+"""Random models with a tokenizer, for both sides of a server's benchmark.
 
-The tokenizer is byte-level BPE. Each word of `wherry.bench` is one token; ids beyond those are
-words that no text has, so that whatever a random model writes has a text.
+The tokenizer is byte-level BPE. Each word of `wherry.bench` is one token; the other ids are words
+that no prompt has, so every sampled token has a text.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _TEMPLATE = "{% for m in messages %}{{ m.content }}\n{% endfor %}"
 
 
 def byte_characters() -> list[str]:
-    """What stands for each byte in GPT-2's vocabulary: itself if it is printable, else another."""
+    """GPT-2's character for each byte: the byte itself if it is printable, else another one."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = iter(range(256, 512))
     return [chr(b if b in printable else next(others)) for b in range(256)]
 
 
 def vocabulary(size: int) -> tuple[list[str], list[str]]:
-    """Tokens by id, and merges, as GPT-2's files have them."""
+    """Tokens by id, and merges, in the form of GPT-2's files."""
     tokens, merges = [END, *byte_characters()], []
     space = byte_characters()[ord(" ")]
     known = set(tokens)
-    for start in (space, ""):  # a merge that comes earlier goes first
+    for start in (space, ""):  # earlier merges have priority
         for word in WORDS:
             made = start or word[0]
             for letter in word if start else word[1:]:
@@ -48,7 +48,7 @@ def vocabulary(size: int) -> tuple[list[str], list[str]]:
 
 
 def readable_folder(folder: Path, shape: str) -> Path:
-    """Where the Hugging Face folder of a shape is, with a tokenizer."""
+    """The Hugging Face folder of a shape, with a tokenizer."""
     out = folder / f"{shape}-words"
     if not (out / "tokenizer.json").is_file():
         made = hf_folder(folder, shape)
@@ -98,7 +98,7 @@ def _tokenizer(size: int) -> dict[str, Any]:
 
 
 def readable_gguf(folder: Path, shape: str, kind: str) -> Path:
-    """Where the GGUF file of a shape is, with the same tokenizer."""
+    """The GGUF file of a shape, with the same tokenizer."""
     out = folder / f"{shape}-words-{kind}.gguf"
     if not out.is_file():
         config = SHAPES[shape]

@@ -19,7 +19,7 @@ function(wherry_add_httplib)
     message(STATUS "wherry-lite without `serve`: ${WHERRY_HTTPLIB}/httplib.h is ${_version}. Type: ${_fix}")
     return()
   endif()
-  # A folder of its own: beside the header other headers of this machine may lie.
+  # A separate folder, because the header's own folder may contain other headers of this machine.
   set(_copy "${CMAKE_CURRENT_BINARY_DIR}/httplib")
   set(_source "${_copy}/none.cc")
   file(CONFIGURE OUTPUT "${_source}" CONTENT "#include <httplib.h>\n")

@@ -1,13 +1,13 @@
 # xgrammar, for answers that are held to a schema or a grammar: sources out of its sdist, because its
 # wheel has the library of a few systems alone. Python's own engine holds answers by llguidance, which is Rust.
-set(WHERRY_XGRAMMAR_VERSION 0.2.8) # this one: what engine/app/grammar says of a schema is said of it
+set(WHERRY_XGRAMMAR_VERSION 0.2.8) # this one: what app/grammar says of a schema is said of it
 find_path(WHERRY_XGRAMMAR include/xgrammar/compiler.h NO_CMAKE_FIND_ROOT_PATH
           HINTS "$ENV{WHERRY_TOOLS}/xgrammar" "$ENV{HOME}/.cache/wherry/tools/xgrammar"
           DOC "Folder of xgrammar's sources; without it answers are not held to anything")
 
-# wherry_add_xgrammar(ENGINE): adds the library `xgrammar` if it is here, and to WHERRY_APP_ROOMS the room
-# of engine/app/grammar that calls them, or the one that has nothing.
-function(wherry_add_xgrammar engine)
+# wherry_add_xgrammar(ROOT): adds the library `xgrammar` if it is here, and to WHERRY_APP_ROOMS the room
+# of app/grammar that calls them, or the one that has nothing.
+function(wherry_add_xgrammar root)
   set(_fix "\"Answers in a form\" in mobile/README.md says where it comes from")
   set(_version)
   if(EXISTS "${WHERRY_XGRAMMAR}/PKG-INFO")
@@ -18,9 +18,8 @@ function(wherry_add_xgrammar engine)
     set(WHERRY_APP_ROOMS ${WHERRY_APP_ROOMS} ${WHERRY_WITHOUT_GRAMMAR} PARENT_SCOPE)
     return()
   endif()
-  file(GLOB _sources "${WHERRY_XGRAMMAR}/cpp/*.cc" "${WHERRY_XGRAMMAR}/cpp/support/*.cc"
-       "${WHERRY_XGRAMMAR}/cpp/converter_ext/*.cc")
-  list(FILTER _sources EXCLUDE REGEX "/structural_tag\\.cc$") # left_out.cc has its place
+  file(GLOB _sources "${WHERRY_XGRAMMAR}/cpp/*.cc" "${WHERRY_XGRAMMAR}/cpp/support/*.cc")
+  list(FILTER _sources EXCLUDE REGEX "/(structural_tag|json_schema_converter)\\.cc$") # left_out.cc has their place
   add_library(xgrammar STATIC ${_sources})
   set_target_properties(xgrammar PROPERTIES UNITY_BUILD OFF) # files of its own have equal names
   target_include_directories(xgrammar SYSTEM PUBLIC "${WHERRY_XGRAMMAR}/include"
@@ -28,11 +27,11 @@ function(wherry_add_xgrammar engine)
   target_include_directories(xgrammar PRIVATE "${WHERRY_XGRAMMAR}/cpp" "${WHERRY_XGRAMMAR}/3rdparty/picojson")
   target_compile_definitions(xgrammar PRIVATE XGRAMMAR_LOG_CUSTOMIZE=1
     XGRAMMAR_ENABLE_CPPTRACE=0 XGRAMMAR_ENABLE_INTERNAL_CHECK=0)
-  set(_hooks "${engine}/app/grammar/xgrammar/hooks.h")
+  set(_hooks "${root}/app/grammar/xgrammar/hooks.h")
   set_source_files_properties(${_sources} PROPERTIES OBJECT_DEPENDS "${_hooks}")
   target_compile_options(xgrammar PRIVATE -w -g0 -Os -ffunction-sections -fdata-sections
     -fvisibility=hidden -fvisibility-inlines-hidden "SHELL:-include ${_hooks}")
-  set_source_files_properties("${engine}/app/grammar/xgrammar/left_out.cc" PROPERTIES
+  set_source_files_properties("${root}/app/grammar/xgrammar/left_out.cc" PROPERTIES
     INCLUDE_DIRECTORIES "${WHERRY_XGRAMMAR}/cpp;${WHERRY_XGRAMMAR}/3rdparty/picojson"
     COMPILE_DEFINITIONS "XGRAMMAR_LOG_CUSTOMIZE=1;XGRAMMAR_ENABLE_CPPTRACE=0"
     COMPILE_OPTIONS -w SKIP_UNITY_BUILD_INCLUSION ON)

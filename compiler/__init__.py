@@ -1,1 +1,1 @@
-"""From a model reference to an artefact: load, convert, compile, link, package."""
+"""Turns a model into an artefact: load, convert, compile, link, package."""

@@ -1,7 +1,7 @@
-"""The compiler's front door: convert weights, compile a model, or find it compiled already.
+"""The compiler's functions: convert weights, compile a model, or find the cached result.
 
-What is made lies in the cache, see wherry/cache.py. Two processes that want the same wait for each
-other, and the second uses what the first has made.
+What is made lies in the cache, see wherry/cache/entries.py. Two processes that want the same wait
+for each other, and the second uses what the first has made.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache as remembered
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import Unpack
+
 import wherry
-from wherry import cache, integrity, pruning, settings
-from wherry.artifact import (
+from wherry.artifact import integrity
+from wherry.artifact.manifest import (
     INTERFACE_HASH,
     MANIFEST,
     Manifest,
@@ -26,67 +28,28 @@ from wherry.artifact import (
     read_manifest,
     unlisted,
 )
+from wherry.base import settings
+from wherry.base.locks import Use, making, touch
+from wherry.cache import pruning
+from wherry.cache.entries import key_of, safe
 from wherry.errors import ArtifactError, UsageError, listing
-from wherry.locks import Use, making, touch
+from wherry.hub import source
 from wherry.quant.scheme import DEFAULT as DEFAULT_QUANT
-from wherry.quant.scheme import Scheme
 from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import TargetPreset
-from wherry.targets.target import find as find_target
 from wherry.targets.web_toolchain import core_digest
 
-from . import source
-from .build import Deployment
-from .convert import MARKER, convert, files_of
-from .export import exact_parameters, parameters
-from .load import Described, describe
-from .package import package, repair
+from .choices import Choice, Choices
+from .choices import Limits as Limits
+from .convert import MARKER, ModelWeights, convert, files_of
+from .library.build import Deployment
+from .library.export import exact_parameters, parameters
+from .load import describe
+from .package import Compilation, package, repair
 
 _log = logging.getLogger(__name__)
-Progress = Callable[[str, int, int], None]  # what, done, in all
-_SOURCES = (".py", ".ll", ".mjs", ".cuh")  # suffixes of files that take part in a compilation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a person may ask of a deployment; None: the default."""
-
-    context: int | None = None  # tokens of one sequence; the model's own maximum
-    max_batch: int | None = None  # sequences in one step
-    prefill_chunk: int | None = None  # rows of one step
-
-    @classmethod
-    def holding(cls, max_batch: int | None = None, prefill_chunk: int | None = None) -> Limits:
-        """Those that a deployment has without a word, and more of what it has too little of."""
-        usual = Deployment(context=1)
-        rows = max(max_batch or 0, prefill_chunk or 0)
-        return cls(
-            max_batch=max_batch if (max_batch or 0) > usual.max_batch else None,
-            prefill_chunk=rows if rows > usual.prefill_chunk else None,
-        )
-
-    def deployment(self, described: Described) -> Deployment:
-        """The record, checked against the model.
-
-        Raises:
-            UsageError: a limit is not positive, or more than the model can.
-        """
-        given = {name: value for name, value in asdict(self).items() if value is not None}
-        deployment = Deployment(**{"context": described.config.context} | given)
-        problems = [f"{n} is {v}, at least 1 is needed" for n, v in given.items() if v < 1]
-        if deployment.context > described.config.longest:
-            problems.append(
-                f"context is {deployment.context}, the model's positions end at "
-                f"{described.config.longest}: --context takes 1 to {described.config.longest}"
-            )
-        if deployment.prefill_chunk < deployment.max_batch:
-            problems.append(
-                f"prefill_chunk is {deployment.prefill_chunk}, it has to hold a row for each of "
-                f"the {deployment.max_batch} sequences of max_batch"
-            )
-        if problems:
-            raise UsageError("Limits that do not fit: " + "; ".join(problems) + ".")
-        return deployment
+Progress = Callable[[str, int, int], None]  # what, done, total
+_SOURCES = (".py", ".ll", ".mjs", ".cuh")  # suffixes of the compiler's own source files
 
 
 def convert_model(
@@ -97,38 +60,32 @@ def convert_model(
     progress: Progress | None = None,
     thorough: bool = False,
 ) -> Path:
-    """Write the weights of `model` in a scheme's layout; the folder of them.
+    """Write the weights of `model` in a scheme's layout; return their folder.
 
     Args:
         model: "demo", a folder, or hf://ORG/NAME[@REVISION].
-        out: where to; None: the cache.
+        out: the output folder; None: the cache.
         quant: a scheme's name; None: q4f16_1.
-        progress: called with what is done, how much of it, and how much there is.
-        thorough: read all weights that are there, and make again what is damaged.
+        progress: called with what is done, how much of it, and the total.
+        thorough: verify all existing weights, and make damaged ones again.
     """
     scheme = find_scheme(quant or DEFAULT_QUANT)
     folder = _resolve(model, progress)
     own = out is None
     if out is None:
         place = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
-        out = (
-            settings.cache_dir() / "weights" / f"{cache.safe(name_of(model))}-{scheme.name}-{place}"
-        )
+        out = settings.cache_dir() / "weights" / f"{safe(name_of(model))}-{scheme.name}-{place}"
     with Use(folder):
         described = describe(folder)
-        convert(
-            folder,
-            out,
-            scheme=scheme.name,
+        wanted = ModelWeights(
             arch=described.arch,
             parameters=parameters(described.arch, described.config, described.entries),
             exact=exact_parameters(described.arch, described.config, described.entries),
             head=described.head,
             headless="forward" not in described.entries,
             part=described.raw if described.is_part else None,
-            progress=progress,
-            thorough=thorough,
         )
+        convert(folder, out, wanted, scheme=scheme.name, progress=progress, thorough=thorough)
     if own:
         touch(out)
     return out
@@ -137,50 +94,35 @@ def convert_model(
 def ensure_artifact(
     model: str,
     *,
-    target: str = "auto",
-    host: str | None = None,
-    quant: str | None = None,
-    kv_dtype: str = "auto",
-    activations: str = "auto",
-    limits: Limits | None = None,
-    max_batch: int | None = None,
-    prefill_chunk: int | None = None,
     out: Path | None = None,
     dump: Path | None = None,
     progress: Progress | None = None,
     thorough: bool = False,
+    **choices: Unpack[Choices],
 ) -> Path:
-    """The compiled folder of `model`, made now if there is none of these very inputs.
+    """Return the compiled folder of `model`; compile it if there is none of the same inputs.
 
-    What is damaged of it is made again, with a warning in the log.
+    Damaged files are made again, with a warning in the log.
 
     Args:
         model: "demo", a folder, or hf://ORG/NAME[@REVISION].
-        target: a preset's name, or "auto" for the best of this machine.
-        host: the machine that drives it, by name or triple; None: the target's own.
-        quant: a scheme's name; None: q4f16_1.
-        kv_dtype: of the cache: "float32", "float16", "int8", or "auto" for the target's own.
-        activations: what weights are multiplied by: "int8" (of 4 and 8 bits, on CPUs), "float16"
-            (on GPUs), "float", or "auto" for what suits target and scheme.
-        limits: of the deployment.
-        max_batch: what an engine will ask for: without `limits` the deployment has no less.
-        prefill_chunk: the same.
-        out: a folder to have it in; None: the cache's own.
+        out: a folder for the result; None: the cache.
         dump: a folder for the module after each phase and the source of the device's code;
             compiles even if the cache has the result.
-        progress: called with what is done, how much of it, and how much there is.
-        thorough: read all that is there, and do not trust what is known to have been whole.
+        progress: called with what is done, how much of it, and the total.
+        thorough: verify all existing files, whatever is known about them.
+        choices: see Choice.
     """
-    scheme = find_scheme(quant or DEFAULT_QUANT)
-    preset = with_dtypes(find_target(target, host), scheme, kv_dtype, activations)
-    weights = convert_model(model, quant=quant, progress=progress, thorough=thorough)
+    choice = Choice(**choices)
+    scheme, preset = choice.scheme, choice.preset
+    weights = convert_model(model, quant=choice.quant, progress=progress, thorough=thorough)
     described = describe(weights)
-    deployment = (limits or Limits.holding(max_batch, prefill_chunk)).deployment(described)
+    deployment = choice.deployment(described)
     described = described.at(deployment.context)
     key = _key(weights, _inputs_of(preset), scheme.name, deployment)
-    # An app has one folder of a model's weights on all of its systems, and in each the same name.
+    # An app has one folder of weights for all systems, and the model has one name in all of them.
     linked = _key(weights, {"kind": preset.device["kind"]}, scheme.name, deployment)
-    name = f"{cache.safe(name_of(model))}-{scheme.name}-{cache.safe(preset.name)}-{key}"
+    name = f"{safe(name_of(model))}-{scheme.name}-{safe(preset.name)}-{key}"
     folder = out or settings.cache_dir() / "models" / name
     if out and out.exists() and any(out.iterdir()) and not (out / MANIFEST).is_file():
         raise UsageError(f"{out} has files and is no compiled model; choose another folder: -o DIR")
@@ -190,11 +132,10 @@ def ensure_artifact(
         return folder
     pruning.sweep(_own_code())
     with Use(weights), making(folder, f"{name_of(model)} for {preset.name}"):
-        # By the process that we waited for, or all but what is put right now.
+        # The other process has made it, or only a repair is needed.
         if dump is None and _is_repaired(folder, key, weights, thorough):
             return folder
-        package(
-            folder,
+        made = Compilation(
             described=described,
             weights=weights,
             scheme=scheme,
@@ -203,9 +144,8 @@ def ensure_artifact(
             name=name_of(model),
             key=key,
             linked=linked,
-            dump=dump,
-            progress=progress,
         )
+        package(folder, made, dump=dump, progress=progress)
         # Linking has changed a time of the weights, nothing else. Copies are not known yet.
         taken, files = files_of(weights), read_manifest(folder).files
         integrity.keep(weights, taken)
@@ -215,7 +155,7 @@ def ensure_artifact(
 
 
 def name_of(model: str) -> str:
-    """What a model is called: demo, the folder's name, ORG/NAME."""
+    """A name for the model: demo, the folder's name, ORG/NAME."""
     if model.startswith("hf://"):
         return model.removeprefix("hf://").partition("@")[0]
     return model if model == "demo" else Path(model).expanduser().resolve().name
@@ -225,31 +165,8 @@ def _resolve(model: str, progress: Progress | None) -> Path:
     return source.resolve(model, cache=settings.cache_dir() / "hub", progress=progress)
 
 
-def with_dtypes(
-    preset: TargetPreset, scheme: Scheme, kv_dtype: str, activations: str
-) -> TargetPreset:
-    """The preset with the cache and the activations that were asked for, or that suit the scheme.
-
-    Raises:
-        UsageError: the target has no such kernels, or int8 was asked for with float weights.
-    """
-    suited = preset.suited_to(scheme.float_dtype)
-    kv_dtype = suited.kv_dtype if kv_dtype == "auto" else kv_dtype
-    if scheme.kernel_spec()["scheme"] not in ("q4", "q8"):
-        if activations == "int8":
-            raise UsageError(
-                f"Activations 'int8' were asked for; weights in {scheme.name} are floats, and are "
-                "multiplied by floats. Type: --activations auto, or --quant q8f16_1"
-            )
-        if activations == "auto" and suited.activations == "int8":
-            activations = "float"
-    if activations == "auto":
-        activations = suited.activations
-    return preset.with_kv_dtype(kv_dtype).with_activations(activations)
-
-
 def _key(weights: Path, target: dict[str, Any], scheme: str, deployment: Deployment) -> str:
-    """Hash of all that determines a compiled folder, if `target` says all of the target."""
+    """Hash everything that determines a compiled folder; `target` must be complete."""
     inputs: dict[str, Any] = {
         "weights": json.loads((weights / MARKER).read_text()),
         "target": target,
@@ -260,28 +177,28 @@ def _key(weights: Path, target: dict[str, Any], scheme: str, deployment: Deploym
         "compiler": _own_code(),
     }
     digest = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode())
-    return cache.key(_own_code(), digest.hexdigest())
+    return key_of(_own_code(), digest.hexdigest())
 
 
 def _inputs_of(preset: TargetPreset) -> dict[str, Any]:
-    """What of a target determines the libraries that are made for it."""
+    """The parts of a target that determine its libraries."""
     return preset.record() | {
         "device": dict(preset.device),
         "library": preset.library,
         "kv_dtype": preset.kv_dtype,
         "activations": preset.activations,
         "variants": [_inputs_of(variant) for variant in preset.variants],
-        # A part of the library.
+        # It is linked into the library.
         **({"core": core_digest(preset.interface)} if preset.library == "wasm" else {}),
     }
 
 
 @remembered
 def _own_code() -> str:
-    """Hash of the sources that take part in a compilation, so that a change is never overlooked."""
+    """Hash the compiler's own sources, so that every change of them counts."""
     digest = hashlib.sha256()
     root = Path(wherry.__path__[0])
-    for package_name in ("compiler", "models", "passes", "quant", "targets"):
+    for package_name in ("compiler", "models", "ops", "passes", "quant", "targets"):
         for path in sorted((root / package_name).rglob("*")):
             if path.suffix in _SOURCES:
                 digest.update(path.name.encode() + path.read_bytes())
@@ -289,7 +206,7 @@ def _own_code() -> str:
 
 
 def _is_made(folder: Path, key: str, weights: Path, thorough: bool) -> bool:
-    """Whether `folder` was compiled from the inputs of `key` and is whole."""
+    """Whether `folder` was compiled from the inputs of `key` and is complete."""
     try:
         manifest = read_manifest(folder)
     except ArtifactError:
@@ -300,7 +217,7 @@ def _is_made(folder: Path, key: str, weights: Path, thorough: bool) -> bool:
 
 
 def _is_repaired(folder: Path, key: str, weights: Path, thorough: bool) -> bool:
-    """`_is_made` that also reports damage, and repairs it if no compilation is needed."""
+    """Like `_is_made`; it also reports damage, and repairs it if that needs no compilation."""
     if not (folder / MANIFEST).exists():
         return False
     try:
@@ -320,7 +237,7 @@ def _is_repaired(folder: Path, key: str, weights: Path, thorough: bool) -> bool:
 def _problems(
     folder: Path, manifest: Manifest, weights: Path, thorough: bool
 ) -> tuple[dict[str, str], list[str]]:
-    """What is wrong with files, by name, and what else is. Weights the core checks in use."""
+    """Problems of files by name, and other problems. The core checks weights where it uses them."""
     lazily = files_of(weights)
     damaged = integrity.damaged(folder, manifest.files, lazily=lazily, thorough=thorough)
     return damaged, [*unlisted(folder, manifest.files), *interface_problems(manifest)]

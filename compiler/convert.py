@@ -1,8 +1,8 @@
-"""From a checkpoint to a folder of portable weights, in bounded memory, resumable at any moment.
+"""Converts a checkpoint to a folder of portable weights: in bounded memory, resumable.
 
-Every file is written under a temporary name and renamed. A journal names the shards that are done,
-with their hashes; `wherry-weights.json` is written last, so its presence means a whole folder.
-The result does not depend on interruptions: it is the same to the byte.
+Every file is written under a temporary name and renamed. A journal lists finished shards with their
+hashes; `wherry-weights.json` is written last, so its presence means a complete folder. An
+interruption does not change a byte of the result.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from math import prod
 from pathlib import Path
@@ -20,56 +20,62 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from wherry import integrity
-from wherry.artifact import (
-    INDEX,
-    SHARDS,
-    FileRecord,
-    digest,
-    record,
-    record_of,
-    sha256_of,
-    write_atomically,
-)
+from wherry.artifact import integrity
+from wherry.artifact.head import HEAD, Head, to_json
+from wherry.artifact.manifest import INDEX, SHARDS, FileRecord, digest, record, record_of, sha256_of
+from wherry.artifact.tokenizer_file import read_tokenizer
+from wherry.base.json_file import read_object
+from wherry.base.locks import making
+from wherry.base.progress import Progress
+from wherry.base.temporary import write_atomically
 from wherry.errors import ModelError, ResourceError, UsageError, listing
-from wherry.head import HEAD, Head, to_json
-from wherry.json_file import read_object
-from wherry.locks import making
+from wherry.hub.folder import read_json, side_files
 from wherry.models.arch import Architecture, Shape, WeightPlan, plan, read_config
 from wherry.quant.scheme import EXACT, Scheme, find, finite, store
-from wherry.tokenizer_file import read_tokenizer
 
-from .assemble import blocks
-from .checkpoint import Checkpoint, open_checkpoint
-from .folder import read_json, side_files
-from .progress import Progress
+from .checkpoint.assemble import blocks
+from .checkpoint.formats import open_checkpoint
+from .checkpoint.tensors import Checkpoint
 from .text_part import others, text_names
 from .tokenizer_files import TOKENIZER, fingerprint, older, tokenizer_json
 from .weight_cache import Shard, index_json, lay_out
 
 CONFIG = "config.json"
 MARKER = "wherry-weights.json"
-SCHEMA_VERSION = 2  # of MARKER, and of what is written for the same source
+SCHEMA_VERSION = 2  # of MARKER, and of the conversion's results
 _JOURNAL = ".wherry-convert.json"
-_SPARE_BYTES = 16 << 20  # that a disk has to have besides the weights
+_SPARE_BYTES = 16 << 20  # disk space that must be free besides the weights
 
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelWeights:
+    """What a model wants of a checkpoint."""
+
+    arch: Architecture  # whose weight map is used
+    parameters: Mapping[str, Shape]  # our names and unquantized shapes, in the order of storage
+    exact: frozenset[str] = frozenset()  # of these, stored in float32 whatever the scheme
+    head: Head | None = None  # what is written to wherry-head.json
+    headless: bool = False  # see wherry.models.arch.plan
+    # config.json of the text model, if the checkpoint has other models, too.
+    part: Mapping[str, Any] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """All that determines the result."""
+    """Everything that determines the result."""
 
     checkpoint: Checkpoint
     plan: WeightPlan
     scheme: Scheme
-    exact: frozenset[str]  # parameters that are stored in float32
+    exact: frozenset[str]  # parameters that stay float32
     shards: tuple[Shard, ...]
     side_files: tuple[Path, ...]
-    written: Mapping[str, bytes]  # side files of our own making
+    written: Mapping[str, bytes]  # generated side files
     key: str  # hash of all that determines the weights
-    tokenizer: str  # of what its tokenizer.json was made, if it was
-    skipped: Mapping[str, int]  # tensors of other models than the text's, by their parts
+    tokenizer: str  # fingerprint of the files that its tokenizer.json was made from, or ""
+    skipped: Mapping[str, int]  # tensors of other models than the text's, by name's prefix
 
     def scheme_of(self, name: str) -> Scheme:
         """The scheme of one parameter."""
@@ -79,52 +85,41 @@ class _Job:
 def convert(
     source: Path,
     out: Path,
+    wanted: ModelWeights,
     *,
     scheme: str,
-    arch: Architecture,
-    parameters: Mapping[str, Shape],
-    exact: Collection[str] = (),
-    head: Head | None = None,
-    headless: bool = False,
-    part: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     thorough: bool = False,
 ) -> None:
     """Write the weights of the Hugging Face folder `source` to `out`, encoded with `scheme`.
 
     `out` gets tensor-cache.json, params_shard_*.bin, config.json, the tokenizer's files, and last
-    wherry-weights.json. Called again after an interruption it goes on; with another source or
-    scheme it starts clean; if there is nothing to do it returns at once. While another process
-    converts to `out`, it waits. What is damaged is made again, with a warning in the log.
+    wherry-weights.json. After an interruption a second call resumes; with another source or scheme
+    it starts again; if everything is there it returns at once. It waits while another process
+    converts to `out`. Damaged files are made again, with a warning in the log.
 
     Args:
         source: folder with config.json, safetensors and tokenizer files.
-        out: folder to write to, made if need be; not `source`.
+        out: output folder, created if it does not exist; not `source`.
+        wanted: the model's parameters.
         scheme: a name that `wherry.quant.scheme.find` knows.
-        arch: the model's record, whose weight map is used.
-        parameters: our names and unquantized shapes, in the order in which they are stored.
-        exact: of these, the ones that are stored in float32 whatever the scheme.
-        head: what is written to wherry-head.json.
-        headless: see `wherry.models.arch.plan`.
-        part: config.json of the text model, if `source` has others beside it.
         progress: called after each block of rows, for `what` = "convert".
-        thorough: read all that is there, and do not trust what is known to have been whole.
+        thorough: verify all existing files, whatever is known about them.
 
     Raises:
-        ModelError: the checkpoint does not fit or cannot be read, or has numbers that the scheme
-            cannot hold.
+        ModelError: the checkpoint does not match or cannot be read, or has numbers that the scheme
+            cannot express.
         ResourceError: not enough disk.
-        UsageError: an unknown scheme, or `out` is `source`.
+        UsageError: the scheme is unknown, or `out` is `source`.
     """
     if out.resolve() == source.resolve():
         raise UsageError(f"{out} is the model itself. Choose another folder: -o DIR")
-    how = find(scheme)
-    job = _prepare(source, out, how, arch, parameters, frozenset(exact), head, headless, part)
+    job = _prepare(source, out, find(scheme), wanted)
     _refuse_others(out, job)
     if not (out / _JOURNAL).exists() and _is_complete(out, job, thorough, say=False):
-        return  # also where nothing can be written, not even a lock
+        return  # also if the folder is read-only and cannot even be locked
     if (given := source / TOKENIZER).is_file():
-        read_tokenizer(given)  # what is wrong with it is said now, not after minutes
+        read_tokenizer(given)  # reports errors now, not after minutes
     with making(out, f"the weights of {source.name}"):
         out.mkdir(parents=True, exist_ok=True)
         if _is_complete(out, job, thorough, say=True):
@@ -134,13 +129,13 @@ def convert(
 
 
 def _refuse_others(out: Path, job: _Job) -> None:
-    """Leave another model's folder as it is: its config.json and tokenizer would be written over.
+    """Refuse to overwrite the config.json and tokenizer of another model's folder.
 
     Raises:
-        UsageError: with the files.
+        UsageError: lists the files.
     """
     if any((out / name).exists() for name in (MARKER, _JOURNAL, INDEX)) or any(out.glob(SHARDS)):
-        return  # a conversion, though it may have been cut anywhere
+        return  # a conversion, perhaps an interrupted one
     ours = {path.name for path in job.side_files} | set(job.written)
     if taken := sorted(name for name in ours if (out / name).exists()):
         raise UsageError(
@@ -175,9 +170,9 @@ def _run(out: Path, job: _Job, progress: Progress | None) -> None:
 
 
 def files_of(out: Path) -> dict[str, FileRecord]:
-    """The files of a folder that `convert` made, as they were when it did; {} if it is not whole.
+    """The files that `convert` wrote to a folder, with their hashes; {} if it is incomplete.
 
-    Their contents are not looked at.
+    Their contents are not read.
     """
     marker = _read(out / MARKER)
     if marker.get("schema") != SCHEMA_VERSION:
@@ -186,41 +181,36 @@ def files_of(out: Path) -> dict[str, FileRecord]:
 
 
 def is_converted(out: Path) -> bool:
-    """Whether `out` has a whole set of weights."""
+    """Whether `out` has all weights."""
     files = files_of(out)
     return bool(files) and not integrity.damaged(out, files)
 
 
-def _prepare(
-    source: Path,
-    out: Path,
-    scheme: Scheme,
-    arch: Architecture,
-    parameters: Mapping[str, Shape],
-    exact: frozenset[str],
-    head: Head | None,
-    headless: bool,
-    part: Mapping[str, Any] | None,
-) -> _Job:
-    raw = part or read_json(source / CONFIG)
-    config = read_config(arch.config, raw)
+def _prepare(source: Path, out: Path, scheme: Scheme, wanted: ModelWeights) -> _Job:
+    raw = wanted.part or read_json(source / CONFIG)
+    config = read_config(wanted.arch.config, raw)
     checkpoint = open_checkpoint(source)
     shapes = checkpoint.shapes
-    names = {name: name for name in shapes} if part is None else text_names(shapes)
+    names = {name: name for name in shapes} if wanted.part is None else text_names(shapes)
     alone = {name: shapes[theirs] for name, theirs in names.items()}
-    made = plan(arch, parameters, alone, config, headless=headless).renamed(names)
+    made = plan(wanted.arch, wanted.parameters, alone, config, headless=wanted.headless).renamed(
+        names
+    )
     plain = [p for p in made.parameters if len(p.pieces) == 1 or not p.unpacked]  # not MXFP4
     read = [piece.name for p in plain for piece in p.pieces]
     checkpoint.require_floats([*read, *(name for pair in made.equal for name in pair)])
     _check_equal(checkpoint, made)
     shards = lay_out(
-        [(EXACT if p.name in exact else scheme).stored(p.name, p.shape) for p in made.parameters]
+        [
+            (EXACT if p.name in wanted.exact else scheme).stored(p.name, p.shape)
+            for p in made.parameters
+        ]
     )
     text = f"{SCHEMA_VERSION} {scheme!r} {shards!r} {made!r} {checkpoint.fingerprint}"
     key = hashlib.sha256(text.encode()).hexdigest()
-    written = {} if head is None else {HEAD: to_json(head).encode()}
-    if part is not None:
-        written[CONFIG] = (json.dumps(part, indent=2, sort_keys=True) + "\n").encode()
+    written = {} if wanted.head is None else {HEAD: to_json(wanted.head).encode()}
+    if wanted.part is not None:
+        written[CONFIG] = (json.dumps(wanted.part, indent=2, sort_keys=True) + "\n").encode()
     tokenizer = ""
     if files := older(source):
         tokenizer = fingerprint(files)
@@ -229,7 +219,7 @@ def _prepare(
         checkpoint=checkpoint,
         plan=made,
         scheme=scheme,
-        exact=exact,
+        exact=wanted.exact,
         shards=shards,
         side_files=side_files(source),
         written=written,
@@ -240,7 +230,7 @@ def _prepare(
 
 
 def _made_before(out: Path, tokenizer: str) -> bytes | None:
-    """The tokenizer.json that `out` has, if it was made of the same files."""
+    """The tokenizer.json in `out`, if it was made from the same files."""
     marker = _read(out / MARKER)
     said = marker.get("files", {}).get(TOKENIZER)
     if marker.get("tokenizer") != tokenizer or not said or not _matches(out / TOKENIZER, said):
@@ -249,7 +239,7 @@ def _made_before(out: Path, tokenizer: str) -> bytes | None:
 
 
 def _check_equal(checkpoint: Checkpoint, made: WeightPlan) -> None:
-    """Stored copies of tied tensors must not differ: one of the two is not read."""
+    """Stored copies of tied tensors must be equal, because only one is read."""
     for a, b in made.equal:
         rows = checkpoint.tensors[a].shape[0]
         step = max(1, (8 << 20) // max(1, checkpoint.tensors[a].nbytes // max(rows, 1)))
@@ -281,7 +271,7 @@ def _is_complete(out: Path, job: _Job, thorough: bool, *, say: bool) -> bool:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """A record of ours; an absent or damaged file is an empty one: the work is then done again."""
+    """Read a record; a missing or damaged one is empty, and the work is done again."""
     try:
         found = read_object(path)
     except (OSError, ValueError):
@@ -295,7 +285,7 @@ def _write(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def _resume(out: Path, job: _Job) -> dict[str, FileRecord]:
-    """Keep the shards that are whole and of this job, remove all else that we wrote."""
+    """Keep complete shards of this job, and remove all other files of a conversion."""
     kept: dict[str, FileRecord] = {}
     ours = {INDEX, MARKER, _JOURNAL}
     for name in (MARKER, _JOURNAL):
@@ -306,7 +296,7 @@ def _resume(out: Path, job: _Job) -> dict[str, FileRecord]:
                 said = found["files"].get(shard.name)
                 if said and shard.name not in kept and _matches(out / shard.name, said):
                     kept[shard.name] = FileRecord(**said)
-    (out / MARKER).unlink(missing_ok=True)  # first: the folder is not whole from here on
+    (out / MARKER).unlink(missing_ok=True)  # first, because the folder is incomplete from here on
     stale = {out / name for name in ours} | set(out.glob(SHARDS))
     stale |= {p for name in ours for p in out.glob(f".{name}.*.tmp")}
     stale |= set(out.glob(f".{SHARDS}.partial"))
@@ -360,7 +350,7 @@ def _write_parameter(
     written: int,
     report: Callable[[int], None],
 ) -> int:
-    """Encode one parameter into its places in the shard; bytes written to the shard so far."""
+    """Encode one parameter into its shard; return the bytes that the shard has so far."""
     made = job.plan.parameters[index]
     for start, rows in blocks(made, job.checkpoint):
         for name, array in store(job.scheme_of(made.name), made.name, rows, made.shape).items():
@@ -392,7 +382,7 @@ def _write_journal(out: Path, job: _Job, done: Mapping[str, FileRecord]) -> None
 
 
 def _finish(out: Path, job: _Job, shards: Mapping[str, FileRecord]) -> None:
-    """Write the index, copy what is not weights, and last say that the folder is whole."""
+    """Write the index, copy the other files, and write the marker last."""
     numbers = sum(prod(p.shape) for p in job.plan.parameters)
     write_atomically(out / INDEX, index_json(job.shards, numbers))
     for path in job.side_files:

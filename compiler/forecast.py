@@ -1,8 +1,7 @@
-"""What a compilation of a model would be, without its weights and without making code.
+"""Forecasts a compilation: the manifest's numbers, without weights and without generating code.
 
-Everything that decides how much memory a run needs is known after the pipeline: parameters, their
-layouts, the plan of a step's memory. Making code of it, which takes most of a compilation's time,
-changes none of that.
+The memory of a run is known after the pipeline: parameters, their layouts, the memory plan of a
+step. Generating code takes most of a compilation's time and changes none of that.
 """
 
 from __future__ import annotations
@@ -15,23 +14,23 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from wherry import settings
-from wherry.quant.scheme import DEFAULT as DEFAULT_QUANT
-from wherry.quant.scheme import EXACT
-from wherry.quant.scheme import find as find_scheme
-from wherry.targets.target import find as find_target
+from typing_extensions import Unpack
 
-from . import hub, source
-from .api import Limits, name_of, with_dtypes
-from .build import build_library
-from .export import exact_parameters, export, parameters
+from wherry.base import settings
+from wherry.hub import download, source
+from wherry.quant.scheme import EXACT
+
+from .api import name_of
+from .choices import Choice, Choices
+from .library.build import build_library
+from .library.export import exact_parameters, export, parameters
+from .library.memory import declared
 from .load import Described, describe
-from .memory import declared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What the manifest of a compilation would say; the fields have its names."""
+    """The manifest's fields after a compilation."""
 
     name: str
     described: Described
@@ -41,55 +40,38 @@ class Forecast:
     deployment: dict[str, Any]
     memory: dict[str, int]  # bytes
     stored: int  # bytes of the weights on disk
-    parameters: int  # numbers, before quantization
+    parameters: int  # before quantization
 
 
 @contextmanager
 def described_folder(model: str) -> Iterator[Path]:
-    """A folder with all of a model's files but weights; a model of the hub is not downloaded."""
+    """Return a folder with all files of a model but its weights, which are not downloaded."""
     parts = source.parse_hub(model)
     if parts is None:
         yield source.resolve(model, cache=settings.cache_dir() / "hub")
         return
     repo, revision = parts
-    kept = hub.kept(repo, revision, cache=settings.cache_dir() / "hub")
+    kept = download.kept(repo, revision, cache=settings.cache_dir() / "hub")
     if kept:
         yield kept
         return
     with tempfile.TemporaryDirectory(prefix="wherry-") as folder:
-        hub.fetch_side_files(repo, revision, Path(folder))
+        download.fetch_side_files(repo, revision, Path(folder))
         yield Path(folder)
 
 
-def forecast(
-    model: str,
-    folder: Path,
-    *,
-    target: str = "auto",
-    quant: str | None = None,
-    kv_dtype: str = "auto",
-    activations: str = "auto",
-    limits: Limits | None = None,
-    max_batch: int | None = None,
-    prefill_chunk: int | None = None,
-) -> Forecast:
+def forecast(model: str, folder: Path, **choices: Unpack[Choices]) -> Forecast:
     """What `ensure_artifact` would make of the same arguments.
 
     Args:
         model: what the person has typed.
         folder: of `described_folder`.
-        target: a preset's name, or "auto" for the best of this machine.
-        quant: a scheme's name; None: q4f16_1.
-        kv_dtype: of the cache.
-        activations: what weights are multiplied by.
-        limits: of the deployment.
-        max_batch: what an engine will ask for: without `limits` the deployment has no less.
-        prefill_chunk: the same.
+        choices: see Choice.
     """
-    scheme = find_scheme(quant or DEFAULT_QUANT)
-    preset = with_dtypes(find_target(target), scheme, kv_dtype, activations)
+    choice = Choice(**choices)
+    scheme, preset = choice.scheme, choice.preset
     described = describe(folder)
-    deployment = (limits or Limits.holding(max_batch, prefill_chunk)).deployment(described)
+    deployment = choice.deployment(described)
     described = described.at(deployment.context)
     program = export(
         described.arch,

@@ -1,6 +1,6 @@
-"""What people know a family by: models of it, the context they were published with, tool calls.
+"""The best-known models of each family, their published context, and their tool calls.
 
-For docs/models.md and `wherry list --supported` alone; what a model folder says always counts.
+Only docs/models.md and `wherry list --supported` use it; a model's own folder always counts.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 
 class Known(NamedTuple):
-    """A family as its users see it."""
+    """A family as its users know it."""
 
     models: str
     context: str  # tokens of the published configurations, from the shortest to the longest
-    tools: str = ""  # format of `--tool-format` that its instruct models write; "": told in words
+    # value of `--tool-format` for its instruct models; "": the prompt describes tools
+    tools: str = ""
 
 
 KNOWN = {

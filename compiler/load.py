@@ -1,4 +1,4 @@
-"""From a folder in Hugging Face's layout to an architecture and its configuration."""
+"""Reads a folder in Hugging Face's layout: architecture and configuration."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from pathlib import Path
 from typing import Any
 
 import wherry.models.families
+from wherry.artifact.head import Head, ScoreHead, read_head
 from wherry.errors import ModelError
-from wherry.head import Head, ScoreHead, read_head
+from wherry.hub.folder import read_json
+from wherry.hub.sentence_transformers import head_of
 from wherry.models.arch import Architecture, read_config
 
-from .folder import read_json
-from .sentence_transformers import head_of
 from .text_part import READ, text_part
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a model's config.json says."""
+    """A model as its config.json describes it."""
 
     arch: Architecture
     config: Any  # an instance of arch.config
     raw: dict[str, Any]  # config.json, or the text model's part of it
-    head: Head | None = None  # what it does in place of writing text
-    is_part: bool = False  # the folder has more than the text model
+    head: Head | None = None  # of a model that generates no text: embeddings or scores
+    is_part: bool = False  # the folder has other models besides the text model
 
     def at(self, context: int) -> Described:
-        """The model as it is compiled for sequences of so many tokens."""
+        """The model for sequences of up to `context` tokens."""
         return replace(self, config=self.config.at(context))
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """Entries of the library. transformers' bare "...Model" classes have no LM head.
+        """Entries of the library. Bare "...Model" classes of transformers have no LM head.
 
-        Older classes with one are called "...LMHeadModel".
+        Older classes with a head are called "...LMHeadModel".
         """
         if isinstance(self.head, ScoreHead):
             return ("forward",)
@@ -45,13 +45,13 @@ class Described:
 
 
 def architectures() -> list[str]:
-    """Names of the files that end with an `ARCH`; see `families` for the aliases in them."""
+    """Names of the files that end with an `ARCH`; `families` adds the aliases in them."""
     (folder,) = wherry.models.families.__path__
     return sorted(p.stem for p in Path(folder).glob("*.py") if "\nARCH = " in p.read_text())
 
 
 def families() -> dict[str, Architecture]:
-    """Every value of `model_type` that is supported, and the architecture that it names."""
+    """Every supported `model_type`, and its architecture."""
     found: dict[str, Architecture] = {}
     for name in architectures():
         arch: Architecture = importlib.import_module(f"wherry.models.families.{name}").ARCH
@@ -60,7 +60,7 @@ def families() -> dict[str, Architecture]:
 
 
 def _family(name: object) -> Architecture | None:
-    """The architecture of a `model_type`; imports one family file where the name is a file's."""
+    """The architecture of a `model_type`; only one family file is imported if it has that name."""
     if isinstance(name, str) and name in architectures():
         arch: Architecture = importlib.import_module(f"wherry.models.families.{name}").ARCH
         return arch
@@ -68,10 +68,10 @@ def _family(name: object) -> Architecture | None:
 
 
 def describe(folder: Path) -> Described:
-    """Read config.json, find the architecture that its `model_type` names, and what the head is.
+    """Read config.json; find the architecture of its `model_type`, and the head.
 
     Raises:
-        ModelError: no such architecture, or a configuration that it cannot be.
+        ModelError: there is no such architecture, or it does not support the configuration.
     """
     whole = read_json(folder / "config.json")
     part = text_part(whole)
@@ -91,13 +91,13 @@ def describe(folder: Path) -> Described:
 
 
 def _unknown(folder: Path, whole: dict[str, Any], name: object) -> str:
-    """What to say of a model_type that is not supported."""
+    """The error for an unsupported model_type."""
     said = f"{folder}/config.json has model_type {repr(whole.get('model_type'))[:100]}"
     if name != whole.get("model_type"):
         said += f", whose text_config has {repr(name)[:100]}"
     elif isinstance(whole.get("text_config"), dict):
         return (
-            f"{said}, a text model with others beside it. Only the text models of "
+            f"{said}, a text model with others. Only the text models of "
             f"{', '.join(READ)} are read out of such a folder. If this one's text model computes "
             "text alone as it does here, save it by itself: transformers' AutoModelForCausalLM, "
             "then save_pretrained(DIR)."

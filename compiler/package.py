@@ -1,4 +1,4 @@
-"""Put a compiled model's folder together: library, weights, tokenizer, manifest."""
+"""Assembles a compiled folder: library, weights, tokenizer, manifest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from typing import Any
 from tvm import IRModule
 
 import wherry
-from wherry.artifact import (
+from wherry.artifact.head import ScoreHead
+from wherry.artifact.manifest import (
     INTERFACE_HASH,
     MANIFEST,
     SCHEMA_VERSION,
@@ -22,88 +23,89 @@ from wherry.artifact import (
     Manifest,
     read_manifest,
     record,
-    write_atomically,
 )
+from wherry.base.temporary import temporary_folder, write_atomically
 from wherry.errors import ArtifactError, UsageError, listing
-from wherry.head import ScoreHead
+from wherry.hub.folder import read_json
 from wherry.quant.scheme import Scheme
 from wherry.targets.target import TargetPreset
-from wherry.temporary import temporary_folder
 
-from . import web_llm, web_llm_chat
-from .build import Deployment
+from . import web_llm_chat
 from .convert import files_of
-from .export import export
-from .folder import read_json
-from .libraries import build_libraries
+from .library import web_llm
+from .library.build import Deployment
+from .library.export import export
+from .library.memory import declared
+from .library.variants import build_libraries
 from .load import Described
-from .memory import declared
 
 Progress = Callable[[str, int, int], None]
 PHASES = ("export", "attach", "fuse", "lower", "schedule", "link", "generate")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compilation:
+    """All that determines a compiled folder."""
+
+    described: Described
+    weights: Path  # folder of converted weights; its files are linked, or copied to another disk
+    scheme: Scheme  # in which the weights are
+    target: TargetPreset
+    deployment: Deployment  # what memory is planned for
+    name: str  # what people call the model
+    key: str  # hash of all of these, kept in the manifest
+    # By what a program finds the model if it is linked into it: the same on all systems.
+    linked: str
+
+
 def package(
     folder: Path,
+    made: Compilation,
     *,
-    described: Described,
-    weights: Path,
-    scheme: Scheme,
-    target: TargetPreset,
-    deployment: Deployment,
-    name: str,
-    key: str,
-    linked: str,
     dump: Path | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Compile and write `folder`, first under a temporary name beside it.
+    """Compile and write `folder`, under a temporary name first.
 
     Args:
         folder: where to; what an older compilation left there is replaced, nothing else touched.
-        described: the model.
-        weights: folder of converted weights; its files are linked, or copied to another disk.
-        scheme: in which the weights are.
-        target: where it will run.
-        deployment: what memory is planned for.
-        name: what people call it.
-        key: hash of all of these, kept in the manifest.
-        linked: by what a program finds the model if it is linked into it: the same on all systems.
+        made: of what, and for what.
         dump: a folder for the module after each phase, and the source of the device's code.
         progress: called with "compile" and the number of phases done.
 
     Raises:
-        UsageError: the folder has a file of one of our names that no compilation wrote.
+        UsageError: the folder has another file under a name that the compilation writes.
     """
+    described, target, deployment = made.described, made.target, made.deployment
     with temporary_folder(folder) as making:
-        taken = _take_weights(weights, making)  # first: later somebody may have removed them
+        taken = _take_weights(made.weights, making)  # first: `wherry rm` may remove them later
         report = _Report(progress, dump, libraries=1 + len(target.variants))
         program = export(
             described.arch,
             described.config,
-            scheme,
+            made.scheme,
             dtype=target.dtype,
             kv_dtype=target.kv_dtype,
             entries=web_llm.entries(described.entries) if target.interface else described.entries,
-            # Another engine's interface brings its own KV cache.
+            # WebLLM's interface brings its own KV cache.
             latents_once=target.latents_once and target.interface is None,
             most_bytes=target.binding_bytes,
         )
         report("", "export", program.mod)
-        built = build_libraries(making, program, target, deployment, described, report, linked)
+        built = build_libraries(making, program, target, deployment, described, report, made.linked)
         files = {f.name: record(f) for f in built.files} | taken
         if target.interface:
-            config = _write_chat_config(making, described, deployment, scheme.name, taken)
+            config = _write_chat_config(making, described, deployment, made.scheme.name, taken)
             files[config.name] = record(config)
         manifest = Manifest(
             schema=SCHEMA_VERSION,
-            key=key,
+            key=made.key,
             interface=INTERFACE_HASH,
             wherry=wherry.__version__,
             tvm=version("apache-tvm"),
-            name=name,
+            name=made.name,
             architecture={"name": described.arch.name, "config": described.raw},
-            quantization=scheme.name,
+            quantization=made.scheme.name,
             target=built.target,
             deployment=deployment.record(target, described.config.longest),
             memory=declared(built.params, built.workspace, program, deployment.page_size),
@@ -122,7 +124,7 @@ def _write_chat_config(
     quantization: str,
     files: Collection[str],
 ) -> Path:
-    """What WebLLM reads first of a model."""
+    """Write the file that WebLLM reads first."""
     generation = folder / "generation_config.json"
     content = web_llm.chat_config(
         described.raw,
@@ -139,7 +141,7 @@ def _write_chat_config(
 
 
 def _conversation(folder: Path) -> dict[str, Any] | None:
-    """What WebLLM is told of the chat template; None: there is none."""
+    """The chat template in WebLLM's form; None without one."""
     config = folder / "tokenizer_config.json"
     fields = read_json(config) if config.is_file() else {}
     apart = folder / "chat_template.jinja"
@@ -161,7 +163,7 @@ class _Report:
         self.progress = progress
         self.dump = dump
         self.done = 0
-        self.phases = 1 + libraries * (len(PHASES) - 1)  # the export is shared
+        self.phases = 1 + libraries * (len(PHASES) - 1)  # the libraries share the export
 
     def __call__(self, level: str, phase: str, made: IRModule | Mapping[str, str]) -> None:
         self.done += 1
@@ -178,7 +180,7 @@ class _Report:
 
 
 def _take_weights(weights: Path, folder: Path) -> dict[str, FileRecord]:
-    """Link the converted files into `folder`; their records, as the conversion measured them."""
+    """Link the converted files into `folder`; return their records from the conversion."""
     files = files_of(weights)
     for name in files:
         _take(weights / name, folder / name)
@@ -188,14 +190,14 @@ def _take_weights(weights: Path, folder: Path) -> dict[str, FileRecord]:
 def _take(file: Path, to: Path) -> None:
     try:
         os.link(file, to)
-    except OSError:  # another disk, or one without links
+    except OSError:  # another disk, or a file system without links
         shutil.copyfile(file, to)
 
 
 def repair(folder: Path, manifest: Manifest, weights: Path, damaged: Collection[str]) -> bool:
-    """Put whole files in place of `damaged` ones that come from `weights`, which is whole.
+    """Replace `damaged` files by intact ones from `weights`.
 
-    False, and nothing is done, if there are others: then it takes a compilation.
+    Returns False and does nothing if other files are damaged: that needs a compilation.
     """
     whole = files_of(weights)
     if any(whole.get(name) != manifest.files[name] for name in damaged):
@@ -209,7 +211,7 @@ def repair(folder: Path, manifest: Manifest, weights: Path, damaged: Collection[
 
 
 def _capabilities(described: Described, *, has_template: bool) -> tuple[str, ...]:
-    """What requests the model answers."""
+    """The kinds of requests that the model answers."""
     if isinstance(described.head, ScoreHead):
         return ("score",)
     found = {"forward": ("completion", "chat") if has_template else ("completion",)}
@@ -224,10 +226,10 @@ def _has_template(folder: Path) -> bool:
 
 
 def _put(made: Path, folder: Path) -> None:
-    """Make `folder` hold what `made` does, and all that is not ours besides.
+    """Make `folder` contain the files of `made`, and keep the user's own files.
 
-    Where an older one is, file by file: its manifest stays until the last moment, so that a folder
-    left half-way is found damaged, and made again.
+    An older folder is replaced file by file, its manifest last, so that an interrupted replacement
+    is found damaged and repeated.
     """
     if not folder.exists():
         made.rename(folder)
@@ -235,7 +237,7 @@ def _put(made: Path, folder: Path) -> None:
     new = sorted(path.name for path in made.iterdir() if path.name != MANIFEST)
     try:
         old: Collection[str] = read_manifest(folder).files
-    except ArtifactError:  # damaged, or there is none: which files are ours is not known
+    except ArtifactError:  # damaged or missing: the compilation's files are unknown
         old = new if (folder / MANIFEST).exists() else ()
     taken = [name for name in new if name not in old and (folder / name).exists()]
     if taken:

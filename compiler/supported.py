@@ -1,7 +1,7 @@
-"""The families of models that can be compiled: a table, and the page of the docs that has it.
+"""The table of supported model families, and the page of the docs with it.
 
-`python -m wherry.compiler.supported` writes the page; a test compares it. What is checked, and
-where, is in checked.json, which `python -m tests.models.checked` reads off the tests.
+`python -m wherry.compiler.supported` writes the page, and a test compares it. checked.json, which
+`python -m tests.models.checked` writes from the tests, says what they check on which target.
 """
 
 from __future__ import annotations
@@ -20,28 +20,31 @@ CHECKED = Path(__file__).with_name("checked.json")
 TARGETS = {"cpu": "CPU", "opencl": "OpenCL", "vulkan": "Vulkan", "webgpu": "WebGPU"}
 PAGE = """# Models
 
-A family is the `model_type` in a model's config.json; `wherry list --supported` prints this table.
-A field of config.json that Wherry does not know is an error that names it.
+Wherry runs models by their family, the `model_type` in config.json. Find your model by its name,
+or ask: `wherry show hf://ORG/NAME` says whether it runs, and `wherry plan hf://ORG/NAME` how much
+memory it takes. `wherry list --supported` prints this table.
 
 {table}
 
-- **Runs on**: every family compiles for every target. The targets named here run it in the tests:
-  tiny random configurations that turn on each feature, against transformers. In float32 no logit
-  differs by more than 2e-4 in prompts, chunks, single tokens and mixed batches, and a row has the
-  same bits in any batch. In 4 bits the tokens equal the reference's on the dequantized weights.
-  WebGPU's kernels are validated within every browser's limits, and compiled from the same source
-  as Vulkan's. Families that transformers does not have are compared with a renamed one of it.
-- **Context**: of the published configurations; a model's own config.json counts.
-- **Tool calls**: the format that its instruct models write, found from the chat template; empty:
-  the model is told of tools in words and answers in JSON. See [the server's page](server.md).
+- **Context** is that of the published configurations; a model's own config.json counts.
+- **Tool calls**: the format of the family's instruct models. Without one the prompt describes the
+  tools and the model answers in JSON. See [the server's page](server.md#tool-calls).
+- **Runs on**: every family compiles for every target. On the targets named here tests compare it
+  with transformers, on tiny random configurations with each feature of the family: float32 logits
+  differ by less than 2e-4, and 4-bit models give the tokens of the dequantized weights. Families
+  that transformers does not have are compared with a family of equal structure.
 
-LongRoPE (Phi-3, Phi-4-mini) has the context of its short factors; compiled for a longer one
-(`wherry compile --context`) it uses its long factors at every length, where transformers switches
-by the length of a text. Not supported, and errors: bidirectional attention, dynamic scaling beyond
-the trained context.
+## What is not supported
 
-Of folders with other models beside the text's (vision, audio), the text model is read, and a line
-says what is not: {wrappers}. Any other such folder is an error.
+An unknown field in config.json is an error that names it, because it may change the result.
+Bidirectional attention and dynamic RoPE scaling beyond the trained context are errors, too.
+
+LongRoPE (Phi-3, Phi-4-mini) has the context of its short factors. Compiled for a longer context
+(`wherry compile --context`) it uses its long factors at every length; transformers switches by the
+length of a text.
+
+Of models with vision or audio Wherry runs the text model and says which parts it leaves out:
+{wrappers}. Any other such folder is an error.
 """
 
 
@@ -50,10 +53,10 @@ class Family:
     """One value of `model_type`."""
 
     model_type: str
-    about: str  # what its file says in its first line
+    about: str  # the first line of its file
     known: Known
-    checked: dict[str, str]  # by target, what is compared there; "": nothing
-    reference: str  # what it is compared with
+    checked: dict[str, str]  # by target, what the tests compare there; "": nothing
+    reference: str  # the reference of the comparison
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
@@ -83,7 +86,7 @@ def rows() -> list[Family]:
 
 
 def _checked(known: dict[str, Any], target: str) -> str:
-    """What is compared of a family on a target."""
+    """The comparison of a family on a target."""
     float32 = "f32" if target in known.get("float32", ()) else ""
     if float32 and known["nightly"]:
         float32 += " at night"

@@ -1,8 +1,8 @@
-"""The text model of a folder that has others beside it: vision, audio. It is read alone.
+"""Reads the text model of a folder that also has others, for vision or audio.
 
-Its config.json has the text model's in `text_config`, or beside fields of its own; the
-checkpoint has the text model's tensors under a prefix. Weights that are converted get a config.json
-of the text model, so that nobody after the conversion knows of the rest.
+Its config.json has the text model's in `text_config` or among its own fields, and the checkpoint
+has the text model's tensors under a prefix. Converted weights get the text model's own config.json,
+so later steps know nothing of the rest.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# By model_type: that of a text_config without one. What is not here may change how text is computed
-# (cross-attention, a prefix that sees itself whole).
+# Model_type -> the text model's, if its text_config has none. Other models may compute text
+# differently (cross-attention, a prefix with full attention).
 READ: Mapping[str, str] = {
     "gemma3": "gemma3_text",
     "gemma4": "gemma4_text",
@@ -21,7 +21,7 @@ READ: Mapping[str, str] = {
     "qwen2_vl": "qwen2",
     "qwen3_vl": "qwen3",
 }
-# Text models that are ours by another name, where all positions of a token are one.
+# Text models that equal another family if all position axes of a token are equal.
 _ALIKE = {"qwen2_vl_text": "qwen2", "qwen2_5_vl_text": "qwen2", "qwen3_vl_text": "qwen3"}
 _OUTER = frozenset(
     "vision_config image_token_id video_token_id vision_start_token_id vision_end_token_id "
@@ -37,7 +37,7 @@ _OF_BOTH = ("architectures", "bos_token_id", "eos_token_id", "pad_token_id", "ti
 
 
 def text_part(raw: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The text model's config.json, of that of the whole; None: it is no such model."""
+    """The text model's config.json, from the whole one; None: it is no such model."""
     kind = raw.get("model_type")
     if not isinstance(kind, str) or kind not in READ:
         return None
@@ -56,7 +56,7 @@ def text_part(raw: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _of_text(rope: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the sections of axes: of text all axes have one position."""
+    """Remove the sections of axes: all position axes of text are equal."""
     if "mrope_section" not in rope:
         return dict(rope)
     kept = {n: v for n, v in rope.items() if n not in ("mrope_section", "mrope_interleaved")}
@@ -64,7 +64,7 @@ def _of_text(rope: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def text_names(theirs: Iterable[str]) -> dict[str, str]:
-    """Names of the text model's tensors: name in the text model alone -> name in the checkpoint."""
+    """The text model's tensors: name in the text model alone -> name in the checkpoint."""
     found = {}
     for name in theirs:
         for prefix, alone in _PREFIXES:
@@ -75,7 +75,7 @@ def text_names(theirs: Iterable[str]) -> dict[str, str]:
 
 
 def others(theirs: Iterable[str], text: Mapping[str, str]) -> dict[str, int]:
-    """How many tensors are not of the text model, by what their names begin with."""
+    """Count the tensors outside of the text model, by the beginning of their names."""
     counts: dict[str, int] = {}
     known = set(text.values())
     for name in theirs:

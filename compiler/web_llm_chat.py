@@ -1,9 +1,9 @@
-"""A model's chat template as WebLLM knows one: texts before, between and after messages.
+"""A model's chat template in WebLLM's form: texts before, between and after messages.
 
-WebLLM writes a conversation as `system_template`, then of each message its role, its content and a
-separator, one for the person's and one for the model's. So the template is rendered with marks for
-contents, and what stands between the marks is read off: roles are empty, and a separator has the
-end of one message and the head of the next.
+WebLLM writes a conversation as `system_template`, then for each message its role, its content and a
+separator, one for the user's and one for the model's messages. So the template is rendered with
+markers for contents, and the texts between the markers are read: roles are empty, and a separator
+has the end of one message and the beginning of the next.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def conversation(template: str, names: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of `conv_template`: system_template, system_message, seps.
 
     Args:
-        template: in Jinja.
-        names: what it knows beside the messages: bos_token, eos_token.
+        template: the Jinja template.
+        names: variables besides the messages: bos_token, eos_token.
 
     Raises:
-        UsageError: it writes messages in a way that WebLLM has no words for.
+        UsageError: WebLLM's form cannot express the template.
     """
     first, between, after, last = _texts(
         template,
@@ -43,7 +43,7 @@ def conversation(template: str, names: Mapping[str, Any]) -> dict[str, Any]:
     found = {"system_template": first, "system_message": "", "seps": [between, after]}
     try:
         before, behind, _ = _texts(template, names, [("system", _SYSTEM), ("user", _USER)])
-    except UsageError:  # it has no place for one
+    except UsageError:  # the template has no system message
         return found
     usual = ""
     if first.startswith(before) and first.endswith(behind):
@@ -54,7 +54,7 @@ def conversation(template: str, names: Mapping[str, Any]) -> dict[str, Any]:
 def _texts(
     template: str, names: Mapping[str, Any], messages: list[tuple[str, str]]
 ) -> tuple[str, ...]:
-    """What stands before, between and after the contents."""
+    """The texts before, between and after the contents."""
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
     environment.globals["raise_exception"] = _refuse
     given = [{"role": role, "content": content} for role, content in messages]

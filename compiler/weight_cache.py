@@ -1,4 +1,4 @@
-"""The weight folder: `tensor-cache.json` and `params_shard_*.bin`, as TVM and mlc-llm have it."""
+"""The folder of weights, `tensor-cache.json` and `params_shard_*.bin`, as in TVM and mlc-llm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.artifact import INDEX, SHARDS
+from wherry.artifact.manifest import INDEX, SHARDS
 from wherry.errors import ArtifactError
 from wherry.quant.stored import StoredTensor
 
@@ -22,7 +22,7 @@ ALIGNMENT = 64  # bytes; shards are mapped, and kernels load whole vectors
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A tensor and where it lies in its shard."""
+    """A tensor and its place in its shard."""
 
     tensor: StoredTensor
     offset: int  # bytes
@@ -30,7 +30,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One file. `parameters` are indices of the groups of `lay_out` that it holds."""
+    """One file. `parameters` are indices of groups of `lay_out`."""
 
     name: str
     parameters: tuple[int, ...]
@@ -43,7 +43,7 @@ def lay_out(
 ) -> tuple[Shard, ...]:
     """Place tensors in shards of at most `limit` bytes; a group stays together.
 
-    A group that is larger has a shard of its own.
+    A larger group has its own shard.
     """
     shards: list[Shard] = []
     members: list[int] = []
@@ -74,7 +74,7 @@ def _aligned(n: int) -> int:
 
 
 def index_json(shards: Iterable[Shard], parameter_count: int) -> str:
-    """The text of `tensor-cache.json`; `parameter_count` is of numbers before quantization."""
+    """Write `tensor-cache.json`; `parameter_count` is the number before quantization."""
     records = [_shard_record(shard) for shard in shards]
     total = sum(r["nbytes"] for shard in records for r in shard["records"])
     metadata = {
@@ -105,12 +105,12 @@ def _shard_record(shard: Shard) -> dict[str, Any]:
 
 
 def load_state(folder: Path) -> dict[str, NDArray[Any]]:
-    """Read all tensors of a weight folder into memory, ours or one that mlc-llm made.
+    """Load all tensors of a weight folder of Wherry or mlc-llm into memory.
 
-    Tensors that were shortened for storage ("f32-to-bf16") are float32 again.
+    Tensors that were shortened for storage ("f32-to-bf16") become float32 again.
 
     Raises:
-        ArtifactError: no index, a missing or short shard, an unknown format.
+        ArtifactError: there is no index, a shard is missing or truncated, or a format is unknown.
     """
     path = folder / INDEX
     if not path.is_file():

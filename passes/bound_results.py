@@ -1,4 +1,4 @@
-"""BoundResults: what a function returns gets memory of a fixed size, too.
+"""BoundResults: allocate the results of a function in memory of a fixed size.
 
     def forward(...):  # bounds: {"m": 64}                def forward(...):
                                                             place = alloc_storage((64 * 320 * 4,))
@@ -6,10 +6,10 @@
       kernel(x, y)                                          kernel(x, y)
       return y                                              return y
 
-Runs in the link phase after the planner, which places what stays inside and leaves what is returned
-to be allocated by its size. TVM's pooled allocator keeps a freed buffer of every size that it ever
-saw: with a size for each number of rows, logits of a large vocabulary would fill the memory. With
-one size there is one buffer, and the memory of a step is known before it runs.
+Runs in the link phase after the planner, which places intermediate tensors and leaves results to be
+allocated by their size. TVM's pooled allocator keeps a freed buffer of every size that it ever saw:
+with a size for each number of rows, logits of a large vocabulary would fill the memory. With one
+size there is one buffer, and the memory of a step is known before it runs.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
     table = batch_table(positions, sequences, query_indptr, page_indptr, page_ids)
     pages, o = paged_attention(qkv, table, query_indptr, pages)
 
-Runs in the fuse phase, after FuseLinear. The table is made once for all layers. If the target has a
-"qkv_attention", which computes qkv too, it takes the place of the linear that qkv comes from:
+Runs in the fuse phase, after FuseLinear. The table is computed once for all layers. If the target
+has a "qkv_attention", which computes qkv too, it replaces the linear that computes qkv:
 
     pages, o = qkv_attention(x, norm, W, table, query_indptr, pages)
 
@@ -23,9 +23,9 @@ from typing import Any
 from tvm import IRModule, ir, relax, te, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
-from wherry.ops.tags import PACK, tag, tag_of
+from wherry.ops.tags import PACK, tag_of
 
-from .kernels import Fused, Kernels, is_tir_call, rewritten, scratch_types
+from .kernels import Answers, Fused, Kernels, is_tir_call, rewritten, scratch_types
 
 OPAQUE = 8  # TVM's kOpaque: not fused with the casts before it
 RESHAPE = ir.Op.get("relax.reshape")
@@ -48,8 +48,7 @@ class _Rewriter(PyExprMutator):
     def __init__(self, mod: IRModule, kernels: Kernels) -> None:
         super().__init__(mod)
         self.mod = mod
-        self.kernels = kernels
-        self.answers: dict[tuple[str, str], tuple[ir.GlobalVar, Any] | None] = {}
+        self.answers = Answers(self.builder_, kernels)
         self.tables: dict[tuple[relax.Expr, ...], relax.Var] = {}
         self.joins: dict[tuple[int, float], ir.GlobalVar] = {}  # by the size of a head and offset
 
@@ -102,16 +101,16 @@ class _Rewriter(PyExprMutator):
         linear = self._linear_of(qkv)
         if linear is not None:
             whole = {"attention": spec, "linear": self._spec(linear)}
-            known = self._answer("qkv_attention", whole)
+            known = self.answers.function("qkv_attention", whole)
             if known is not None:
                 return self._call(known, [*linear.args[1].fields, *tail], norms, call, sizes)
-        known = self._answer("paged_attention", spec)
+        known = self.answers.function("paged_attention", spec)
         if known is None:
             return None
         return self._call(known, [qkv, *tail], norms, call, sizes)
 
     def _linear_of(self, qkv: relax.Expr) -> relax.Call | None:
-        """The fused linear whose result, in another shape, `qkv` is."""
+        """The fused linear whose reshaped result is `qkv`."""
         call = self._bound(qkv)
         if not isinstance(call, relax.Call) or call.op != RESHAPE:
             return None
@@ -121,21 +120,10 @@ class _Rewriter(PyExprMutator):
         tagged = self._tag(element)
         return element if tagged is not None and tagged[0] == "fused_linear" else None
 
-    def _answer(self, op: str, spec: dict[str, Any]) -> tuple[ir.GlobalVar, Any] | None:
-        key = (op, json.dumps(spec, sort_keys=True))
-        if key not in self.answers:
-            answer = self.kernels.kernel(*key)
-            if answer is not None:
-                func = tag(answer.compute, op, spec)
-                self.answers[key] = (self.builder_.add_func(func, op), answer)
-            else:
-                self.answers[key] = None
-        return self.answers[key]
-
     def _table(
         self, arrays: tuple[relax.Expr, ...], spec: dict[str, Any], sizes: dict[str, Any]
     ) -> relax.Expr | None:
-        known = self._answer("batch_table", spec)
+        known = self.answers.function("batch_table", spec)
         if known is None:
             return None
         if arrays not in self.tables:
@@ -167,7 +155,7 @@ class _Rewriter(PyExprMutator):
             call = self._bound(norm)
             tagged = self._tag(call)
             if call is not None and tagged is not None and tagged[0] == "offset":
-                # One function of weights does both.
+                # The joined function adds the offset, too.
                 norm, offset = call.args[1].fields[0], json.loads(tagged[1])["offset"]
             sources.append(norm)
         key = size, offset

@@ -1,12 +1,12 @@
-"""FuseExperts: add what a mixture of experts gives to the residual in its own kernel, where it can.
+"""FuseExperts: add the residual in the kernel of a mixture of experts, if the target has one.
 
     h = expert_linear(g, ids, starts, slots, weights, W)      y = expert_linear(g, ..., W, r)
     y = R.add(r, h)
 
-Runs in the fuse phase, before FuseNorm. The target is asked for "expert_linear" with `residual`; if
-it has nothing, both stay. Where its kernel has a layout of its own for the weights, every linear of
-experts becomes a call of the kernel here, for NarrowActivations to see; what packs the weights is
-another call, as in FuseLinear.
+Runs in the fuse phase, before FuseNorm. The target is asked for "expert_linear" with `residual`;
+without a kernel both calls stay. If the kernel has a weight layout of its own, this pass replaces
+every linear of experts by the kernel, because NarrowActivations looks at kernels; another call
+packs the weights, as in FuseLinear.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tvm import IRModule, ir, relax
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm_ffi import structural_equal
 
-from wherry.ops.tags import tag, tag_of
+from wherry.ops.tags import tag_of
 
-from .kernels import Fused, Kernels, Packings, is_tir_call, rewritten, sizes_of, with_scratch
+from .kernels import Answers, Kernels, Packings, is_tir_call, rewritten, sizes_of, with_scratch
 from .uses import uses_of
 
 ADD = ir.Op.get("relax.add")
@@ -40,11 +40,11 @@ class FuseExperts:
 
 
 class _Linear:
-    """A linear of experts in the function as it is written anew."""
+    """A linear of experts in the rewritten function."""
 
     def __init__(self, spec: dict[str, Any], args: list[relax.Expr]) -> None:
         self.spec = spec
-        self.args = args  # x, what says whose weights, the stored weights
+        self.args = args  # x, the routing, the stored weights
 
 
 @mutator
@@ -52,10 +52,8 @@ class _Rewriter(PyExprMutator):
     def __init__(self, mod: IRModule, kernels: Kernels) -> None:
         super().__init__(mod)
         self.mod = mod
-        self.kernels = kernels
         self.linears: dict[relax.Var, _Linear] = {}  # by the variable that holds the result
-        self.answers: dict[str, Any] = {}  # by spec
-        self.functions: dict[str, ir.GlobalVar] = {}  # the same
+        self.answers = Answers(self.builder_, kernels)
         self.uses: dict[relax.Var, int] = {}
         self.packings = Packings(self.builder_)
 
@@ -73,7 +71,7 @@ class _Rewriter(PyExprMutator):
             var = self.visit_expr(binding.var) if linear else None
         else:
             value = self.builder_.normalize(value)
-            var = self.visit_var_def(binding.var)  # of the same kind, which outputs need
+            var = self.visit_var_def(binding.var)  # outputs need a variable of the same class
             self.builder_.emit_normalized(relax.VarBinding(var, value))
         if linear and self.uses.get(binding.var, 0) == 1:
             self.linears[var] = linear
@@ -86,10 +84,10 @@ class _Rewriter(PyExprMutator):
 
     def _packed(self, linear: _Linear, ty: relax.TensorType) -> relax.Expr | None:
         """The call of the target's kernel, if it has a layout of its own."""
-        kernel = self._answer(linear.spec)
+        kernel = self.answers.kernel(OP, linear.spec)
         if getattr(kernel, "scratch", None) is None or kernel.pack is None:
             return None
-        return self._call(linear, kernel, [], ty)
+        return self._call(linear, [], ty)
 
     def _added(self, call: relax.Call) -> relax.Expr | None:
         left, right = (self.visit_expr(a) for a in call.args)
@@ -100,28 +98,21 @@ class _Rewriter(PyExprMutator):
             if not structural_equal(residual.ty, h.ty):
                 continue
             summed = _Linear(linear.spec | {"residual": True}, linear.args)
-            kernel = self._answer(summed.spec)
-            if kernel is not None:
-                return self._call(summed, kernel, [residual], h.ty)
+            made = self._call(summed, [residual], h.ty)
+            if made is not None:
+                return made
         return None
 
     def _call(
-        self, linear: _Linear, kernel: Fused, more: list[relax.Expr], ty: relax.TensorType
-    ) -> relax.Expr:
-        spec = json.dumps(linear.spec, sort_keys=True)
-        if spec not in self.functions:
-            func = tag(kernel.compute, OP, linear.spec)
-            self.functions[spec] = self.builder_.add_func(func, OP)
-        args = linear.args
+        self, linear: _Linear, more: list[relax.Expr], ty: relax.TensorType
+    ) -> relax.Expr | None:
+        """The call that computes `linear`; None if the target has no kernel for it."""
+        known = self.answers.function(OP, linear.spec)
+        if known is None:
+            return None
+        (var, kernel), args = known, linear.args
         if kernel.pack is not None:
             stored = args[kernel.inputs :]
             args = [*args[: kernel.inputs], *self.packings.packed(kernel, stored)]
         sizes = sizes_of(args[0], ty)
-        var = self.functions[spec]
         return with_scratch(self.builder_, var, kernel, [*args, *more], ty, sizes)
-
-    def _answer(self, spec: dict[str, Any]) -> Any:
-        key = json.dumps(spec, sort_keys=True)
-        if key not in self.answers:
-            self.answers[key] = self.kernels.kernel(OP, key)
-        return self.answers[key]

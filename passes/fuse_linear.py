@@ -1,4 +1,4 @@
-"""FuseLinear: compute what stands before and after a linear together with it, where a target can.
+"""FuseLinear: fuse a norm before a linear, and SwiGLU or an addition after it, where a target can.
 
     z = R.nn.rms_norm(x, w)                      y = fused_linear(x, w, W)
     y = linear(z, W)
@@ -9,11 +9,11 @@
     h = linear(z, W)                             y = fused_linear(z, W, r)
     y = R.add(r, h)
 
-Runs in the fuse phase, after FuseSwiGLU and before FuseNorm, which names what is left. The target
-is asked for "fused_linear" with the spec of the linear, and `norm_eps`, `gated` and `residual`; if
-it has nothing, everything stays. The kernel may want memory of its own: it becomes outputs of the
-call that nobody reads. If it reads weights in a layout of its own, what packs them becomes another
-call, which SelectKernels takes out of the step.
+Runs in the fuse phase, after FuseSwiGLU and before FuseNorm, which names the remaining norms. The
+target is asked for "fused_linear" with the spec of the linear, and `norm_eps`, `gated` and
+`residual`; without a kernel nothing changes. Scratch memory of the kernel becomes unused outputs of
+the call. If the kernel has a weight layout of its own, another call packs the weights;
+SelectKernels moves it out of the step.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tvm import IRModule, ir, relax, tirx
+from tvm import IRModule, ir, relax
 from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm_ffi import structural_equal
 
-from wherry.ops.tags import tag, tag_of
+from wherry.ops.tags import tag_of
 
-from .kernels import Fused, Kernels, Packings, is_tir_call, rewritten, with_scratch
+from .kernels import Answers, Kernels, Packings, is_tir_call, rewritten, with_scratch
 from .uses import uses_of
 
 RMS_NORM = ir.Op.get("relax.nn.rms_norm")
@@ -47,7 +47,7 @@ class FuseLinear:
 
 
 class _Linear:
-    """A linear and what was fused into it so far."""
+    """A linear and the operations fused into it so far."""
 
     def __init__(self, spec: dict[str, Any], x: relax.Expr, weights: list[relax.Expr]) -> None:
         self.spec = spec
@@ -68,9 +68,8 @@ class _Rewriter(PyExprMutator):
     def __init__(self, mod: IRModule, kernels: Kernels) -> None:
         super().__init__(mod)
         self.mod = mod
-        self.kernels = kernels
         self.linears: dict[relax.Var, _Linear] = {}  # by the variable that holds the result
-        self.answers: dict[str, tuple[ir.GlobalVar, Fused] | None] = {}  # by spec
+        self.answers = Answers(self.builder_, kernels)
         self.uses: dict[relax.Var, int] = {}
         self.packings = Packings(self.builder_)
 
@@ -85,7 +84,7 @@ class _Rewriter(PyExprMutator):
             return
         linear, value = found
         value = self.builder_.normalize(value)
-        var = self.visit_var_def(binding.var)  # of the same kind, which outputs need
+        var = self.visit_var_def(binding.var)  # outputs need a variable of the same class
         self.builder_.emit_normalized(relax.VarBinding(var, value))
         if self.uses.get(binding.var, 0) == 1:
             self.linears[var] = linear
@@ -148,21 +147,9 @@ class _Rewriter(PyExprMutator):
     def _call(self, linear: _Linear, ty: Any) -> relax.Expr | None:
         """The call that computes `linear`; None if the target has no kernel for it."""
         floats = {"x_dtype": str(linear.x.ty.dtype), "y_dtype": str(ty.dtype)}
-        spec = json.dumps(linear.spec | floats, sort_keys=True)
-        if spec not in self.answers:
-            answer = self.kernels.kernel("fused_linear", spec)
-            self.answers[spec] = (
-                None
-                if answer is None
-                else (self.builder_.add_func(self._tagged(answer, spec), "fused_linear"), answer)
-            )
-        known = self.answers[spec]
+        known = self.answers.function("fused_linear", linear.spec | floats)
         if known is None:
             return None
         var, kernel = known
         args = linear.args(self.packings.packed(kernel, linear.weights))
         return with_scratch(self.builder_, var, kernel, args, ty, {"m": ty.shape[0]})
-
-    def _tagged(self, answer: Fused, spec: str) -> tirx.PrimFunc:
-        """The kernel, for later passes to know what it computes."""
-        return tag(answer.compute, "fused_linear", json.loads(spec))

@@ -1,4 +1,4 @@
-"""FuseSwiGLU: name the gated activation of a feed-forward whose two halves lie side by side.
+"""FuseSwiGLU: name the gated activation whose gate and up projections are one linear.
 
     g, u = R.split(x, 2, axis=-1)             y = swiglu(x)
     y = R.multiply(R.nn.silu(g), u)

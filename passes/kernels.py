@@ -1,22 +1,23 @@
-"""What a pass asks of a target: its own kernels, by the name of the operation."""
+"""The interface between passes and a target's kernels."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from tvm import IRModule, ir, relax, tirx
 from tvm.relax.expr_functor import PyExprMutator
 
-from wherry.ops.tags import PACK
+from wherry.ops.tags import PACK, tag
 
 OPAQUE = 8  # TVM's kOpaque: not fused with anything
-# A number, the name of a size of the call, or what is computed from these sizes.
+# A number, the name of a size of the call, or a function of these sizes.
 Size = int | str | Callable[[Mapping[str, Any]], Any]
 
 
 class Packed(Protocol):
-    """How a target computes an operation whose weights it lays out anew."""
+    """A kernel of an operation whose weights the target packs."""
 
     @property
     def weights(self) -> tuple[tuple[tuple[int, ...], str], ...]:
@@ -28,7 +29,7 @@ class Packed(Protocol):
 
     @property
     def compute(self) -> tirx.PrimFunc:
-        """The operation, with the packed tensors in the place of the stored ones."""
+        """The operation, with packed tensors instead of stored ones."""
 
     @property
     def inputs(self) -> int:
@@ -36,7 +37,7 @@ class Packed(Protocol):
 
 
 class Fused(Protocol):
-    """How a target computes several operations at once."""
+    """A kernel of several operations."""
 
     @property
     def compute(self) -> tirx.PrimFunc:
@@ -44,7 +45,7 @@ class Fused(Protocol):
 
     @property
     def scratch(self) -> tuple[tuple[tuple[Size, ...], str], ...]:
-        """Shape and dtype of memory for its own use."""
+        """Shape and dtype of scratch memory."""
 
     @property
     def joined(self) -> bool:
@@ -52,7 +53,7 @@ class Fused(Protocol):
 
     @property
     def packed(self) -> tuple[tuple[int, ...], str] | None:
-        """Shape and dtype of what it reads in the place of a linear's stored weights."""
+        """Shape and dtype of the packed weights; None: it reads the stored ones."""
 
     @property
     def inputs(self) -> int:
@@ -67,16 +68,55 @@ class Kernels(Protocol):
     """A target's own kernels."""
 
     def kernel(self, op: str, spec: str) -> Any:
-        """What computes `op` here; None: the target has nothing of its own.
+        """The target's kernel for `op`; None: it has none.
 
-        For an operation with a reference, a PrimFunc of its signature or a `Packed`; for one that
-        is there only where targets have it ("fused_linear", ...), a `Fused`.
-        `spec` is the JSON of the tag. The weights of an operation that may be packed are its last
-        inputs, after `Packed.inputs` others.
+        For an operation with a reference, a PrimFunc of its signature or a `Packed`; for an
+        operation without one ("fused_linear", ...), a `Fused`. `spec` is the JSON of the tag. The
+        weights of an operation that may be packed are its last inputs, after `Packed.inputs`
+        others.
         """
 
     def schedule(self, func: tirx.PrimFunc) -> tirx.PrimFunc:
-        """Order the loops of a PrimFunc that nothing else has scheduled."""
+        """Schedule a PrimFunc that has no schedule yet."""
+
+
+class Answers:
+    """A target's kernels, each asked for once, and the functions of a module that are made of them.
+
+    A spec is the JSON of a tag, or the mapping that it is written from.
+    """
+
+    def __init__(self, builder: relax.BlockBuilder, kernels: Kernels) -> None:
+        self._builder = builder
+        self._kernels = kernels
+        self._known: dict[tuple[str, str], Any] = {}
+        self._functions: dict[tuple[str, str], ir.GlobalVar] = {}
+
+    def kernel(self, op: str, spec: str | Mapping[str, Any]) -> Any:
+        """See `Kernels.kernel`."""
+        key = (op, _text(spec))
+        if key not in self._known:
+            self._known[key] = self._kernels.kernel(*key)
+        return self._known[key]
+
+    def function(
+        self, op: str, spec: Mapping[str, Any], name: str = ""
+    ) -> tuple[ir.GlobalVar, Fused] | None:
+        """The target's kernel as a function of the module, tagged for later passes.
+
+        None if there is no kernel. The function is called `name`, or as the operation.
+        """
+        kernel, key = self.kernel(op, spec), (op, _text(spec))
+        if kernel is None:
+            return None
+        if key not in self._functions:
+            func = tag(kernel.compute, op, spec)
+            self._functions[key] = self._builder.add_func(func, name or op)
+        return self._functions[key], kernel
+
+
+def _text(spec: str | Mapping[str, Any]) -> str:
+    return spec if isinstance(spec, str) else json.dumps(spec, sort_keys=True)
 
 
 TIR_CALLS = tuple(ir.Op.get(f"relax.{name}") for name in ("call_tir", "call_tir_inplace"))
@@ -107,7 +147,7 @@ def with_scratch(
 
 
 def scratch_types(kernel: Fused, sizes: Mapping[str, Any]) -> list[relax.TensorType]:
-    """What has to be allocated for `kernel`."""
+    """Types of the scratch memory of `kernel`."""
 
     def value(size: Size) -> Any:
         if callable(size):
@@ -126,7 +166,7 @@ def sizes_of(x: relax.Expr, ty: relax.TensorType) -> dict[str, Any]:
 class Packings:
     """Calls that pack weights for kernels with a layout of their own: one for each weight.
 
-    SelectKernels takes them out of the step.
+    SelectKernels moves them out of the step.
     """
 
     def __init__(self, builder: relax.BlockBuilder) -> None:
@@ -148,7 +188,7 @@ class Packings:
 
 
 def rewritten(mod: IRModule, rewriter: PyExprMutator) -> IRModule:
-    """Every Relax function of `mod` as `rewriter` leaves it, without what nothing uses any more."""
+    """`mod` with every Relax function rewritten, without unused functions."""
     for var, func in mod.functions_items():
         if isinstance(func, relax.Function):
             rewriter.builder_.update_func(var, rewriter.visit_expr(func))

@@ -1,4 +1,4 @@
-"""NarrowActivations: keep in float16 what the target's own kernels alone hand to each other.
+"""NarrowActivations: store activations between the target's own kernels in float16.
 
     h = fused_linear(x, norm, W1)   # float32        h = fused_linear(x, norm, W1)   # float16
     y = fused_linear(h, W2, x)      # float32        y = fused_linear(h, W2, x)      # float32
@@ -7,11 +7,10 @@
     pages, o = paged_attention(qkv, pages)           pages, o = paged_attention(qkv, pages)
     y = fused_linear(o, Wo, x)      # o: float32     y = fused_linear(o, Wo, x)      # o: float16
 
-Runs in the fuse phase after all that makes such kernels, for targets whose activations are float16.
-Kernels compute in float32 whatever they read and write. What has a residual added stays float32,
-and with it the sum that goes through all layers: models are known whose sum passes 65504, and its
-small numbers matter beside its large ones. So does what any other operation reads, what is
-returned, and what linears of experts have for which the target has no kernel of float16.
+Runs at the end of the fuse phase, for targets whose activations are float16. Kernels compute in
+float32 whatever they read and write. The residual stream stays float32: it exceeds 65504 in some
+models, and its small numbers matter next to its large ones. Results of `forward`, tensors that
+other operations read, and linears of experts without a float16 kernel stay float32, too.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from typing import Any
 from tvm import IRModule, ir, relax
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
-from wherry.ops.tags import tag, tag_of
+from wherry.ops.tags import tag_of
 
-from .kernels import Kernels, is_tir_call, rewritten, scratch_types, sizes_of
+from .kernels import Answers, Kernels, is_tir_call, rewritten, scratch_types, sizes_of
 from .schedule_rest import IS_SCHEDULED
 
 RESHAPE = ir.Op.get("relax.reshape")
@@ -37,12 +36,12 @@ HALF = "float16"
 
 @dataclass(frozen=True, slots=True)
 class _Floats:
-    """Where the spec of a kernel says the dtype of its first argument, and of its result."""
+    """The fields of a kernel's spec that have the dtypes of its first argument and its result."""
 
-    place: int  # of the result among those of the call, if there are several
+    place: int  # index of the result among those of the call
     read: tuple[str, ...]
     written: tuple[str, ...]
-    inside: tuple[tuple[str, ...], ...] = ()  # of memory of its own
+    inside: tuple[tuple[str, ...], ...] = ()  # dtypes of intermediate values
 
 
 KERNELS = {
@@ -70,31 +69,24 @@ class NarrowActivations:
         return rewritten(mod, _Rewriter(mod, self.kernels))
 
 
-class _Halves:
-    """Which kernels a target has for float16: all but some linears of experts."""
+def _has_half(answers: Answers, op: str, spec: dict[str, Any], path: tuple[str, ...]) -> bool:
+    """Whether the target has the kernel of `spec` with float16 at `path`.
 
-    def __init__(self, kernels: Kernels) -> None:
-        self._kernels = kernels
-        self._known: dict[str, bool] = {}
-
-    def there(self, op: str, spec: dict[str, Any], path: tuple[str, ...]) -> bool:
-        """Whether there is one of `spec` with float16 at `path`."""
-        if op != "expert_linear":
-            return True
-        half = deepcopy(spec)
-        _set(half, path, HALF)
-        key = json.dumps(half, sort_keys=True)
-        if key not in self._known:
-            self._known[key] = self._kernels.kernel(op, key) is not None
-        return self._known[key]
+    It has all but some linears of experts.
+    """
+    if op != "expert_linear":
+        return True
+    half = deepcopy(spec)
+    _set(half, path, HALF)
+    return answers.kernel(op, half) is not None
 
 
 class _Flow:
-    """Who makes and who reads the variables of a function."""
+    """Which bindings write and read the variables of a function."""
 
-    def __init__(self, mod: IRModule, func: relax.Function, halves: _Halves) -> None:
+    def __init__(self, mod: IRModule, func: relax.Function, answers: Answers) -> None:
         self.mod = mod
-        self.halves = halves
+        self.answers = answers
         self.bindings = [b for block in func.body.blocks for b in block.bindings]
         self.reads: dict[relax.Var, list[relax.VarBinding]] = {}
         self.counts = _occurrences(func.body.body)
@@ -113,7 +105,7 @@ class _Flow:
             found = self.kernel(binding.value)
             if found is None or found[1].get("residual"):
                 continue
-            if not self.halves.there(*found, KERNELS[found[0]].written):
+            if not _has_half(self.answers, *found, KERNELS[found[0]].written):
                 continue
             if not isinstance(binding.var.ty, relax.TupleType):
                 yield binding.var, binding.var
@@ -125,7 +117,7 @@ class _Flow:
                     yield binding.var, element.var
 
     def only_kernels_read(self, var: relax.Var) -> bool:
-        """Whether all that reads `var`, perhaps in another shape, are kernels that take float16."""
+        """Whether only kernels that take float16 read `var`, perhaps reshaped."""
         readers = self.reads.get(var, [])
         if len(readers) != self.counts[var]:  # it is returned, or read twice by one
             return False
@@ -138,7 +130,7 @@ class _Flow:
         found = self.kernel(call)
         if found is None or not call.args[1].fields[0].same_as(var):
             return False
-        return self.halves.there(*found, KERNELS[found[0]].read)
+        return _has_half(self.answers, *found, KERNELS[found[0]].read)
 
 
 @mutator
@@ -146,13 +138,11 @@ class _Rewriter(PyExprMutator):
     def __init__(self, mod: IRModule, kernels: Kernels) -> None:
         super().__init__(mod)
         self.mod = mod
-        self.kernels = kernels
-        self.halves = _Halves(kernels)
+        self.answers = Answers(self.builder_, kernels)
         self.writers: set[relax.Var] = set()  # variables of the calls whose results are float16
-        self.answers: dict[tuple[str, str], tuple[ir.GlobalVar, Any]] = {}
 
     def visit_function_(self, func: relax.Function) -> relax.Expr:
-        flow = _Flow(self.mod, func, self.halves)
+        flow = _Flow(self.mod, func, self.answers)
         self.writers = {call for call, result in flow.results() if flow.only_kernels_read(result)}
         return super().visit_function_(func)
 
@@ -166,11 +156,11 @@ class _Rewriter(PyExprMutator):
         if narrow or _several(call):  # it has another type
             self.set_var_remap(binding.var, self.builder_.emit(call))
         else:
-            var = self.visit_var_def(binding.var)  # of the same kind, which outputs need
+            var = self.visit_var_def(binding.var)  # outputs need a variable of the same class
             self.builder_.emit_normalized(relax.VarBinding(var, call))
 
     def _call(self, op: str, spec: dict[str, Any], call: relax.Call, narrow: bool) -> relax.Call:
-        """The call with the dtypes that its first argument has now, and its result is to have."""
+        """The call with the new dtypes of its first argument and its result."""
         args = [self.visit_expr(a) for a in call.args[1].fields]
         floats, before = KERNELS[op], deepcopy(spec)
         _set(spec, floats.read, str(args[0].ty.dtype))
@@ -180,12 +170,14 @@ class _Rewriter(PyExprMutator):
         if spec == before:
             callee = [call.args[0], relax.Tuple(args), *call.args[2:]]
             return relax.Call(call.op, callee, call.attrs, call.ty_args)
-        var, kernel = self._answer(op, spec)
+        known = self.answers.function(op, spec, f"half_{op}")
+        assert known is not None, f"{op} {spec}: a target of float16 has kernels in both dtypes"
+        var, kernel = known
         types = list(call.ty_args[0].fields) if _several(call) else [call.ty_args[0]]
         if narrow:
             types[floats.place] = relax.TensorType(types[floats.place].shape, HALF)
         first = len(types) - len(kernel.scratch)
-        if op.endswith("linear"):  # its memory depends on the dtypes
+        if op.endswith("linear"):  # its scratch memory depends on the dtypes
             types[first:] = scratch_types(kernel, sizes_of(args[0], types[0]))
         types[first:] = [
             relax.TensorType(ty.shape, dtype)
@@ -195,15 +187,6 @@ class _Rewriter(PyExprMutator):
             places = [int(i) for i in call.attrs.inplace_indices]
             return relax.call_tir_inplace(var, relax.Tuple(args), places, types)
         return relax.call_tir(var, args, out_ty=types if _several(call) else types[0])
-
-    def _answer(self, op: str, spec: dict[str, Any]) -> tuple[ir.GlobalVar, Any]:
-        key = (op, json.dumps(spec, sort_keys=True))
-        if key not in self.answers:
-            kernel = self.kernels.kernel(*key)
-            assert kernel is not None, f"{key}: a target of float16 has its kernels in both dtypes"
-            var = self.builder_.add_func(tag(kernel.compute, op, spec), f"half_{op}")
-            self.answers[key] = (var, kernel)
-        return self.answers[key]
 
 
 def _kernel(mod: IRModule, expr: relax.Expr) -> tuple[str, dict[str, Any]] | None:

@@ -1,6 +1,6 @@
 """The phases that every module goes through, for any target.
 
-attach    what later phases need to know: bounds of the symbolic sizes
+attach    what later phases need to know: the paged KV cache, bounds of the symbolic sizes
 fuse      operations that are computed together get one name
 lower     each operation becomes a PrimFunc: the target's own, or the reference
 schedule  PrimFuncs without a schedule get the target's
@@ -22,7 +22,9 @@ from .fuse_linear import FuseLinear
 from .fuse_norm import FuseNorm
 from .fuse_swiglu import FuseSwiGLU
 from .kernels import Kernels
+from .kv_cache import KVCache
 from .narrow_activations import NarrowActivations
+from .paged_kv import PagedKV
 from .schedule_rest import ScheduleRest
 from .select_kernels import SelectKernels
 from .share_tensors import ShareTensors
@@ -33,8 +35,9 @@ Phase = tuple[str, Sequence[ir.transform.Pass]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineInputs:
-    """What the phases are made of."""
+    """The arguments of the passes."""
 
+    cache: KVCache  # what the model's attention needs
     kernels: Kernels
     bounds: Mapping[str, int]  # upper bounds of symbolic sizes
     stored: Mapping[str, str]  # dtype of each weight on disk
@@ -47,7 +50,7 @@ def phases(inputs: PipelineInputs) -> list[Phase]:
     t, kernels = relax.transform, inputs.kernels
     narrowed = [NarrowActivations(kernels)] if inputs.narrow else []
     return [
-        ("attach", [AttachBounds(inputs.bounds)]),
+        ("attach", [PagedKV(inputs.cache), AttachBounds(inputs.bounds)]),
         (
             "fuse",
             [
@@ -103,15 +106,15 @@ def run(
 
     Args:
         mod: with one function, `forward`.
-        inputs: what the phases are made of.
+        inputs: the arguments of the passes.
         on_phase: sees the module after each phase (dump, progress).
-        before_link: adds what has to be compiled with it (the metadata).
+        before_link: adds functions that are compiled with it (the metadata).
     """
     for name, passes in phases(inputs):
         if name == "link":
             mod = before_link(mod)
         mod = ir.transform.Sequential(list(passes))(mod)
-        if name != "link":  # what the link phase leaves is for the virtual machine only
+        if name != "link":  # after the link phase only the virtual machine reads it
             relax.analysis.well_formed(mod)  # raises at the first violation
         on_phase(name, mod)
     return mod

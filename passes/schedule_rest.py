@@ -1,4 +1,4 @@
-"""ScheduleRest: let the target order the loops of every PrimFunc that has no schedule yet.
+"""ScheduleRest: let the target schedule every PrimFunc that has no schedule yet.
 
 Runs in the schedule phase. A PrimFunc marked `tirx.is_scheduled` is left alone.
 """
@@ -20,7 +20,7 @@ class ScheduleRest:
         self.kernels = kernels
 
     def transform_module(self, mod: IRModule, _ctx: ir.transform.PassContext) -> IRModule:
-        """Schedule what is left."""
+        """Schedule the remaining PrimFuncs."""
         for var, func in mod.functions_items():
             if isinstance(func, tirx.PrimFunc) and IS_SCHEDULED not in (func.attrs or {}):
                 mod.update_func(var, self.kernels.schedule(func).with_attr(IS_SCHEDULED, True))

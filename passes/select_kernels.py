@@ -1,4 +1,4 @@
-"""SelectKernels: put a target's own kernels in the place of references, and pack weights for them.
+"""SelectKernels: replace references by the target's kernels, and pack weights for them.
 
     def forward(..., w_q, w_scale):                  def forward(..., w_packed):
       y = call_tir(linear, (x, w_q, w_scale))          y = call_tir(kernel, (x, w_packed))
@@ -7,10 +7,11 @@
                                                        return call_tir(pack, (w_q, w_scale))
 
 Runs in the lower phase. A kernel has the reference's signature, so only the callee changes; where
-the target packs weights, a parameter of `forward` changes too, and a function `pack_i` makes it of
-the stored tensors (one a packing, whatever the number of layers). A weight that two operations
-share is packed once. The module's attribute `wherry.params` lists the parameters of `forward` after
-the pass, in order, as the metadata of a library does (docs/design/compiled-library.md).
+the target packs weights, a parameter of `forward` changes too, and a function `pack_i` computes it
+from the stored tensors (one function for each kind of packing, whatever the number of layers). A
+weight that two operations share is packed once. The module's attribute `wherry.params` lists the
+parameters of `forward` after the pass, in order, as the metadata of a library does
+(docs/design/compiled-library.md).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tvm_ffi import structural_hash
 
 from wherry.ops.tags import PACK, tag_of
 
-from .kernels import Fused, Kernels, Packed, is_tir_call, sizes_of, with_scratch
+from .kernels import Answers, Fused, Kernels, Packed, is_tir_call, sizes_of, with_scratch
 from .schedule_rest import IS_SCHEDULED
 
 PARAMS = "wherry.params"
@@ -37,7 +38,7 @@ class SelectKernels:
 
     Args:
         kernels: the target's.
-        stored: dtype of each weight on disk, by name; a weight that `forward` wants in another
+        stored: dtype of each weight on disk, by name; a weight that `forward` reads in another
             dtype gets a `pack_i` that casts it.
     """
 
@@ -46,7 +47,7 @@ class SelectKernels:
         self.stored = stored
 
     def transform_module(self, mod: IRModule, _ctx: ir.transform.PassContext) -> IRModule:
-        """Rewrite `forward`, add the `pack_i`, and drop what nothing calls any more."""
+        """Rewrite `forward`, add the `pack_i`, and drop unused functions."""
         rewriter = _Rewriter(mod, self.kernels)
         (var,) = [v for v in mod.get_global_vars() if v.name_hint == "forward"]
         forward = rewriter.visit_expr(mod[var])
@@ -74,12 +75,12 @@ class SelectKernels:
 
 
 class _Computed:
-    """A packing that the fuse phase asked for: a function of weights alone, with one result."""
+    """A packing from the fuse phase: a function of weights alone, with one result."""
 
     def __init__(self, pack: tirx.PrimFunc, ty: relax.TensorType) -> None:
         self.weights = ((tuple(int(d) for d in ty.shape), str(ty.dtype)),)
         self.pack = pack
-        self.compute = pack  # of no use: what it makes is what the fused kernel reads
+        self.compute = pack  # unused: the fused kernel reads the packed tensor
         self.inputs = 0
 
 
@@ -88,7 +89,7 @@ def _wants_memory(answer: Any) -> TypeGuard[Fused]:
 
 
 class _PackedWeight:
-    """Stored parameters, and the variables that `forward` has in their place."""
+    """Stored parameters, and the variables of `forward` that replace them."""
 
     def __init__(self, stored: list[relax.Var], how: Packed) -> None:
         self.stored = stored
@@ -106,8 +107,7 @@ class _Rewriter(PyExprMutator):
     def __init__(self, mod: IRModule, kernels: Kernels) -> None:
         super().__init__(mod)
         self.mod = mod
-        self.kernels = kernels
-        self.answers: dict[str, tirx.PrimFunc | Packed | Fused | None] = {}  # by callee
+        self.answers = Answers(self.builder_, kernels)
         self.packed: dict[tuple[str, ...], _PackedWeight] = {}  # by stored names
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
@@ -121,11 +121,9 @@ class _Rewriter(PyExprMutator):
             how = _Computed(self.mod[name].without_attr(PACK), call.ty_args[0])
             (variable,) = self._packed(args, how).variables
             return variable
-        if name not in self.answers:
-            # What the fuse phase took from the target is a kernel already.
-            tagged = None if IS_SCHEDULED in attrs else tag_of(self.mod[name])
-            self.answers[name] = self.kernels.kernel(*tagged) if tagged else None
-        answer = self.answers[name]
+        # The fuse phase has inserted kernels already.
+        tagged = None if IS_SCHEDULED in attrs else tag_of(self.mod[name])
+        answer = self.answers.kernel(*tagged) if tagged else None
         if answer is None:
             return call
         if _wants_memory(answer):
@@ -156,7 +154,7 @@ class _Rewriter(PyExprMutator):
 
 
 class _Packing:
-    """Collects the parameters of `forward` and the functions that make them."""
+    """Collects the parameters of `forward` and the functions that compute them."""
 
     def __init__(self, builder: relax.BlockBuilder, stored: Mapping[str, str]) -> None:
         self.builder = builder
@@ -166,7 +164,7 @@ class _Packing:
         self._known: dict[Any, str] = {}
 
     def keep(self, param: relax.Var) -> relax.Var:
-        """A parameter that stays as it is, cast if it is stored in another dtype."""
+        """A parameter that is not packed, cast if it is stored in another dtype."""
         dtype = self.stored[param.name]
         entry = self._entry(param, [param.name])
         if dtype != param.ty.dtype:
@@ -178,7 +176,7 @@ class _Packing:
         return param
 
     def pack(self, weight: _PackedWeight) -> list[relax.Var]:
-        """The parameters that stand for a weight which the target lays out anew."""
+        """The parameters that replace a weight which the target packs."""
         how = weight.how
         dtypes = [self.stored[v.name] for v in weight.stored]
         sources = [

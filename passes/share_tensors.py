@@ -1,4 +1,4 @@
-"""ShareTensors: make each tensor of the memory plan once, not once a layer.
+"""ShareTensors: create each tensor object of the memory plan once, not once a layer.
 
     a = alloc_tensor(storage, 0, (n, 64))          a = alloc_tensor(storage, 0, (n, 64))
     kernel(x, a)                                   kernel(x, a)
@@ -8,10 +8,10 @@
     w = reshape(b, (n, 8, 8))                      kernel(z, ...)
     kernel(z, ...)  kernel(w, ...)
 
-Runs in the link phase, after the planner has given every tensor its place and before the calls of
-the virtual machine are made. Two tensors of one place, shape and dtype are the same bytes, so one
-object will do for both; so will one view. On a CPU these calls are a fifth of a small model's step.
-What the function returns is always an object of its own.
+Runs in the link phase, after the memory planner and before the virtual machine's calls are emitted.
+Two tensors with the same storage, shape and dtype are the same bytes, so they can share one object,
+and views of them one view. On a CPU these calls are a fifth of a small model's step. What the
+function returns is always an object of its own.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class _Rewriter(PyExprMutator):
             self.known.setdefault(key, var)
 
     def _element(self, value: relax.TupleGetItem) -> relax.Expr:
-        """The field itself where the tuple was put together here."""
+        """The field itself, if this function built the tuple."""
         bound = self.lookup_binding(value.tuple_value)
         return bound.fields[value.index] if isinstance(bound, relax.Tuple) else value
 
     def _key(self, value: relax.Expr) -> Hashable | None:
-        """Equal for calls that give the same bytes; None for any other."""
+        """A key that is equal for calls with the same result; None for other calls."""
         if not isinstance(value, relax.Call) or value.op not in (ALLOC, RESHAPE):
             return None
         source = value.args[0]

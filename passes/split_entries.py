@@ -10,9 +10,9 @@
                                                 z = call_tir(h, (a,))
                                                 return z
 
-Runs in the link phase, when nothing is in dataflow blocks any more: all before it, which takes
-longest, has gone through the layers once, and the functions call the same kernels. Each keeps all
-parameters, because all entries of a library are called with the same arguments.
+Runs in the link phase, after ToNonDataflow: the earlier, expensive passes visit the layers once for
+all entries, and the entries call the same kernels. Each entry has all parameters, because all are
+called with the same arguments.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SplitEntries:
         """Put the entries in the place of `forward`."""
         if self.entries == ("forward",):
             return mod
-        mod = mod.clone()  # what is removed stays in the caller's
+        mod = mod.clone()  # the caller's module keeps `forward`
         (var,) = [v for v in mod.get_global_vars() if v.name_hint == "forward"]
         whole = mod[var]
         results = _results(whole, len(self.entries))
@@ -61,7 +61,7 @@ def _results(func: relax.Function, count: int) -> list[relax.Expr]:
 
 
 def _returning(func: relax.Function, result: relax.Expr, name: str) -> relax.Function:
-    """`func` with one result, without what only others need."""
+    """`func` with one result, without bindings that only other results need."""
     body = relax.SeqExpr(func.body.blocks, result)
     made = relax.Function(func.params, body, result.ty, func.is_pure, func.attrs)
     made = relax.analysis.remove_all_unused(copy_with_new_vars(made))

@@ -1,4 +1,4 @@
-"""Who reads a variable, and how often."""
+"""Counts the uses of variables."""
 
 from __future__ import annotations
 

@@ -20,11 +20,11 @@ class FloatScheme:
     float_dtype: FloatDtype
 
     def quantizes(self, name: str, shape: Shape) -> bool:
-        """Nothing."""
+        """False: nothing is quantized."""
         return False
 
     def stored(self, name: str, shape: Shape) -> tuple[StoredTensor, ...]:
-        """The parameter itself."""
+        """One tensor: the parameter itself."""
         return (StoredTensor(name, tuple(shape), self.float_dtype),)
 
     def encode(self, w: NDArray[np.float32]) -> dict[str, NDArray[Any]]:

@@ -1,6 +1,6 @@
 """Group quantization to 4 bits, in the layout of mlc-llm's q4f16_1 and q4f32_1, and to 8 bits.
 
-Along the last axis `in`, each group of 32 weights has one scale. Stored beside each other:
+Along the last axis `in`, each group of 32 weights has one scale. The stored tensors:
 
     <prefix>.q_weight  uint32       [out, ceil(in / 32) * bits]   32 / bits a word, lowest first
     <prefix>.q_scale   float_dtype  [out, ceil(in / 32)]
@@ -8,8 +8,8 @@ Along the last axis `in`, each group of 32 weights has one scale. Stored beside 
     w[o, i] ~ (q[o, i] - zero) * scale[o, i // 32],   scale = max |w| / zero,   q in 0 .. 2 * zero
 
 zero is 7 or 127. With 4 bits every step of the encoding is rounded to `float_dtype`, the weights
-first, as in mlc-llm. It has no 8-bit presets: the names q8f16_1 and q8f32_1 and the layout continue
-theirs, but only the scale is rounded to halves, because those near 254 are an eighth apart.
+first, as in mlc-llm. mlc-llm has no 8-bit presets: q8f16_1 and q8f32_1 continue its names and
+layout, but only the scale is rounded to float16, whose numbers near 254 are an eighth apart.
 Columns past `in` in the last group are 0 bits. A group whose scale is 0 holds zeros, q = zero.
 """
 
@@ -39,7 +39,7 @@ class GroupQuant:
 
     @property
     def zero(self) -> int:
-        """What a weight of 0 is stored as; also the largest magnitude."""
+        """The integer that stands for a weight of 0; also the largest magnitude."""
         return int(2 ** (self.bits - 1)) - 1
 
     @property
@@ -84,7 +84,7 @@ class GroupQuant:
             if padded != columns:
                 q[:, columns:] = 0
             if self.bits == 4:
-                pairs = q.view("<u2")  # two weights, a byte each, to one byte
+                pairs = q.view("<u2")  # packs two weights of a byte each into one byte
                 q = (pairs | pairs >> 4).astype(np.uint8)
             words[block] = q.view("<u4")
         return {
@@ -95,8 +95,9 @@ class GroupQuant:
     def _quantize(self, w: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[Any]]:
         """Quantize w [r, c] of the steps' dtype to q [r, c] and scales [r, c / group].
 
-        Halves are computed on as floats and rounded after each operation. That gives the same as
-        half arithmetic, because a float has more than twice the digits of a half plus two.
+        Float16 steps are computed in float32 and rounded after each operation. That gives the bits
+        of float16 arithmetic, because a float32 has more than twice the digits of a float16 plus
+        two.
         """
         rows, columns = w.shape
         groups = w.reshape(rows, -1, self.group)
@@ -112,7 +113,7 @@ class GroupQuant:
 
     @property
     def _step_dtype(self) -> FloatDtype:
-        """What the steps other than the scale are rounded to."""
+        """The dtype to which all steps but the scale are rounded."""
         return self.float_dtype if self.bits == 4 else "float32"
 
     def _rounded(self, x: NDArray[np.float32]) -> NDArray[np.float32]:

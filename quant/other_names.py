@@ -1,4 +1,4 @@
-"""What people type who know other projects' schemes, and which of ours they want."""
+"""Names of other projects' schemes, and our schemes that replace them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BFLOAT16 = (
 _HALVES = "Floats of 16 bits are float16 here, which suits checkpoints in bfloat16, too."
 _OTHERS = "That is another program's layout; the nearest here has {bits} bits in groups of 32."
 _CALIBRATED = "Quantized checkpoints are not read: give the original model, it is quantized here."
-# Pattern of a whole name in lower case, scheme, why; the first that fits.
+# Pattern of a whole name in lower case, scheme, reason; the first match counts.
 _KNOWN = (
     (r"q0bf16|bf16|bfloat16", "q0f16", _BFLOAT16),
     (r"q8bf16_\w+", "q8f16_1", _HALVES),
@@ -35,11 +35,11 @@ _KNOWN = (
 
 
 def advice(name: str, schemes: Iterable[str]) -> tuple[str | None, str]:
-    """The scheme to type in place of `name`, which is none, and sentences on why, or "".
+    """The scheme to type instead of the unknown `name`, and the reason, or "".
 
     Args:
         name: what was typed: "q0bf16", "Q4_K_M", "awq".
-        schemes: the names that there are.
+        schemes: the known names.
     """
     text, names = name.strip().lower(), list(schemes)
     if text in names:

@@ -1,4 +1,4 @@
-"""What every quantization scheme says of itself, and how it is found by its name."""
+"""The interface of quantization schemes, and the search for one by its name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Scheme(Protocol):
 
     @property
     def name(self) -> str:
-        """Name as in `--quant`; mlc-llm's where the layout is theirs."""
+        """The name for `--quant`; mlc-llm's name where the layout is mlc-llm's."""
 
     @property
     def float_dtype(self) -> FloatDtype:
@@ -48,13 +48,13 @@ class Scheme(Protocol):
         """Undo `encode` up to rounding; `columns` is `in`, if it is not a multiple of a group."""
 
     def element(self, stored: Sequence[Any], row: Any, column: Any) -> Any:
-        """What the graph sees: the expression, float32, of a matrix's element.
+        """The float32 expression of a matrix's element in the graph.
 
         `stored` are TE tensors in the order of `stored`; row and column TIR expressions.
         """
 
     def kernel_spec(self) -> dict[str, Any]:
-        """The scheme as the tags "linear" and "embedding" spell it."""
+        """The scheme's fields in the tags "linear" and "embedding"."""
 
 
 def store(
@@ -82,7 +82,7 @@ def finite(array: NDArray[Any]) -> bool:
 
 
 DEFAULT = "q4f16_1"
-# For parameters that no scheme may round: routers, whose choices are not continuous.
+# For parameters that no scheme may round: routers, whose choices are discrete.
 EXACT = FloatScheme(name="exact", float_dtype="float32")
 
 
@@ -96,8 +96,8 @@ def find(name: str) -> Scheme:
     """The scheme called `name`.
 
     Raises:
-        UsageError: there is none; the message lists those there are, and says which of them is
-            meant by a name of other projects.
+        UsageError: there is none; the message lists all schemes, and translates names of other
+            projects.
     """
     known = schemes()
     if name not in known:

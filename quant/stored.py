@@ -1,4 +1,4 @@
-"""What a weight folder holds of a parameter, whatever the scheme."""
+"""A tensor of a weight folder, whatever the scheme."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Activations of a feed-forward: names as in Hugging Face's `hidden_act`, and the reference.
 
-SiLU with a gate is an operation of its own, "swiglu", which kernels of linears may take in; all
-others are the operation "activation".
+SiLU with a gate is the operation "swiglu", which a kernel may fuse into a linear; all others are
+the operation "activation".
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NAMES: dict[str, Activation] = {
 
 
 def activate(x: Tensor, kind: Activation, *, gated: bool) -> Tensor:
-    """x [n, d] -> activation(x) [n, d]; gated: of the left half, times the right one, [n, d/2]."""
+    """x [n, d] -> activation(x) [n, d]; gated: activation(left half) * right half, [n, d/2]."""
     columns = int(x.shape[1]) // (2 if gated else 1)
     func = reference(columns, kind, gated, x.dtype)
     out = Tensor.placeholder([x.shape[0], columns], x.dtype)

@@ -1,6 +1,6 @@
 """What the decoders that came from GPT-2 share: LayerNorm, biases, a feed-forward without a gate.
 
-A family's file says how config.json spells its fields (`SPELLED`), and what it has otherwise.
+A family's file says how config.json spells its fields (`SPELLED`), and overrides what differs.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ClassicConfig(decoder.DecoderConfig):
 
 
 def feed_forward(_block: Any, cfg: Any, layer: int) -> nn.Module:
-    """Without a gate."""
+    """A feed-forward without a gate."""
     return MLP(cfg.hidden_size, cfg.inner, NAMES[cfg.hidden_act], cfg.biases().mlp)
 
 
@@ -113,7 +113,7 @@ class PositionedLM(decoder.CausalLM):
 
 
 class BiasedLM(decoder.CausalLM):
-    """Attention beside feed-forward, and a bias in the head."""
+    """A model whose LM head has a bias."""
 
     decoder = ParallelDecoder
     head_bias = True

@@ -9,16 +9,16 @@ A configuration class is a frozen dataclass whose fields have Hugging Face's nam
         rope: RopeConfig                           # from rope_theta, rope_scaling, rope_parameters
         ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"hidden_act": ("silu",)}
 
-        def problems(self) -> Iterator[str]: ...   # what fields say together that cannot be
+        def problems(self) -> Iterator[str]: ...   # contradictions between fields
 
 Every number has a range: `hidden_size: Annotated[int, Range(1, 2**20)]`, or one of the names below.
-`problems` is optional. `DEFAULTS` (optional) has what fields are that are absent, not null.
-`SPELLED` (optional) has, by the names of our fields, what config.json calls them if not so;
-`ALIASES` (optional) other names that it may have for them, and ours. `prepared` (optional, a
+`problems` is optional. `DEFAULTS` (optional) has values of fields that are absent, not null.
+`SPELLED` (optional) maps our field names to those of config.json where they differ;
+`ALIASES` (optional) maps further names of config.json to our field names. `prepared` (optional, a
 static method from dict to dict) makes one spelling of several. A
 `RopeConfig` of another name than `rope` is read from NAME_parameters. `ACCEPTED` (optional) names
-fields that are not read but must have one of these values, if present; of a list, each element.
-`IGNORED` (optional, a tuple of names) those that have no effect here.
+fields that are not read, and the values that they may have; each element of a list must be one of
+them. `IGNORED` (optional, a tuple of names) names fields without effect on the computation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from wherry.errors import ModelError, listing
+from wherry.errors import ModelError, listing, shown
 
 from .rope import ROPE_FIELDS, RopeConfig, read_rope
 
@@ -46,7 +46,7 @@ class Range:
         return bool(self.least <= value <= self.most)
 
 
-# Far beyond every model there is, and near enough that nothing overflows or fills the memory.
+# Larger than in any existing model, and small enough that nothing overflows or exhausts memory.
 Size = Annotated[int, Range(1, 2**20)]  # of a dimension: hidden, intermediate, a head's
 Count = Annotated[int, Range(1, 2**12)]  # of layers, of heads
 VocabSize = Annotated[int, Range(1, 2**24)]
@@ -55,7 +55,7 @@ Epsilon = Annotated[float, Range(1e-12, 0.1)]
 
 # Fields that do not change what a decoder computes.
 NO_EFFECT = frozenset(
-    # What wrote the file, and how it is loaded.
+    # The program that wrote the file, and how it is loaded.
     "_name_or_path name architectures model_type auto_map transformers_version torch_dtype dtype "
     "_attn_implementation attn_implementation _attn_implementation_autoset torchscript "
     "_commit_hash use_flash_attn use_bfloat16 tie_encoder_decoder is_llama_config "
@@ -89,7 +89,7 @@ _ALWAYS: Mapping[str, tuple[Any, ...]] = {
 def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
     """Make a `cls` of the content of `config.json`.
 
-    A field that is null counts as absent, as transformers writes what is switched off.
+    A field that is null counts as absent: transformers writes null for what is switched off.
 
     Raises:
         ModelError: listing every unknown, missing and unsupported field with its value.
@@ -145,7 +145,7 @@ def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
 def _by_our_names(
     given: dict[str, Any], spellings: Mapping[str, str], problems: list[str]
 ) -> dict[str, Any]:
-    """Fields by our names; one that is there by both has to have one value."""
+    """Fields by our names; a field that is present under two names must have one value."""
     made = {name: value for name, value in given.items() if name not in spellings}
     for other, ours in spellings.items():
         if other in given and made.setdefault(ours, given[other]) != given[other]:
@@ -153,12 +153,6 @@ def _by_our_names(
                 f"{other}: found {shown(given[other])}, but {ours} is {shown(made[ours])}"
             )
     return made
-
-
-def shown(value: object) -> str:
-    """A value for an error; what is long is cut."""
-    text = repr(value)
-    return text if len(text) <= 100 else f"{text[:97]}..."
 
 
 def _not_accepted(
@@ -180,7 +174,7 @@ def _not_accepted(
 
 
 def _fits(hint: Any, value: Any) -> bool:
-    """Whether a JSON value is of an annotated type. A type that JSON has not is not checked."""
+    """Whether a JSON value has an annotated type; types that JSON lacks are not checked."""
     origin = get_origin(hint)
     if origin is Annotated:
         kind, *ranges = get_args(hint)

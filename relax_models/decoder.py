@@ -1,6 +1,6 @@
 """What dense decoders share: configuration, attention, blocks, and the head.
 
-A family's file says what it has otherwise: it subclasses the configuration (`biases`, `scales`,
+A family's file overrides what differs: it subclasses the configuration (`biases`, `scales`,
 `attention_shape`, ...) and names its kinds of block, attention and feed-forward.
 
 Axes: n rows, m logit rows, d hidden, h query heads, g kv heads, e head dim.
@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
+from wherry.ops import AttentionShape
+
 from .activations import clipped
 from .arch import Pairs, RopeConfig, concat, drop, inv_freq, reorder, tie
 from .config import Count, Epsilon, Positions, Size, VocabSize
 from .layers import Embedding, GatedMLP
 from .norms import RMSNorm
-from .state import AttentionShape, Batch, PagedKV
+from .step import Batch, attention
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Biases:
-    """Which linears of a layer have one."""
+    """Which linears of a layer have a bias."""
 
     qkv: bool = False
     out: bool = False
@@ -37,10 +39,10 @@ class Biases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scales:
-    """Numbers that a family multiplies by."""
+    """Constant multipliers of a family."""
 
     embedding: float = 1.0
-    residual: float = 1.0  # what attention and feed-forward add to x
+    residual: float = 1.0  # of the outputs of attention and feed-forward
     logits: float = 1.0
     logit_cap: float | None = None  # then cap * tanh(logits / cap)
 
@@ -63,7 +65,7 @@ class DecoderConfig:
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"hidden_act": ("silu",)}
 
     def problems(self) -> Iterator[str]:
-        """What the heads cannot be."""
+        """Contradictions between the fields of the heads."""
         heads, kv_heads = self.num_attention_heads, self.num_key_value_heads
         if self.head_dim is None and self.hidden_size % heads:
             yield (
@@ -89,22 +91,22 @@ class DecoderConfig:
 
     @property
     def context(self) -> int:
-        """Tokens of one sequence that the rotary table is right for."""
+        """Tokens of one sequence for which the rotary table is correct."""
         rotary_dim = self.rope.rotary_dim(self.head_size)
         table = inv_freq(self.rope, rotary_dim, self.max_position_embeddings)
         return table.max_context or self.max_position_embeddings
 
     @property
     def longest(self) -> int:
-        """Tokens of one sequence that `at` can be asked for."""
+        """Tokens of the longest sequence that `at` accepts."""
         return self.max_position_embeddings if self.rope.kind == "longrope" else self.context
 
     def at(self, context: int) -> Self:
-        """The configuration of a model that is compiled for so many tokens.
+        """The configuration of a model that is compiled for `context` tokens.
 
-        LongRoPE has other frequencies beyond its original length. They are taken for all
-        sequences then, the short ones, too: a sequence that grows past it would otherwise need all
-        its keys anew.
+        LongRoPE has other frequencies beyond its original length. A model that is compiled for more
+        tokens uses them for short sequences, too: otherwise a sequence that grows past the original
+        length would need all its keys recomputed.
         """
         if context <= self.context:
             return self
@@ -128,6 +130,7 @@ class DecoderConfig:
             frequencies = tuple(float(f) for f in table.inv_freq)
             scaling = table.attention_factor
         return AttentionShape(
+            cache=layer,
             heads=self.num_attention_heads,
             kv_heads=self.kv_heads,
             head_dim=e,
@@ -203,9 +206,9 @@ class Attention(nn.Module):
         self.qkv_proj = nn.Linear(d, (h + 2 * g) * e, bias=biases.qkv)
         self.o_proj = nn.Linear(h * e, d, bias=biases.out)
 
-    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """x [n, d] -> [n, d]."""
-        return self.o_proj(cache.attend(layer, self.qkv_proj(x), self.shape))
+        return self.o_proj(attention(self.qkv_proj(x), batch, self.shape))
 
 
 class ClippedAttention(Attention):
@@ -215,45 +218,62 @@ class ClippedAttention(Attention):
         super().__init__(cfg, layer)
         self.clip = cfg.clip()
 
-    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """x [n, d] -> [n, d]."""
         qkv = self.qkv_proj(x)
         if self.clip is not None:
             qkv = clipped(qkv, self.clip)
-        return self.o_proj(cache.attend(layer, qkv, self.shape))
+        return self.o_proj(attention(qkv, batch, self.shape))
 
 
 class HeadNormAttention(Attention):
-    """Attention with an RMSNorm of each query and key head (QK norm)."""
+    """Attention with an RMSNorm of each query and key head (QK norm), if the shape has one."""
 
     def __init__(self, cfg: Any, layer: int) -> None:
         super().__init__(cfg, layer)
-        self.q_norm = cfg.norm(self.shape.head_dim)
-        self.k_norm = cfg.norm(self.shape.head_dim)
+        normed, e = self.shape.qk_norm_eps is not None, self.shape.head_dim
+        self.q_norm = cfg.norm(e) if normed else None
+        self.k_norm = cfg.norm(e) if normed else None
 
-    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """x [n, d] -> [n, d]."""
-        norms = (self.q_norm.factor(), self.k_norm.factor())
-        return self.o_proj(cache.attend(layer, self.qkv_proj(x), self.shape, norms))
+        norms = None
+        if self.q_norm is not None and self.k_norm is not None:
+            norms = (self.q_norm.factor(), self.k_norm.factor())
+        return self.o_proj(attention(self.qkv_proj(x), batch, self.shape, norms))
 
 
 class ProjectionNormAttention(Attention):
-    """Attention with one RMSNorm over all query heads and one over all key heads."""
+    """Attention with one norm over all query heads and one over all key heads."""
 
     def __init__(self, cfg: Any, layer: int) -> None:
         super().__init__(cfg, layer)
-        self.q_norm = cfg.norm(self.shape.heads * self.shape.head_dim)
-        self.k_norm = cfg.norm(self.shape.kv_heads * self.shape.head_dim)
+        self.q_norm = self.norm_of(cfg, self.shape.heads)
+        self.k_norm = self.norm_of(cfg, self.shape.kv_heads)
+
+    def norm_of(self, cfg: Any, heads: int) -> nn.Module | None:
+        """The norm of x [n, heads * e]; None: there is none."""
+        made: nn.Module = cfg.norm(heads * self.shape.head_dim)
+        return made
 
     def qkv(self, x: Tensor) -> Tensor:
         """x [n, d] -> [n, (h + 2g) * e]."""
-        e, h, g = self.shape.head_dim, self.shape.heads, self.shape.kv_heads
-        q, k, v = op.split(self.qkv_proj(x), [h * e, (h + g) * e], axis=-1)
-        return op.concat([self.q_norm(q), self.k_norm(k), v], dim=-1)
+        return normed_qkv(self.qkv_proj(x), self.shape, self.q_norm, self.k_norm)
 
-    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """x [n, d] -> [n, d]."""
-        return self.o_proj(cache.attend(layer, self.qkv(x), self.shape))
+        return self.o_proj(attention(self.qkv(x), batch, self.shape))
+
+
+def normed_qkv(
+    qkv: Tensor, shape: AttentionShape, q_norm: nn.Module | None, k_norm: nn.Module | None
+) -> Tensor:
+    """Qkv [n, (h + 2g) * e] with q and k normalised, if there are norms."""
+    if q_norm is None or k_norm is None:
+        return qkv
+    e, h, g = shape.head_dim, shape.heads, shape.kv_heads
+    q, k, v = op.split(qkv, [h * e, (h + g) * e], axis=-1)
+    return op.concat([q_norm(q), k_norm(k), v], dim=-1)
 
 
 class _Residual(nn.Module):
@@ -267,7 +287,7 @@ class _Residual(nn.Module):
         self.mlp = self.feed_forward(cfg, layer)
 
     def feed_forward(self, cfg: Any, layer: int) -> nn.Module:
-        """What stands behind the attention."""
+        """The feed-forward after the attention."""
         return GatedMLP(cfg.hidden_size, cfg.intermediate_size, bias=cfg.biases().mlp)
 
     def added(self, x: Tensor, y: Tensor) -> Tensor:
@@ -283,9 +303,9 @@ class Block(_Residual):
         super().__init__(cfg, layer)
         self.post_attention_layernorm = cfg.norm()
 
-    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """x [n, d] -> [n, d]."""
-        x = self.added(x, self.self_attn(self.input_layernorm(x), cache, layer))
+        x = self.added(x, self.self_attn(self.input_layernorm(x), batch))
         return self.added(x, self.mlp(self.post_attention_layernorm(x)))
 
 
@@ -297,9 +317,9 @@ class PostNormBlock(_Residual):
         self.post_attention_layernorm = cfg.norm()
         self.post_feedforward_layernorm = cfg.norm()
 
-    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """x [n, d] -> [n, d]."""
-        x = self.added(x, self.post_attention_layernorm(self.self_attn(x, cache, layer)))
+        x = self.added(x, self.post_attention_layernorm(self.self_attn(x, batch)))
         return self.added(x, self.post_feedforward_layernorm(self.mlp(x)))
 
 
@@ -313,38 +333,38 @@ class SandwichBlock(_Residual):
         self.pre_feedforward_layernorm = cfg.norm()
         self.post_feedforward_layernorm = cfg.norm()
 
-    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """x [n, d] -> [n, d]."""
-        y = self.self_attn(self.input_layernorm(x), cache, layer)
+        y = self.self_attn(self.input_layernorm(x), batch)
         x = self.added(x, self.post_attention_layernorm(y))
         y = self.mlp(self.pre_feedforward_layernorm(x))
         return self.added(x, self.post_feedforward_layernorm(y))
 
 
 class ParallelBlock(_Residual):
-    """Attention and feed-forward of the same norm, both added at once."""
+    """Attention and feed-forward in parallel, after one norm."""
 
     def __init__(self, cfg: Any, layer: int) -> None:
         self.input_layernorm = cfg.norm()
         super().__init__(cfg, layer)
 
-    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """x [n, d] -> [n, d]."""
         z = self.input_layernorm(x)
-        return self.added(self.added(x, self.self_attn(z, cache, layer)), self.mlp(z))
+        return self.added(self.added(x, self.self_attn(z, batch)), self.mlp(z))
 
 
 class TwinNormBlock(_Residual):
-    """Attention and feed-forward beside each other, each behind a norm of its own."""
+    """Attention and feed-forward in parallel, each after a norm of its own."""
 
     def __init__(self, cfg: Any, layer: int) -> None:
         self.input_layernorm = cfg.norm()
         super().__init__(cfg, layer)
         self.post_attention_layernorm = cfg.norm()
 
-    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """x [n, d] -> [n, d]."""
-        y = self.self_attn(self.input_layernorm(x), cache, layer)
+        y = self.self_attn(self.input_layernorm(x), batch)
         return self.added(self.added(x, y), self.mlp(self.post_attention_layernorm(x)))
 
 
@@ -359,7 +379,7 @@ class Decoder(nn.Module):
         self.norm = cfg.norm()
 
     def block_of(self, cfg: Any) -> type[nn.Module]:
-        """The kind of block that all layers are."""
+        """The class of all layers."""
         return self.block
 
     def tokens(self, batch: Batch) -> Tensor:
@@ -368,14 +388,14 @@ class Decoder(nn.Module):
         return x if self.scale == 1.0 else x * self.scale
 
     def embedded(self, batch: Batch) -> Tensor:
-        """What the first layer reads, [n, d]."""
+        """The input of the first layer, [n, d]."""
         return self.tokens(batch)
 
-    def forward(self, batch: Batch, cache: PagedKV) -> Tensor:
+    def forward(self, batch: Batch) -> Tensor:
         """-> [m, d], the normalised hidden states of the logit rows."""
         x = self.embedded(batch)
-        for i, block in enumerate(self.layers):
-            x = block(x, cache, i)
+        for block in self.layers:
+            x = block(x, batch)
         return self.norm(batch.wanted(x))
 
 
@@ -392,18 +412,18 @@ class CausalLM(nn.Module):
             else nn.Linear(cfg.hidden_size, cfg.vocab_size, bias=self.head_bias)
         )
 
-    def hidden(self, batch: Batch, cache: PagedKV) -> Tensor:
+    def hidden(self, batch: Batch) -> Tensor:
         """-> [m, d], the normalised hidden states of the logit rows."""
-        return self.model(batch, cache)
+        return self.model(batch)
 
     def logits(self, x: Tensor) -> Tensor:
-        """What `hidden` gave -> logits float32 [m, vocab]."""
+        """The result of `hidden` -> logits float32 [m, vocab]."""
         logits = self.lm_head(x) if self.lm_head else self.model.embed_tokens.logits(x)
         return _scaled(op.astype(logits, "float32"), self.scales)
 
 
 def _scaled(logits: Tensor, scales: Scales) -> Tensor:
-    """Logits float32 [m, vocab] as the family has them."""
+    """Logits float32 [m, vocab], scaled and capped."""
     cap = scales.logit_cap
     if scales.logits != 1.0:
         logits = logits * scales.logits

@@ -1,59 +1,38 @@
 """References of a mixture of experts: the choice of experts, and a linear with their weights.
 
-Axes: n rows, E experts, K of a row; slot i * K + k is the k-th expert of row i, in ascending order.
+Axes: n rows, E experts, K experts of a row; slot i * K + k is the k-th expert of row i, in
+    ascending order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 from tvm import te, tirx
 from tvm.script import tirx as T
 
+from wherry.ops import RouteSpec
 from wherry.ops.tags import tag
 
 from .activations import formula
 
-Gate = Literal["silu", "gelu_tanh", "clamped"]
 LEAST = -3.0e38  # below every score
 
 
 @cache
-def route(
-    *,
-    experts: int,
-    top_k: int,
-    score: Literal["softmax", "sigmoid", "sparsemixer"] = "softmax",
-    bias: bool = False,
-    groups: int = 1,
-    kept_groups: int = 1,
-    group_top: int = 1,
-    normalized: bool = False,
-    floor: float = 1e-20,
-    scale: float = 1.0,
-    jitter: float = 0.0,
-) -> tirx.PrimFunc:
+def route(spec: RouteSpec) -> tirx.PrimFunc:
     """(logits [n, E], bias [E] if any) -> ids [n, K], weights [n, K], starts [E + 1], slots [n K].
 
     All float32 or int32. `slots` are all slots in the order of their experts, those of expert e
-    from starts[e] to starts[e + 1]; what the parameters mean, `RouteSpec` says.
+    from starts[e] to starts[e + 1].
     """
-    spec = {
-        "experts": experts,
-        "top_k": top_k,
-        "score": score,
-        "bias": bias,
-        "groups": groups,
-        "kept_groups": kept_groups,
-        "group_top": group_top,
-        "normalized": normalized,
-        "floor": floor,
-        "scale": scale,
-        "jitter": jitter,
-    }
-    count, size = experts, experts // groups
+    score, bias = spec.score, spec.bias
+    groups, group_top = spec.groups, spec.group_top
+    top_k, kept_groups, normalized = spec.top_k, spec.kept_groups, spec.normalized
+    floor, scale, jitter = spec.floor, spec.scale, spec.jitter
+    count, size = spec.experts, spec.experts // groups
 
     @T.macro
     def find_scores(LOGITS, i, s, total):
@@ -143,7 +122,7 @@ def route(
         for i, k in T.grid(n, top_k):
             SLOTS[STARTS[IDS[i, k]]] = T.Cast("int32", i * top_k + k)
             STARTS[IDS[i, k]] = STARTS[IDS[i, k]] + 1
-        for e in T.serial(count):  # each has moved to where the next one begins
+        for e in T.serial(count):  # STARTS[e] is now the begin of expert e + 1
             STARTS[count - e] = STARTS[count - 1 - e]
         STARTS[0] = 0
 
@@ -211,17 +190,17 @@ def route(
 
 
 class Element:
-    """The expression of an element of an expert's weight, of stored tensors [E, rows, ...]."""
+    """Gives an element of an expert's weight, as an expression of stored tensors [E, rows, ...]."""
 
     def __init__(self, scheme: Any, stored: Sequence[te.Tensor]) -> None:
         self.scheme, self.stored = scheme, stored
 
     def __call__(self, expert: Any, row: Any, column: Any) -> Any:
         """Float32."""
-        return self.scheme.element([_Of(t, expert) for t in self.stored], row, column)
+        return self.scheme.element([_ExpertMatrix(t, expert) for t in self.stored], row, column)
 
 
-class _Of:
+class _ExpertMatrix:
     """A tensor [E, rows, columns] as the matrix of one expert."""
 
     def __init__(self, tensor: te.Tensor, expert: Any) -> None:
@@ -234,7 +213,7 @@ class _Of:
 def expert_linear(
     spec: Mapping[str, Any], scheme: Any, stored: Sequence[te.Tensor], dtype: str
 ) -> tirx.PrimFunc:
-    """What `ExpertLinearSpec` says, float32 inside.
+    """The operation that `ExpertLinearSpec` describes, computed in float32.
 
     (x dtype, ids, starts and slots if routed, weights float32 if combined, bias dtype if any,
     *stored) -> dtype

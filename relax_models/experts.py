@@ -1,51 +1,35 @@
-"""Mixtures of experts: a router chooses, for each row, the few feed-forwards that compute it.
+"""Mixtures of experts: a router chooses the few feed-forwards that compute a row.
 
-A family says how in `routing` and `experts_of` of its configuration. Axes: n rows, d hidden,
-f feed-forward, E experts, K of a row; slot i * K + k is the k-th expert of row i.
+`experts_of` of a family's configuration describes them. Axes: n rows, d hidden,
+f feed-forward, E experts, K experts of a row; slot i * K + k is the k-th expert of row i.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
+from wherry.ops import GateName, RouteSpec
+
 from . import decoder, expert_reference
 from .arch import rename, stack
-from .expert_reference import Gate
 from .layers import GatedMLP, Unquantized, exact
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Routing:
-    """How a row's experts are chosen and weighted; `RouteSpec` says what each field means."""
-
-    experts: int
-    top_k: int
-    score: Literal["softmax", "sigmoid", "sparsemixer"] = "softmax"
-    bias: bool = False
-    groups: int = 1
-    kept_groups: int = 1
-    group_top: int = 1
-    normalized: bool = False
-    floor: float = 1e-20
-    scale: float = 1.0
-    jitter: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experts:
     """The sparse feed-forward of a layer."""
 
-    routing: Routing
+    routing: RouteSpec
     size: int  # f of an expert
-    shared: int = 0  # f of what computes every row beside them; 0: there is none
-    shared_gate: bool = False  # its result is multiplied by the sigmoid of a linear's
-    shared_bias: bool = False  # of the shared feed-forward
-    bias_axes: int = 1  # of the choice's bias in a checkpoint: [E], or [1, E]
-    gate: Gate = "silu"
+    shared: int = 0  # f of the shared expert, which computes every row; 0: there is none
+    shared_gate: bool = False  # the shared expert's result is multiplied by sigmoid(linear(x))
+    shared_bias: bool = False  # of the shared expert
+    bias_axes: int = 1  # axes of the router's correction bias in a checkpoint: [E] or [1, E]
+    gate: GateName = "silu"
     biases: bool = False  # of router and experts
     alpha: float = 1.702  # of the gate "clamped"
     limit: float = 7.0  # the same
@@ -53,7 +37,7 @@ class Experts:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What `route` gives: see there."""
+    """The results of `route`; `expert_reference.route` describes them."""
 
     ids: Tensor  # int32 [n, K]
     weights: Tensor  # float32 [n, K]
@@ -62,11 +46,11 @@ class Chosen:
 
     @property
     def order(self) -> list[Tensor]:
-        """What a linear of experts takes."""
+        """The arguments of a linear of experts."""
         return [self.ids, self.starts, self.slots]
 
 
-def route(logits: Tensor, bias: Tensor | None, routing: Routing) -> Chosen:
+def route(logits: Tensor, bias: Tensor | None, routing: RouteSpec) -> Chosen:
     """Logits [n, E] -> the experts of each row."""
     n, k = logits.shape[0], routing.top_k
     out = [
@@ -75,13 +59,13 @@ def route(logits: Tensor, bias: Tensor | None, routing: Routing) -> Chosen:
         Tensor.placeholder([routing.experts + 1], "int32"),
         Tensor.placeholder([n * k], "int32"),
     ]
-    func = expert_reference.route(**asdict(routing))
+    func = expert_reference.route(routing)
     args = [op.astype(t, "float32") for t in (logits, *([] if bias is None else [bias]))]
     return Chosen(*op.tensor_ir_op(func, "route", args, out))
 
 
 class ExpertLinear(nn.Module):
-    """The weights of a linear of each expert; `compiler/quantize.py` puts one in its place."""
+    """The weights of a linear of each expert, which `compiler/library/quantize.py` replaces."""
 
     def __init__(
         self, experts: int, in_features: int, out_features: int, *, bias: bool = False
@@ -108,7 +92,7 @@ class ExpertBank(nn.Module):
 
 
 class SparseMLP(nn.Module):
-    """A router, experts, and what computes every row."""
+    """A router, its experts, and the shared expert, if any."""
 
     def __init__(self, hidden_size: int, made: Experts) -> None:
         self.routing = made.routing
@@ -165,7 +149,7 @@ class CausalLM(decoder.CausalLM):
 
 GATE_UP, DOWN = "mlp.experts.gate_up_proj.weight", "mlp.experts.down_proj.weight"
 _EXPERT = "mlp.experts.{}"
-# Checkpoints with a tensor for each expert, and the router called "gate".
+# Checkpoints that have a tensor for each expert and call the router "gate".
 STACKED = (
     stack(GATE_UP, f"{_EXPERT}.gate_proj.weight", f"{_EXPERT}.up_proj.weight"),
     stack(DOWN, f"{_EXPERT}.down_proj.weight"),

@@ -13,7 +13,7 @@ from tvm.relax.frontend.nn import Tensor, op
 from . import decoder
 from .arch import Word, constant, rename, stack
 from .norms import LayerNorm
-from .state import PagedKV
+from .step import Batch, attention
 
 
 class SharedNorm(nn.Module):
@@ -59,21 +59,17 @@ class Attention(decoder.Attention):
 
         self.q_layernorm, self.k_layernorm = made(shape.heads), made(shape.kv_heads)
 
-    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """x [n, d] -> [n, d]."""
-        e, h, g = self.shape.head_dim, self.shape.heads, self.shape.kv_heads
-        qkv = self.qkv_proj(x)
-        if self.q_layernorm is not None and self.k_layernorm is not None:
-            q, k, v = op.split(qkv, [h * e, (h + g) * e], axis=-1)
-            qkv = op.concat([self.q_layernorm(q), self.k_layernorm(k), v], dim=-1)
-        return self.o_proj(cache.attend(layer, qkv, self.shape))
+        qkv = decoder.normed_qkv(self.qkv_proj(x), self.shape, self.q_layernorm, self.k_layernorm)
+        return self.o_proj(attention(qkv, batch, self.shape))
 
 
 class OwnNormAttention(Attention):
     norm = OwnNorm
 
 
-# Of checkpoints with a tensor for each head.
+# Weights of checkpoints that have a tensor for each head.
 OWN: tuple[Word, ...] = tuple(
     word
     for name in ("q_layernorm", "k_layernorm")
@@ -82,7 +78,7 @@ OWN: tuple[Word, ...] = tuple(
         stack(f"{name}.factors", f"{name}.norms.{{}}.weight"),
     )
 )
-# Of others.
+# Weights of other checkpoints.
 SHARED: tuple[Word, ...] = tuple(
     rename(f"{name}.norm.{kind}", f"{name}.{kind}")
     for name in ("q_layernorm", "k_layernorm")

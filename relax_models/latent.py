@@ -1,11 +1,11 @@
-"""Multi-head latent attention (DeepSeek V2): the cache has one latent vector a token for all heads.
+"""Multi-head latent attention (DeepSeek V2): the KV cache has one latent per token for all heads.
 
-A head's key is a matrix times the latent, beside a part that rotates and is the same for all heads;
-its value is another matrix times the latent. Neither is made: a query is multiplied by the key's
-matrix instead, so that all heads attend to the latents themselves, and what they gather by the
-value's. To the kernels this is attention of `heads` queries over one key-value head of
-`rank + rotated` elements, whose key and value are one: [rotated, latent]. GPUs keep it once; CPUs
-twice, by element for scores and by token for sums.
+A head's key is a matrix times the latent, and a rotated part that all heads share; its value is
+another matrix times the latent. Neither key nor value is computed (weight absorption): the query is
+multiplied by the key's matrix, so that all heads attend to the latents themselves, and the
+attention output by the value's. For the kernels this is attention of `heads` queries over one
+key-value head of `rank + rotated` elements, whose key is also its value: [rotated, latent]. GPUs
+store it once; CPUs twice, transposed for scores and by token for sums.
 
 Axes: n rows, d hidden, h heads, c rank, r rotated, k elements of a key that do not rotate,
 v elements of a value, e = r + c.
@@ -21,12 +21,14 @@ from typing import Any, ClassVar
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
+from wherry.ops import AttentionShape
+
 from . import decoder
 from .arch import RotatedFirst, drop, heads, inv_freq, reorder
 from .config import Size
 from .experts import ExpertLinear
 from .norms import RMSNorm
-from .state import AttentionShape, PagedKV
+from .step import Batch, attention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,7 @@ class LatentConfig(decoder.DecoderConfig):
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"q_lora_rank": 1536}  # absent; null is None
     kv_lora_rank: Size = 512  # c
-    q_lora_rank: Size | None = None  # None: queries are made at once
+    q_lora_rank: Size | None = None  # None: one linear computes the queries
     qk_nope_head_dim: Size = 128  # k
     qk_rope_head_dim: Size = 64  # r
     v_head_dim: Size = 128  # v
@@ -58,7 +60,7 @@ class LatentConfig(decoder.DecoderConfig):
 
     @property
     def context(self) -> int:
-        """Longest sequence that the RoPE table is right for, tokens."""
+        """Longest sequence for which the RoPE table is correct, tokens."""
         table = inv_freq(self.rope, self.qk_rope_head_dim, self.max_position_embeddings)
         return table.max_context or self.max_position_embeddings
 
@@ -70,6 +72,7 @@ class LatentConfig(decoder.DecoderConfig):
         if self.rope.kind != "default" and weight and factor > 1:
             scale *= (0.1 * weight * math.log(factor) + 1.0) ** 2
         return AttentionShape(
+            cache=layer,
             heads=self.num_attention_heads,
             kv_heads=1,
             head_dim=self.head_size,
@@ -97,13 +100,13 @@ class Attention(nn.Module):
         self.v_up_proj = ExpertLinear(h, self.rank, self.value)
         self.o_proj = nn.Linear(h * self.value, d, bias=bias)
 
-    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """x [n, d] -> [n, d]."""
         n, h, r, c = x.shape[0], self.shape.heads, self.rotated, self.rank
         q = self._queries(x, n)
         rotated, latent = op.split(self.kv_a_proj_with_mqa(x), [r], axis=-1)
         kv = op.concat([rotated, self.kv_a_layernorm(latent)], dim=-1)
-        out = cache.attend(layer, op.concat([q, kv, kv], dim=-1), self.shape)
+        out = attention(op.concat([q, kv, kv], dim=-1), batch, self.shape)
         _, gathered = op.split(op.reshape(out, (n * h, r + c)), [r], axis=-1)
         return self.o_proj(op.reshape(self.v_up_proj.each(gathered), (n, h * self.value)))
 

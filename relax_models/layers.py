@@ -20,14 +20,14 @@ EXACT = "exact"  # attribute of a parameter that every scheme stores in float32
 
 
 def exact(shape: tuple[int, ...]) -> nn.Parameter:
-    """A parameter whose last bits matter."""
+    """A parameter that every scheme stores in float32."""
     made = nn.Parameter(shape)
     made.attrs[EXACT] = True
     return made
 
 
 class Unquantized(nn.Linear):
-    """A linear of exact parameters: a router, whose choices are not continuous."""
+    """A linear that no scheme quantizes: a router, whose choices are discrete."""
 
     def __init__(self, in_features: int, out_features: int, *, bias: bool) -> None:
         super().__init__(in_features, out_features, bias=bias)

@@ -13,14 +13,14 @@ from wherry.ops.tags import PACK, tag
 
 
 class _Norm(nn.Module):
-    """Has a weight [d]; `offset` is added to it, once, when a model is loaded."""
+    """A norm with a weight [d]; `offset` is added to it once, when a model is loaded."""
 
     def __init__(self, size: int, eps: float, offset: float = 0.0) -> None:
         self.size, self.eps, self.offset = size, eps, offset
         self.weight = nn.Parameter((size,))
 
     def factor(self) -> Tensor:
-        """What normalised elements are multiplied by, [d]."""
+        """The factor of normalised elements, [d]."""
         if not self.offset:
             return self.weight
         func = offset_reference(self.size, self.offset, self.weight.dtype)

@@ -1,4 +1,4 @@
-"""Positions without a rotation: tables that were learned, and biases of scores (ALiBi)."""
+"""Positions without RoPE: learned position embeddings, and biases of scores (ALiBi)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tvm.relax.frontend.nn import Tensor
 
 from . import decoder
 from .layers import Embedding
-from .state import Batch
+from .step import Batch
 
 
 class PositionedDecoder(decoder.Decoder):
-    """Adds a row of a table, one a position, to what is embedded."""
+    """Adds learned position embeddings to the token embeddings."""
 
-    before: ClassVar[int] = 0  # rows of the table before that of position 0
+    before: ClassVar[int] = 0  # rows of the table before position 0
 
     def __init__(self, cfg: Any) -> None:
         super().__init__(cfg)
@@ -23,7 +23,7 @@ class PositionedDecoder(decoder.Decoder):
         self.embed_positions = Embedding(rows, cfg.hidden_size)
 
     def embedded(self, batch: Batch) -> Tensor:
-        """What the first layer reads, [n, d]."""
+        """The input of the first layer, [n, d]."""
         positions = batch.positions + self.before if self.before else batch.positions
         return super().embedded(batch) + self.embed_positions(positions)
 
@@ -31,7 +31,8 @@ class PositionedDecoder(decoder.Decoder):
 def alibi(heads: int, most: float = 8.0) -> tuple[float, ...]:
     """Slopes of query heads (https://arxiv.org/abs/2108.12409): 2^(-most i / heads), i from 1.
 
-    If heads are no power of two: those of the next lower one, then every other one of the next.
+    If `heads` is no power of two: the slopes of the next lower power, then every other slope of the
+    next higher one.
     """
     lower = 2 ** int(math.log2(heads))
     slopes = [2.0 ** (-most * i / lower) for i in range(1, lower + 1)]

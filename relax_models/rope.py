@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 RopeKind = Literal["default", "linear", "dynamic", "llama3", "yarn", "longrope", "proportional"]
-# The fields of each kind, and whether they have to be there.
+# The fields of each kind, and whether they are required.
 _FIELDS: Mapping[str, Mapping[str, bool]] = {
     "default": {},
     "linear": {"factor": True},
@@ -57,7 +57,7 @@ class RopeConfig:
 
     kind: RopeKind = "default"
     theta: float = 10000.0
-    partial_rotary_factor: float = 1.0  # of a head's dimensions, those that rotate
+    partial_rotary_factor: float = 1.0  # the part of a head's dimensions that rotates
     factor: float = 1.0  # context is this many times longer than in training
     original_max_position_embeddings: int | None = None  # tokens; None: the model's own maximum
     low_freq_factor: float = 1.0  # llama3
@@ -67,30 +67,30 @@ class RopeConfig:
     beta_slow: float = 1.0  # yarn
     mscale: float | None = None  # yarn
     mscale_all_dim: float | None = None  # yarn
-    short_factor: tuple[float, ...] = ()  # longrope: of each frequency, up to the original length
-    long_factor: tuple[float, ...] = ()  # longrope: of each frequency, beyond it
-    long: bool = False  # longrope: the second are used, for all lengths; no field of config.json
+    short_factor: tuple[float, ...] = ()  # longrope: one a frequency, up to the original length
+    long_factor: tuple[float, ...] = ()  # longrope: one a frequency, beyond that length
+    long: bool = False  # longrope: use long_factor for all lengths; no field of config.json
     truncate: bool = True  # yarn: the ramp begins and ends on whole dimensions
 
     def rotary_dim(self, head_dim: int) -> int:
-        """How many of a head's dimensions rotate; proportionally, some of them by zero."""
+        """Dimensions of a head that rotate; with "proportional" some rotate by zero."""
         if self.kind == "proportional":
             return head_dim
         return int(head_dim * self.partial_rotary_factor)
 
 
 class InverseFrequencies(NamedTuple):
-    """What a kernel needs: the angle of dimension i at position p is p * inv_freq[i]."""
+    """The rotary table: the angle of dimension i at position p is p * inv_freq[i]."""
 
     inv_freq: NDArray[np.float32]  # [rotary_dim / 2], radians a token
     attention_factor: float  # cos and sin are multiplied with it
-    max_context: int | None  # tokens up to which this table is right; None: no limit of its own
+    max_context: int | None  # tokens up to which this table is correct; None: any number
 
 
 def read_rope(hf: Mapping[str, Any], problems: list[str]) -> RopeConfig:
     """Read `rope_parameters` (transformers 5) or `rope_theta` and `rope_scaling` (before).
 
-    What is wrong is added to `problems`; the value returned is of use only if nothing was.
+    Errors are added to `problems`; the result is valid only if there are none.
     """
     given = hf.get("rope_parameters") or hf.get("rope_scaling") or {}
     where = "rope_parameters" if hf.get("rope_parameters") else "rope_scaling"
@@ -120,7 +120,7 @@ def read_rope(hf: Mapping[str, Any], problems: list[str]) -> RopeConfig:
     ]
     values |= {n: tuple(v) if isinstance(v := raw[n], list) else v for n in known if n in raw}
     if "original_max_position_embeddings" in known:
-        # A value beside the object wins over one inside, as in transformers.
+        # A value outside the object wins over one inside, as in transformers.
         values["original_max_position_embeddings"] = (
             hf.get("original_max_position_embeddings")
             or raw.get("original_max_position_embeddings")
@@ -136,11 +136,11 @@ def read_rope(hf: Mapping[str, Any], problems: list[str]) -> RopeConfig:
 
 
 def _out_of_range(values: Mapping[str, Any]) -> list[str]:
-    """Fields of another type, or beyond what a number of theirs can mean; NaN is beyond."""
+    """Errors of fields that have the wrong type or are out of range; NaN is out of range."""
     problems = []
     for name, value in values.items():
         if value is None and name == "original_max_position_embeddings":
-            continue  # the model's own maximum, which is looked at where it is read
+            continue  # stands for the model's own maximum, which is checked elsewhere
         least, most = _RANGES.get(name, _ANY)
         if name in ("short_factor", "long_factor"):
             fits = isinstance(value, tuple) and bool(value) and all(map(_is_positive, value))
@@ -164,7 +164,7 @@ def _is_positive(value: object) -> bool:
 
 
 def _impossible(rope: RopeConfig) -> list[str]:
-    """What fields say together that cannot be."""
+    """Contradictions between fields."""
     if rope.kind == "llama3" and rope.low_freq_factor >= rope.high_freq_factor:
         return [
             f"low_freq_factor: {rope.low_freq_factor:g} is not less than high_freq_factor, "
@@ -183,10 +183,10 @@ def inv_freq(rope: RopeConfig, rotary_dim: int, max_position: int) -> InverseFre
     if rope.kind == "linear":
         base = base / rope.factor
     elif rope.kind == "dynamic":
-        # Beyond it the table would depend on the length, and cached keys would have to be redone.
+        # Beyond it the table depends on the length, and cached keys would have to be recomputed.
         limit = max_position
     elif rope.kind == "proportional":
-        # The frequencies of a whole head, of which the first ones are used.
+        # The frequencies of a whole head; only the first ones are not zero.
         turning = int(rope.partial_rotary_factor * rotary_dim // 2)
         base = np.where(np.arange(len(base)) < turning, base / rope.factor, 0.0)
     elif rope.kind == "llama3":
@@ -197,14 +197,14 @@ def inv_freq(rope: RopeConfig, rotary_dim: int, max_position: int) -> InverseFre
     elif rope.kind == "longrope":
         base = base / np.array(rope.long_factor if rope.long else rope.short_factor)
         scale = _longrope_attention_factor(rope, original)
-        # As with "dynamic": beyond it all keys would have other angles.
+        # As with "dynamic": beyond it all cached keys would have wrong angles.
         limit = max_position if rope.long else min(original, max_position)
     return InverseFrequencies(base.astype(np.float32), scale, limit)
 
 
 def _llama3(rope: RopeConfig, base: NDArray[np.float64], original: int) -> NDArray[np.float64]:
-    """Long waves are stretched by `factor`, short ones kept, those between are blended."""
-    turns = original * base / (2 * math.pi)  # of the whole context in training
+    """Divides low frequencies by `factor`, keeps high ones, and blends those between."""
+    turns = original * base / (2 * math.pi)  # over the context of the training
     low, high = rope.low_freq_factor, rope.high_freq_factor
     keep = np.clip((turns - low) / (high - low), 0.0, 1.0)
     return base * (keep + (1 - keep) / rope.factor)
@@ -214,7 +214,7 @@ def _yarn(rope: RopeConfig, base: NDArray[np.float64], original: int) -> NDArray
     """`_llama3` with a blend that is linear in the dimension, not in the frequency."""
     rotary_dim = 2 * len(base)
 
-    def dimension(turns: float) -> float:  # that makes so many turns over the context
+    def dimension(turns: float) -> float:  # whose frequency makes `turns` over the context
         wave = original / (turns * 2 * math.pi)
         return rotary_dim * math.log(wave) / (2 * math.log(rope.theta))
 

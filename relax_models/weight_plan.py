@@ -1,4 +1,4 @@
-"""From the words of a weight map and the names on both sides: how each parameter is made."""
+"""Resolves a weight map: which checkpoint tensors become which parameter."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What a parameter takes of a checkpoint tensor: [start, stop) along the parameter's axis."""
+    """The part [start, stop) of a parameter's axis that one checkpoint tensor fills."""
 
     name: str
     start: int
@@ -46,12 +46,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class ParameterPlan:
-    """One parameter: its pieces one after the other along `axis`.
+    """One parameter: the concatenation of its pieces along `axis`.
 
     With `transpose` there is one piece, the whole tensor [b, a] of a parameter [a, b]; with a
-    `constant` there is none. A parameter [e, rows, columns] that is `stacked` has pieces along its
-    e * rows rows. One that is `unpacked` is made of one tensor, or of two of MXFP4, as its word
-    says.
+    `constant` there is none. A `stacked` parameter [e, rows, columns] has pieces along its e * rows
+    rows. An `unpacked` one comes from one tensor, or from two of MXFP4.
     """
 
     name: str
@@ -67,7 +66,7 @@ class ParameterPlan:
 
     @property
     def rows(self) -> Shape:
-        """The shape as pieces go through it."""
+        """The shape along whose first axis the pieces lie."""
         if self.stacked or (len(self.shape) == 3 and self.unpacked):
             return (self.shape[0] * self.shape[1], *self.shape[2:])
         return self.shape
@@ -75,14 +74,14 @@ class ParameterPlan:
 
 @dataclass(frozen=True, slots=True)
 class WeightPlan:
-    """How each parameter is made, in the order of our parameters."""
+    """The plans of all parameters, in their order."""
 
     parameters: tuple[ParameterPlan, ...]
     dropped: tuple[str, ...] = ()  # checkpoint tensors that no parameter uses
     equal: tuple[tuple[str, str], ...] = ()  # checkpoint tensors that must not differ
 
     def renamed(self, names: Mapping[str, str]) -> WeightPlan:
-        """The same of a checkpoint that has other names: `names` has theirs."""
+        """This plan for a checkpoint with other names: `names` maps ours to theirs."""
         made = tuple(
             replace(p, pieces=tuple(replace(piece, name=names[piece.name]) for piece in p.pieces))
             for p in self.parameters
@@ -93,7 +92,7 @@ class WeightPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Recipe:
-    """A word, applied to one parameter: checkpoint names, before their shapes are known."""
+    """A rule applied to one parameter: checkpoint names, before their shapes are known."""
 
     theirs: list[str]
     axis: int = 0
@@ -146,7 +145,7 @@ class _Planner:
         return bool(getattr(self.config, word.when, False))
 
     def parameter(self, name: str) -> ParameterPlan | None:
-        """Plan one parameter, or note what is wrong and return None."""
+        """Plan one parameter, or record the error and return None."""
         shape = tuple(self.ours[name])
         for word in self.words:
             if isinstance(word, Constant) and match(word.ours, name) is not None:
@@ -200,7 +199,7 @@ class _Planner:
         )
 
     def unpacked(self, word: Unpack, name: str, shape: Shape) -> ParameterPlan | None:
-        """Plan a parameter of all experts in one."""
+        """Plan a parameter that has the weights of all experts."""
         e, rows, *columns = shape
         theirs = renamed(self.words, counterpart(word.ours, word.theirs, name) or name)
         wanted: dict[str, Shape] = {theirs: (e, *columns, rows)}
@@ -219,7 +218,7 @@ class _Planner:
         return ParameterPlan(name, shape, pieces, unpacked=word)
 
     def heads(self, word: Heads, name: str, shape: Shape) -> ParameterPlan | None:
-        """Plan a matrix a head."""
+        """Plan a parameter that has a matrix for each head."""
         theirs = renamed(self.words, counterpart(word.ours, word.theirs, name) or name)
         self.used.add(theirs)
         count, rows, columns = shape
@@ -242,14 +241,14 @@ class _Planner:
         )
 
     def order(self, name: str) -> Order | None:
-        """In which the rows of a checkpoint tensor are taken."""
+        """The order of a checkpoint tensor's rows."""
         for word in self.words:
             if isinstance(word, Reorder) and match(word.theirs, name) is not None:
                 return word.order(self.config)
         return None
 
     def leftovers(self) -> Iterator[str]:
-        """Sort the tensors that no parameter uses; yield those which nothing explains."""
+        """Record unused tensors that the weight map names; yield the others."""
         for name, shape in self.theirs.items():
             if name in self.used:
                 continue
@@ -304,7 +303,7 @@ def plan_weights(
     checkpoint: Mapping[str, Shape],
     config: Any = None,
 ) -> WeightPlan:
-    """Say for each of our parameters how it is made.
+    """Plan each of our parameters.
 
     Args:
         words: the weight map of a model file.

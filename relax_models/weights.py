@@ -1,12 +1,12 @@
-"""The words in which a model file says how its parameters are made of a checkpoint's tensors.
+"""The rules of a weight map: how a checkpoint's tensors become a model's parameters.
 
-A *pattern* is either a suffix that starts at a dot of the name ("qkv_proj.weight"; what comes
-before it is kept), or, if it has a `*`, the whole name ("model.layers.*.mlp.up.weight"); a star
-matches one or more characters, and the n-th star of `theirs` is what the n-th of `ours` matched.
+A *pattern* is either a suffix that starts at a dot of the name ("qkv_proj.weight"; the part before
+it is kept), or, if it has a `*`, the whole name ("model.layers.*.mlp.up.weight"); a star matches
+one or more characters, and the n-th star of `theirs` is what the n-th of `ours` matched.
 
-A parameter takes the first of `concat`, `stack`, `split`, `transpose`, `constant`, `tie` that
-matches it, then each `rename`, in order, is applied to the checkpoint names that this gave. A name
-that no word mentions is its own source. Every checkpoint tensor has to be used, or named by `drop`.
+The first `concat`, `stack`, `split`, `transpose`, `constant` or `tie` that matches a parameter
+applies; then each `rename`, in order, is applied to the resulting checkpoint names. A name that no
+rule mentions is its own source. Every checkpoint tensor has to be used, or named by `drop`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Concat:
-    """`ours` is `theirs` one after the other along `axis`."""
+    """`ours` is the concatenation of `theirs` along `axis`."""
 
     ours: str
     theirs: tuple[str, ...]
@@ -41,7 +41,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """`ours` [e, rows, columns] is, for each number in place of their `{}`, `theirs` one by one."""
+    """`ours` [e, rows, columns] stacks `theirs`, one tensor for each number that replaces `{}`."""
 
     ours: str
     theirs: tuple[str, ...]
@@ -59,7 +59,7 @@ class Unpack:
 
     ours: str
     theirs: str
-    interleaved: bool  # their rows are by turns of our first half and of our second
+    interleaved: bool  # their rows alternate between our first and second half
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,8 @@ class Heads:
 
     ours: str
     theirs: str
-    # Of a configuration: first, stop, all of a head. No part of the repr: an address changes.
+    # From a configuration: first row, stop, rows of a head. Not in the repr, which would have an
+    # address.
     rows: Callable[[Any], tuple[int, int, int]] = field(repr=False)
     transposed: bool  # `ours` is [heads, columns, rows]
 
@@ -100,7 +101,7 @@ class Tie:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """All numbers of `ours` are `value`; no checkpoint has it."""
+    """All elements of `ours` are `value`; no checkpoint has the tensor."""
 
     ours: str
     value: float
@@ -123,7 +124,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class SpareLayers:
-    """Layers behind the last one, as many as the configuration's `count` says, are not used."""
+    """The configuration's `count` layers after the last one are not used."""
 
     theirs: str  # its first star is the layer
     count: str
@@ -139,10 +140,10 @@ class UnusedIn:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Rows of heads whose rotated dimensions lie in pairs (0 with 1): first halves, then second.
+    """Rows of heads whose rotated dimensions are pairs (0 with 1): ours are halves.
 
-    A rotation of (0, 1), (2, 3), ... becomes one of (0, half), (1, half + 1), ..., and as q and k
-    are ordered alike, no score changes.
+    A rotation of (0, 1), (2, 3), ... becomes one of (0, half), (1, half + 1), ...; no score
+    changes, because q and k are reordered alike.
     """
 
     head_dim: int
@@ -158,7 +159,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Rows [g, h / g + 2, e], a kv head's k and v after its query heads: all of q, of k, of v."""
+    """Rows [g, h / g + 2, e], k and v after the query heads of a kv head: ours are all q, k, v."""
 
     heads: int
     kv_heads: int
@@ -176,7 +177,7 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class RotatedFirst:
-    """Rows of heads whose last `rotated` rotate: ours begin with these, from pairs to halves."""
+    """Rows of heads whose last `rotated` elements rotate: ours come first, as halves."""
 
     rest: int
     rotated: int
@@ -192,7 +193,7 @@ class RotatedFirst:
 
 
 class Order(Protocol):
-    """In which order rows of the checkpoint are taken; a frozen record, `repr` tells all of it."""
+    """An order of a checkpoint's rows: a frozen record, whose `repr` identifies it."""
 
     def source(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """For each of our rows theirs."""
@@ -231,13 +232,13 @@ def concat(ours: str, *theirs: str, axis: int = 0) -> Concat:
 
 
 def stack(ours: str, *theirs: str) -> Stack:
-    """All experts' in one: `stack("experts.up.weight", "experts.{}.up.weight")`."""
+    """All experts' matrices in one: `stack("experts.up.weight", "experts.{}.up.weight")`."""
     _same_stars(ours, *theirs)
     return Stack(ours, theirs)
 
 
 def unpack(ours: str, theirs: str, *, interleaved: bool = False) -> Unpack:
-    """All experts in one, transposed or in MXFP4, as gpt-oss has them."""
+    """All experts' matrices from one tensor, transposed or in MXFP4 (gpt-oss)."""
     _same_stars(ours, theirs)
     return Unpack(ours, theirs, interleaved)
 
@@ -249,7 +250,7 @@ def heads(
     *,
     transposed: bool = False,
 ) -> Heads:
-    """A matrix of each head, of a tensor that has others beside it (DeepSeek's kv_b_proj)."""
+    """A matrix for each head, from a tensor that also has others (DeepSeek's kv_b_proj)."""
     _same_stars(ours, theirs)
     return Heads(ours, theirs, rows, transposed)
 
@@ -293,7 +294,7 @@ def constant(ours: str, value: float) -> Constant:
 
 
 def unit_rows(ours: str, *, when: str) -> UnitRows:
-    """Normalise once what a family normalises in every step."""
+    """Normalise rows at conversion that the family normalises in every step."""
     return UnitRows(ours, when)
 
 
@@ -320,20 +321,20 @@ def _regex(pattern: str) -> re.Pattern[str]:
 
 
 def match(pattern: str, name: str) -> tuple[str, ...] | None:
-    """What the stars (or the kept head of a suffix) stand for; None if `name` does not match."""
+    """What the stars (or the part before a suffix) match; None if `name` does not match."""
     found = _regex(pattern).fullmatch(name)
     return found.groups() if found else None
 
 
 def fill(pattern: str, stars: Sequence[str]) -> str:
-    """Put what `match` found into the other pattern of the same word."""
+    """Insert the result of `match` into the other pattern of the same rule."""
     if "*" not in pattern:
         return stars[0] + pattern
     return "".join(p + s for p, s in zip(pattern.split("*"), [*stars, ""], strict=True))
 
 
 def counterpart(ours: str, theirs: str, name: str) -> str | None:
-    """What `theirs` is for `name`, None if `ours` does not match it."""
+    """The name in `theirs` for `name`; None if `ours` does not match it."""
     stars = match(ours, name)
     return None if stars is None else fill(theirs, stars)
 

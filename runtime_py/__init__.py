@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .async_engine import AsyncMLCEngine
     from .engine import MLCEngine
-    from .request.errors import RequestError
-    from .server.app import create_app, serve
+    from .errors import RequestError
+    from .server.app import create_app
+    from .server.serving import serve
 
 _ENGINES = "browser." if sys.platform == "emscripten" else ""
 _HOMES = {
     "AsyncMLCEngine": f"{_ENGINES}async_engine",
     "MLCEngine": f"{_ENGINES}engine",
-    "RequestError": "request.errors",
+    "RequestError": "errors",
     "create_app": "server.app",
-    "serve": "server.app",
+    "serve": "server.serving",
 }
 
 __all__ = ["AsyncMLCEngine", "MLCEngine", "RequestError", "create_app", "serve"]

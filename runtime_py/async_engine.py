@@ -12,12 +12,12 @@ from .answer.reply import Collected, Reply, Streaming
 from .answer.shapes import ChatCompletion, ChatCompletionChunk, Completion
 from .answer.vectors import Answer, EmbeddingAnswer, VectorPlan
 from .base_engine import BaseEngine, BaseStream
+from .caller import Caller
 from .core.batch import Batch
 from .core.dispatcher import AsyncSink
-from .core.interface import Event, SamplingParams
+from .core.interface import Event, Job, SamplingParams
 from .load.model import LoadedModel, parse_chat, parse_completion, parse_embedding
-from .request.caller import Caller
-from .request.plan import Job, Plan
+from .request.plan import RequestPlan
 
 Whole = TypeVar("Whole")
 Chunk = TypeVar("Chunk")
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 class AsyncStream(BaseStream[Chunk, AsyncSink]):
-    """Chunks of an answer, as they come. Closing it, or leaving its `async with`, frees it."""
+    """Chunks of an answer. Closing the stream, or leaving its `async with`, frees the request."""
 
     def __aiter__(self) -> AsyncIterator[Chunk]:
         return self
@@ -38,11 +38,11 @@ class AsyncStream(BaseStream[Chunk, AsyncSink]):
         return self._ready.popleft()
 
     async def batch(self) -> list[Chunk]:
-        """All chunks that are ready, at least one; [] at the end."""
+        """Return all chunks that are ready, at least one; [] at the end."""
         while not self._ready and not self._generation.done:
             try:
                 deltas = self._generation.push(await self._sink.take())
-            except BaseException:  # a cancellation too
+            except BaseException:  # cancellation as well
                 self.cancel()
                 raise
             self._ready.extend(self._streaming.chunks(deltas))
@@ -57,7 +57,7 @@ class AsyncStream(BaseStream[Chunk, AsyncSink]):
         self.cancel()
 
     def cancel(self) -> None:
-        """Abort what has not ended; idempotent."""
+        """Abort the request if it still runs; idempotent."""
         self._end()
 
     async def close(self) -> None:
@@ -68,7 +68,7 @@ class AsyncStream(BaseStream[Chunk, AsyncSink]):
 async def _in_thread(
     make: Callable[[], Result], undo: Callable[[Result], None], executor: Executor | None = None
 ) -> Result:
-    """Run `make` on a thread; if the caller is cancelled meanwhile, `undo` what it made."""
+    """Run `make` on a thread; if the caller is cancelled meanwhile, `undo` its result."""
     future = asyncio.get_running_loop().run_in_executor(executor, make)
     try:
         return await asyncio.shield(future)
@@ -83,12 +83,12 @@ async def attended(
     *,
     undo: Callable[[Result], None] = lambda _: None,
 ) -> Result:
-    """Run `work` on a thread; it may ask its argument whether anybody still waits.
+    """Run `work` on a thread; it gets a Caller, which knows whether the client still waits.
 
     Args:
-        work: is not begun for a caller who has gone.
-        executor: whose thread; None: the loop's.
-        undo: called with what was made for a caller who went meanwhile.
+        work: is not started for a caller that is gone.
+        executor: runs the thread; None: the loop's executor.
+        undo: called with the result if the caller has gone meanwhile.
     """
     caller = Caller()
 
@@ -99,7 +99,7 @@ async def attended(
     try:
         return await _in_thread(begun, undo, executor)
     finally:
-        caller.gone = True  # of no consequence if all is made
+        caller.gone = True  # cancels unfinished work; finished work is unaffected
 
 
 def _has_failed(future: asyncio.Future[Any]) -> bool:
@@ -108,18 +108,18 @@ def _has_failed(future: asyncio.Future[Any]) -> bool:
 
 async def begin(
     loaded: LoadedModel,
-    make: Callable[[Caller], tuple[Plan, Reply[Whole, Chunk]]],
+    make: Callable[[Caller], tuple[RequestPlan, Reply[Whole, Chunk]]],
     executor: Executor | None = None,
 ) -> tuple[Generation, AsyncSink, Reply[Whole, Chunk]]:
     """Plan and submit a request on a thread: tokenizing and the core's lock may take a while.
 
     Args:
         loaded: the model.
-        make: the plan; long work in it asks its argument whether anybody still waits.
-        executor: whose thread; None: the loop's.
+        make: makes the plan; long work in it checks the Caller that it gets.
+        executor: runs the thread; None: the loop's executor.
 
     Raises:
-        RequestError: it cannot be served.
+        RequestError: the request cannot be served.
         BusyError: the queue is full.
     """
     sink = AsyncSink()
@@ -136,7 +136,7 @@ async def begin(
 async def collect(
     generation: Generation, sink: AsyncSink, reply: Reply[Whole, Chunk]
 ) -> Collected[Whole, Chunk]:
-    """Await all of an answer; a cancellation aborts it. `whole()` takes as long as it is large."""
+    """Await the whole answer; a cancellation aborts it. `whole()` of a long answer takes long."""
     answer = Collected(generation, reply)
     try:
         while not generation.done:
@@ -151,15 +151,15 @@ async def gather(
     make: Callable[[Caller], VectorPlan[Answer]],
     executor: Executor | None = None,
 ) -> Answer:
-    """Plan a request for numbers on a thread, submit it in parts, and await all of its answer.
+    """Plan a request for embeddings or scores on a thread, submit it in parts, await the answer.
 
     Args:
         loaded: the model.
-        make: the plan; long work in it asks its argument whether anybody still waits.
-        executor: whose thread; None: the loop's.
+        make: makes the plan; long work in it checks the Caller that it gets.
+        executor: runs the thread; None: the loop's executor.
 
     Raises:
-        RequestError: it cannot be served.
+        RequestError: the request cannot be served.
         BusyError: the queue is full.
     """
     sink, caller = AsyncSink(), Caller()
@@ -173,7 +173,7 @@ async def gather(
     try:
         plan, batch = await _in_thread(submit, lambda made: made[1].close(), executor)
     finally:
-        caller.gone = True  # of no consequence if all is made
+        caller.gone = True  # cancels unfinished work; finished work is unaffected
     try:
         while not batch.done:
             batch.push(await sink.take())
@@ -189,7 +189,7 @@ class _Endpoint:
         self._model = model
 
     async def _run(
-        self, make: Callable[[Caller], tuple[Plan, Reply[Whole, Chunk]]], stream: bool | None
+        self, make: Callable[[Caller], tuple[RequestPlan, Reply[Whole, Chunk]]], stream: bool | None
     ) -> Whole | AsyncStream[Chunk]:
         generation, sink, reply = await begin(self._model, make)
         if stream:

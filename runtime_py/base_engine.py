@@ -1,4 +1,4 @@
-"""What the synchronous and the asynchronous engine share: all that does not wait."""
+"""What the synchronous and the asynchronous engine share: everything that never blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SinkT = TypeVar("SinkT")
 
 
 class BaseEngine:
-    """A model, and the life of an engine over it."""
+    """A model and the lifetime of an engine over it."""
 
     loaded: LoadedModel
 
@@ -28,27 +28,27 @@ class BaseEngine:
 
     @classmethod
     def of(cls, loaded: LoadedModel) -> Self:
-        """An engine over a model that is loaded already; they share its life."""
+        """Make an engine over a loaded model; closing the engine closes the model."""
         engine = cls.__new__(cls)
         engine._attach(loaded)
         return engine
 
     def _attach(self, loaded: LoadedModel) -> None:
-        """Set `loaded`, and the endpoints."""
+        """Set `loaded` and the endpoints."""
         raise NotImplementedError
 
     def stats(self) -> CoreStats:
-        """Counters of the core: steps, tokens, pages."""
+        """Read the counters of the core: steps, tokens, pages."""
         return self.loaded.stats()
 
 
 class BaseStream(Generic[Chunk, SinkT]):
-    """Chunks that have come and were not taken yet. A stream that nobody holds frees its request.
+    """A stream and its chunks that were not taken yet. Garbage collection frees the request.
 
     Args:
-        generation: the request.
-        sink: where its events come.
-        streaming: makes chunks of them.
+        generation: the running request.
+        sink: receives its events.
+        streaming: turns events into chunks.
     """
 
     def __init__(
@@ -63,6 +63,6 @@ class BaseStream(Generic[Chunk, SinkT]):
         self._generation.close()
 
     def _end(self) -> None:
-        """Abort what has not ended; idempotent."""
+        """Abort the request if it still runs; idempotent."""
         self._generation.close()
         self._ready.clear()

@@ -11,18 +11,18 @@ from .answer.reply import Collected, Reply, Streaming
 from .answer.shapes import ChatCompletion, ChatCompletionChunk, Completion
 from .answer.vectors import EmbeddingAnswer
 from .base_engine import BaseEngine, BaseStream
+from .caller import Caller
 from .core.dispatcher import BlockingSink
-from .core.interface import Event, SamplingParams
+from .core.interface import Event, Job, SamplingParams
 from .load.model import LoadedModel, parse_chat, parse_completion, parse_embedding
-from .request.caller import Caller
-from .request.plan import Job, Plan
+from .request.plan import RequestPlan
 
 Whole = TypeVar("Whole")
 Chunk = TypeVar("Chunk")
 
 
 class Stream(BaseStream[Chunk, BlockingSink]):
-    """Chunks of an answer, as they come. Closing it, or leaving its `with`, frees the request."""
+    """Chunks of an answer. Closing the stream, or leaving its `with`, frees the request."""
 
     def __iter__(self) -> Iterator[Chunk]:
         return self
@@ -33,7 +33,7 @@ class Stream(BaseStream[Chunk, BlockingSink]):
                 raise StopIteration
             try:
                 deltas = self._generation.push(self._sink.take())
-            except BaseException:  # Ctrl-C too
+            except BaseException:  # Ctrl-C as well
                 self.close()
                 raise
             self._ready.extend(self._streaming.chunks(deltas))
@@ -46,7 +46,7 @@ class Stream(BaseStream[Chunk, BlockingSink]):
         self.close()
 
     def close(self) -> None:
-        """Abort what has not ended; idempotent."""
+        """Abort the request if it still runs; idempotent."""
         self._end()
 
 
@@ -55,7 +55,7 @@ class _Endpoint:
         self._model = model
 
     def _run(
-        self, plan: Plan, reply: Reply[Whole, Chunk], stream: bool | None
+        self, plan: RequestPlan, reply: Reply[Whole, Chunk], stream: bool | None
     ) -> Whole | Stream[Chunk]:
         sink = BlockingSink()
         generation = Generation(plan, self._model.tokenizer, self._model.dispatcher, sink)
@@ -65,7 +65,7 @@ class _Endpoint:
         try:
             while not generation.done:
                 answer.add(generation.push(sink.take()))
-        finally:  # Ctrl-C too
+        finally:  # Ctrl-C as well
             generation.close()
         return answer.whole()
 
@@ -125,7 +125,7 @@ class Embeddings(_Endpoint):
     """`engine.embeddings`."""
 
     def create(self, **fields: Any) -> EmbeddingAnswer:
-        """A vector for each input; the arguments are the fields of EmbeddingRequest.
+        """Embed each input; the arguments are the fields of EmbeddingRequest.
 
         Raises:
             RequestError: an argument is wrong, or the model has no embeddings.
@@ -138,7 +138,7 @@ class Embeddings(_Endpoint):
                 batch.push(sink.take())
                 batch.refill()
             return plan.whole(batch.results)
-        finally:  # Ctrl-C too
+        finally:  # Ctrl-C as well
             batch.close()
 
 
@@ -146,9 +146,8 @@ class MLCEngine(BaseEngine):
     """A language model on this machine.
 
     Args:
-        model: a compiled folder, or what `wherry compile` accepts: it is compiled, once.
-        options: of LoadOptions: target, quant, kv_dtype, activations, device, context, max_batch,
-            kv_tokens, prefill_chunk, threads, progress.
+        model: a compiled folder, or a MODEL of `wherry compile`, which is compiled once.
+        options: fields of LoadOptions, such as target, quant, context, threads.
 
     Raises:
         ArtifactError: the compiled folder is damaged, or does not fit this machine.
@@ -163,7 +162,7 @@ class MLCEngine(BaseEngine):
         self.embeddings = Embeddings(loaded)
 
     def generate(self, token_ids: Sequence[int], params: SamplingParams) -> Iterator[Event]:
-        """The events of one request, without tokenizer: the last one has a `finish`.
+        """Yield the events of one request on token ids; the last event has a `finish`.
 
         Closing the iterator aborts the request.
 

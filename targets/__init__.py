@@ -1,1 +1,1 @@
-"""Targets: one file a device family, and the kernels that a family brings of its own."""
+"""Targets: one file for each device family, and their kernels."""

@@ -11,8 +11,8 @@ from . import hosts, opencl, vulkan
 from .target import TargetPreset
 from .variants import chosen
 
-# Work-items of a group, what every GPU of a family has for kernels with as many registers as ours.
-# Mali's local memory is its main memory: smaller groups wait less for it.
+# Work-items of a group: what every GPU of a family allows for kernels with as many registers as
+# ours. Mali's local memory is its main memory, so smaller groups wait less for it.
 ADRENO, MALI = "256", "128"
 VARIANTS = {"mali": "GPUs of Arm", "vulkan": "any GPU, through Vulkan"}
 

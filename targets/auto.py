@@ -1,6 +1,6 @@
 """The target "auto": the best device of this machine that models can run on.
 
-This module does not import TVM, nor PyTorch, which comes with it where it is installed.
+This module imports neither TVM nor PyTorch, which TVM imports where it is installed.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from wherry import cuda_driver
-from wherry.devices import KINDS, Device, list_devices
 from wherry.errors import ToolchainError
+from wherry.machine import cuda_driver
+from wherry.machine.devices import KINDS, Device, list_devices
 
 from .variants import CUDA_CODES, GROUP_SIZES
 
 _log = logging.getLogger(__name__)
-ORDER = ("cuda", "rocm", "metal", "vulkan", "opencl")  # of those that something here drives
+ORDER = ("cuda", "rocm", "metal", "vulkan", "opencl")  # targets that have a driver here, best first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,18 +24,18 @@ class Candidate:
     """A target that this machine's devices allow."""
 
     target: str  # "cuda:sm_90"
-    reason: str  # which device, for people
+    reason: str  # shown to the user
 
 
 def candidates() -> Iterator[Candidate]:
-    """From best to least; the last is the CPU. Devices are looked for as they are asked for.
+    """The candidates, best first; the last is the CPU. The search is lazy.
 
-    Only the first device of each kind counts: it is the one that a model is loaded to.
+    Only the first device of each kind counts: models are loaded onto it.
     """
     for kind in (kind for kind in ORDER if kind in KINDS):
         try:
             devices = list_devices(kind)
-        except ToolchainError as e:  # its plugin was not built: nobody asked for it
+        except ToolchainError as e:  # its plugin was not built
             _log.info("Target %s is not considered: %s", kind, e)
             continue
         if not devices:
@@ -52,7 +52,7 @@ def candidates() -> Iterator[Candidate]:
 
 
 def _problem(kind: str) -> str:
-    """Why a device that is there cannot be used; "" if it can."""
+    """Why a present device cannot be used; "" if it can."""
     try:
         if kind == "cuda":
             cuda_driver.open_libraries()
@@ -62,7 +62,7 @@ def _problem(kind: str) -> str:
 
 
 def _target_of(device: Device) -> str | None:
-    """The target for a device; None if none is small or old enough."""
+    """The target for a device; None if the device is too small or too old for all."""
     if device.kind == "cuda":
         if device.code in CUDA_CODES:
             return f"cuda:{device.code}"

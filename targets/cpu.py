@@ -1,6 +1,6 @@
 """CPUs: this machine ("cpu"), a named one ("cpu:znver4"), a level and all above ("cpu:x86-64-v3+").
 
-Of a level and all above it, a folder has a library each: the best that a machine runs is used.
+With "+" a folder has a library for each level, and a machine loads the best that it runs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from tvm.target import Target, codegen
 
 from wherry.errors import UsageError
-from wherry.machine import cpu_features
+from wherry.machine.cpu import cpu_features
 
 from . import hosts
 from .hosts import HOSTS, Host
@@ -51,7 +51,7 @@ FEATURES = {
 }
 # Hosts that can be the device; for wasm32 there is the target wasm.
 HOSTS_OF_CPUS = tuple(name for name in HOSTS if name != "wasm32")
-# Levels of x86-64 that kernels differ by, from least to most: LLVM's CPU and what is added to it.
+# Levels of x86-64 with different kernels, ascending: LLVM's CPU and additional features.
 LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("x86-64-v2", ()),
     ("x86-64-v3", ()),
@@ -66,7 +66,7 @@ def preset(variant: str | None, host: Host | None = None) -> TargetPreset:
     """The preset of this machine, of LLVM's CPU `variant`, or with "+" of a level and all above it.
 
     Args:
-        variant: None: this machine's CPU; of another host the least that it is supported on.
+        variant: None: this machine's CPU, or another host's least supported one.
         host: whose CPU it is; None: this machine, or a Linux one with a CPU that is called so.
 
     Raises:
@@ -78,7 +78,7 @@ def preset(variant: str | None, host: Host | None = None) -> TargetPreset:
         here = hosts.here()
         return _native(here) if host in (None, here) else _preset(host.cpu, host)
     cpu, *added = variant.rstrip("+").split("+")
-    if added and (cpu, tuple(added)) in LEVELS:  # as the preset of a machine is called
+    if added and (cpu, tuple(added)) in LEVELS:  # the name of a machine's preset
         return _preset(cpu, _host_of(cpu, host), tuple(added))
     host = _host_of(variant, host)
     return _levels(variant, host) if variant.endswith("+") else _preset(variant, host)
@@ -120,10 +120,10 @@ def _activations(isa: Isa) -> dict[str, Any]:
 
 
 def _native(host: Host) -> TargetPreset:
-    """This machine, by what it has: LLVM's guess of the model is wrong where some is hidden.
+    """This machine, by its features: LLVM's guess of the model is wrong where features are hidden.
 
-    On x86-64 the highest level, so that the folder's name says all that the code uses; elsewhere,
-    and where features cannot be read, LLVM's guess without what is hidden.
+    On x86-64 the highest level, so that the folder's name tells all features that the code uses;
+    elsewhere, and where features cannot be read, LLVM's guess without hidden features.
     """
     present = cpu_features()
     if host.arch == "x86_64":

@@ -13,15 +13,15 @@ from .variants import CUDA_CODES, chosen
 
 USUAL = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")  # PTX serves the others
 THREADS = 1024  # of a block
-SHARED_MEMORY_BYTES = 49152  # that a kernel may declare; more has to be asked for at the launch
-# So much then (CUDA's table of compute capabilities).
+SHARED_MEMORY_BYTES = 49152  # limit of a static declaration; a launch may request more
+# Bytes that a launch may request (CUDA's table of compute capabilities).
 ASKED_SHARED_BYTES = {
     **dict.fromkeys(("sm_80", "sm_87"), 163 << 10),
     **dict.fromkeys(("sm_86", "sm_89", "sm_120", "sm_121"), 99 << 10),
     **dict.fromkeys(("sm_90", "sm_100", "sm_103", "sm_110"), 227 << 10),
 }
 WARP = 32
-WITHOUT_TENSOR_CORES = frozenset({"sm_75"})  # that our kernels are written for
+WITHOUT_TENSOR_CORES = frozenset({"sm_75"})  # of the kind that our kernels use
 
 
 def preset(variant: str | None) -> TargetPreset:

@@ -1,8 +1,8 @@
 """NVIDIA's compiler, nvcc: the system's or PyPI's; and CUDA libraries that hold machine code.
 
-Without a CUDA driver, TVM would pack CUDA source, which a run would have to compile. While a
-`CudaToolchain` is active, libraries are packed with a fatbin in its place: machine code for each
-GPU asked for, and PTX, which drivers compile for GPUs to come. Neither a GPU nor a driver is used.
+Without a CUDA driver, TVM would pack CUDA source, to be compiled at run time. While a
+`CudaToolchain` is active, libraries contain a fatbin instead: machine code for each requested GPU,
+and PTX, which drivers compile for future GPUs. Neither a GPU nor a driver is used.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from wherry import settings
+from wherry.base import settings
 from wherry.errors import ToolchainError
 
 from .device_code import DeviceCode, packed_with
-from .toolchain import ONE_AT_A_TIME, Tool
+from .toolchain import ONE_AT_A_TIME, Requirement
 
 NVCC_FIX = "pip install 'wherry[cuda]'"
-# TVM's switch: make CUDA modules as on machines without a driver, which compiles nothing.
+# TVM's switch: build CUDA modules as on machines without a driver, without compiling.
 _WITHOUT_DRIVER = "TVM_COMPILE_FORCE_FALLBACK"
 _FORMAT = "fatbin"
 
@@ -43,19 +43,21 @@ class CudaToolchain:
         """None: the module keeps it."""
         return {}
 
-    def tools(self) -> tuple[Tool, ...]:
+    def requirements(self) -> tuple[Requirement, ...]:
         """The first nvcc that knows all the GPUs, and the C++ compiler that it calls."""
         found = find_nvcc(self.codes)
         return (
-            Tool(name="nvcc", found=None if found is None else _described(found), fix=NVCC_FIX),
-            Tool(name="g++", found=shutil.which("g++"), fix="apt-get install g++"),
+            Requirement(
+                name="nvcc", found=None if found is None else _described(found), fix=NVCC_FIX
+            ),
+            Requirement(name="g++", found=shutil.which("g++"), fix="apt-get install g++"),
         )
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Let libraries hold machine code."""
+        """Pack machine code into libraries."""
         nvcc = find_nvcc(self.codes)
-        assert nvcc, "entered when no tool is missing"
+        assert nvcc, "entered when no requirement is missing"
 
         def compiled(source: DeviceCode) -> DeviceCode:
             assert source.format == "cuda", source.format
@@ -84,7 +86,7 @@ def compile_cuda(source: bytes, codes: tuple[str, ...], nvcc: Path) -> bytes:
     All come from one PTX: what a kernel computes does not depend on the GPU.
 
     Raises:
-        ToolchainError: nvcc refuses the source; the message has its words.
+        ToolchainError: nvcc refuses the source; the message has its output.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernels.cu"
@@ -105,8 +107,8 @@ def fatbin_command(codes: tuple[str, ...], nvcc: Path) -> list[str]:
     """What `compile_cuda` calls, without the files."""
     virtual = codes[0].replace("sm_", "compute_")
     command = [str(nvcc), "--fatbin", "-O3", "-std=c++17", "--disable-warnings"]
-    # Kernels say where a product and a sum are rounded once: two that must agree would otherwise be
-    # contracted differently.
+    # Kernels state where a product and a sum are fused: the compiler could contract differently in
+    # two kernels that must agree.
     command += ["--fmad=false", "--threads", "0"]
     return [*command, "-gencode", f"arch={virtual},code=[{','.join((virtual, *codes))}]"]
 
@@ -130,7 +132,7 @@ def known_codes(nvcc: Path) -> frozenset[str]:
 
 def _candidates() -> Iterator[Path]:
     chosen = settings.cuda_path()
-    if chosen:  # the person's word: no other is tried
+    if chosen:  # the user chose it: no other is tried
         yield chosen / "bin" / "nvcc"
         return
     on_path = shutil.which("nvcc")

@@ -1,6 +1,6 @@
-"""Device code in a packed library: finding it, and putting other code in its place.
+"""Device code in a packed library: finding and replacing it.
 
-TVM packs what a library imports into bytes that lie in the library, at the symbol BLOB:
+TVM packs the imported modules of a library into bytes at the symbol BLOB:
 
     u64 bytes that follow; u64[] and u64[], the import tree
     for each module: its kind, as text; its own bytes, unless the kind is "_lib"
@@ -20,7 +20,7 @@ from typing import Any
 import tvm_ffi
 
 BLOB = "__tvm_ffi__library_bin"
-_PACK = "codegen.codegen_blob"  # TVM's function that gets the blob, and makes an object file of it
+_PACK = "codegen.codegen_blob"  # TVM's function that writes the blob to an object file
 _HOST = "_lib"  # kind of the library itself
 
 
@@ -29,8 +29,8 @@ class DeviceCode:
     """The code of one device module."""
 
     format: str  # "cuda": source
-    signatures: bytes  # as they were found
-    launches: Mapping[str, tuple[str, ...]]  # of each kernel: "blockIdx.x", ...; in signatures, too
+    signatures: bytes  # unparsed
+    launches: Mapping[str, tuple[str, ...]]  # by kernel: "blockIdx.x", ...; from the signatures
     code: bytes
 
     @property
@@ -47,7 +47,7 @@ Edit = Callable[[DeviceCode], DeviceCode]
 
 
 def device_code(blob: bytes, kind: str) -> list[DeviceCode]:
-    """The modules of a kind ("cuda", "hip") in a blob."""
+    """The modules of one kind ("cuda", "hip") in a blob."""
     found: list[DeviceCode] = []
 
     def keep(code: DeviceCode) -> DeviceCode:

@@ -1,16 +1,15 @@
-"""What a device must have beyond the least of its API, read from the code that it is to run."""
+"""Optional features of a device that generated code needs, found in the code."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-# By kind: the suffix of the source, where it has what not every device can do, and what that takes,
-# in the words of the API: features of WebGPU and Vulkan, extensions of OpenCL, families of Apple's
-# GPUs. That is halves, but on Metal matrices and sums of SIMD groups. Kernels
-# load and store halves and compute with float32, for which OpenCL has functions everywhere and
-# Vulkan asks for storage alone; WGSL knows but one feature for both.
-# Source for Metal: Apple's Metal Feature Set Tables.
+# By kind: the suffix of the source, a pattern of an optional feature, and the feature's name in the
+# API: features of WebGPU and Vulkan, extensions of OpenCL, families of Apple's GPUs. The feature is
+# float16, but on Metal matrices and sums of SIMD groups. Kernels load and store float16 and compute
+# in float32: OpenCL has functions for that everywhere, Vulkan a feature for storage alone, and WGSL
+# one feature for both. Source for Metal: Apple's Metal Feature Set Tables.
 _BEYOND = {
     "webgpu": ("wgsl", r"^enable f16;", ("shader-f16",)),
     "vulkan": ("wgsl", r"^enable f16;", ("storageBuffer16BitAccess",)),
@@ -20,7 +19,7 @@ _BEYOND = {
 
 
 def needed(kind: str, sources: Mapping[str, str]) -> list[str]:
-    """Names of the features; CUDA and ROCm have none: their codes say it.
+    """Names of the features; CUDA and ROCm have none, because their targets name the GPU.
 
     Args:
         kind: of the target's device.

@@ -1,4 +1,4 @@
-"""What the presets of GPUs have in common."""
+"""The common part of GPU presets."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def gpu_preset(
     edit: Edit | None = None,
     **more: Any,
 ) -> TargetPreset:
-    """The preset of a GPU: what it keeps is float16, what it computes with is float32.
+    """The preset of a GPU: memory has float16, registers float32.
 
     Args:
         name: of the target, as typed.
-        limits: of a kernel.
+        limits: of a kernel launch.
         device: TVM's description, to which the limits are added.
-        there: the machine that drives it; None: this one.
+        there: the host that drives it; None: this machine.
         edit: applied to all kernels.
         more: other fields of the preset.
     """
@@ -61,7 +61,7 @@ def gpu_preset(
         kv_dtypes=("float32", "float16"),
         kernels=kernels_for(limits),
         activations="float16",
-        # Their specs say the dtypes; tensor cores and matrix units would round.
+        # Their specs have the dtypes; tensor cores and matrix units would round.
         float_kernels=kernels_for(
             replace(limits, tensor_cores=False, wave_matrices=None, cooperative_matrices=False)
         ),
@@ -71,7 +71,7 @@ def gpu_preset(
 
 
 def group_size(kind: str, variant: str | None) -> int:
-    """Threads of a group that `variant` asks for; None: the most.
+    """Threads of a group for `variant`; None: the largest number.
 
     Raises:
         UsageError: it is not one of GROUP_SIZES.
@@ -86,7 +86,7 @@ def group_size(kind: str, variant: str | None) -> int:
 
 
 class EditedKernels(KernelsByName):
-    """Kernels of any GPU, each changed where a language or device wants it otherwise."""
+    """GPU kernels with an edit that a language or device needs."""
 
     def __init__(self, kernels: GpuKernels, edit: Edit) -> None:
         super().__init__(kernels)

@@ -1,7 +1,7 @@
-"""Hosts: machines whose CPU drives a device, or is one; what code is generated for, and linked.
+"""Hosts: machines whose CPU drives a device, or is the device.
 
 A program of this machine loads a library, `model.so`; for others there are objects, `model.tar`,
-unless a compiler that links for them is installed. For pages there is a program: `model.wasm`.
+unless a compiler that links for them is installed. A page loads a program: `model.wasm`.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from wherry.errors import UsageError, listing
 class Host:
     """One kind of machine."""
 
-    name: str  # what --host takes, as it takes the triple
-    triple: str  # LLVM's; with a version where Apple's linker asks for one
-    cpu: str  # LLVM's name of the least CPU that "cpu" is compiled for there
+    name: str  # for --host, which also accepts the triple
+    triple: str  # LLVM's; with a version where Apple's linker needs one
+    cpu: str  # LLVM's name of the least CPU that "cpu" supports there
     objects: Literal["ELF", "Mach-O", "wasm"]  # format of its object files
-    # Prefix of the symbols by which a program finds the models that are linked into it, where that
-    # is how models are linked; "{key}" stands for what is the same on all systems.
+    # Prefix of the symbols of models that are linked into a program, on hosts that link models so;
+    # "{key}" stands for the part that is the same on all systems.
     symbols: str | None = None
     options: tuple[tuple[str, int], ...] = ()  # of TVM's target
 
     @property
     def arch(self) -> str:
-        """The CPU's architecture as LLVM names it, "arm64" being "aarch64"."""
+        """LLVM's name of the CPU's architecture; "aarch64" for "arm64"."""
         return self.triple.partition("-")[0].replace("arm64", "aarch64")
 
     @property
@@ -39,20 +39,20 @@ class Host:
         return {"kind": "llvm", "mtriple": self.triple, **dict(self.options)}
 
     def linker(self) -> str | None:
-        """The command that links libraries for this host; None: the compiler's own, or none."""
+        """The command that links for this host; None: the local compiler, or no linker."""
         cross = "linux" in self.name and self.symbols is None and self != here()
         return shutil.which(f"{self.arch}-linux-gnu-g++") if cross else None
 
     def library(self) -> Literal["so", "tar", "wasm"]:
-        """What can be made on this machine."""
-        if self.objects == "wasm":  # a model is linked to the core, for lack of a loader there
+        """The kind of file that this machine can link for the host."""
+        if self.objects == "wasm":  # there is no loader, so a model is linked to the core
             return "wasm"
-        if self.symbols is not None:  # a program's linker takes it
+        if self.symbols is not None:  # for the linker of a program
             return "tar"
         return "so" if self == here() or self.linker() else "tar"
 
 
-# Models have a prefix each: an app or a page may hold many.
+# Each model has its own prefix, because an app or a page may have several.
 _APP = "wherry_{key}_"
 HOSTS = {
     host.name: host
@@ -77,7 +77,7 @@ HOSTS = {
             objects="ELF",
             symbols=_APP,
         ),
-        Host(  # programs that hold their models, without a file to open
+        Host(  # programs with their models inside
             name="linux-x86_64-app",
             triple="x86_64-linux-gnu",
             cpu="x86-64-v3",
@@ -101,7 +101,7 @@ HOSTS = {
         Host(
             name="ios-simulator",
             triple="arm64-apple-ios16.0-simulator",
-            cpu="apple-a14",  # of a Mac: M1 has its cores
+            cpu="apple-a14",  # M1 has the same cores
             objects="Mach-O",
             symbols=_APP,
         ),
@@ -143,7 +143,7 @@ def find(text: str) -> Host:
 
 
 def require_host(target: str, host: Host, among: tuple[str, ...]) -> None:
-    """Check that `host` is one of those that a target can have.
+    """Check that `host` is among the hosts of a target.
 
     Raises:
         UsageError: it is not; the message lists them.
@@ -159,7 +159,7 @@ def here() -> Host:
     """This machine.
 
     Raises:
-        UsageError: it is none of ours.
+        UsageError: it is none of the known hosts.
     """
     machine = platform.machine()
     names = {"linux": f"linux-{machine}", "darwin": "macos"}

@@ -9,14 +9,14 @@ from .metal import apple_gpu
 from .target import TargetPreset
 from .variants import chosen
 
-VARIANTS = {  # what each is for
+VARIANTS = {  # and the devices of each
     "a14": "iPhone 12, iPad Air 4 and later, whose GPUs multiply matrices",
     "simulator": "the simulator of a Mac",
 }
 
 
 def preset(variant: str | None) -> TargetPreset:
-    """The preset of a phone's GPU; since A11 its limits are those of a Mac's.
+    """The preset of a phone's GPU, which has a Mac's limits since A11.
 
     Raises:
         UsageError: there is no such variant.

@@ -1,11 +1,10 @@
 """Apple GPUs: "metal" in programs for macOS, "metal:macabi" in apps that Mac Catalyst brings there.
 
-Macs are those from M1 on: their SIMD groups multiply matrices, as those of phones from A14 on.
+Supported Macs have M1 or later: their SIMD groups multiply matrices, as on phones since A14.
 
-What TVM makes is source in Metal's language, which the device's driver compiles, through TVM's run
-time with fast math: sums may be added in another order than they are written in, and so a row's
-last bits may depend on its company there. All of Apple's GPUs since A11 and M1 have groups of 1024
-threads, 32 threads of them in step, and 32 KiB for a group.
+TVM generates Metal source, which the device's driver compiles with fast math: it may reorder sums,
+so a row's last bits may depend on its batch. All of Apple's GPUs since A11 and M1 have threadgroups
+of 1024 threads, SIMD groups of 32 threads, and 32 KiB of threadgroup memory.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from .variants import chosen
 
 THREADS = 256  # of a group: a kernel that needs many registers could not have all 1024
 SHARED_MEMORY_BYTES = 32768
-BUFFERS = 31  # that a kernel can take; one of them holds the plain values
+BUFFERS = 31  # arguments of a kernel; one of them has the scalars
 SIMD_WIDTH = 32
 VARIANTS = {"macabi": "apps of Mac Catalyst"}  # named after their hosts
 

@@ -11,10 +11,10 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from wherry import settings
+from wherry.base import settings
 from wherry.errors import ToolchainError, WherryError, listing
 
-from .toolchain import Tool
+from .toolchain import Requirement
 
 VERSION = "30.1.0"  # of naga-wasm
 FILES = {  # of its dist/wasm, with their SHA-256
@@ -26,42 +26,42 @@ _DRIVER = Path(__file__).with_name("naga.mjs")
 _SECONDS = 600  # more than any model takes
 
 
-def tools() -> tuple[Tool, ...]:
-    """What is here of naga: the program where only it is found, else Node and the package."""
+def requirements() -> tuple[Requirement, ...]:
+    """The program if only it is found, else Node and the package."""
     node, program = shutil.which("node"), shutil.which("naga")
     package = _package()
     if program and not (node and package):
-        return (Tool(name="naga", found=program, fix="cargo install naga-cli"),)
-    fix = f"npm install --prefix {settings.tools_dir()} naga-wasm@{VERSION}"
+        return (Requirement(name="naga", found=program, fix="cargo install naga-cli"),)
+    fix = f"npm install --prefix {settings.toolchain_dir()} naga-wasm@{VERSION}"
     return (
-        Tool(name="node", found=node, fix=NODE_FIX),
-        Tool(
+        Requirement(name="node", found=node, fix=NODE_FIX),
+        Requirement(
             name=f"naga-wasm {VERSION}", found=str(package) if package else None, fix=fix + _why()
         ),
     )
 
 
 def compile_wgsl(kernels: Mapping[str, str]) -> dict[str, bytes]:
-    """SPIR-V of each kernel, by name. One process for all, with Node.
+    """SPIR-V of each kernel, by name. Node compiles all in one process.
 
     Raises:
-        ToolchainError: naga is not here, or ended with an error.
-        WherryError: it refuses a kernel; the message has its words.
+        ToolchainError: naga is missing, or failed.
+        WherryError: it rejects a kernel; the message has its output.
     """
     node, package = shutil.which("node"), _package()
     if node and package:
         return _with_node(node, package, kernels)
     if program := shutil.which("naga"):
         return {name: _with_program(program, name, text) for name, text in kernels.items()}
-    raise ToolchainError(f"naga is not here. Type: {tools()[-1].fix}")
+    raise ToolchainError(f"naga is not here. Type: {requirements()[-1].fix}")
 
 
 def _folder() -> Path:
-    return settings.tools_dir() / "node_modules" / "naga-wasm" / "dist" / "wasm"
+    return settings.toolchain_dir() / "node_modules" / "naga-wasm" / "dist" / "wasm"
 
 
 def _package() -> Path | None:
-    """The folder of the package's files, if they are the ones we know."""
+    """The folder of the package's files, if their hashes match."""
     folder = _folder()
     for name, digest in FILES.items():
         path = folder / name

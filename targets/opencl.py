@@ -1,7 +1,7 @@
 """OpenCL devices: GPUs, phones, and through PoCL any CPU.
 
-"opencl" fits nearly every device of version 1.2; "opencl:128" and "opencl:64" those that run fewer
-work-items in a group. Halves are loaded in the way that devices without half support have.
+"opencl" is for nearly every device of version 1.2; "opencl:128" and "opencl:64" are for devices
+with fewer work-items in a group. Float16 is loaded by functions that need no half support.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .kernels.gpu import GpuLimits
 from .storage_half import with_storage_half
 from .target import TargetPreset
 
-SHARED_MEMORY_BYTES = 32768  # what OpenCL 1.2 promises
+SHARED_MEMORY_BYTES = 32768  # the minimum of OpenCL 1.2
 
 
 def preset(variant: str | None) -> TargetPreset:

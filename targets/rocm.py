@@ -1,7 +1,7 @@
 """AMD's GPUs, as machine code: "rocm:gfx1100", or "rocm" where Linux drives one.
 
-TVM's package has no run time for ROCm: such a library is for programs that bring one. On this
-machine an AMD GPU runs models through Vulkan.
+TVM's package has no runtime for ROCm, so such a library is for programs that have one. An AMD GPU
+of this machine runs models through Vulkan.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .variants import ROCM_CODES, chosen
 
 THREADS = 256  # of a group: TVM's code generator states that its kernels have no more
 SHARED_MEMORY_BYTES = 65536
-TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")  # where Linux describes AMD's GPUs
+TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")  # Linux's description of AMD's GPUs
 
 
 def preset(variant: str | None) -> TargetPreset:
     """The preset of the GPU that `variant` names, or of this machine's.
 
     Raises:
-        UsageError: it is none of ROCM_CODES, or None and there is no such GPU here.
+        UsageError: it is none of ROCM_CODES, or it is None and this machine has no such GPU.
     """
     here = [code for code in gpus_here() if code in ROCM_CODES]
     if variant is None and not here:
@@ -48,7 +48,7 @@ def preset(variant: str | None) -> TargetPreset:
         {"kind": "rocm", "mcpu": code, "thread_warp_size": wave},
         toolchain=RocmToolchain(wave),
         codes=(code,),
-        # In the sense that counts: GEMMs multiply in float16, GEMVs in float32.
+        # A row's bits depend on its batch: GEMMs multiply in float16, GEMVs in float32.
         fast_math=unit is not None,
     )
 
@@ -59,7 +59,7 @@ def wave_of(code: str) -> int:
 
 
 def matrix_unit_of(code: str) -> str | None:
-    """Which of `kernels/gpu/waves/units.py` the GPU has."""
+    """The GPU's matrix unit, a name in `kernels/gpu/waves/units.py`."""
     units = {"gfx9": "mfma", "gfx11": "wmma", "gfx12": "wmma12"}
     return next((unit for family, unit in units.items() if code.startswith(family)), None)
 

@@ -1,4 +1,4 @@
-"""What machine code for AMD's GPUs takes: LLVM's linker, ROCm's mathematics, and words of ours.
+"""Tools for machine code of AMD's GPUs: LLVM's linker, ROCm's math library, and our barrier.
 
 While a `RocmToolchain` is active, TVM links with them. Neither a GPU nor a driver is used.
 """
@@ -19,17 +19,17 @@ from tvm import IRModule, tirx
 from tvm.ir import Call
 from tvm_ffi import structural_map
 
-from wherry import settings
+from wherry.base import settings
 from wherry.errors import ToolchainError
 
 from .stderr_filter import without_lines
-from .toolchain import ONE_AT_A_TIME, Tool
+from .toolchain import ONE_AT_A_TIME, Requirement
 
 OWN_CODE = Path(__file__).with_name("amdgcn.ll")
 _BUILD = "target.build.rocm"
 _LINK = "tvm_callback_rocm_link"
 _BITCODE = "tvm_callback_rocm_bitcode_path"
-# The functions, and constants that choose among their variants: results as IEEE 754 has them.
+# The functions, and constants that choose their variants with IEEE 754 results.
 _LIBRARIES = (
     "ocml",
     "oclc_correctly_rounded_sqrt_on",
@@ -43,8 +43,8 @@ _PLACES = (  # where ROCm, Debian and Fedora put them
     "usr/lib*/clang/*/amdgcn/bitcode",
     "usr/lib*/clang/*/lib/amdgcn/bitcode",
 )
-# TVM asks ROCm's driver, which its package has no code for, and says so for each kernel. What it
-# then assumes is what our targets say: code objects of ROCm 3.5 or later, 256 threads.
+# TVM queries ROCm's driver, which its package has no code for, and warns at each kernel. Its
+# assumptions agree with our targets: code objects of ROCm 3.5 or later, 256 threads.
 _NO_DRIVER = "Unable to detect ROCm version|Cannot get maximum number of threads for AMD codegen"
 _LINKERS = ("usr/bin/ld.lld-*",)
 
@@ -63,12 +63,12 @@ class RocmToolchain:
         """None: the module keeps it."""
         return {}
 
-    def tools(self) -> tuple[Tool, ...]:
+    def requirements(self) -> tuple[Requirement, ...]:
         """The linker, and ROCm's device libraries."""
         linker, libraries = find_linker(), find_libraries()
         return (
-            Tool(name="ld.lld", found=linker, fix="apt-get install lld"),
-            Tool(
+            Requirement(name="ld.lld", found=linker, fix="apt-get install lld"),
+            Requirement(
                 name="ROCm's device libraries",
                 found=None if libraries is None else str(libraries),
                 fix="apt-get install rocm-device-libs",
@@ -77,9 +77,9 @@ class RocmToolchain:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Let TVM link with the tools."""
+        """Let TVM link with these programs."""
         linker, libraries = find_linker(), find_libraries()
-        assert linker and libraries, "entered when no tool is missing"
+        assert linker and libraries, "entered when no requirement is missing"
         build = tvm_ffi.get_global_func(_BUILD)
         bitcode = [*_LIBRARIES, f"oclc_wavefrontsize64_{'on' if self.wave == 64 else 'off'}"]
         files = [*(str(libraries / f"{name}.bc") for name in bitcode), str(OWN_CODE)]
@@ -94,10 +94,10 @@ class RocmToolchain:
 
 
 def link(code: bytes, linker: str) -> bytes:
-    """An object file as the shared library that ROCm loads.
+    """Link an object file into the shared library that ROCm loads.
 
     Raises:
-        ToolchainError: with the linker's words; a function may be missing.
+        ToolchainError: with the linker's output; a function may be missing.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernels.o"
@@ -112,7 +112,7 @@ def link(code: bytes, linker: str) -> bytes:
 
 
 def find_linker() -> str | None:
-    """Path of ld.lld: PATH's, ROCm's own, or one that has its version in its name."""
+    """Path of ld.lld: in PATH, ROCm's own, or one with a version in its name."""
     if found := shutil.which("ld.lld"):
         return found
     versioned = (p for place in _LINKERS for p in sorted(Path("/").glob(place), reverse=True))
@@ -134,7 +134,7 @@ def _rocm() -> Path:
 
 
 def _with_barriers(mod: IRModule) -> IRModule:
-    """Barriers of TVM's as calls of ours; see amdgcn.ll."""
+    """Replace TVM's barriers by calls of ours; see amdgcn.ll."""
 
     def rewrite(call: Call) -> Any:
         if getattr(call.op, "name", "") != "tirx.tvm_storage_sync":

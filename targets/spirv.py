@@ -1,7 +1,7 @@
 """Code generation for Vulkan: TVM's WGSL, through naga to SPIR-V.
 
-TVM's package has no SPIR-V code generator. While a `SpirvToolchain` is active, its target kind
-"vulkan" goes through ours; the module that comes out is made by our plugin, which runs it too.
+TVM's package has no SPIR-V code generator. While a `SpirvToolchain` is active, our code generator
+serves TVM's target kind "vulkan", and our plugin constructs and runs the module.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tvm.ir import Op
 from tvm.target import Target
 
 from wherry.errors import ToolchainError, WherryError
-from wherry.plugins import find_plugin, open_plugin
+from wherry.machine.plugins import find_plugin, open_plugin
 
 from . import naga, spirv_matrices, spirv_matrix_code
 from .spirv_code import (
@@ -30,7 +30,7 @@ from .spirv_code import (
     without_zeroing,
 )
 from .spirv_matrices import SHAPES
-from .toolchain import ONE_AT_A_TIME, Tool
+from .toolchain import ONE_AT_A_TIME, Requirement
 
 _BUILD = "target.build.vulkan"
 _FORMAT = "wherry-spirv-2"  # read by engine/backends/vulkan/kernels.cc
@@ -48,16 +48,16 @@ class SpirvToolchain:
         self._wgsl = ""
 
     def sources(self) -> dict[str, str]:
-        """The WGSL that TVM wrote, of which SPIR-V was made."""
+        """The WGSL that TVM wrote and naga compiled to SPIR-V."""
         return {"wgsl": self._wgsl}
 
-    def tools(self) -> tuple[Tool, ...]:
+    def requirements(self) -> tuple[Requirement, ...]:
         """The plugin for Vulkan devices, and naga."""
         try:
             found, fix = str(find_plugin("vulkan")), ""
         except ToolchainError:
             found, fix = None, "apt-get install libvulkan-dev, then install wherry again"
-        return (Tool(name="libwherry_vulkan", found=found, fix=fix), *naga.tools())
+        return (Requirement(name="libwherry_vulkan", found=found, fix=fix), *naga.requirements())
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -79,7 +79,7 @@ class SpirvToolchain:
                 tvm_ffi.register_global_func(_BUILD, before, override=True)
 
     def _build(self, mod: IRModule, target: Target) -> Any:
-        """The module of TVM's run time for kernels that are lowered."""
+        """The runtime module of lowered kernels."""
         threads = int(target.attrs["max_num_threads"])
         as_wgsl = Target({"kind": "webgpu", "max_num_threads": threads})
         made = tvm_ffi.get_global_func("target.build.webgpu")(mod, as_wgsl)
@@ -114,17 +114,17 @@ def code_of(sources: Mapping[str, str]) -> dict[str, list[bytes]]:
 
 
 def with_matrices(code: bytes, shape: spirv_matrices.Shape) -> bytes:
-    """SPIR-V that naga made of what `spirv_matrices.written` wrote, as it is to run."""
+    """Finished SPIR-V, from naga's SPIR-V of `spirv_matrices.written`."""
     code = without_contraction(without_zeroing(code))
     code = spirv_matrix_code.with_shape(code, shape.m, shape.n, shape.k)
     return spirv_matrix_code.for_vulkan(code)
 
 
 def finished(name: str, code: bytes) -> bytes:
-    """SPIR-V that naga made of a kernel, as it is to run.
+    """Finished SPIR-V, from naga's SPIR-V of a kernel.
 
     Raises:
-        WherryError: it computes with halves, which our plugin never asks a device for.
+        WherryError: it computes in float16, a feature that our plugin does not enable.
     """
     code = without_half_arithmetic(without_contraction(without_zeroing(code)))
     if computes_with_halves(code):
@@ -137,9 +137,9 @@ def finished(name: str, code: bytes) -> bytes:
 
 @cache
 def _share_intrinsics() -> None:
-    """Let TVM lower functions like `exp` as for WGSL; for Vulkan its package has no rules.
+    """Let TVM lower functions like `exp` as for WGSL: its package has no rules for Vulkan.
 
-    Once: an attribute of an operator cannot be registered again, and harms nobody where it stays.
+    Runs once: an attribute of an operator cannot be registered twice, and may stay.
     """
     level = 11  # above TVM's own
     for name in Op.list_op_names():
@@ -149,7 +149,7 @@ def _share_intrinsics() -> None:
 
 
 def kernels_of(wgsl: str) -> dict[str, str]:
-    """Each kernel's own text, of what TVM writes: parts that begin with `// Function: NAME`."""
+    """The text of each kernel in TVM's output: parts that begin with `// Function: NAME`."""
     kernels: dict[str, str] = {}
     for part in _MARKER.split(wgsl)[1:]:
         name, _, text = part.partition("\n")
@@ -162,15 +162,15 @@ def pack(
     sources: Mapping[str, str],
     code: Mapping[str, list[bytes]],
 ) -> bytes:
-    """What a library holds for Vulkan.
+    """The bytes of a library's Vulkan module.
 
     Args:
-        calls: of TVM: types of the arguments, launch parameters.
+        calls: TVM's types of arguments and launch parameters.
         sources: WGSL, from which limits are read.
         code: SPIR-V, see `code_of`.
 
     Raises:
-        WherryError: a kernel takes a number that is not of 32 bits.
+        WherryError: a kernel has a scalar argument that has not 32 bits.
     """
     parts = [_text(_FORMAT), struct.pack("<Q", len(calls))]
     for name, call in calls.items():
@@ -192,7 +192,7 @@ def pack(
 
 
 def demands(wgsl: str) -> tuple[int, ...]:
-    """Bytes of shared memory, whether buffers hold halves, threads along x, y, z."""
+    """Bytes of shared memory, whether buffers are float16, threads along x, y, z."""
     shared = sum(_SIZES[kind] * int(count) for kind, count in _SHARED.findall(wgsl))
     threads = _THREADS.search(wgsl)
     assert threads, "TVM writes a workgroup size into each kernel"

@@ -1,4 +1,4 @@
-"""SPIR-V changed word by word, of modules that naga made of WGSL.
+"""Edits of SPIR-V modules that naga compiled from WGSL.
 
 Numbers are those of the SPIR-V specification, sections 2.3, 3.7, 3.20, 3.31 and 3.42.
 """
@@ -23,8 +23,8 @@ def without_zeroing(code: bytes) -> bytes:
 
         if (LocalInvocationIndex == 0) { OpStore %shared %null }        if (...) {}
 
-    WGSL wants them. Our kernels read no shared memory that they did not write, one thread would
-    write it all, and drivers turn each into thousands of instructions.
+    WGSL requires them. Our kernels only read shared memory that they wrote; a single thread would
+    write all of it, and drivers compile each store to thousands of instructions.
     """
     words = words_of(code)
     nulls, shared, kept = set(), set(), list(words[:_HEADER_WORDS])
@@ -40,12 +40,12 @@ def without_zeroing(code: bytes) -> bytes:
 
 
 def without_contraction(code: bytes) -> bytes:
-    """Forbid drivers to make one rounding of the two of a product and a sum.
+    """Forbid drivers to contract a product and a sum.
 
         %3 = OpFMul %1 %2                     OpDecorate %3 NoContraction   (and of sums)
 
-    They may choose differently in two kernels that must agree; where one rounding is meant, kernels
-    say `fma`. WGSL has no word for it.
+    Drivers may choose differently in two kernels that must agree; where one rounding is meant,
+    kernels have `fma`. WGSL cannot express it.
     """
     words = words_of(code)
     results = [i[2] for opcode, i in instructions(words) if opcode in _CONTRACTED]
@@ -61,16 +61,16 @@ def without_contraction(code: bytes) -> bytes:
 
 
 def without_half_arithmetic(code: bytes) -> bytes:
-    """Ask of a device that kernels may load and store halves, not that they compute with them.
+    """Require only that a device loads and stores float16, not that it computes in float16.
 
         OpCapability Float16                                (none)
         OpCapability UniformAndStorageBuffer16BitAccess     (none)
         OpCapability StorageInputOutput16                   (none)
         OpCapability StorageBuffer16BitAccess               OpCapability StorageBuffer16BitAccess
 
-    Naga asks for all four, and few devices less than desktop GPUs have them. Our kernels convert
-    what they load to float32, and back what they store, which takes the last alone (extension
-    SPV_KHR_16bit_storage). A kernel that does anything else with halves stays as it is.
+    Naga requires all four capabilities, and few devices but desktop GPUs have them. Our kernels
+    convert loads to float32 and stores to float16, which requires only the last (extension
+    SPV_KHR_16bit_storage). A kernel that uses float16 in any other way stays unchanged.
     """
     words = words_of(code)
     if not _only_stores_halves(words):
@@ -89,7 +89,7 @@ def computes_with_halves(code: bytes) -> bool:
 
 
 def _only_stores_halves(words: tuple[int, ...]) -> bool:
-    """Whether halves lie in buffers, and are loaded, converted and stored alone."""
+    """Whether float16 values are only loaded from buffers, converted and stored."""
     halves, values, inside = set(), set(), False
     for opcode, instruction in instructions(words):
         operands = instruction[1:]

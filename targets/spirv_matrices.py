@@ -1,17 +1,17 @@
 """Cooperative matrices in kernels for Vulkan: one kernel's code for each shape of matrices.
 
-TVM and naga know no matrices whose shape a device chooses. A kernel calls the functions of
-`kernels/gpu/cooperative/intrinsics.py`, which TVM writes into its WGSL as they are; `written` puts
-naga's words for matrices in their place, as a shape has a block's threads share the tile:
+TVM and naga have no matrices whose shape a device chooses. A kernel calls the functions of
+`kernels/gpu/cooperative/intrinsics.py`, which TVM copies into its WGSL; `written` replaces them by
+naga's matrix functions, with the tile divided among a block's threads as the shape needs:
 
     matrices_multiply(i32(threadIdx.x), (&(((f16*)x)[0i])), (&(((f16*)w)[0i])), 40i, 32i);
         let a0 = coopLoadT<coop_mat16x16<f16, A>>(&x[matrix_row * 40u + 0u], 40u); ...
         let b0 = coopLoad<coop_mat16x16<f16, B>>(&w[matrix_column * 40u + 0u], 40u); ...
         c0_0 = coopMultiplyAdd(a0, b0, c0_0); ...
 
-naga has square matrices alone, so all are 16 x 16 to it; `spirv_matrix_code` gives them their
-sizes. Which part of the tile a subgroup has goes by its number. The plugin takes the first shape
-that the device has, and asks it for subgroups of as many threads.
+naga has only square matrices, so all are 16 x 16 there; `spirv_matrix_code` sets their sizes. A
+subgroup's number decides its part of the tile. The plugin uses the first shape that the device
+supports, and requires subgroups of that many threads.
 
 Sources: naga's WGSL extension wgpu_cooperative_matrix; VK_KHR_cooperative_matrix, whose
 `VkCooperativeMatrixPropertiesKHR` a driver fills with its shapes.
@@ -41,7 +41,7 @@ class Shape:
     n: int
     k: int
     lanes: int  # of a subgroup
-    whose: str  # devices that have it
+    whose: str  # devices that support it
 
     @property
     def across(self) -> int:
@@ -55,7 +55,7 @@ class Shape:
         return ROWS // down, COLUMNS // self.across
 
 
-SHAPES = (  # the fastest first, where a device has several
+SHAPES = (  # fastest first
     Shape(16, 16, 16, 32, "NVIDIA's from Turing, AMD's from RDNA 3 on"),
     Shape(8, 16, 16, 16, "Intel's from Xe2 on (Arc B)"),
     Shape(8, 8, 16, 8, "Intel's Xe-HPG (Arc A)"),
@@ -65,7 +65,7 @@ SHAPES = (  # the fastest first, where a device has several
 
 
 def multiplies_matrices(wgsl: str) -> bool:
-    """Whether a kernel that TVM wrote is one of those that `written` is for."""
+    """Whether a kernel in TVM's WGSL calls the matrix functions."""
     return f"{BEGIN}(" in wgsl
 
 
@@ -90,13 +90,13 @@ def _with(
 
 
 def _counts(shape: Shape) -> tuple[range, range]:
-    """Matrices of a subgroup, down and across."""
+    """The indexes of a subgroup's matrices along rows and along columns."""
     rows, columns = shape.own
     return range(rows // shape.m), range(columns // shape.n)
 
 
 def _parameter(found: re.Match[str], _: Shape) -> list[str]:
-    """Which threads a subgroup has is the device's own, so its number is asked for."""
+    """The device assigns threads to subgroups, so the kernel reads the subgroup's number."""
     return [f"{found[0]},", "@builtin(subgroup_id) matrix_group : u32"]
 
 

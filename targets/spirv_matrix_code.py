@@ -1,4 +1,4 @@
-"""SPIR-V of kernels with cooperative matrices, changed word by word where naga's is not enough.
+"""Edits of naga's SPIR-V for kernels with cooperative matrices.
 
 Numbers are those of the SPIR-V specification, sections 2.3, 3.7, 3.20, 3.25, 3.26 and 3.42, and of
 the extension SPV_KHR_cooperative_matrix.
@@ -9,20 +9,20 @@ from __future__ import annotations
 from .spirv_code import bytes_of, instructions, words_of
 
 _VERSION, _BOUND, _HEADER_WORDS = 1, 3, 5
-_SPIRV_1_3 = 0x00010300  # what the memory model and the matrices take; any Vulkan 1.1 reads it
+_SPIRV_1_3 = 0x00010300  # required by the memory model and the matrices; any Vulkan 1.1 reads it
 _OP_CAPABILITY, _OP_CONSTANT, _OP_TYPE_ARRAY, _OP_TYPE_POINTER = 17, 43, 28, 32
 _OP_VARIABLE, _OP_LOAD, _OP_STORE, _OP_ACCESS_CHAIN, _OP_DECORATE = 59, 61, 62, 65, 71
 _OP_CONTROL_BARRIER = 224
 _OP_MATRIX_TYPE, _OP_MATRIX_LOAD, _OP_MATRIX_STORE = 4456, 4457, 4458
 _ARRAY_STRIDE, _WORKGROUP = 6, 4
 _NOT_NEEDED = (4434, 4436)  # UniformAndStorageBuffer16BitAccess, StorageInputOutput16
-_NON_PRIVATE = 0x20  # of a memory operand: other threads see it
+_NON_PRIVATE = 0x20  # memory operand: visible to other threads
 # Semantics of a barrier: WorkgroupMemory, AcquireRelease, MakeAvailable, MakeVisible.
 _SHARED = 0x100 | 0x8 | 0x2000 | 0x4000
 
 
 def with_shape(code: bytes, m: int, n: int, k: int) -> bytes:
-    """Give matrices, which are 16 x 16 to naga, the sizes of c[m, n] += a[m, k] b[k, n].
+    """Give naga's 16 x 16 matrices the sizes of c[m, n] += a[m, k] b[k, n].
 
     %6 = OpTypeCooperativeMatrixKHR %half %subgroup %16 %16 %A
     %7 = OpConstant %uint m   %8 = OpConstant %uint k
@@ -51,13 +51,13 @@ def with_shape(code: bytes, m: int, n: int, k: int) -> bytes:
 
 
 def for_vulkan(code: bytes) -> bytes:
-    """Make it what Vulkan takes with matrices, which come with Vulkan's own memory model.
+    """Edit a module for Vulkan with matrices, which requires Vulkan's memory model.
 
-    - Version 1.3, because naga writes 1.0, which neither extension is for.
-    - No strides of arrays in shared memory, which has no layout that others know.
-    - No capabilities that our kernels do not use, and devices may lack.
-    - What a thread writes into shared memory is for others: in this memory model each load, store
-      and barrier has to say so, and naga says it of none.
+    - Version 1.3, because naga writes 1.0, which neither extension supports.
+    - No strides of arrays in shared memory, which has no explicit layout.
+    - No unused capabilities, which devices may lack.
+    - Shared memory is visible to other threads: in this memory model each load, store and barrier
+    must have an operand for that, which naga omits.
     """
     words = words_of(code)
     shared, unlaid = _shared(words)

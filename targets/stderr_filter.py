@@ -1,4 +1,4 @@
-"""Words of TVM's that no caller can stop: it writes them to the process's stderr."""
+"""Filters warnings that TVM writes to the process's stderr."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_lines(pattern: str) -> Iterator[None]:
-    """While it is entered, lines in which `pattern` is found do not reach stderr; others do.
+    """A context that drops lines with `pattern` from stderr.
 
-    Of the whole process, at the file: what writes them is no Python code.
+    It replaces the file descriptor of the whole process, because C++ code writes the lines.
     """
     sys.stderr.flush()
     kept = os.dup(2)
@@ -40,7 +40,7 @@ def _pass_on(source: int, kept: int, pattern: re.Pattern[bytes]) -> None:
         for line in lines:
             if not pattern.search(line):
                 os.write(kept, line + b"\n")
-        if rest and not rest.startswith(b"["):  # TVM's begin so; a progress bar must not wait
+        if rest and not rest.startswith(b"["):  # not TVM's; progress bars must not wait
             os.write(kept, rest)
             rest = b""
     if rest and not pattern.search(rest):

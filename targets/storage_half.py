@@ -1,4 +1,4 @@
-"""Halves in memory, for devices that cannot compute with them: they are loaded and stored alone.
+"""Float16 in memory, for devices that can load and store it but not compute with it.
 
 On OpenCL (`with_storage_half`):
 
@@ -6,13 +6,13 @@ On OpenCL (`with_storage_half`):
     T.Cast("float32x4", A[i : i + 4])      T.call_pure_extern("float32x4", "vload_half4", i / 4, A)
     A[i] = T.Cast("float16", x)            T.call_extern("void", "vstore_half", x, i, A)
 
-OpenCL C has these functions on every device, whereas a variable of type half needs an extension,
-which many CPUs and some GPUs lack. On Vulkan (`with_single_halves`):
+OpenCL C has these functions on every device. A variable of type half needs an extension, which many
+CPUs and some GPUs lack. On Vulkan (`with_single_halves`):
 
     x[k : k + 4] = T.Cast("float32x4", A[i : i + 4])      x[k] = T.Cast("float32", A[i]); ...
 
-What WGSL has for four elements of an array is a vector that is put together of them, and to put
-halves together is to compute with them. Halves that a kernel computes with are left as they are.
+In WGSL four elements of an array become a vector by a constructor, which counts as float16
+arithmetic. Kernels that compute in float16 stay unchanged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def with_storage_half(func: PrimFunc) -> PrimFunc:
 
 
 def with_single_halves(func: PrimFunc) -> PrimFunc:
-    """`func` for Vulkan devices whose buffers may hold halves."""
+    """`func` for Vulkan devices with float16 buffers."""
     return func.with_body(structural_map(func.body, (BufferStore, _one_by_one)))
 
 

@@ -1,4 +1,4 @@
-"""What a target is, and how one is found by what a person types."""
+"""The record of a target, and the search for one by its name."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ KINDS = (
     "android",
     "webgpu",
     "wasm",
-)  # each is a file of this folder with a function `preset(variant) -> TargetPreset`
-# What other programs and people call them.
+)  # modules of this folder, each with a function `preset(variant) -> TargetPreset`
+# Other common names of these kinds.
 _ELSEWHERE = {
     **dict.fromkeys(("gpu", "device"), "auto"),
     **dict.fromkeys(("llvm", "x86", "x86-64", "x86_64", "arm64", "aarch64", "linux"), "cpu"),
@@ -47,38 +47,38 @@ Library = Literal["so", "tar", "wasm"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetPreset:
-    """One kind of machine, with its limits. Everything that a pass may ask, as data."""
+    """One kind of machine and its limits: all properties that passes depend on."""
 
     name: str  # as typed, resolved: "cpu:znver4"
-    device: Mapping[str, Any]  # handed to tvm.target.Target as it is
-    host: Mapping[str, Any]  # likewise, for the code that calls the device
-    library: Library  # what the linker makes
+    device: Mapping[str, Any]  # the argument of tvm.target.Target
+    host: Mapping[str, Any]  # the same for the host code
+    library: Library  # kind of file that the linker writes
     features: tuple[str, ...]  # of the CPU that runs it, in Linux's names
-    dtype: str  # that models are written in
-    kv_dtype: str  # of the cache, unless a person asks for another
+    dtype: str  # of the models' graphs
+    kv_dtype: str  # default dtype of the KV cache
     kernels: KernelsByName
-    linker: str | None = None  # command that links a library for another machine than this
-    toolchain: Toolchain | None = None  # what code generation takes beyond TVM
-    kv_dtypes: tuple[str, ...] = ("float32",)  # of caches that its kernels read
-    # What a layer's kernels hand to each other: "float", which is float32; "float16", where all
-    # else still is float32; "int8", of linears with 4- and 8-bit weights. And the kernels for
-    # "float" where `activations` are others.
+    linker: str | None = None  # command that cross-links a library
+    toolchain: Toolchain | None = None  # tools of code generation beyond TVM
+    kv_dtypes: tuple[str, ...] = ("float32",)  # dtypes of KV caches that its kernels support
+    # Activations between a layer's kernels: "float" is float32; with "float16" the residual stream
+    # stays float32; "int8" is for linears with 4- and 8-bit weights. `float_kernels` are for
+    # "float" where it is not the default.
     activations: str = "float"
     float_kernels: KernelsByName | None = None
-    variants: tuple[TargetPreset, ...] = ()  # faster ones of the same kind, from least to most
-    hosts: tuple[str, ...] = SERVERS  # names of those that can drive it
-    codes: tuple[str, ...] = ()  # of the devices whose machine code it holds: "sm_90"
-    # Whether a row's last bits may depend on its batch: what compiles the kernels on the device may
-    # add in another order than is written, or GEMM and GEMV multiply differently.
+    variants: tuple[TargetPreset, ...] = ()  # faster presets of the same kind, ascending
+    hosts: tuple[str, ...] = SERVERS  # names of hosts that can drive it
+    codes: tuple[str, ...] = ()  # devices for which it has machine code: "sm_90"
+    # Whether a row's last bits may depend on its batch: the device's compiler may reorder
+    # additions, or GEMM and GEMV multiply differently.
     fast_math: bool = False
-    # Whose functions a library has, if not those of docs/design/compiled-library.md: "web-llm".
+    # Another engine's interface, "web-llm", instead of docs/design/compiled-library.md.
     interface: str | None = None
-    asked_shared_bytes: int = 0  # that a block may have where its launch asks for them
-    binding_bytes: int | None = None  # of a weight that all its devices let a kernel bind
-    latents_once: bool = False  # kernels read what is key and value at once from one place
+    asked_shared_bytes: int = 0  # that a launch may request for a block
+    binding_bytes: int | None = None  # largest binding that all its devices allow
+    latents_once: bool = False  # kernels read a latent, both key and value, from one plane
 
     def with_kv_dtype(self, name: str) -> TargetPreset:
-        """The same with another dtype of the cache; "auto" changes nothing.
+        """This preset with another dtype of the KV cache; "auto" changes nothing.
 
         Raises:
             UsageError: the target has no kernels for it.
@@ -93,7 +93,7 @@ class TargetPreset:
         return replace(self, kv_dtype=name)
 
     def with_activations(self, name: str) -> TargetPreset:
-        """The same with other activations; "auto" changes nothing.
+        """This preset with other activations; "auto" changes nothing.
 
         Raises:
             UsageError: the target has no kernels for them.
@@ -115,9 +115,9 @@ class TargetPreset:
         )
 
     def suited_to(self, float_dtype: str) -> TargetPreset:
-        """The same, with activations and a cache of float32 for schemes whose floats are float32.
+        """This preset, with float32 activations and KV cache for schemes whose floats are float32.
 
-        Where they would be float16. CPUs choose by what they compute fast, and so in any scheme.
+        Only float16 ones change. CPUs use their fastest dtypes with any scheme.
 
         Args:
             float_dtype: of the scheme.
@@ -127,7 +127,7 @@ class TargetPreset:
         return self.with_activations("float").with_kv_dtype("float32")
 
     def record(self) -> dict[str, Any]:
-        """What the manifest keeps."""
+        """The target's part of the manifest."""
         return {
             "name": self.name,
             "kind": self.device["kind"],
@@ -140,24 +140,24 @@ class TargetPreset:
         }
 
     def objects(self, key: str) -> dict[str, str] | None:
-        """What the manifest keeps of a library that is an archive of objects, or a whole program.
+        """The manifest's fields for a library that is an archive of objects, or a whole program.
 
-        "format" of the objects and, if a program finds the model among what is linked into it,
-        the "symbols" that `ffi.SystemLib` is called with.
+        "format" of the objects and, if the model is linked into a program, the "symbols" argument
+        of `ffi.SystemLib`.
 
         Args:
-            key: of the model, its weights and its limits, on whatever system.
+            key: identifies the model, its weights and limits on all systems.
         """
         if self.library == "so":
             return None
         host = find_host(str(self.host["mtriple"]))
-        if self.interface:  # of others, who know one model a program
+        if self.interface:  # other engines have one model in a program
             return {"format": host.objects, "symbols": ""}
         symbols = {} if host.symbols is None else {"symbols": host.symbols.format(key=key)}
         return {"format": host.objects, **symbols}
 
     def on(self, host: Host) -> TargetPreset:
-        """The same device, driven by another host.
+        """This device, driven by another host.
 
         Raises:
             UsageError: that host has no such device.
@@ -203,14 +203,14 @@ def find(text: str, host: str | None = None) -> TargetPreset:
 
 
 def _best() -> TargetPreset:
-    """The target of this machine's best device for which there are tools."""
+    """The target of this machine's best device for which nothing is missing."""
     for candidate in candidates():
         preset = find(candidate.target)
         try:
-            require(preset.name, preset.toolchain.tools() if preset.toolchain else ())
+            require(preset.name, preset.toolchain.requirements() if preset.toolchain else ())
         except ToolchainError as e:
             _log.warning("%s, which goes unused. %s", candidate.reason, e)
             continue
         _log.info("Target auto is %s: %s", preset.name, candidate.reason)
         return preset
-    raise AssertionError("the CPU takes no tools")
+    raise AssertionError("the CPU takes no requirements")

@@ -1,4 +1,4 @@
-"""What generating a target's code takes beyond TVM: programs, libraries, callbacks."""
+"""Tools beyond TVM that generate a target's code: programs, libraries, callbacks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Protocol
 
 from wherry.errors import ToolchainError, listing
 
-# Held while a toolchain is active. TVM finds what generates code among global functions, and in the
-# environment: of two threads, each would restore what it found, which is the other's.
+# Locked while a toolchain is active. TVM finds code generators in global functions and the
+# environment; two threads would restore each other's values.
 ONE_AT_A_TIME = threading.RLock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
-    """One program, library or package, as it was found on this machine."""
+class Requirement:
+    """One program, library or package, and where this machine has it."""
 
     name: str  # "ld.lld"
     found: str | None  # its path or version; None: not here
@@ -25,30 +25,30 @@ class Tool:
 
 
 class Toolchain(Protocol):
-    """The tools of one target."""
+    """What one target needs to be compiled for."""
 
-    def tools(self) -> tuple[Tool, ...]:
+    def requirements(self) -> tuple[Requirement, ...]:
         """Look for all of them, now."""
         ...
 
     def active(self) -> AbstractContextManager[None]:
-        """While it is entered, TVM generates code with these tools; what was set before comes back.
+        """A context in which TVM generates code with these programs; it restores former settings.
 
-        Only entered when no tool is missing; waits until another thread has left its own.
+        No requirement may be missing; it waits until another thread leaves its context.
         """
         ...
 
     def sources(self) -> dict[str, str]:
-        """Source of the code generated last that its module does not keep, by suffix of a file."""
+        """Source of the code generated last, by file suffix, unless the module stores it."""
         ...
 
 
-def require(target: str, tools: Iterable[Tool]) -> None:
-    """Check that all tools are here.
+def require(target: str, requirements: Iterable[Requirement]) -> None:
+    """Check that all requirements are here.
 
     Raises:
         ToolchainError: some are not; the message has what to type for each.
     """
-    missing = [f"{tool.name}. Type: {tool.fix}" for tool in tools if tool.found is None]
+    missing = [f"{r.name}. Type: {r.fix}" for r in requirements if r.found is None]
     if missing:
         raise ToolchainError(f"Target {target} needs what is not here:\n{listing(missing)}")

@@ -1,6 +1,6 @@
-"""What may follow the colon of a target, and what to say of anything else.
+"""Variants of targets (after the colon), and the errors for unknown ones.
 
-This module does not import TVM: a target is chosen before it.
+This module does not import TVM, because a target is chosen earlier.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROCM_CODES = {
     "gfx1201": "RX 9070",
 }
 GROUP_SIZES = ("64", "128", "256")  # threads of a group for any GPU; the last is the default
-MATRICES = "matrices"  # of vulkan, in their place: GPUs with VK_KHR_cooperative_matrix
+MATRICES = "matrices"  # vulkan: GPUs with VK_KHR_cooperative_matrix
 
 
 def chosen(
@@ -45,11 +45,11 @@ def chosen(
     Args:
         kind: of the target.
         variant: one name, or with `several` any number with "+" between them.
-        known: all names, with what each is for.
+        known: all names and their descriptions.
         several: whether a variant may hold more than one.
 
     Raises:
-        UsageError: one is not known; the message lists them all, and the closest first.
+        UsageError: one is unknown; the message lists all, and suggests the closest.
     """
     names = variant.split("+") if several else [variant]
     if wrong := [name for name in names if name not in known]:
@@ -64,5 +64,5 @@ def chosen(
 
 
 def closest(text: str, known: Iterable[str]) -> str | None:
-    """The known word most like `text`, if one is."""
+    """The known name closest to `text`, if any."""
     return next(iter(get_close_matches(text, list(known), n=1, cutoff=0.5)), None)

@@ -1,7 +1,7 @@
 """Vulkan devices: GPUs of PCs and phones, and through Mesa's lavapipe any CPU.
 
-"vulkan" fits nearly every GPU; "vulkan:128" and "vulkan:64" those that run fewer invocations in a
-workgroup; "vulkan:matrices" those that multiply matrices (VK_KHR_cooperative_matrix).
+"vulkan" is for nearly every GPU; "vulkan:128" and "vulkan:64" are for GPUs with fewer invocations
+in a workgroup; "vulkan:matrices" for GPUs that multiply matrices (VK_KHR_cooperative_matrix).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from .storage_half import with_single_halves
 from .target import TargetPreset
 from .variants import MATRICES
 
-SHARED_MEMORY_BYTES = 16384  # what Vulkan promises
-BINDING_BYTES = 128 << 20  # maxStorageBufferRange, likewise
-MATRICES_SHARED_MEMORY_BYTES = 32768  # what all devices with matrices have
+SHARED_MEMORY_BYTES = 16384  # the minimum of Vulkan
+BINDING_BYTES = 128 << 20  # the minimum of maxStorageBufferRange
+MATRICES_SHARED_MEMORY_BYTES = 32768  # the minimum of devices with matrices
 
 
 def preset(variant: str | None) -> TargetPreset:
@@ -41,7 +41,7 @@ def preset(variant: str | None) -> TargetPreset:
         {"kind": "vulkan"},
         edit=with_single_halves,
         toolchain=SpirvToolchain(),
-        # In the sense that counts: GEMMs multiply in float16, GEMVs in float32.
+        # A row's bits depend on its batch: GEMMs multiply in float16, GEMVs in float32.
         fast_math=matrices,
         binding_bytes=BINDING_BYTES,
     )

@@ -1,8 +1,9 @@
 """Pages without WebGPU, and Node: the CPU's kernels in WebAssembly with 128-bit SIMD.
 
-They run on several threads where a page may share memory with its workers, on one elsewhere; one
-model.wasm is for both. WebAssembly has no fused multiply-add and no float16, and its arithmetic is
-IEEE's in one order: a row has the same bits in every browser, on any number of threads.
+They run on several threads where a page may share memory with its workers, otherwise on one;
+model.wasm is the same. WebAssembly has neither fused multiply-add nor float16, and its arithmetic
+follows IEEE 754 in a fixed order: a row has the same bits in every browser, on any number of
+threads.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from .kernels.cpu.isa import Isa
 from .target import TargetPreset
 from .web_toolchain import WebToolchain
 
-# Engines keep the 16 registers of x86 and the 32 of Arm behind the locals of a function.
+# Engines map the locals of a function to the 16 registers of x86 or the 32 of Arm.
 ISA = Isa(lanes=4, registers=16, fma=False)
 
 

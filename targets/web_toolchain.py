@@ -1,4 +1,4 @@
-"""Linking for pages: the core as one WebAssembly object, and wasm-ld, which puts a model to it."""
+"""Linking for pages: wasm-ld links a model with the core, one WebAssembly object."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from wherry import settings
+import wherry
+from wherry.base import settings
 from wherry.errors import ToolchainError
 
-from .toolchain import Tool
+from .toolchain import Requirement
 
 _TOOLS = "apt-get install --no-install-recommends emscripten binaryen lld"
 WEB_LLM = "web-llm"  # an interface, and the variant of the target that has it
@@ -22,18 +23,18 @@ WEB_LLM = "web-llm"  # an interface, and the variant of the target that has it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """What models for pages are linked to."""
+    """A core that models for pages are linked with."""
 
     name: str  # of the file
     fix: str  # what to type to install it
-    exports: tuple[str, ...] = ()  # beside those that say it of themselves
+    exports: tuple[str, ...] = ()  # in addition to functions marked for export
 
 
-# By interface. tvmjs, below WebLLM, calls TVM's C functions.
+# By interface. WebLLM's tvmjs calls TVM's C functions.
 CORES = {
     "": Core(
         name="wherry-core.o",
-        # Not `make demo`, which leaves it out.
+        # `make demo` does not build it.
         fix=f"{_TOOLS}, and in wherry's sources: pip install .",
     ),
     WEB_LLM: Core(
@@ -57,12 +58,12 @@ CORES = {
 CORE = CORES[""].name
 _LINKERS = ("wasm-ld", *(f"wasm-ld-{version}" for version in range(22, 13, -1)))
 _STACK_BYTES = 1 << 20
-# The stack lies lowest: what runs over it traps, and writes over nothing.
+# The stack has the lowest addresses: an overflow traps and overwrites nothing.
 _STACK = ("--stack-first", "-z", f"stack-size={_STACK_BYTES}")
 _FLAGS = ("--no-entry", "--gc-sections", "--strip-all", *_STACK)
-# Memory that the script brings, shared with the workers that take part in kernels: each has an
-# instance, whose stack pointer it sets. The features of the core's parts are not compared: all but
-# web/core/threads.cc are compiled for one thread, and only kernels' tasks run on others.
+# The script provides the memory and shares it with the workers that run kernels; each has an
+# instance, and sets its stack pointer. Features of the core's objects are not compared: all but
+# web/core/threads.cc are compiled for one thread, and other threads run only kernels' tasks.
 _SHARED = (
     "--import-memory",
     "--shared-memory",
@@ -74,16 +75,16 @@ _SHARED = (
 
 @dataclass(frozen=True, slots=True)
 class WebToolchain:
-    """See `Toolchain`. TVM generates all of the code; what it takes more is for linking."""
+    """See `Toolchain`. TVM generates all of the code; the tools link it."""
 
     core: Core = CORES[""]
 
-    def tools(self) -> tuple[Tool, ...]:
+    def requirements(self) -> tuple[Requirement, ...]:
         """The core, and a linker."""
         core = find_core(self.core)
         return (
-            Tool(name=self.core.name, found=str(core) if core else None, fix=self.core.fix),
-            Tool(name="wasm-ld", found=find_linker(), fix="apt-get install lld"),
+            Requirement(name=self.core.name, found=str(core) if core else None, fix=self.core.fix),
+            Requirement(name="wasm-ld", found=find_linker(), fix="apt-get install lld"),
         )
 
     def active(self) -> AbstractContextManager[None]:
@@ -96,19 +97,19 @@ class WebToolchain:
 
 
 def find_core(wanted: Core = CORES[""]) -> Path | None:
-    """A core: WHERRY_WEB_CORE or beside it, else in the installed package or a checkout's build."""
+    """Find a core: WHERRY_WEB_CORE, in the installed package, or in a checkout's build."""
     name = wanted.name
     if chosen := settings.web_core():
         place = chosen if name == CORE else chosen.with_name(name)
         return place if place.is_file() else None
-    package = Path(settings.__file__).parent
+    package = Path(wherry.__file__).parent
     build = package.parents[1] / "build"
     places = (package / "web" / name, build / "web" / name, build / "dev" / "web" / name)
     return next((place for place in places if place.is_file()), None)
 
 
 def core_digest(interface: str | None = None) -> str:
-    """SHA-256 of the core, which is a part of every model that is linked to it; "" without one."""
+    """SHA-256 of the core, which every linked model contains; "" without one."""
     core = find_core(CORES[interface or ""])
     return "" if core is None else _digest(core, core.stat().st_mtime_ns)
 
@@ -124,31 +125,32 @@ def find_linker() -> str | None:
 
 
 class Linker:
-    """`fcompile` of TVM's `export_library`: links a model's objects to the core of an interface.
+    """`fcompile` of TVM's `export_library`: links a model's objects with an interface's core.
 
     Args:
         interface: of `CORES`.
-        threads: whether the CPU runs the kernels, and may do so on several threads.
+        threads: whether the CPU runs the kernels, perhaps on several threads.
     """
 
     def __init__(self, interface: str | None = None, *, threads: bool = False) -> None:
         self._core = CORES[interface or ""]
         self._memory = _SHARED if threads else ()
 
-    object_format = "o"  # what export_library is to write
+    object_format = "o"  # suffix of export_library's files
 
     def __call__(self, out: str, objects: Sequence[str], options: Sequence[str] = ()) -> None:
-        """Make `out`, model.wasm.
+        """Link `out`, model.wasm.
 
         Raises:
-            ToolchainError: a tool is not here, or the linker refuses; the message has its words.
+            ToolchainError: a requirement is not here, or the linker refuses; the message has
+                its words.
         """
         wanted = self._core
         core, linker = find_core(wanted), find_linker()
         if core is None or linker is None:
             raise ToolchainError(f"{wanted.name} or wasm-ld is not here. Type: {wanted.fix}")
         exports = [f"--export={name}" for name in wanted.exports]
-        # The script gives what is missing then.
+        # The script provides the missing functions.
         flags = [*_FLAGS, *self._memory, *exports, *(["--allow-undefined"] if exports else [])]
         command = [linker, *flags, *options, str(core), *objects, "-o", out]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,7 +1,7 @@
 """Browsers with WebGPU: kernels in WGSL, within the limits that every implementation grants.
 
-WGSL allows a browser to reassociate and to fuse what it compiles (section "Floating point
-evaluation"), and has no word against it: a row's last bits may depend on its company there.
+WGSL allows a browser to reassociate and to fuse operations (section "Floating point evaluation"),
+and a kernel cannot forbid it: a row's last bits may depend on its batch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .target import TargetPreset
 from .web_toolchain import CORES, WEB_LLM, WebToolchain
 from .webgpu_buffers import BINDING_BYTES
 
-# Defaults of the specification, section "Limits": what a page has without asking for more.
+# Defaults of the specification, section "Limits": a page has them without a request.
 LIMITS = GpuLimits(
     threads_per_block=256,  # maxComputeInvocationsPerWorkgroup
     shared_memory_bytes=16384,  # maxComputeWorkgroupStorageSize
@@ -28,7 +28,7 @@ def preset(variant: str | None) -> TargetPreset:
     """The preset of any browser.
 
     Args:
-        variant: "web-llm": a library for @mlc-ai/web-llm in place of our own engine.
+        variant: "web-llm": a library for @mlc-ai/web-llm instead of our own engine.
 
     Raises:
         UsageError: it is another.
@@ -48,6 +48,6 @@ def preset(variant: str | None) -> TargetPreset:
         fast_math=True,
         toolchain=WebToolchain(CORES[variant or ""]),
         interface=variant,
-        # Another engine finds weights by their names: whole.
+        # Another engine finds whole weights by their names.
         binding_bytes=None if variant else BINDING_BYTES,
     )

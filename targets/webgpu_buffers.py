@@ -1,4 +1,4 @@
-"""Buffers of a page: what a model needs beyond the limits that WebGPU grants to everybody."""
+"""Buffers of a page: a model's limits beyond WebGPU's defaults."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Mapping
 
 from wherry.errors import UsageError, listing
 
-# Defaults of the specification, section "Limits"; an adapter may have more, and gives it if asked.
-BINDING_BYTES = 128 << 20  # maxStorageBufferBindingSize: of a buffer that a kernel binds
+# Defaults of the specification, section "Limits"; a page may request more from its adapter.
+BINDING_BYTES = 128 << 20  # maxStorageBufferBindingSize: of one binding
 BUFFER_BYTES = 256 << 20  # maxBufferSize
-MOST_BYTES = (1 << 31) - 4  # that browsers give on any machine
+MOST_BYTES = (1 << 31) - 4  # limit of browsers on any machine
 
 
 def limits_for(tensors: Mapping[str, int]) -> dict[str, int]:
-    """The limits that a page asks its adapter for, in WebGPU's names; {} if the defaults do.
+    """The limits that a page requests, by WebGPU's names; {} if the defaults suffice.
 
     Args:
         tensors: bytes, by name; each is one buffer.
 
     Raises:
-        UsageError: with all tensors that no browser binds.
+        UsageError: listing all tensors that no browser can bind.
     """
     too_large = {name: size for name, size in tensors.items() if size > MOST_BYTES}
     if too_large:

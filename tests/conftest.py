@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import wherry
-from wherry import settings
+from wherry.base import settings
 
 ROOT = Path(__file__).parent.parent
 # A second tree that is installed would be tested in place of this one.
@@ -18,7 +18,7 @@ assert Path(wherry.__file__).is_relative_to(ROOT / "src"), (
 )
 os.environ.setdefault("TVM_NUM_THREADS", "2")
 # Programs that targets need are the person's: tests download nothing.
-os.environ.setdefault("WHERRY_TOOLS", str(settings.tools_dir()))
+os.environ.setdefault("WHERRY_TOOLS", str(settings.toolchain_dir()))
 
 
 # No test reads or writes the person's cache. Set before anything imports TVM, which opens our

@@ -26,7 +26,19 @@ KINDS = {
     ".md",
     ".cmake",
 }
-APART = ("CHANGELOG.md", "docs/cli.md", "examples/", "tests/lint_words.py", "web/test/data/")
+# `PLAIN` holds everywhere but in tests.
+TESTS = ("tests/", "web/test/", "mobile/ios/Tests/")
+# What programs print, or tell a model, is compared by tests and stays: `PLAIN` leaves it out.
+LITERAL = re.compile(r'"[^"\n]*"|`[^`\n]*`')
+LITERAL_KINDS = {".cc", ".h", ".cuh", ".ts", ".js", ".mjs"}
+APART = (
+    "CHANGELOG.md",
+    "docs/cli.md",
+    "examples/",
+    "src/wherry/demo/",
+    "tests/lint_words.py",
+    "web/test/data/",
+)
 WORDS = {
     r"(?<!\ba )\bfew[_ ]rows\b": "GEMV, small batch",
     r"(?<!\b(?:as|so) )\b(?<!\bhow )many[_ ]rows\b": "GEMM, large batch",
@@ -48,16 +60,36 @@ WORDS = {
     r"\bgets? on\b": "advances",
     r"\bbelieved\b": "accepted",
 }
+PLAIN = {
+    r"\b(no|any|some)body\b(?! = |\))": "no process, no request, a client: who it is",
+    r"\bwhoever\b": "the caller, the client: who it is",
+    r"\bbeside\b": "next to, besides, with, compared with",
+    r"\bwho (waits|has|asks|wants|holds)\b": "a waiting request, the client, the owner",
+    r"\bunder way\b": "running",
+    r"\b(goes|going) on\b": "continue, resume",
+    r"\bso many\b": "the number",
+    r"\bturn(ed)? round\b": "negated, inverted",
+    r"\btold of\b|\btells of\b": "describes, reports",
+}
+
+
+def blank(literal: re.Match[str]) -> str:
+    """Spaces of the literal's length, so that places stay."""
+    return " " * len(literal[0])
 
 
 def found(path: Path) -> list[str]:
     """The lines of a file that have one of the words, with what to write."""
+    name = str(path.relative_to(ROOT))
+    text = path.read_text(errors="replace")
+    comments = LITERAL.sub(blank, text) if path.suffix in LITERAL_KINDS else text
+    checks = [(WORDS, text)] if name.startswith(TESTS) else [(WORDS, text), (PLAIN, comments)]
     lines = []
-    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
-        for pattern, instead in WORDS.items():
-            if match := re.search(pattern, line, re.IGNORECASE):
-                place = f"{path.relative_to(ROOT)}:{number}"
-                lines.append(f'{place}: "{match[0]}": write {instead}')
+    for words, checked in checks:
+        for pattern, instead in words.items():
+            for match in re.finditer(pattern, checked, re.IGNORECASE):
+                number = checked.count("\n", 0, match.start()) + 1
+                lines.append(f'{name}:{number}: "{match[0]}": write {instead}')
     return lines
 
 

@@ -5,8 +5,11 @@ import platform
 
 import pytest
 
-from wherry import artifact, machine
+from wherry.artifact import manifest as artifact
+from wherry.artifact.variants import library_for
+from wherry.base import temporary
 from wherry.errors import ArtifactError
+from wherry.machine import cpu
 
 from .support.artifacts import CONTENT, edit, write
 
@@ -113,14 +116,14 @@ def test_another_machine(tmp_path):
 
 
 def test_missing_cpu_features(monkeypatch):
-    monkeypatch.setattr(machine, "cpu_features", lambda: frozenset({"avx2"}))
+    monkeypatch.setattr(cpu, "cpu_features", lambda: frozenset({"avx2"}))
     target = {
         "kind": "llvm",
         "host": platform.machine(),
         "cpu": "znver4",
         "features": ["avx2", "avx512f"],
     }
-    (problem,) = machine.machine_problems(target)
+    (problem,) = cpu.machine_problems(target)
     assert "avx512f" in problem and "avx2" not in problem
 
 
@@ -150,22 +153,22 @@ def test_the_best_library_that_a_machine_runs(tmp_path, has, library):
     target = {"name": "cpu", "kind": "llvm", "features": sorted(V3), "variants": variants}
     files = {n: artifact.FileRecord(size=1, sha256="0" * 64) for n in (*levels, *CONTENT)}
     write(tmp_path, target=target, files=files)
-    assert machine.library_for(artifact.read_manifest(tmp_path), frozenset(has)) == library
+    assert library_for(artifact.read_manifest(tmp_path), frozenset(has)) == library
 
 
 def test_a_folder_with_one_library(tmp_path):
-    assert machine.library_for(write(tmp_path), frozenset(V4)) == "model.so"
+    assert library_for(write(tmp_path), frozenset(V4)) == "model.so"
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "a"
-    artifact.write_atomically(path, "old")
+    temporary.write_atomically(path, "old")
 
     def fail(_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(artifact.os, "fsync", fail)
+    monkeypatch.setattr(temporary.os, "fsync", fail)
     with pytest.raises(OSError, match="disk full"):
-        artifact.write_atomically(path, "new")
+        temporary.write_atomically(path, "new")
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["a"]

@@ -1,4 +1,4 @@
-"""The directions in which the packages may import each other (ARCHITECTURE.md)."""
+"""The directions in which rooms may import each other (ARCHITECTURE.md)."""
 
 from __future__ import annotations
 
@@ -10,65 +10,76 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).parent.parent / "src" / "wherry"
-# Modules beside the packages.
-BASE = {
-    "artifact",
-    "cache",
-    "cuda_driver",
-    "devices",
-    "errors",
-    "integrity",
-    "json_file",
-    "locks",
-    "plugins",
-    "pruning",
-    "running",
-    "ops",
-    "settings",
-    "temporary",
-    "tvm_runtime",
-}
+# What every other room may import, the lowest first: each imports those before it.
+BASE = ("errors", "base", "machine", "artifact", "cache", "data", "ops")
 ALLOWED = {
     "bench": {"runtime"},
-    "cli": {"bench", "compiler", "native", "quant", "runtime", "targets", "web"},
-    "compiler": {"passes", "models", "quant", "targets"},
+    "cli": {"bench", "compiler", "hub", "packager", "quant", "runtime", "targets", "web"},
+    "compiler": {"hub", "passes", "models", "quant", "targets"},
+    "hub": set(),
     "passes": set(),
     "models": set(),
-    "native": {"targets"},
+    "packager": {"targets"},
     "quant": set(),
     "targets": set(),
     "runtime": set(),
     "web": set(),
 }
 # The one door from the run time to the compiler.
-DOORS = {("runtime", "jit.py"): {"compiler"}}
+DOORS = {"runtime/load/jit.py": {"compiler"}}
+# The rooms of the run time, the lowest first.
+RUNTIME = (
+    *("errors", "caller", "core", "text", "grammar", "shapes", "tools", "request", "answer"),
+    *("browser", "load", "base_engine", "async_engine", "engine", "server", "ray_serve"),
+)
 
 
-def imported(path: Path) -> set[str]:
-    """Packages and modules of wherry that a file imports, at its top or inside functions."""
-    found: set[str] = set()
+def imported(path: Path, parent: tuple[str, ...]) -> set[str]:
+    """Names in the package `parent` that a file imports, at its top or inside functions."""
+    package = ("wherry", *path.relative_to(SRC).parts[:-1])
+    found: set[tuple[str, ...]] = set()
     for node in ast.walk(ast.parse(path.read_text())):
-        names: list[str] = []
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            names = [node.module]
-            if node.module == "wherry":
-                names = [f"wherry.{alias.name}" for alias in node.names]
-        found |= {n.split(".")[1] for n in names if n.startswith("wherry.")}
+            found |= {tuple(alias.name.split(".")) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) + 1 - node.level] if node.level else ()
+            base = (*above, *(node.module.split(".") if node.module else ()))
+            found |= {(*base, alias.name) for alias in node.names}
+    depth = len(parent)
+    return {name[depth] for name in found if name[:depth] == parent and len(name) > depth}
+
+
+def rooms(folder: Path) -> dict[str, list[Path]]:
+    """The rooms of a package, each with its files; a file outside of them is a room of its own."""
+    found = {p.stem: [p] for p in folder.glob("*.py") if not p.stem.startswith("__")}
+    for package in folder.glob("*/__init__.py"):
+        found[package.parent.name] = sorted(package.parent.rglob("*.py"))
     return found
 
 
-@pytest.mark.parametrize("package", ALLOWED)
+@pytest.mark.parametrize("package", [*BASE, *ALLOWED])
 def test_directions(package):
-    files = sorted((SRC / package).rglob("*.py"))
-    assert files
+    every = rooms(SRC)
+    assert every.keys() - {"serve_ray"} == {*BASE, *ALLOWED}
+    below = BASE[: BASE.index(package)] if package in BASE else {*BASE, *ALLOWED[package]}
     problems = []
-    for path in files:
-        allowed = ALLOWED[package] | BASE | {package}
-        allowed |= DOORS.get((package, path.name), set())
-        outside = {name for name in imported(path) - allowed if (SRC / name).exists()}
-        problems += [f"{path.relative_to(SRC)} imports {name}" for name in sorted(outside)]
+    for path in every[package]:
+        name = path.relative_to(SRC).as_posix()
+        allowed = {package, *below} | DOORS.get(name, set())
+        outside = imported(path, ("wherry",)) & every.keys() - allowed
+        problems += [f"{name} imports {other}" for other in sorted(outside)]
+    assert not problems, "\n".join(problems)
+
+
+def test_directions_inside_the_run_time():
+    every = rooms(SRC / "runtime")
+    assert every.keys() == set(RUNTIME)
+    problems = []
+    for place, room in enumerate(RUNTIME):
+        for path in every[room]:
+            above = imported(path, ("wherry", "runtime")) & set(RUNTIME[place + 1 :])
+            name = path.relative_to(SRC).as_posix()
+            problems += [f"{name} imports {other}" for other in sorted(above)]
     assert not problems, "\n".join(problems)
 
 

@@ -3,7 +3,7 @@ import { defineConfig, globalIgnores } from "eslint/config";
 import tseslint from "typescript-eslint";
 
 export default defineConfig(
-  globalIgnores(["build", "dist", "python/build"]),
+  globalIgnores(["build", "dist", "python/build", "src/standalone/*.js"]),
   eslint.configs.recommended,
   {
     files: ["**/*.ts"],
@@ -28,7 +28,7 @@ export default defineConfig(
   },
   {
     // What an instance of WebAssembly exports is no method of an object.
-    files: ["src/core/**"],
+    files: ["src/core/**", "src/app/**"],
     rules: {
       "@typescript-eslint/no-unnecessary-type-assertion": "off",
       "@typescript-eslint/unbound-method": "off",

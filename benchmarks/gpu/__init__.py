@@ -1,1 +1,1 @@
-"""What runs on a machine with a GPU and without TVM's compiler; see `bundle.py`."""
+"""Code for a machine with a GPU and without TVM's compiler; see `bundle.py`."""

@@ -1,9 +1,9 @@
-"""Pack what a machine with a GPU, without a network or a compiler, needs to check and measure us.
+"""Packs a bundle to test and measure Wherry on a GPU machine without network or compiler.
 
-`make gpu-bundle`, or `python -m benchmarks.gpu.bundle OUT.tar.xz --target cuda:sm_90`. There:
-`benchmarks/gpu_check.sh OUT.tar.xz RESULTS`. In it are compiled folders of large models without
-their weights, which are made there from a seed; tiny models of every family and kernels with what
-they have to answer; TVM's run time, the core, and our Python with the packages that it imports.
+`make gpu-bundle`, or `python -m benchmarks.gpu.bundle OUT.tar.xz --target cuda:sm_90`; on the
+machine `benchmarks/gpu_check.sh OUT.tar.xz RESULTS`. The bundle has compiled folders of large
+models without weights, which a seed generates there; tiny models of every family and kernels with
+their expected results; TVM's runtime, the core, and Wherry's Python with its packages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.models.families import CASES
 
 import wherry
 from wherry.compiler.api import Limits
-from wherry.plugins import PLUGINS, file_name, find_core, find_plugin
+from wherry.machine.plugins import PLUGINS, file_name, find_core, find_plugin
 
 from ..shapes import SHAPES, weight_shapes
 from . import llama_sources
@@ -37,7 +37,7 @@ from .record import record_models
 
 ROOT = Path(__file__).parents[2]
 LARGEST = 45 << 20  # bytes of the bundle
-# What our run time imports and machines with PyTorch may lack; as this environment has them.
+# Packages that Wherry imports and machines with PyTorch may lack, in this environment's versions.
 PACKAGES = ("apache-tvm-ffi", "pydantic", "pydantic-core", "annotated-types", "typing-inspection")
 NOT_IMPORTED = tuple(f"tvm_ffi/{name}" for name in ("3rdparty", "cython", "include", "src"))
 LARGE = (
@@ -47,9 +47,10 @@ LARGE = (
     ("llama-3.2-1b", "q0f16"),
     ("llama-3.1-8b", "q0f16"),
 )
-PEERS = ("llama-3.2-1b", "llama-3.1-8b")  # shapes that others run there, in bfloat16
-FLOATS = ("llama", "qwen3", "gemma3", "deepseek_v3", "qwen3_moe")  # also without quantization
-KERNEL_RUNS = (  # tests, and which of them
+PEERS = ("llama-3.2-1b", "llama-3.1-8b")  # shapes that other engines run there in bfloat16
+# families that also run without quantization
+FLOATS = ("llama", "qwen3", "gemma3", "deepseek_v3", "qwen3_moe")
+KERNEL_RUNS = (  # tests that are recorded
     (
         "device_kernels paged_attention fused_linear qkv_attention candidates activations "
         "tensor_core_linear tensor_core_attention tensor_core_experts",
@@ -63,7 +64,7 @@ KERNEL_RUNS = (  # tests, and which of them
 
 
 def _site(out: Path, device: str, python: str) -> None:
-    """What is imported there."""
+    """Collect the Python packages."""
     with tempfile.TemporaryDirectory() as folder:
         pinned = [f"{name}=={version(name)}" for name in PACKAGES]
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", folder]
@@ -102,7 +103,7 @@ def _site(out: Path, device: str, python: str) -> None:
 
 
 def _kernels(out: Path, target: str) -> None:
-    """Every kernel that tests run on this machine's Vulkan device, or emulate for CUDA alone."""
+    """Record every kernel that tests run on this machine's Vulkan device, or emulate for CUDA."""
     for names, chosen in KERNEL_RUNS:
         tests = [f"tests/targets/test_{name}.py" for name in names.split()]
         command = [sys.executable, "-m", "pytest", "-q", *chosen, *tests]
@@ -111,7 +112,7 @@ def _kernels(out: Path, target: str) -> None:
 
 
 def _large(out: Path, target: str) -> None:
-    """Compiled folders of published shapes, in the order in which they are measured."""
+    """Compile the published shapes, in the order of the measurements."""
     limits = Limits(
         context=longest(CONTEXT, PREFILL), max_batch=max(BATCHES), prefill_chunk=PREFILL
     )
@@ -124,13 +125,13 @@ def _large(out: Path, target: str) -> None:
 
 
 def _linears(shape: str) -> int:
-    """Weights that each token of a prompt multiplies: those of the layers, not of the head."""
+    """The number of weights that each token of a prompt multiplies: the layers', not the head's."""
     weights = weight_shapes(SHAPES[shape]).items()
     return sum(prod(s) for name, s in weights if ".layers." in name and len(s) == 2)
 
 
 def make(out: Path, target: str, python: str, parts: Collection[str]) -> int:
-    """Write the bundle; its bytes."""
+    """Write the bundle; return its bytes."""
     device = target.partition(":")[0]
     with tempfile.TemporaryDirectory() as folder:
         bundle = Path(folder) / "bundle"
@@ -152,14 +153,14 @@ def make(out: Path, target: str, python: str, parts: Collection[str]) -> int:
         (bundle / "bundle.json").write_text(json.dumps(told))
         packed = out.with_name(f".{out.name}.partial")
         command = ["tar", "--sort=name", "-C", folder, "-cJf", str(packed), "bundle"]
-        # Recorded calls repeat their caches: with -9 a repetition is found 64 MB behind.
+        # Recorded calls repeat their caches: with -9 xz finds a repetition 64 MB behind.
         subprocess.run(command, env=os.environ | {"XZ_OPT": "-9"}, check=True)
         packed.rename(out)
     return out.stat().st_size
 
 
 def main() -> None:
-    """Make one, and say how large it is."""
+    """Write a bundle and print its size."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("out", type=Path, help="the bundle: NAME.tar.xz")
     parser.add_argument("--target", default="cuda:sm_90", help="default: %(default)s")

@@ -1,4 +1,4 @@
-"""What a card can: bandwidth of a copy and speed of a matrix product, by PyTorch."""
+"""Measures a card's copy bandwidth and matrix product with PyTorch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SIDE = 8192  # of the matrices
 
 
 def _seconds(work: Callable[[], Any]) -> float:
-    """Median of ten, by the device's own clock."""
+    """Median of ten runs, by the device's clock."""
     import torch
 
     for _ in range(3):
@@ -28,7 +28,7 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 
 def main() -> None:
-    """One JSON object."""
+    """Print a JSON object."""
     import torch
 
     source = torch.randint(0, 255, (COPY_BYTES,), dtype=torch.uint8, device="cuda")

@@ -1,8 +1,8 @@
-"""On a machine with a GPU: run all that a bundle holds, and write what came of it.
+"""Runs a bundle on a machine with a GPU and writes the results.
 
-`python -m benchmarks.gpu.check BUNDLE OUT [PART...]`. Each piece runs in a process of its own with
-a limit of time, and what fails does not stop the rest. OUT gets report.txt, replays.jsonl,
-rows.jsonl, profiles.jsonl, peers.jsonl.
+`python -m benchmarks.gpu.check BUNDLE OUT [PART...]`. Each piece runs in its own process with a
+time limit, so a failure does not stop the rest. OUT gets report.txt, replays.jsonl, rows.jsonl,
+profiles.jsonl, peers.jsonl.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-BUDGET_S = 600.0  # of the whole
+BUDGET_S = 600.0  # of everything
 PIECE_S = 180.0  # of one process
 USUAL = ("models", "kernels", "large", "peers")  # in their order
-PARTS = (*USUAL, "llama")  # the last compiles llama.cpp before it measures: a call of its own
-TOP = 8  # kernels of a profile that the report names
+PARTS = (*USUAL, "llama")  # llama compiles llama.cpp first, so it runs only on request
+TOP = 8  # kernels of a profile in the report
 
 
 class Check:
-    """What has been found so far, on disk at every moment."""
+    """The results so far, which are always on disk."""
 
     def __init__(self, bundle: Path, out: Path) -> None:
         self.bundle, self.out, self.begin = bundle, out, time.monotonic()
@@ -31,15 +31,15 @@ class Check:
         self.peers: dict[str, Any] = told["peers"]  # config.json by name
         self.linears: dict[str, int] = told[
             "linears"
-        ]  # weights that a token of a prompt multiplies
+        ]  # number of weights that a prompt's token multiplies
         out.mkdir(parents=True, exist_ok=True)
 
     def left(self) -> float:
-        """Seconds of the budget."""
+        """Seconds that are left of the budget."""
         return BUDGET_S - (time.monotonic() - self.begin)
 
     def say(self, text: str) -> None:
-        """A line of the report, with the time."""
+        """Write a line of the report with the time."""
         line = f"{time.monotonic() - self.begin:6.1f} {text}"
         print(line, flush=True)
         with (self.out / "report.txt").open("a") as file:
@@ -48,7 +48,7 @@ class Check:
     def run(
         self, module: str, *arguments: str, most_s: float = PIECE_S
     ) -> tuple[list[dict[str, Any]], str]:
-        """The JSON lines that a module prints; and if it failed, its last words."""
+        """Run a module; return its JSON lines, and the end of its output if it failed."""
         command = [sys.executable, "-m", f"benchmarks.gpu.{module}", *arguments]
         limit = max(min(most_s, self.left()), 1.0)
         try:
@@ -60,12 +60,12 @@ class Check:
         return lines, f"status {status}: {words[-1500:]}" if status else ""
 
     def keep(self, name: str, lines: list[dict[str, Any]]) -> None:
-        """Add lines to a file of the results."""
+        """Append lines to a file of the results."""
         with (self.out / name).open("a") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
 
     def replay(self, kind: str, folders: list[Path]) -> None:
-        """All folders, each again in another process after one that broke its own."""
+        """Replay all folders; after a crash the next one runs in a new process."""
         failed, left = [], list(folders)
         while left and self.left() > 0:
             lines, problem = self.run("replay", kind, self.device, *map(str, left))
@@ -83,7 +83,7 @@ class Check:
             self.say(f"  {line.get('test', line['name'])}: {str(what)[-600:]}")
 
     def measure(self, folder: Path, card: dict[str, Any]) -> None:
-        """A row of a large model."""
+        """Measure a large model: a row."""
         lines, problem = self.run("measure", str(folder), self.device, self.sizes)
         self.keep("profiles.jsonl", [line for line in lines if "profile" in line])
         rows = [line for line in lines if "profile" not in line]
@@ -104,7 +104,7 @@ class Check:
             self.say(f"{folder.name}: {problem}")
 
     def _prompt(self, row: dict[str, Any], card: dict[str, Any]) -> str:
-        """What a row says of prompts, if anything: linears alone count, of what is computed."""
+        """The report of a row's prompts; only the linears' operations count."""
         if "prefill_tokens_s" not in row:
             return "without graphs"
         speed = row["prefill_tokens_s"]
@@ -113,12 +113,12 @@ class Check:
         return f"prefill {speed:.0f} tokens/s, {share:.0%} of a matrix product"
 
     def peer(self, name: str) -> None:
-        """A row of what transformers makes of a large model."""
+        """Measure transformers on a large model: a row."""
         rows, problem = self.run("peer", name, json.dumps(self.peers[name]), self.sizes)
         self._keep_peers(rows[-1:], f"peer of {name}: {problem}" if problem else "")
 
     def llama(self) -> None:
-        """Rows of what llama.cpp makes of them."""
+        """Measure llama.cpp on large models: rows."""
         models = [f"{name}={json.dumps(config)}" for name, config in self.peers.items()]
         given = [str(self.bundle / "llama"), *models, "--sizes", self.sizes]
         cpu = () if self.device == "cuda" else ("--device", "cpu")
@@ -138,7 +138,7 @@ class Check:
 
 
 def _spent(profile: dict[str, Any]) -> str:
-    """What a step's time goes to, in a line and a line a kernel."""
+    """The report of a step's time: a line, and a line for each kernel."""
     busy, span = profile["busy_us"], profile["span_us"]
     lines = [f"{profile['launches']:.0f} launches, busy {busy:.0f} of {span:.0f} us a step"]
     for kernel in profile["kernels"][:TOP]:
@@ -155,12 +155,12 @@ def _text(content: str | bytes | None) -> str:
 
 
 def folders(place: Path) -> list[Path]:
-    """Those of one kind that the bundle has."""
+    """The bundle's folders of one kind."""
     return sorted(p for p in place.iterdir() if p.is_dir()) if place.is_dir() else []
 
 
 def main() -> None:
-    """All of it, or some parts."""
+    """Run all parts, or some."""
     bundle, out, *parts = sys.argv[1:]
     if unknown := set(parts) - set(PARTS):
         sys.exit(f"unknown parts: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")

@@ -1,4 +1,4 @@
-"""Random weights in a compiled folder's shards: small scales, norms near one. NumPy alone."""
+"""Fills a compiled folder's shards with random weights: small scales, norms near one."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-BLOCK = 1 << 22  # random numbers that are drawn; a tensor of more repeats them
+BLOCK = 1 << 22  # random numbers; a larger tensor repeats them
 
 
 class Filler:
-    """Draws once, and writes what it has drawn as often as it takes."""
+    """Draws numbers once, and writes them as often as needed."""
 
     def __init__(self, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
         self.bits = rng.integers(0, 1 << 32, BLOCK, dtype=np.uint32)
         self.normal = rng.standard_normal(BLOCK, dtype=np.float32)
-        self.drawn: dict[tuple[str, float, float], np.ndarray] = {}  # by dtype, centre and width
+        self.drawn: dict[tuple[str, float, float], np.ndarray] = {}  # by dtype, mean and width
 
     def tensor(self, name: str, shape: list[int], dtype: str) -> np.ndarray:
-        """Values of a stored tensor by its name."""
+        """Make the values of a stored tensor by its name."""
         count = int(np.prod(shape))
         if dtype == "uint32":
             return np.resize(self.bits, count)
@@ -39,7 +39,7 @@ class Filler:
 
 
 def fill(folder: Path, seed: int = 0) -> int:
-    """Write all shards that `tensor-cache.json` names; their bytes."""
+    """Write all shards of `tensor-cache.json`; return their bytes."""
     index: dict[str, Any] = json.loads((folder / "tensor-cache.json").read_text())
     filler, written = Filler(seed), 0
     for shard in index["records"]:

@@ -1,4 +1,4 @@
-"""Compiled folders of large models without weights, which a GPU's machine makes from a seed."""
+"""Compiled folders of large models without weights; a seed generates them elsewhere."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from wherry.artifact import INDEX, FileRecord, digest, record
-from wherry.compiler.api import Limits, with_dtypes
+from wherry.artifact.manifest import INDEX, FileRecord, digest, record
+from wherry.compiler.choices import Limits, with_dtypes
 from wherry.compiler.convert import MARKER, SCHEMA_VERSION
-from wherry.compiler.export import parameters
+from wherry.compiler.library.export import parameters
 from wherry.compiler.load import describe
 from wherry.compiler.package import package
 from wherry.compiler.weight_cache import index_json, lay_out
 from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import find as find_target
 
-UNKNOWN = "0" * 64  # the hash of a shard that nobody has seen
+UNKNOWN = "0" * 64  # the hash of a shard that does not exist yet
 
 
 def compile_hollow(
     out: Path, config: dict[str, Any], quant: str, target: str, limits: Limits
 ) -> None:
-    """Compile the model of a `config.json` to `out`, whose shards are holes of the right size."""
+    """Compile the model of a `config.json` to `out`; its shards are sparse files."""
     scheme = find_scheme(quant)
     weights = out.with_name(out.name + "-weights")
     weights.mkdir(parents=True)

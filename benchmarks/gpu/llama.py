@@ -1,7 +1,7 @@
-"""llama.cpp beside us: `python -m benchmarks.gpu.llama SOURCES NAME=CONFIG... [--sizes SIZES]`.
+"""Measures llama.cpp: `python -m benchmarks.gpu.llama SOURCES NAME=CONFIG... [--sizes SIZES]`.
 
-Builds its own benchmarks from the bundle's sources (minutes), and prints a JSON row a model: random
-weights in Q4_0 and in bfloat16, prompts and batches as in `measure.py`, flash attention on.
+Builds its own benchmarks from the bundle's sources (minutes) and prints a JSON row for each model:
+random weights in Q4_0 and bfloat16, prompts and batches as in `measure.py`, flash attention on.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ import numpy as np
 from ..shapes import weight_shapes
 from .measure import STEPS, Sizes
 
-BLOCK = 1 << 20  # random numbers that are drawn; a tensor of more repeats them
+BLOCK = 1 << 20  # random numbers; a larger tensor repeats them
 Q4_0 = np.dtype([("scale", "<f2"), ("numbers", "u1", 16)])  # 32 weights
 KINDS = ("q4_0", "bf16")
 
 
 def build(sources: Path, place: Path, device: str = "cuda") -> Path:
-    """Compile the two programs; the folder that they are in."""
+    """Compile the two programs; return their folder."""
     flags = {
         "CMAKE_BUILD_TYPE": "Release",
         "BUILD_SHARED_LIBS": "OFF",
-        "GGML_NATIVE": "OFF",  # its code for AMX ends the process on some machines
+        "GGML_NATIVE": "OFF",  # the code for AMX crashes on some machines
         "LLAMA_OPENSSL": "OFF",
         "LLAMA_BUILD_TESTS": "OFF",
         "LLAMA_BUILD_EXAMPLES": "OFF",
@@ -41,7 +41,7 @@ def build(sources: Path, place: Path, device: str = "cuda") -> Path:
     }
     if device == "cuda":
         flags |= {"GGML_CUDA": "ON", "CMAKE_CUDA_ARCHITECTURES": "native"}
-        flags |= {"GGML_CUDA_NO_VMM": "ON"} | cublas()  # without it, a stub of the driver is needed
+        flags |= {"GGML_CUDA_NO_VMM": "ON"} | cublas()  # otherwise a stub of the driver is needed
     set_to = [f"-D{name}={value}" for name, value in flags.items()]
     _run(["cmake", "-S", str(sources), "-B", str(place), *set_to])
     targets = ["--target", "llama-bench", "llama-batched-bench"]
@@ -58,7 +58,7 @@ def _run(command: list[str]) -> str:
 
 
 def cublas() -> dict[str, str]:
-    """Where cuBLAS is, if it came with PyPI's packages, whose libraries CMake does not look for."""
+    """Find the cuBLAS of PyPI's packages, where CMake does not look."""
     spec = importlib.util.find_spec("nvidia")
     for root in spec.submodule_search_locations or () if spec else ():
         for header in Path(root).glob("*/include/cublas_v2.h"):
@@ -74,7 +74,7 @@ def cublas() -> dict[str, str]:
 
 
 def random_bytes(kind: str, seed: int = 0) -> np.ndarray:
-    """Bytes of weights near 0.02, uint8 [about BLOCK numbers of `kind`]."""
+    """Make bytes of weights near 0.02, uint8 [about BLOCK numbers of `kind`]."""
     rng = np.random.default_rng(seed)
     if kind == "bf16":
         wide = 0.02 * rng.standard_normal(BLOCK, dtype=np.float32)
@@ -86,7 +86,7 @@ def random_bytes(kind: str, seed: int = 0) -> np.ndarray:
 
 
 def write(path: Path, config: dict[str, Any], kind: str) -> None:
-    """A GGUF file of random weights; a matrix is of `kind`, a norm float32."""
+    """Write a GGUF file of random weights; matrices have `kind`, norms are float32."""
     import gguf
 
     from ..make_models import arch, describe
@@ -116,7 +116,7 @@ def write(path: Path, config: dict[str, Any], kind: str) -> None:
 
 
 def measure(programs: Path, model: Path, sizes: Sizes, device: str) -> dict[str, Any]:
-    """Its own numbers: tokens of a prompt a second, and of each batch's decoding."""
+    """Run its benchmarks: tokens a second of a prompt, and of each batch's decoding."""
     layers = ["-ngl", "99" if device == "cuda" else "0", "-m", str(model)]
     length = str(sizes.prefill)
     prompt = ["-p", length, "-n", "0", "-b", length, "-ub", length, "-fa", "1", "-o", "json"]
@@ -133,7 +133,7 @@ def measure(programs: Path, model: Path, sizes: Sizes, device: str) -> dict[str,
 def _batches(programs: Path, layers: Sequence[str], sizes: Sizes) -> Iterator[dict[str, Any]]:
     tokens = max(sizes.batches) * (sizes.context + STEPS)
     numbers = {"-npp": sizes.context, "-ntg": STEPS, "-c": tokens, "-fa": "on"}
-    # The program may end before its last line is written: one more is asked for.
+    # The program may end before its last line is written, so one more size is requested.
     numbers |= {"-b": 2048, "-npl": ",".join(map(str, (*sizes.batches, 1)))}
     given = [str(part) for pair in numbers.items() for part in pair]
     command = [str(programs / "llama-batched-bench"), *layers, *given]
@@ -142,7 +142,7 @@ def _batches(programs: Path, layers: Sequence[str], sizes: Sizes) -> Iterator[di
 
 
 def main() -> None:
-    """Build, then a row for each model and kind as soon as it is there."""
+    """Build; then print a row for each model and kind at once."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("sources", type=Path)
     parser.add_argument("models", nargs="+", help="NAME={config.json}")

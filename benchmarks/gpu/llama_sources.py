@@ -1,7 +1,7 @@
-"""llama.cpp's sources, as little of them as its own benchmarks take on NVIDIA's GPUs, for a bundle.
+"""Copies the part of llama.cpp's sources that its benchmarks need on NVIDIA's GPUs.
 
-They come out of the source package of llama-cpp-python, and are compiled where the GPU is
-(`llama.py`). Nothing of them is kept in this repository.
+They come from llama-cpp-python's source package and are compiled on the GPU's machine (`llama.py`).
+This repository has none of them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-VERSION = "0.3.36"  # of llama-cpp-python, as for the CPU's benchmarks
-# Without the devices that nobody asks for, and without what needs the network's libraries to build.
+VERSION = "0.3.36"  # of llama-cpp-python; the CPU benchmarks have the same
+# Without other devices, and without features that need network libraries.
 FOLDERS = ("cmake", "common", "ggml", "gguf-py", "include", "src", "vendor")
 TOOLS = ("batched-bench", "llama-bench")
 DEVICES = ("ggml-cpu", "ggml-cuda")
 FILES = ("CMakeLists.txt", "LICENSE")
-# By the end of a folder's path, what of it stays behind: other devices and processors, and headers
+# By the end of a folder's path, the files that are left out: other devices and processors, and
+# headers for images and sound.
 # of what other tools see and hear.
 LEFT_OUT: dict[str, Callable[[str, str], bool]] = {
     "ggml/src": lambda folder, name: Path(folder, name).is_dir() and name not in DEVICES,
@@ -45,7 +46,7 @@ def write(out: Path) -> None:
 
 
 def copy(sources: Path, out: Path) -> None:
-    """What is built of a checkout of llama.cpp."""
+    """Copy the needed files of a checkout of llama.cpp."""
     out.mkdir(parents=True)
     for name in FILES:
         shutil.copy(sources / name, out)
@@ -58,6 +59,6 @@ def copy(sources: Path, out: Path) -> None:
 
 
 def _left_out(folder: str, names: list[str]) -> list[str]:
-    """What of a folder's content is not copied."""
+    """The files of a folder that are not copied."""
     rules = [rule for end, rule in LEFT_OUT.items() if folder.endswith(end)]
     return [name for name in names if any(rule(folder, name) for rule in rules)]

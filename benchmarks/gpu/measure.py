@@ -1,8 +1,8 @@
-"""Speed of one compiled folder on a GPU: `python -m benchmarks.gpu.measure FOLDER DEVICE [SIZES]`.
+"""Measures a compiled folder on a GPU: `python -m benchmarks.gpu.measure FOLDER DEVICE [SIZES]`.
 
-Prefill of a long prompt, decoding at several batch sizes, time to first token, memory; beside them
-what the weights and the cache that a step reads take of the card's measured bandwidth. On CUDA a
-second row has the decoding without graphs, and a third the kernels that the time goes to.
+It measures prefill of a long prompt, decoding at several batch sizes, time to first token and
+memory, and compares the bytes that a step reads with the card's bandwidth. On CUDA a second row has
+decoding without graphs, and a third the kernels' times.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from wherry.artifact import read_manifest
+from wherry.artifact.manifest import read_manifest
 from wherry.runtime.core.interface import SamplingParams
 from wherry.runtime.core.native import EVENT_BATCH, NativeCore
 from wherry.runtime.load.loading import native_core
@@ -29,21 +29,21 @@ from .fill import fill
 from .profile import by_name, recorded
 
 BATCHES = (1, 8, 64)
-CONTEXT = 1024  # tokens of each sequence before the decoding that is measured
-STEPS = 64  # that are measured
+CONTEXT = 1024  # tokens of each sequence before the measured decoding
+STEPS = 64  # measured steps
 PROFILED = 16  # steps whose kernels are recorded
-MOST = 8 * STEPS  # tokens that a sequence may give while the prompts of others are computed
+MOST = 8 * STEPS  # tokens that a sequence may generate while other prompts are computed
 PREFILL = 2048  # tokens
 
 
 def longest(context: int, prefill: int) -> int:
-    """Tokens of the longest sequence: what a folder has to be compiled for."""
+    """Tokens of the longest sequence: the context that a folder needs."""
     return max(context + MOST, prefill + 1)
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is measured; a folder is compiled for no more."""
+    """The measured sizes; a folder is compiled for these."""
 
     batches: Sequence[int] = BATCHES
     context: int = CONTEXT
@@ -51,7 +51,7 @@ class Sizes:
 
 
 class Stepper:
-    """An engine that is stepped by hand."""
+    """An engine that this object steps."""
 
     def __init__(self, folder: Path, device: str, sizes: Sizes, graphs: bool = True) -> None:
         self.sizes = sizes
@@ -71,20 +71,20 @@ class Stepper:
         self.ids = 0
 
     def add(self, prompt: int, output: int) -> None:
-        """Queue a request of random tokens that gives `output` tokens."""
+        """Queue a request with random tokens that generates `output` tokens."""
         tokens = self.random.integers(0, self.core.metadata["vocab_size"], prompt).tolist()
         self.ids += 1
         self.core.add(self.ids, tokens, SamplingParams(max_tokens=output, temperature=0.0))
 
     def step(self) -> float:
-        """Seconds of one step."""
+        """Run one step; return its seconds."""
         begin, n = time.perf_counter(), c_size_t()
         core = self.core
         core._call("wherry_engine_step", core._engine, core._events, EVENT_BATCH, byref(n))
         return time.perf_counter() - begin
 
     def drain(self) -> None:
-        """Step until nothing is left."""
+        """Step until no request is left."""
         while True:
             stats = self.core.stats()
             if not stats.waiting + stats.prefilling + stats.running:
@@ -100,7 +100,7 @@ class Stepper:
 
     @contextmanager
     def decoding(self, batch: int) -> Iterator[None]:
-        """Within, `batch` sequences have a row each in every step."""
+        """Inside of the block `batch` sequences have a row each in every step."""
         for _ in range(batch):
             self.add(self.sizes.context, MOST)
         while self.core.stats().running < batch:
@@ -115,17 +115,17 @@ class Stepper:
         self.drain()
 
     def decode(self, batch: int) -> float:
-        """Median seconds of a step in which `batch` sequences have a row each."""
+        """Median seconds of a step of `batch` sequences with a row each."""
         with self.decoding(batch):
             return statistics.median(self.step() for _ in range(STEPS))
 
 
 def measure(folder: Path, device: str, sizes: Sizes) -> dict[str, Any]:
-    """One row."""
+    """Measure one row."""
     filled = fill(folder)
     manifest = read_manifest(folder)
     run = Stepper(folder, device, sizes)
-    run.first_token(sizes.prefill)  # warms up
+    run.first_token(sizes.prefill)  # warm-up
     prefill = statistics.median(run.first_token(sizes.prefill) for _ in range(5))
     row: dict[str, Any] = {
         "model": folder.name,
@@ -144,7 +144,7 @@ def measure(folder: Path, device: str, sizes: Sizes) -> dict[str, Any]:
 
 
 def without_graphs(folder: Path, device: str, sizes: Sizes) -> Iterator[dict[str, Any]]:
-    """The row's decoding once more, each step launched kernel by kernel; then its kernels."""
+    """Measure decoding again without CUDA graphs; then profile the kernels."""
     manifest = read_manifest(folder)
     run = Stepper(folder, device, sizes, graphs=False)
     about = {"model": folder.name, "quant": manifest.quantization, "context": sizes.context}
@@ -154,7 +154,7 @@ def without_graphs(folder: Path, device: str, sizes: Sizes) -> Iterator[dict[str
 
 
 def profile(run: Stepper) -> dict[str, Any]:
-    """The kernels of a prompt, and of a step of each batch size."""
+    """Profile the kernels of a prompt, and of a step of each batch size."""
     found = {"prefill": by_name(recorded(lambda: _prefill(run)), 1)}
     for batch in run.sizes.batches:
         with run.decoding(batch):
@@ -172,7 +172,7 @@ def _steps(run: Stepper) -> None:
 
 
 def decoding(run: Stepper, memory: Mapping[str, int]) -> dict[str, Any]:
-    """Of each batch size, and how the steps were launched."""
+    """Measure each batch size, and count how steps were launched."""
     found: dict[str, Any] = {}
     for batch in run.sizes.batches:
         seconds = run.decode(batch)

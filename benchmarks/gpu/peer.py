@@ -1,8 +1,8 @@
-"""Transformers beside us: `python -m benchmarks.gpu.peer NAME CONFIG [SIZES]`, a JSON row.
+"""Measures transformers: `python -m benchmarks.gpu.peer NAME CONFIG [SIZES]` prints a JSON row.
 
-The model of a `config.json` in bfloat16 with random weights, a cache of fixed size, and
-`torch.compile` of the decoding step with CUDA graphs, as its `generate` does by itself for such a
-cache. A step's time is what more tokens add to the time of fewer.
+It runs the model of a `config.json` in bfloat16 with random weights and a static cache, and
+compiles the decode step with `torch.compile` and CUDA graphs, as `generate` does for such a cache.
+A step's time is the difference between a long run and a short one.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from .measure import STEPS, Sizes
 
-FEW = 8  # tokens that are given in both times
+FEW = 8  # tokens of both runs
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def made(config: dict[str, Any]) -> Any:
-    """A model of the shape, on the device."""
+    """Make a model of the shape on the device."""
     described = AutoConfig.for_model(**config)
     with torch.device(DEVICE):
         model = AutoModelForCausalLM.from_config(described, dtype=torch.bfloat16)
@@ -32,7 +32,7 @@ def made(config: dict[str, Any]) -> Any:
 
 
 def seconds(work: Callable[[], Any], times: int) -> float:
-    """Median; the first run warms up."""
+    """Median seconds; the first run warms up."""
     taken = []
     for _ in range(times + 1):
         _wait()
@@ -49,7 +49,7 @@ def _wait() -> None:
 
 
 def tokens(model: Any, rows: int, length: int) -> torch.Tensor:
-    """Random ones."""
+    """Random token ids."""
     return torch.randint(0, model.config.vocab_size, (rows, length), device=DEVICE)
 
 
@@ -80,7 +80,7 @@ def decode(model: Any, rows: int, context: int) -> float:
 
 @torch.inference_mode()
 def main() -> None:
-    """One row, printed again whenever it has more."""
+    """Print the row again whenever it has grown."""
     name, config, *sizes = sys.argv[1:]
     asked = Sizes(**json.loads(sizes[0])) if sizes else Sizes()
     model = made(json.loads(config))

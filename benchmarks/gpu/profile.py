@@ -1,6 +1,6 @@
-"""Which kernels the time of a GPU goes to, by PyTorch's profiler, which sees ours as well.
+"""Records the kernels of a GPU with PyTorch's profiler, which sees Wherry's as well.
 
-Kernels have the names of the library's functions; the grid of a linear tells which one it is.
+Kernels are named as the library's functions; a linear's grid tells which linear it is.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def recorded(work: Callable[[], None]) -> list[dict[str, Any]]:
 
 
 def by_name(events: Iterable[Mapping[str, Any]], steps: int) -> dict[str, Any]:
-    """What `steps` steps did, each kernel's part of one of them, the longest first.
+    """The kernels of a step, averaged over `steps` steps, the longest first.
 
-    Times are in microseconds; `busy_us` is that of all kernels, `span_us` from the begin of the
-    first to the end of the last.
+    Times are in microseconds; `busy_us` is the sum over kernels, `span_us` the time from the first
+    kernel's begin to the last one's end.
     """
     found = sorted(events, key=lambda e: float(e["ts"]))
     if not found:

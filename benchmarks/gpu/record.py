@@ -1,7 +1,7 @@
-"""Tiny models of every family with what transformers answers, for a machine that has no compiler.
+"""Records tiny models of every family with transformers' results, for a machine without a compiler.
 
-A folder a model: `model/` as compiled, `expected.npz` with the prompt and the logarithm of each
-prompt token's probability, `case.json` with the bound that the scheme's floats allow.
+Each model has a folder: `model/`, compiled; `expected.npz` with the prompt and the log-probability
+of each prompt token; `case.json` with the tolerance of the scheme's floats.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tests.support.tiny_models import round_weights, save
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.quant.scheme import find as find_scheme
 
-LENGTH = 70  # tokens: several pages, beyond the windows of the families
+LENGTH = 70  # tokens: several pages, and longer than the families' windows
 LIMITS = Limits(context=128, max_batch=4, prefill_chunk=64)
 BOUNDS = {"q0f32": 1e-3, "q4f32_1": 1e-3, **dict.fromkeys(("q4f16_1", "q8f16_1", "q0f16"), 3e-2)}
 
 
 def record_models(out: Path, target: str, names: Iterable[str], quant: str) -> None:
-    """Compile the families' cases and keep what they have to answer."""
+    """Compile the families' cases and record their expected results."""
     for name in names:
         place, case = out / f"{name}-{quant}", CASES[name]
         place.mkdir(parents=True)

@@ -1,7 +1,7 @@
-"""What was recorded elsewhere, run on this machine's GPU: one JSON line a kernel or model.
+"""Runs recorded kernels and models on this machine's GPU: a JSON line for each.
 
-`python -m benchmarks.gpu.replay kernel|model DEVICE FOLDER...`; ends at what raises: a device may
-be of no use to this process then (`check.py` goes on with another).
+`python -m benchmarks.gpu.replay kernel|model DEVICE FOLDER...` ends at the first exception, because
+the device may be broken for this process; `check.py` continues with another.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NEAR = {np.dtype("float32"): 2e-4, np.dtype("float16"): 2e-3}  # |got - expected
 
 
 def _distance(got: np.ndarray, expected: np.ndarray) -> float:
-    """0: equal bits; else the relative distance of floats where both are numbers, or infinity."""
+    """0 for equal bits; else the relative distance of two numbers, or infinity."""
     if got.tobytes() == expected.tobytes():
         return 0.0
     if expected.dtype not in NEAR or not np.array_equal(np.isnan(got), np.isnan(expected)):
@@ -32,7 +32,7 @@ def _distance(got: np.ndarray, expected: np.ndarray) -> float:
 
 
 def kernel(folder: Path, device: str) -> dict[str, Any]:
-    """Run each call that was recorded of a kernel; the worst distance of an output."""
+    """Run each recorded call of a kernel; return the largest distance of an output."""
     import tvm_ffi
 
     _open_runtime(device)
@@ -59,7 +59,7 @@ def _open_runtime(device: str) -> None:
 
 
 def _call(run: Any, given: list[np.ndarray], device: str) -> list[np.ndarray]:
-    """All arrays as the kernel leaves them on the device; by TVM's run time, without its Python."""
+    """Run a kernel on the device by TVM's C runtime; return all its arrays."""
     import tvm_ffi
 
     allocate, write, read = (
@@ -82,8 +82,8 @@ def _call(run: Any, given: list[np.ndarray], device: str) -> list[np.ndarray]:
 
 
 def model(folder: Path, device: str) -> dict[str, Any]:
-    """Run the prompt alone and beside others; the worst difference of a logarithm."""
-    from wherry.artifact import read_manifest
+    """Run the prompt alone and in a batch; return the largest difference of a log-probability."""
+    from wherry.artifact.manifest import read_manifest
     from wherry.runtime.core.interface import SamplingParams
     from wherry.runtime.core.native import NativeCore
     from wherry.runtime.load.loading import native_core
@@ -117,11 +117,11 @@ def model(folder: Path, device: str) -> dict[str, Any]:
         return got, answers
 
     alone, answer = run({0: prompt})
-    beside, answers = run({0: prompt, 1: prompt[3:40], 2: prompt[:9], 3: prompt[7:]})
+    batched, answers = run({0: prompt, 1: prompt[3:40], 2: prompt[:9], 3: prompt[7:]})
     stats = core.stats()
     core.close()
     difference = float(np.abs(np.array(alone[-len(logprobs) :]) - logprobs).max())
-    same = alone == beside and answer[0] == answers[0]
+    same = alone == batched and answer[0] == answers[0]
     return {
         "ok": difference <= bound
         and same
@@ -141,7 +141,7 @@ KINDS: dict[str, Callable[[Path, str], dict[str, Any]]] = {"kernel": kernel, "mo
 
 
 def replay(kind: str, folder: Path, device: str) -> dict[str, Any]:
-    """One line of the report."""
+    """A line of the report."""
     note = folder / "kernel.json"
     result = {"kind": kind, "name": folder.name}
     result |= json.loads(note.read_text()) if note.exists() else {}
@@ -152,7 +152,7 @@ def replay(kind: str, folder: Path, device: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """`KIND DEVICE FOLDER...`: the rest is another process's after an error that may stay."""
+    """`KIND DEVICE FOLDER...`: an exception ends the process, because the device may be broken."""
     kind, device, *folders = sys.argv[1:]
     for folder in folders:
         line = replay(kind, Path(folder), device)

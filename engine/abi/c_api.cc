@@ -7,11 +7,11 @@
 #include <memory>
 #include <string>
 
-#include "abi/config.h"
 #include "abi/guard.h"
-#include "model/vm_model.h"
+#include "config/config.h"
 #include "sampling/params.h"
 #include "support/error.h"
+#include "vm/vm_model.h"
 
 namespace {
 
@@ -19,8 +19,8 @@ using wherry::Error;
 using wherry::guard;
 using wherry::required;
 
-// Calls that hand out events: *n is set whatever happens, and the reason of a WHERRY_ERROR among
-// them becomes this thread's last error.
+// For calls that return events. *n is set even if the call fails, and if an event is WHERRY_ERROR,
+// its reason becomes this thread's last error.
 template <typename Call>
 int guard_events(wherry_engine* engine, size_t* n, const Call& call) noexcept {
   return guard([&] {
@@ -46,7 +46,7 @@ std::string describe_tensors(wherry::VmLoader& loader) {
   return json::Stringify(list);
 }
 
-// The parameters of a loader that takes a tensor `i`.
+// The loader's parameters; throws if the loader has no tensor `i`.
 wherry::StreamedParams& wanted(wherry_loader* loader, size_t i) {
   wherry::StreamedParams& params = required(loader, "loader").loader.params();
   if (i < params.wanted().size()) return params;
@@ -126,7 +126,7 @@ int wherry_engine_create(wherry_model* model, wherry_model* draft, const char* c
   return guard([&] {
     required(out, "out") = nullptr;
     required(model, "model");
-    constexpr int kDrafts = 4;  // where there is a model to make them
+    constexpr int kDrafts = 4;  // default with a draft model
     auto config = wherry::parse_engine_config(config_json, model->model->metadata(),
                                               draft == nullptr ? 0 : kDrafts);
     *out = new wherry_engine{{model->model, draft == nullptr ? nullptr : draft->model, config}};

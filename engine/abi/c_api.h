@@ -1,4 +1,4 @@
-// The handles of wherry.h, for tests that put a fake model behind them.
+// Defines the handles of wherry.h. Tests create a handle with a fake model.
 #ifndef WHERRY_ENGINE_ABI_C_API_H_
 #define WHERRY_ENGINE_ABI_C_API_H_
 
@@ -6,8 +6,8 @@
 #include <string>
 
 #include "model/model.h"
-#include "model/vm_model.h"
 #include "scheduling/engine.h"
+#include "vm/vm_model.h"
 #include "wherry.h"
 
 struct wherry_model {

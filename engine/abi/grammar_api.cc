@@ -1,6 +1,6 @@
 #include "abi/guard.h"
-#include "grammar/grammar.h"
-#include "grammar/vocabulary.h"
+#include "matcher/grammar.h"
+#include "matcher/vocabulary.h"
 
 struct wherry_vocabulary {
   std::shared_ptr<const wherry::Vocabulary> vocabulary;

@@ -1,5 +1,5 @@
-// What every function of the C ABI does around its call: no exception leaves, errors are kept for
-// wherry_last_error.
+// Every function of the C ABI runs its body in guard(), which turns exceptions into statuses and
+// stores their messages for wherry_last_error.
 #ifndef WHERRY_ENGINE_ABI_GUARD_H_
 #define WHERRY_ENGINE_ABI_GUARD_H_
 
@@ -13,7 +13,7 @@
 
 namespace wherry {
 
-// This thread's, as wherry_last_error gives it.
+// The calling thread's message, which wherry_last_error returns.
 std::string& last_error();
 
 inline int fail(wherry_status status, std::string text) {
@@ -21,7 +21,7 @@ inline int fail(wherry_status status, std::string text) {
   return status;
 }
 
-// Runs `call`; no exception leaves.
+// Runs `call` and returns its status.
 template <typename Call>
 int guard(const Call& call) noexcept {
   try {
@@ -30,7 +30,7 @@ int guard(const Call& call) noexcept {
   } catch (const Error& error) {
     return fail(error.status(), error.what());
   } catch (const tvm::ffi::Error& error) {
-    const bool memory = error.kind() == "MemoryError";  // of a device's run time
+    const bool memory = error.kind() == "MemoryError";  // thrown by a device's runtime
     return fail(memory ? WHERRY_OUT_OF_MEMORY : WHERRY_INTERNAL,
                 concat(std::string(error.kind()), ": ", std::string(error.message())));
   } catch (const std::bad_alloc&) {

@@ -1,4 +1,4 @@
-// What a compiled library holds for a device: its kernels, and how each is called.
+// Parses the device part of a compiled library: its kernels and their calling conventions.
 #ifndef WHERRY_ENGINE_BACKENDS_BLOB_H_
 #define WHERRY_ENGINE_BACKENDS_BLOB_H_
 
@@ -20,7 +20,7 @@ class BlobReader {
   // what: names the blob in errors, "the OpenCL part of the library". The blob must outlive this.
   BlobReader(const std::string& blob, std::string what);
 
-  // All throw a ValueError of tvm-ffi if the blob ends before.
+  // All throw a ValueError of tvm-ffi if the blob is truncated.
   template <typename T>
   T number() {
     T value;
@@ -37,15 +37,15 @@ class BlobReader {
   std::string what_;
 };
 
-// How a kernel is called: arguments, then the extents of its axes.
+// The calling convention of a kernel: its arguments, then the extents of its axes.
 struct KernelCall {
   std::vector<DLDataType> arguments;
-  std::vector<bool> written;    // of the tensors among the arguments, in order; empty: not told
-  std::vector<int> axes;        // of the extents: 0-2 blockIdx, 3-5 threadIdx
-  std::vector<int32_t> extras;  // further numbers, which depend on the format
+  std::vector<bool> written;    // for each tensor argument, in order; empty: unknown
+  std::vector<int> axes;        // the axis of each extent: 0-2 blockIdx, 3-5 threadIdx
+  std::vector<int32_t> extras;  // more numbers, whose meaning depends on the format
 
-  // Extents of a launch, 1 for an axis that the kernel has not: grid x, y, z, then block x, y, z.
-  // Throws a ValueError if the number of values is not that of arguments and axes.
+  // The extents of a launch: grid x, y, z, then block x, y, z; 1 for an axis that the kernel lacks.
+  // Throws a ValueError if the number of values differs from that of arguments and axes.
   std::array<int64_t, 6> extents(const std::string& name, tvm::ffi::PackedArgs args) const;
 };
 

@@ -20,7 +20,7 @@ std::string quoted(const std::string& text) {
       result += {'\\', c};
     } else if (c == '\n') {
       result += "\\n";
-    } else if (byte >= 0x20 && byte < 0x7f) {  // names of drivers promise no encoding
+    } else if (byte >= 0x20 && byte < 0x7f) {  // drivers' names have no defined encoding
       result += c;
     }
   }
@@ -134,7 +134,7 @@ void Devices::GetAttr(DLDevice which, tvm::runtime::DeviceAttrKind kind, tvm::ff
     case tvm::runtime::kDriverVersion:
       *result = tvm::ffi::String(facts.driver);
       break;
-    default:  // unknown here: the result stays None, as the interface has it
+    default:  // not known here: the result stays None, which TVM allows
       break;
   }
 }
@@ -146,7 +146,7 @@ void* Devices::AllocDataSpace(DLDevice which, size_t bytes, size_t, DLDataType) 
 void Devices::FreeDataSpace(DLDevice which, void* data) {
   try {
     device(which.device_id).free(data);
-  } catch (const std::exception&) {  // the device was lost, which whoever runs something is told
+  } catch (const std::exception&) {  // the device was lost; the next launch reports it
   }
 }
 

@@ -1,4 +1,4 @@
-// The devices of one kind, as TVM's run time sees them; what is common to all our plugins.
+// The interface of our plugins to TVM's runtime: the devices of one kind.
 #ifndef WHERRY_ENGINE_BACKENDS_DEVICES_H_
 #define WHERRY_ENGINE_BACKENDS_DEVICES_H_
 
@@ -14,23 +14,23 @@
 
 namespace wherry::backends {
 
-// What a device says about itself. Sizes are bytes.
+// The properties of a device. Sizes are in bytes.
 struct DeviceFacts {
   std::string name;
   std::string driver;
-  bool discrete = false;         // with memory of its own, which the host does not share
-  bool software = false;         // a CPU that plays a GPU
-  uint64_t memory = 0;           // in all
-  int64_t available_memory = 0;  // what is left of it; -1: the driver does not tell
-  uint64_t largest_buffer = 0;   // that a kernel may use
+  bool discrete = false;         // it has its own memory, which the host does not share
+  bool software = false;         // a CPU implementation
+  uint64_t memory = 0;           // total
+  int64_t available_memory = 0;  // free memory; -1: the driver does not report it
+  uint64_t largest_buffer = 0;   // largest buffer of a kernel
   int64_t threads_per_block = 0;
-  int64_t shared_memory = 0;  // of a block
+  int64_t shared_memory = 0;  // of a thread block
   int64_t warp_size = 1;
-  int64_t units = 0;      // that run blocks; 0: unknown
+  int64_t units = 0;      // compute units; 0: unknown
   int64_t clock_khz = 0;  // 0: unknown
 };
 
-// One device. What `allocate` returns is a tensor's data pointer there: a handle, not an address.
+// One device. `allocate` returns the data pointer for a tensor, which is a handle, not an address.
 class Device {
  public:
   virtual ~Device() = default;
@@ -39,49 +39,50 @@ class Device {
 
   // Throws a MemoryError of tvm-ffi.
   virtual void* allocate(size_t bytes) = 0;
-  // Commands under way may still use it: a device works in the order of the calls. Throws if the
-  // device was lost; the memory is then given up with it.
+  // Running commands may still use the memory: a device executes calls in order. Throws if the
+  // device was lost, which frees its memory.
   virtual void free(void* data) = 0;
 
-  // Bytes, between places that do not overlap. `write` has taken the host's bytes when it returns,
-  // `read` has waited for them.
+  // Copies of bytes between ranges that do not overlap. After `write` returns, the host may change
+  // its bytes; `read` waits for the copy.
   virtual void copy(const void* from, size_t from_offset, void* to, size_t to_offset,
                     size_t bytes) = 0;
   virtual void write(const char* host, void* to, size_t to_offset, size_t bytes) = 0;
   virtual void read(const void* from, size_t from_offset, char* host, size_t bytes) = 0;
 
-  // Hands everything asked for so far to the device, and begins to bring these bytes, as they are
-  // then, to the host. Returns at once. `take` waits for no more than them; without it they are
-  // given up when the memory is freed, or for the next but one that is started.
+  // Submits all commands so far and an asynchronous copy of these bytes to the host; returns at
+  // once. `take` waits for this copy alone. Without `take`, the copy is dropped when the memory is
+  // freed, or at the second `start` after it.
   virtual void start(const void* from, size_t from_offset, size_t bytes) = 0;
-  // False: they were not started, or given up; or it has only `read`, because nobody can wait.
+  // False: the copy was not started or was dropped, or the device cannot wait and has only `read`.
   virtual bool take(const void*, size_t, char*, size_t) { return false; }
 
-  // Returns when all is done.
+  // Waits until all commands are done.
   virtual void wait() = 0;
 };
 
-// Those that were found, best first.
+// The devices that were found, best first.
 struct FoundDevices {
   std::vector<std::unique_ptr<Device>> devices;
-  std::string problems;  // of devices that are there and do not work, or of finding; a line each
+  std::string problems;  // one line for each device that does not work, or each error of the search
 };
 
-// Looked for at the first use, kept until the process ends.
+// Searches for devices at the first use and keeps them until the process ends.
 class Devices final : public tvm::runtime::DeviceAPI {
  public:
-  // title: "OpenCL"; hint: what to install where there is none. `find` may throw errors of tvm-ffi.
+  // title: "OpenCL"; hint: what to install if there is none. `find` may throw errors of tvm-ffi.
   Devices(DLDeviceType type, std::string title, std::string hint,
           std::function<FoundDevices()> find);
 
-  // Throws a RuntimeError of tvm-ffi: there is no such device.
+  // Throws a RuntimeError of tvm-ffi if there is no such device.
   Device& device(int index);
   static int current();  // set by SetDevice, for this thread
-  // `Device::start` and `take` for a tensor of one of them.
+  // `Device::start` and `take` for a tensor of one of the devices.
   void start(const tvm::ffi::Tensor& tensor);
   void take(const tvm::ffi::Tensor& tensor, const tvm::ffi::Tensor& host);
 
-  // {"devices": [{"name": ..., "memory": ...}, ...], "problems": "..."}, facts of each.
+  // {"devices": [{"name": ..., "memory": ...}, ...], "problems": "..."}, with the facts of each
+  // device.
   std::string to_json();
 
   void SetDevice(DLDevice device) override;

@@ -1,4 +1,4 @@
-// Files of a cache that may go missing at any time.
+// A cache of files, which may be deleted at any time.
 #ifndef WHERRY_ENGINE_BACKENDS_FILES_H_
 #define WHERRY_ENGINE_BACKENDS_FILES_H_
 
@@ -6,15 +6,15 @@
 
 namespace wherry::backends {
 
-// Folder of what drivers compiled; empty: nothing is kept. Set when a plugin is opened.
+// The folder for binaries that drivers compiled; empty: no cache. Opening a plugin sets it.
 const std::string& cache_folder();
 void set_cache_folder(const std::string& folder);
 
-// Content of a file in the cache's folder; empty if there is none.
+// The content of a file in the cache's folder; empty if there is no file.
 std::string read_cached(const std::string& name);
 
-// Written under a temporary name and renamed. A cache that cannot be written costs time at the next
-// start, nothing else: errors are passed by.
+// Writes a temporary file and renames it. Ignores errors: without the cache only the next start
+// takes longer.
 void write_cached(const std::string& name, const std::string& content);
 
 }  // namespace wherry::backends

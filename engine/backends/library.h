@@ -1,5 +1,5 @@
-// Compiled libraries of a device kind in this process: one for the same bytes, while a module has
-// it.
+// The process's loaded libraries of a device kind. Modules with equal bytes share one library,
+// which the last of them frees.
 #ifndef WHERRY_ENGINE_BACKENDS_LIBRARY_H_
 #define WHERRY_ENGINE_BACKENDS_LIBRARY_H_
 
@@ -16,16 +16,16 @@
 
 namespace wherry::backends {
 
-// The functions of a library's kernels. They stay until the process ends, and are small: the host's
-// code of a file that is loaded twice remembers the function objects of the first module, which may
-// be gone. The kernels go with the last module that has these bytes, and come back with the next.
+// The functions of a library's kernels. They are small and stay until the process ends, because
+// host code that is loaded twice keeps the function objects of the first module, which may be
+// freed. The last module with these bytes frees the kernels, and the next one loads them again.
 //
-// Library: constructed from its bytes, which `bytes()` gives; `has(name)` and `launch(name, args)`.
+// Library: has a constructor from bytes, `bytes()`, `has(name)` and `launch(name, args)`.
 template <typename Library>
 class LibraryFunctions {
  public:
-  // The functions of a library's bytes, and the library, which the module must keep. Throws what
-  // its constructor throws.
+  // Returns the functions for a library's bytes, and the library, which the module must keep alive.
+  // Throws what the library's constructor throws.
   static std::pair<LibraryFunctions*, std::shared_ptr<Library>> open(const std::string& bytes) {
     static std::mutex mutex;
     static auto* all = new std::map<std::pair<uint64_t, size_t>, LibraryFunctions>();

@@ -1,4 +1,4 @@
-// What every plugin does when it is opened.
+// Opens a plugin; common to all plugins.
 #ifndef WHERRY_ENGINE_BACKENDS_PLUGIN_H_
 #define WHERRY_ENGINE_BACKENDS_PLUGIN_H_
 
@@ -14,8 +14,8 @@ namespace wherry::backends {
 using LoadModule = tvm::ffi::Module (*)(const tvm::ffi::Bytes& bytes);
 
 // Registers device_api.<kind>, ffi.Module.load_from_bytes.<kind> and wherry.<kind>.start, once.
-// The last takes a contiguous tensor: see `Device::start`. Returns null, or what is wrong, valid
-// until the next call.
+// The last one takes a contiguous tensor: see `Device::start`. Returns null, or an error message
+// that is valid until the next call.
 const char* open_plugin(const std::string& kind, Devices& devices, LoadModule load,
                         const char* tvm_version, const char* cache_folder);
 

@@ -1,4 +1,4 @@
-// Opening a library of the system by one of its names.
+// Opens a system library by one of its names.
 #ifndef WHERRY_ENGINE_BACKENDS_SYSTEM_LIBRARY_H_
 #define WHERRY_ENGINE_BACKENDS_SYSTEM_LIBRARY_H_
 
@@ -6,8 +6,9 @@
 
 namespace wherry::backends {
 
-// Handle of the first library that can be opened; it stays open. Throws a RuntimeError of tvm-ffi
-// with the loader's words for each, between `missing` ("Vulkan") and `fix`, what to type.
+// Returns the handle of the first library that can be opened, and never closes it. Throws a
+// RuntimeError of tvm-ffi with the loader's message for each name, after `missing` ("Vulkan") and
+// before `fix` (a command).
 void* open_system_library(std::initializer_list<const char*> names, const char* missing,
                           const char* fix);
 

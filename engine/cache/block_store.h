@@ -1,5 +1,5 @@
-// Where pages of the cache go when they leave memory, and come back from: a folder
-// (disk/disk_store.h).
+// The interface of the prefix cache's second tier, which stores evicted pages; disk/disk_store.h
+// implements it with a folder.
 #ifndef WHERRY_ENGINE_CACHE_BLOCK_STORE_H_
 #define WHERRY_ENGINE_CACHE_BLOCK_STORE_H_
 
@@ -16,36 +16,36 @@ struct BlockStoreStats {
   uint64_t saved = 0;    // written
   uint64_t dropped = 0;  // not written: the queue was full, or writing is off
   uint64_t loaded = 0;
-  uint64_t refused = 0;  // found damaged or foreign, and removed
-  uint64_t evicted = 0;  // by this store, to make room
-  uint64_t bytes = 0;    // in use by all who share the store, as last seen
-  std::string problem;   // why nothing can be written at the moment; empty: it can
+  uint64_t refused = 0;  // removed because damaged or of another model
+  uint64_t evicted = 0;  // evicted by this store to make room
+  uint64_t bytes = 0;    // used by all processes that share the store, as last seen
+  std::string problem;   // why writing fails at the moment; empty: it works
 };
 
-// Blocks of one size, each a page of all layers as opaque bytes, named by what it depends on.
-// Thread-safe. A cache: any block may be gone at any time, no call fails, and none but load waits
-// for a disk.
+// Stores blocks of one size: the opaque bytes of one page in all layers, named by its chain key.
+// Thread-safe. Any block may be evicted at any time, no call fails, and only load() waits for a
+// disk.
 class BlockStore {
  public:
-  virtual ~BlockStore() = default;  // saves what is queued first
+  virtual ~BlockStore() = default;  // writes queued blocks first
 
-  // Whether load would find a block. Cheap: a system call at most.
+  // Whether load() would find a block; costs one system call at most.
   virtual bool has(const ChainKey& key) = 0;
-  // These blocks will be loaded soon, in this order.
+  // Announces that these blocks will be loaded soon, in this order.
   virtual void prefetch(const ChainKey* keys, size_t n) = 0;
-  // Reads the block of this key whose page holds these tokens to out [block_bytes]. False: there is
-  // none, or it was not what it should be (then it is removed); `out` is undefined.
+  // Reads the block with this key and these tokens into out [block_bytes]. Returns false if none
+  // exists, or if it is damaged, which removes it; `out` is undefined then.
   virtual bool load(const ChainKey& key, const int32_t* tokens, size_t n, void* out) = 0;
-  // Queues a block. `read` is called once with [block_bytes] to fill, before save returns, or not
-  // at all: if the block is there already, or (then save is false) there is no room in the queue.
+  // Queues a block. Before save() returns, `read` is called once to fill [block_bytes]; it is not
+  // called if the block exists already, or if the queue is full, when save() returns false.
   virtual bool save(const ChainKey& key, const int32_t* tokens, size_t n,
                     const std::function<void(void*)>& read) = 0;
-  // These blocks have been of use, in memory or from here: they are the last to be evicted. Of
-  // blocks touched in one call the last of a chain go first, so call it with all of a request's
-  // chain when the request ends: blocks are saved and loaded with the beginning first, which is
-  // then the oldest.
+  // Marks these blocks as the most recently used, whether the hit was in memory or in this store.
+  // Among blocks of one call, eviction takes the end of a chain first. Call it with a request's
+  // whole chain when the request ends: saving and loading start at the beginning of a chain, which
+  // would leave the beginning the least recently used.
   virtual void touch(const ChainKey* keys, size_t n) = 0;
-  // Waits until everything queued is done.
+  // Waits until the queue is empty.
   virtual void flush() = 0;
 
   virtual BlockStoreStats stats() const = 0;

@@ -8,10 +8,10 @@ namespace wherry {
 
 namespace {
 
-// First byte of what is hashed: no page has the name of a root.
+// The first byte that is hashed: a page and a root never have the same key.
 constexpr char kRoot = 'R', kPage = 'P';
-// Changes with the meaning of a block's bytes or its file's format: old blocks are then not found,
-// and leave as the least recently used.
+// Raise it when the meaning of a block's bytes or the file format changes: no lookup then finds old
+// blocks, and the store evicts them as the least recently used.
 constexpr uint64_t kVersion = 1;
 
 }  // namespace
@@ -26,7 +26,7 @@ ChainKey ChainKey::root(const ChainRoot& root) {
 ChainKey ChainKey::child(const int32_t* tokens, size_t n) const {
   Blake2b hash;
   hash.bytes(&kPage, 1).bytes(digest.data(), digest.size());
-  hash.bytes(tokens, n * sizeof *tokens);  // the parent's size is fixed: their number is implied
+  hash.bytes(tokens, n * sizeof *tokens);  // n needs no hashing: the parent's length is fixed
   return {hash.finish(), depth + 1};
 }
 
@@ -43,7 +43,7 @@ std::string ChainKey::hex() const {
 
 size_t ChainKeyHash::operator()(const ChainKey& key) const {
   size_t value;
-  std::memcpy(&value, key.digest.data(), sizeof value);  // any part of the digest is well mixed
+  std::memcpy(&value, key.digest.data(), sizeof value);  // any 8 bytes of a digest make a good hash
   return value;
 }
 

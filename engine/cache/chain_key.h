@@ -1,9 +1,9 @@
-// The name of a page's content: its tokens, and everything before it that its keys and values
-// depend on.
+// The key of a page's content: a hash of its tokens and of everything before it that its keys and
+// values depend on.
 //
-// BLAKE2b, 256 bits: nobody can make two prefixes of one name, so a prompt cannot be chosen to be
-// answered from another's pages. Comparing the tokens of the page would not do in its place: a
-// page depends on all tokens before it, and the page itself does not hold them.
+// BLAKE2b with 256 bits resists collisions, so no untrusted prompt can be crafted to hit the pages
+// of another prefix. Comparing the page's tokens would not be enough: its content depends on all
+// tokens before it, which the page does not store.
 #ifndef WHERRY_ENGINE_CACHE_CHAIN_KEY_H_
 #define WHERRY_ENGINE_CACHE_CHAIN_KEY_H_
 
@@ -14,10 +14,10 @@
 
 namespace wherry {
 
-// Who may share pages: all fields equal, or nothing is.
+// Prefixes can share pages only if all of these fields are equal.
 struct ChainRoot {
-  std::string layout;  // of a page's bytes: dtype, shape, page size, interface, kernels' layout
-  std::string model;   // what computed them: hashes of the library and the weights
+  std::string layout;  // of a page: dtype, shape, page size, interface, layout of kernels
+  std::string model;   // hashes of the library and the weights
   uint64_t salt = 0;   // wherry_params.salt
   int32_t adapter = 0;
 };
@@ -27,7 +27,7 @@ struct ChainKey {
   int32_t depth = 0;  // pages from the root; the digest implies it
 
   static ChainKey root(const ChainRoot& root);
-  // Key of the next page, which may be partly filled (n tokens).
+  // The key of the next page, whose n tokens may fill it only in part.
   ChainKey child(const int32_t* tokens, size_t n) const;
 
   std::string hex() const;  // 64 digits
@@ -35,7 +35,7 @@ struct ChainKey {
   bool operator!=(const ChainKey& other) const { return digest != other.digest; }
 };
 
-// For unordered containers.
+// Hashes a key for unordered containers.
 struct ChainKeyHash {
   size_t operator()(const ChainKey& key) const;
 };

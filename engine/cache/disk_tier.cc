@@ -39,7 +39,7 @@ ChainKey DiskTier::root(const PrefixSpace& space) const {
   return ChainKey::root(root);
 }
 
-// Keys of the first `pages` pages.
+// Chain keys of the first `pages` pages.
 std::vector<ChainKey> DiskTier::keys(const PrefixSpace& space, const std::vector<int32_t>& tokens,
                                      int64_t pages) const {
   const auto size = static_cast<size_t>(cache_.page_size());
@@ -52,8 +52,8 @@ std::vector<ChainKey> DiskTier::keys(const PrefixSpace& space, const std::vector
   return keys;
 }
 
-int64_t DiskTier::found(const PrefixSpace& space, const std::vector<int32_t>& tokens, int64_t from,
-                        int64_t most) {
+int64_t DiskTier::prefetch(const PrefixSpace& space, const std::vector<int32_t>& tokens,
+                           int64_t from, int64_t most) {
   std::vector<ChainKey> wanted = keys(space, tokens, most / cache_.page_size());
   auto end = static_cast<size_t>(from);
   while (end < wanted.size() && store_->has(wanted[end])) ++end;
@@ -79,42 +79,42 @@ int64_t DiskTier::restore(const SequenceState& sequence, const PrefixSpace& spac
   return n;
 }
 
-void DiskTier::remember(const PrefixSpace& space, const std::vector<int32_t>& tokens,
-                        int64_t computed) {
+void DiskTier::enqueue(const PrefixSpace& space, const std::vector<int32_t>& tokens,
+                       int64_t computed) {
   int64_t whole = computed / cache_.page_size() * cache_.page_size();
   if (whole == 0) return;
-  ended_.push_back({space, {tokens.begin(), tokens.begin() + whole}, 0, {}});
+  queue_.push_back({space, {tokens.begin(), tokens.begin() + whole}, 0, {}});
 }
 
 void DiskTier::save(int64_t most) {
-  while (most > 0 && !ended_.empty()) {
-    Ended& ended = ended_.front();
-    if (ended.keys.empty()) {
-      auto pages = static_cast<int64_t>(ended.tokens.size()) / cache_.page_size();
-      ended.keys = keys(ended.space, ended.tokens, pages);
+  while (most > 0 && !queue_.empty()) {
+    Finished& finished = queue_.front();
+    if (finished.keys.empty()) {
+      auto pages = static_cast<int64_t>(finished.tokens.size()) / cache_.page_size();
+      finished.keys = keys(finished.space, finished.tokens, pages);
     }
-    if (save_next(ended)) {
+    if (save_next(finished)) {
       --most;
       continue;
     }
-    store_->touch(ended.keys.data(), ended.keys.size());
-    ended_.pop_front();
+    store_->touch(finished.keys.data(), finished.keys.size());
+    queue_.pop_front();
   }
 }
 
-// The next page of the chain that has not been kept. False: there is none, or it has left the tree.
-bool DiskTier::save_next(Ended& ended) {
+// Saves the chain's next unsaved page. False: there is none, or the tree has evicted it.
+bool DiskTier::save_next(Finished& finished) {
   const int64_t size = cache_.page_size();
-  PrefixNode* node = cache_.tree().find_root(ended.space);
-  auto pages = static_cast<int64_t>(ended.keys.size());
+  PrefixNode* node = cache_.tree().find_root(finished.space);
+  auto pages = static_cast<int64_t>(finished.keys.size());
   for (int64_t i = 0; i < pages; ++i) {
-    node = cache_.tree().child(*node, &ended.tokens[static_cast<size_t>(i * size)], size);
+    node = cache_.tree().child(*node, &finished.tokens[static_cast<size_t>(i * size)], size);
     if (node == nullptr) return false;
-    if (i < ended.next || node->saved) continue;
-    ended.next = i + 1;
+    if (i < finished.next || node->saved) continue;
+    finished.next = i + 1;
     node->saved = true;
     auto page = static_cast<size_t>(i);
-    store_->save(ended.keys[page], node->tokens.data(), node->tokens.size(), [&](void* to) {
+    store_->save(finished.keys[page], node->tokens.data(), node->tokens.size(), [&](void* to) {
       char* bytes = static_cast<char*>(to);
       for (size_t g = 0; g < cache_.groups(); ++g) {
         session_.read_page(static_cast<int>(g), node->pages[g], bytes);

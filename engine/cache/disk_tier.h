@@ -1,5 +1,5 @@
-// Between the prefix tree and a store that outlives the process: which pages of a prompt are there,
-// bringing them back, and keeping what requests left.
+// Connects the prefix tree with a store that outlives the process: finds a prompt's pages in the
+// store, restores them into memory, and saves the pages of finished requests.
 #ifndef WHERRY_ENGINE_CACHE_DISK_TIER_H_
 #define WHERRY_ENGINE_CACHE_DISK_TIER_H_
 
@@ -14,34 +14,35 @@
 
 namespace wherry {
 
-// For models all of whose layers see everything: a block is a page of every group. Not thread-safe:
-// the stepping thread's, between steps, but for found() and remember(), which are host-side alone.
+// For models without windows or recurrent state: a block is one page of every group. Not
+// thread-safe. Use it from the stepping thread, between steps; prefetch() and enqueue() may also
+// run during a step because they read host memory alone.
 class DiskTier {
  public:
   DiskTier(std::unique_ptr<BlockStore> store, const Model& model, Session& session, KvCache& cache);
 
-  // Whether the state of such a model can be kept in blocks.
+  // Whether blocks can store the state of such a model.
   static bool suits(const Metadata& metadata);
   static size_t block_bytes(const Session& session, size_t groups);
 
-  // How many whole pages of tokens[0..most), from page `from` on, are there. They will be wanted.
-  int64_t found(const PrefixSpace& space, const std::vector<int32_t>& tokens, int64_t from,
-                int64_t most);
+  // Counts the stored whole pages of tokens[0..most), from page `from` on, and prefetches them.
+  int64_t prefetch(const PrefixSpace& space, const std::vector<int32_t>& tokens, int64_t from,
+                   int64_t most);
 
-  // Reads pages of the sequence, from its page `from` on, into the session: how many of the n.
+  // Reads n of the sequence's pages, from page `from`, into the session; returns how many it read.
   int64_t restore(const SequenceState& sequence, const PrefixSpace& space,
                   const std::vector<int32_t>& tokens, int64_t from, int64_t n);
 
-  // A request has ended: what the tree holds of its first `computed` tokens is to be kept.
-  void remember(const PrefixSpace& space, const std::vector<int32_t>& tokens, int64_t computed);
-  // Keeps at most so many of the pages that are to be kept.
+  // Queues the pages of a finished request, as far as the tree has its first `computed` tokens.
+  void enqueue(const PrefixSpace& space, const std::vector<int32_t>& tokens, int64_t computed);
+  // Saves at most `most` queued pages.
   void save(int64_t most);
-  bool has_work() const { return !ended_.empty(); }
-  void forget_work() { ended_.clear(); }
+  bool has_work() const { return !queue_.empty(); }
+  void clear_queue() { queue_.clear(); }
   BlockStoreStats stats() const { return store_->stats(); }
 
  private:
-  struct Ended {
+  struct Finished {
     PrefixSpace space;
     std::vector<int32_t> tokens;
     int64_t next = 0;  // page
@@ -51,14 +52,14 @@ class DiskTier {
   ChainKey root(const PrefixSpace& space) const;
   std::vector<ChainKey> keys(const PrefixSpace& space, const std::vector<int32_t>& tokens,
                              int64_t pages) const;
-  bool save_next(Ended& ended);
+  bool save_next(Finished& finished);
 
   const std::unique_ptr<BlockStore> store_;
   Session& session_;
   KvCache& cache_;
   ChainRoot root_;
   std::vector<char> block_;
-  std::deque<Ended> ended_;
+  std::deque<Finished> queue_;
 };
 
 }  // namespace wherry

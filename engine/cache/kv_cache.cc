@@ -6,12 +6,12 @@ namespace wherry {
 
 namespace {
 
-// Pages of a group with a window that the next rows of one sequence see, at most.
+// The most pages of a group with a window that the next step of one sequence attends to.
 int64_t live_pages(const GroupSpec& group, const KvCacheConfig& config, int64_t page_size) {
   return pages_for(group.window + config.chunk, page_size) + 1;
 }
 
-// A sequence holds the pages that its next rows see; as many again are for cached prefixes.
+// Pages of a group with a window: those of all sequences, and as many again for cached prefixes.
 int64_t pages_of(const GroupSpec& group, const KvCacheConfig& config, int64_t page_size) {
   int64_t all = config.kv_tokens / page_size;
   if (group.window == 0) return all;
@@ -40,8 +40,8 @@ std::vector<int64_t> windows_of(const Metadata& metadata) {
   return windows;
 }
 
-// A prefix of an encoder-decoder's output means nothing without its source, and rows that see each
-// other cannot be computed one after the other.
+// An encoder-decoder's prefix depends on its source, too; and with bidirectional attention later
+// tokens change the keys and values of earlier ones.
 bool can_share(const Metadata& metadata) {
   bool cross = std::any_of(metadata.groups.begin(), metadata.groups.end(),
                            [](const GroupSpec& group) { return group.cross; });
@@ -72,7 +72,7 @@ int64_t KvCache::lacking(int64_t tokens, int64_t source) const {
     const GroupSpec& spec = groups_[group];
     int64_t needed = pages_for(spec.cross ? source : tokens, page_size_);
     if (spec.window > 0) {
-      // Pages that a row sees at any offset; the last full page stays until the next one is full.
+      // The pages that a row attends to, at any offset; the last full page stays until another one.
       int64_t seen = std::max<int64_t>(2, pages_for(spec.window - 1, page_size_) + 1);
       needed = std::min(needed, seen);
     }
@@ -93,7 +93,7 @@ bool KvCache::has_room(int64_t pages) const {
   return true;
 }
 
-// ---- beginning ----
+// ---- start of a request ----
 
 KvCache::Cached KvCache::cached(const PrefixSpace& space, const std::vector<int32_t>& tokens,
                                 int64_t most) {
@@ -127,8 +127,8 @@ int64_t KvCache::attach(SequenceState& sequence, const PrefixSpace& space,
     changes.slots.push_back({match.tokens > 0 ? match.node->snapshot : -1, sequence.slot});
   }
   if (!match.half) return match.tokens;
-  // The half page goes on differently here: a copy. Its own pages are held until they are copied,
-  // because taking one may forget the prefix that they are of.
+  // This sequence continues the half page with other tokens, so it gets a copy. The source is
+  // pinned until then: taking a page may evict the prefix that they belong to.
   const std::vector<int32_t> from = match.half->pages;
   for (size_t g = 0; g < from.size(); ++g) pools_[g]->share(from[g]);
   bool taken = true;
@@ -140,10 +140,10 @@ int64_t KvCache::attach(SequenceState& sequence, const PrefixSpace& space,
   return taken ? match.tokens + match.half_tokens : match.tokens;
 }
 
-// The pages of a match, from its first one that a window still sees. The last one is held in any
-// case: so is the node, then.
+// Takes the pages of a match, from the first one within the window. It takes the last one in any
+// case, which also protects the node.
 void KvCache::adopt(SequenceState& sequence, const PrefixTree::Match& match) {
-  stand(sequence, match.node->is_root() ? nullptr : match.node);
+  pin(sequence, match.node->is_root() ? nullptr : match.node);
   sequence.committed = match.tokens / page_size_;
   auto count = static_cast<size_t>(sequence.committed);
   for (std::vector<int32_t>& pages : sequence.pages) pages.assign(count, -1);
@@ -161,9 +161,9 @@ void KvCache::adopt(SequenceState& sequence, const PrefixTree::Match& match) {
   tree_.touch(*match.node);
 }
 
-void KvCache::stand(SequenceState& sequence, PrefixNode* node) {
-  if (node) tree_.hold(*node);
-  if (sequence.node) tree_.let_go(*sequence.node);
+void KvCache::pin(SequenceState& sequence, PrefixNode* node) {
+  if (node) tree_.pin(*node);
+  if (sequence.node) tree_.unpin(*sequence.node);
   sequence.node = node;
 }
 
@@ -171,7 +171,7 @@ bool KvCache::take(size_t group, std::vector<int32_t>& pages) {
   PagePool& pool = *pools_[group];
   if (pool.available() == 0 && !tree_.evict(group)) return false;
   if (pool.available() == 0) return false;
-  pages.reserve(pages.size() + 1);  // before take(), so that no page is lost if this throws
+  pages.reserve(pages.size() + 1);  // may throw: do it before take(), or the page would leak
   pages.push_back(pool.take());
   return true;
 }
@@ -208,7 +208,7 @@ int64_t KvCache::most_rows(int64_t computed) const {
   return most;
 }
 
-// ---- going on ----
+// ---- growth of a request ----
 
 void KvCache::commit(SequenceState& sequence, const TokenSpan& span) {
   if (prefix_cache_) {
@@ -217,9 +217,9 @@ void KvCache::commit(SequenceState& sequence, const TokenSpan& span) {
   drop_behind_windows(sequence, span.computed);
 }
 
-// The next whole page of the sequence joins the tree, or gives way to the same page there.
+// Adds the sequence's next whole page to the tree, or replaces it by the tree's equal page.
 void KvCache::add_page(SequenceState& sequence, const TokenSpan& span) {
-  if (sequence.node == nullptr) stand(sequence, tree_.root(span.space));
+  if (sequence.node == nullptr) pin(sequence, tree_.root(span.space));
   auto at = static_cast<size_t>(sequence.committed);
   const int32_t* tokens = span.tokens.data() + sequence.committed * page_size_;
   std::vector<int32_t> own;
@@ -240,12 +240,12 @@ void KvCache::add_page(SequenceState& sequence, const TokenSpan& span) {
       }
     }
   }
-  stand(sequence, node);
+  pin(sequence, node);
   ++sequence.committed;
 }
 
-// Pages that no row after `computed` tokens sees, of those that may be given up: the last whole one
-// is where the sequence is in the tree, and is shared first.
+// Counts the pages that no row after `computed` tokens attends to. The last whole page is not among
+// them: it marks the sequence's place in the tree, and sharing starts with it.
 int64_t KvCache::behind_window(size_t group, int64_t computed) const {
   int64_t gone = (computed - groups_[group].window + 1) / page_size_;
   return std::max<int64_t>(0, std::min(gone, computed / page_size_ - 1));
@@ -258,7 +258,7 @@ void KvCache::drop_behind_windows(SequenceState& sequence, int64_t computed) {
     int64_t gone = behind_window(g, computed);
     for (int64_t i = std::min<int64_t>(gone, static_cast<int64_t>(pages.size())); i-- > 0;) {
       int32_t& page = pages[static_cast<size_t>(i)];
-      if (page < 0) break;  // so are those before it
+      if (page < 0) break;  // earlier pages are freed already
       pools_[g]->release(page);
       page = -1;
     }
@@ -280,7 +280,7 @@ void KvCache::release(SequenceState& sequence, const TokenSpan& span, bool keep)
     commit(sequence, span);
     int64_t rest = span.computed - sequence.committed * page_size_;
     const int32_t* tokens = span.tokens.data() + sequence.committed * page_size_;
-    if (rest > 0 && sequence.node == nullptr) stand(sequence, tree_.root(span.space));
+    if (rest > 0 && sequence.node == nullptr) pin(sequence, tree_.root(span.space));
     if (rest > 0 && !slots_ && !tree_.child(*sequence.node, tokens, rest)) {
       std::vector<int32_t> pages;
       auto last = static_cast<size_t>(sequence.committed);
@@ -295,7 +295,7 @@ void KvCache::release(SequenceState& sequence, const TokenSpan& span, bool keep)
     }
   }
   if (sequence.slot >= 0) slots_->release(sequence.slot);
-  stand(sequence, nullptr);
+  pin(sequence, nullptr);
   sequence = SequenceState();
 }
 

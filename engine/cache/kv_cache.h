@@ -1,6 +1,6 @@
-// What an engine's requests hold of the model's state: pages of each group of layers, slots of
-// recurrent state, and the prefixes that ended requests left. Host-side accounting alone: what must
-// happen on the device is written down in StateChanges, for the session.
+// Allocates the model's state to an engine's requests: pages of each group of layers, slots of
+// recurrent state, and cached prefixes of finished requests. It only does accounting on the host;
+// StateChanges lists the copies that the session must make on the device.
 #ifndef WHERRY_ENGINE_CACHE_KV_CACHE_H_
 #define WHERRY_ENGINE_CACHE_KV_CACHE_H_
 
@@ -15,13 +15,13 @@
 namespace wherry {
 
 struct KvCacheConfig {
-  int64_t kv_tokens = 0;  // of a group without a window
-  int64_t sequences = 0;  // at one time
+  int64_t kv_tokens = 0;  // capacity of a group without a sliding window
+  int64_t sequences = 0;  // maximum number of concurrent sequences
   int64_t chunk = 0;      // rows of one step
   bool prefix_cache = true;
 };
 
-// Done in order, before the step that needs them.
+// Copies to make in this order, before the step that needs them.
 struct StateChanges {
   struct PageCopy {
     int group;
@@ -37,19 +37,19 @@ struct StateChanges {
   bool empty() const { return pages.empty() && slots.empty(); }
 };
 
-// What one request holds.
+// The state that one request owns.
 struct SequenceState {
-  std::vector<std::vector<int32_t>> pages;  // of each group, in order; -1 behind its window
+  std::vector<std::vector<int32_t>> pages;  // [groups], in order; -1: the window has passed
   int32_t slot = -1;
-  PrefixNode* node = nullptr;  // of the last page that is in the tree, which is held; null: none is
-  int64_t committed = 0;       // pages that are
+  PrefixNode* node = nullptr;  // of the last page that is in the tree, which is pinned; or null
+  int64_t committed = 0;       // pages in the tree
 };
 
-// The tokens that a request's state is made of.
+// A request's tokens, and how many of them its state covers.
 struct TokenSpan {
   const PrefixSpace& space;
   const std::vector<int32_t>& tokens;
-  int64_t computed;  // of them, in the state
+  int64_t computed;  // number of leading tokens in the state
 };
 
 class KvCache {
@@ -58,44 +58,45 @@ class KvCache {
   KvCache(const KvCache&) = delete;
   KvCache& operator=(const KvCache&) = delete;
 
-  // Pages of each group, and slots, for the session.
+  // Numbers of pages in each group, and of slots, which the session allocates.
   std::vector<int64_t> pages() const;
   int64_t slots() const { return slots_ ? slots_->total() : 0; }
 
-  // Pages that a request of so many tokens (and the encoder's) takes at one time, of a group that
-  // has not so many; 0: it can be held. Of a group with a window it takes those that a row sees;
-  // the pages behind it go back.
+  // Checks whether a request of `tokens` tokens (and `source` encoder tokens) ever fits. Returns 0,
+  // or the pages that it would need at one time in a group that has fewer. In a group with a window
+  // a request needs the pages that a row attends to; it returns the pages that the window has
+  // passed.
   int64_t lacking(int64_t tokens, int64_t source) const;
-  // Whether so many pages of each group can be had now, by forgetting idle prefixes; of a group
-  // with a window those that a step of one sequence sees.
+  // Whether this number of pages of each group are free or can be evicted now; in a group with a
+  // window, the pages that a step of one sequence needs.
   bool has_room(int64_t pages) const;
 
-  // Gives a sequence, which holds nothing yet, what is cached of tokens[0..most): how many tokens.
+  // Gives an empty sequence the cached prefix of tokens[0..most); returns its length in tokens.
   int64_t attach(SequenceState& sequence, const PrefixSpace& space,
                  const std::vector<int32_t>& tokens, int64_t most, StateChanges& changes);
   struct Cached {
-    int64_t tokens = 0;  // in whole pages
-    int64_t in_use = 0;  // of these pages of the first group, those that a request holds
+    int64_t tokens = 0;  // cached, in whole pages
+    int64_t in_use = 0;  // pages of them (first group) that a running request uses, too
   };
-  // What of tokens[0..most) is cached.
+  // Looks up the cached prefix of tokens[0..most) without taking it.
   Cached cached(const PrefixSpace& space, const std::vector<int32_t>& tokens, int64_t most);
 
-  // Takes pages until `tokens` fit, and the encoder's. False: there are not enough; the sequence
-  // keeps those that it got.
+  // Allocates pages for `tokens` tokens and `source` encoder tokens. False: there are not enough,
+  // and the sequence keeps the pages that it got.
   bool reserve(SequenceState& sequence, int64_t tokens, int64_t source);
-  // The same for tokens that later steps compute: windowed groups, which give pages back meanwhile,
-  // take theirs then.
+  // The same for tokens of later steps. It skips groups with a window, which return pages until
+  // then and allocate at that time.
   bool reserve_ahead(SequenceState& sequence, int64_t tokens, int64_t source);
-  // Rows after `computed` tokens for which a step can have pages, if no other request holds any:
-  // within a step none goes back.
+  // The most rows after `computed` tokens that one step has pages for if no other request owns any:
+  // a step returns no pages before its end.
   int64_t most_rows(int64_t computed) const;
 
-  // The state of span.computed tokens is there: their whole pages may be shared from now on, and
-  // those behind a window are given up.
+  // Call it when span.computed tokens are computed: adds their whole pages to the tree, which
+  // shares them from now on, and frees pages that a window has passed.
   void commit(SequenceState& sequence, const TokenSpan& span);
-  // Keeps the recurrent state behind the last page as a point that others may start from.
+  // Copies the recurrent state after the last page to a slot that other sequences can start from.
   void snapshot(SequenceState& sequence, StateChanges& changes);
-  // Gives everything up. `keep`: what was computed stays in the tree while nobody needs its pages.
+  // Frees the sequence's state. `keep`: its pages stay in the tree until they are evicted.
   void release(SequenceState& sequence, const TokenSpan& span, bool keep);
 
   bool shares() const { return prefix_cache_; }
@@ -112,7 +113,7 @@ class KvCache {
   bool extend(SequenceState& sequence, size_t group, int64_t tokens, int64_t source);
   bool take(size_t group, std::vector<int32_t>& pages);
   void adopt(SequenceState& sequence, const PrefixTree::Match& match);
-  void stand(SequenceState& sequence, PrefixNode* node);
+  void pin(SequenceState& sequence, PrefixNode* node);
   void add_page(SequenceState& sequence, const TokenSpan& span);
   void drop_behind_windows(SequenceState& sequence, int64_t computed);
   int64_t behind_window(size_t group, int64_t computed) const;
@@ -123,7 +124,7 @@ class KvCache {
   const bool prefix_cache_;
   std::vector<std::unique_ptr<PagePool>> pools_;
   std::unique_ptr<PagePool> slots_;
-  PrefixTree tree_;  // after the pools: it returns pages
+  PrefixTree tree_;  // declared after the pools, to which its destructor returns pages
 };
 
 }  // namespace wherry

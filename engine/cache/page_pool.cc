@@ -5,14 +5,14 @@
 namespace wherry {
 
 PagePool::PagePool(int32_t pages)
-    : references_(static_cast<size_t>(pages), 0), kept_(static_cast<size_t>(pages), 0) {
+    : references_(static_cast<size_t>(pages), 0), in_tree_(static_cast<size_t>(pages), 0) {
   free_.reserve(static_cast<size_t>(pages));  // release() must not allocate
   for (int32_t page = pages; page-- > 0;) free_.push_back(page);
 }
 
 void PagePool::count(int32_t page, int by) {
   auto i = static_cast<size_t>(page);
-  if (kept_[i] && references_[i] == 1) idle_ += by;
+  if (in_tree_[i] && references_[i] == 1) idle_ += by;
 }
 
 int32_t PagePool::take() {
@@ -39,14 +39,14 @@ void PagePool::release(int32_t page) {
   count(page, 1);
 }
 
-void PagePool::keep(int32_t page) {
+void PagePool::share_with_tree(int32_t page) {
   share(page);
-  kept_[static_cast<size_t>(page)] = 1;
+  in_tree_[static_cast<size_t>(page)] = 1;
 }
 
-void PagePool::drop(int32_t page) {
+void PagePool::release_from_tree(int32_t page) {
   count(page, -1);
-  kept_[static_cast<size_t>(page)] = 0;
+  in_tree_[static_cast<size_t>(page)] = 0;
   release(page);
 }
 

@@ -33,8 +33,8 @@ TEST(a_shared_page_stays_until_the_last_owner_goes) {
 TEST(pages_that_only_the_tree_holds_are_counted) {
   PagePool pool(3);
   int32_t page = pool.take();
-  pool.keep(page);
-  CHECK_EQ(pool.idle(), 0);  // its taker holds it, too
+  pool.share_with_tree(page);
+  CHECK_EQ(pool.idle(), 0);  // the sequence has a reference, too
   pool.release(page);
   CHECK_EQ(pool.idle(), 1);
   pool.share(page);
@@ -43,7 +43,7 @@ TEST(pages_that_only_the_tree_holds_are_counted) {
   pool.release(page);
   pool.release(page);
   CHECK_EQ(pool.idle(), 1);
-  pool.drop(page);
+  pool.release_from_tree(page);
   CHECK_EQ(pool.idle(), 0);
   CHECK_EQ(pool.available(), 3);
 }

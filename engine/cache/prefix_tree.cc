@@ -18,14 +18,14 @@ bool holds_nothing(const PrefixNode& node) {
          std::all_of(node.pages.begin(), node.pages.end(), [](int32_t page) { return page < 0; });
 }
 
-// The child that shares the longest prefix with tokens[0..n), and the length.
+// Finds the child that shares the longest prefix with tokens[0..n), and its length.
 std::pair<const PrefixNode*, int64_t> longest_match(const PrefixNode& node, const int32_t* tokens,
                                                     int64_t n) {
   std::pair<const PrefixNode*, int64_t> best{nullptr, 0};
   if (node.children.empty() || n == 0) return best;
   auto after = node.children.lower_bound(std::vector<int32_t>(tokens, tokens + n));
   auto consider =
-      [&](const PrefixNode& child) {  // in the order of tokens the longest matches are neighbours
+      [&](const PrefixNode& child) {  // sorted by tokens: a neighbour has the longest match
         int64_t length = common_length(child.tokens, tokens, n);
         if (length > best.second) best = {&child, length};
       };
@@ -34,7 +34,7 @@ std::pair<const PrefixNode*, int64_t> longest_match(const PrefixNode& node, cons
   return best;
 }
 
-// The half page that a page of these tokens has everything of.
+// Finds a child with fewer tokens than a page, all of which a page of these tokens starts with.
 const PrefixNode* half_of(const PrefixNode& parent, const int32_t* tokens, int64_t n) {
   auto [half, length] = longest_match(parent, tokens, n);
   bool whole = half && length == static_cast<int64_t>(half->tokens.size()) && length < n;
@@ -67,8 +67,8 @@ PrefixNode* PrefixTree::find_root(const PrefixSpace& space) {
   return found == roots_.end() ? &nowhere_ : &found->second;
 }
 
-void PrefixTree::let_go(PrefixNode& node) {
-  --node.standing;
+void PrefixTree::unpin(PrefixNode& node) {
+  --node.pins;
   prune(&node);
 }
 
@@ -98,8 +98,8 @@ PrefixTree::Match PrefixTree::match(const PrefixSpace& space, const int32_t* tok
   return match;
 }
 
-// Whether the state of the `tokens` tokens up to here is whole. The last page is asked for in any
-// case, because who goes on from here holds it.
+// Whether the tree has the complete state after `tokens` tokens. The last page is required in any
+// case, because a sequence that continues here takes it.
 bool PrefixTree::usable(const PrefixNode* node, int64_t tokens, const PrefixNode* half) const {
   if (tokens == 0) return true;
   if (slots_ && (half || node->snapshot < 0)) return false;
@@ -126,10 +126,10 @@ PrefixNode* PrefixTree::add(PrefixNode& parent, const int32_t* tokens, int64_t n
   const PrefixNode* half = half_of(parent, tokens, n);
   delist(parent);
   parent.children.emplace(added->tokens, std::move(node));
-  enlist(parent);  // no leaf any more; its pages and its snapshot may go all the same
+  enlist(parent);  // it is no leaf any more, but its pages and snapshot stay evictable
   for (size_t group = 0; group < pages.size(); ++group) {
     if (pages[group] < 0) continue;
-    pools_[group]->keep(pages[group]);
+    pools_[group]->share_with_tree(pages[group]);
     added->pages[group] = pages[group];
   }
   enlist(*added);
@@ -139,7 +139,7 @@ PrefixNode* PrefixTree::add(PrefixNode& parent, const int32_t* tokens, int64_t n
 
 void PrefixTree::give(PrefixNode& node, size_t group, int32_t page) {
   delist(node);
-  pools_[group]->keep(page);
+  pools_[group]->share_with_tree(page);
   node.pages[group] = page;
   enlist(node);
 }
@@ -150,7 +150,7 @@ void PrefixTree::give_snapshot(PrefixNode& node, int32_t slot) {
   enlist(node);
 }
 
-// The last page counts as the newest: what a prefix goes on from is at its end.
+// The last page becomes the newest, because the next request continues at the prefix's end.
 void PrefixTree::touch(PrefixNode& node) {
   uint64_t depth = 0;
   for (PrefixNode* n = &node; !n->is_root(); n = n->parent) ++depth;
@@ -182,7 +182,7 @@ void PrefixTree::delist(PrefixNode& node) {
 }
 
 bool PrefixTree::held_elsewhere(const PrefixNode& node) const {
-  if (!node.children.empty() || node.standing > 0) return true;
+  if (!node.children.empty() || node.pins > 0) return true;
   for (size_t group = 0; group < pools_.size(); ++group) {
     int32_t page = node.pages[group];
     if (page >= 0 && pools_[group]->references(page) > 1) return true;
@@ -196,9 +196,9 @@ void PrefixTree::remove(PrefixNode& leaf) {
   prune(parent);
 }
 
-// A leaf that holds nothing, and where nobody stands, is no use; nor is, then, one before it.
+// Removes leaves without pages and pins, and their ancestors that become such leaves.
 void PrefixTree::prune(PrefixNode* node) {
-  while (node->children.empty() && node->standing == 0) {
+  while (node->children.empty() && node->pins == 0) {
     if (node->is_root()) {
       if (node != &nowhere_) roots_.erase(PrefixSpace(static_cast<Root*>(node)->space));
       return;
@@ -214,17 +214,17 @@ void PrefixTree::detach(PrefixNode& leaf) {
   if (on_remove) on_remove(leaf);
   delist(leaf);
   for (size_t group = 0; group < pools_.size(); ++group) {
-    if (leaf.pages[group] >= 0) pools_[group]->drop(leaf.pages[group]);
+    if (leaf.pages[group] >= 0) pools_[group]->release_from_tree(leaf.pages[group]);
   }
   if (leaf.snapshot >= 0) slots_->release(leaf.snapshot);
   PrefixNode& parent = *leaf.parent;
-  parent.children.erase(std::vector<int32_t>(leaf.tokens));  // a copy: the node owns the key
+  parent.children.erase(std::vector<int32_t>(leaf.tokens));  // copies the key, which the node owns
   enlist(parent);
 }
 
 void PrefixTree::drop_page(PrefixNode& node, size_t group) {
   delist(node);
-  pools_[group]->drop(std::exchange(node.pages[group], -1));
+  pools_[group]->release_from_tree(std::exchange(node.pages[group], -1));
   enlist(node);
   prune(&node);
 }

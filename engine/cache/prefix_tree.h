@@ -1,13 +1,13 @@
-// The radix tree of cached prefixes. A node is one page of tokens; its path from the root is the
-// prefix that the page's keys and values were computed behind, so equal paths have equal bytes.
+// The radix tree of cached prefixes. A node is one page of tokens; the path from the root to it is
+// the prefix that determines the page's keys and values, so equal paths have equal bytes.
 //
 //   root(salt) -- [16 tokens] -- [16 tokens] -- [9 tokens]
 //                            \-- [16 tokens]
 //
-// A root is there for as long as something is behind it, or a sequence stands at it: salts are the
-// clients' to choose. Nodes own a reference of their pages in the pools. Only a leaf may hold less
-// than a page. A page of a windowed group may be given up alone, which leaves its node with -1
-// there.
+// A root without children and pins is removed, because clients choose salts and could make any
+// number of roots. A node has a reference of each of its pages in the pools. Only a leaf may have
+// fewer tokens than a page. Eviction may free the page of a windowed group alone, which leaves -1
+// in the node.
 #ifndef WHERRY_ENGINE_CACHE_PREFIX_TREE_H_
 #define WHERRY_ENGINE_CACHE_PREFIX_TREE_H_
 
@@ -25,18 +25,18 @@ namespace wherry {
 
 struct PrefixNode {
   PrefixNode* parent = nullptr;
-  std::vector<int32_t> tokens;  // of this page; empty: a root
+  std::vector<int32_t> tokens;  // tokens of this page; empty: a root
   std::vector<int32_t> pages;   // one for each group; -1: none
-  int32_t snapshot = -1;        // slot of the recurrent state behind these tokens
-  uint64_t used = 0;            // when, by the tree's clock
-  bool saved = false;           // it has been offered to the disk tier
-  int32_t standing = 0;         // sequences that go on from here
+  int32_t snapshot = -1;        // slot with the recurrent state after these tokens; -1: none
+  uint64_t used = 0;            // time of the last use, by the tree's clock
+  bool saved = false;           // whether it was offered to the disk tier
+  int32_t pins = 0;             // sequences that continue this prefix
   std::map<std::vector<int32_t>, std::unique_ptr<PrefixNode>> children;
 
   bool is_root() const { return parent == nullptr; }
 };
 
-// What decides whether a prefix may be shared.
+// Prefixes are shared within one space only.
 struct PrefixSpace {
   uint64_t salt = 0;
   int32_t adapter = 0;
@@ -52,46 +52,45 @@ struct PrefixSpace {
 
 class PrefixTree {
  public:
-  // `windows`: of each group, 0 for none. `slots`: null where there is no recurrent state.
+  // windows [groups]: 0 for groups without one. `slots`: null for models without recurrent state.
   PrefixTree(std::vector<PagePool*> pools, std::vector<int64_t> windows, PagePool* slots,
              int64_t page_size);
   ~PrefixTree();
 
   struct Match {
-    PrefixNode* node = nullptr;        // of the last whole page, or the root
-    int64_t tokens = 0;                // in whole pages
-    const PrefixNode* half = nullptr;  // its first half_tokens tokens go on from there
+    PrefixNode* node = nullptr;        // the node of the last whole page, or the root
+    int64_t tokens = 0;                // number of matching tokens in whole pages
+    const PrefixNode* half = nullptr;  // a child whose first half_tokens tokens match, too
     int64_t half_tokens = 0;
   };
-  // The longest usable prefix of tokens[0..n). Its node is to be held if it is no root.
+  // Finds the longest usable prefix of tokens[0..n). The caller pins its node if it is no root.
   Match match(const PrefixSpace& space, const int32_t* tokens, int64_t n);
 
-  PrefixNode* root(const PrefixSpace& space);  // is made; to be held before anything is removed
-  PrefixNode* find_root(
-      const PrefixSpace& space);  // of a space that has none: one without children
-  // A sequence goes on from here, or not any more.
-  void hold(PrefixNode& node) { ++node.standing; }
-  void let_go(PrefixNode& node);
+  PrefixNode* root(const PrefixSpace& space);  // creates it if needed; pin it before any removal
+  PrefixNode* find_root(const PrefixSpace& space);  // for a space without root: an empty node
+  // Protects a node from removal while a sequence continues it.
+  void pin(PrefixNode& node) { ++node.pins; }
+  void unpin(PrefixNode& node);
   PrefixNode* child(PrefixNode& parent, const int32_t* tokens, int64_t n) const;
-  // A child with these tokens and pages, of which it takes a reference. There must be none yet.
+  // Adds a child, which takes references of the pages. There must be no child with these tokens.
   PrefixNode* add(PrefixNode& parent, const int32_t* tokens, int64_t n,
                   const std::vector<int32_t>& pages);
-  // Gives a node a page that it lacks.
+  // Adds a page of a group that the node lacks.
   void give(PrefixNode& node, size_t group, int32_t page);
   void give_snapshot(PrefixNode& node, int32_t slot);
-  void touch(PrefixNode& node);  // and those before it
+  void touch(PrefixNode& node);  // and its ancestors
 
-  // Frees a page of this group that nobody but the tree holds: the least recently used one.
+  // Frees the least recently used page of this group among those that only the tree references.
   bool evict(size_t group);
   bool evict_snapshot();
-  void clear();  // all that nobody else holds
+  void clear();  // evicts all that no sequence uses
 
-  // Pages that evict() could free.
+  // Counts the pages that evict() could free.
   int64_t idle(size_t group) const;
   size_t groups() const { return pools_.size(); }
   size_t roots() const { return roots_.size(); }
 
-  // Called before a node goes.
+  // Called before a node is removed.
   std::function<void(PrefixNode&)> on_remove;
 
  private:
@@ -104,7 +103,7 @@ class PrefixTree {
   bool held_elsewhere(const PrefixNode& node) const;
   void enlist(PrefixNode& node);
   void delist(PrefixNode& node);
-  void remove(PrefixNode& leaf);  // and those before it that are no use without it
+  void remove(PrefixNode& leaf);  // and its ancestors that are useless without it
   void detach(PrefixNode& leaf);
   void prune(PrefixNode* node);
   void drop_page(PrefixNode& node, size_t group);
@@ -114,8 +113,8 @@ class PrefixTree {
   PagePool* const slots_;
   const int64_t page_size_;
   std::map<PrefixSpace, Root> roots_;
-  PrefixNode nowhere_;           // the root of spaces that have none
-  Order leaves_;                 // by last use
+  PrefixNode nowhere_;           // what spaces without a root get
+  Order leaves_;                 // least recently used first
   std::vector<Order> windowed_;  // nodes with a page in this group; empty for groups without window
   Order snapshots_;
   uint64_t clock_ = 0;

@@ -7,7 +7,7 @@ namespace {
 
 using Ints = std::vector<int32_t>;
 
-// A tree over pages of 4 tokens, of one group and, if `window` is not 0, a second.
+// A tree over pages of 4 tokens with one group, and with a windowed one if `window` is not 0.
 struct Fixture {
   explicit Fixture(int64_t window = 0, bool recurrent = false)
       : full(16),
@@ -21,7 +21,7 @@ struct Fixture {
     return {&full, &windowed};
   }
 
-  // Adds the whole pages of `text`, and its rest as a half page, as a sequence that ends would.
+  // Adds `text` as a finished sequence does: its whole pages, and the rest as a half page.
   PrefixNode* put(const Ints& text, uint64_t salt = 0) {
     PrefixNode* node = tree.root({salt, 0, false});
     for (size_t at = 0; at < text.size(); at += 4) {
@@ -83,17 +83,17 @@ TEST(salts_are_kept_apart) {
 TEST(a_root_goes_with_its_last_page) {
   Fixture f;
   for (uint64_t salt = 1; salt < 100; ++salt) CHECK_EQ(f.matched({1, 2, 3, 4}, salt), 0);
-  CHECK_EQ(f.tree.roots(), 0u);  // to look for a prefix makes none
+  CHECK_EQ(f.tree.roots(), 0u);  // a lookup creates no root
   f.put({1, 2, 3, 4, 5, 6}, 7);
   f.put({1, 2, 3, 4}, 8);
   CHECK_EQ(f.tree.roots(), 2u);
-  PrefixNode* held = f.tree.root({9, 0, false});
-  f.tree.hold(*held);
+  PrefixNode* pinned = f.tree.root({9, 0, false});
+  f.tree.pin(*pinned);
   while (f.tree.evict(0)) {
   }
   CHECK_EQ(f.tree.roots(), 1u);
-  CHECK(f.tree.find_root({9, 0, false}) == held);
-  f.tree.let_go(*held);
+  CHECK(f.tree.find_root({9, 0, false}) == pinned);
+  f.tree.unpin(*pinned);
   CHECK_EQ(f.tree.roots(), 0u);
 }
 
@@ -133,13 +133,13 @@ TEST(a_whole_page_takes_the_place_of_its_half) {
 }
 
 TEST(a_page_behind_the_window_may_go_alone) {
-  Fixture f(4);  // a row sees itself and 3 tokens before it
+  Fixture f(4);  // a row attends to itself and 3 tokens before it
   PrefixNode* node = f.put({1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3});
-  CHECK(f.tree.evict(1));  // the first page's
+  CHECK(f.tree.evict(1));  // frees the first page
   CHECK_EQ(node->parent->parent->pages[1], -1);
   CHECK_EQ(f.matched({1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}), 12);
   CHECK_EQ(f.matched({1, 1, 1, 1, 2, 2, 2, 2, 9}), 8);
-  CHECK_EQ(f.matched({1, 1, 1, 1, 2, 9}), 0);  // its rows see into the page that has gone
+  CHECK_EQ(f.matched({1, 1, 1, 1, 2, 9}), 0);  // its rows attend to the evicted page
   CHECK_EQ(f.full.available(), 13);
 }
 
@@ -158,15 +158,15 @@ TEST(a_recurrent_state_is_found_where_it_was_kept) {
 
 TEST(clearing_leaves_what_is_held) {
   Fixture f;
-  PrefixNode* held = f.put({1, 1, 1, 1});
-  f.full.share(held->pages[0]);
+  PrefixNode* pinned = f.put({1, 1, 1, 1});
+  f.full.share(pinned->pages[0]);
   f.put({1, 1, 1, 1, 2, 2, 2, 2});
   f.put({3, 3, 3, 3, 4});
   f.tree.clear();
   CHECK_EQ(f.matched({1, 1, 1, 1, 2, 2, 2, 2}), 4);
   CHECK_EQ(f.matched({3}), 0);
   CHECK_EQ(f.full.available(), 15);
-  f.full.release(held->pages[0]);
+  f.full.release(pinned->pages[0]);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the engine needs of a model, so that scheduling is tested with a fake one.
+// The interface between the engine and a model. Tests of the scheduler implement it with a fake.
 #ifndef WHERRY_ENGINE_MODEL_MODEL_H_
 #define WHERRY_ENGINE_MODEL_MODEL_H_
 
@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "model/candidates.h"
 #include "model/metadata.h"
+#include "sampling/candidates.h"
 
 namespace wherry {
 
-// What sequence s owns in one group of layers: pages ids[indptr[s]..indptr[s + 1]].
+// The page table of one group of layers: sequence s owns the pages ids[indptr[s]..indptr[s + 1]].
 struct PageTable {
   std::vector<int32_t> indptr;  // [r + 1]
-  std::vector<int32_t> ids;     // [p]; -1 for a page behind the group's window
+  std::vector<int32_t> ids;     // [p]; -1 for a page that the group's sliding window has passed
 };
 
 // The int32 arguments of `forward` for one step over n rows of r sequences; meaning as in
@@ -28,97 +28,98 @@ struct Batch {
   std::vector<int32_t> adapters;        // [n]
   std::vector<int32_t> query_indptr;    // [r + 1]
   std::vector<PageTable> pages;         // one for each group
-  std::vector<int32_t> slots;           // [r], of recurrent state
-  std::vector<int32_t> source_lengths;  // [r], tokens that the encoder read
+  std::vector<int32_t> slots;           // [r], slots of recurrent state
+  std::vector<int32_t> source_lengths;  // [r], tokens that the encoder has read
   std::vector<int32_t> logit_rows;      // [m]
 
-  // [m] for kForward, or empty: of each logit row the scale for whose sum its candidates are wanted
-  // in place of the row (candidates.h); 0: of this one the row is.
+  // [m] for kForward, or empty. The scale at which a logit row's candidates are computed, which
+  // then replace the row (sampling/candidates.h); 0: the result is the row itself.
   std::vector<float> scales;
 
-  // [m], or empty: beside `scales`, how tokens are drawn that rows of the next step may have.
+  // [m], or empty; requires `scales`. How the device draws tokens as input of the next step.
   std::vector<Choice> choices;
 
-  // [n], or empty: of each row the result of the step before whose token it has, the one that the
-  // device drew, in place of tokens[i]; -1: none. See Session::chains.
+  // [n], or empty. If not -1, row i's token is the one that the device drew for this result of the
+  // previous step, and tokens[i] is ignored. See Session::chains.
   std::vector<int32_t> chosen_from;
 };
 
-// Results of a step, float32 [rows, columns]; valid as long as Session::row's.
+// Results of a step, float32 [rows, columns]; valid as long as the pointer of Session::row.
 struct Rows {
   int64_t rows = 0;
   int64_t columns = 0;
-  std::vector<Candidates> candidates;  // [rows], or empty: they were not asked for
+  std::vector<Candidates> candidates;  // [rows], or empty if the batch had no scales
 };
 
-// What came of launching steps as one command each.
+// Statistics of CUDA graph replay.
 struct GraphCounts {
-  uint64_t steps = 0;    // that were
-  std::string given_up;  // why none is from there on; empty: nothing has gone wrong
+  uint64_t steps = 0;    // replayed steps
+  std::string given_up;  // why graphs are off; empty: they are on, or were never asked for
 };
 
-// How large a session's batches get.
+// Upper bounds for a session's state and batches.
 struct SessionLimits {
-  std::vector<int64_t> pages;     // of the state, for each group
+  std::vector<int64_t> pages;     // pages of the state, for each group
   std::vector<int64_t> page_ids;  // p, for each group
   int64_t rows = 0;               // n
   int64_t logit_rows = 0;         // m
   int64_t sequences = 0;          // r
-  int64_t slots = 0;              // of recurrent state
+  int64_t slots = 0;              // slots of recurrent state
 };
 
-// One engine's state (its cache) and the means to run the model on it. One step at a time, or two
-// where it chains; a step may be launched and collected by different threads. Whatever is called is
-// done in the order of the calls.
+// The state of one engine (KV cache, recurrent slots) and the functions that run the model on it.
+// One step is in flight at a time, two with launch-ahead; different threads may launch and collect
+// it. The device executes calls in their order.
 class Session {
  public:
   virtual ~Session() = default;
-  // Starts a step and asks for its results. An asynchronous device returns before it is done; a
-  // CPU runs it here.
+  // Starts a step and the copy of its results. On an asynchronous device it returns before the step
+  // is done; a CPU runs the step here.
   virtual void launch(const Batch& batch, Entry entry) = 0;
   // Waits for the step. The rows of kForward are logits, of kEmbed embeddings; kEncode has none.
-  // After an exception in either, the session takes the next launch.
+  // After an exception in launch or collect, the session is ready for the next launch.
   virtual Rows collect() = 0;
-  // Row `i` of what was collected, [columns]; valid until the next launch or collect. Where
-  // candidates came in its place, it is fetched now.
+  // Row `i` of the collected results, [columns]; valid until the next launch or collect. If the
+  // device returned candidates for it, row() fetches the whole row now.
   virtual const float* row(int64_t i) = 0;
-  // Whether row() can bring a row that nobody asked for. Where no call can wait for the device
-  // (browsers), ask() for it, wait outside, and call row() then. ask: false if it was asked for.
-  virtual bool brings_rows() const { return true; }
-  virtual bool ask(int64_t) { return false; }
+  // Whether row() can fetch a row by itself. Where no call can wait for the device (browsers), call
+  // request_row(), return to the event loop, then call row(). false if the row was requested
+  // before.
+  virtual bool can_fetch_rows() const { return true; }
+  virtual bool request_row(int64_t) { return false; }
 
   // Whether launch() returns while the device computes.
   virtual bool asynchronous() const { return false; }
-  // Whether a step may be launched while the one before is not collected, with tokens that the
-  // device drew from that one's results: those with candidates. collect() gives the older first.
+  // Launch-ahead: whether a step can be launched before the previous one is collected, with tokens
+  // that the device drew from that step's candidates. collect() returns the older step first.
   virtual bool chains() const { return false; }
-  // Why it is not any more, which costs speed alone; empty: nothing has gone wrong.
+  // Why launch-ahead was turned off, which costs speed only; empty: it was not.
   virtual std::string chains_given_up() const { return {}; }
-  // Whether they may be others than the most likely tokens.
+  // Whether the device can draw tokens by sampling, not only the most likely token.
   virtual bool draws() const { return false; }
-  // Gives up the results of what was launched and not collected.
-  virtual void forget() {}
-  // How many candidates of a row a device can bring; 0: no `scales` may be given.
-  virtual int64_t most_candidates() const { return 0; }
-  // Bytes of results that were brought from a device so far.
+  // Discards the results of steps that were launched and not collected.
+  virtual void discard() {}
+  // How many candidates the device can return for a row; 0: batches must have no `scales`.
+  virtual int64_t max_candidates() const { return 0; }
+  // Bytes of results that were copied from the device so far.
   virtual uint64_t bytes_read() const { return 0; }
   virtual GraphCounts graphs() const { return {}; }
 
   virtual void copy_page(int group, int32_t from, int32_t to) = 0;
   virtual void copy_slot(int32_t from, int32_t to) = 0;
-  virtual void clear_slot(int32_t slot) = 0;  // as no token had come
-  // A page of every layer of a group as bytes, which only a session of the same library reads.
+  virtual void clear_slot(int32_t slot) = 0;  // to the state before the first token
+  // One page of all layers of a group, as bytes that only a session of the same library can read.
   virtual size_t page_bytes(int group) const = 0;
   virtual void read_page(int group, int32_t page, char* bytes) = 0;
   virtual void write_page(int group, int32_t page, const char* bytes) = 0;
 };
 
-// Immutable: shared by engines and threads.
+// A loaded model. It is immutable, and engines and threads share it.
 class Model {
  public:
   virtual ~Model() = default;
   virtual const Metadata& metadata() const = 0;
-  // Names the weights and the code: equal for models whose pages are the same bytes.
+  // A hash of weights and code: models with equal values compute the same bytes for a page.
   virtual uint64_t identity() const = 0;
   virtual std::unique_ptr<Session> open(const SessionLimits& limits) const = 0;
 };

@@ -1,4 +1,4 @@
-// The stages that move logits: bias, what is forbidden, penalties, DRY. See sampler.h.
+// The stages that change logits: bias, forbidden tokens, penalties, DRY. See sampler.h.
 #ifndef WHERRY_ENGINE_SAMPLING_ADJUSTMENT_H_
 #define WHERRY_ENGINE_SAMPLING_ADJUSTMENT_H_
 
@@ -11,11 +11,11 @@
 namespace wherry {
 
 struct AdjustedRow {
-  const float* x;  // [vocab]; the model's own row where nothing moves it
+  const float* x;  // [vocab]; the model's own row if no stage changes it
   RowMaximum best;
 };
 
-// Keeps memory for a row between calls.
+// Reuses memory for a row between calls.
 class Adjustment {
  public:
   // `raw`: the maximum of `logits` [vocab], valid. Throws Error if no token is possible.

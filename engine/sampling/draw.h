@@ -11,12 +11,13 @@ namespace wherry {
 
 struct Drawn {
   int32_t token;
-  double probability;  // among the kept tokens
+  double probability;  // among the tokens that truncation kept
 };
 
-// The kept tokens lie on [0, 1) side by side, each as wide as its probability, by rank; where no
-// stage has cut the tail, the 64 (Ranking::kFirst) most likely ones of the row by rank, the rest by
-// id. A short list of candidates then decides most draws, and none needs a whole row in order.
+// Each kept token has an interval of [0, 1) as wide as its probability. The intervals are in the
+// order of ranks; if no stage cut the tail, the 64 (Ranking::kFirst) most likely tokens are in the
+// order of ranks, the rest by id. So a few candidates decide most draws, and no draw sorts a whole
+// row.
 class Draw {
  public:
   // u in [0, 1).
@@ -25,15 +26,15 @@ class Draw {
  private:
   Drawn from_ranks(Truncation& kept, double u);
   Drawn from_head_and_tail(Truncation& kept, double u);
-  // Weights of what is kept beyond the head, by block; their sum.
+  // Computes the weights of the kept tokens beyond the head, by block; returns their sum.
   double weigh_tail(Truncation& kept);
-  // Weights of one block, into weights_; 0 for tokens of the head or truncated ones.
+  // Computes the weights of one block into weights_; 0 for tokens in the head or truncated ones.
   void weigh_block(Truncation& kept, size_t block);
   Drawn from_tail(Truncation& kept, double rest);
 
   std::vector<float> weights_;  // [kSoftmaxBlock]
   std::vector<double> block_sums_;
-  std::vector<int32_t> elsewhere_;  // tokens that are not of the tail, ascending
+  std::vector<int32_t> elsewhere_;  // tokens that are not in the tail, ascending
 };
 
 }  // namespace wherry

@@ -10,14 +10,14 @@ namespace wherry {
 
 namespace {
 
-constexpr int64_t kLongestRun = 8;      // that is hashed; longer ones are compared
-constexpr double kGreatestCost = 1e30;  // finite: what must come can still come
+constexpr int64_t kLongestRun = 8;      // n-grams to hash; longer matches are compared
+constexpr double kGreatestCost = 1e30;  // finite: the only allowed token stays possible
 
 int64_t run_length(const SamplingParams& params) {
   return std::min<int64_t>(params.dry_allowed_length, kLongestRun);
 }
 
-// Hash of the run whose last token has this index.
+// The hash of the n-gram of this length that ends at index `last`.
 uint64_t hash_of_run(const std::vector<int32_t>& tokens, size_t last, int64_t length) {
   auto hash = static_cast<uint64_t>(length);
   for (size_t i = last + 1 - static_cast<size_t>(length); i <= last; ++i) {
@@ -26,7 +26,7 @@ uint64_t hash_of_run(const std::vector<int32_t>& tokens, size_t last, int64_t le
   return hash;
 }
 
-// How many tokens before and at `place` are those at the end, at most `cap`.
+// Length of the common suffix of the text and of the text up to `place`, at most `cap`.
 int64_t common_end(const std::vector<int32_t>& tokens, int64_t place, int64_t cap) {
   auto last = static_cast<int64_t>(tokens.size()) - 1;
   int64_t n = 0;

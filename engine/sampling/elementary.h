@@ -1,5 +1,5 @@
-// Elementary functions that give the same bits on every machine; the C library's do not, and a
-// token would depend on it.
+// Elementary functions with the same bits on every machine. The C library's results differ between
+// machines, and so would tokens.
 #ifndef WHERRY_ENGINE_SAMPLING_ELEMENTARY_H_
 #define WHERRY_ENGINE_SAMPLING_ELEMENTARY_H_
 

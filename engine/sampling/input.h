@@ -1,4 +1,4 @@
-// What a token depends on beside its logits.
+// The inputs of sampling other than logits.
 #ifndef WHERRY_ENGINE_SAMPLING_INPUT_H_
 #define WHERRY_ENGINE_SAMPLING_INPUT_H_
 
@@ -10,7 +10,7 @@
 
 namespace wherry {
 
-// Belongs to one call: everything is the request's own.
+// References to the request's data, valid during one call.
 struct SamplingInput {
   const SamplingParams& params;
   const SamplerState& state;

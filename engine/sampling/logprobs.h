@@ -1,4 +1,4 @@
-// Natural logarithms of the model's own distribution: no bias, no penalties, temperature 1.
+// Log-probabilities of the model's own distribution: no bias, no penalties, temperature 1.
 #ifndef WHERRY_ENGINE_SAMPLING_LOGPROBS_H_
 #define WHERRY_ENGINE_SAMPLING_LOGPROBS_H_
 
@@ -35,8 +35,8 @@ struct ScoredToken {
   TokenLogprobs top;
 };
 
-// A token that is known, as those of a prompt are: its logprob in the row [vocab] of logits before
-// it, and the n most likely tokens there. Throws Error if the row holds NaN or +inf.
+// Scores a known token, such as one of a prompt: its logprob in the row of logits [vocab] before
+// it, and the n most likely tokens of the row. Throws Error if the row has NaN or +inf.
 ScoredToken score(const float* logits, int64_t vocab, int32_t token, int64_t n);
 
 }  // namespace wherry

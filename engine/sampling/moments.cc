@@ -57,7 +57,7 @@ WHERRY_EACH_WIDTH double sum_squares(const float* x, int64_t n, double mean) {
   return sum_of(sums);
 }
 
-// w of a block are in `weights`. Where w is 0, l may be -inf.
+// `weights` has the w of a block. If w is 0, l may be -inf.
 WHERRY_EACH_WIDTH double sum_products(const float* weights, const float* x, int64_t n,
                                       float maximum, float scale) {
   double sums[kLanes] = {};

@@ -1,5 +1,5 @@
-// What two stages want to know of a whole row: how its logits lie, and how sure the model is. The
-// results do not depend on compiler, platform or vector width (as in softmax.h).
+// Statistics of a whole row: moments of its logits, and the entropy of its distribution. Results do
+// not depend on compiler, platform or vector width (as in softmax.h).
 #ifndef WHERRY_ENGINE_SAMPLING_MOMENTS_H_
 #define WHERRY_ENGINE_SAMPLING_MOMENTS_H_
 
@@ -7,11 +7,11 @@
 
 namespace wherry {
 
-// Moments of the logits above -inf.
+// Moments of the logits that are not -inf.
 struct Moments {
   int64_t count;
   double mean;
-  double deviation;  // of the population: sqrt(mean of (x - mean)^2)
+  double deviation;  // standard deviation: sqrt(mean of (x - mean)^2)
 };
 Moments row_moments(const float* x, int64_t n);
 

@@ -10,7 +10,7 @@ namespace wherry {
 
 namespace {
 
-// A number with the range that it must be in; says what is wrong with all of them.
+// Checks numbers against their ranges and collects all problems.
 class Ranges {
  public:
   explicit Ranges(Problems& problems) : problems_(problems) {}
@@ -59,7 +59,7 @@ void check_numbers(const wherry_params& p, Ranges ranges) {
                "(0, 0.5]");
   ranges.not_negative("mirostat_tau", p.mirostat_tau);
   ranges.share("mirostat_eta", p.mirostat_eta);
-  // Beyond these a finite logit may become infinite.
+  // Outside of this range a finite logit could become infinite.
   ranges.check(p.repetition_penalty >= 1e-6f && p.repetition_penalty <= 1e6f, "repetition_penalty",
                p.repetition_penalty, "1e-6..1e6");
   ranges.check(std::fabs(p.presence_penalty) <= 1e30f, "presence_penalty", p.presence_penalty,

@@ -1,4 +1,4 @@
-// wherry_params, owned and checked.
+// A checked copy of wherry_params.
 #ifndef WHERRY_ENGINE_SAMPLING_PARAMS_H_
 #define WHERRY_ENGINE_SAMPLING_PARAMS_H_
 
@@ -39,29 +39,29 @@ struct SamplingParams {
   std::unordered_set<int32_t> dry_breakers;
   uint64_t seed = 0;
   std::vector<std::pair<int32_t, float>> bias;
-  std::vector<uint32_t> allowed;  // [ceil(vocab / 32)] a bit a token; empty: all may come
+  std::vector<uint32_t> allowed;  // [ceil(vocab / 32)], a bit for each token; empty: all
   std::vector<std::vector<int32_t>> bad_words;
 
   int32_t top_logprobs = 0;
   int32_t prompt_logprobs = -1;
 
-  // Whether a logit can be moved, by what does not come and go (masks, min_tokens).
+  // Whether these parameters change logits; masks and min_tokens, which apply at times, aside.
   bool adjusts() const {
     return !bias.empty() || !allowed.empty() || !bad_words.empty() || penalises() ||
            dry_multiplier > 0;
   }
-  // Greedy requests have nothing for it to steer.
+  // Whether mirostat is on; it has no effect on greedy requests.
   bool steers_surprise() const { return mirostat_tau > 0 && temperature > 0; }
   bool penalises() const {
     return repetition_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0;
   }
 };
 
-// wherry_params_init: what asks for nothing.
+// The defaults of wherry_params_init.
 wherry_params default_params();
 
-// A caller's record as this version knows it: fields beyond its `size` have their defaults. Throws
-// WHERRY_INVALID_ARGUMENT for a size that no version has had.
+// Copies a caller's record into this version's: fields beyond its `size` get their defaults. Throws
+// WHERRY_INVALID_ARGUMENT for a size that no version had.
 wherry_params current_params(const wherry_params& given);
 
 // Throws WHERRY_INVALID_ARGUMENT with every field that is out of its range.

@@ -10,9 +10,9 @@ namespace wherry {
 
 namespace {
 
-// Ids of elements among which are the k largest of x [n]. As many groups hold one that reaches the
-// k-th largest of their maxima, so the k largest do, and seldom many more: the rest is not looked
-// at one by one.
+// Finds the ids of a superset of the k largest elements of x [n]. At least k groups have a maximum
+// at or above the k-th largest group maximum, so the k largest elements are at or above it, too,
+// and rarely many others are. Groups below it are skipped as a whole.
 void likely(const float* x, int64_t n, int64_t k, std::vector<int32_t>& ids) {
   std::vector<float> maxima(static_cast<size_t>(group_count(n)));
   group_maxima(x, n, maxima.data());

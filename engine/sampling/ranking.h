@@ -1,4 +1,4 @@
-// The most likely tokens of a row, as many as the caller needs.
+// Finds a row's most likely tokens, as many as the caller needs.
 #ifndef WHERRY_ENGINE_SAMPLING_RANKING_H_
 #define WHERRY_ENGINE_SAMPLING_RANKING_H_
 
@@ -11,23 +11,23 @@ namespace wherry {
 // The ids of the k largest of x [n] (all if n is less), descending; of equals the lower id first.
 void rank(const float* x, int64_t n, int64_t k, std::vector<int32_t>& ids);
 
-// rank() that goes further when it must. Keeps its memory from row to row.
+// A lazy rank(), which finds more tokens on demand. Reuses its memory for the next row.
 class Ranking {
  public:
-  static constexpr int64_t kFirst = 64;  // found at once: covers most nuclei
+  static constexpr int64_t kFirst = 64;  // found first: enough for most top-p sets
   static constexpr int64_t kWidening = 8;
 
-  // Forgets the last row. x [n] must outlive the use of this one.
+  // Starts with a new row. x [n] must outlive its use.
   void start(const float* x, int64_t n);
   // Finds at least k at once, k <= n.
   void reach(int64_t k);
-  // Whether there is a token of this rank (from 0); finds it.
+  // Finds the token of this rank (from 0); false: there is none.
   bool has(int64_t position) {
     return position < static_cast<int64_t>(ids_.size()) || widen(position + 1);
   }
   // has(position) must have been true.
   int32_t id(int64_t position) const { return ids_[static_cast<size_t>(position)]; }
-  // How many are known by now.
+  // How many ranks are known so far.
   int64_t known() const { return static_cast<int64_t>(ids_.size()); }
 
  private:

@@ -19,14 +19,14 @@ inline uint64_t splitmix64(uint64_t state, uint64_t index) {
   return splitmix64_mix(state + (index + 1) * 0x9E3779B97F4A7C15u);
 }
 
-// Streams of one seed that have nothing to do with each other.
+// Independent streams of one seed.
 enum class Stream : uint64_t {
-  kToken = 0,    // where the draw of a token falls
+  kToken = 0,    // the random number of a token's draw
   kExclude = 1,  // whether XTC acts
 };
 
 // Uniform in [0, 1): the upper 53 bits. The seed is mixed first: seeds that differ by the
-// generator's increment would otherwise give the same numbers one place apart.
+// generator's increment would otherwise give the same numbers, shifted by one.
 inline double uniform(uint64_t seed, uint64_t index, Stream stream = Stream::kToken) {
   uint64_t state = splitmix64(seed, static_cast<uint64_t>(stream));
   return static_cast<double>(splitmix64(state, index) >> 11) * 0x1p-53;

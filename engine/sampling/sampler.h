@@ -1,22 +1,22 @@
-// From a row of logits to a token, in this order:
+// Samples a token from a row of logits, in this order:
 //
 //   1. bias          is added; -inf forbids
-//   2. forbidden     the mask (a grammar), what is not allowed, bad words (the last token of a
-//   sequence whose others have
-//                    just been seen, in the prompt or the output), stop ids before min_tokens
-//                    (unless nothing else is possible: a grammar may be complete)
+//   2. forbidden     tokens outside of the grammar mask or `allowed`, bad words (the last token
+//                    of a sequence whose other tokens end the text), stop ids before
+//                    min_tokens (unless nothing else is possible: a grammar may be
+//                    complete)
 //   3. penalties     repetition over prompt and output (Keskar et al. 2019, arXiv:1909.05858:
 //                    positive logits are divided, negative ones multiplied), presence and
 //                    frequency over the output, subtracted
 //   4. DRY           dry.h; over prompt and output
 //   5. temperature   temperature.h; 0 takes the most likely token and ends here
-//   6. mirostat 2    if it is on, in place of 7 to 12
+//   6. mirostat 2    if it is on, instead of 7 to 12
 //   7. top-n-sigma   8. top-k   9. typical   10. top-p   11. min-p   12. XTC   (truncation.h)
 //   13. the draw     draw.h
 //
-// Temperature comes before what leaves tokens out, as in vLLM and transformers (llama.cpp has it
-// last): top_p, min_p, typical_p and XTC are about the distribution that is drawn from. Top-n-sigma
-// is the same at any temperature, and first because it is about the whole row.
+// Temperature comes before truncation, as in vLLM and transformers (llama.cpp applies it last):
+// top_p, min_p, typical_p and XTC refer to the distribution that the draw uses. Top-n-sigma does
+// not depend on temperature, and comes first because it refers to the whole row.
 //
 // Equal logits rank by token id. The draw takes uniform(seed, index of the token in the output),
 // XTC another stream of that generator (rng.h), so a request's tokens depend on its own logits,
@@ -34,7 +34,7 @@
 
 namespace wherry {
 
-// A policy; keeps scratch memory between calls, so one per thread.
+// A sampling policy. It reuses scratch memory between calls: use one object in each thread.
 class Sampler {
  public:
   virtual ~Sampler() = default;
@@ -49,17 +49,17 @@ class StandardSampler : public Sampler {
  public:
   Sample sample(const SamplingInput& input, const float* logits, int64_t vocab,
                 const uint32_t* mask) override;
-  // What the last token that was not greedy was drawn from; for tests.
+  // The truncation of the last token that was not greedy; for tests.
   Truncation& kept() { return kept_; }
 
  private:
-  // `mass`: of the row at its temperature, or -1 where it is not known.
+  // `mass`: the sum of the row's weights at its temperature, or -1 if not known.
   void draw(const SamplingInput& input, const AdjustedRow& row, int64_t vocab, double mass,
             Sample& result);
   void truncate(const SamplingParams& params, uint64_t index);
 
   Adjustment adjustment_;
-  std::vector<double> block_sums_;  // of exp(logit - maximum)
+  std::vector<double> block_sums_;  // sums of exp(logit - maximum)
   Truncation kept_;
   Draw draw_;
 };

@@ -14,7 +14,7 @@ using testing::defaults;
 using testing::random_logits;
 using Fixture = testing::SampledRequest;
 
-// The distribution that the parameters mean, by full sorting and double precision.
+// The reference distribution for the parameters, by full sorting in double precision.
 std::vector<double> reference(const std::vector<float>& x, const wherry_params& p) {
   std::vector<size_t> order(x.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -96,7 +96,7 @@ TEST(min_p_after_top_k) {
 }
 
 TEST(of_equal_logits_top_k_keeps_the_lowest_ids) {
-  for (size_t vocab : {8u, 1000u}) {  // sorted, scanned
+  for (size_t vocab : {8u, 1000u}) {  // sorted, or scanned
     std::vector<float> x(vocab, 1);
     wherry_params params = defaults();
     params.top_k = 2;
@@ -122,7 +122,7 @@ TEST(the_seed_alone_decides) {
   };
   CHECK(draw(1) == draw(1));
   CHECK(draw(1) != draw(2));
-  // From a second implementation (tests/engine/sampling_oracle.py): every platform must draw these.
+  // From a second implementation (tests/engine/sampling_oracle.py): every platform must draw them.
   const std::vector<int32_t> known = {472, 154, 520, 553, 818, 997, 61, 614, 762, 736, 888, 858};
   std::vector<int32_t> first = draw(2024);
   first.resize(known.size());

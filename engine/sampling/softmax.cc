@@ -10,7 +10,7 @@ namespace wherry {
 
 namespace {
 
-constexpr int kLanes = 16;  // accumulators side by side; a vector register holds 4 to 16 of them
+constexpr int kLanes = 16;  // parallel accumulators; a vector register has 4 to 16 of them
 
 inline float bits_to_float(int32_t bits) {
   float value;
@@ -24,7 +24,7 @@ inline int32_t float_to_bits(float value) {
   return bits;
 }
 
-// Integers in the order of the floats that have these bits, and back.
+// Maps the bits of floats to integers with the same order, and back.
 inline int32_t flipped(int32_t bits) { return bits ^ ((bits >> 31) & 0x7fffffff); }
 inline int32_t ordered(float x) { return flipped(float_to_bits(x)); }
 
@@ -33,8 +33,8 @@ struct Range {
   int32_t high = std::numeric_limits<int32_t>::min();
 };
 
-// Range of the `ordered` integers: compilers vectorise the maximum of integers, but not that of
-// floats with their NaN.
+// The range of the `ordered` integers. Compilers vectorise the maximum of integers, but not that of
+// floats, because of NaN.
 WHERRY_EACH_WIDTH Range range(const float* x, int64_t n) {
   int32_t low = std::numeric_limits<int32_t>::max(), high = std::numeric_limits<int32_t>::min();
   for (int64_t i = 0; i < n; ++i) {
@@ -45,7 +45,7 @@ WHERRY_EACH_WIDTH Range range(const float* x, int64_t n) {
   return {low, high};
 }
 
-// Maxima of each column over whole lines.
+// The maximum of each column over whole lines.
 WHERRY_EACH_WIDTH void column_maxima(const float* x, int64_t lines, float* out) {
   for (int64_t line = 0; line < lines; ++line, x += kGroupColumns) {
     for (int64_t i = 0; i < kGroupColumns; ++i) out[i] = x[i] > out[i] ? x[i] : out[i];
@@ -90,8 +90,8 @@ inline double sum_inline(const float* x, int64_t n) {
 
 WHERRY_EACH_WIDTH double sum_of(const float* x, int64_t n) { return sum_inline(x, n); }
 
-// Sum of up to kSoftmaxBlock exponentials, which go to out. Two loops: compilers vectorise the
-// first over its elements and the second over its lanes, but neither when they are one.
+// Writes up to kSoftmaxBlock exponentials to out; returns their sum. Two loops: compilers vectorise
+// the first over its elements and the second over its lanes, but neither when they are one.
 WHERRY_EACH_WIDTH double block(const float* x, int64_t n, float maximum, float scale, float* out) {
   for (int64_t i = 0; i < n; ++i) out[i] = exp_inline((x[i] - maximum) * scale);
   return sum_inline(out, n);
@@ -123,7 +123,7 @@ float exp_float(float x) { return exp_inline(x); }
 RowMaximum row_maximum(const float* x, int64_t n) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Range all;
-  int64_t where = 0;  // the block that has the first of the largest
+  int64_t where = 0;  // the block with the first of the largest
   for (int64_t start = 0; start < n; start += kSoftmaxBlock) {
     Range here = range(x + start, std::min(kSoftmaxBlock, n - start));
     if (here.high > all.high) where = start;

@@ -14,9 +14,9 @@ struct RowMaximum {
 };
 RowMaximum row_maximum(const float* x, int64_t n);
 
-// Maxima of groups that share x [n], which has no NaN: element i is of group
-// i / kGroupBlock * kGroupColumns + i % kGroupColumns. Groups side by side cost a pass almost
-// nothing, where neighbours in a group would. out [group_count(n)].
+// Maxima of groups that share x [n], which has no NaN: element i is of group i / kGroupBlock *
+// kGroupColumns + i % kGroupColumns. Interleaved groups vectorise, which groups of neighbours would
+// not. out [group_count(n)].
 constexpr int64_t kGroupColumns = 64;
 constexpr int64_t kGroupBlock = 64 * kGroupColumns;
 int64_t group_count(int64_t n);  // none is empty

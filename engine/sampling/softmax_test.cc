@@ -45,7 +45,7 @@ TEST(maximum_of_rows_longer_than_a_block) {
     for (int64_t i : {int64_t{0}, kSoftmaxBlock - 1, kSoftmaxBlock, 2 * kSoftmaxBlock + 9, n - 1}) {
       std::vector<float> x(static_cast<size_t>(n), least);
       x[static_cast<size_t>(i)] = -0.5f;
-      x.back() = -0.5f;  // of equals the first
+      x.back() = -0.5f;  // the first of equal maxima wins
       RowMaximum found = row_maximum(x.data(), n);
       CHECK(found.valid);
       CHECK_EQ(found.index, i);

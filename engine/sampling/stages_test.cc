@@ -1,5 +1,5 @@
-// Each stage beyond temperature, top-k, top-p and min-p (sampler_test.cc): what it means for a row,
-// and for many draws. tests/engine/test_sampling.py has the comparison with NumPy.
+// Tests each stage except temperature, top-k, top-p and min-p (sampler_test.cc) with single rows
+// and many draws. tests/engine/test_sampling.py compares the stages with NumPy.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -119,7 +119,7 @@ TEST(xtc_tosses_a_coin_of_its_own) {
   for (uint64_t i = 0; i < 400; ++i) {
     int32_t expected = without.next(x).token, found = with.next(x).token;
     bool acts = uniform(3, i, Stream::kExclude) < 0.5;
-    if (!acts) CHECK_EQ(found, expected);  // the draw is the one it would have been
+    if (!acts) CHECK_EQ(found, expected);  // the draw is the same as without XTC
     same += found == expected;
   }
   CHECK(same > 150 && same < 300);
@@ -179,7 +179,7 @@ TEST(sampling_alone_changes_nothing) {
   params.frequency_penalty = 0.5f;
   Fixture once(params, 300), often(params, 300);
   for (int i = 0; i < 50; ++i) {
-    for (int again = 0; again < 3; ++again) often.sample(x);  // drafts that were thrown away
+    for (int again = 0; again < 3; ++again) often.sample(x);  // discarded draft tokens
     Sample expected = once.next(x), found = often.next(x);
     CHECK_EQ(found.token, expected.token);
     CHECK_EQ(found.surprise, expected.surprise);
@@ -217,11 +217,11 @@ TEST(bad_words_forbid_what_would_complete_them) {
   Row x = {9, 8, 7, 6, 5, 4, 3, 10};
   CHECK_EQ(greedy(params, x, {4}, {2}), 7);
   CHECK_EQ(greedy(params, x, {4}, {7}), 1);     // not 7 7
-  CHECK_EQ(greedy(params, x, {4}, {7, 5}), 7);  // 7 may come again
+  CHECK_EQ(greedy(params, x, {4}, {7, 5}), 7);  // 7 is allowed again
   x[7] = 0;
   CHECK_EQ(greedy(params, x, {4}, {2}), 1);
   CHECK_EQ(greedy(params, x, {4}, {2, 3}), 2);
-  CHECK_EQ(greedy(params, x, {2}, {3}), 2);  // begun in the prompt
+  CHECK_EQ(greedy(params, x, {2}, {3}), 2);  // it starts in the prompt
   CHECK_EQ(greedy(params, x, {3}, {}), 1);   // shorter than the word
 }
 
@@ -282,7 +282,7 @@ TEST(dry_leaves_what_must_come) {
   CHECK_EQ(greedy(params, {-kInfinity, 1}, text, {}), 1);
 }
 
-// What bounds a token's cost in a text of any length: 4,096 places, newest first.
+// DRY compares at most 4,096 places, newest first, so its time is bounded in a text of any length.
 TEST(dry_looks_at_a_bounded_number_of_places) {
   std::vector<int32_t> text = {1, 2, 3, 4};
   for (int i = 0; i < 4000; ++i) text.insert(text.end(), {5 + i % 3, 2, 3, 8});

@@ -1,4 +1,4 @@
-// What sampling remembers of a request from token to token.
+// The state of sampling that a request keeps between tokens.
 #ifndef WHERRY_ENGINE_SAMPLING_STATE_H_
 #define WHERRY_ENGINE_SAMPLING_STATE_H_
 
@@ -14,27 +14,27 @@ namespace wherry {
 
 struct Sample {
   int32_t token = -1;
-  float logprob = 0;    // of the model's own distribution: no bias, no penalties, temperature 1
-  TokenLogprobs top;    // params.top_logprobs most likely ones, descending
+  float logprob = 0;    // in the model's own distribution: no bias, no penalties, temperature 1
+  TokenLogprobs top;    // the params.top_logprobs most likely tokens, descending
   double surprise = 0;  // bits, among the tokens that mirostat kept; 0 without it
 };
 
-// Belongs to the request and changes when a token of it is known to stay, never by sampling: what
-// is sampled and thrown away (a step that failed, drafts) leaves no trace.
+// The request owns it. It changes when a token is accepted, never by sampling, so samples that are
+// discarded (of a failed step, or draft tokens) leave no trace.
 class SamplerState {
  public:
   SamplerState(const SamplingParams& params, const std::vector<int32_t>& prompt);
 
-  // The newest of `tokens` (prompt and output) belongs to the output. `sample`: how it was drawn;
-  // null for a token that was given (jump-forward).
+  // Accepts the newest of `tokens` (prompt and output) as part of the output. `sample`: its sample;
+  // null for a forced token (jump-forward).
   void accept(const SamplingParams& params, const std::vector<int32_t>& tokens,
               const Sample* sample);
 
   // The surprise, in bits, up to which mirostat keeps tokens.
   double mu() const { return mu_; }
   const Repetitions& repetitions() const { return repetitions_; }
-  // Token -> times in the output, 0 for one of the prompt that repetition_penalty concerns; empty
-  // without penalties.
+  // Token -> its count in the output; 0 for a token of the prompt, which repetition_penalty needs.
+  // Empty without penalties.
   const std::unordered_map<int32_t, int32_t>& counts() const { return counts_; }
 
  private:

@@ -10,7 +10,7 @@ namespace wherry {
 
 namespace {
 
-// In [0, 1].
+// The entropy relative to that of a uniform distribution, in [0, 1].
 double normalised_entropy(const float* x, int64_t vocab, float maximum) {
   int64_t possible = row_moments(x, vocab).count;
   if (possible < 2) return 0;

@@ -1,4 +1,4 @@
-// The temperature of one row.
+// Computes the temperature for a row.
 #ifndef WHERRY_ENGINE_SAMPLING_TEMPERATURE_H_
 #define WHERRY_ENGINE_SAMPLING_TEMPERATURE_H_
 

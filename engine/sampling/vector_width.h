@@ -1,7 +1,7 @@
-// WHERRY_EACH_WIDTH before a loop over the vocabulary compiles it once for each width of vector;
-// the loader takes the machine's. Where the C library cannot choose (it needs indirect functions),
-// there is the least of them; so under the sanitizers, whose run time is not there yet when it
-// chooses.
+// WHERRY_EACH_WIDTH compiles a function with a loop over the vocabulary once for each vector width,
+// and the loader chooses the machine's width. Without indirect functions in the C library there is
+// only the narrowest version. The same holds under the sanitizers, whose runtime is not ready when
+// the loader chooses.
 #ifndef WHERRY_ENGINE_SAMPLING_VECTOR_WIDTH_H_
 #define WHERRY_ENGINE_SAMPLING_VECTOR_WIDTH_H_
 

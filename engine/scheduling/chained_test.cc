@@ -1,4 +1,4 @@
-// Steps that are launched before the one before them was read, by hand.
+// Launch-ahead, with manual steps.
 #include <map>
 
 #include "scheduling/engine.h"
@@ -210,12 +210,12 @@ TEST(who_comes_meanwhile_gets_the_step_after_the_next) {
   bench.add(1, greedy(40));
   bench.step();
   bench.add(2, greedy(5));
-  bench.step();  // was launched before
+  bench.step();  // it was launched ahead
   bench.step();
   CHECK_EQ(bench.tokens[2].size(), 1u);
   wherry_params urgent = greedy(3);
   urgent.priority = 1;
-  bench.add(3, urgent);  // takes the place of the second
+  bench.add(3, urgent);  // preempts the second
   bench.step();
   bench.step();
   CHECK_EQ(bench.tokens[3].size(), 1u);

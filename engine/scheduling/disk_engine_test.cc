@@ -1,4 +1,4 @@
-// Prefixes that outlive an engine: read back by the next one, or computed again.
+// Prefixes on disk, which the next engine reads, or computes again if damaged.
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -23,7 +23,7 @@ struct Answer {
   int32_t cached = 0;
 };
 
-// An engine of its own, as after a restart.
+// A new engine, as after a restart.
 struct Process {
   Process(const std::string& folder, FakeOptions options = {}, int kv_tokens = 512)
       : model(std::make_shared<FakeModel>(options)),
@@ -58,7 +58,7 @@ struct Process {
     return answer;
   }
 
-  // A step without requests: all that is to be kept goes to the disk.
+  // Runs a step without requests, which saves all queued pages.
   void idle() {
     wherry_event event;
     std::string error;
@@ -94,7 +94,7 @@ TEST(what_left_memory_is_read_back) {
   Process process(folder.path(), {}, 64);
   process.ask(prompt_of(41, 3));
   process.idle();
-  process.ask(prompt_of(41, 4));  // there is room for one
+  process.ask(prompt_of(41, 4));  // there is room for one of them
   CHECK_EQ(process.ask(prompt_of(41, 3)).cached, 40);
   CHECK(process.engine.stats().disk_tokens > 0);
 }
@@ -138,7 +138,7 @@ TEST(a_folder_that_cannot_be_used_is_refused_at_the_start) {
   }
 }
 
-// As a full disk: where a block's folder would be is a file.
+// Simulates a full disk: a file replaces a block's folder.
 TEST(a_folder_that_fails_later_costs_nothing_else_and_is_told) {
   TemporaryFolder folder;
   Process process(folder.path());

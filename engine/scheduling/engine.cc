@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cache/disk/disk_store.h"
-#include "model/open_session.h"
+#include "cache/open_session.h"
 #include "support/clock.h"
 #include "support/error.h"
 
@@ -188,8 +188,8 @@ void Engine::abort(uint64_t id) {
   if (it == requests_.end())
     throw Error(WHERRY_NOT_FOUND, concat("no request ", id, " is running"));
   Request& request = *it->second;
-  if (is_under_way(request)) {
-    request.aborted = true;  // its pages are being written: they return when the step is over
+  if (is_in_flight(request)) {
+    request.aborted = true;  // the step in flight writes its pages: free them when it ends
   } else {
     finish_without_token(request, WHERRY_ABORTED);
   }
@@ -208,13 +208,13 @@ void Engine::reset() {
     if (launched_) throw Error(WHERRY_BUSY, "wherry_engine_reset between launch and collect");
   }
   abort_all();
-  stepper_.session().forget();
+  stepper_.session().discard();
   ahead_ = Plan();
   ahead_failure_.clear();
-  if (disk_) disk_->forget_work();
+  if (disk_) disk_->clear_queue();
   cache_.clear();
   if (stepper_.draft()) stepper_.draft()->clear();
-  ended_.clear();
+  finished_.clear();
   stats_ = wherry_stats{};
 }
 
@@ -227,7 +227,7 @@ void Engine::abort_all() {
   while (!requests_.empty()) finish_without_token(*requests_.begin()->second, WHERRY_ABORTED);
 }
 
-bool Engine::is_under_way(const Request& request) const {
+bool Engine::is_in_flight(const Request& request) const {
   if (!launched_) return false;
   const auto& restores = plan_.restores;
   return std::find(restores.begin(), restores.end(), &request) != restores.end() ||
@@ -235,14 +235,14 @@ bool Engine::is_under_way(const Request& request) const {
                      [&](const PlannedRows& entry) { return entry.request == &request; });
 }
 
-void Engine::forget(Request& request, bool keep_pages) {
+void Engine::remove(Request& request, bool keep_pages) {
   auto& active = queues_.active;
   active.erase(std::remove(active.begin(), active.end(), &request), active.end());
   queues_.waiting.remove(request);
-  if (disk_ && keep_pages) disk_->remember(request.space, request.tokens, request.computed);
+  if (disk_ && keep_pages) disk_->enqueue(request.space, request.tokens, request.computed);
   cache_.release(request.sequence, request.span(), keep_pages);
   request.state = RequestState::kFinished;
-  if (stepper_.draft()) ended_.push_back(request.id);
+  if (stepper_.draft()) finished_.push_back(request.id);
   for (PlannedRows& entry : ahead_.entries) {
     if (entry.request == &request) entry.request = nullptr;
   }
@@ -251,11 +251,11 @@ void Engine::forget(Request& request, bool keep_pages) {
   work_.notify_one();
 }
 
-// What was computed for a request that failed is not to be trusted.
+// The prefix cache does not keep the pages of a failed request: they may be wrong.
 void Engine::finish_without_token(Request& request, wherry_finish reason,
                                   const std::string& error) {
   emit(request, reason, nullptr, error);
-  forget(request, reason != WHERRY_ERROR);
+  remove(request, reason != WHERRY_ERROR);
 }
 
 // ---- events ----
@@ -271,18 +271,18 @@ Engine::QueuedEvent& Engine::emit(Request& request, wherry_finish finish, const 
   return events_.back();
 }
 
-size_t Engine::hand_out(wherry_event* events, size_t cap, std::string* error) {
+size_t Engine::return_events(wherry_event* events, size_t cap, std::string* error) {
   if (events == nullptr && cap > 0) throw Error(WHERRY_INVALID_ARGUMENT, "events is null");
-  handed_.clear();
+  returned_.clear();
   size_t n = 0;
   for (; n < cap && !events_.empty(); ++n) {
     QueuedEvent& next = events_.front();
     events[n] = next.event;
     if (!next.error.empty()) *error = std::move(next.error);
     if (!next.embedding.empty()) {
-      handed_.push_back(std::move(next.embedding));
-      events[n].embedding = handed_.back().data();
-      events[n].n_embedding = static_cast<int64_t>(handed_.back().size());
+      returned_.push_back(std::move(next.embedding));
+      events[n].embedding = returned_.back().data();
+      events[n].n_embedding = static_cast<int64_t>(returned_.back().size());
     }
     events_.pop_front();
   }
@@ -302,12 +302,12 @@ size_t Engine::wait(wherry_event* events, size_t cap, int timeout_ms, std::strin
   settled_.notify_all();
   if (closing_) return 0;
   if (wakes_ > 0) --wakes_;
-  return hand_out(events, cap, error);
+  return return_events(events, cap, error);
 }
 
 void Engine::wake() {
   Lock lock(mutex_);
-  // Kept for the next wait() if nobody waits now, so that none is lost between two waits.
+  // If no thread waits now, the next wait() returns at once: no wake is lost between two waits.
   wakes_ = std::min(wakes_ + 1, std::max(waiters_, 1));
   events_changed_.notify_all();
 }
@@ -327,11 +327,11 @@ wherry_stats Engine::stats() const {
   stats.step_seconds = step_started_ == 0 ? 0 : now_seconds() - step_started_;
   if (!graphs_given_up_.empty()) stats.graphs_given_up = graphs_given_up_.c_str();
   if (!chains_given_up_.empty()) stats.chains_given_up = chains_given_up_.c_str();
-  tell_disk(&stats);
+  add_disk_stats(&stats);
   return stats;
 }
 
-void Engine::tell_disk(wherry_stats* stats) const {
+void Engine::add_disk_stats(wherry_stats* stats) const {
   std::string problem;
   if (disk_ != nullptr) {
     const BlockStoreStats found = disk_->stats();
@@ -340,7 +340,7 @@ void Engine::tell_disk(wherry_stats* stats) const {
   } else if (!config_.cache_dir.empty() && config_.prefix_cache) {
     problem = "layers of this model do not see all tokens: what they keep is no block of a prefix";
   }
-  // Callers may hold what they were told, so each of the few reasons is kept.
+  // Callers may keep the pointer, so every reported reason stays in memory; there are few.
   if (!problem.empty()) stats->disk_problem = disk_problems_.insert(problem).first->c_str();
 }
 

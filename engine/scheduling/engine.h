@@ -1,4 +1,4 @@
-// Continuous batching: requests in, one mixed batch a step, events out.
+// Continuous batching: takes requests, runs one mixed batch in each step, returns events.
 #ifndef WHERRY_ENGINE_SCHEDULING_ENGINE_H_
 #define WHERRY_ENGINE_SCHEDULING_ENGINE_H_
 
@@ -13,8 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "abi/config.h"
 #include "cache/kv_cache.h"
+#include "config/config.h"
 #include "model/model.h"
 #include "sampling/sampler.h"
 #include "scheduling/request.h"
@@ -26,9 +26,9 @@
 
 namespace wherry {
 
-// The functions are those of wherry.h, which has their contract; they throw Error instead of
+// The functions implement those of wherry.h, which documents them, but throw Error instead of
 // returning a status. Thread-safe. The model and the sampler run without the lock, on the thread
-// that calls launch and collect, or on the engine's own.
+// that calls launch and collect, or on the engine's own thread.
 class Engine {
  public:
   // draft: a smaller model that proposes draft tokens; null: none.
@@ -36,7 +36,7 @@ class Engine {
          const EngineConfig& config);
   Engine(std::shared_ptr<const Model> model, const EngineConfig& config)
       : Engine(std::move(model), nullptr, config) {}
-  ~Engine();  // stops the thread, and wakes those in wait() and waits until they have left
+  ~Engine();  // stops the thread, wakes all callers of wait() and waits until they returned
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -47,7 +47,8 @@ class Engine {
 
   void launch();
   bool ready();
-  // Number of events written. `error` gets the reason of the last WHERRY_ERROR among them.
+  // Returns how many events it wrote; sets `error` to the reason of the last WHERRY_ERROR among
+  // them.
   size_t collect(wherry_event* events, size_t cap, std::string* error);
   size_t step(wherry_event* events, size_t cap, std::string* error);
 
@@ -70,19 +71,19 @@ class Engine {
   void check_request(const Request& request) const;
   void require_free(const char* call) const;  // throws WHERRY_BUSY
 
-  // The parts of a step. Those with a lock hold it on entry and on return.
+  // The phases of a step. Functions with a Lock argument hold the lock on entry and on return.
   bool plan_step();            // false: nothing to do
-  void run_model(Lock& lock);  // gives up the lock meanwhile
-  void prepare_next();         // while a device computes
+  void run_model(Lock& lock);  // releases the lock meanwhile
+  void prepare_next();         // runs while a device computes
   void launch_plan(Lock& lock, Plan& plan, std::string& failure);
-  void launch_ahead(Lock& lock);  // the step after it, where the device can; as run_model
-  void finish_step(Lock& lock);   // gives up the lock while it waits and samples
+  void launch_ahead(Lock& lock);  // launches the next step, if the device can; as run_model
+  void finish_step(Lock& lock);   // releases the lock while it waits and samples
   double step_seconds(const StepResult& result, double now);
   void count_graphs(const GraphCounts& graphs);
   void accept(StepResult& result, double seconds);
   void settle_ahead(const StepResult& result);
   void accept_restore(Request& request);
-  void end_who_waits_in_vain();
+  void fail_stuck_requests();
   void save_prefixes();
   void accept_entry(PlannedRows& entry, Outcome& outcome);
   void accept_samples(Request& request, Outcome& outcome);
@@ -92,55 +93,55 @@ class Engine {
 
   bool has_requests() const { return !queues_.waiting.empty() || !queues_.active.empty(); }
   bool has_work() const { return has_requests() || (disk_ && disk_->has_work()); }
-  bool is_under_way(const Request& request) const;
+  bool is_in_flight(const Request& request) const;
   QueuedEvent& emit(Request& request, wherry_finish finish, const Sample* sample,
                     const std::string& error = {});
-  // Removes a request, whose last event is queued; its pages return to the pool.
-  void forget(Request& request, bool keep_pages);
+  // Removes a request after its last event is queued, and returns its pages to the pool.
+  void remove(Request& request, bool keep_pages);
   void finish_without_token(Request& request, wherry_finish reason, const std::string& error = {});
   void abort_all();
-  size_t hand_out(wherry_event* events, size_t cap, std::string* error);
-  void tell_disk(wherry_stats* stats) const;
+  size_t return_events(wherry_event* events, size_t cap, std::string* error);
+  void add_disk_stats(wherry_stats* stats) const;
 
   const std::shared_ptr<const Model> model_;
   const EngineConfig config_;
 
-  std::mutex control_;            // start, stop and reset exclude each other; taken before mutex_
+  std::mutex control_;            // serializes start, stop and reset; locked before mutex_
   mutable std::mutex mutex_;      // guards everything below, except as said
-  std::condition_variable work_;  // the engine's thread: there is something to do
-  std::condition_variable events_changed_;  // wait(): there is something to hand out
-  std::condition_variable settled_;         // no step under way, or a waiter left
+  std::condition_variable work_;  // wakes the engine's thread: there is work
+  std::condition_variable events_changed_;  // wakes wait(): there are events
+  std::condition_variable settled_;         // no step in flight, or a waiter returned
 
   KvCache cache_;
   StepBudget budget_;
-  Stepper stepper_;  // session, sampler, draft model: used without the lock by the stepping thread
-  std::unique_ptr<DiskTier> disk_;  // null: there is none
+  Stepper stepper_;  // session, sampler, draft model; the stepping thread uses it without the lock
+  std::unique_ptr<DiskTier> disk_;  // null: no cache on disk
   Scheduler scheduler_;
-  std::unordered_map<uint64_t, std::unique_ptr<Request>> requests_;  // after cache_
+  std::unordered_map<uint64_t, std::unique_ptr<Request>> requests_;  // destroyed before cache_
   RequestQueues queues_;
   uint64_t arrivals_ = 0;
   std::deque<QueuedEvent> events_;
-  std::vector<std::vector<float>> handed_;  // embeddings of the events that were handed out last
+  std::vector<std::vector<float>> returned_;  // embeddings of the last returned events
   wherry_stats stats_{};
-  uint64_t graph_steps_ = 0;                       // of the session
+  uint64_t graph_steps_ = 0;                       // replayed in the session
   std::string graphs_given_up_, chains_given_up_;  // set once
-  mutable std::set<std::string> disk_problems_;    // that were told
-  double step_started_ = 0;                        // 0: no step is under way
-  double last_ended_ = 0;                          // when the last step had
+  mutable std::set<std::string> disk_problems_;    // reported so far
+  double step_started_ = 0;                        // 0: no step is in flight
+  double last_ended_ = 0;                          // when the last step ended
 
-  Plan plan_;                    // of the step under way; changed without the lock by its thread
-  std::vector<uint64_t> ended_;  // requests of which the stepper does not know yet that they ended
-  bool launched_ = false;        // between launch and collect
-  bool inside_ = false;          // a thread is in run_model or finish_step, without the lock
-  std::string failure_;          // why the model did not run; empty: it did
-  Plan ahead_;                   // of the step that was launched behind that one; empty: none was
+  Plan plan_;                       // of the step in flight; its thread changes it without the lock
+  std::vector<uint64_t> finished_;  // requests whose draft state must still be removed
+  bool launched_ = false;           // between launch and collect
+  bool inside_ = false;             // a thread is in run_model or finish_step, without the lock
+  std::string failure_;             // why the launch failed; empty: it did not
+  Plan ahead_;                      // of the step that was launched ahead; empty: none was
   std::string ahead_failure_;
 
   std::thread thread_;
   bool own_thread_ = false;  // start() was called, stop() was not
   bool stopping_ = false;
-  bool paused_ = false;  // reset() waits for the thread to settle
-  int idle_plans_ = 0;   // in a row, in which the scheduler found nothing to do for its requests
+  bool paused_ = false;  // reset() waits until the thread is between steps
+  int idle_plans_ = 0;   // consecutive empty plans although there were requests
   bool closing_ = false;
   int waiters_ = 0;
   int wakes_ = 0;

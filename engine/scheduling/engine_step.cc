@@ -1,4 +1,4 @@
-// The parts of a step, and the engine's own thread.
+// The phases of a step, and the engine's own thread.
 #include <tvm/ffi/error.h>
 
 #include <chrono>
@@ -36,7 +36,7 @@ bool Engine::ready() {
   bool ready = true;
   try {
     ready = stepper_.ready(plan_);
-  } catch (...) {  // collect meets it again, and ends the step's requests with it
+  } catch (...) {  // collect() gets the same error and fails the step's requests
   }
   lock.lock();
   inside_ = false;
@@ -47,7 +47,7 @@ size_t Engine::collect(wherry_event* events, size_t cap, std::string* error) {
   Lock lock(mutex_);
   require_free("wherry_engine_collect");
   if (launched_) finish_step(lock);
-  return hand_out(events, cap, error);
+  return return_events(events, cap, error);
 }
 
 size_t Engine::step(wherry_event* events, size_t cap, std::string* error) {
@@ -65,12 +65,12 @@ bool Engine::plan_step() {
     return true;
   }
   failure_.clear();
-  for (uint64_t id : ended_) stepper_.draft()->forget(id);
-  ended_.clear();
+  for (uint64_t id : finished_) stepper_.draft()->remove(id);
+  finished_.clear();
   save_prefixes();
   try {
     plan_ = scheduler_.plan(queues_);
-  } catch (...) {  // all that are admitted end: which of them it was for is not known
+  } catch (...) {  // fails all admitted requests: the cause may be any of them
     std::string reason = current_reason();
     plan_ = Plan();
     while (!queues_.active.empty()) {
@@ -83,16 +83,16 @@ bool Engine::plan_step() {
   if (launched_ || !has_requests()) {
     idle_plans_ = 0;
   } else {
-    end_who_waits_in_vain();
+    fail_stuck_requests();
   }
   step_started_ = launched_ ? start : 0;
   stats_.host_seconds += now_seconds() - start;
   return launched_;
 }
 
-// Each kind of work has had its turn, and who goes first got no row: he never will. That is a bug
-// of the scheduler's, which then costs a request and not the engine.
-void Engine::end_who_waits_in_vain() {
+// If the scheduler had a turn for each kind of work and the first request got no row, it never
+// will. That would be a bug of the scheduler; it fails a request then, not the engine.
+void Engine::fail_stuck_requests() {
   constexpr int kKinds = 3;
   if (++idle_plans_ <= kKinds) return;
   idle_plans_ = 0;
@@ -102,13 +102,13 @@ void Engine::end_who_waits_in_vain() {
                               cache_.total(), " pages are free, ", cache_.idle(), " idle"));
 }
 
-// A few pages a step: others wait. All of them when nobody does.
+// Saves a few pages in each step while requests run, and all of them when none does.
 void Engine::save_prefixes() {
   constexpr int64_t kBesideSteps = 4;
   if (disk_) disk_->save(has_requests() ? kBesideSteps : INT64_MAX);
 }
 
-// The request is in its first step.
+// Records the time of the request's first step.
 void Engine::begin(Request& request) {
   if (request.times.started != 0) return;
   request.times.started = now_seconds();
@@ -142,9 +142,9 @@ void Engine::launch_plan(Lock& lock, Plan& plan, std::string& failure_of_plan) {
   inside_ = false;
 }
 
-// The device has work while the host waits for this step, samples, and plans again. What that finds
-// may be that a token was another, or that a request has ended: then the row was wasted.
-// Its keys and values lie where those of the right token will, or where nobody looks.
+// Launch-ahead: the device has work while the host waits for this step, samples and plans. A row is
+// wasted if sampling then draws another token or the request ends. That does no harm: the right
+// token's keys and values overwrite those of the wasted row, or no row ever reads them.
 void Engine::launch_ahead(Lock& lock) {
   if (!failure_.empty() || !stepper_.session().chains() || stopping_ || paused_) return;
   double start = now_seconds();
@@ -162,10 +162,10 @@ void Engine::prepare_next() {
   double start = now_seconds();
   try {
     scheduler_.prepare(queues_, plan_);
-  } catch (...) {  // which of those that wait for the next step it was for is not known
+  } catch (...) {  // fails all requests of that step: the cause may be any of them
     std::string reason = current_reason();
     for (Request* request : std::vector<Request*>(queues_.active)) {
-      if (!is_under_way(*request)) finish_without_token(*request, WHERRY_ERROR, reason);
+      if (!is_in_flight(*request)) finish_without_token(*request, WHERRY_ERROR, reason);
     }
   }
   double seconds = now_seconds() - start;
@@ -173,7 +173,7 @@ void Engine::prepare_next() {
   stats_.overlapped_seconds += seconds + stepper_.mask_seconds();
 }
 
-// A step that was not launched has no counts.
+// A step whose launch failed has no counts, which leaves the sums as they are.
 void Engine::count_graphs(const GraphCounts& graphs) {
   if (graphs.steps > graph_steps_) {
     stats_.graph_steps += graphs.steps - std::exchange(graph_steps_, graphs.steps);
@@ -185,7 +185,7 @@ void Engine::finish_step(Lock& lock) {
   inside_ = true;
   lock.unlock();
   StepResult result;
-  result.failure = failure_;  // written by the launch, which no other thread can be in
+  result.failure = failure_;  // no launch can run now that would change it
   if (result.failure.empty()) result = stepper_.collect(plan_);
   lock.lock();
   double start = now_seconds();
@@ -216,7 +216,7 @@ void Engine::finish_step(Lock& lock) {
   settled_.notify_all();
 }
 
-// Seconds in the model. A step that was launched ahead begins when the one before it ends.
+// Seconds in the model. A step that was launched ahead starts when the previous one ends.
 double Engine::step_seconds(const StepResult& result, double now) {
   double sampled = now - result.sample_seconds;
   double began = std::max(plan_.launched, std::exchange(last_ended_, sampled));
@@ -224,8 +224,8 @@ double Engine::step_seconds(const StepResult& result, double now) {
   return here ? plan_.launch_seconds + result.collect_seconds : sampled - began;
 }
 
-// What was launched behind the step that is over holds for requests that go on with the token which
-// the device took.
+// The step that was launched ahead is valid for the requests that continue with the token that the
+// device drew; this drops the other requests from its plan.
 void Engine::settle_ahead(const StepResult& result) {
   bool some = false;
   for (PlannedRows& entry : ahead_.entries) {
@@ -239,7 +239,7 @@ void Engine::settle_ahead(const StepResult& result) {
     some = some || right;
   }
   if (some || ahead_.empty()) return;
-  stepper_.session().forget();
+  stepper_.session().discard();
   ahead_ = Plan();
   ahead_failure_.clear();
 }
@@ -256,7 +256,7 @@ void Engine::accept(StepResult& result, double seconds) {
   for (size_t i = 0; i < plan_.entries.size(); ++i) {
     if (plan_.entries[i].request == nullptr) continue;
     accept_entry(plan_.entries[i], result.outcomes[i]);
-    plan_.entries[i].request = nullptr;  // it may be gone
+    plan_.entries[i].request = nullptr;  // the request may be deleted
   }
 }
 
@@ -314,13 +314,13 @@ void Engine::accept_samples(Request& request, Outcome& outcome) {
   if (!outcome.embedding.empty()) {
     QueuedEvent& event = emit(request, WHERRY_DONE, nullptr);
     event.embedding = std::move(outcome.embedding);
-    return forget(request, true);
+    return remove(request, true);
   }
   for (const Sampled& sampled : outcome.samples) {
     request.state = RequestState::kRunning;
     ++stats_.decode_tokens;
     emit(request, sampled.finish, &sampled.sample);
-    if (sampled.finish != WHERRY_RUNNING) return forget(request, true);
+    if (sampled.finish != WHERRY_RUNNING) return remove(request, true);
   }
   if (!outcome.error.empty()) finish_without_token(request, WHERRY_ERROR, outcome.error);
 }

@@ -31,14 +31,14 @@ std::vector<int32_t> prompt_of(int length, int first) {
   return prompt;
 }
 
-// What the events of one request add up to.
+// The sum of one request's events.
 struct Result {
   std::vector<int32_t> tokens;
   int finish = WHERRY_RUNNING;
   std::string error;
 };
 
-// An engine over a fake model, stepped by hand.
+// An engine with a fake model and manual steps.
 struct Bench {
   explicit Bench(const char* config, FakeOptions given = {})
       : options(given),
@@ -254,7 +254,7 @@ TEST(what_can_never_fit_is_refused_with_the_numbers) {
 TEST(abort_in_every_state) {
   Bench bench(R"({"max_batch": 2, "prefill_chunk": 4})");
   bench.add(1, prompt_of(2, 1), greedy(30));   // running after the first step
-  bench.add(2, prompt_of(30, 2), greedy(30));  // prefilling for long
+  bench.add(2, prompt_of(30, 2), greedy(30));  // prefills for many steps
   bench.add(3, prompt_of(2, 3), greedy(30));   // waiting
   bench.step();
   CHECK_EQ(bench.engine.stats().running, 1);
@@ -300,7 +300,7 @@ TEST(an_error_in_the_model_ends_its_batch_alone) {
   }
   CHECK_EQ(bench.engine.stats().pages_free, bench.engine.stats().pages_total);
   CHECK_EQ(bench.engine.stats().failed_steps, 1u);
-  bench.run();  // the third one, which waited, is not touched
+  bench.run();  // the failure does not affect the waiting request
   CHECK_EQ(bench.engine.stats().failed_steps, 0u);
   CHECK(bench.results[3].tokens == bench.expected(prompt_of(6, 3), greedy(5), 64));
 }
@@ -344,7 +344,7 @@ TEST(steps_out_of_order_are_refused) {
   ERROR_OF(WHERRY_BUSY, bench.engine.launch());
   ERROR_OF(WHERRY_BUSY, bench.engine.start());
   bench.engine.stop();
-  bench.engine.stop();  // nothing to stop is no error
+  bench.engine.stop();  // stopping twice is no error
   bench.run();
 }
 

@@ -1,5 +1,5 @@
-// Random requests on a tiny cache, with every feature at work: each must say what it says alone,
-// and nothing may be left behind.
+// Random requests on a tiny KV cache with all features on. Each must give the same tokens as alone,
+// and no page may leak.
 #include <map>
 
 #include "sampling/rng.h"
@@ -23,7 +23,7 @@ class Dice {
   uint64_t seed_, next_ = 0;
 };
 
-// One request, as it can be made again for its solo run.
+// All parameters of one request, to repeat it alone.
 struct Recipe {
   std::vector<int32_t> prompt, source, prediction, stop_ids;
   wherry_params params{};
@@ -50,13 +50,13 @@ struct Recipe {
 struct Outcome {
   std::vector<int32_t> tokens;
   std::vector<float> embedding;
-  std::vector<int32_t> prompt;  // tokens whose logprobs were told
+  std::vector<int32_t> prompt;  // tokens with reported logprobs
   int finish = WHERRY_RUNNING;
 };
 
 class Storm {
  public:
-  // plain: this share of the requests asks for the most likely tokens, and nothing else.
+  // plain: the share of greedy requests without other options.
   Storm(FakeOptions options, const char* config, bool drafts, uint64_t seed, double plain = 0)
       : options_(options),
         plain_(plain),
@@ -96,7 +96,7 @@ class Storm {
     return std::make_shared<FakeModel>(options);
   }
 
-  // Prompts share beginnings: one of three stems, cut anywhere, and a tail of their own.
+  // Prompts share prefixes: a random part of one of three stems, then random tokens.
   std::vector<int32_t> random_prompt() {
     std::vector<int32_t> prompt;
     uint64_t stem = static_cast<uint64_t>(dice_.below(3));
@@ -145,7 +145,7 @@ class Storm {
     recipe.params.repetition_penalty = 1;
     recipe.params.max_drafts = 0;
     recipe.mask_seed = 0;
-    for (int i = 0; i < 12; ++i) {  // which end many of them early
+    for (int i = 0; i < 12; ++i) {  // stop ids that end many requests early
       recipe.stop_ids.push_back(dice_.below(static_cast<int>(options_.vocab)));
     }
   }
@@ -155,7 +155,7 @@ class Storm {
     std::advance(it, dice_.below(static_cast<int>(live_.size())));
     try {
       engine_.abort(it->first);
-    } catch (const Error&) {  // it has ended, and its last event is on its way
+    } catch (const Error&) {  // it has ended, and its last event is queued
     }
   }
 
@@ -215,7 +215,7 @@ class Storm {
   uint64_t next_ = 0;
 };
 
-// 26 pages of 4 tokens, of which one request may take 14: others must go all the time.
+// 26 pages of 4 tokens, of which one request may need 14, so that preemptions are frequent.
 const char* const kTiny =
     R"({"max_batch": 6, "prefill_chunk": 12, "kv_tokens": 104, "max_drafts": 4})";
 
@@ -286,7 +286,7 @@ TEST(with_rows_that_stay_on_a_device) {
   CHECK(stats.readback_bytes > 0);
 }
 
-// As in a browser, where no call can wait for the device.
+// Simulates a browser, where no call can wait for the device.
 TEST(with_rows_that_must_be_asked_for) {
   FakeOptions options;
   options.vocab = 400;

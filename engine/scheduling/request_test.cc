@@ -59,7 +59,7 @@ TEST(limits_and_pages) {
   params.max_tokens = 5;
   Request request(1, {1, 2, 3, 4}, params, 10, 100);
   CHECK_EQ(request.max_output, 5);
-  CHECK_EQ(request.most_cached(), 8);  // the last token is never computed
+  CHECK_EQ(request.most_cached(), 8);  // the last output token is never computed
   params.max_tokens = 0;
   Request open_end(2, {1, 2, 3, 4}, params, 10, 100);
   CHECK_EQ(open_end.max_output, 96);

@@ -8,10 +8,10 @@ namespace wherry {
 
 namespace {
 
-constexpr int64_t kWithPrediction = 8;  // draft tokens from a predicted output, at most
-constexpr int64_t kForced = 8;          // tokens that a mask forces, taken at once at most
+constexpr int64_t kWithPrediction = 8;  // most draft tokens from a predicted output
+constexpr int64_t kForced = 8;          // most forced tokens of a mask in one step
 
-// The order in which requests are served, and the reverse of that in which they are preempted.
+// The order in which requests are scheduled; preemption takes the reverse order.
 bool goes_before(const Request* a, const Request* b) {
   return a->priority != b->priority ? a->priority > b->priority : a->arrival < b->arrival;
 }
@@ -38,7 +38,7 @@ Plan Scheduler::plan(RequestQueues& queues) {
   choose_entry(queues);
   plan_.entry = last_;
   Left left{limits_.max_rows, limits_.logit_rows, 0, {}, {}};
-  for (const Request* request : queues.active) {  // they wait for a step of another kind, too
+  for (const Request* request : queues.active) {  // these wait for a step of another kind
     if (request->state == RequestState::kRunning) left.running.add(request->computed, 1);
   }
   left.work = left.running;
@@ -47,13 +47,14 @@ Plan Scheduler::plan(RequestQueues& queues) {
   if (plan_.entry == Entry::kForward) plan_running(queues, left);
   plan_prompts(queues, left);
   plan_draft_tokens(left);
-  // Whoever they were for may have ended: his pages are others' now, which count on them.
+  // Keep the changes of an empty plan even if their request ended: other requests use its pages
+  // now.
   prepared_ = plan_.empty() ? plan_.changes : StateChanges();
   return std::move(plan_);
 }
 
 void Scheduler::prepare(RequestQueues& queues, const Plan& under_way) {
-  // A snapshot that the step's end takes may have the slot that a copy was to come from.
+  // The snapshot at the end of the step could overwrite the slot that a copy is to read.
   if (cache_.recurrent()) return;
   for (const PlannedRows& entry : under_way.entries) {
     if (entry.request == nullptr) continue;
@@ -68,13 +69,13 @@ void Scheduler::prepare(RequestQueues& queues, const Plan& under_way) {
 Plan Scheduler::follow(const RequestQueues& queues, const Plan& under_way) {
   Plan next;
   const bool others = under_way.entry != Entry::kForward || !under_way.restores.empty();
-  if (others || cache_.recurrent()) return {};  // a state could not go back
+  if (others || cache_.recurrent()) return {};  // a recurrent state cannot be rolled back
   const Request* waits = queues.waiting.front();
   const bool urgent =
       waits && !queues.active.empty() && waits->priority > queues.active.back()->priority;
-  if (urgent || (waits && in_excess(*waits, queues))) return {};  // it takes somebody's place
+  if (urgent || (waits && over_share(*waits, queues))) return {};  // the plan may preempt for it
   int32_t row = 0;
-  std::vector<int32_t> last(under_way.entries.size());  // rows of results
+  std::vector<int32_t> last(under_way.entries.size());  // each entry's last result row
   for (size_t i = 0; i < last.size(); ++i) {
     row += static_cast<int32_t>(under_way.entries[i].results);
     last[i] = row - 1;
@@ -104,7 +105,7 @@ int64_t Scheduler::own_drafts(const Request& request) const {
   return request.lookup.has_prediction() ? std::max(drafts, kWithPrediction) : drafts;
 }
 
-// Each kind of work in turn, of those that there are.
+// Chooses the kind of the step in round robin among those with requests.
 void Scheduler::choose_entry(const RequestQueues& queues) {
   constexpr int kKinds = 3;
   bool there[kKinds] = {};
@@ -122,30 +123,30 @@ bool Scheduler::belongs(const Request& request) const { return entry_of(request)
 
 // ---- admission ----
 
-void Scheduler::admit(RequestQueues& queues, bool may_put_back, StateChanges& changes) {
+void Scheduler::admit(RequestQueues& queues, bool may_preempt, StateChanges& changes) {
   while (Request* request = queues.waiting.front()) {
     if (waits_for_prefix(*request, queues)) break;
-    if (!find_place(*request, may_put_back, queues)) break;  // a large one would wait for ever
-    enter(*request, queues, changes);
+    if (!find_room(*request, may_preempt, queues)) break;  // smaller ones do not overtake it
+    begin(*request, queues, changes);
   }
 }
 
-// No overtaking: what is taken from others is for this request.
-bool Scheduler::find_place(const Request& request, bool may_put_back, RequestQueues& queues) {
+// Finds room for the first waiting request, by preemption if allowed.
+bool Scheduler::find_room(const Request& request, bool may_preempt, RequestQueues& queues) {
   for (;;) {
     const bool full = static_cast<int64_t>(queues.active.size()) >= limits_.max_batch;
-    if (!full && may_enter(request, queues)) return true;
-    if (!may_put_back) return false;
+    if (!full && can_admit(request, queues)) return true;
+    if (!may_preempt) return false;
     Request* last = full ? queues.active.back() : nullptr;
-    if (!last || last->priority >= request.priority) last = in_excess(request, queues);
+    if (!last || last->priority >= request.priority) last = over_share(request, queues);
     if (!last) return false;
-    put_back(*last, queues);
+    preempt(*last, queues);
   }
 }
 
-// The youngest request of the tenant who runs the most, for one of a tenant who runs none: a tenant
-// waits for a step, not for the end of others' answers. Null: nobody runs several.
-Request* Scheduler::in_excess(const Request& request, const RequestQueues& queues) const {
+// If the request's tenant has no running request, returns the youngest one of the tenant with the
+// most, so that a tenant never waits for a whole output of others. Null: no tenant has several.
+Request* Scheduler::over_share(const Request& request, const RequestQueues& queues) const {
   std::map<uint64_t, int> running;
   Request* found = nullptr;
   for (Request* active : queues.active) {
@@ -153,7 +154,7 @@ Request* Scheduler::in_excess(const Request& request, const RequestQueues& queue
     ++running[tenant_of(active->user)];
   }
   int most = 1;
-  for (Request* active : queues.active) {  // the last one of those who run as many
+  for (Request* active : queues.active) {  // the last one among tenants with equally many
     int count = running[tenant_of(active->user)];
     if (active->priority > request.priority || count < std::max(most, 2)) continue;
     found = active;
@@ -162,8 +163,8 @@ Request* Scheduler::in_excess(const Request& request, const RequestQueues& queue
   return found;
 }
 
-// There must be pages for its tokens so far, and one for each that is there already and grows.
-bool Scheduler::may_enter(const Request& request, const RequestQueues& queues) {
+// Requires pages for its tokens so far, and one for each admitted request that still grows.
+bool Scheduler::can_admit(const Request& request, const RequestQueues& queues) {
   if (queues.active.empty()) return true;
   auto size = static_cast<int64_t>(request.tokens.size());
   KvCache::Cached cached = cache_.cached(request.space, request.tokens, size - 1);
@@ -171,8 +172,8 @@ bool Scheduler::may_enter(const Request& request, const RequestQueues& queues) {
   return cache_.has_room(pages - cached.in_use + static_cast<int64_t>(queues.active.size()));
 }
 
-// Whether an admitted request is about to compute a further page of this one's prompt: then it
-// waits, and finds it in the cache.
+// Whether an admitted request is about to compute another page of this request's prompt. It is
+// worth waiting then: the page will be a prefix cache hit.
 bool Scheduler::waits_for_prefix(const Request& request, const RequestQueues& queues) {
   if (!cache_.shares()) return false;
   auto most = static_cast<int64_t>(request.tokens.size()) - 1;
@@ -187,25 +188,25 @@ bool Scheduler::waits_for_prefix(const Request& request, const RequestQueues& qu
   return false;
 }
 
-void Scheduler::enter(Request& request, RequestQueues& queues, StateChanges& changes) {
+void Scheduler::begin(Request& request, RequestQueues& queues, StateChanges& changes) {
   queues.waiting.remove(request);
   auto& active = queues.active;
   active.insert(std::upper_bound(active.begin(), active.end(), &request, goes_before), &request);
   request.state = request.source.empty() ? RequestState::kPrefilling : RequestState::kEncoding;
-  // The last token is computed in any case: its logits are wanted. So are those of a prompt that
-  // is to be told.
+  // The last token is always computed because its logits are needed, and so are the prompt's if its
+  // logprobs are requested.
   int64_t most = static_cast<int64_t>(request.tokens.size()) - 1;
   if (request.wants_logprob_of(request.prompt_reported)) most = request.prompt_reported - 1;
   request.computed = cache_.attach(request.sequence, request.space, request.tokens, most, changes);
-  // So that others, who come next, do not count on the same pages. If some are lacking after all,
-  // they are taken from younger requests when their rows are planned.
+  // Reserve now, so that the next admissions do not count on the same pages. If pages are lacking
+  // when its rows are planned, younger requests are preempted.
   cache_.reserve_ahead(request.sequence, static_cast<int64_t>(request.tokens.size()),
                        source_size(request));
   int64_t whole = request.sequence.committed;
   auto held =
       static_cast<int64_t>(request.sequence.pages.empty() ? 0 : request.sequence.pages[0].size());
   if (disk_ && held * cache_.page_size() >= most) {
-    request.on_disk = disk_->found(request.space, request.tokens, whole, most);
+    request.on_disk = disk_->prefetch(request.space, request.tokens, whole, most);
     if ((whole + request.on_disk) * cache_.page_size() <= request.computed) request.on_disk = 0;
   }
   if (request.prefilled == 0) request.cached_tokens = static_cast<int32_t>(request.computed);
@@ -220,19 +221,19 @@ bool Scheduler::is_planned(const Request& request) const {
                      [&](const PlannedRows& entry) { return entry.request == &request; });
 }
 
-// Takes the pages that the request needs to have `tokens`, from younger ones if there is no other
-// way. False: it was preempted itself.
+// Allocates the pages that the request needs for `tokens` tokens, preempting younger requests if it
+// must. False: it was preempted itself.
 bool Scheduler::make_room(Request& request, int64_t tokens, RequestQueues& queues) {
   while (!cache_.reserve(request.sequence, tokens, source_size(request))) {
     Request* victim = queues.active.back();
     if (is_planned(*victim)) victim = &request;
-    put_back(*victim, queues);
+    preempt(*victim, queues);
     if (victim == &request) return false;
   }
   return true;
 }
 
-void Scheduler::put_back(Request& request, RequestQueues& queues) {
+void Scheduler::preempt(Request& request, RequestQueues& queues) {
   request.prefilled = std::max(request.prefilled, request.computed);
   cache_.release(request.sequence, request.span(), true);
   request.computed = 0;
@@ -240,12 +241,12 @@ void Scheduler::put_back(Request& request, RequestQueues& queues) {
   request.state = RequestState::kWaiting;
   auto& active = queues.active;
   active.erase(std::find(active.begin(), active.end(), &request));
-  queues.waiting.put_back(request);
+  queues.waiting.requeue(request);
   ++preemptions_;
 }
 
 void Scheduler::plan_running(RequestQueues& queues, Left& left) {
-  const std::vector<Request*> active = queues.active;  // it changes when requests are preempted
+  const std::vector<Request*> active = queues.active;  // a copy: preemption changes the list
   for (Request* request : active) {
     if (request->state != RequestState::kRunning || !belongs(*request)) continue;
     if (!make_room(*request, request->computed + 1, queues)) continue;
@@ -261,7 +262,7 @@ int64_t Scheduler::chunk_of(const Request& request, const Left& left) const {
   }
   if (limits_.whole) return request.pending() <= left.rows ? request.pending() : 0;
   int64_t rows = std::min({request.pending(), left.rows, cache_.most_rows(request.computed)});
-  // A recurrent state is kept at the last whole page of a prompt: a chunk ends there.
+  // A chunk ends at the prompt's last whole page, where the recurrent state is snapshot.
   int64_t page = cache_.page_size();
   int64_t point = (static_cast<int64_t>(request.tokens.size()) - 1) / page * page;
   if (cache_.recurrent() && request.computed < point) {
@@ -293,10 +294,10 @@ void Scheduler::plan_prompts(RequestQueues& queues, Left& left) {
   }
 }
 
-// Deals the rows and results that are left to draft tokens, where pages are free without eviction
+// Gives the remaining rows and results to draft tokens, as far as pages are free without eviction
 // or preemption.
 void Scheduler::plan_draft_tokens(Left& left) {
-  if (plan_.entry != Entry::kForward || cache_.recurrent()) return;  // it could not go back
+  if (plan_.entry != Entry::kForward || cache_.recurrent()) return;  // no rollback of its state
   auto may_draft = [this](const PlannedRows& entry) {
     const Request& request = *entry.request;
     return request.state == RequestState::kRunning &&
@@ -357,7 +358,7 @@ void add_sequence(const PlannedRows& entry, bool encode, size_t s, Batch& batch)
   }
 }
 
-// The rows of one entry whose results are wanted.
+// Adds the rows of one entry that need results; returns how many.
 int64_t add_results(const PlannedRows& entry, Batch& batch) {
   const Request& request = *entry.request;
   auto before = static_cast<int64_t>(batch.logit_rows.size());
@@ -385,7 +386,7 @@ Batch make_batch(Plan& plan, size_t groups) {
     add_sequence(plan.entries[s], encode, s, batch);
     if (!encode) plan.entries[s].results = add_results(plan.entries[s], batch);
   }
-  // Chunks inside prompts want no results, but kernels are spared the case of zero rows.
+  // Chunks inside prompts need no results, but kernels require at least one result row.
   if (batch.logit_rows.empty()) {
     batch.logit_rows.push_back(static_cast<int32_t>(batch.tokens.size()) - 1);
   }

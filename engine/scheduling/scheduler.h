@@ -1,4 +1,4 @@
-// Which rows the next step computes, which requests are admitted, and which are preempted.
+// Plans a step: which rows it computes, which requests are admitted, and which are preempted.
 #ifndef WHERRY_ENGINE_SCHEDULING_SCHEDULER_H_
 #define WHERRY_ENGINE_SCHEDULING_SCHEDULER_H_
 
@@ -25,30 +25,30 @@ struct RequestQueues {
 struct PlannedRows {
   PlannedRows(Request* request, int64_t rows) : request(request), rows(rows) {}
 
-  Request* request;                   // null: it ended meanwhile, or its row was for another token
-  int64_t rows;                       // of its pending tokens, from `computed` on; of its source
-  int64_t max_draft_tokens = 0;       // for which there are pages and results; none unless it runs
-  int64_t most_drafts = 0;            // of them, that may be wrong
-  std::vector<int32_t> draft_tokens;  // made after planning
-  bool forced = false;                // by a mask: they are right
-  std::string error;                  // why the request ends; empty: it goes on
-  int64_t results = 0;                // rows of the results that are its own, in the plan's order
-  bool device_draws = false;          // its token, so that its next row needs no host
-  int32_t chosen_from = -1;  // row of the results of the step before whose token its row has
+  Request* request;                   // null: it ended, or the device drew another token
+  int64_t rows;                       // of its pending tokens from `computed` on, or of its source
+  int64_t max_draft_tokens = 0;       // limited by free pages and result rows; 0 unless running
+  int64_t most_drafts = 0;            // how many of them may be rejected
+  std::vector<int32_t> draft_tokens;  // proposed after planning
+  bool forced = false;                // the mask forces them: none can be rejected
+  std::string error;                  // why the request fails; empty: it continues
+  int64_t results = 0;                // how many result rows it has; they follow the plan's order
+  bool device_draws = false;          // the device draws its token, so launch-ahead is possible
+  int32_t chosen_from = -1;           // result row of the previous step whose token is its input
 
-  // Whether a token is drawn from its last row: all of the request's tokens are computed then.
+  // Whether its last row samples a token: all of the request's tokens are computed then.
   bool draws() const { return chosen_from >= 0 || rows == request->pending(); }
-  // Number of the token in the output that its first row of these gives.
+  // The index in the output of the token that its first result row samples.
   int64_t next_output() const { return request->output_size() + (chosen_from >= 0 ? 1 : 0); }
 };
 
 struct Plan {
   Entry entry = Entry::kForward;
   std::vector<PlannedRows> entries;  // entry s is sequence s of the batch
-  StateChanges changes;              // before the step
-  std::vector<Request*> restores;    // with pages to read from disk; no rows of theirs meanwhile
-  double launched = 0;               // when its step was
-  double launch_seconds = 0;         // of the model
+  StateChanges changes;              // to apply before the step
+  std::vector<Request*> restores;    // requests that read pages from disk instead of rows
+  double launched = 0;               // when its step was launched
+  double launch_seconds = 0;         // seconds of the model's launch
 
   bool empty() const { return entries.empty() && restores.empty(); }
 };
@@ -56,16 +56,16 @@ struct Plan {
 struct SchedulerLimits {
   int64_t max_batch = 0;   // sequences in one step
   int64_t max_rows = 0;    // rows of one step
-  int64_t logit_rows = 0;  // of them, whose results are wanted
-  int64_t max_drafts = 0;  // draft tokens of a request that does not say
-  bool whole = false;      // a sequence is computed in one step
+  int64_t logit_rows = 0;  // result rows of one step
+  int64_t max_drafts = 0;  // draft tokens for a request that sets no number
+  bool whole = false;      // one step must compute a whole sequence
 };
 
-// Running requests have a row in every step, the older ones first; what prompts may take beside
-// them is the budget's to say. A request is admitted when the pages of its prompt are free or idle,
-// and when pages run out the youngest one of the lowest priority is preempted: it keeps its tokens,
-// and its pages as long as nobody needs them, so it goes on with the same ones later. The oldest
-// request of the highest priority always advances, so there is no deadlock.
+// Running requests have a row in every step, the older ones first; StepBudget limits the prefill
+// rows next to them. The scheduler admits a request when the pages of its prompt are free or
+// evictable. When pages run out, it preempts the youngest request of the lowest priority, which
+// keeps its tokens, and its pages until they are evicted, and resumes later with the same tokens.
+// The oldest request of the highest priority always advances, so there is no deadlock.
 class Scheduler {
  public:
   // disk: may be null.
@@ -76,55 +76,55 @@ class Scheduler {
   // An empty plan means that there is nothing to do.
   Plan plan(RequestQueues& queues);
 
-  // What of the next plan does not depend on the tokens of the step under way: pages for the rows
-  // that come next, and admission without taking anybody's place. May be called or not: the tokens
-  // are the same.
+  // Does the part of the next plan that does not depend on the tokens of the step in flight:
+  // allocates pages for the next rows, and admits requests without preemption. Calling it is
+  // optional and changes no token.
   void prepare(RequestQueues& queues, const Plan& under_way);
 
-  // The step after the one that is under way, if it is known but for tokens that the device itself
-  // can take from that one: a row for each request that goes on. Else an empty plan: somebody waits
-  // whose rows are not in that step, a token needs the host (CandidateSampler::scale), or pages are
-  // short.
+  // Launch-ahead: plans the step after the one in flight, with one row for each request that goes
+  // on, whose token the device has drawn. Returns an empty plan if that step is not known yet: a
+  // waiting request may get rows in it, the host must sample a token (CandidateSampler::scale), or
+  // pages are short.
   Plan follow(const RequestQueues& queues, const Plan& under_way);
 
   uint64_t preemptions() const { return preemptions_; }
 
  private:
-  struct Left {  // of the step that is planned
+  struct Left {  // what is left of the limits of the planned step
     int64_t rows, results;
-    int64_t prompts;         // that are there for it, or could be
-    StepWork running, work;  // of running requests, and with what is planned beside them
+    int64_t prompts;         // prompts that are or could be in it
+    StepWork running, work;  // of running requests; of all planned rows
   };
 
   void choose_entry(const RequestQueues& queues);
   bool belongs(const Request& request) const;
-  void admit(RequestQueues& queues, bool may_put_back, StateChanges& changes);
-  bool find_place(const Request& request, bool may_put_back, RequestQueues& queues);
-  Request* in_excess(const Request& request, const RequestQueues& queues) const;
-  bool may_enter(const Request& request, const RequestQueues& queues);
+  void admit(RequestQueues& queues, bool may_preempt, StateChanges& changes);
+  bool find_room(const Request& request, bool may_preempt, RequestQueues& queues);
+  Request* over_share(const Request& request, const RequestQueues& queues) const;
+  bool can_admit(const Request& request, const RequestQueues& queues);
   bool waits_for_prefix(const Request& request, const RequestQueues& queues);
-  void enter(Request& request, RequestQueues& queues, StateChanges& changes);
+  void begin(Request& request, RequestQueues& queues, StateChanges& changes);
   void plan_running(RequestQueues& queues, Left& left);
   void plan_draft_tokens(Left& left);
   void plan_prompts(RequestQueues& queues, Left& left);
   int64_t chunk_of(const Request& request, const Left& left) const;
   bool make_room(Request& request, int64_t tokens, RequestQueues& queues);
-  void put_back(Request& request, RequestQueues& queues);
+  void preempt(Request& request, RequestQueues& queues);
   bool is_planned(const Request& request) const;
   bool can_follow(const PlannedRows& entry) const;
-  int64_t own_drafts(const Request& request) const;  // draft tokens where the request does not say
+  int64_t own_drafts(const Request& request) const;  // default where the request sets none
 
   const SchedulerLimits limits_;
   KvCache& cache_;
   const StepBudget& budget_;
   DiskTier* const disk_;
   Plan plan_;
-  StateChanges prepared_;  // of requests that were admitted since the last plan
+  StateChanges prepared_;  // for requests admitted since the last plan
   Entry last_ = Entry::kForward;
   uint64_t preemptions_ = 0;
 };
 
-// The arrays of a plan that has its draft tokens; fills each entry's `results`.
+// Fills a batch from a plan that has its draft tokens, and sets each entry's `results`.
 Batch make_batch(Plan& plan, size_t groups);
 
 }  // namespace wherry

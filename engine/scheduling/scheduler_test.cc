@@ -17,7 +17,7 @@ wherry_params limited(int max_tokens) {
   return params;
 }
 
-// A scheduler over a cache of so many pages of 4 tokens; requests are made, and moved on, by hand.
+// A scheduler with a KV cache of pages of 4 tokens; tests add and advance requests manually.
 struct Fixture {
   Fixture(int64_t pages, SchedulerLimits limits, bool prefix_cache = false)
       : cache(metadata(), {4 * pages, limits.max_batch, limits.max_rows, prefix_cache}),
@@ -40,7 +40,7 @@ struct Fixture {
 
   Plan plan() { return scheduler.plan(queues); }
   Batch batch(Plan& plan) { return make_batch(plan, cache.groups()); }
-  // What the engine does when a step is over.
+  // Does what the engine does after a step.
   void accept(const Plan& plan) {
     for (const PlannedRows& entry : plan.entries) {
       Request& request = *entry.request;
@@ -92,7 +92,7 @@ TEST(the_arguments_of_a_mixed_batch) {
   CHECK((first.positions == Ints{0, 1, 2, 0, 1, 2}));
   CHECK((first.sequences == Ints{0, 0, 0, 1, 1, 1}));
   CHECK((first.query_indptr == Ints{0, 3, 6}));
-  CHECK((first.pages[0].indptr == Ints{0, 1, 3}));  // the whole prompt has its pages
+  CHECK((first.pages[0].indptr == Ints{0, 1, 3}));  // pages for the whole prompt are reserved
   CHECK((first.pages[0].ids == Ints{0, 1, 2}));
   CHECK((first.logit_rows == Ints{2}));  // the second prompt is not done
   f.accept(plan);
@@ -127,12 +127,12 @@ TEST(max_batch_counts_prefilling_and_running) {
 
 TEST(what_a_request_may_take_later_does_not_keep_others_out) {
   Fixture f(10, limits(4, 64));
-  for (int i = 0; i < 4; ++i) f.add(4, 100 * i, 30);  // each up to 9 pages in the end
+  for (int i = 0; i < 4; ++i) f.add(4, 100 * i, 30);  // each needs up to 9 pages at its end
   f.accept(f.plan());
   CHECK_EQ(f.queues.active.size(), 4u);
 }
 
-TEST(when_pages_run_out_the_youngest_is_put_back_and_goes_on_later) {
+TEST(when_pages_run_out_the_youngest_is_preempted_and_resumes) {
   Fixture f(6, limits(2, 64));
   Request& old = f.add(8, 0, 12);
   Request& young = f.add(8, 100, 12);
@@ -155,8 +155,8 @@ TEST(nobody_overtakes) {
   Fixture f(6, limits(4, 64));
   f.add(8, 0, 9);
   f.accept(f.plan());
-  f.add(20, 100, 1);  // too large beside the first
-  f.add(1, 200, 1);   // would fit
+  f.add(20, 100, 1);  // too large while the first one runs
+  f.add(1, 200, 1);   // this one would fit
   f.accept(f.plan());
   CHECK_EQ(f.queues.active.size(), 1u);
 }
@@ -215,7 +215,7 @@ void run(Fixture& f, int steps) {
   }
 }
 
-// Steps until the request has ended: how many.
+// Steps until the request has ended; returns the number of steps.
 int steps_until(Fixture& f, const Request& request) {
   int steps = 0;
   for (; request.state != RequestState::kFinished && steps < 10000; ++steps) run(f, 1);
@@ -223,13 +223,13 @@ int steps_until(Fixture& f, const Request& request) {
 }
 
 TEST(a_tenant_waits_for_a_step_and_not_for_the_end_of_anothers_answers) {
-  for (int users : {1, 240}) {  // it does not help to name a user for each request
+  for (int users : {1, 240}) {  // naming a new user for each request must not help
     Fixture f(1000, limits(4, 64));
     for (int i = 0; i < 240; ++i) f.add({i, i}, of(kAnn + static_cast<uint64_t>(i % users), 300));
     run(f, 20);
     CHECK_EQ(f.queues.active.size(), 4u);
     Request& bobs = f.add({9, 9}, of(kBob, 3));
-    CHECK(steps_until(f, bobs) <= 5);  // one or two until he is next, three of his own
+    CHECK(steps_until(f, bobs) <= 5);  // one or two until it is admitted, three of its own
     CHECK_EQ(f.scheduler.preemptions(), 1u);
     run(f, 1);
     CHECK_EQ(f.queues.active.size(), 4u);  // the preempted request resumes
@@ -245,9 +245,10 @@ TEST(tenants_who_run_share_the_places) {
   for (int i = 0; i < 20; ++i) bobs.push_back(&f.add({i, 9}, of(kBob, 20)));
   const size_t before = f.queues.waiting.size();
   int steps = steps_until(f, *bobs.back());
-  CHECK(f.scheduler.preemptions() <= 15);  // for who runs none, once in a while
-  CHECK(steps >= 20 * 20 / 4);             // not all places
-  CHECK(steps <= 2 * 20 * 20 / 4 + 25);    // half of them, nearly
+  CHECK(f.scheduler.preemptions() <=
+        15);                             // for tenants without a running request, from time to time
+  CHECK(steps >= 20 * 20 / 4);           // the other tenant does not get all slots
+  CHECK(steps <= 2 * 20 * 20 / 4 + 25);  // it gets about half of them
   CHECK(f.queues.waiting.size() < before - 20);
 }
 
@@ -275,13 +276,13 @@ TEST(salts_leave_nothing_when_their_pages_have_gone) {
 TEST(a_prompt_that_is_being_computed_is_waited_for) {
   Fixture f(100, limits(4, 8), true);
   f.add(16, 0, 4);
-  f.add(16, 0, 4);  // the same one
+  f.add(16, 0, 4);  // the same prompt
   f.accept(f.plan());
   CHECK_EQ(f.queues.active.size(), 1u);
   f.accept(f.plan());
   Plan plan = f.plan();
   CHECK_EQ(plan.entries.size(), 2u);
-  CHECK_EQ(plan.entries[1].rows, 1);  // its last token: the logits are wanted
+  CHECK_EQ(plan.entries[1].rows, 1);  // the last token, whose logits are needed
   CHECK_EQ(f.requests[1]->cached_tokens, 15);
 }
 
@@ -298,7 +299,7 @@ TEST(prompts_take_what_the_budget_leaves_beside_running_requests) {
   f.add(400, 1000, 1);
   Plan plan = f.plan();
   CHECK_EQ(plan.entries.size(), 2u);
-  // Nearly 2 times 10 ms, less 10 ms: the steps were all as expected.
+  // Nearly 2 times 10 ms, minus 10 ms, because step times did not vary.
   CHECK(plan.entries[1].rows >= 17 && plan.entries[1].rows <= 19);
 }
 

@@ -38,16 +38,16 @@ void Stepper::launch(Plan& plan) {
   if (plan.entries.empty()) return;
   if (plan.entry == Entry::kForward) draft(plan);
   Batch batch = make_batch(plan, groups_);
-  if (plan.entry == Entry::kForward) ask_candidates(plan, batch);
+  if (plan.entry == Entry::kForward) request_candidates(plan, batch);
   plan.launched = now_seconds();
   session_->launch(batch, plan.entry);
   double launched = now_seconds();
   plan.launch_seconds = launched - plan.launched;
-  if (plan.entry == Entry::kForward) ask_masks(plan);
+  if (plan.entry == Entry::kForward) fill_masks(plan);
   mask_seconds_ = now_seconds() - launched;
 }
 
-// Beside rows only a few pages are read: others wait for those rows.
+// Reads only a few pages if the step has rows, which other requests wait for.
 void Stepper::restore(Plan& plan) {
   constexpr int64_t kBesideRows = 8;  // pages
   for (Request* request : plan.restores) {
@@ -71,7 +71,7 @@ void Stepper::apply(const StateChanges& changes) {
   }
 }
 
-// What a mask forces, else what the text says, else what the draft model says.
+// Draft tokens come from the mask if it forces them, else from prompt lookup or the draft model.
 void Stepper::draft(Plan& plan) {
   std::vector<PlannedRows*> open;
   for (PlannedRows& entry : plan.entries) {
@@ -104,7 +104,7 @@ void Stepper::run_draft_model(std::vector<PlannedRows*>& entries) {
   if (draft_->step_seconds() > 0) budget_.record_draft(draft_->step_seconds());
 }
 
-void Stepper::ask_masks(Plan& plan) {
+void Stepper::fill_masks(Plan& plan) {
   for (PlannedRows& entry : plan.entries) {
     Request& request = *entry.request;
     bool samples = request.mask && entry.draws();
@@ -117,9 +117,9 @@ void Stepper::ask_masks(Plan& plan) {
   }
 }
 
-// Rows of a request that only takes tokens from them need not come whole.
-void Stepper::ask_candidates(Plan& plan, Batch& batch) const {
-  const int64_t count = session_->most_candidates();
+// Requests candidates for rows that only sample a token, instead of whole rows.
+void Stepper::request_candidates(Plan& plan, Batch& batch) const {
+  const int64_t count = session_->max_candidates();
   if (count == 0) return;
   bool some = false;
   for (PlannedRows& entry : plan.entries) {
@@ -138,7 +138,7 @@ void Stepper::ask_candidates(Plan& plan, Batch& batch) const {
       if (entry.device_draws) batch.choices.back() = choice;
     }
   }
-  bool nobody = batch.scales.empty();  // then there is a row that nobody looks at
+  bool nobody = batch.scales.empty();  // only the padding row, which is never read
   if (nobody) batch.scales.assign(batch.logit_rows.size(), 1.0f);
   if (session_->chains()) batch.choices.resize(batch.scales.size());
   if (some || nobody) return;
@@ -147,7 +147,8 @@ void Stepper::ask_candidates(Plan& plan, Batch& batch) const {
 }
 
 bool Stepper::ready(Plan& plan) {
-  if (session_->brings_rows() || plan.entries.empty() || plan.entry != Entry::kForward) return true;
+  if (plan.entries.empty() || plan.entry != Entry::kForward) return true;
+  if (session_->can_fetch_rows()) return true;
   const Rows rows = session_->collect();
   if (rows.candidates.empty()) return true;
   int64_t row = 0;
@@ -156,16 +157,16 @@ bool Stepper::ready(Plan& plan) {
     const int64_t end = row + entry.results;
     const Request& request = *entry.request;
     if (entry.rows == request.pending() && entry.error.empty() && entry.results > 0) {
-      asked = ask_rows(entry, rows, end) || asked;
+      asked = request_rows(entry, rows, end) || asked;
     }
     row = end;
   }
   return !asked;
 }
 
-// Asks for the logits of an entry's tokens that candidates do not decide; its results end at `end`.
-// It assumes that each draft token is accepted: the row after it is read only then.
-bool Stepper::ask_rows(const PlannedRows& entry, const Rows& rows, int64_t end) {
+// Requests the whole rows of an entry whose candidates do not decide a token; its results end at
+// `end`. It assumes that each draft token is accepted: the row after it is read only then.
+bool Stepper::request_rows(const PlannedRows& entry, const Rows& rows, int64_t end) {
   const Request& request = *entry.request;
   const SamplingInput sampling = request.sampling();
   std::vector<int32_t> text = sampling.tokens;
@@ -175,7 +176,7 @@ bool Stepper::ask_rows(const PlannedRows& entry, const Rows& rows, int64_t end) 
   for (int64_t i = 0; i <= draft_tokens; ++i) {
     const int64_t row = end - draft_tokens - 1 + i;
     if (sampler_.needs_row(input, rows, row, request.mask != nullptr)) {
-      asked = session_->ask(row) || asked;
+      asked = session_->request_row(row) || asked;
     }
     if (i < draft_tokens) text.push_back(entry.draft_tokens[static_cast<size_t>(i)]);
   }
@@ -214,7 +215,7 @@ void Stepper::collect_outcomes(Plan& plan, StepResult& result) {
   result.sample_seconds = now_seconds() - collected;
 }
 
-// `row` is the first of the entry's results, and becomes that of the next entry.
+// `row` is the entry's first result row; it advances to the next entry's.
 Outcome Stepper::outcome_of(PlannedRows& entry, const Rows& results, int64_t& row) {
   Outcome outcome;
   outcome.error = entry.error;
@@ -248,8 +249,8 @@ Outcome Stepper::outcome_of(PlannedRows& entry, const Rows& results, int64_t& ro
   return outcome;
 }
 
-// Samples token by token, as without draft tokens; an accepted one already has the next token's
-// row.
+// Samples token by token, as without draft tokens; after an accepted draft token the next row is
+// there already.
 void Stepper::sample_outputs(PlannedRows& entry, const Rows& results, int64_t row,
                              Outcome& outcome) {
   Request& request = *entry.request;
@@ -258,7 +259,7 @@ void Stepper::sample_outputs(PlannedRows& entry, const Rows& results, int64_t ro
     Sampled next{sampler_.sample(request.sampling(), *session_, results, row, mask),
                  WHERRY_RUNNING};
     next.finish = request.append(next.sample);
-    // A stop token is not part of what a grammar describes.
+    // A grammar does not describe the stop token.
     if (request.mask && next.finish != WHERRY_STOP && request.mask->accept(next.sample.token)) {
       next.finish = WHERRY_STOP;
     }

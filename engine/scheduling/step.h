@@ -1,5 +1,5 @@
-// One planned step, from its draft tokens to its output: what the stepping thread does without the
-// engine's lock. The requests of a plan are its own meanwhile.
+// Runs one planned step, from draft tokens to output, on the stepping thread without the engine's
+// lock. No other thread touches the plan's requests meanwhile.
 #ifndef WHERRY_ENGINE_SCHEDULING_STEP_H_
 #define WHERRY_ENGINE_SCHEDULING_STEP_H_
 
@@ -8,40 +8,40 @@
 #include <vector>
 
 #include "model/model.h"
-#include "sampling/row_sampler.h"
+#include "model/row_sampler.h"
 #include "scheduling/scheduler.h"
 #include "scheduling/step_budget.h"
 #include "speculation/draft_model.h"
 
 namespace wherry {
 
-// A token of an output.
+// One output token.
 struct Sampled {
   Sample sample;
   wherry_finish finish;
 };
 
-// What came of one planned entry.
+// The results of one planned entry.
 struct Outcome {
-  std::vector<Sample> prompt;    // logprobs of tokens of the prompt, in order
-  std::vector<Sampled> samples;  // tokens of the output: its request has them already
+  std::vector<Sample> prompt;    // logprobs of prompt tokens, in order
+  std::vector<Sampled> samples;  // output tokens, already appended to the request
   int64_t accepted = 0;
   std::vector<float> embedding;
-  std::string error;  // of this request alone
+  std::string error;  // why this request alone failed
 };
 
 struct StepResult {
   std::vector<Outcome> outcomes;  // one for each planned entry
-  std::string failure;            // of the whole step; then there are no outcomes
+  std::string failure;            // why the whole step failed; there are no outcomes then
   double collect_seconds = 0, sample_seconds = 0;
-  std::vector<int32_t> chosen;  // by the device, of each row of the results, where it chooses
-  RowCounts rows;               // that gave tokens
-  uint64_t bytes_read = 0;      // of results, from a device
-  GraphCounts graphs;           // so far
+  std::vector<int32_t> chosen;  // [result rows] the device's tokens, if it draws them
+  RowCounts rows;               // how rows were sampled
+  uint64_t bytes_read = 0;      // of results copied from the device
+  GraphCounts graphs;           // totals of the session
   std::string chains_given_up;  // see Session
 };
 
-// The text of the exception that is being handled.
+// The message of the exception that is being handled.
 std::string current_reason();
 
 class Stepper {
@@ -49,12 +49,12 @@ class Stepper {
   Stepper(std::unique_ptr<Session> session, std::unique_ptr<DraftModel> draft, StepBudget& budget,
           size_t groups);
 
-  // Makes the plan's draft tokens, launches its step, and does what can be done while the device
-  // computes. Sets the `error` of entries that fail alone, and times.
+  // Proposes the plan's draft tokens, launches its step, and fills grammar masks while the device
+  // computes. Sets times, and the `error` of entries that fail alone.
   void launch(Plan& plan);
-  double mask_seconds() const { return mask_seconds_; }  // of grammars, after the last launch
+  double mask_seconds() const { return mask_seconds_; }  // for grammar masks, in the last launch
 
-  // Whether collect() would find every row that it reads; asks for those that it would not.
+  // Whether collect() has every row that it reads; requests the missing rows.
   bool ready(Plan& plan);
 
   StepResult collect(Plan& plan);
@@ -62,16 +62,16 @@ class Stepper {
   void use(DiskTier& disk) { disk_ = &disk; }
 
   Session& session() { return *session_; }
-  DraftModel* draft() { return draft_.get(); }  // null: there is none
+  DraftModel* draft() { return draft_.get(); }  // null: no draft model
 
  private:
   void apply(const StateChanges& changes);
   void restore(Plan& plan);
   void draft(Plan& plan);
   void run_draft_model(std::vector<PlannedRows*>& entries);
-  void ask_masks(Plan& plan);
-  void ask_candidates(Plan& plan, Batch& batch) const;
-  bool ask_rows(const PlannedRows& entry, const Rows& rows, int64_t end);
+  void fill_masks(Plan& plan);
+  void request_candidates(Plan& plan, Batch& batch) const;
+  bool request_rows(const PlannedRows& entry, const Rows& rows, int64_t end);
   void collect_outcomes(Plan& plan, StepResult& result);
   Outcome outcome_of(PlannedRows& entry, const Rows& results, int64_t& row);
   void sample_outputs(PlannedRows& entry, const Rows& results, int64_t row, Outcome& outcome);

@@ -6,19 +6,19 @@ namespace wherry {
 
 namespace {
 
-constexpr double kMargin = 0.8;       // of the allowed time, where steps vary
-constexpr double kMostMargin = 0.97;  // where they do not
-constexpr double kDeviations = 2;     // mean ones that a step may take longer than expected
-constexpr double kFar = 1.5;          // times the allowed time: no larger number of rows fits
+constexpr double kMargin = 0.8;       // share of the allowed time if step times vary
+constexpr double kMostMargin = 0.97;  // the same if they do not vary
+constexpr double kDeviations = 2;     // mean deviations to allow for
+constexpr double kFar = 1.5;          // times the allowed time: larger numbers of rows cannot fit
 constexpr double kOldDraft = 0.75;    // share of the old value in a moving average
 constexpr double kCostUnknown = 0.1;
-constexpr int64_t kFirstRows = 64;  // of a prompt, while nothing is known of time
-constexpr int64_t kLeastRows = 8;   // where nothing else is in a step
-constexpr double kNotSlower = 1.1;  // times the step of the least rows: not clearly longer
+constexpr int64_t kFirstRows = 64;  // of a prompt, before any step was timed
+constexpr int64_t kLeastRows = 8;   // in a step without other rows
+constexpr double kNotSlower = 1.1;  // times the step with kLeastRows rows: not clearly longer
 
 }  // namespace
 
-// The most rows that fit, though fewer may not: see StepTime.
+// The largest number of rows that fits; a smaller one may not fit, see StepTime.
 int64_t StepBudget::prompt_rows(const StepWork& running, const StepWork& work, int64_t prompts,
                                 int64_t position, int64_t most) const {
   const int64_t least = std::min<int64_t>(work.rows == running.rows ? 1 : 0, most);
@@ -41,7 +41,7 @@ double StepBudget::margin() const {
   return std::min(kMostMargin, std::max(kMargin, 1 - kDeviations * time_.deviation()));
 }
 
-// Rows that the bound on a step's seconds allows.
+// The number of rows that max_seconds allows.
 int64_t StepBudget::rows_in_time(const StepWork& work, int64_t position, int64_t most) const {
   if (max_seconds_ == 0) return most;
   int64_t fit = work.rows == 0 ? std::min(kLeastRows, most) : 0;
@@ -53,7 +53,7 @@ int64_t StepBudget::rows_in_time(const StepWork& work, int64_t position, int64_t
     double seconds = time_.longest(with);
     if (seconds == 0) return std::min(std::max<int64_t>(kFirstRows - work.rows, 0), most);
     double share = seconds / max_seconds_;
-    // The least run whatever they take, and so do those that take no longer.
+    // kLeastRows rows always run, and so do more rows if they take no longer.
     if (work.rows == 0 && rows <= 2 * most_rows_)
       share = std::min(share, time_.slowdown(least, with) / kNotSlower);
     if (share > kFar) break;
@@ -77,7 +77,7 @@ DraftCost StepBudget::draft_cost(const StepWork& running) const {
   double seconds = time_.predict(running);
   if (running.rows == 0 || seconds == 0) return cost;
   double row =
-      time_.row_seconds(static_cast<double>(running.seen) / static_cast<double>(running.rows));
+      time_.row_seconds(static_cast<double>(running.attended) / static_cast<double>(running.rows));
   if (row > 0) cost.row = row / seconds;
   cost.draft = draft_seconds_ / seconds;
   return cost;

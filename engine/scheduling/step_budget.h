@@ -1,4 +1,4 @@
-// How much of a step a prompt may take while others wait for their next token, by measured time.
+// Limits the prefill rows of a step by measured time, so that running requests keep their speed.
 #ifndef WHERRY_ENGINE_SCHEDULING_STEP_BUDGET_H_
 #define WHERRY_ENGINE_SCHEDULING_STEP_BUDGET_H_
 
@@ -11,41 +11,41 @@ namespace wherry {
 
 class StepBudget {
  public:
-  // A step that holds running requests may become longer by this factor through prompts' rows.
-  // Where more prompts wait than requests run, by more: each of both has the same share of the
-  // time. Else few would run at once however many wait, and it is the others' rows that make a step
-  // cheap.
-  // max_seconds: no step may become longer than this through prompts' rows, whoever runs, as far as
-  // that is known; 0: there is no such bound. Systems and browsers take a GPU away from who keeps
-  // it for long, and a page is not drawn meanwhile.
+  // max_slowdown: prefill rows may lengthen a step with running requests by this factor. If more
+  // prompts wait than requests run, they may lengthen it more: each prompt and each running request
+  // has the same share of the time. Otherwise few requests would ever run together, and steps are
+  // cheap only with large batches.
+  // max_seconds: prefill rows may not lengthen any step beyond this, as far as times are known; 0:
+  // no limit. Systems and browsers reset a GPU that is busy for long, and a page does not redraw
+  // meanwhile.
   explicit StepBudget(double max_slowdown, double max_seconds = 0)
       : max_slowdown_(max_slowdown), max_seconds_(max_seconds) {}
 
-  // What a step was, and took.
+  // Records the work and the time of a step.
   void record(const StepWork& work, double seconds);
 
-  // Rows of a prompt from `position` on, at most `most`, that may join a step of `work`, in which
-  // `running` is of running requests, while so many prompts want to. At least one if nothing but
-  // these is in it: a prompt always advances. At least a few if nothing at all is in it, and as
-  // many as take no longer than these: a row of its own costs as much as several.
+  // Returns how many rows of a prompt, from `position` on and at most `most`, may join a step of
+  // `work` (`running`: the part of running requests) while `prompts` prompts wait. It is at least 1
+  // if the step has no other prefill rows, so prompts always advance, and at least a few in an
+  // empty step, where several rows take as long as one.
   int64_t prompt_rows(const StepWork& running, const StepWork& work, int64_t prompts,
                       int64_t position, int64_t most) const;
 
-  // A step of a draft model.
+  // Records the time of a draft model's step.
   void record_draft(double seconds);
 
-  // What draft tokens cost while such requests run.
+  // The cost of draft tokens while such requests run.
   DraftCost draft_cost(const StepWork& running) const;
 
  private:
-  double margin() const;  // share of the allowed time that is spent
+  double margin() const;  // share of the allowed time to use
   int64_t rows_in_time(const StepWork& work, int64_t position, int64_t most) const;
 
   double max_slowdown_;
   double max_seconds_;
   StepTime time_;
-  int64_t most_rows_ = 0;     // of a step that was recorded
-  double draft_seconds_ = 0;  // of a draft model's step; 0: there is none
+  int64_t most_rows_ = 0;     // of all recorded steps
+  double draft_seconds_ = 0;  // of a draft model's step; 0: no draft model
 };
 
 }  // namespace wherry

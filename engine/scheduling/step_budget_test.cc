@@ -1,5 +1,5 @@
-// Steps of models whose cost is known: none that holds running requests may take longer than the
-// budget allows, from the first one on.
+// Simulates models with known costs: from the first step on, no step with running requests may take
+// longer than the budget allows.
 #include "scheduling/step_budget.h"
 
 #include <algorithm>
@@ -13,17 +13,17 @@ namespace {
 
 constexpr double kSlowdown = 2;
 
-// Seconds of a step, and what it costs beyond its number of rows.
+// Seconds of a step: fixed, for each row, for each attended token, and for each cached token.
 struct Cost {
   double step, row, pair, token = 0;
 
   double of(const StepWork& work) const {
-    return step + row * static_cast<double>(work.rows) + pair * static_cast<double>(work.seen) +
-           token * static_cast<double>(work.held);
+    return step + row * static_cast<double>(work.rows) + pair * static_cast<double>(work.attended) +
+           token * static_cast<double>(work.context);
   }
 };
 
-// Streams that decode, and prompts that come in one after the other.
+// Streams that decode, and prompts that arrive one after the other.
 class Machine {
  public:
   explicit Machine(std::function<double(const StepWork&)> seconds, double max_seconds = 0)
@@ -41,7 +41,8 @@ class Machine {
     for (int i = 0; i < steps; ++i, ++position_) run(running());
   }
 
-  // Steps until the prompt's tokens from `begin` on are computed; the rows of each.
+  // Runs steps until the prompt's tokens from `begin` on are computed; returns the rows of each
+  // step.
   std::vector<int64_t> prompt(int64_t begin, int64_t end, int64_t chunk) {
     std::vector<int64_t> steps;
     for (; begin < end; ++position_) {
@@ -60,10 +61,10 @@ class Machine {
     return steps;
   }
 
-  void set_prompts(int64_t count) { prompts_ = count; }  // that wait at once
+  void set_prompts(int64_t count) { prompts_ = count; }  // waiting at the same time
 
   double worst() const { return worst_; }
-  double longest() const { return longest_; }  // seconds of a step with a prompt's rows
+  double longest() const { return longest_; }  // longest step with prefill rows, seconds
   const StepBudget& budget() const { return budget_; }
   StepWork running() const {
     StepWork work;
@@ -78,10 +79,10 @@ class Machine {
   StepBudget budget_;
   int64_t streams_ = 0, position_ = 0, prompts_ = 1;
   double longest_ = 0;
-  double worst_ = 0;  // of the steps with more than the one row that a prompt always gets
+  double worst_ = 0;  // of steps with more than one prefill row
 };
 
-// Weights read once, or a step that is all rows; attention that costs nothing, or most of it.
+// Steps that mostly read weights, or mostly compute rows; attention that is free, or dominates.
 const Cost kCosts[] = {{10e-3, 1e-4, 0},
                        {10e-3, 1e-4, 1e-7},
                        {1e-3, 1e-3, 1e-7},
@@ -103,7 +104,7 @@ TEST(no_step_is_longer_than_allowed_from_the_first_on) {
       machine.decode(50);
       machine.prompt(0, 4096, 512);
       machine.decode(20);
-      machine.prompt(0, 4096, 512);     // again, after its end
+      machine.prompt(0, 4096, 512);     // the same prompt again
       machine.prompt(4000, 4500, 512);  // most of it was cached
       CHECK(machine.worst() <= kSlowdown);
     }
@@ -113,7 +114,7 @@ TEST(no_step_is_longer_than_allowed_from_the_first_on) {
 TEST(nor_where_prompts_were_never_computed_alone) {
   for (const Cost& cost : kCosts) {
     Machine machine([&](const StepWork& work) { return cost.of(work); });
-    machine.start_streams(4, 1);  // as if all were cached
+    machine.start_streams(4, 1);  // with everything cached
     machine.decode(50);
     machine.prompt(0, 1000, 512);
     machine.prompt(3500, 4096, 512);
@@ -204,7 +205,7 @@ TEST(disturbances_do_not_last) {
   machine.start_streams(4, 64);
   machine.decode(200);
   for (int i = 0; i < 5; ++i) machine.prompt(0, 4096, 512);
-  // 6 to 8 ms more are allowed than alone, where a row takes 0.1 to 0.5.
+  // The step may take 6 to 8 ms more than alone, and a row takes 0.1 to 0.5 ms.
   std::vector<int64_t> steps = machine.prompt(0, 4096, 512);
   CHECK(steps.size() < 350);
   std::sort(steps.begin(), steps.end());
@@ -220,7 +221,7 @@ TEST(before_anything_is_known_a_prompt_gets_one_row) {
   CHECK_EQ(budget.prompt_rows({}, {}, 1, 0, 512), 512);
   StepWork work = running;
   work.add(0, 1);
-  CHECK_EQ(budget.prompt_rows(running, work, 2, 0, 512), 0);  // another prompt got on
+  CHECK_EQ(budget.prompt_rows(running, work, 2, 0, 512), 0);  // another prompt advances already
 }
 
 TEST(a_bound_on_seconds_holds_without_streams_and_beside_them) {
@@ -245,7 +246,7 @@ TEST(the_seconds_that_are_allowed_are_used) {
   CHECK_EQ(steps[0], 64);
   CHECK(steps.size() < 60);  // about 80 rows fit
   CHECK(machine.longest() <= 0.8);
-  // A step of which a row alone takes longer has a few, or one beside who runs.
+  // If one row alone exceeds the limit, a step has a few rows, or one next to running requests.
   Machine slow([](const StepWork& work) { return static_cast<double>(work.rows); }, 0.5);
   CHECK_EQ(slow.prompt(0, 160, 512).back(), 8);
   slow.start_streams(1, 1);
@@ -264,9 +265,9 @@ TEST(where_the_least_rows_break_the_bound_more_come_that_take_no_longer) {
        {std::function<double(const StepWork&)>(rows), {tiles}}) {
     Machine machine(seconds, 0.1);
     std::vector<int64_t> first = machine.prompt(0, 4096, 512);
-    CHECK(machine.longest() <= 0.62);  // what is known by then: two tiles at most
+    CHECK(machine.longest() <= 0.62);  // two tiles at most until more is known
     std::vector<int64_t> steps = machine.prompt(0, 4096, 512);
-    CHECK(steps.size() <= 100);  // in place of 512
+    CHECK(steps.size() <= 100);  // instead of 512
     CHECK(machine.prompt(0, 4096, 512)[0] >= 40);
   }
 }
@@ -275,7 +276,7 @@ TEST(what_a_draft_token_costs) {
   StepBudget budget(kSlowdown);
   StepWork running;
   running.add(99, 1);
-  CHECK_EQ(budget.draft_cost(running).row, 0.1);  // not known
+  CHECK_EQ(budget.draft_cost(running).row, 0.1);  // the default
   budget.record(running, 10e-3);
   CHECK_EQ(budget.draft_cost(running).row, 0.1);
   StepWork with;

@@ -1,4 +1,4 @@
-// How long a step takes, learned from those that were run.
+// Predicts how long a step takes from the times of earlier steps.
 #ifndef WHERRY_ENGINE_SCHEDULING_STEP_TIME_H_
 #define WHERRY_ENGINE_SCHEDULING_STEP_TIME_H_
 
@@ -11,55 +11,54 @@
 
 namespace wherry {
 
-// What a step's time depends on.
+// The quantities that a step's time depends on.
 struct StepWork {
   int64_t rows = 0;
-  int64_t held = 0;  // tokens that its sequences have then
-  int64_t seen = 0;  // tokens that its rows attend to: the sum of their positions + 1
+  int64_t context = 0;   // tokens of its sequences in the KV cache, after the step
+  int64_t attended = 0;  // sum over its rows of the tokens that each attends to
 
   // A sequence with `count` rows, the first at `position`.
   void add(int64_t position, int64_t count) {
     rows += count;
-    held += position + count;
-    seen += count * (position + 1) + count * (count - 1) / 2;
+    context += position + count;
+    attended += count * (position + 1) + count * (count - 1) / 2;
   }
 };
 
-// A step takes step + row * rows + token * held + pair * seen, none of them negative: what it costs
-// whatever is in it (weights are read once), what a row costs, what it costs that a sequence's keys
-// and values are read, and what attention computes with them. These are fitted to means of what was
-// seen, kept by number of rows and by context, so that a thousand equal steps do not drive out the
-// one that was different. What was seen may not tell the four apart; of those that explain it
-// equally well the one counts that finds the largest slowdown. Kernels take rows in
-// tiles, so that 6 may take longer than 8: numbers of rows that were seen have a factor of their
-// own.
+// The model: seconds = step + row * rows + token * context + pair * attended, with coefficients
+// that are not negative. They stand for the fixed cost (weights are read once), for a row, for
+// reading a sequence's keys and values, and for attention. They are fitted to means of measured
+// times, one mean for each number of rows and context, so that a thousand equal steps do not
+// outweigh a different one. Measurements may not separate the four; among fits that explain them
+// equally well, the one that predicts the largest slowdown counts. Kernels take rows in tiles, so 6
+// rows may take longer than 8: a measured number of rows has its own correction factor.
 class StepTime {
  public:
   void record(const StepWork& work, double seconds);
-  // Seconds; 0: nothing was seen.
+  // Seconds; 0: no step was recorded.
   double predict(const StepWork& work) const;
-  // The most seconds that what was seen allows to expect; 0: nothing was seen.
+  // The largest prediction among the fits, seconds; 0: no step was recorded.
   double longest(const StepWork& work) const;
-  // How many times the seconds of `work` a step of `with` takes, which holds more; 0: nothing was
-  // seen.
+  // The largest ratio of the seconds of `with`, which has more rows, to those of `work`; 0: no step
+  // was recorded.
   double slowdown(const StepWork& work, const StepWork& with) const;
-  // By how much of what was expected the last steps took more or less, on average.
+  // The mean relative error of the predictions for the last steps.
   double deviation() const { return deviation_; }
-  // What a further row of `context` tokens adds, as far as that is known; 0: it is not.
-  double row_seconds(double context) const;  // of a sequence that has others
+  // Seconds that one more row with `context` tokens adds; 0: not known.
+  double row_seconds(double context) const;  // the sequence has other rows in the step
 
  private:
   static constexpr size_t kTerms = 4;
-  using Terms = std::array<double, kTerms>;  // of 1, rows, held and seen
+  using Terms = std::array<double, kTerms>;  // coefficients of 1, rows, context, attended
   using Key = std::pair<int, int>;           // number of rows; logarithm of the mean context
   struct Mean {
     Terms work;
     double seconds;
-    uint64_t last;  // when it was recorded
+    uint64_t last;  // the number of the last step recorded here
   };
   struct Fit {
     Terms seconds;
-    double error;  // mean square of the relative ones
+    double error;  // mean square of relative errors
   };
 
   static Key key_of(const StepWork& work);
@@ -68,13 +67,13 @@ class StepTime {
   void forget_oldest();
   void fit() const;
   void solve(const std::array<Terms, kTerms>& products, const Terms& sums, unsigned used) const;
-  const Mean* nearest(const StepWork& work) const;  // with as many rows; null: there is none
+  const Mean* nearest(const StepWork& work) const;  // with the same number of rows, or null
   static double predict(const Fit& fit, const StepWork& work, const Mean* nearest);
 
   std::map<Key, Mean> means_;
   uint64_t recorded_ = 0;
-  double deviation_ = 1;           // nothing is known yet
-  mutable std::vector<Fit> fits_;  // that explain the means equally well, the best first
+  double deviation_ = 1;           // before any step
+  mutable std::vector<Fit> fits_;  // fits that explain the means equally well, the best first
   mutable bool fitted_ = false;
 };
 

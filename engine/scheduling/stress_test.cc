@@ -1,4 +1,4 @@
-// The engine's own thread against several that add, abort, wait, wake and reset.
+// Runs the engine's own thread with several threads that add, abort, wait, wake and reset.
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -201,7 +201,7 @@ TEST(wake_and_timeouts) {
   };
   CHECK(seconds_of(0) < 5);
   CHECK(seconds_of(30) >= 0.03);
-  bench.engine.wake();  // before anybody waits: not lost, and not counted twice
+  bench.engine.wake();  // before any wait: the wake must not be lost or count twice
   bench.engine.wake();
   CHECK(seconds_of(20000) < 10);
   CHECK(seconds_of(30) >= 0.03);

@@ -8,7 +8,7 @@ namespace wherry {
 
 namespace {
 
-constexpr size_t kMostUsers = 4096;  // or tenants, whose account is kept
+constexpr size_t kMostUsers = 4096;  // (or tenants) with an account
 
 }  // namespace
 
@@ -27,31 +27,31 @@ double& WaitingQueue::Accounts::account(uint64_t whose) {
   return served_[whose];
 }
 
-// Levels the accounts of who comes with those of the others who wait.
+// Brings the accounts of a user that joins the queue to the level of those in it.
 void WaitingQueue::settle(uint64_t user) {
-  double least[2] = {HUGE_VAL, HUGE_VAL}, most[2] = {0, 0};  // of tenants; of the tenant's users
+  double least[2] = {HUGE_VAL, HUGE_VAL}, most[2] = {0, 0};  // of tenants; of this tenant's users
   auto look = [&](int kind, double tokens) {
     least[kind] = std::min(least[kind], tokens);
     most[kind] = std::max(most[kind], tokens);
   };
   for (const auto& [priority, users] : levels_) {
     for (const auto& [other, line] : users) {
-      if (other == user) return;  // he is there already
+      if (other == user) return;  // it is in the queue already
       bool same = tenant_of(other) == tenant_of(user);
       same ? look(1, users_.of(other)) : look(0, tenants_.of(tenant_of(other)));
     }
   }
-  const bool alone = least[1] > most[1];  // of his tenant, who comes with him
+  const bool alone = least[1] > most[1];  // the tenant joins the queue, too
   if (alone && least[0] <= most[0]) tenants_.settle(tenant_of(user), least[0], most[0]);
   if (!alone) users_.settle(user, least[1], most[1]);
 }
 
 void WaitingQueue::push(Request& request) {
   settle(request.user);
-  put_back(request);
+  requeue(request);
 }
 
-void WaitingQueue::put_back(Request& request) {
+void WaitingQueue::requeue(Request& request) {
   levels_[request.priority][request.user].insert(&request);
   ++size_;
 }

@@ -1,5 +1,5 @@
-// Requests that wait for their turn: by priority, then fairly between tenants, between the users of
-// each, then by arrival.
+// The queue of waiting requests: ordered by priority, then fairly between tenants and between each
+// tenant's users, then by arrival.
 #ifndef WHERRY_ENGINE_SCHEDULING_WAITING_QUEUE_H_
 #define WHERRY_ENGINE_SCHEDULING_WAITING_QUEUE_H_
 
@@ -14,17 +14,17 @@ namespace wherry {
 
 inline uint64_t tenant_of(uint64_t user) { return user >> 32; }
 
-// Among waiting tenants of equal priority the one with the fewest served tokens is next, and among
-// its users likewise. A newcomer starts level with those who wait: it neither owes for tokens that
-// it got while the queue was empty, nor has it saved any.
+// Among waiting tenants of equal priority, the one with the fewest served tokens is next, and among
+// its users likewise. A new tenant or user starts at the level of those that wait: tokens from the
+// time when the queue was empty give it neither debt nor credit.
 class WaitingQueue {
  public:
   void push(Request& request);
-  void put_back(Request& request);  // has its old place among its user's
+  void requeue(Request& request);  // keeps its arrival among its user's requests
   void remove(Request& request);
-  Request* front() const;  // null: nobody waits
+  Request* front() const;  // null: the queue is empty
 
-  // Tokens computed for a user.
+  // Adds computed tokens to a user's account.
   void charge(uint64_t user, int64_t tokens);
 
   size_t size() const { return size_; }
@@ -34,9 +34,9 @@ class WaitingQueue {
   struct ByArrival {
     bool operator()(const Request* a, const Request* b) const { return a->arrival < b->arrival; }
   };
-  using Line = std::set<Request*, ByArrival>;  // of one user
+  using UserQueue = std::set<Request*, ByArrival>;  // of one user
 
-  // Tokens, of users or of tenants.
+  // Served tokens of users or tenants.
   class Accounts {
    public:
     double of(uint64_t whose) const;
@@ -51,7 +51,8 @@ class WaitingQueue {
 
   void settle(uint64_t user);
 
-  std::map<int32_t, std::map<uint64_t, Line>, std::greater<>> levels_;  // by priority, then user
+  // By priority, then user.
+  std::map<int32_t, std::map<uint64_t, UserQueue>, std::greater<>> levels_;
   Accounts tenants_, users_;
   size_t size_ = 0;
 };

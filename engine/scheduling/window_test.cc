@@ -1,4 +1,4 @@
-// Windows over caches that are shorter than a sequence.
+// Sliding windows in KV caches that are shorter than a sequence.
 #include <map>
 
 #include "scheduling/engine.h"
@@ -31,7 +31,7 @@ wherry_params greedy(int max_tokens) {
   return params;
 }
 
-// Tokens of requests that are there together, each of a prompt and so many more tokens.
+// Checks the tokens of concurrent requests; sizes: prompt and output tokens of each.
 void check_tokens(const FakeOptions& options, const std::string& config,
                   const std::vector<std::pair<int, int>>& sizes) {
   auto model = std::make_shared<FakeModel>(options);

@@ -6,7 +6,7 @@ namespace wherry {
 
 namespace {
 
-constexpr double kRemember = 0.85;  // share of the old rate after one draft token
+constexpr double kRemember = 0.85;  // weight of the old rate after one draft token
 constexpr int32_t kRetry = 48;      // steps without draft tokens before one is tried
 constexpr int64_t kMost = 16;       // tokens
 

@@ -1,5 +1,5 @@
-// How many draft tokens one request gets: its acceptance rate so far against the cost of a row. It
-// changes no token, only the time.
+// Chooses how many draft tokens a request gets, from its acceptance rate so far and the cost of a
+// row. The choice changes the speed and no token.
 #ifndef WHERRY_ENGINE_SPECULATION_DRAFT_LENGTH_H_
 #define WHERRY_ENGINE_SPECULATION_DRAFT_LENGTH_H_
 
@@ -7,10 +7,10 @@
 
 namespace wherry {
 
-// Costs of a draft token, as shares of a step of the running requests without any.
+// Costs of a draft token, relative to a step of the running requests without draft tokens.
 struct DraftCost {
-  double row = 0;    // of verifying it: a row
-  double draft = 0;  // of proposing it: a draft model's step
+  double row = 0;    // to verify it: one row
+  double draft = 0;  // to propose it: a step of the draft model
 };
 
 class DraftLength {
@@ -18,11 +18,11 @@ class DraftLength {
   // asked: wherry_params.max_drafts; -1: the engine's choice.
   explicit DraftLength(int32_t asked) : asked_(asked) {}
 
-  // The length with the most tokens a second, at most `limit`; 0: none. `fallback`: the engine's
-  // own choice. Where none pays, one is tried now and then.
+  // The length that gives the most tokens a second, at most `limit`; 0: none. `fallback`: the
+  // engine's choice. If no length pays, it tries 1 from time to time.
   int64_t next(int64_t limit, int64_t fallback, const DraftCost& cost);
 
-  // Whether some step may have draft tokens.
+  // Whether any step can have draft tokens.
   bool may_draft(int64_t fallback) const { return asked_ < 0 ? fallback > 0 : asked_ > 0; }
 
   // The first `right` of `drafted` tokens were accepted.
@@ -30,7 +30,7 @@ class DraftLength {
 
  private:
   int32_t asked_;
-  double rate_ = 0.7;    // of acceptance if those before it were accepted: a moving average
+  double rate_ = 0.7;    // moving average of acceptance, given that earlier ones were accepted
   int32_t skipped_ = 0;  // steps since the last draft token
 };
 

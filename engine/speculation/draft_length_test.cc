@@ -11,7 +11,7 @@ TEST(accepted_drafts_become_longer) {
     int64_t n = drafts.next(16, 8, {0.1, 0});
     drafts.record(n, n);
   }
-  CHECK_EQ(drafts.next(16, 8, {0.1, 0}), 8);  // the engine's choice is the most
+  CHECK_EQ(drafts.next(16, 8, {0.1, 0}), 8);  // at most the engine's choice
   CHECK_EQ(drafts.next(3, 8, {0.1, 0}), 3);
 }
 

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "model/open_session.h"
+#include "cache/open_session.h"
 #include "support/clock.h"
 
 namespace wherry {
 
 namespace {
 
-// Prompt, output and draft tokens so far, which the job's next draft token follows.
+// The context of the job's next draft token: prompt, output and draft tokens so far.
 std::vector<int32_t> text_of(const DraftJob& job) {
   std::vector<int32_t> text = job.input.tokens;
   text.insert(text.end(), job.draft_tokens.begin(), job.draft_tokens.end());
@@ -28,23 +28,23 @@ DraftModel::DraftModel(std::shared_ptr<const Model> model, const KvCacheConfig& 
       session_(
           open_session(*model_, cache_, {max_rows_, max_sequences_, max_sequences_, context_})) {}
 
-DraftModel::Held& DraftModel::held_by(const DraftJob& job, StateChanges& changes) {
-  auto [it, added] = held_.try_emplace(job.id);
-  Held& held = it->second;
+DraftModel::CachedSequence& DraftModel::cached_for(const DraftJob& job, StateChanges& changes) {
+  auto [it, added] = sequences_.try_emplace(job.id);
+  CachedSequence& cached = it->second;
   const std::vector<int32_t>& tokens = job.input.tokens;
   if (added) {
-    held.space = job.space;
+    cached.space = job.space;
     int64_t most = static_cast<int64_t>(tokens.size()) - 1;
-    int64_t n = cache_.attach(held.sequence, held.space, tokens, most, changes);
-    held.tokens.assign(tokens.begin(), tokens.begin() + n);
-    return held;
+    int64_t n = cache_.attach(cached.sequence, cached.space, tokens, most, changes);
+    cached.tokens.assign(tokens.begin(), tokens.begin() + n);
+    return cached;
   }
-  // Rejected draft tokens are overwritten.
-  size_t most = std::min(held.tokens.size(), tokens.size() - 1);
-  auto differ = std::mismatch(held.tokens.begin(), held.tokens.begin() + static_cast<int64_t>(most),
-                              tokens.begin());
-  held.tokens.erase(differ.first, held.tokens.end());
-  return held;
+  // Rejected draft tokens in the cache are overwritten.
+  size_t most = std::min(cached.tokens.size(), tokens.size() - 1);
+  auto differ = std::mismatch(cached.tokens.begin(),
+                              cached.tokens.begin() + static_cast<int64_t>(most), tokens.begin());
+  cached.tokens.erase(differ.first, cached.tokens.end());
+  return cached;
 }
 
 void DraftModel::propose(std::vector<DraftJob>& jobs) {
@@ -62,7 +62,7 @@ void DraftModel::propose(std::vector<DraftJob>& jobs) {
   }
 }
 
-// Whether the job has something to compute in this step.
+// Adds the job to this step; false if it has nothing to compute.
 bool DraftModel::join(DraftJob& job, int64_t& rows_left, std::vector<Turn>& turns,
                       StateChanges& changes) {
   if (static_cast<int64_t>(job.draft_tokens.size()) >= job.most || rows_left == 0) return false;
@@ -70,16 +70,16 @@ bool DraftModel::join(DraftJob& job, int64_t& rows_left, std::vector<Turn>& turn
   auto size = static_cast<int64_t>(wanted.size());
   if (size >= context_) return false;
   bool first = job.draft_tokens.empty();
-  Held& held = first ? held_by(job, changes) : held_.at(job.id);
-  auto computed = static_cast<int64_t>(held.tokens.size());
+  CachedSequence& cached = first ? cached_for(job, changes) : sequences_.at(job.id);
+  auto computed = static_cast<int64_t>(cached.tokens.size());
   int64_t rows = std::min(size - computed, rows_left);
-  if (!cache_.reserve(held.sequence, computed + rows, 0)) {
-    job.most = 0;  // its pages serve others
-    forget(job.id);
+  if (!cache_.reserve(cached.sequence, computed + rows, 0)) {
+    job.most = 0;  // no pages are left for it
+    remove(job.id);
     return false;
   }
   rows_left -= rows;
-  turns.push_back({&job, &held, std::move(wanted), rows});
+  turns.push_back({&job, &cached, std::move(wanted), rows});
   return true;
 }
 
@@ -90,7 +90,7 @@ void DraftModel::step(std::vector<Turn>& turns) {
   for (PageTable& table : batch.pages) table.indptr.push_back(0);
   for (size_t s = 0; s < turns.size(); ++s) {
     const Turn& turn = turns[s];
-    size_t computed = turn.held->tokens.size();
+    size_t computed = turn.cached->tokens.size();
     for (int64_t i = 0; i < turn.rows; ++i) {
       size_t position = computed + static_cast<size_t>(i);
       batch.tokens.push_back(turn.wanted[position]);
@@ -100,15 +100,15 @@ void DraftModel::step(std::vector<Turn>& turns) {
     }
     batch.query_indptr.push_back(static_cast<int32_t>(batch.tokens.size()));
     batch.logit_rows.push_back(static_cast<int32_t>(batch.tokens.size()) - 1);
-    // A row that only reads the prompt gives no draft token; others are drawn without the mask.
-    if (session_->most_candidates() > 0) {
-      float scale = CandidateSampler::scale(turn.job->input, false, session_->most_candidates());
+    // A row that only reads the prompt samples no draft token; others are sampled without the mask.
+    if (session_->max_candidates() > 0) {
+      float scale = CandidateSampler::scale(turn.job->input, false, session_->max_candidates());
       batch.scales.push_back(scale);
     }
     batch.slots.push_back(0);
     batch.source_lengths.push_back(0);
     for (size_t g = 0; g < batch.pages.size(); ++g) {
-      const std::vector<int32_t>& pages = turn.held->sequence.pages[g];
+      const std::vector<int32_t>& pages = turn.cached->sequence.pages[g];
       batch.pages[g].ids.insert(batch.pages[g].ids.end(), pages.begin(), pages.end());
       batch.pages[g].indptr.push_back(static_cast<int32_t>(batch.pages[g].ids.size()));
     }
@@ -117,7 +117,7 @@ void DraftModel::step(std::vector<Turn>& turns) {
   session_->launch(batch, Entry::kForward);
   Rows logits = session_->collect();
   double seconds = now_seconds() - start;
-  if (batch.tokens.size() == turns.size()) {  // else it reads a prompt
+  if (batch.tokens.size() == turns.size()) {  // else it reads a prompt: no typical time
     step_seconds_ = step_seconds_ == 0 ? seconds : 0.75 * step_seconds_ + 0.25 * seconds;
   }
   take_results(turns, logits);
@@ -126,7 +126,7 @@ void DraftModel::step(std::vector<Turn>& turns) {
 void DraftModel::take_results(std::vector<Turn>& turns, const Rows& logits) {
   int64_t row = 0;
   for (Turn& turn : turns) {
-    std::vector<int32_t>& tokens = turn.held->tokens;
+    std::vector<int32_t>& tokens = turn.cached->tokens;
     auto computed = static_cast<int64_t>(tokens.size());
     tokens.insert(tokens.end(), turn.wanted.begin() + computed,
                   turn.wanted.begin() + computed + turn.rows);
@@ -140,17 +140,17 @@ void DraftModel::take_results(std::vector<Turn>& turns, const Rows& logits) {
   }
 }
 
-void DraftModel::forget(uint64_t id) {
-  auto it = held_.find(id);
-  if (it == held_.end()) return;
-  Held& held = it->second;
-  auto computed = static_cast<int64_t>(held.tokens.size());
-  cache_.release(held.sequence, {held.space, held.tokens, computed}, true);
-  held_.erase(it);
+void DraftModel::remove(uint64_t id) {
+  auto it = sequences_.find(id);
+  if (it == sequences_.end()) return;
+  CachedSequence& cached = it->second;
+  auto computed = static_cast<int64_t>(cached.tokens.size());
+  cache_.release(cached.sequence, {cached.space, cached.tokens, computed}, true);
+  sequences_.erase(it);
 }
 
 void DraftModel::clear() {
-  while (!held_.empty()) forget(held_.begin()->first);
+  while (!sequences_.empty()) remove(sequences_.begin()->first);
   cache_.clear();
 }
 

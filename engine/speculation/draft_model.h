@@ -1,4 +1,4 @@
-// Draft tokens from a smaller model with the same vocabulary and a KV cache of its own.
+// Proposes draft tokens with a smaller model, which has the same vocabulary and its own KV cache.
 #ifndef WHERRY_ENGINE_SPECULATION_DRAFT_MODEL_H_
 #define WHERRY_ENGINE_SPECULATION_DRAFT_MODEL_H_
 
@@ -9,47 +9,47 @@
 
 #include "cache/kv_cache.h"
 #include "model/model.h"
-#include "sampling/row_sampler.h"
+#include "model/row_sampler.h"
 
 namespace wherry {
 
-// One sequence that wants draft tokens.
+// One sequence that needs draft tokens.
 struct DraftJob {
   uint64_t id;
-  const SamplingInput input;  // what was sampled so far, and how
+  const SamplingInput input;  // tokens so far, and sampling parameters
   const PrefixSpace& space;
-  int64_t most;                       // draft tokens
-  std::vector<int32_t> draft_tokens;  // the result: at most so many
+  int64_t most;                       // most draft tokens
+  std::vector<int32_t> draft_tokens;  // the result
 };
 
 class DraftModel {
  public:
-  // The cache is as large as the target model's, in tokens.
+  // Its KV cache has as many tokens as the target model's.
   DraftModel(std::shared_ptr<const Model> model, const KvCacheConfig& config, int64_t context);
 
-  // Proposes for all jobs together, one step of the draft model for each further token. A draft
-  // token is drawn as the target model's token will be: greedily, or with the request's own
-  // generator, so that two models that agree draw the same.
+  // Proposes draft tokens for all jobs together, with one step of the draft model for each token.
+  // It samples a draft token as the target model will: greedily, or with the request's own
+  // generator, so that two models with the same logits draw the same token.
   void propose(std::vector<DraftJob>& jobs);
 
-  void forget(uint64_t id);  // the request has ended
+  void remove(uint64_t id);  // call it when the request has ended
   void clear();
   double step_seconds() const { return step_seconds_; }  // moving average
 
  private:
-  struct Held {
+  struct CachedSequence {
     SequenceState sequence;
     PrefixSpace space;
     std::vector<int32_t> tokens;  // in the cache
   };
   struct Turn {  // a job in one step
     DraftJob* job;
-    Held* held;
+    CachedSequence* cached;
     std::vector<int32_t> wanted;  // prompt, output and draft tokens
     int64_t rows;
   };
 
-  Held& held_by(const DraftJob& job, StateChanges& changes);
+  CachedSequence& cached_for(const DraftJob& job, StateChanges& changes);
   bool join(DraftJob& job, int64_t& rows_left, std::vector<Turn>& turns, StateChanges& changes);
   void step(std::vector<Turn>& turns);
   void take_results(std::vector<Turn>& turns, const Rows& logits);
@@ -59,7 +59,7 @@ class DraftModel {
   KvCache cache_;
   const std::unique_ptr<Session> session_;
   RowSampler sampler_;
-  std::unordered_map<uint64_t, Held> held_;
+  std::unordered_map<uint64_t, CachedSequence> sequences_;
   double step_seconds_ = 0;
 };
 

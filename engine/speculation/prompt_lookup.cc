@@ -8,7 +8,7 @@ namespace wherry {
 
 namespace {
 
-constexpr int64_t kLong = 5, kShort = 3;  // tokens that must have stood there before
+constexpr int64_t kLong = 5, kShort = 3;  // length of the n-grams that must match
 
 uint64_t hash_of(const int32_t* tokens, int64_t n) {
   auto hash = static_cast<uint64_t>(n);
@@ -27,8 +27,8 @@ PromptLookup::PromptLookup(std::vector<int32_t> prediction) : prediction_(std::m
   index(prediction_, 0, true);
 }
 
-// What precedes text[i], for i from `from` on. The newest tokens are not there yet as their own
-// place: nothing follows them.
+// Indexes the n-grams before text[i], for i from `from` on. The n-gram at the end of the text is
+// not indexed yet, because no token follows it.
 void PromptLookup::index(const std::vector<int32_t>& text, int64_t from, bool predicted) {
   auto size = static_cast<int64_t>(text.size());
   for (int64_t i = std::max(from, kShort); i < size; ++i) {
@@ -56,7 +56,8 @@ std::vector<int32_t> PromptLookup::propose(const std::vector<int32_t>& tokens, i
     if (found == places.end() || !follows(found->second, tokens, n)) continue;
     return part(found->second.predicted ? prediction_ : tokens, found->second.next, most);
   }
-  // A predicted output is expected from its first token on, before there is anything to look up.
+  // At the start of the output no n-gram can match yet: propose the prediction from its first
+  // token.
   int64_t output = size - prompt_size;
   bool begins = output <= kShort && output < static_cast<int64_t>(prediction_.size()) &&
                 std::equal(tokens.end() - output, tokens.end(), prediction_.begin());

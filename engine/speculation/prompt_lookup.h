@@ -1,4 +1,4 @@
-// Draft tokens from the text itself: what followed the last few tokens at an earlier place of the
+// Proposes draft tokens by n-gram lookup: the tokens that followed the last n-gram earlier in the
 // prompt, the output, or a predicted output. After Saxena, "Prompt Lookup Decoding" (2023).
 #ifndef WHERRY_ENGINE_SPECULATION_PROMPT_LOOKUP_H_
 #define WHERRY_ENGINE_SPECULATION_PROMPT_LOOKUP_H_
@@ -11,13 +11,14 @@ namespace wherry {
 
 class PromptLookup {
  public:
-  // prediction: what the output is likely to repeat; may be empty.
+  // prediction: tokens that the output is likely to repeat; may be empty.
   explicit PromptLookup(std::vector<int32_t> prediction);
 
   bool has_prediction() const { return !prediction_.empty(); }
 
-  // At most `most` tokens that may follow `tokens` (a prompt of prompt_size, and the output so
-  // far), which have only grown since the last call. Costs what was added since, not the whole.
+  // Proposes at most `most` tokens to follow `tokens` (a prompt of prompt_size, and the output so
+  // far). Between calls, tokens may only be appended; a call's cost depends on the new tokens
+  // alone.
   std::vector<int32_t> propose(const std::vector<int32_t>& tokens, int64_t prompt_size,
                                int64_t most);
 
@@ -26,14 +27,14 @@ class PromptLookup {
     bool predicted;  // in the prediction, else in `tokens`
     int64_t next;    // index of the token that followed
   };
-  using Index = std::unordered_map<uint64_t, Place>;  // hash of n tokens -> where they stood last
+  using Index = std::unordered_map<uint64_t, Place>;  // hash of an n-gram -> its last place
 
   void index(const std::vector<int32_t>& text, int64_t from, bool predicted);
   bool follows(const Place& place, const std::vector<int32_t>& tokens, int64_t n) const;
 
   std::vector<int32_t> prediction_;
   Index long_, short_;
-  int64_t indexed_ = 0;  // of `tokens`
+  int64_t indexed_ = 0;  // how many of `tokens` are indexed
 };
 
 }  // namespace wherry

@@ -18,7 +18,7 @@ TEST(what_followed_before_is_proposed_again) {
 
 TEST(the_longer_and_the_newer_place_wins) {
   PromptLookup lookup({});
-  // "3 4 5" stood twice; behind "1 2 3 4 5" came 6, behind the newer "8 8 3 4 5" came 7.
+  // "3 4 5" occurs twice: 6 follows "1 2 3 4 5", and 7 follows the newer "8 8 3 4 5".
   CHECK((lookup.propose({1, 2, 3, 4, 5, 6, 8, 8, 3, 4, 5, 7, 0, 1, 2, 3, 4, 5}, 18, 1) == Ints{6}));
   PromptLookup other({});
   CHECK((other.propose({1, 2, 3, 4, 5, 6, 8, 8, 3, 4, 5, 7, 0, 0, 0, 3, 4, 5}, 18, 1) == Ints{7}));

@@ -11,7 +11,7 @@ constexpr uint64_t kInitial[8] = {0x6A09E667F3BCC908u, 0xBB67AE8584CAA73Bu, 0x3C
                                   0xA54FF53A5F1D36F1u, 0x510E527FADE682D1u, 0x9B05688C2B3E6C1Fu,
                                   0x1F83D9ABFB41BD6Bu, 0x5BE0CD19137E2179u};
 
-// Which words of the message a round takes, RFC 7693 section 2.7; rounds 10 and 11 are 0 and 1.
+// The message schedule SIGMA, RFC 7693 section 2.7; rounds 10 and 11 use its rows 0 and 1.
 constexpr uint8_t kOrder[10][16] = {
     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
     {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3},
@@ -54,7 +54,7 @@ Blake2b::Blake2b() {
 Blake2b& Blake2b::bytes(const void* data, size_t n) {
   const auto* p = static_cast<const uint8_t*>(data);
   while (n > 0) {
-    if (filled_ == kBlock) {  // not before more follows: the last block is marked
+    if (filled_ == kBlock) {  // wait for more input: the last block is compressed in finish()
       compress(false);
       filled_ = 0;
     }

@@ -28,7 +28,7 @@ uint64_t merge(uint64_t value, uint64_t lane) {
   return (value ^ round(0, lane)) * kPrime1 + kPrime4;
 }
 
-// What is left after the stripes of 32 bytes, and the final mixing.
+// Hashes the bytes after the last stripe of 32, then mixes the result.
 uint64_t finish(uint64_t value, const unsigned char* p, const unsigned char* end) {
   for (; end - p >= 8; p += 8) {
     value = rotate_left(value ^ round(0, load<uint64_t>(p)), 27) * kPrime1 + kPrime4;

@@ -8,7 +8,7 @@
 
 namespace wherry {
 
-// `seed` chains pieces: the checksum of the one before.
+// To chain pieces, pass the checksum of the previous piece as `seed`.
 uint64_t checksum64(const void* data, size_t n, uint64_t seed = 0);
 
 }  // namespace wherry

@@ -1,4 +1,4 @@
-// The one exception of the core: a wherry_status and a text that says what to do.
+// The core's only exception class: a wherry_status and a message that says what to do.
 #ifndef WHERRY_ENGINE_SUPPORT_ERROR_H_
 #define WHERRY_ENGINE_SUPPORT_ERROR_H_
 
@@ -29,7 +29,7 @@ std::string concat(const Parts&... parts) {
   return out.str();
 }
 
-// What is wrong with an input, gathered so that one error names everything.
+// Collects all problems of an input, so that one error lists them.
 class Problems {
  public:
   template <typename... Parts>
@@ -38,7 +38,7 @@ class Problems {
   }
   bool empty() const { return lines_.empty(); }
 
-  // Throws Error(status, "<title>:\n  - ...") unless there is no problem.
+  // Throws Error(status, "<title>:\n  - ...") if there are problems.
   void raise(wherry_status status, const std::string& title) const {
     if (lines_.empty()) return;
     constexpr size_t kShown = 40;

@@ -7,7 +7,7 @@ namespace wherry {
 
 namespace {
 
-// A JSON value as T without conversions: `true` is no integer, 3 is no string.
+// Reads a JSON value as T without conversion: `true` is no integer, 3 is no string.
 std::optional<int64_t> exact(const ffi::Any& value, int64_t*) {
   if (value.type_index() != ffi::TypeIndex::kTVMFFIInt) return std::nullopt;
   return value.cast<int64_t>();
@@ -37,7 +37,7 @@ std::optional<T> exact(const ffi::Any& value) {
   return exact(value, static_cast<T*>(nullptr));
 }
 
-// Far more than any file of ours has; the parser takes a stack frame for each.
+// The parser uses a stack frame for each level; our own files have far fewer levels.
 constexpr int kDeepest = 64;
 
 // How deep brackets nest in `text`, valid JSON or not.

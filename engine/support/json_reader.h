@@ -1,4 +1,4 @@
-// Typed reading of tvm-ffi's JSON values; every mismatch becomes a line in a list of problems.
+// Reads tvm-ffi's JSON values with types; adds each mismatch to a list of problems.
 #ifndef WHERRY_ENGINE_SUPPORT_JSON_READER_H_
 #define WHERRY_ENGINE_SUPPORT_JSON_READER_H_
 
@@ -15,13 +15,13 @@ namespace wherry {
 
 namespace ffi = tvm::ffi;
 
-// Parses `text`, which must hold an object and nest at most 64 levels deep; `what` names it in
-// errors of the given status.
+// Parses `text`, which must be an object of at most 64 nested levels. Errors have the given status
+// and call the text `what`.
 ffi::json::Object parse_json_object(const std::string& text, const std::string& what,
                                     wherry_status status);
 
-// Reads the fields of one object. A field that is missing or of another type adds a problem and
-// yields a default, so that reading goes on and all problems come out together.
+// Reads the fields of one object. If a field is missing or has another type, the reader adds a
+// problem and returns a default, so that one error lists all problems.
 class JsonReader {
  public:
   // `where` starts each problem ("params[3]"); both references must outlive the reader.
@@ -35,7 +35,7 @@ class JsonReader {
   std::vector<ffi::json::Object> objects(const char* key);
 
   int64_t integer_or(const char* key, int64_t otherwise);
-  double number_or(const char* key, double otherwise);  // an integer is one, too
+  double number_or(const char* key, double otherwise);  // accepts integers, too
   bool boolean_or(const char* key, bool otherwise);
   std::string string_or(const char* key, const std::string& otherwise);
 

@@ -13,12 +13,12 @@ std::vector<size_t> failing(size_t n, int threads, const std::function<bool(size
   auto work = [&] {
     for (size_t i = next++; i < n; i = next++) failed[i] = !holds(i);
   };
-  constexpr size_t kMost = 8;  // what is checked is memory, which is not faster with more
+  constexpr size_t kMost = 8;  // more threads do not read memory faster
   const size_t others = std::min({static_cast<size_t>(std::max(threads, 1)), n, kMost});
   std::vector<std::thread> pool;
   try {
     for (size_t i = 1; i < others; ++i) pool.emplace_back(work);
-  } catch (const std::system_error&) {  // no threads here, or no more of them: fewer will do
+  } catch (const std::system_error&) {  // the system starts no more threads: go on with fewer
   }
   work();
   for (std::thread& thread : pool) thread.join();

@@ -1,4 +1,4 @@
-// Independent checks on several threads.
+// Runs independent checks on several threads.
 #ifndef WHERRY_ENGINE_SUPPORT_PARALLEL_H_
 #define WHERRY_ENGINE_SUPPORT_PARALLEL_H_
 
@@ -8,8 +8,8 @@
 
 namespace wherry {
 
-// The numbers of 0 .. n - 1 for which `holds` is false, ascending. `holds` is called on up to
-// `threads` threads, this one among them, and must not throw.
+// Returns the i in 0 .. n - 1 for which `holds(i)` is false, ascending. Up to `threads` threads,
+// the calling one among them, run `holds`, which must not throw.
 std::vector<size_t> failing(size_t n, int threads, const std::function<bool(size_t)>& holds);
 
 }  // namespace wherry

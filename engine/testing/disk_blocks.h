@@ -1,4 +1,4 @@
-// A DiskStore full of the blocks of blocks.h, and a look at its folder.
+// Helpers to save, load and count the blocks of blocks.h in a DiskStore's folder.
 #ifndef WHERRY_ENGINE_TESTING_DISK_BLOCKS_H_
 #define WHERRY_ENGINE_TESTING_DISK_BLOCKS_H_
 
@@ -56,8 +56,8 @@ inline size_t count_incoming(const std::string& folder) {
   return error ? 0 : static_cast<size_t>(std::distance(begin(files), end(files)));
 }
 
-// Bytes on the disk at one moment: while nobody can reserve or evict. What is renamed meanwhile
-// counts once.
+// Bytes on the disk at one moment, under the lock for reserving and evicting. A file that is
+// renamed meanwhile counts once.
 inline uint64_t bytes_in(const std::string& folder) {
   FolderLock lock(folder + "/lock");
   std::map<std::string, uint64_t> sizes;

@@ -1,5 +1,5 @@
-// What a device's kernel makes of a row of logits, made on the host: with sums that are wrong by as
-// much as is allowed, and now and then nothing at all.
+// Computes a row's candidates on the host as a device's kernel would, with the largest allowed
+// error of the sums, and sometimes without any candidates.
 #ifndef WHERRY_ENGINE_TESTING_FAKE_CANDIDATES_H_
 #define WHERRY_ENGINE_TESTING_FAKE_CANDIDATES_H_
 
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/candidates.h"
+#include "sampling/candidates.h"
 #include "sampling/ranking.h"
 #include "sampling/rng.h"
 #include "sampling/softmax.h"
@@ -18,12 +18,12 @@ namespace wherry {
 
 class FakeCandidates {
  public:
-  // x [n]; options.candidates of them. `scale`: 0 where none are wanted.
+  // Takes options.candidates candidates of x [n]. `scale`: 0 for none.
   FakeCandidates(const float* x, int64_t n, const FakeOptions& options, float scale)
       : vocab_(n), error_(options.error) {
     rank(x, n, options.candidates, ids_);
     for (int32_t id : ids_) logits_.push_back(x[id]);
-    // The row's own numbers choose the error, so that a row has the same one in any company.
+    // The error is a function of the row, so that it does not depend on the batch.
     auto seed = static_cast<uint64_t>(1e6 * std::fabs(static_cast<double>(x[0])));
     RowMaximum best = row_maximum(x, n);
     found_ = best.valid && uniform(seed, 1) > 0.02 ? static_cast<int64_t>(ids_.size()) : 0;

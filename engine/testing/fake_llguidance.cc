@@ -1,10 +1,10 @@
-// A library with llguidance's functions for tests: its grammars are lists of texts, "ab|ac|b".
+// A fake of llguidance for tests, whose grammars are lists of texts such as "ab|ac|b".
 #include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "grammar/llguidance.h"
+#include "matcher/llguidance.h"
 
 #if defined(_WIN32)
 #define FAKE_API extern "C" __declspec(dllexport)
@@ -23,7 +23,7 @@ struct LlgMatcher {
   const LlgTokenizer* tokenizer;
   std::vector<std::string> texts;
   std::string written;
-  std::vector<size_t> lengths;  // of `written`, before each token
+  std::vector<size_t> lengths;  // of `written` before each token
   std::string error;
 
   bool begins(const std::string& prefix) const {

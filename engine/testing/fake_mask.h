@@ -1,4 +1,4 @@
-// A mask for tests: the allowed tokens are a function of the seed and the token before.
+// A mask for tests: the allowed tokens are a function of the seed and the previous token.
 #ifndef WHERRY_ENGINE_TESTING_FAKE_MASK_H_
 #define WHERRY_ENGINE_TESTING_FAKE_MASK_H_
 
@@ -13,15 +13,15 @@ namespace wherry {
 class FakeMask {
  public:
   // About every third token forces its successor; the output is complete after `length`
-  // tokens. `fail_at`: the fill that fails; -1: none.
+  // tokens. `fail_at`: index of the failing fill; -1: none.
   FakeMask(int64_t vocab, uint64_t seed, int length, int fail_at = -1);
 
-  // A record whose `release` deletes the mask that was made for it.
+  // Creates a mask and returns its record, whose `release` deletes the mask.
   static wherry_mask make(int64_t vocab, uint64_t seed, int length, int fail_at = -1);
 
   std::set<int32_t> allowed() const;
 
-  static std::atomic<int> alive;  // masks that were made and not released
+  static std::atomic<int> alive;  // masks that were not released yet
 
  private:
   static int fill(void* self, uint32_t* bits, size_t words, int* all);

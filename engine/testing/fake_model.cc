@@ -28,7 +28,7 @@ struct Slot {
   int32_t position = -1;
 };
 
-// What the tokens up to one do to the state of a recurrent layer.
+// The state of a recurrent layer after one more token.
 uint64_t next_state(uint64_t state, int32_t token) {
   return splitmix64(state, static_cast<uint32_t>(token));
 }
@@ -39,7 +39,7 @@ uint64_t state_after(const std::vector<int32_t>& tokens) {
   return state;
 }
 
-// One kind of layers: what it sees of a sequence, as a number.
+// A hash of the tokens that layers with this window attend to.
 uint64_t view_of(const std::vector<int32_t>& tokens, int64_t window) {
   auto size = static_cast<int64_t>(tokens.size());
   uint64_t view = static_cast<uint64_t>(size);
@@ -55,7 +55,7 @@ std::vector<float> logits_of(const FakeOptions& options, uint64_t view, int64_t 
     double logit = 6 * uniform(view, static_cast<uint64_t>(i)) - 3;
     logits.push_back(static_cast<float>(options.sharpness * logit));
   }
-  // Another model has other logits after some texts, and then another favourite.
+  // Another model has other logits, and another most likely token, after some texts.
   bool differs = uniform(splitmix64(view, 1), static_cast<uint64_t>(tokens)) >= options.agrees;
   if (options.seed != 0 && differs) std::reverse(logits.begin(), logits.end());
   return logits;
@@ -76,7 +76,7 @@ class FakeSession : public Session {
   void launch(const Batch& batch, Entry entry) override {
     asked_.clear();
     require(flights_.size() < (chains() ? 2u : 1u), "a launch before the last step was collected");
-    require(batch.scales.empty() || (entry == Entry::kForward && most_candidates() > 0), "scales");
+    require(batch.scales.empty() || (entry == Entry::kForward && max_candidates() > 0), "scales");
     require(batch.scales.empty() || batch.scales.size() == batch.logit_rows.size(), "scales");
     require(batch.chosen_from.empty() || batch.chosen_from.size() == batch.tokens.size(), "chosen");
     require(batch.chosen_from.empty() || !flights_.empty(), "chosen by which step?");
@@ -89,7 +89,7 @@ class FakeSession : public Session {
   }
 
   Rows collect() override {
-    if (!flights_.empty()) {  // else the same step again
+    if (!flights_.empty()) {  // otherwise repeat the last step
       collected_ = flights_.front();
       flights_.pop_front();
     }
@@ -104,7 +104,7 @@ class FakeSession : public Session {
       if (chains()) rows.candidates.back().chosen = collected_->chosen[i];
       bytes_read_ += made.bytes();
     }
-    if (collected_->made.empty() && most_candidates() > 0) {
+    if (collected_->made.empty() && max_candidates() > 0) {
       bytes_read_ += collected_->results.size() * sizeof(float);
     }
     return rows;
@@ -113,7 +113,7 @@ class FakeSession : public Session {
   const float* row(int64_t i) override {
     require(i >= 0 && static_cast<size_t>(i) < collected_->batch.logit_rows.size(), "a row");
     const std::vector<float>& scales = collected_->batch.scales;
-    require(brings_rows() || scales.empty() || scales[static_cast<size_t>(i)] == 0 ||
+    require(can_fetch_rows() || scales.empty() || scales[static_cast<size_t>(i)] == 0 ||
                 asked_.count(i) != 0,
             "a row that nobody asked for");
     if (!collected_->made.empty()) {
@@ -122,14 +122,14 @@ class FakeSession : public Session {
     return row_at(*collected_, static_cast<size_t>(i));
   }
 
-  bool brings_rows() const override { return !model_.options.asks; }
-  bool ask(int64_t i) override { return asked_.insert(i).second; }
+  bool can_fetch_rows() const override { return !model_.options.asks; }
+  bool request_row(int64_t i) override { return asked_.insert(i).second; }
 
   bool chains() const override { return model_.options.chains; }
   bool draws() const override { return model_.options.draws; }
-  void forget() override { flights_.clear(); }
+  void discard() override { flights_.clear(); }
   bool asynchronous() const override { return model_.options.asynchronous; }
-  int64_t most_candidates() const override { return model_.options.candidates; }
+  int64_t max_candidates() const override { return model_.options.candidates; }
   uint64_t bytes_read() const override { return bytes_read_; }
 
   void copy_page(int group, int32_t from, int32_t to) override {
@@ -158,17 +158,17 @@ class FakeSession : public Session {
     int64_t tokens = 0;
   };
 
-  // One step, from its launch until the next one is collected.
+  // One step, from its launch until the collection of the next one.
   struct Flight {
     Batch batch;
     Entry entry;
     std::vector<float> results;
     std::vector<FakeCandidates> made;
-    std::vector<int32_t> chosen;  // by the "device", of each row of the results
+    std::vector<int32_t> chosen;  // [result rows] the tokens of the "device"
     bool done;
   };
 
-  // A device works in the order of the calls, and as late as it may.
+  // The fake device executes calls in order and as late as allowed.
   void run_later(std::function<void()> work) {
     if (!asynchronous()) return work();
     later_.push_back(std::move(work));
@@ -206,8 +206,8 @@ class FakeSession : public Session {
     }
   }
 
-  // What sampling gives where the request's own numbers are asked for, and now and then another
-  // one, as a draft token may be.
+  // Returns the token that sampling will draw, or sometimes another one, as a wrong draft token
+  // would be.
   int32_t choose(const float* row, const Candidates& made, float scale, const Choice& choice) {
     auto seed = static_cast<uint64_t>(1e6 * std::fabs(static_cast<double>(row[0])));
     bool wrong = uniform(seed, 2) < model_.options.wrong_choices;
@@ -258,7 +258,7 @@ class FakeSession : public Session {
     for (int32_t id : table.ids) require(id >= -1 && id < limits_.pages[g], "a page id");
   }
 
-  // Groups that this step writes: the encoder's own, or all others.
+  // Whether this step writes the group: encoder steps write cross groups, others all other groups.
   bool writes(size_t g) const {
     return model_.metadata().groups[g].cross == (entry_ == Entry::kEncode);
   }
@@ -304,7 +304,7 @@ class FakeSession : public Session {
     return tokens;
   }
 
-  // All that a row sees, each kind of layers through its own state.
+  // Adds the result of a row, which depends on the state of each kind of layers.
   void add_result(const Batch& b, size_t row) {
     auto s = static_cast<size_t>(b.sequences[row]);
     const int32_t size = b.positions[row] + 1;
@@ -361,11 +361,11 @@ class FakeSession : public Session {
   Draw draw_;
   std::deque<std::function<void()>> later_;
   std::deque<std::shared_ptr<Flight>> flights_;  // launched and not collected
-  std::shared_ptr<Flight> collected_;            // the last one that was
+  std::shared_ptr<Flight> collected_;            // the last collected one
   std::vector<float> results_;
-  std::set<int64_t> asked_;  // rows
+  std::set<int64_t> asked_;  // requested rows
   uint64_t bytes_read_ = 0;
-  Entry entry_ = Entry::kForward;  // of the step that runs
+  Entry entry_ = Entry::kForward;  // of the running step
 };
 
 Metadata metadata_of(const FakeOptions& options) {

@@ -1,6 +1,6 @@
-// A model for tests: its logits are a function of the sequence's tokens so far, read back through
-// the page tables from a state that earlier steps wrote. A wrong page, position, index, slot or
-// chunk gives other tokens than fake_output(), or an exception.
+// A model for tests. Its logits are a function of the sequence's tokens so far, which it reads
+// through the page tables from state that earlier steps wrote. A wrong page, position, index, slot
+// or chunk gives other tokens than fake_output(), or an exception.
 #ifndef WHERRY_ENGINE_TESTING_FAKE_MODEL_H_
 #define WHERRY_ENGINE_TESTING_FAKE_MODEL_H_
 
@@ -21,22 +21,22 @@ struct FakeOptions {
   int64_t context = 64;
   int64_t page_size = 4;
   int64_t logit_rows = 4096;
-  int64_t window = 0;         // of a second group of layers; 0: there is none
-  bool window_alone = false;  // there is no group without one
-  bool recurrent = false;     // layers with a state of their own
-  bool encoder = false;       // reads a source; its pages are a group of their own
-  bool embeds = false;        // has embeddings, too
-  bool whole = false;         // has embeddings alone, of a sequence in one step
-  uint64_t seed = 0;          // of another model with the same vocabulary
-  bool asynchronous = false;  // computes as late as it may
-  bool chains = false;        // takes a step before the last one is collected; with `candidates`
-  bool draws = false;         // and other tokens than the most likely ones
-  double wrong_choices = 0;   // share of the tokens that it then chooses and sampling does not
-  int64_t candidates = 0;     // that a "device" brings of a row; 0: rows are here
-  double error = 0;           // relative, of their sums
-  bool asks = false;          // whole rows come only if they were asked for
-  double sharpness = 1;       // of the distributions
-  double agrees = 1;  // share of texts after which that model's most likely token is this one's
+  int64_t window = 0;         // sliding window of a second group of layers; 0: no such group
+  bool window_alone = false;  // all groups have a window
+  bool recurrent = false;     // has recurrent layers
+  bool encoder = false;       // has an encoder, with a cross group
+  bool embeds = false;        // has the entry `embed`, too
+  bool whole = false;         // has only `embed`, of a whole sequence in one step
+  uint64_t seed = 0;          // not 0: another model with the same vocabulary
+  bool asynchronous = false;  // computes as late as allowed
+  bool chains = false;        // supports launch-ahead; requires `candidates`
+  bool draws = false;         // the device can sample tokens, too
+  double wrong_choices = 0;   // share of device tokens that differ from sampling's
+  int64_t candidates = 0;     // that the "device" returns for a row; 0: it returns rows
+  double error = 0;           // relative error of their sums
+  bool asks = false;          // whole rows must be requested before row()
+  double sharpness = 1;       // larger: more peaked distributions
+  double agrees = 1;  // share of texts after which both models have the same most likely token
 };
 
 class FakeModel : public Model {
@@ -63,8 +63,9 @@ std::vector<float> fake_logits(const FakeOptions& options, const std::vector<int
 constexpr int64_t kFakeEmbedding = 3;  // elements
 std::vector<float> fake_embedding(const FakeOptions& options, const std::vector<int32_t>& tokens);
 
-// What a request must give: fake_logits and StandardSampler, one token at a time, without an
-// engine. Ends by itself with WHERRY_STOP or WHERRY_LENGTH. Takes over the mask, if there is one.
+// The expected output of a request: samples fake_logits token by token with StandardSampler,
+// without an engine, until WHERRY_STOP or WHERRY_LENGTH. Takes ownership of the mask, if there is
+// one.
 std::vector<int32_t> fake_output(const FakeOptions& options, const std::vector<int32_t>& prompt,
                                  const wherry_params& params, int64_t context);
 

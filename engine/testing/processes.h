@@ -1,4 +1,4 @@
-// Child processes: what a process does to files that others use, and what its death leaves.
+// Child processes, for tests of files that processes share and of processes that are killed.
 #ifndef WHERRY_ENGINE_TESTING_PROCESSES_H_
 #define WHERRY_ENGINE_TESTING_PROCESSES_H_
 
@@ -35,7 +35,7 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  // Whether the body returned, rather than threw or crashed.
+  // Whether the body returned without exception or crash.
   bool succeeded() {
     int status = wait();
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;

@@ -1,4 +1,4 @@
-// What tests of sampling share: a request without an engine, and a test of draws.
+// Helpers for tests of sampling: a request without an engine, and a statistical test of draws.
 #ifndef WHERRY_ENGINE_TESTING_SAMPLING_H_
 #define WHERRY_ENGINE_TESTING_SAMPLING_H_
 
@@ -28,7 +28,7 @@ inline std::vector<float> random_logits(int64_t n, uint64_t seed, double spread)
   return x;
 }
 
-// A request that has `prompt` and then `output`.
+// A request with a prompt and an output.
 class SampledRequest {
  public:
   SampledRequest(const wherry_params& given, int64_t vocab, std::vector<int32_t> prompt = {0},
@@ -46,7 +46,7 @@ class SampledRequest {
   Sample sample(const float* x, int64_t vocab, const uint32_t* mask) {
     return sampler_.sample(input(), x, vocab, mask);
   }
-  // As sample(), and the token belongs to the output.
+  // Samples a token and appends it to the output.
   Sample next(const std::vector<float>& x) {
     Sample result = sample(x);
     append(result);
@@ -73,8 +73,8 @@ class SampledRequest {
   StandardSampler sampler_;
 };
 
-// Tokens by chi-square against their probabilities, at 0.1%; those of no probability must never
-// come. Seeds are fixed, so a test passes always or never.
+// A chi-square test of drawn tokens against their probabilities, at the 0.1% level; tokens of
+// probability 0 must never be drawn. Seeds are fixed, so a test passes always or never.
 inline void check_draws(const std::vector<double>& expected, const std::function<int32_t()>& draw) {
   constexpr int kDraws = 10000;
   std::vector<int> counts(expected.size(), 0);
@@ -84,7 +84,7 @@ inline void check_draws(const std::vector<double>& expected, const std::function
   for (size_t i = 0; i < expected.size(); ++i) {
     double mean = expected[i] * kDraws;
     if (mean == 0) CHECK_EQ(counts[i], 0);
-    if (mean < 5) {  // too rare for the test on their own
+    if (mean < 5) {  // too rare for the test alone
       pooled_expected += mean;
       pooled_count += counts[i];
       continue;
@@ -97,7 +97,7 @@ inline void check_draws(const std::vector<double>& expected, const std::function
     ++degrees;
   }
   CHECK(degrees >= 1);
-  // Wilson-Hilferty: chi2 of d degrees lies above this once in a thousand.
+  // Wilson-Hilferty: with d degrees of freedom, chi2 exceeds this once in a thousand.
   double d = degrees, z = 3.09, root = 1 - 2 / (9 * d) + z * std::sqrt(2 / (9 * d));
   CHECK(chi2 < d * root * root * root);
 }

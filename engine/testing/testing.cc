@@ -89,5 +89,5 @@ int main(int argc, char** argv) {
     if (!wherry::testing::run(test)) ++failed;
   }
   std::printf("%d tests, %d failed\n", ran, failed);
-  return ran == 0 || failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;  // a suite without tests is no pass
+  return ran == 0 || failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;  // a suite without tests fails
 }

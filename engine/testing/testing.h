@@ -1,4 +1,4 @@
-// A test framework of one page: a fresh machine needs nothing but a compiler.
+// A small test framework, so that a fresh machine needs nothing but a compiler.
 #ifndef WHERRY_ENGINE_TESTING_TESTING_H_
 #define WHERRY_ENGINE_TESTING_TESTING_H_
 
@@ -20,11 +20,11 @@ struct Failure {
 
 [[noreturn]] void fail(const char* file, int line, const std::string& text);
 
-// The message of the Error with this status that `call` must throw.
+// Returns the message of the Error that `call` must throw with this status.
 std::string error_of(const char* file, int line, wherry_status status,
                      const std::function<void()>& call);
 
-// An empty folder that goes with the object.
+// A temporary folder; the destructor deletes it.
 class TemporaryFolder {
  public:
   TemporaryFolder();

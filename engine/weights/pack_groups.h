@@ -1,4 +1,4 @@
-// Which parameters of a library come from which of its pack functions, and whether they fit.
+// Groups a library's parameters by pack function call, and checks shapes and dtypes.
 #ifndef WHERRY_ENGINE_WEIGHTS_PACK_GROUPS_H_
 #define WHERRY_ENGINE_WEIGHTS_PACK_GROUPS_H_
 
@@ -10,7 +10,7 @@
 
 namespace wherry {
 
-// Parameters that one call of a pack function gives.
+// The parameters that one call of a pack function returns.
 struct PackGroup {
   std::string pack;
   std::vector<std::string> from;  // stored tensors, its arguments
@@ -22,8 +22,8 @@ std::vector<PackGroup> groups_of(const Metadata& metadata);
 // Throws WHERRY_INCOMPATIBLE with every stored tensor that is missing or does not fit.
 void check_stored(const Metadata& metadata, const TensorCache& cache);
 
-// One tensor for each of group.params, from the results of the group's function. Throws
-// WHERRY_INCOMPATIBLE if they are not what the metadata says.
+// Selects one tensor for each of group.params from the function's results. Throws
+// WHERRY_INCOMPATIBLE if their shapes or dtypes differ from the metadata.
 std::vector<ffi::Tensor> chosen_results(const PackGroup& group, const Metadata& metadata,
                                         const std::vector<ffi::Tensor>& results);
 

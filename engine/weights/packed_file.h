@@ -1,8 +1,8 @@
 // packed-<key>.bin: weights in the layout of one library, written at the first load, mapped later.
 //
-// A header; the bytes of each block at the offset that PackedLayout gives, 256-byte aligned; a
-// checksum for each block, and for each tensor outside of the file that the layout names.
-// Machine-local: native byte order, and rebuilt whenever key, layout, size or checksums do not fit.
+// It has a header; the bytes of each block at the offset that PackedLayout gives, 256-byte aligned;
+// and a checksum for each block and for each tensor outside of the file that the layout names. The
+// file is local to a machine: it has native byte order, and is rebuilt if any check fails.
 #ifndef WHERRY_ENGINE_WEIGHTS_PACKED_FILE_H_
 #define WHERRY_ENGINE_WEIGHTS_PACKED_FILE_H_
 
@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "weights/mapped_file.h"
+#include "tensors/mapped_file.h"
 
 namespace wherry {
 
-// What a packed file answers for. A function of sizes and names alone, so that it is known before
-// the first block is computed and the file needs no index.
+// The layout of a packed file. It follows from sizes and names alone, so it is known before the
+// first block is computed, and the file needs no index.
 class PackedLayout {
  public:
   struct Entry {
@@ -24,10 +24,10 @@ class PackedLayout {
     int64_t nbytes = 0;
   };
 
-  // A block of the file. `description` names its content (tensor, dtype, shape); all of them are
-  // hashed. Returns the entry's index.
+  // Adds a block. `description` names its content (tensor, dtype, shape); hash() covers all
+  // descriptions. Returns the entry's index.
   size_t add(const std::string& description, int64_t nbytes);
-  // A tensor that lies elsewhere, and whose checksum alone is kept.
+  // Adds a tensor in another file, of which only the checksum is stored.
   size_t add_outside(const std::string& description, int64_t nbytes);
 
   const std::vector<Entry>& entries() const { return entries_; }
@@ -41,25 +41,26 @@ class PackedLayout {
   size_t add_entry(const std::string& description, Entry entry);
 
   std::vector<Entry> entries_;
-  int64_t end_ = 256;  // the header has the first 256 bytes
+  int64_t end_ = 256;  // after the header's 256 bytes
   uint64_t hash_ = 0;
 };
 
 std::string packed_path(const std::string& folder, uint64_t key);
 
-// A file whose header, size and list of checksums are right; its blocks may still be damaged.
+// A file with a valid header, size and list of checksums; its blocks may still be damaged.
 class PackedFile {
  public:
-  // Null if there is no file, or it is of another key or layout, damaged or cut.
+  // Null if the file is missing, damaged, truncated, or has another key or layout.
   static std::unique_ptr<const PackedFile> open(const std::string& path, uint64_t key,
                                                 const PackedLayout& layout);
 
   const std::shared_ptr<const MappedFile>& mapping() const { return file_; }
   const char* block(size_t entry) const { return file_->data() + layout_.entries()[entry].offset; }
-  // Checksum of a block, or of a tensor outside, from when the file was written.
+  // The stored checksum of a block, or of a tensor outside.
   uint64_t checksum(size_t entry) const;
-  // Whether each block has its checksum. Reads all of them, on up to `threads` threads: 0.2 s a
-  // gigabyte and thread at the first touch, half of it for pages that a forward would touch anyway.
+  // Compares each block with its checksum. Reads all blocks on up to `threads` threads: the first
+  // read takes 0.2 s for a gigabyte and thread, half of it for page faults that a step would cause
+  // anyway.
   bool intact(int threads) const;
 
  private:
@@ -70,10 +71,10 @@ class PackedFile {
   PackedLayout layout_;
 };
 
-// Writes under a temporary name in the same folder; commit() flushes and renames, and without it
-// the temporary file is removed. Creates the folder. Throws WHERRY_NO_SPACE with the folder, the
-// bytes wanted and those free, before anything is written if that is known then; WHERRY_INTERNAL
-// with another reason.
+// Writes a temporary file in the same folder; commit() flushes and renames it, and without commit()
+// the destructor removes it. Creates the folder. Throws WHERRY_NO_SPACE with the folder, the bytes
+// needed and the bytes free, before writing if the free space is known; for other failures
+// WHERRY_INTERNAL.
 class PackedWriter {
  public:
   PackedWriter(const std::string& path, uint64_t key, const PackedLayout& layout);
@@ -81,7 +82,7 @@ class PackedWriter {
   PackedWriter(const PackedWriter&) = delete;
   PackedWriter& operator=(const PackedWriter&) = delete;
 
-  // Each entry once, before commit(): a block's bytes, or the checksum of a tensor outside.
+  // Call one of these for each entry before commit(): a block's bytes, or an outside checksum.
   void write(size_t entry, const void* data);
   void set_checksum(size_t entry, uint64_t checksum) { checksums_[entry] = checksum; }
   void commit();
@@ -95,7 +96,7 @@ class PackedWriter {
   uint64_t key_;
   PackedLayout layout_;
   std::vector<uint64_t> checksums_;
-  uint64_t room_ = 0;  // bytes, before the first was written
+  uint64_t room_ = 0;  // free bytes before the first write
   int fd_ = -1;
 };
 

@@ -1,4 +1,4 @@
-// The parameters of `forward` from stored tensors that come one by one, where there are no files.
+// Builds the parameters of `forward` from stored tensors that arrive one by one, without files.
 #ifndef WHERRY_ENGINE_WEIGHTS_STREAMED_PARAMS_H_
 #define WHERRY_ENGINE_WEIGHTS_STREAMED_PARAMS_H_
 
@@ -17,26 +17,26 @@ class StreamedParams {
   StreamedParams(const Metadata& metadata, const TensorCache& cache, DLDevice device,
                  PackFunction pack);
 
-  // The stored tensors that the library takes, in the order of their bytes.
+  // The stored tensors that the library needs, in the order of their bytes.
   const std::vector<StoredTensor>& wanted() const { return wanted_; }
 
-  // Memory on the device for tensor `i` of these, to be filled. Bytes that are stored as bfloat16
-  // are to be widened on the way (tensor_cache.h). The same at each call.
+  // Returns device memory for wanted()[i], which the caller fills; each call returns the same
+  // tensor. The caller widens bytes that are stored as bfloat16 (tensor_cache.h).
   ffi::Tensor place(size_t i);
 
-  // Its bytes are there. A pack function whose last tensor this is runs now; what nobody else
-  // takes of its tensors is freed.
+  // Call it when tensor `i` is filled. If it was the last input of a pack function, runs the
+  // function and frees the inputs that no other function needs.
   void filled(size_t i);
 
-  // One tensor a parameter, in the order of the metadata. Throws WHERRY_INVALID_ARGUMENT with the
-  // tensors that have not come.
+  // Returns one tensor for each parameter, in the metadata's order. Throws WHERRY_INVALID_ARGUMENT
+  // with the tensors that are missing.
   std::vector<ffi::Tensor> finish();
 
  private:
   struct Arrival {
     ffi::Tensor tensor;
     bool filled = false;
-    size_t users = 0;  // groups that have not run, and parameters that are the tensor itself
+    size_t users = 0;  // groups yet to run, and parameters that are the tensor itself
   };
 
   bool complete(const PackGroup& group) const;
@@ -47,7 +47,7 @@ class StreamedParams {
   const DLDevice device_;
   const PackFunction pack_;
   std::vector<StoredTensor> wanted_;
-  std::vector<PackGroup> waiting_;  // that have not run
+  std::vector<PackGroup> waiting_;  // groups yet to run
   std::map<std::string, Arrival> arrivals_;
   std::vector<ffi::Tensor> params_;
 };

@@ -9,7 +9,7 @@ namespace {
 
 constexpr DLDataType kFloat{kDLFloat, 32, 1};
 
-// Stored in this order: y, x, unused, each [2]. p is pack(x, y) = x - y; q is y as it is.
+// Stored in this order: y, x, unused, each [2]. p is pack(x, y) = x - y; q is y itself.
 struct Example {
   Example() {
     metadata.json = "{}";

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "model/device.h"
+#include "tensors/device.h"
 
 namespace wherry {
 
@@ -29,7 +29,7 @@ struct StoredTensor {
   int64_t nbytes = 0;  // as stored
 };
 
-// A stored tensor's bytes as they are in its shard, and what keeps them mapped.
+// A stored tensor's bytes in its shard, and the mapping that they are in.
 struct StoredBytes {
   std::shared_ptr<const MappedFile> file;
   const char* data = nullptr;
@@ -46,11 +46,11 @@ class TensorCache {
   // Parses `folder`/tensor-cache.json and compares the sizes of the shards with it. Throws
   // WHERRY_NOT_FOUND if there is no index, WHERRY_INCOMPATIBLE with everything that is wrong.
   static TensorCache open(const std::string& folder);
-  // The same of the index's text where the shards' bytes come by themselves: their paths are names.
-  // `bytes` and `load` are not for it.
+  // Parses the index's text, for shards whose bytes arrive separately: their paths are mere names.
+  // Do not call `bytes` and `load` on the result.
   static TensorCache parse(const std::string& text);
 
-  // Null: no such tensor. "x[2:5]" are the rows 2, 3 and 4 of x, a tensor for itself.
+  // Null: no such tensor. "x[2:5]" is a tensor of the rows 2, 3 and 4 of x.
   const StoredTensor* find(const std::string& name) const;
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   const std::vector<Shard>& shards() const { return shards_; }
@@ -59,19 +59,19 @@ class TensorCache {
   // Throws WHERRY_INCOMPATIBLE if the shard has become shorter.
   StoredBytes bytes(const StoredTensor& stored) const;
 
-  // The tensor in host memory: over the mapped shard where its bytes are aligned for TVM's
-  // kernels and are the values themselves, else a copy. Keeps the mapping alive.
+  // Returns the tensor in host memory: a view of the mapped shard, or a copy if its bytes are not
+  // aligned for TVM's kernels or need widening. A view keeps the mapping alive.
   ffi::Tensor load(const StoredTensor& stored) const;
 
  private:
-  // where: names the index in errors; folder: of the shards, which are compared with it, or null.
+  // where: name of the index in errors; folder: folder of the shards, to check them, or null.
   static TensorCache read(std::string text, const std::string& where, const std::string* folder);
 
   std::string index_text_;
   std::vector<Shard> shards_;
-  mutable std::vector<std::weak_ptr<const MappedFile>> mapped_;  // while tensors use them
+  mutable std::vector<std::weak_ptr<const MappedFile>> mapped_;  // null when no tensor uses a shard
   std::map<std::string, StoredTensor> tensors_;
-  mutable std::map<std::string, StoredTensor> parts_;  // that were asked for
+  mutable std::map<std::string, StoredTensor> parts_;  // slices that find() returned
 };
 
 }  // namespace wherry

@@ -15,7 +15,7 @@ namespace wherry {
 
 namespace {
 
-// Calls a group's function and checks its results. Result: one tensor for each of group.params.
+// Calls a group's function and checks its results; returns one tensor for each of group.params.
 std::vector<ffi::Tensor> run_group(const PackGroup& group, const Metadata& metadata,
                                    const TensorCache& cache, DLDevice device,
                                    const PackFunction& pack) {
@@ -26,8 +26,8 @@ std::vector<ffi::Tensor> run_group(const PackGroup& group, const Metadata& metad
   return chosen_results(group, metadata, pack(group.pack, from));
 }
 
-// The parameters, by way of the packed file where there is a folder for it. On the host that file
-// has all that is packed; on a device, which has copies of its own in any case, checksums alone.
+// Loads the parameters, through a packed file if there is a folder for it. On the host the file has
+// all packed tensors; for a device, which needs its own copies anyway, it has checksums alone.
 class Loader {
  public:
   Loader(const Metadata& metadata, const TensorCache& cache, const WeightsOptions& options,
@@ -92,7 +92,7 @@ class Loader {
     }
   }
 
-  // Stored tensors have to be what they were when the file was written.
+  // Checks that stored tensors did not change since the file was written.
   void check_outside(const PackedFile& file) const {
     std::vector<std::string> names;
     std::vector<StoredBytes> bytes;
@@ -131,7 +131,7 @@ class Loader {
   const WeightsOptions& options_;
   const PackFunction& pack_;
   std::vector<PackGroup> groups_;
-  bool maps_;  // what is packed
+  bool maps_;  // whether packed tensors are mapped from the file
   PackedLayout layout_;
   std::map<size_t, size_t> blocks_;        // parameter -> entry of the layout
   std::map<std::string, size_t> outside_;  // stored tensor -> entry of the layout

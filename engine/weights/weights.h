@@ -1,4 +1,4 @@
-// The parameters of `forward`: portable tensors as they are stored, or packed for the library.
+// Loads the parameters of `forward`: stored tensors as they are, or packed for the library.
 #ifndef WHERRY_ENGINE_WEIGHTS_WEIGHTS_H_
 #define WHERRY_ENGINE_WEIGHTS_WEIGHTS_H_
 
@@ -11,25 +11,25 @@
 
 namespace wherry {
 
-// Runs a library's pack function on the device: its tensors, a tuple's elements in order.
+// Runs a library's pack function on the device; returns its result, or its tuple's elements.
 using PackFunction = std::function<std::vector<ffi::Tensor>(const std::string& name,
                                                             const std::vector<ffi::Tensor>& from)>;
 
 struct WeightsOptions {
-  std::string pack_dir;       // empty: packed tensors stay in memory, and nothing is checked
-  uint64_t library_hash = 0;  // of the library's bytes, for the packed file's name
+  std::string pack_dir;       // empty: packed tensors stay in memory, without checks
+  uint64_t library_hash = 0;  // hash of the library's bytes, for the packed file's name
   DLDevice device{kDLCPU, 0};
-  int threads = 1;    // that check the weights
-  bool check = true;  // what is mapped; false: the caller knows that it is whole
+  int threads = 1;    // threads that check weights
+  bool check = true;  // whether to check mapped data; false: the caller did
 };
 
-// Names the packed file: the library, its metadata, the index and the shards' sizes and times.
+// The packed file's key: a hash of library, metadata, index, and the shards' sizes and times.
 uint64_t packed_key(const Metadata& metadata, const TensorCache& cache, uint64_t library_hash);
 
-// One tensor a parameter, in the order of the metadata, on the device. `pack` is called once per
-// (pack, from), one result held at a time when the host has a pack_dir; not at all when a valid
-// packed file is there. With a pack_dir all that is used is compared with the checksums of the
-// first load, unless options.check is false; a packed file that is damaged is made again. Throws
+// Returns one tensor on the device for each parameter, in the metadata's order. Calls `pack` once
+// for each (pack, from), or never if there is a valid packed file. On the host with a pack_dir,
+// only one result is in memory at a time. With a pack_dir and unless options.check is false,
+// compares all data with the checksums of the first load; rebuilds a damaged packed file. Throws
 // WHERRY_INCOMPATIBLE with every missing, unfit or changed tensor.
 std::vector<ffi::Tensor> load_params(const Metadata& metadata, const TensorCache& cache,
                                      const WeightsOptions& options, const PackFunction& pack);

@@ -137,11 +137,11 @@ TEST(what_the_caller_knows_to_be_whole_is_not_read) {
   example.load(packed);
   const std::string path = example.only_file();
   std::string damaged = read_file(path);
-  damaged[256] = static_cast<char>(damaged[256] ^ 1);  // of p
+  damaged[256] = static_cast<char>(damaged[256] ^ 1);  // a byte of p
   example.folder.write("packed/" + std::filesystem::path(path).filename().string(), damaged);
   auto params = example.load(packed, false);
   CHECK_EQ(std::string(static_cast<const char*>(params[0].data_ptr()), 4), damaged.substr(256, 4));
-  damaged[0] = 'X';  // the header is always looked at
+  damaged[0] = 'X';  // the header is always checked
   example.folder.write("packed/" + std::filesystem::path(path).filename().string(), damaged);
   example.check(example.load(packed, false));
 }
@@ -152,10 +152,10 @@ TEST(a_stored_tensor_that_changes_under_its_packed_file_is_named) {
   const std::string shard = example.folder.path() + "/shard.bin";
   example.load(packed);
   auto time = std::filesystem::last_write_time(shard);
-  example.write({1, 2, 3, 4, 10, 20, 30, 41});  // r is y as it is stored
+  example.write({1, 2, 3, 4, 10, 20, 30, 41});  // r is y, which the file does not have
   std::filesystem::last_write_time(shard, time);
   CHECK_CONTAINS(ERROR_OF(WHERRY_INCOMPATIBLE, example.load(packed)), "y in " + shard);
-  example.write({1, 2, 3, 5, 10, 20, 30, 40});  // x is packed: the file has it
+  example.write({1, 2, 3, 5, 10, 20, 30, 40});  // x is packed, so only the file is read
   std::filesystem::last_write_time(shard, time);
   example.check(example.load(packed));
 }

@@ -1,16 +1,17 @@
 // TVM's run time for apps, of the wheel's sources: tvm-ffi, the Relax VM, the CPU, memory.
 //
 // Left out is what the core does not call: RPC, caches of keys and values, files of parameters,
-// pools of threads (engine/model/kernel_threads.h is ours). One file, so that whoever links any of
-// it has all of it: functions register themselves.
+// pools of threads (engine/vm/kernel_threads.h is ours). One file, so that a program that links any
+// of it has all of it: functions register themselves.
 #include <tvm/ffi/error.h>
 #include <tvm/runtime/c_backend_api.h>
 
 #include <string>
 
-#include "model/kernel_threads.h"
+#include "vm/kernel_threads.h"
 
-// What these register is for Python: here nobody looks for it by name, and the code goes.
+// What these register is for Python: nothing here looks it up by name, so the linker drops the
+// code.
 #pragma push_macro("TVM_FFI_STATIC_INIT_BLOCK")
 #undef TVM_FFI_STATIC_INIT_BLOCK
 #define TVM_FFI_STATIC_INIT_BLOCK() \

@@ -1,4 +1,4 @@
-"""Apertus decoders: norms of q and k, and xIELU, an activation with numbers of its own."""
+"""Apertus decoders: norms of q and k, and xIELU, an activation with learned parameters."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from tvm import te, tirx
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
+from wherry.ops import AttentionShape
+
 from .. import decoder
 from ..arch import Architecture, rename
 from ..config import Epsilon, Positions
 from ..decoder import WEIGHTS, Biases
-from ..state import AttentionShape
 
 _LLAMA3: Mapping[str, Any] = {
     "rope_type": "llama3",

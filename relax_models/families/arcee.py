@@ -1,4 +1,4 @@
-"""Arcee decoders (AFM): Llama with squared ReLU in place of a gate."""
+"""Arcee decoders (AFM): Llama with squared ReLU instead of a gate."""
 
 from __future__ import annotations
 

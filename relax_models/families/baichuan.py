@@ -6,20 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
+from wherry.ops import AttentionShape
+
 from .. import decoder
 from ..arch import Architecture, RopeConfig, concat, drop, rename, unit_rows
 from ..config import Positions, Range
 from ..decoder import CausalLM
 from ..positions import alibi
-from ..state import AttentionShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaichuanConfig(decoder.DecoderConfig):
     """Fields of config.json that shape the computation.
 
-    Models with ALiBi have `model_max_length` alone. The second generation, which has a weight of a
-    training loss, divides the rows of its head by their lengths.
+    Models with ALiBi have `model_max_length` alone. Baichuan 2, which has `z_loss_weight`,
+    normalises the rows of its head.
     """
 
     max_position_embeddings: Positions = 4096

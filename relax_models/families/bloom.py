@@ -1,4 +1,4 @@
-"""Bloom decoders: ALiBi in place of positions, a norm of the embeddings."""
+"""Bloom decoders: ALiBi instead of positions, a norm of the embeddings."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 
 from tvm.relax.frontend.nn import Tensor
 
+from wherry.ops import AttentionShape
+
 from .. import classic, decoder
 from ..activations import Name
 from ..arch import Architecture, rename
 from ..config import Positions
 from ..positions import alibi
-from ..state import AttentionShape, Batch
+from ..step import Batch
 from . import falcon
 
 
@@ -43,13 +45,13 @@ class BloomConfig(classic.ClassicConfig):
         "offset_alibi",
         "skip_bias_add",
         "skip_bias_add_qkv",
-        "n_inner",  # 4 * hidden_size, whatever it says
+        "n_inner",  # transformers ignores it: always 4 * hidden_size
         "unk_token_id",
     )
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Older checkpoints name some fields otherwise."""
+        """Older checkpoints have other names for some fields."""
         older = {"num_hidden_layers": "n_layer", "num_attention_heads": "n_head"}
         older |= {"n_embed": "hidden_size"}
         return {older.get(name, name): value for name, value in given.items()}

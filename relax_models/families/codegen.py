@@ -1,4 +1,4 @@
-"""CodeGen decoders: GPT-J whose q, v and k are stored in the four parts they were trained in."""
+"""CodeGen decoders: GPT-J whose q, v and k are stored in four parts, one a training device."""
 
 from __future__ import annotations
 

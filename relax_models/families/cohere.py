@@ -1,4 +1,4 @@
-"""Cohere decoders (Command R, Aya): LayerNorm, attention beside feed-forward, scaled logits."""
+"""Cohere decoders (Command R, Aya): LayerNorm, parallel attention and feed-forward, logit scale."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from ..arch import Architecture, Pairs, constant
 from ..config import Epsilon, Positions, Range
 from ..decoder import PAIRED, WEIGHTS, Biases, Scales
 from ..norms import LayerNorm
-from ..state import PagedKV
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,23 +78,11 @@ def row_reference(heads: int, pairs: Pairs, dtype: str) -> tirx.PrimFunc:
     return tag(func, "head_weights", asdict(pairs)).with_attr(PACK, True)
 
 
-class Attention(decoder.Attention):
+class Attention(decoder.ProjectionNormAttention):
     """Attention with optional norms of query and key heads (`use_qk_norm`)."""
 
-    def __init__(self, cfg: CohereConfig, layer: int) -> None:
-        super().__init__(cfg, layer)
-        normed, shape = cfg.use_qk_norm, self.shape
-        self.q_norm = HeadNorm(cfg, shape.heads) if normed else None
-        self.k_norm = HeadNorm(cfg, shape.kv_heads) if normed else None
-
-    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """x [n, d] -> [n, d]."""
-        if self.q_norm is None or self.k_norm is None:
-            return super().forward(x, cache, layer)
-        e, h, g = self.shape.head_dim, self.shape.heads, self.shape.kv_heads
-        q, k, v = op.split(self.qkv_proj(x), [h * e, (h + g) * e], axis=-1)
-        qkv = op.concat([self.q_norm(q), self.k_norm(k), v], dim=-1)
-        return self.o_proj(cache.attend(layer, qkv, self.shape))
+    def norm_of(self, cfg: CohereConfig, heads: int) -> nn.Module | None:
+        return HeadNorm(cfg, heads) if cfg.use_qk_norm else None
 
 
 class Block(decoder.ParallelBlock):

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
+from wherry.ops import AttentionShape
+
 from .. import decoder
 from ..arch import Architecture
 from ..config import Positions, Range
 from ..decoder import WEIGHTS, Biases
 from ..experts import STACKED
-from ..state import AttentionShape
 from . import glm4_moe, qwen3_moe
 
 
@@ -21,7 +22,7 @@ class Dots1Config(glm4_moe.GroupedConfig, decoder.WindowedConfig):
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 32}
     sliding_window: Positions | None = 4096
-    max_window_layers: Annotated[int, Range(0, 2**12)] = 62  # so many have no window
+    max_window_layers: Annotated[int, Range(0, 2**12)] = 62  # layers without a window
     attention_bias: bool = False
 
     def is_windowed(self, layer: int) -> bool:

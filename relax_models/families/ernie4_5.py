@@ -1,4 +1,4 @@
-"""ERNIE 4.5 dense decoders: Llama with a rotation of neighbouring dimensions."""
+"""ERNIE 4.5 dense decoders: Llama with interleaved RoPE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ERNIE 4.5 mixtures of experts: the dense model with experts in layers between two."""
+"""ERNIE 4.5 mixtures of experts: the dense model with experts in a range of layers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+from wherry.ops import RouteSpec
+
 from .. import experts
 from ..arch import Architecture, concat
 from ..config import Count, Range, Size
 from ..decoder import PAIRED, WEIGHTS
-from ..experts import STACKED, Experts, Routing
+from ..experts import STACKED, Experts
 from . import ernie4_5
 
 Few = Annotated[int, Range(0, 2**12)]
@@ -47,7 +49,7 @@ class Ernie4_5MoeConfig(ernie4_5.Ernie4_5Config):
         inside = self.moe_layer_start_index <= layer <= last
         if not inside or (layer + 1) % self.moe_layer_interval:
             return None
-        routing = Routing(
+        routing = RouteSpec(
             experts=self.moe_num_experts,
             top_k=self.moe_k,
             bias=True,

@@ -1,4 +1,4 @@
-"""EXAONE 4 decoders: norms after attention and feed-forward, of q and k; NoPE beside windows."""
+"""EXAONE 4 decoders: post-norm, QK norm; layers without a window have no RoPE."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
+from wherry.ops import AttentionShape
+
 from .. import decoder
 from ..arch import Architecture, RopeConfig
 from ..config import Epsilon, Positions, Range
 from ..decoder import WEIGHTS
-from ..state import AttentionShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +21,7 @@ class Exaone4Config(decoder.WindowedConfig):
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 32}
     rms_norm_eps: Epsilon = 1e-5
     sliding_window: Positions | None = 4096
-    # Every Nth layer has no window; or its layers by letters: L has one, G has not.
+    # Every Nth layer has no window; or a letter for each layer: L has a window, G has none.
     sliding_window_pattern: Annotated[int, Range(0, 2**12)] | str | None = 4
 
     def problems(self) -> Iterator[str]:

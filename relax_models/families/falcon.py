@@ -1,4 +1,4 @@
-"""Falcon decoders (7B, 40B, 180B, RW): shared keys, attention beside feed-forward, or ALiBi."""
+"""Falcon decoders (7B, 40B, 180B, RW): shared keys, parallel attention and feed-forward, ALiBi."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Annotated, Any, ClassVar
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor
 
+from wherry.ops import AttentionShape
+
 from .. import classic, decoder
 from ..activations import Name
 from ..arch import Architecture, RopeConfig, Word, rename, reorder
 from ..config import Range
 from ..decoder import TIED, Biases
 from ..positions import alibi
-from ..state import AttentionShape, PagedKV
+from ..step import Batch
 
 KINDS = ("weight", "bias")
 
@@ -49,7 +51,7 @@ class FalconConfig(classic.ClassicConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Older checkpoints name some fields otherwise."""
+        """Older checkpoints have other names for some fields."""
         older = {"n_layer": "num_hidden_layers", "n_head": "num_attention_heads"}
         older |= {"n_head_kv": "num_kv_heads", "n_embed": "hidden_size"}
         return {older.get(name, name): value for name, value in given.items()}
@@ -83,16 +85,16 @@ class FalconConfig(classic.ClassicConfig):
 
 
 class TwinNormBlock(classic.TwinNormBlock):
-    """Falcon names its norms otherwise."""
+    """Falcon has other names for its norms."""
 
     def __init__(self, cfg: FalconConfig, layer: int) -> None:
         super().__init__(cfg, layer)
         self.ln_attn, self.ln_mlp = self.input_layernorm, self.post_attention_layernorm
         del self.input_layernorm, self.post_attention_layernorm
 
-    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """x [n, d] -> [n, d]."""
-        y = self.self_attn(self.ln_attn(x), cache, layer)
+        y = self.self_attn(self.ln_attn(x), batch)
         return self.added(self.added(x, y), self.mlp(self.ln_mlp(x)))
 
 

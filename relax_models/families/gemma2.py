@@ -9,13 +9,14 @@ from typing import Annotated, Any, ClassVar
 
 from tvm.relax.frontend import nn
 
+from wherry.ops import AttentionShape
+
 from .. import decoder
 from ..arch import Architecture
 from ..config import Positions, Range, Size
 from ..decoder import WEIGHTS, Biases, Scales
 from ..layers import GatedMLP
 from ..norms import RMSNorm
-from ..state import AttentionShape
 
 Cap = Annotated[float, Range(1e-3, 1e6)]
 

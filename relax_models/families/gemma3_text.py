@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
+from wherry.ops import AttentionShape
+
 from .. import decoder
 from ..arch import Architecture, RopeConfig
 from ..config import Positions, Range
 from ..decoder import FULL, WEIGHTS, WINDOWED
-from ..state import AttentionShape
 from . import gemma2
 from .gemma2 import Cap
 

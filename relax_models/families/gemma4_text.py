@@ -1,9 +1,9 @@
-"""Gemma 4 decoders, text: layers of two kinds of head, shared caches, embeddings of each layer.
+"""Gemma 4 decoders, text: two kinds of heads, shared KV caches, per-layer embeddings.
 
-Windowed layers have small heads and many; the others have large heads, few of them for keys, whose
-keys may be their values (before norm and rotation). The last layers may read the cache of the last
-one of their kind that has one. A layer may add what a table of its own has for the token, and a
-mixture of experts beside its feed-forward.
+Layers with a window have many small heads; the others have large heads, few key-value heads, and
+may use their keys (before norm and rotation) as values. The last layers may read the KV cache of
+the last earlier layer of their kind. A layer may add a row of its own token table, and run a
+mixture of experts in parallel with its feed-forward.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from tvm import te
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
-from wherry.ops import GivenName, qkv_heads
+from wherry.ops import AttentionShape, GivenName, RouteSpec, qkv_heads
 
 from .. import decoder
 from ..activations import activate
-from ..arch import Architecture, LayerState, RopeConfig, concat, inv_freq, rename, unused_in
+from ..arch import Architecture, RopeConfig, concat, inv_freq, rename, unused_in
 from ..config import Count, Positions, Range, Size, VocabSize
 from ..decoder import FULL, WEIGHTS, WINDOWED, Biases, Scales
-from ..experts import Chosen, ExpertBank, Experts, Routing, route
+from ..experts import Chosen, ExpertBank, Experts, route
 from ..layers import Embedding, GatedMLP, Unquantized, exact
 from ..norms import RMSNorm
-from ..state import AttentionShape, Batch, PagedKV
+from ..step import Batch, attention
 from .gemma2 import Cap
 
 Few = Annotated[int, Range(0, 2**12)]
@@ -45,11 +45,11 @@ class Gemma4Config(decoder.WindowedConfig):
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4}
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "hidden_activation": ("gelu_pytorch_tanh",),
-        "use_bidirectional_attention": ("vision",),  # images' tokens alone
+        "use_bidirectional_attention": ("vision",),  # for tokens of images only
     }
     head_dim: Size | None = 256
     global_head_dim: Size = 512
-    num_global_key_value_heads: Count | None = None  # None: as the others
+    num_global_key_value_heads: Count | None = None  # None: num_key_value_heads
     max_position_embeddings: Positions = 131072
     tie_word_embeddings: bool = True
     sliding_window: Positions | None = 512
@@ -74,14 +74,14 @@ class Gemma4Config(decoder.WindowedConfig):
         if isinstance(both, dict):
             given["rope_parameters"] = both.get(FULL)
             given["local_rope_parameters"] = both.get(WINDOWED)
-            # What is not of a kind, or of none, is an unknown field.
+            # A kind that is unknown, or missing, becomes an unknown field.
             given |= {f"rope_parameters.{n}": v for n, v in both.items() if n not in ROPE}
             given |= {f"rope_parameters.{n}": "missing" for n in ROPE if not both.get(n)}
-        if (otherwise := _otherwise(given)) is not None:
+        if (fields := _full_layer_fields(given)) is not None:
             del given["per_layer_config"]
-            given |= {"global_head_dim": given.get("head_dim", 256), **otherwise}
+            given |= {"global_head_dim": given.get("head_dim", 256), **fields}
         elif "per_layer_config" not in given and not given.get("attention_k_eq_v"):
-            given.pop("num_global_key_value_heads", None)  # as transformers has it
+            given.pop("num_global_key_value_heads", None)  # transformers ignores it then
         return given
 
     def problems(self) -> Iterator[str]:
@@ -121,6 +121,7 @@ class Gemma4Config(decoder.WindowedConfig):
         return range(self.first_shared, self.num_hidden_layers)
 
     def source_of(self, layer: int) -> int:
+        """The layer that owns the KV cache that `layer` reads."""
         if layer not in self.shared:
             return layer
         kind = self.windowed(layer)
@@ -144,6 +145,7 @@ class Gemma4Config(decoder.WindowedConfig):
         table = inv_freq(rope, rope.rotary_dim(e), self.max_position_embeddings)
         own: GivenName = "keys" if self.attention_k_eq_v and not windowed else "both"
         return AttentionShape(
+            cache=self.source_of(layer),
             heads=self.num_attention_heads,
             kv_heads=few or self.kv_heads,
             head_dim=e,
@@ -173,11 +175,11 @@ class Gemma4Config(decoder.WindowedConfig):
     def experts(self) -> Experts:
         """Experts run in parallel with the dense feed-forward of each layer."""
         assert self.num_experts and self.top_k_experts and self.moe_intermediate_size
-        routing = Routing(experts=self.num_experts, top_k=self.top_k_experts, normalized=True)
+        routing = RouteSpec(experts=self.num_experts, top_k=self.top_k_experts, normalized=True)
         return Experts(routing=routing, size=self.moe_intermediate_size, gate="gelu_tanh")
 
 
-def _otherwise(given: Mapping[str, Any]) -> dict[str, Any] | None:
+def _full_layer_fields(given: Mapping[str, Any]) -> dict[str, Any] | None:
     """The entry of `per_layer_config` for layers without a window, or None."""
     each, layers = given.get("per_layer_config"), given.get("num_hidden_layers")
     names = {"head_dim": "global_head_dim", "num_key_value_heads": "num_global_key_value_heads"}
@@ -195,20 +197,12 @@ def _otherwise(given: Mapping[str, Any]) -> dict[str, Any] | None:
     return {names[name]: value for name, value in (said[0] if said else {}).items()}
 
 
-def state(config: Gemma4Config) -> tuple[LayerState, ...]:
-    """Layers that share a KV cache have no state of their own."""
-    return tuple(
-        LayerState(kind="none") if i in config.shared else LayerState(window=config.window_of(i))
-        for i in range(config.num_hidden_layers)
-    )
-
-
 class Attention(nn.Module):
     """Attention with norms of q and k heads; qkv holds k and v only if the layer computes them."""
 
     def __init__(self, cfg: Gemma4Config, layer: int) -> None:
-        self.shape, self.source = cfg.attention_shape(layer), cfg.source_of(layer)
-        shape, biases, d = self.shape, cfg.biases(), cfg.hidden_size
+        self.shape = shape = cfg.attention_shape(layer)
+        biases, d = cfg.biases(), cfg.hidden_size
         h, e = shape.heads, shape.head_dim
         width = qkv_heads(h, shape.kv_heads, shape.kv) * e
 
@@ -221,19 +215,19 @@ class Attention(nn.Module):
         self.q_norm = cfg.norm(e)
         self.k_norm = None if shape.kv == "none" else cfg.norm(e)
 
-    def forward(self, x: Tensor, cache: PagedKV) -> Tensor:
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """x [n, d] -> [n, d]."""
         made = self.qkv_proj or self.qk_proj or self.q_proj
         assert made is not None
         q_norm = self.q_norm.factor()
         norms = (q_norm, q_norm if self.k_norm is None else self.k_norm.factor())
-        return self.o_proj(cache.attend(self.source, made(x), self.shape, norms))
+        return self.o_proj(attention(made(x), batch, self.shape, norms))
 
 
 class Router(nn.Module):
     """Routes the normalised row; each expert's weight has a learned factor."""
 
-    def __init__(self, cfg: Gemma4Config, routing: Routing) -> None:
+    def __init__(self, cfg: Gemma4Config, routing: RouteSpec) -> None:
         self.routing, self.scale = routing, cfg.hidden_size**-0.5
         self.norm = cfg.norm()
         self.proj = Unquantized(cfg.hidden_size, routing.experts, bias=False)
@@ -254,17 +248,17 @@ class Router(nn.Module):
 class LayerInput(nn.Module):
     """Adds the layer's own token embedding through a gate (per-layer inputs)."""
 
-    def __init__(self, cfg: Gemma4Config) -> None:
+    def __init__(self, cfg: Gemma4Config, layer: int) -> None:
         p, d = cfg.hidden_size_per_layer_input, cfg.hidden_size
-        self.size = p
+        self.first = layer * p  # column of the layer's inputs
         self.gate = nn.Linear(d, p, bias=False)
         self.projection = nn.Linear(p, d, bias=False)
         self.norm = cfg.norm()
 
-    def forward(self, x: Tensor, inputs: Tensor, layer: int) -> Tensor:
+    def forward(self, x: Tensor, inputs: Tensor) -> Tensor:
         """x [n, d], inputs [n, layers * p] -> [n, d]."""
         gate = activate(self.gate(x), "gelu_tanh", gated=False)
-        first = layer * self.size
+        first = self.first
         gated = op.tensor_expr_op(
             lambda g, t: te.compute(g.shape, lambda i, k: g[i, k] * t[i, first + k], "let_in"),
             "let_in",
@@ -289,12 +283,12 @@ class Block(nn.Module):
             self.pre_feedforward_layernorm_2 = cfg.norm()
             self.post_feedforward_layernorm_2 = cfg.norm()
         self.mixed = cfg.enable_moe_block
-        self.layer_input = LayerInput(cfg) if cfg.hidden_size_per_layer_input else None
+        self.layer_input = LayerInput(cfg, layer) if cfg.hidden_size_per_layer_input else None
         self.layer_scalar = exact((1,))
 
-    def forward(self, x: Tensor, cache: PagedKV, inputs: Tensor | None, layer: int) -> Tensor:
+    def forward(self, x: Tensor, batch: Batch, inputs: Tensor | None) -> Tensor:
         """x [n, d], inputs [n, layers * p] if any -> [n, d]."""
-        y = self.self_attn(self.input_layernorm(x), cache)
+        y = self.self_attn(self.input_layernorm(x), batch)
         x = x + self.post_attention_layernorm(y)
         y = self.mlp(self.pre_feedforward_layernorm(x))
         if self.mixed:
@@ -302,7 +296,7 @@ class Block(nn.Module):
             y = self.post_feedforward_layernorm_1(y) + self.post_feedforward_layernorm_2(mixed)
         x = x + self.post_feedforward_layernorm(y)
         if self.layer_input is not None:
-            x = self.layer_input(x, inputs, layer)
+            x = self.layer_input(x, inputs)
         return x * self.layer_scalar
 
 
@@ -333,12 +327,12 @@ class Decoder(decoder.Decoder):
         super().__init__(cfg)
         self.per_layer = LayerTables(cfg) if cfg.hidden_size_per_layer_input else None
 
-    def forward(self, batch: Batch, cache: PagedKV) -> Tensor:
+    def forward(self, batch: Batch) -> Tensor:
         """-> [m, d], the normalised hidden states of the logit rows."""
         x = self.embedded(batch)
         inputs = None if self.per_layer is None else self.per_layer(batch.tokens, x)
-        for i, block in enumerate(self.layers):
-            x = block(x, cache, inputs, i)
+        for block in self.layers:
+            x = block(x, batch, inputs)
         return self.norm(batch.wanted(x))
 
 
@@ -352,7 +346,6 @@ ARCH = Architecture(
     name="gemma4_text",
     config=Gemma4Config,
     model=CausalLM,
-    state=state,
     weights=(
         concat(f"{_BLOCK}.experts.gate_up_proj.weight", f"{_BLOCK}.experts.gate_up_proj"),
         concat(f"{_BLOCK}.experts.down_proj.weight", f"{_BLOCK}.experts.down_proj"),

@@ -1,4 +1,4 @@
-"""GLM-4 9B decoders: half of the dimensions rotate, neighbours together; biases of q, k and v."""
+"""GLM-4 9B decoders: half of the dimensions rotate (interleaved RoPE); biases of q, k and v."""
 
 from __future__ import annotations
 

@@ -10,15 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
-from tvm.relax.frontend import nn
-from tvm.relax.frontend.nn import Tensor
+from wherry.ops import AttentionShape, RouteSpec
 
 from .. import decoder, experts
 from ..arch import Architecture, spare_layers
 from ..config import Count, Epsilon, Positions, Range, Size
 from ..decoder import WEIGHTS, Biases
-from ..experts import STACKED, Experts, Routing
-from ..state import AttentionShape, PagedKV
+from ..experts import STACKED, Experts
 
 Few = Annotated[int, Range(0, 2**12)]
 Factor = Annotated[float, Range(1e-6, 1e6)]
@@ -57,7 +55,7 @@ class GroupedConfig:
     def experts_of(self, layer: int) -> Experts | None:
         if layer < self.first_k_dense_replace:
             return None
-        routing = Routing(
+        routing = RouteSpec(
             experts=self.n_routed_experts,
             top_k=self.num_experts_per_tok,
             score="sigmoid",
@@ -101,25 +99,8 @@ class Glm4MoeConfig(GroupedConfig, decoder.DecoderConfig):
         return replace(shape, qk_norm_eps=self.rms_norm_eps if self.use_qk_norm else None)
 
 
-class Attention(decoder.Attention):
-    """Attention with an optional RMSNorm of each query and key head."""
-
-    def __init__(self, cfg: Any, layer: int) -> None:
-        super().__init__(cfg, layer)
-        normed = self.shape.qk_norm_eps is not None
-        self.q_norm: nn.Module | None = cfg.norm(self.shape.head_dim) if normed else None
-        self.k_norm: nn.Module | None = cfg.norm(self.shape.head_dim) if normed else None
-
-    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
-        """x [n, d] -> [n, d]."""
-        norms = None
-        if self.q_norm is not None and self.k_norm is not None:
-            norms = (self.q_norm.factor(), self.k_norm.factor())
-        return self.o_proj(cache.attend(layer, self.qkv_proj(x), self.shape, norms))
-
-
 class Block(experts.Block):
-    attention = Attention
+    attention = decoder.HeadNormAttention
 
 
 class Decoder(decoder.Decoder):

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from wherry.ops import AttentionShape
+
 from .. import classic, decoder
 from ..arch import Architecture, Word, drop, rename, transpose
 from ..config import Positions
 from ..decoder import TIED
-from ..state import AttentionShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ NAMES: tuple[Word, ...] = (
     rename("model.embed_tokens.weight", "transformer.wte.weight"),
     rename("model.embed_positions.weight", "transformer.wpe.weight"),
     rename("model.layers.*", "transformer.h.*"),
-    drop("attn.bias"),  # what a row may see
+    drop("attn.bias"),  # the causal mask
     drop("attn.masked_bias"),
 )
 # Of linears [in, out].

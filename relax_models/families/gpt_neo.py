@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from wherry.ops import AttentionShape
+
 from .. import classic, decoder
 from ..arch import Architecture, concat, rename
 from ..config import Positions
 from ..decoder import FULL, TIED, WINDOWED, Biases
-from ..state import AttentionShape
 from .gpt2 import NAMES
 
 _KINDS = {"global": FULL, "local": WINDOWED}

@@ -1,6 +1,6 @@
-"""gpt-oss mixtures of experts: attention with sinks, windows in every other layer, biases all over.
+"""gpt-oss mixtures of experts: attention sinks, windows in every other layer, biases everywhere.
 
-A router's choice is by its logits, and the weights are the softmax of those that were chosen.
+A router chooses the experts with the largest logits; their weights are the softmax of these logits.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from typing import Annotated, Any, ClassVar
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
+from wherry.ops import RouteSpec
+
 from .. import decoder, experts
 from ..arch import Architecture, unpack
 from ..config import Count, Epsilon, Positions, Range, Size
 from ..decoder import WEIGHTS, Biases
-from ..experts import DOWN, GATE_UP, Experts, Routing
-from ..state import PagedKV
+from ..experts import DOWN, GATE_UP, Experts
+from ..step import Batch, attention
 
 Positive = Annotated[float, Range(1e-6, 1e6)]
 
@@ -31,7 +33,7 @@ class GptOssConfig(decoder.WindowedConfig):
         "num_experts": "num_local_experts",
         "experts_per_token": "num_experts_per_tok",
     }
-    IGNORED: ClassVar[tuple[str, ...]] = ("initial_context_length",)  # the rotation has it, too
+    IGNORED: ClassVar[tuple[str, ...]] = ("initial_context_length",)  # RoPE's fields have it, too
     head_dim: Size | None = 64
     max_position_embeddings: Positions = 131072
     rms_norm_eps: Epsilon = 1e-5
@@ -61,7 +63,7 @@ class GptOssConfig(decoder.WindowedConfig):
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
     def experts_of(self, layer: int) -> Experts:
-        routing = Routing(
+        routing = RouteSpec(
             experts=self.num_local_experts, top_k=self.num_experts_per_tok, normalized=True
         )
         return Experts(
@@ -79,10 +81,10 @@ class Attention(decoder.Attention):
         super().__init__(cfg, layer)
         self.sinks = nn.Parameter((self.shape.heads,))
 
-    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """x [n, d] -> [n, d]."""
         sinks = op.astype(self.sinks, "float32")
-        return self.o_proj(cache.attend(layer, self.qkv_proj(x), self.shape, sinks=sinks))
+        return self.o_proj(attention(self.qkv_proj(x), batch, self.shape, sinks=sinks))
 
 
 class Block(experts.Block):

@@ -1,4 +1,4 @@
-"""GPT-J decoders: attention beside feed-forward, a rotation of neighbouring dimensions."""
+"""GPT-J decoders: parallel attention and feed-forward, interleaved RoPE."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ NAMES: tuple[Word, ...] = (
     ),
     rename("model.embed_tokens.weight", "transformer.wte.weight"),
     rename("model.layers.*", "transformer.h.*"),
-    drop("attn.bias"),  # what a row may see
+    drop("attn.bias"),  # the causal mask
     drop("attn.masked_bias"),
     drop("attn.causal_mask"),
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated
 
+from wherry.ops import AttentionShape
+
 from .. import decoder
 from ..arch import Architecture
 from ..config import Range
 from ..decoder import WEIGHTS, CausalLM, Scales
-from ..state import AttentionShape
 from . import llama
 
 Multiplier = Annotated[float, Range(1e-6, 1e6)]
@@ -20,7 +21,7 @@ class GraniteConfig(llama.LlamaConfig):
     """Fields of config.json that shape the computation."""
 
     embedding_multiplier: Multiplier = 1.0
-    attention_multiplier: Multiplier = 1.0  # of scores, in place of 1 / sqrt(e)
+    attention_multiplier: Multiplier = 1.0  # of scores, instead of 1 / sqrt(e)
     residual_multiplier: Multiplier = 1.0
     logits_scaling: Multiplier = 1.0  # logits are divided by it
 

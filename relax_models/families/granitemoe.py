@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from wherry.ops import RouteSpec
+
 from ..arch import Architecture, concat, rename
 from ..config import Count, Range
 from ..decoder import WEIGHTS
-from ..experts import DOWN, GATE_UP, CausalLM, Experts, Routing
+from ..experts import DOWN, GATE_UP, CausalLM, Experts
 from . import granite
 
 
@@ -23,7 +25,7 @@ class GraniteMoeConfig(granite.GraniteConfig):
     shared_intermediate_size: Annotated[int, Range(0, 2**20)] = 0
 
     def experts_of(self, layer: int) -> Experts:
-        routing = Routing(
+        routing = RouteSpec(
             experts=self.num_local_experts, top_k=self.num_experts_per_tok, normalized=True
         )
         return Experts(

@@ -1,4 +1,4 @@
-"""Helium decoders: Llama with a rotation of neighbouring dimensions."""
+"""Helium decoders: Llama with interleaved RoPE."""
 
 from __future__ import annotations
 

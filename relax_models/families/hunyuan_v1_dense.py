@@ -1,4 +1,4 @@
-"""HunYuan dense decoders: Llama with norms of q and k behind RoPE, whose base `alpha` stretches."""
+"""HunYuan dense decoders: Llama with norms of q and k after RoPE; `alpha` scales its base."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
+from wherry.ops import AttentionShape
+
 from .. import decoder
 from ..arch import Architecture, RopeConfig, rename
 from ..config import Epsilon, Positions, Range
 from ..decoder import WEIGHTS, Biases
-from ..state import AttentionShape
 from . import qwen3
 
 

@@ -1,4 +1,4 @@
-"""HunYuan mixtures of experts: the dense model with experts, and one that computes every row."""
+"""HunYuan mixtures of experts: the dense model with experts, and a shared expert."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from wherry.ops import RouteSpec
+
 from .. import decoder, experts
 from ..arch import Architecture, rename
 from ..config import Count
 from ..decoder import WEIGHTS
-from ..experts import STACKED, Experts, Routing
+from ..experts import STACKED, Experts
 from . import hunyuan_v1_dense
 
 
@@ -31,7 +33,7 @@ class HunYuanMoEV1Config(hunyuan_v1_dense.HunYuanDenseV1Config):
         "group_limited_greedy": (False,),
         "routed_scaling_factor": (False, 1.0),
     }
-    # Of training: transformers drops no token either.
+    # For training only: transformers drops no token either.
     IGNORED: ClassVar[tuple[str, ...]] = (
         *hunyuan_v1_dense.HunYuanDenseV1Config.IGNORED,
         "capacity_factor",
@@ -41,7 +43,7 @@ class HunYuanMoEV1Config(hunyuan_v1_dense.HunYuanDenseV1Config):
         "topk_group",
     )
     num_experts: Count = 1
-    moe_topk: Count | tuple[Count, ...] = 1  # one for all layers, or of each
+    moe_topk: Count | tuple[Count, ...] = 1  # one number for all layers, or one for each
     moe_intermediate_size: Count | tuple[int, ...] | None = None  # as intermediate_size
 
     def problems(self) -> Iterator[str]:
@@ -57,7 +59,7 @@ class HunYuanMoEV1Config(hunyuan_v1_dense.HunYuanDenseV1Config):
     def experts_of(self, layer: int) -> Experts:
         """Routing with the layer's own top-k."""
         chosen = self.moe_topk if isinstance(self.moe_topk, int) else self.moe_topk[layer]
-        routing = Routing(experts=self.num_experts, top_k=chosen, normalized=True)
+        routing = RouteSpec(experts=self.num_experts, top_k=chosen, normalized=True)
         return Experts(routing=routing, size=self.intermediate_size, shared=self.intermediate_size)
 
 

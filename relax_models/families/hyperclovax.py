@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from wherry.ops import AttentionShape
+
 from .. import decoder
 from ..arch import Architecture, rename
 from ..decoder import WEIGHTS, Scales
-from ..state import AttentionShape
 from . import glm4, llama
 from .granite import Multiplier
 

@@ -22,7 +22,7 @@ class InternLM2Config(decoder.DecoderConfig):
 
 
 def _groups(cfg: InternLM2Config) -> Groups:
-    """Checkpoint rows of `wqkv`: each key-value head has its query heads, then its k and v."""
+    """Checkpoint rows of `wqkv`: the query heads of a key-value head, then its k and v."""
     return Groups(cfg.num_attention_heads, cfg.kv_heads, cfg.head_size)
 
 

@@ -1,4 +1,4 @@
-"""Jais 2 decoders: Llama with LayerNorm, biases, and squared ReLU in place of a gate."""
+"""Jais 2 decoders: Llama with LayerNorm, biases, and squared ReLU instead of a gate."""
 
 from __future__ import annotations
 

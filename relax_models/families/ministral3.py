@@ -13,7 +13,7 @@ from .. import decoder
 from ..arch import Architecture
 from ..config import Epsilon, Positions, Range, Size
 from ..decoder import WEIGHTS
-from ..state import PagedKV
+from ..step import Batch, attention
 
 _YARN: Mapping[str, Any] = {
     "type": "yarn",
@@ -46,7 +46,7 @@ class Ministral3Config(decoder.WindowedConfig):
         if not isinstance(rope, dict):
             return given
         own = {k: v for k, v in rope.items() if k == "llama_4_scaling_beta" and v is not None}
-        dropped = {"llama_4_scaling_beta", "max_position_embeddings"}  # the second is said twice
+        dropped = {"llama_4_scaling_beta", "max_position_embeddings"}  # the second is a duplicate
         return given | own | {"rope_parameters": {k: rope[k] for k in rope if k not in dropped}}
 
     @property
@@ -60,12 +60,12 @@ class Attention(decoder.Attention):
         super().__init__(cfg, layer)
         self.growth, self.grown_from = float(cfg.growth), cfg.grown_from
 
-    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """x [n, d] -> [n, d]."""
         qkv = self.qkv_proj(x)
         if self.growth:
-            qkv = self._grown(qkv, cache.batch.positions)
-        return self.o_proj(cache.attend(layer, qkv, self.shape))
+            qkv = self._grown(qkv, batch.positions)
+        return self.o_proj(attention(qkv, batch, self.shape))
 
     def _grown(self, qkv: Tensor, positions: Tensor) -> Tensor:
         """Scale queries by 1 + growth * log(1 + position // grown_from); RoPE keeps lengths."""

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from wherry.ops import RouteSpec
+
 from .. import decoder
 from ..arch import Architecture, rename, stack
 from ..config import Count, Epsilon, Positions
 from ..decoder import WEIGHTS
-from ..experts import DOWN, GATE_UP, CausalLM, Experts, Routing
+from ..experts import DOWN, GATE_UP, CausalLM, Experts
 
 _EXPERT = "block_sparse_moe.experts.{}"
 # Names of Mixtral's checkpoints, which others have, too.
@@ -34,7 +36,7 @@ class MixtralConfig(decoder.WindowedConfig):
     num_local_experts: Count = 8
 
     def experts_of(self, layer: int) -> Experts:
-        routing = Routing(
+        routing = RouteSpec(
             experts=self.num_local_experts, top_k=self.num_experts_per_tok, normalized=True
         )
         return Experts(routing=routing, size=self.intermediate_size)

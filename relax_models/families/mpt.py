@@ -1,4 +1,4 @@
-"""MPT decoders: ALiBi in place of positions, no biases."""
+"""MPT decoders: ALiBi instead of positions, no biases."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Annotated, Any, ClassVar
 
 from tvm.relax.frontend import nn
 
+from wherry.ops import AttentionShape
+
 from .. import classic, decoder
 from ..activations import Name
 from ..arch import Architecture, rename
@@ -15,10 +17,9 @@ from ..config import NO_EFFECT, Positions, Range
 from ..decoder import TIED, Biases
 from ..norms import LayerNorm
 from ..positions import alibi
-from ..state import AttentionShape
 
 Number = Annotated[float, Range(1e-6, 1e6)]
-# What fields of `attn_config` have to be that are not read.
+# Accepted values of fields of `attn_config` that are not read.
 _GIVEN: Mapping[str, Any] = {
     "attn_type": "multihead_attention",
     "alibi": True,
@@ -30,9 +31,9 @@ _GIVEN: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MptConfig(classic.ClassicConfig):
-    """Fields of config.json that shape the computation; `attn_` are those of `attn_config`.
+    """Fields of config.json that shape the computation; those of `attn_config` begin with `attn_`.
 
-    transformers takes `alibi_bias_max` for 8, whatever it is.
+    transformers uses 8 for `alibi_bias_max`, whatever its value.
     """
 
     max_position_embeddings: Positions = 2048
@@ -61,7 +62,7 @@ class MptConfig(classic.ClassicConfig):
         "init_device",
         "init_config",
         "emb_pdrop",
-        "learned_pos_emb",  # there is none beside ALiBi
+        "learned_pos_emb",  # ALiBi excludes it
         "verbose",
         "tokenizer_name",
         "attn_attn_impl",
@@ -71,7 +72,7 @@ class MptConfig(classic.ClassicConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Fields of `attn_config` beside the others."""
+        """Flattens `attn_config`."""
         given = dict(given)
         inner = given.pop("attn_config", {})
         if not isinstance(inner, dict):

@@ -8,12 +8,14 @@ from typing import Annotated, Any, ClassVar
 
 from tvm.relax.frontend.nn import Tensor
 
+from wherry.ops import RouteSpec
+
 from .. import decoder, experts
 from ..activations import clipped
 from ..arch import Architecture
 from ..config import Count, Epsilon, Positions, Range
 from ..decoder import WEIGHTS, Biases
-from ..experts import STACKED, Experts, Routing
+from ..experts import STACKED, Experts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,7 @@ class OlmoeConfig(decoder.DecoderConfig):
         return Biases(qkv=self.attention_bias, out=self.attention_bias)
 
     def experts_of(self, layer: int) -> Experts:
-        routing = Routing(
+        routing = RouteSpec(
             experts=self.num_experts,
             top_k=self.num_experts_per_tok,
             normalized=self.norm_topk_prob,

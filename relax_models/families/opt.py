@@ -1,4 +1,4 @@
-"""OPT decoders (Galactica, too): learned positions, ReLU, in one size norms behind the sums."""
+"""OPT decoders (Galactica, too): learned positions, ReLU; one size is post-norm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..arch import Architecture, concat, rename
 from ..config import Positions, Range, Size
 from ..decoder import TIED, Biases
 from ..layers import Embedding
-from ..state import Batch, PagedKV
+from ..step import Batch
 
 KINDS = ("weight", "bias")
 
@@ -64,17 +64,17 @@ class OPTConfig(classic.ClassicConfig):
         return Biases(self.enable_bias, self.enable_bias, self.enable_bias)
 
 
-class BehindBlock(classic.Block):
+class PostNormBlock(classic.Block):
     """Post-norm block: the norm follows the residual addition."""
 
-    def forward(self, x: Tensor, cache: PagedKV, layer: int) -> Tensor:
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """x [n, d] -> [n, d]."""
-        x = self.input_layernorm(self.added(x, self.self_attn(x, cache, layer)))
+        x = self.input_layernorm(self.added(x, self.self_attn(x, batch)))
         y: Tensor = self.post_attention_layernorm(self.added(x, self.mlp(x)))
         return y
 
 
-class _Same(nn.Module):
+class _Identity(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x
 
@@ -85,7 +85,7 @@ class Decoder(positions.PositionedDecoder):
     def __init__(self, cfg: OPTConfig) -> None:
         super().__init__(cfg)
         if not cfg.do_layer_norm_before:
-            self.norm = _Same()
+            self.norm = _Identity()
         width, d = cfg.embedding_size, cfg.hidden_size
         self.project_in = self.project_out = None
         if width != d:
@@ -95,16 +95,16 @@ class Decoder(positions.PositionedDecoder):
 
     def block_of(self, cfg: OPTConfig) -> type[nn.Module]:
         """Pre-norm or post-norm."""
-        return classic.Block if cfg.do_layer_norm_before else BehindBlock
+        return classic.Block if cfg.do_layer_norm_before else PostNormBlock
 
     def tokens(self, batch: Batch) -> Tensor:
         """Token embeddings [n, d]."""
         x: Tensor = super().tokens(batch)
         return x if self.project_in is None else self.project_in(x)
 
-    def forward(self, batch: Batch, cache: PagedKV) -> Tensor:
+    def forward(self, batch: Batch) -> Tensor:
         """-> [m, d], the hidden states of the logit rows, as wide as the head reads them."""
-        x: Tensor = super().forward(batch, cache)
+        x: Tensor = super().forward(batch)
         return x if self.project_out is None else self.project_out(x)
 
 

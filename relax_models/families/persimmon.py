@@ -1,4 +1,4 @@
-"""Persimmon decoders (Adept): norms of heads, half of a head rotates, squared ReLU, biases."""
+"""Persimmon decoders (Adept): QK norm, half of a head rotates, squared ReLU, biases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Phi-1, 1.5 and 2 decoders: attention beside feed-forward, partial RoPE, biases everywhere."""
+"""Phi-1, 1.5 and 2 decoders: parallel attention and feed-forward, partial RoPE, biases."""
 
 from __future__ import annotations
 

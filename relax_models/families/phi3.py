@@ -28,7 +28,7 @@ class Phi3Config(decoder.WindowedConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Older checkpoints name LongRoPE otherwise."""
+        """Older checkpoints have another name for LongRoPE."""
         for name in ("rope_scaling", "rope_parameters"):
             rope = given.get(name)
             if isinstance(rope, dict):

@@ -20,7 +20,7 @@ class Qwen2Config(decoder.WindowedConfig):
     max_position_embeddings: Positions = 32768
     sliding_window: Positions | None = 4096
     use_sliding_window: bool = False
-    max_window_layers: Annotated[int, Range(0, 2**12)] = 28  # so many have no window
+    max_window_layers: Annotated[int, Range(0, 2**12)] = 28  # layers without a window
 
     @property
     def window(self) -> int | None:

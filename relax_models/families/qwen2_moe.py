@@ -1,4 +1,4 @@
-"""Qwen2 mixtures of experts: Qwen2 with experts, and one that computes every row, gated."""
+"""Qwen2 mixtures of experts: Qwen2 with experts, and a gated shared expert."""
 
 from __future__ import annotations
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from wherry.ops import AttentionShape
+
 from .. import decoder
 from ..arch import Architecture
 from ..config import Positions, Size
 from ..decoder import WEIGHTS, Biases
-from ..state import AttentionShape
 from . import qwen2
 
 

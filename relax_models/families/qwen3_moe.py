@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+from wherry.ops import RouteSpec
+
 from .. import decoder, experts
 from ..arch import Architecture
 from ..config import Count, Range, Size
 from ..decoder import WEIGHTS
-from ..experts import STACKED, Experts, Routing
+from ..experts import STACKED, Experts
 from . import qwen3
 
 
@@ -29,7 +31,7 @@ class SparseConfig:
     def experts_of(self, layer: int) -> Experts | None:
         if layer in self.mlp_only_layers or (layer + 1) % self.decoder_sparse_step:
             return None
-        routing = Routing(
+        routing = RouteSpec(
             experts=self.num_experts,
             top_k=self.num_experts_per_tok,
             normalized=self.norm_topk_prob,

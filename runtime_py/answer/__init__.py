@@ -1,1 +1,1 @@
-"""From the core's events to answers in OpenAI's shapes."""
+"""Turns the core's events into answers in OpenAI's shapes."""

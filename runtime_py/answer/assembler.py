@@ -1,4 +1,4 @@
-"""From the events of one choice to pieces of its text, reasoning and calls."""
+"""Turns the events of one choice into pieces of its text, reasoning and calls."""
 
 from __future__ import annotations
 
@@ -7,34 +7,36 @@ from collections.abc import Iterable
 
 from wherry.errors import WherryError
 
-from ..core.interface import NO_TOKEN_LEFT, Event, Finish
-from ..request.errors import RequestError
-from ..request.plan import Job, Plan
+from ..core.interface import NO_TOKEN_LEFT, Event, Finish, Job
+from ..errors import RequestError
+from ..request.plan import RequestPlan
 from ..text.detokenizer import detokenizer
 from ..text.stop_strings import StopAutomaton, StopStrings
 from ..text.tokenizer import Tokenizer
+from ..tools.parts import CallBegin, CallEnd, Part, Reasoning, joined
 from .delta import Delta, LoggedToken, Pieces, PromptToken
-from .parts import CallBegin, CallEnd, Part, Reasoning, joined
 from .shapes import FinishReason
 
 
 class Assembler:
-    """The parts of one choice. A token's logprob is given out with the last of its text.
+    """The parts of one choice. A token's logprob is released with the last character of its text.
 
-    Text goes from the detokenizer through the stop strings, which see all that the model writes, to
-    the parser.
+    Text goes from the detokenizer through the stop strings, which see everything that the model
+    writes, to the parser.
 
     Attributes:
         sampled: tokens so far, a stop token included.
-        reasoning: of them, those of reasoning.
-        seconds: of queue, prompt and output.
-        cached: tokens of the prompt that were found in the prefix cache.
-        drafted: draft tokens verified; accepted: those of them that were accepted.
-        finish: why the choice ended; None while it goes on.
-        must_abort: it ended by a stop string or by its parser, of which the core knows nothing.
+        reasoning: how many of them are reasoning.
+        seconds: spent in the queue, on the prompt and on the output.
+        cached: prompt tokens that were found in the prefix cache.
+        drafted: draft tokens verified; accepted: how many of them were accepted.
+        finish: why the choice ended; None while it runs.
+        must_abort: a stop string or the parser ended the choice, and the core must still be told.
     """
 
-    def __init__(self, job: Job, plan: Plan, tokenizer: Tokenizer, stops: StopAutomaton) -> None:
+    def __init__(
+        self, job: Job, plan: RequestPlan, tokenizer: Tokenizer, stops: StopAutomaton
+    ) -> None:
         self.index = job.index
         self._stop_ids = frozenset(job.params.stop_ids)
         self._tokenizer = tokenizer
@@ -43,27 +45,28 @@ class Assembler:
         self._parser = plan.parser()
         self._shows_reasoning = plan.show_reasoning
         self._called = False
-        self._undecided = 0  # tokens of which nothing was given out
-        self._echo = deque(job.prompt if plan.echo else ())  # of the prompt, not given out yet
+        self._undecided = 0  # tokens that have produced no part yet
+        # prompt tokens whose text is not released yet
+        self._echo = deque(job.prompt if plan.echo else ())
         self._echo_size = len(self._echo)
         self._writes = plan.writes
         self._stops = StopStrings(stops)
         self._wants_logprobs = plan.logprobs
         self._wants_prompt = plan.prompt_logprobs
-        self._prompt: list[PromptToken] = []  # not given out yet
-        self._logged: deque[tuple[int, LoggedToken]] = deque()  # (where its text ends, token)
-        self._decoded = 0  # characters that came out of the detokenizer
-        self._given = 0  # characters that went to the parser
+        self._prompt: list[PromptToken] = []  # not released yet
+        self._logged: deque[tuple[int, LoggedToken]] = deque()  # (end of its text, token)
+        self._decoded = 0  # characters that left the detokenizer
+        self._given = 0  # characters that the parser has received
         self.sampled = self.cached = self.drafted = self.accepted = self.reasoning = 0
         self.seconds = (0.0, 0.0, 0.0)
         self.finish: FinishReason | None = None
         self.must_abort = False
 
     def push(self, events: Iterable[Event]) -> Delta:
-        """What these events add; nothing once the choice has ended.
+        """Process events and return the new delta; an ended choice ignores them.
 
         Raises:
-            WherryError: the core gave the request up.
+            WherryError: the core failed on the request.
         """
         delta = Delta(self.index)
         parts: list[Part] = []
@@ -78,7 +81,7 @@ class Assembler:
         return delta
 
     def _parsed(self, event: Event) -> list[Part]:
-        """The parts of one event's text, and at the end what was held back."""
+        """Parse the text of one event, and at the end the text that was held back."""
         thinks = self._parser.reasoning
         text = self._accept(event)
         self._given += len(text)
@@ -99,7 +102,7 @@ class Assembler:
         return parts
 
     def _count(self, parts: list[Part], *, thinks: bool) -> None:
-        """One token more. A mark may have several: whose they are, the last one tells."""
+        """Count a token. The last token of a marker tells whether its tokens are reasoning."""
         self._undecided += 1
         if thinks:
             self.reasoning += self._undecided
@@ -129,7 +132,7 @@ class Assembler:
             self.seconds = event.queue_seconds, event.prefill_seconds, event.decode_seconds
         if event.token >= 0 and event.token not in self._stop_ids:
             text += self._text(event)
-        if event.finish == Finish.STOP:  # a stop id, or the token that completes a grammar
+        if event.finish == Finish.STOP:  # a stop id, or the token that completed the grammar
             self.finish = "stop"
         if event.finish == Finish.LENGTH and self.finish is None:
             self.finish = "length"
@@ -140,10 +143,10 @@ class Assembler:
         return text
 
     def _echoed(self, event: Event) -> str:
-        """The prompt's text up to this token of it, or, with the first of the output, its rest.
+        """Return the prompt's text up to this prompt token; the first output token brings the rest.
 
-        The core tells of each of the prompt's tokens but the first, and where logprobs of them are
-        wanted only. No stop string is looked for.
+        The core has events of prompt tokens only if their logprobs were requested, and none for the
+        first. Stop strings are not searched in the prompt.
         """
         text = ""
         while self._echo:
@@ -161,7 +164,7 @@ class Assembler:
         return text
 
     def _piece(self, token: int, event: Event | None) -> str:
-        """A token's text; logged, with what the event says of it."""
+        """Return a token's text, and log the token with the event's logprobs."""
         piece = self._detokenizer.push(token)
         if self._wants_logprobs:
             logged = LoggedToken(
@@ -175,7 +178,7 @@ class Assembler:
         return piece
 
     def _released(self) -> list[LoggedToken]:
-        """Tokens whose text is out: all of it, or, at the end, its beginning."""
+        """Return the tokens whose text is released: all of it, or, at the end, its beginning."""
         ready: list[LoggedToken] = []
         while self._logged and (
             self._logged[0][0] <= self._given

@@ -1,4 +1,4 @@
-"""What some events add to one choice, in no protocol's shape."""
+"""What events add to one choice, independent of a protocol."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .parts import Message, Part, Text, message_of
+from ..tools.parts import Message, Part, Text, message_of
 from .shapes import FinishReason
 
 
 class LoggedToken(NamedTuple):
-    """A token with its log probability, as both of OpenAI's shapes need it."""
+    """A token with its log probability, in the form that both of OpenAI's shapes need."""
 
     piece: bytes
-    logprob: float | None  # None: the first of a prompt
+    logprob: float | None  # None for the first prompt token
     top: Collection[tuple[bytes, float]]
-    offset: int  # characters of the output before it
+    offset: int  # characters of output before it
 
 
 class Pieces(Collection[tuple[bytes, float]]):
-    """The alternatives of a token, whose pieces are looked up when they are read.
+    """The alternatives of a token; their texts are looked up when they are read.
 
     Args:
-        top: token ids with their log probabilities.
-        piece: what a token stands for.
+        top: token ids and log probabilities.
+        piece: returns the text of a token id.
     """
 
     __slots__ = ("_piece", "_top")
@@ -45,7 +45,7 @@ class Pieces(Collection[tuple[bytes, float]]):
 
 
 class PromptToken(NamedTuple):
-    """A token of the prompt, as vLLM tells of it; the first one has no probability."""
+    """A token of the prompt for vLLM's `prompt_logprobs`; the first one has no probability."""
 
     token: int
     logprob: float
@@ -54,15 +54,15 @@ class PromptToken(NamedTuple):
 
 @dataclass(slots=True)
 class Delta:
-    """What is new of one choice, or all of it.
+    """New parts of one choice, or all of them.
 
     Attributes:
-        parts: text, reasoning and calls, in their order.
-        logprobs: of all tokens whose text is out, markers of calls and of reasoning too.
-        prompt: tokens of the prompt from the second on, if they were asked for.
-        finish: why it ended; None while it goes on. "tool_calls" if it came to its end by itself
-            and tools were called.
-        stop: the stop string that ended it; None if none has.
+        parts: text, reasoning and calls, in order.
+        logprobs: of all tokens whose text is released, including markers of calls and reasoning.
+        prompt: prompt tokens from the second one on, if they were requested.
+        finish: why the choice ended; None while it runs. "tool_calls" if the model called tools and
+            then stopped by itself.
+        stop: the stop string that ended it, or None.
     """
 
     index: int
@@ -74,10 +74,10 @@ class Delta:
 
     @property
     def text(self) -> str:
-        """What the user reads of it."""
+        """The new text of the answer itself."""
         return "".join(p.text for p in self.parts if isinstance(p, Text))
 
     @property
     def message(self) -> Message:
-        """The parts by kind; of a piece of a stream only if it begins its calls itself."""
+        """The parts by kind; in a stream only if the delta has the beginning of its calls."""
         return message_of(self.parts)

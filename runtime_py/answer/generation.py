@@ -1,4 +1,4 @@
-"""One API request under way: all its choices, from the core's events to pieces of text.
+"""One running API request: all its choices, from the core's events to pieces of text.
 
 The synchronous and the asynchronous engine differ only in how they wait for events.
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ..core.dispatcher import Dispatcher, Sink
 from ..core.interface import Event
-from ..request.plan import Plan
+from ..request.plan import RequestPlan
 from ..text.stop_strings import StopAutomaton
 from ..text.tokenizer import Tokenizer
 from .assembler import Assembler
@@ -26,7 +26,7 @@ class Generation:
         soon: abort on the poller's thread, for callers on an event loop.
 
     Attributes:
-        first_at: when its first events came, time.monotonic(); None before.
+        first_at: time.monotonic() of its first events; None before.
 
     Raises:
         WherryError: the engine is closed, has failed, or refuses the request.
@@ -34,7 +34,7 @@ class Generation:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: RequestPlan,
         tokenizer: Tokenizer,
         dispatcher: Dispatcher,
         sink: Sink,
@@ -53,23 +53,23 @@ class Generation:
 
     @property
     def finishes(self) -> list[FinishReason | None]:
-        """Why each choice ended; None for one that goes on, or was cut off."""
+        """Why each choice ended; None for one that runs or was aborted."""
         return [choice.finish for choice in self._choices.values()]
 
     @property
     def token_seconds(self) -> float:
-        """From its first events to its last."""
+        """Seconds from the first events to the last."""
         return self._last_at - self.first_at if self.first_at else 0.0
 
     @property
     def seconds(self) -> tuple[float, float, float]:
-        """Seconds of queue, prompt and output so far; the longest of several choices."""
+        """Seconds of queue, prompt and output so far; the maximum over the choices."""
         queue, prompt, output = zip(*(c.seconds for c in self._choices.values()), strict=True)
         return max(queue), max(prompt), max(output)
 
     @property
     def longest(self) -> int:
-        """Tokens so far of the choice that has most."""
+        """Tokens so far of the longest choice."""
         return max(choice.sampled for choice in self._choices.values())
 
     @property
@@ -79,7 +79,7 @@ class Generation:
 
     @property
     def usage(self) -> Usage:
-        """Tokens so far."""
+        """Token counts so far."""
         choices = self._choices.values()
         sampled = sum(choice.sampled for choice in choices)
         prompt = self.plan.prompt_tokens
@@ -89,7 +89,7 @@ class Generation:
             prompt,
             sampled,
             prompt + sampled,
-            # Of the choices of one prompt the first computed what the others found.
+            # The first choice computed the prompt that the others found in the cache.
             PromptTokensDetails(sum(c.cached for c in choices if c.index % self.plan.n == 0)),
             CompletionTokensDetails(
                 accepted, drafted - accepted, sum(choice.reasoning for choice in choices)
@@ -98,7 +98,7 @@ class Generation:
 
     @property
     def timings(self) -> Timings:
-        """Times so far; of several choices the longest."""
+        """Times so far; the maximum over the choices."""
         choices = self._choices.values()
         queue, prompt, output = self.seconds
         cached = sum(c.cached for c in choices if c.index % self.plan.n == 0)
@@ -106,10 +106,10 @@ class Generation:
         return Timings.of(queue, cached, self.plan.prompt_tokens - cached, prompt, sampled, output)
 
     def push(self, events: Sequence[Event]) -> list[Delta]:
-        """What events add: one delta for each choice that they concern and that was still open.
+        """Process events and return a delta for each open choice that has one.
 
         Raises:
-            WherryError: the core gave a request up.
+            WherryError: the core failed on a request.
         """
         self._last_at = time.monotonic()
         if self.first_at is None:
@@ -130,6 +130,6 @@ class Generation:
         return deltas
 
     def close(self) -> None:
-        """Abort what is still open; idempotent."""
+        """Abort choices that still run; idempotent."""
         self._abort(sorted(self._open))
         self._open.clear()

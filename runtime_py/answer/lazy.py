@@ -1,7 +1,7 @@
-"""Lists whose items are made when somebody looks at them.
+"""Lists whose items are made when they are read.
 
-An answer may have millions of log probabilities: as objects they take gigabytes, and as many
-milliseconds in which nobody else has the interpreter's lock.
+An answer may have millions of log probabilities. As objects they take gigabytes, and building them
+would hold the interpreter's lock for as many milliseconds.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from typing import Any, TypeVar, overload
 T = TypeVar("T")
 _STYLE: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":"), "allow_nan": False}
 _ENCODER = json.JSONEncoder(**_STYLE)
-_PLACE = secrets.token_hex(16)  # of a lazy list, until it is written: nobody can send it
+# placeholder of a lazy list in JSON; secret, so that no client can send it
+_PLACE = secrets.token_hex(16)
 
 
 class LazyList(Sequence[T]):
-    """A list of which only the sources are held.
+    """A list that stores the sources of its items and makes an item when it is read.
 
     Args:
-        sources: of each item.
-        make: an item of its source.
-        write: the JSON of an item, of its source; None: that of what `make` gives.
+        sources: one for each item.
+        make: makes an item from its source.
+        write: writes an item's JSON from its source; None: write the item that `make` returns.
     """
 
     __slots__ = ("_make", "_sources", "_write")
@@ -63,7 +64,7 @@ class LazyList(Sequence[T]):
         return repr(list(self))
 
     def written(self) -> Iterator[str]:
-        """The JSON of each item."""
+        """Write the JSON of each item."""
         return map(self._write or self._dumped, self._sources)
 
     def _dumped(self, source: Any) -> str:
@@ -71,7 +72,7 @@ class LazyList(Sequence[T]):
 
 
 def json_text(value: Any) -> str:
-    """JSON of something small, which may have lazy lists."""
+    """Write the JSON of a small value that may contain lazy lists."""
     encoder = _Encoder()
     between = encoder.encode(value).split(f'"{_PLACE}"')
     texts = [f"[{','.join(one.written())}]" for one in encoder.found]
@@ -79,7 +80,7 @@ def json_text(value: Any) -> str:
 
 
 class _Encoder(json.JSONEncoder):
-    """Leaves room for lazy lists."""
+    """Writes placeholders for lazy lists."""
 
     def __init__(self) -> None:
         super().__init__(**_STYLE)
@@ -93,10 +94,10 @@ class _Encoder(json.JSONEncoder):
 
 
 def json_parts(value: Any, depth: int) -> Iterator[str]:
-    """JSON in parts: down to `depth` an item each, because the encoder holds the lock for a part.
+    """Write JSON in parts, an item each down to `depth`: the encoder locks Python for a part.
 
     Raises:
-        ValueError: NaN or infinity, which JSON does not have.
+        ValueError: the value has NaN or infinity, which JSON cannot express.
     """
     if type(value) is LazyList:
         yield "["

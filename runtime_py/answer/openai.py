@@ -12,10 +12,18 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from ..tools.parts import (
+    CallArguments,
+    CallBegin,
+    Part,
+    Reasoning,
+    Text,
+    joined,
+    message_of,
+)
 from .delta import Delta, LoggedToken, PromptToken
 from .generation import Generation
 from .lazy import LazyList
-from .parts import CallArguments, CallBegin, Part, Reasoning, Text, joined, message_of
 from .shapes import (
     ChatChoice,
     ChatChunkChoice,
@@ -49,10 +57,10 @@ class ChatReply(_Common):
     """Answers of /v1/chat/completions.
 
     Args:
-        model: what they call it.
-        logprobs: whether they were asked for.
-        forced: one tool was asked for by name. Then OpenAI's answer ends with "stop".
-        tools: tools may be called. Then the content may be null, and no stream says that it is "".
+        model: the name that clients use.
+        logprobs: whether they were requested.
+        forced: the request asked for one tool by name; OpenAI's answer then ends with "stop".
+        tools: tools may be called; the content may then be null, and no chunk has `content: ""`.
     """
 
     def __init__(
@@ -74,7 +82,7 @@ class ChatReply(_Common):
     def chunks(self, delta: Delta) -> list[ChatCompletionChunk]:
         """See Reply."""
         added = _chat_delta(joined(delta.parts))
-        if not delta.parts and not delta.finish:  # logprobs alone
+        if not delta.parts and not delta.finish:  # the delta has only logprobs
             added.content = self._nothing
         logprobs = self._logprobs(delta.logprobs) if delta.logprobs else None
         finish = self._finish(delta.finish)
@@ -113,26 +121,26 @@ class ChatReply(_Common):
 
 
 def token_logprobs(tokens: Sequence[LoggedToken]) -> LazyList[TokenLogprob]:
-    """Tokens of a chat."""
+    """Convert the tokens of a chat."""
     return LazyList(tokens, _token_logprob, _written)
 
 
 def _token_logprob(t: LoggedToken) -> TokenLogprob:
     return TokenLogprob(
         _text(t.piece),
-        t.logprob or 0.0,  # chats echo nothing: there always is one
+        t.logprob or 0.0,  # a chat echoes no prompt, so each token has a logprob
         list(t.piece),
         [TopLogprob(_text(piece), p, list(piece)) for piece, p in t.top],
     )
 
 
 def _written(token: LoggedToken) -> str:
-    """The JSON of a token, of texts that are made once for each piece."""
+    """Write the JSON of a token; each piece's constant text is written once."""
     pieces, logprobs = [token.piece], [token.logprob or 0.0]
     for piece, logprob in token.top:
         pieces.append(piece)
         logprobs.append(logprob)
-    # Of all that writes floats this is the fastest by far; it took most of the time.
+    # `repr` is by far the fastest way to write floats, which took most of the time.
     numbers = to_json(logprobs).decode()[1:-1].split(",")
     if not all(map(math.isfinite, logprobs)):
         raise ValueError(f"a log probability is {min(logprobs)}, which JSON does not have")
@@ -145,7 +153,7 @@ def _written(token: LoggedToken) -> str:
 
 @lru_cache(2**16)
 def _around(piece: bytes) -> tuple[str, str]:
-    """What stands before and after a piece's log probability."""
+    """The constant JSON before and after a piece's log probability."""
     text = json.dumps(_text(piece), ensure_ascii=False)
     return f'{{"token":{text},"logprob":', f',"bytes":[{",".join(map(str, piece))}]'
 
@@ -158,7 +166,7 @@ class CompletionReply(_Common):
         self._wants_logprobs = logprobs
 
     def opening(self, generation: Generation) -> list[Completion]:
-        """See Reply: nothing."""
+        """See Reply; there are none."""
         return []
 
     def chunks(self, delta: Delta) -> list[Completion]:
@@ -209,7 +217,7 @@ def _chat_delta(parts: Iterable[Part]) -> ChatDelta:
 
 
 def _add_call(calls: list[ToolCallDelta], part: CallBegin | CallArguments) -> None:
-    """Clients take one entry a call from a chunk: its name and arguments that follow are one."""
+    """Add a part to a chunk's calls: clients accept one entry for each call in a chunk."""
     if isinstance(part, CallBegin):
         name = FunctionCallDelta(part.name)
         calls.append(ToolCallDelta(part.index, name, part.id, "function"))
@@ -237,7 +245,7 @@ def _top_logprobs(token: LoggedToken) -> dict[str, float] | None:
 
 @lru_cache(2**16)
 def _text(piece: bytes) -> str:
-    r"""A token as a text; a part of a character has OpenAI's form `bytes:\xe4\xb8`."""
+    r"""Return a token as a text; a partial character has OpenAI's form `bytes:\xe4\xb8`."""
     try:
         return piece.decode()
     except UnicodeDecodeError:
@@ -245,9 +253,9 @@ def _text(piece: bytes) -> str:
 
 
 def prompt_logprobs(tokens: Sequence[PromptToken], generation: Generation) -> PromptLogprobs:
-    """An object for each token: itself and its alternatives; of the first nothing is known.
+    """Make an object for each prompt token: the token and its alternatives; None for the first.
 
-    `rank` is a token's place among all; null where it is not among the alternatives.
+    `rank` is a token's place among all tokens; null if it is not among the alternatives.
     """
     tokenizer = generation.tokenizer
 

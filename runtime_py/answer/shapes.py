@@ -1,4 +1,4 @@
-"""The answers, in OpenAI's shapes: plain objects with attributes and `model_dump`."""
+"""Answers in OpenAI's shapes: plain objects with attributes and `model_dump`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ FinishReason = Literal["stop", "length", "tool_calls"]
 
 
 class Shape:
-    """A dataclass that turns into a dictionary, without the fields of `_optional` that are None."""
+    """A dataclass that becomes a dictionary, without fields of `_optional` that are None."""
 
     __slots__ = ()
     _optional: frozenset[str] = frozenset()
 
     def model_dump(self) -> dict[str, Any]:
-        """Dictionaries, lists and scalars, ready for JSON."""
+        """Make dictionaries, lists and scalars, ready for JSON."""
         plain: dict[str, Any] = _plain(self.dumped())
         return plain
 
     def dumped(self) -> dict[str, Any]:
-        """`model_dump`, in which lazy lists stay what they are: for who writes JSON."""
+        """Like `model_dump`, but lazy lists stay lazy for the JSON writer."""
         dumped = {}
         kind: Any = type(self)
         for name, may_lack in _names(kind, self._optional):
@@ -50,7 +50,7 @@ def _plain(value: Any) -> Any:
 
 @cache
 def _names(kind: type[Any], optional: frozenset[str]) -> tuple[tuple[str, bool], ...]:
-    """The fields, and whether each is left out if it is None; asked for every token."""
+    """Field names, and whether None leaves a field out; cached, because each token needs it."""
     assert is_dataclass(kind)
     return tuple((f.name, f.name in optional) for f in fields(kind))
 
@@ -59,12 +59,12 @@ def _names(kind: type[Any], optional: frozenset[str]) -> tuple[tuple[str, bool],
 class PromptTokensDetails(Shape):
     """Counts of the prompt's tokens."""
 
-    cached_tokens: int = 0  # found in the prefix cache, each prompt once
+    cached_tokens: int = 0  # prompt tokens found in the prefix cache; each prompt counts once
 
 
 @dataclass(slots=True)
 class CompletionTokensDetails(Shape):
-    """Draft tokens, of which rejected ones are in no other count; reasoning."""
+    """Draft tokens (other counts exclude rejected ones) and reasoning tokens."""
 
     accepted_prediction_tokens: int = 0
     rejected_prediction_tokens: int = 0
@@ -73,7 +73,7 @@ class CompletionTokensDetails(Shape):
 
 @dataclass(slots=True)
 class Usage(Shape):
-    """Tokens; a stop token that was sampled counts as completion, prompts of `n` choices once."""
+    """Token counts: a sampled stop token is a completion token; a prompt counts once for `n`."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -86,15 +86,15 @@ class Usage(Shape):
 
 @dataclass(slots=True)
 class Timings(Shape):
-    """Times of a request, under the names of llama.cpp's server and one of our own, queue_ms."""
+    """Times of a request, with the names of llama.cpp's server; only queue_ms is Wherry's own."""
 
-    queue_ms: float  # before the first step
-    cache_n: int  # tokens of the prompt, found in the prefix cache
-    prompt_n: int  # of the others
+    queue_ms: float  # waiting for the first step
+    cache_n: int  # prompt tokens found in the prefix cache
+    prompt_n: int  # prompt tokens that were computed
     prompt_ms: float  # from the first step to the first token
     prompt_per_token_ms: float
     prompt_per_second: float
-    predicted_n: int  # of all choices
+    predicted_n: int  # tokens of all choices
     predicted_ms: float  # from the first token to the last
     predicted_per_token_ms: float
     predicted_per_second: float
@@ -103,7 +103,7 @@ class Timings(Shape):
     def of(
         cls, queue: float, cached: int, computed: int, prompt: float, sampled: int, output: float
     ) -> Timings:
-        """From counts of tokens and seconds. A rate of no time is 0."""
+        """Compute times from token counts and seconds; a rate over no time is 0."""
         return cls(
             1e3 * queue,
             cached,
@@ -129,7 +129,7 @@ class TopLogprob(Shape):
 
 @dataclass(slots=True)
 class TokenLogprob(Shape):
-    """One token of a chat; `bytes` are its UTF-8, which may be a part of a character."""
+    """One token of a chat; `bytes` are its UTF-8, perhaps a partial character."""
 
     token: str
     logprob: float
@@ -139,7 +139,7 @@ class TokenLogprob(Shape):
 
 @dataclass(slots=True)
 class ChatLogprobs(Shape):
-    """Log-probabilities of the tokens of a message or a chunk."""
+    """Log-probabilities of a message's or a chunk's tokens."""
 
     content: Sequence[TokenLogprob]
     refusal: None = None
@@ -147,9 +147,9 @@ class ChatLogprobs(Shape):
 
 @dataclass(slots=True)
 class CompletionLogprobs(Shape):
-    """Log-probabilities of a completion's tokens, by column; offsets count characters.
+    """Log-probabilities of a completion's tokens, in columns; offsets count characters.
 
-    The first token of an echoed prompt has no logprob: None.
+    The first token of an echoed prompt has no logprob (None).
     """
 
     tokens: list[str]
@@ -160,7 +160,7 @@ class CompletionLogprobs(Shape):
 
 @dataclass(slots=True)
 class FunctionCall(Shape):
-    """Which function is called, and with what: JSON as the model wrote it."""
+    """The called function and its arguments: JSON as the model wrote it."""
 
     name: str
     arguments: str
@@ -168,7 +168,7 @@ class FunctionCall(Shape):
 
 @dataclass(slots=True)
 class ToolCall(Shape):
-    """A call that the assistant asks for."""
+    """A tool call of the assistant."""
 
     id: str
     function: FunctionCall
@@ -177,14 +177,14 @@ class ToolCall(Shape):
 
 @dataclass(slots=True)
 class ChatMessage(Shape):
-    """What the assistant wrote.
+    """The assistant's message.
 
-    `reasoning_content` is DeepSeek's name of what the model wrote to itself, `reasoning` that of
-    vLLM and OpenRouter.
+    `reasoning_content` is DeepSeek's name of the reasoning, `reasoning` the name of vLLM and
+    OpenRouter.
     """
 
     _optional = frozenset({"reasoning_content", "reasoning", "tool_calls"})
-    content: str | None  # None: calls alone
+    content: str | None  # None: the message has only calls
     role: str = "assistant"
     refusal: None = None
     reasoning_content: str | None = None
@@ -204,7 +204,7 @@ class ChatChoice(Shape):
 
 @dataclass(slots=True)
 class FunctionCallDelta(Shape):
-    """The name comes first and whole; pieces of the arguments follow."""
+    """A piece of a function call: the whole name first, then pieces of the arguments."""
 
     _optional = frozenset({"name"})
     name: str | None = None
@@ -213,7 +213,7 @@ class FunctionCallDelta(Shape):
 
 @dataclass(slots=True)
 class ToolCallDelta(Shape):
-    """What a chunk adds to one call; its first one has id, type and name."""
+    """A chunk's addition to one call; the first one has id, type and name."""
 
     _optional = frozenset({"id", "type"})
     index: int
@@ -224,7 +224,7 @@ class ToolCallDelta(Shape):
 
 @dataclass(slots=True)
 class ChatDelta(Shape):
-    """What a chunk adds to a message."""
+    """A chunk's addition to a message."""
 
     _optional = frozenset({"role", "content", "reasoning_content", "reasoning", "tool_calls"})
     role: str | None = None
@@ -236,7 +236,7 @@ class ChatDelta(Shape):
 
 @dataclass(slots=True)
 class ChatChunkChoice(Shape):
-    """One answer's share of a chunk."""
+    """A chunk's part of one choice."""
 
     index: int
     delta: ChatDelta
@@ -244,24 +244,25 @@ class ChatChunkChoice(Shape):
     logprobs: ChatLogprobs | None = None
 
 
-PromptLogprobs = Sequence[dict[str, dict[str, Any]] | None]  # by token id, the prompt's own first
+# by token id; the prompt's own token comes first
+PromptLogprobs = Sequence[dict[str, dict[str, Any]] | None]
 
 
 @dataclass(slots=True)
 class CompletionChoice(Shape):
-    """One continuation, or a chunk's share of it."""
+    """One continuation, or a chunk's part of it."""
 
     _optional = frozenset({"prompt_logprobs"})
     index: int
     text: str
     finish_reason: FinishReason | None = None
     logprobs: CompletionLogprobs | None = None
-    prompt_logprobs: PromptLogprobs | None = None  # as vLLM's server tells of them
+    prompt_logprobs: PromptLogprobs | None = None  # as vLLM's server returns them
 
 
 @dataclass(slots=True)
 class Answer(Shape):
-    """What all answers begin with."""
+    """Fields that all answers share."""
 
     id: str
     created: int  # seconds since 1970
@@ -277,17 +278,17 @@ class ChatCompletion(Answer):
     usage: Usage
     timings: Timings
     object: str = "chat.completion"
-    prompt_logprobs: PromptLogprobs | None = None  # as vLLM's server tells of them
+    prompt_logprobs: PromptLogprobs | None = None  # as vLLM's server returns them
 
 
 @dataclass(slots=True)
 class ChatCompletionChunk(Answer):
-    """Piece of a streamed answer; the last one has no choices if usage was asked for."""
+    """A piece of a streamed answer; with `include_usage` the last one has usage and no choices."""
 
     _optional = frozenset({"timings"})
     choices: list[ChatChunkChoice]
     usage: Usage | None = None
-    timings: Timings | None = None  # beside the usage
+    timings: Timings | None = None  # in the chunk that has usage
     object: str = "chat.completion.chunk"
 
 
@@ -298,5 +299,5 @@ class Completion(Answer):
     _optional = frozenset({"usage", "timings"})
     choices: list[CompletionChoice] = field(default_factory=list)
     usage: Usage | None = None
-    timings: Timings | None = None  # beside the usage
+    timings: Timings | None = None  # in the chunk that has usage
     object: str = "text_completion"

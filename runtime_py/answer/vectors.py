@@ -13,11 +13,10 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from wherry.artifact.head import EmbeddingHead
 from wherry.errors import WherryError
-from wherry.head import EmbeddingHead
 
-from ..core.interface import Event
-from ..request.plan import Job
+from ..core.interface import Event, Job
 from .shapes import Shape
 
 Answer = TypeVar("Answer", bound=Shape)
@@ -25,20 +24,20 @@ Answer = TypeVar("Answer", bound=Shape)
 
 @dataclass(frozen=True, slots=True)
 class VectorPlan(Generic[Answer]):
-    """A request, ready for the core, and what is made of the last event of each job."""
+    """A planned request: jobs for the core, and a function from their last events to the answer."""
 
     jobs: list[Job]
     whole: Callable[[Sequence[Event]], Answer]
 
     @property
     def tokens(self) -> int:
-        """That are read."""
+        """The number of tokens that the jobs read."""
         return usage(self.jobs).total_tokens
 
 
 @dataclass(slots=True)
 class VectorUsage(Shape):
-    """Tokens that were read; a pair of texts counts once."""
+    """Tokens read; a pair of texts counts once."""
 
     prompt_tokens: int
     total_tokens: int
@@ -46,7 +45,7 @@ class VectorUsage(Shape):
 
 @dataclass(slots=True)
 class Embedding(Shape):
-    """One vector: numbers, or float32 in little endian as base64."""
+    """One vector: a list of numbers, or little-endian float32 in base64."""
 
     index: int
     embedding: list[float] | str
@@ -86,14 +85,14 @@ class ScoreAnswer(Shape):
 
 @dataclass(slots=True)
 class RankedDocument(Shape):
-    """What was ranked."""
+    """A ranked document."""
 
     text: str
 
 
 @dataclass(slots=True)
 class Ranked(Shape):
-    """One document; `index` is its place in the request."""
+    """A ranked document's score; `index` is its place in the request."""
 
     _optional = frozenset({"document"})
     index: int
@@ -103,7 +102,7 @@ class Ranked(Shape):
 
 @dataclass(slots=True)
 class RerankAnswer(Shape):
-    """Answer of /v1/rerank, /v2/rerank: the best document first."""
+    """Answer of /v1/rerank and /v2/rerank: the best document first."""
 
     id: str
     model: str
@@ -120,7 +119,7 @@ def embedding_answer(
     dimensions: int | None,
     as_text: bool,
 ) -> EmbeddingAnswer:
-    """Vectors in the order of the inputs."""
+    """Make vectors, in the order of the inputs."""
     data = []
     for i, event in enumerate(events):
         values = vector(event, head, dimensions)
@@ -129,7 +128,7 @@ def embedding_answer(
 
 
 def score_answer(scores: Sequence[float], jobs: Sequence[Job], model: str) -> ScoreAnswer:
-    """Scores in the order of the pairs."""
+    """Make scores, in the order of the pairs."""
     data = [Score(i, score) for i, score in enumerate(scores)]
     return ScoreAnswer(_id("score"), int(time.time()), model, data, usage(jobs))
 
@@ -142,7 +141,7 @@ def rerank_answer(
     documents: Sequence[str] | None,
     top_n: int | None,
 ) -> RerankAnswer:
-    """The best first, of equals the one that was sent first; with its text if there are any."""
+    """Rank documents, the best first; of equal scores the one that was sent first comes first."""
     order = sorted(range(len(scores)), key=lambda i: -scores[i])[: top_n or None]
     texts = {i: RankedDocument(documents[i]) if documents else None for i in order}
     ranked = [Ranked(i, scores[i], texts[i]) for i in order]
@@ -150,10 +149,10 @@ def rerank_answer(
 
 
 def vector(event: Event, head: EmbeddingHead, dimensions: int | None = None) -> NDArray[np.float32]:
-    """The embedding [dimensions, or all], of length 1 where the model says so.
+    """Read an embedding [dimensions, or all]; it is normalized if the model says so.
 
     Raises:
-        WherryError: it holds NaN or infinity.
+        WherryError: the embedding has NaN or infinity.
     """
     values = np.frombuffer(event.embedding, np.float32)[:dimensions]
     if not np.isfinite(values).all():
@@ -165,22 +164,22 @@ def vector(event: Event, head: EmbeddingHead, dimensions: int | None = None) -> 
 
 
 def in_base64(values: NDArray[np.float32]) -> str:
-    """Little-endian float32 in base64, as OpenAI sends embeddings."""
+    """Encode little-endian float32 in base64, as OpenAI sends embeddings."""
     return base64.b64encode(values.astype("<f4").tobytes()).decode("ascii")
 
 
 def cosine(a: Event, b: Event, head: EmbeddingHead) -> float:
-    """Cosine similarity of two embeddings."""
+    """Compute the cosine similarity of two embeddings."""
     return float(np.dot(*(_unit(vector(e, head)).astype(np.float64) for e in (a, b))))
 
 
 def probability(yes: Event, no: Event) -> float:
-    """Probability of yes among yes and no, from log-probabilities of one distribution."""
+    """Compute the probability of yes among yes and no, from their log-probabilities."""
     return 1 / (1 + math.exp(min(no.logprob - yes.logprob, 700.0)))
 
 
 def usage(jobs: Sequence[Job]) -> VectorUsage:
-    """Tokens of the prompts; jobs of one pair share one."""
+    """Count prompt tokens; the jobs of one pair share one."""
     prompts = {id(job.prompt): len(job.prompt) for job in jobs}
     return VectorUsage(sum(prompts.values()), sum(prompts.values()))
 

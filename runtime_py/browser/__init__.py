@@ -1,5 +1,5 @@
-"""Wherry where Python itself runs in a browser (Pyodide): the npm package's engine, for Python.
+"""Wherry for Python in a browser (Pyodide): the npm package's engine with Python's interface.
 
-The model runs in the package's WebAssembly or on the GPU (web/src); here are the two engines'
-surfaces over it. Text and bytes cross the border between the languages (web/src/python.ts).
+The model runs in the package's WebAssembly or on the GPU (web/src); this folder has the interfaces
+of the two engines. Python and JavaScript exchange only texts and bytes (web/src/python.ts).
 """

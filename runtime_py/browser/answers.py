@@ -1,4 +1,4 @@
-"""The package's answers, plain objects of JSON, as the shapes of Python's engine."""
+"""Converts the package's answers, plain JSON objects, to the shapes of Python's engine."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Made = TypeVar("Made", bound=Shape)
 
 
 def shaped(kind: type[Made], value: Mapping[str, Any]) -> Made:
-    """A shape with the fields of an object; what the object lacks has its default.
+    """Make a shape from an object; missing fields have their defaults.
 
     Raises:
-        TypeError: the object has a field that the shape has not.
+        TypeError: the object has a field that the shape does not have.
     """
-    shape: Any = kind  # mypy takes no class with type variables for hashable
+    shape: Any = kind  # mypy thinks that a class with type variables is not hashable
     hints = _hints(shape)
     if kind is Timings:
         value = _with_times_per_token(value)
@@ -28,17 +28,18 @@ def shaped(kind: type[Made], value: Mapping[str, Any]) -> Made:
 
 
 def stats_of(counted: Mapping[str, Any]) -> CoreStats:
-    """Counters by the names of `wherry_stats`; those of the page alone are left out."""
+    """Convert counters with `wherry_stats`' names; those that only pages have are dropped."""
     by_name = {
         "".join(f"_{c.lower()}" if c.isupper() else c for c in name): value
         for name, value in counted.items()
     }
+    by_name["wasted_rows"] = by_name.get("vain_rows", 0)  # the name in `wherry_stats`
     return CoreStats(**{f.name: by_name[f.name] for f in fields(CoreStats) if f.name in by_name})
 
 
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
-    """What each field holds: a shape, a list of one, or anything else: None."""
+    """The shape in each field, in a list if the field is one; None for other types."""
     assert is_dataclass(kind)
     return {name: _shape_in(hint) for name, hint in get_type_hints(kind).items()}
 
@@ -61,7 +62,7 @@ def _field(kind: Any, value: Any) -> Any:
 
 
 def _with_times_per_token(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The two of llama.cpp's times that follow from others, which the package leaves out."""
+    """Add two times of llama.cpp that follow from others; the package leaves them out."""
     return {
         "prompt_per_token_ms": value["prompt_ms"] / max(value["prompt_n"], 1),
         "predicted_per_token_ms": value["predicted_ms"] / max(value["predicted_n"], 1),

@@ -18,7 +18,7 @@ Chunk = TypeVar("Chunk", bound=Shape)
 
 
 class Loading:
-    """A model that is being loaded, or is: what requests wait for."""
+    """A model and its load, which requests await."""
 
     def __init__(
         self,
@@ -30,19 +30,19 @@ class Loading:
         self._loaded = asyncio.ensure_future(self.bridge.load(model, limits, progress))
 
     async def ready(self) -> Bridge:
-        """The bridge, when the model is there. Whoever gives up leaves the loading to others."""
+        """Await the bridge. Cancelling one waiting request does not cancel the load."""
         await asyncio.shield(self._loaded)
         return self.bridge
 
     async def close(self) -> None:
-        """End the loading, or all requests, and free the model; idempotent."""
+        """Cancel the load, or abort all requests and free the model; idempotent."""
         self._loaded.cancel()
         await asyncio.gather(self._loaded, return_exceptions=True)
         await self.bridge.dispose()
 
 
 class AsyncStream(Generic[Chunk]):
-    """Chunks of an answer, as they come. Closing it, or leaving its `async with`, frees it."""
+    """Chunks of an answer. Closing the stream, or leaving its `async with`, frees the request."""
 
     def __init__(self, bridge: Bridge, request: int, kind: type[Chunk]) -> None:
         self._bridge = bridge
@@ -55,7 +55,7 @@ class AsyncStream(Generic[Chunk]):
     async def __anext__(self) -> Chunk:
         try:
             chunk = await self._bridge.next(self._request)
-        except BaseException:  # a cancellation too
+        except BaseException:  # cancellation as well
             self.cancel()
             raise
         if chunk is None:
@@ -72,7 +72,7 @@ class AsyncStream(Generic[Chunk]):
         self.cancel()
 
     def cancel(self) -> None:
-        """Abort what has not ended; idempotent."""
+        """Abort the request if it still runs; idempotent."""
         self._bridge.end(self._request)
 
     async def close(self) -> None:
@@ -96,7 +96,7 @@ class Endpoint(Generic[Whole, Chunk]):
     async def create(
         self, *, stream: bool | None = None, **fields: Any
     ) -> Whole | AsyncStream[Chunk]:
-        """Answer a request; the arguments are the fields that the package knows.
+        """Answer a request; the arguments are the package's fields.
 
         Returns:
             The answer, or with `stream=True` an asynchronous iterator of chunks.
@@ -112,7 +112,7 @@ class Endpoint(Generic[Whole, Chunk]):
                 await bridge.open(request, self._name, given | {"stream": True})
                 return AsyncStream(bridge, request, self._chunk)
             return shaped(self._whole, await bridge.ask(request, self._name, given))
-        except BaseException:  # a cancellation too
+        except BaseException:  # cancellation as well
             bridge.end(request)
             raise
 
@@ -137,14 +137,14 @@ class AsyncChat:
 class AsyncMLCEngine:
     """A language model in this browser, for asyncio.
 
-    Loading begins at once; `async with`, and every request, wait for it.
+    The load starts at once; `async with` and every request await it.
 
     Args:
-        model: address of a folder that was compiled with --target webgpu or wasm, or of several
-            variants, of which the first that this device can run is taken; or a folder of Python's
-            own file system.
+        model: the address of a folder that was compiled with --target webgpu or wasm; a list of
+            addresses, of which the first that this device can run is loaded; or a folder of
+            Python's own file system.
         options: context, kv_tokens, max_batch, max_drafts, max_slowdown, prefill_chunk,
-            prefix_cache, progress, threads, as of LoadOptions.
+            prefix_cache, progress, threads, as in LoadOptions.
     """
 
     def __init__(self, model: str | Path | Sequence[str], **options: Any) -> None:

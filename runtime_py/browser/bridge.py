@@ -1,4 +1,4 @@
-"""The npm package's engine on the other side of Pyodide's border, and how its answers come back."""
+"""Calls the npm package's engine in JavaScript and converts its answers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from pyodide.ffi import can_run_sync, create_proxy, run_sync, to_js
 
 from wherry.errors import ArtifactError, ResourceError, ToolchainError, WherryError
 
-from ..request.errors import RequestError
+from ..errors import RequestError
 
 Result = TypeVar("Result")
-Progress = Callable[[str, int, int], None]  # what, done, in all
+Progress = Callable[[str, int, int], None]  # phase, done, total
 
-# Made by `make pyodide`: web/src/python.ts with all that it imports, and the library for grammars.
+# `make pyodide` bundles it: web/src/python.ts with its imports, and the module for grammars.
 SCRIPT, GRAMMAR = "engine.js", "grammar.js"
 MANIFEST = "wherry.json"
+# Fields by which an output may be held to a grammar.
+_HELD = {"grammar", "guided_choice", "guided_grammar", "guided_json", "guided_regex", "json_schema"}
+_HELD |= {"response_format", "structured_outputs", "tools"}
 _CLASSES: Mapping[str, type[WherryError]] = {
     "damaged_file": ArtifactError,
     "device_lost": ResourceError,
@@ -36,11 +39,11 @@ _CLASSES: Mapping[str, type[WherryError]] = {
 
 
 def wait(work: Coroutine[Any, Any, Result]) -> Result:
-    """Block until a coroutine is done, while the page goes on: the engine's steps are its tasks.
+    """Block until a coroutine is done; the engine's steps run in the page's tasks meanwhile.
 
     Raises:
-        ToolchainError: this browser cannot (it has no JavaScript Promise Integration), or Python
-            was entered by a call that cannot be suspended.
+        ToolchainError: this browser has no JavaScript Promise Integration, or JavaScript called
+            Python by a call that cannot be suspended.
     """
     if not can_run_sync():
         work.close()
@@ -54,7 +57,7 @@ def wait(work: Coroutine[Any, Any, Result]) -> Result:
 
 @cache
 def _module(name: str) -> Any:
-    """The module of a script: an awaitable, the same for all."""
+    """Load the script's module once; an awaitable."""
     script = files(__package__).joinpath(name).read_bytes()
     address = "data:text/javascript;base64," + base64.b64encode(script).decode()
     return run_js("(address) => import(address)")(address)
@@ -68,7 +71,7 @@ class Bridge:
         self._ids = itertools.count()
 
     def next_id(self) -> int:
-        """A number for a request."""
+        """A new number for a request."""
         return next(self._ids)
 
     async def load(
@@ -77,13 +80,13 @@ class Bridge:
         limits: Mapping[str, Any],
         progress: Progress | None,
     ) -> dict[str, Any]:
-        """Load a model; what the package says of it.
+        """Load a model and return the package's report.
 
         Args:
-            model: a folder of Python's own file system; else an address, or several of variants, of
-                which the first that this device can run is taken.
-            limits: of the engine (engine/abi/config.h).
-            progress: called with a phase, and how much of it is done.
+            model: a folder of Python's own file system, an address, or a list of addresses, of
+                which the first that this device can run is loaded.
+            limits: options of the engine (engine/config/config.h).
+            progress: called with a phase and its progress.
         """
         self._engine = (await _module(SCRIPT)).pythonEngine()
         addresses = [str(model)] if isinstance(model, str | Path) else list(model)
@@ -100,27 +103,27 @@ class Bridge:
         return dict(_result(said))
 
     async def ask(self, request: int, endpoint: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The whole answer to a request."""
+        """Await the whole answer to a request."""
         await _prepare(fields)
         return dict(_result(await self._engine.ask(request, endpoint, json.dumps(fields))))
 
     async def open(self, request: int, endpoint: str, fields: Mapping[str, Any]) -> None:
-        """Begin a request whose answer comes in chunks."""
+        """Start a request whose answer comes in chunks."""
         await _prepare(fields)
         _result(await self._engine.open(request, endpoint, json.dumps(fields)))
 
     async def next(self, request: int) -> dict[str, Any] | None:
-        """The next chunk; None after the last one."""
+        """Await the next chunk; None after the last one."""
         chunk = _result(await self._engine.next(request))
         return None if chunk is None else dict(chunk)
 
     def end(self, request: int) -> None:
-        """End a request and free its pages; one that has ended already is left alone."""
+        """Abort a request and free its pages; an ended one is ignored."""
         if self._engine is not None:
             self._engine.end(request)
 
     async def stats(self) -> dict[str, Any]:
-        """The core's counters, under the names that the package has for them."""
+        """Read the core's counters, with the package's names."""
         return dict(_result(await self._engine.stats()))
 
     async def dispose(self) -> None:
@@ -130,20 +133,22 @@ class Bridge:
 
 
 async def _prepare(fields: Mapping[str, Any]) -> None:
-    """Load what only some requests need."""
-    if dict(fields.get("response_format") or {}).get("type", "text") != "text":
+    """Load the parts of the package that only some requests need."""
+    asked = {name for name, value in fields.items() if value}
+    plain = dict(fields.get("response_format") or {}).get("type", "text") == "text"
+    if asked & _HELD - ({"response_format"} if plain else set()):
         await _module(GRAMMAR)
 
 
 def _silent(_what: str, _done: int, _total: int) -> None:
-    """Where nobody asked."""
+    """A progress callback that does nothing."""
 
 
 def _result(said: str) -> Any:
-    """What a call gave.
+    """Return the result of a call.
 
     Raises:
-        WherryError: what it threw, as the class that Python's engine has for it.
+        WherryError: the call threw an error; it has the class that Python's engine raises.
     """
     outcome = json.loads(said)
     if "error" not in outcome:

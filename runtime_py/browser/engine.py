@@ -1,4 +1,4 @@
-"""MLCEngine in a browser: synchronous where the browser can wait inside of WebAssembly."""
+"""MLCEngine in a browser; it needs a browser that can suspend WebAssembly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Chunk = TypeVar("Chunk", bound=Shape)
 
 
 class Stream(Generic[Chunk]):
-    """Chunks of an answer, as they come. Closing it, or leaving its `with`, frees the request."""
+    """Chunks of an answer. Closing the stream, or leaving its `with`, frees the request."""
 
     def __init__(self, chunks: async_engine.AsyncStream[Chunk]) -> None:
         self._chunks = chunks
@@ -39,7 +39,7 @@ class Stream(Generic[Chunk]):
         self.close()
 
     def close(self) -> None:
-        """Abort what has not ended; idempotent."""
+        """Abort the request if it still runs; idempotent."""
         self._chunks.cancel()
 
 
@@ -54,14 +54,14 @@ class Endpoint(Generic[Whole, Chunk]):
     @overload
     def create(self, *, stream: Literal[False] | None = ..., **fields: Any) -> Whole: ...
     def create(self, *, stream: bool | None = None, **fields: Any) -> Whole | Stream[Chunk]:
-        """Answer a request; the arguments are the fields that the package knows.
+        """Answer a request; the arguments are the package's fields.
 
         Returns:
             The answer, or with `stream=True` an iterator of chunks.
 
         Raises:
             RequestError: an argument is wrong, or the request does not fit the context.
-            ToolchainError: this browser cannot wait.
+            ToolchainError: this browser cannot suspend WebAssembly.
         """
         if stream:
             return Stream(wait(self._endpoint.create(stream=True, **fields)))
@@ -80,9 +80,10 @@ class MLCEngine:
     """A language model in this browser; the arguments are those of AsyncMLCEngine.
 
     Raises:
-        ArtifactError: the model cannot be fetched, is damaged, or of another version.
+        ArtifactError: the model cannot be fetched, is damaged, or has another version.
         ResourceError: there is not enough memory.
-        ToolchainError: this browser lacks what the model needs, or cannot wait.
+        ToolchainError: this browser lacks a feature that the model needs, or cannot suspend
+            WebAssembly.
     """
 
     def __init__(self, model: str | Path | Sequence[str], **options: Any) -> None:

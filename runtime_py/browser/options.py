@@ -1,4 +1,4 @@
-"""What a model may be loaded with in a browser: a part of LoadOptions."""
+"""The options of a load in a browser: a part of LoadOptions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from .bridge import Progress
 
-# As engine/abi/config.h calls them.
+# The names in engine/config/config.h.
 LIMITS = (
     "context",
     "kv_tokens",
@@ -21,10 +21,10 @@ LIMITS = (
 
 
 def split(options: Mapping[str, Any]) -> tuple[dict[str, Any], Progress | None]:
-    """The engine's limits, and `progress`. None is as good as nothing.
+    """Split options into the engine's limits and `progress`; None leaves an option out.
 
     Raises:
-        TypeError: as Python raises it for an argument that a function does not have.
+        TypeError: an option is unknown.
     """
     accepted = (*LIMITS, "progress")
     if unknown := sorted(set(options) - set(accepted)):

@@ -121,7 +121,7 @@ class Stats(ctypes.Structure):
         *_fields(c_double, "model_seconds sample_seconds host_seconds step_seconds"),
         *_fields(c_uint64, "failed_steps candidate_rows whole_rows readback_bytes"),
         ("overlapped_seconds", c_double),
-        *_fields(c_uint64, "chained_steps vain_rows graph_steps"),
+        *_fields(c_uint64, "chained_steps wasted_rows graph_steps"),
         *_fields(c_char_p, "graphs_given_up chains_given_up"),
         ("disk_dropped", c_uint64),
         ("disk_problem", c_char_p),

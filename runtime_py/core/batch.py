@@ -1,4 +1,4 @@
-"""Many core requests of one event each, as embeddings are: a few at a time, results in order."""
+"""Many core requests of one event each, as embeddings need: a few at a time, results in order."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from itertools import islice
 
 from wherry.errors import WherryError
 
-from ..request.plan import Job
 from .dispatcher import Dispatcher, Sink
-from .interface import Event, Finish
+from .interface import Event, Finish, Job
 
 
 class Batch:
-    """Submits jobs as earlier ones end, so that one API request does not fill the queue.
+    """Submits jobs as earlier ones end, so that one API request cannot fill the queue.
 
     Args:
         jobs: each ends with its first event that has a `finish`.
-        dispatcher: of the model.
-        sink: where events come.
-        window: jobs under way at one time.
+        dispatcher: the model's.
+        sink: receives the events.
+        window: the number of jobs that run at one time.
         soon: abort on the poller's thread, for callers on an event loop.
 
     Raises:
@@ -35,7 +34,7 @@ class Batch:
         self._abort = dispatcher.abort_soon if soon else dispatcher.abort
         self._rest = iter(enumerate(jobs))
         self._results: list[Event | None] = [None] * len(jobs)
-        self._places: dict[int, int] = {}  # of the jobs under way, by the core's id
+        self._places: dict[int, int] = {}  # the index of each running job, by the core's id
         self._missing = len(jobs)
         self._submit(admitted=False)
 
@@ -51,10 +50,10 @@ class Batch:
         return [event for event in self._results if event is not None]
 
     def push(self, events: Sequence[Event]) -> None:
-        """Take what came.
+        """Record events.
 
         Raises:
-            WherryError: the core gave a job up.
+            WherryError: the core aborted a job.
         """
         for event in events:
             if not event.finish:
@@ -68,11 +67,11 @@ class Batch:
 
     @property
     def wants_more(self) -> bool:
-        """Whether jobs wait that `refill` would submit."""
+        """Whether jobs are left that `refill` can submit."""
         return len(self._places) < min(self._window, self._missing)
 
     def refill(self) -> None:
-        """Submit what may follow; may wait for a step of the engine to end."""
+        """Submit the next jobs; may block until a step of the engine ends."""
         self._submit(admitted=True)
 
     def _submit(self, *, admitted: bool) -> None:
@@ -83,6 +82,6 @@ class Batch:
         self._places.update(zip(ids, (place for place, _ in chosen), strict=True))
 
     def close(self) -> None:
-        """Abort what is still under way; idempotent."""
+        """Abort running jobs; idempotent."""
         self._abort(list(self._places))
         self._places.clear()

@@ -14,33 +14,33 @@ from typing import Protocol
 
 from wherry.errors import WherryError
 
-from ..request.errors import BusyError, RequestError
-from ..request.plan import Job
-from .interface import Core, CoreStats, Event, Finish
+from ..errors import BusyError, RequestError
+from .interface import Core, CoreStats, Event, Finish, Job
 from .pace import Pace
 from .pulse import Pulse, Snapshot
 from .turns import turns_of
 
 _log = logging.getLogger(__name__)
-_SLICE = 64  # units of work (see Turns) that a coroutine takes at once: some milliseconds
-_TOPS_A_UNIT = 5  # alternatives of a token that cost as much as a token
+_SLICE = 64  # units of work (see Turns) that a coroutine may take at once: some milliseconds
+_TOPS_A_UNIT = 5  # this many alternatives of a token cost as much as a token
 _WAIT_MS = 1000  # the longest sleep of the poller; a wake ends it at once
 
 
 class Sink(Protocol):
-    """Where the events of one API request go; several core requests (`n`) may share it."""
+    """Receives the events of one API request; several core requests (`n`) may share it."""
 
-    loop: asyncio.AbstractEventLoop | None  # that `deliver` must be called on; None: any thread
+    # the loop that `deliver` must be called on; None: any thread
+    loop: asyncio.AbstractEventLoop | None
 
     def deliver(self, item: list[Event] | BaseException) -> None:
-        """Take events, or the error after which none follow."""
+        """Receive events, or the error that ends them."""
 
 
 _Item = tuple[Sink, "list[Event] | BaseException"]
 
 
 class BlockingSink:
-    """Events for a thread that waits."""
+    """Events for a blocked thread."""
 
     loop: asyncio.AbstractEventLoop | None = None
 
@@ -52,7 +52,7 @@ class BlockingSink:
         self._items.put(item)
 
     def take(self) -> list[Event]:
-        """Wait for events; all that are there.
+        """Wait for events and return all that have arrived.
 
         Raises:
             WherryError: the engine failed or was closed.
@@ -71,7 +71,7 @@ class AsyncSink:
         self.loop: asyncio.AbstractEventLoop | None = loop
         self._turns = turns_of(loop)
         self._events: deque[Event] = deque()
-        self._error: BaseException | None = None  # after all events
+        self._error: BaseException | None = None  # raised after all events
         self._filled = asyncio.Event()
 
     def deliver(self, item: list[Event] | BaseException) -> None:
@@ -83,7 +83,7 @@ class AsyncSink:
         self._filled.set()
 
     async def take(self) -> list[Event]:
-        """Await events; all that are there, or a slice of very many: others use the loop too.
+        """Await events. A long list comes in slices, because others use the loop, too.
 
         Raises:
             WherryError: the engine failed or was closed.
@@ -99,7 +99,7 @@ class AsyncSink:
         return events
 
     def _slice(self) -> tuple[int, int]:
-        """How many events may be taken at once, and the units of work in them."""
+        """Return how many events may be taken at once, and the units of work in them."""
         work = 0
         for count, event in enumerate(self._events, 1):
             work += 1 + len(event.top) // _TOPS_A_UNIT
@@ -118,22 +118,22 @@ class Dispatcher:
     """Owns a core: submits requests to it, polls it, and closes it.
 
     Attributes:
-        limit: core requests at one time, running and queued; None: as many as come.
-        pulse: looks at the core's counters.
-        pace: how fast requests end.
+        limit: the most core requests at one time, running and queued; None: no limit.
+        pulse: watches the core's counters.
+        pace: measures how fast requests end.
     """
 
     def __init__(self, core: Core) -> None:
         self._core = core
         self.limit: int | None = None
-        # Over the core's life: no call during or after close. A stream that is collected as garbage
-        # aborts its request wherever the collector happens to run, so it is reentrant.
+        # Guards the core's lifetime: no call may run during or after close. The garbage collector
+        # may close a stream, which aborts its request, on any thread, so the lock is reentrant.
         self._lock = threading.RLock()
         self._sinks: dict[int, Sink] = {}
         self._ids = itertools.count(1)
         self.pace = Pace()
         self._to_abort: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self._failure: BaseException | None = None  # why no request is taken any more
+        self._failure: BaseException | None = None  # why no request is accepted any more
         self._closed = False
         core.start()
         self.pulse = Pulse(core.stats, lambda: len(self._sinks))
@@ -142,29 +142,29 @@ class Dispatcher:
 
     @property
     def failed(self) -> bool:
-        """Whether no request can be served any more."""
+        """Whether the engine has failed and accepts no request."""
         return self._failure is not None
 
     @property
     def active(self) -> int:
-        """Core requests that have not ended."""
+        """The number of core requests that have not ended."""
         return len(self._sinks)
 
     def submit(self, jobs: Sequence[Job], sink: Sink, *, admitted: bool = False) -> list[int]:
-        """Queue jobs; their ids, in order. All or none.
+        """Queue all jobs or none, and return their ids in order.
 
         Raises:
-            BusyError: `limit` is reached, unless the jobs are of a request that was `admitted`.
-            RequestError: these jobs alone are more than `limit`.
+            BusyError: `limit` is reached, and the request was not `admitted`.
+            RequestError: these jobs alone exceed `limit`.
             WherryError: the engine is closed or has failed.
-            UsageError: the core refuses one of them.
+            UsageError: the core refuses a job.
         """
         with self._lock:
             self._check_open()
             if not admitted:
                 self.check_room(len(jobs))
             ids = [next(self._ids) for _ in jobs]
-            self._sinks.update(dict.fromkeys(ids, sink))  # before their first event can come
+            self._sinks.update(dict.fromkeys(ids, sink))  # before their first event can arrive
         self.pulse.stir()
         try:
             for request_id, job in zip(ids, jobs, strict=True):
@@ -177,18 +177,18 @@ class Dispatcher:
         return ids
 
     def abort(self, ids: Sequence[int]) -> None:
-        """Forget requests and free what they hold; those that have ended are left alone."""
+        """Abort requests and free their pages; ended ones are ignored."""
         for request_id in ids:
             with self._lock:
                 if self._sinks.pop(request_id, None) is not None and self._failure is None:
                     self._core.abort(request_id)
 
     def abort_soon(self, ids: Sequence[int]) -> None:
-        """`abort` on the poller's thread: an event loop must not wait for a step to end."""
+        """Abort on the poller's thread: an event loop must not block until a step ends."""
         live = [i for i in ids if self._sinks.pop(i, None) is not None]
         for request_id in live:
             self._to_abort.put(request_id)
-        # While a request is being added the poller is not woken: it looks again within _WAIT_MS.
+        # The poller is not woken while a request is being added: it looks again within _WAIT_MS.
         if live and self._lock.acquire(blocking=False):
             try:
                 if self._failure is None:
@@ -197,7 +197,7 @@ class Dispatcher:
                 self._lock.release()
 
     def stats(self) -> CoreStats:
-        """The core's counters.
+        """Read the core's counters.
 
         Raises:
             WherryError: the engine is closed or has failed.
@@ -207,7 +207,7 @@ class Dispatcher:
             return self._core.stats()
 
     def snapshot(self) -> Snapshot:
-        """What was last seen of the core, at once, whatever it does."""
+        """Return the last known counters at once, even while the core is busy."""
         return Snapshot(
             stats=self.pulse.stats,
             age_seconds=time.monotonic() - self.pulse.seen_at,
@@ -236,11 +236,11 @@ class Dispatcher:
             raise WherryError(str(self._failure)) from self._failure
 
     def check_room(self, jobs: int) -> None:
-        """Whether so many more requests would be taken now.
+        """Check that this many more requests would be accepted now.
 
         Raises:
-            BusyError: not now.
-            RequestError: never.
+            BusyError: they may be accepted later.
+            RequestError: they exceed the limit alone.
         """
         if self.limit is None or len(self._sinks) + jobs <= self.limit:
             return
@@ -251,7 +251,7 @@ class Dispatcher:
                 param="n",
             )
         raise BusyError(
-            f"{len(self._sinks)} outputs are under way or queued, of at most {self.limit}. "
+            f"{len(self._sinks)} outputs are running or queued, of at most {self.limit}. "
             "Try again in a moment.",
             retry_after=self.pace.seconds_until(len(self._sinks) + jobs - self.limit),
         )
@@ -273,12 +273,12 @@ class Dispatcher:
     def _route(self, events: list[Event]) -> None:
         batches: defaultdict[Sink, list[Event]] = defaultdict(list)
         if any(event.finish == Finish.ERROR for event in events):
-            self.pulse.stir()  # whether the next step works, too
+            self.pulse.stir()  # to learn whether the next step works
         if ended := sum(1 for event in events if event.finish):
             self.pace.note(ended)
         for event in events:
             sink = self._sinks.pop(event.id, None) if event.finish else self._sinks.get(event.id)
-            if sink is not None:  # else it was aborted meanwhile
+            if sink is not None:  # it is None after an abort
                 batches[sink].append(event)
         self._deliver(list(batches.items()))
 
@@ -293,10 +293,10 @@ class Dispatcher:
                 sink.deliver(item)
             else:
                 loops[sink.loop].append((sink, item))
-        for loop, batch in loops.items():  # one wake-up of a loop, however many requests
+        for loop, batch in loops.items():  # a loop wakes once, however many requests have events
             try:
                 loop.call_soon_threadsafe(_deliver_here, batch)
-            except RuntimeError:  # the loop has ended, and its requests with it
+            except RuntimeError:  # the loop has ended, and so have its requests
                 _log.debug("%d requests of an event loop that has ended", len(batch))
 
 

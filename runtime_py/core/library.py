@@ -1,12 +1,12 @@
-"""Finding and opening libwherry and the libraries it stands on, without importing TVM."""
+"""Finds and opens libwherry and the libraries it depends on, without importing TVM."""
 
 from __future__ import annotations
 
 import ctypes
 from functools import cache
 
-from wherry.plugins import find_core, open_library
-from wherry.tvm_runtime import open_runtime
+from wherry.machine.plugins import find_core, open_library
+from wherry.machine.tvm_runtime import open_runtime
 
 from .native import bind
 

@@ -28,17 +28,17 @@ _ERRORS: dict[int, type[WherryError]] = {
     -3: ResourceError,  # WHERRY_OUT_OF_MEMORY
     -4: ArtifactError,  # WHERRY_INCOMPATIBLE
     _NO_SPACE: ResourceError,
-}  # WHERRY_BUSY and WHERRY_INTERNAL are bugs of ours: plain WherryError
+}  # WHERRY_BUSY and WHERRY_INTERNAL mean bugs of Wherry: plain WherryError
 
 
 def bind(library: ctypes.CDLL) -> ctypes.CDLL:
     """Declare the signatures of the ABI on an opened libwherry.
 
     Raises:
-        ArtifactError: it speaks another version of the ABI.
+        ArtifactError: libwherry has another version of the ABI.
     """
     if not hasattr(library, "wherry_abi_version"):
-        found = 1  # its functions began with core_
+        found = 1  # the version before the functions' prefix changed from core_
     else:
         found = library.wherry_abi_version()
     if found != ABI_VERSION:
@@ -54,17 +54,17 @@ class NativeCore:
     """`Core` over libwherry: one model, one engine.
 
     Args:
-        api: what `bind` returned.
+        api: the result of `bind`.
         library: the compiled model's library.
         weights: folder of tensor-cache.json.
         device: "cpu" or "<kind>:<index>".
-        options: wherry_model_load's options: "threads", "pack_dir", "cuda_graphs".
-        config: wherry_engine_create's.
-        draft: library and weights of a smaller model that proposes draft tokens, or None.
+        options: for wherry_model_load: "threads", "pack_dir", "cuda_graphs".
+        config: for wherry_engine_create.
+        draft: library and weights of a draft model, or None.
 
     Raises:
-        ArtifactError: the library or the weights do not fit.
-        ResourceError: there is not enough memory, or room on the disk for packed weights.
+        ArtifactError: the library or the weights do not match.
+        ResourceError: there is not enough memory, or disk for packed weights.
         UsageError: an option is out of range.
     """
 
@@ -117,7 +117,7 @@ class NativeCore:
 
     def _error(self, name: str, status: int) -> WherryError:
         message = self._last_error() or f"{name} failed with status {status}"
-        if status == _NO_SPACE:  # all that the core writes and needs is in the cache
+        if status == _NO_SPACE:  # the core writes only to the cache
             message += (
                 ". Make room (wherry cache prune), or choose another disk: export WHERRY_CACHE=DIR"
             )
@@ -142,7 +142,7 @@ class NativeCore:
             raise self._error("wherry_engine_abort", status)
 
     def wait_events(self, timeout_ms: int) -> list[Event]:
-        """See Core. One thread at a time: the array that the events are pulled into is reused."""
+        """See Core. One thread may call this at a time, because calls share one array."""
         count = c_size_t()
         self._call(
             "wherry_engine_wait", self._engine, self._events, EVENT_BATCH, timeout_ms, byref(count)
@@ -221,13 +221,13 @@ class NativeCore:
             "lengths", words, lambda ws: (c_size_t * len(ws))(*map(len, ws))
         )
         packed.n_bad_words = len(words)
-        if params.grammar is not None:  # the last: from here on the core must get it
+        if params.grammar is not None:  # the last field: the core owns the mask from here on
             packed.mask = ctypes.pointer(params.grammar.mask(params.stop_ids))
         return packed
 
 
 class _Arrays:
-    """Arrays of the request that was packed last.
+    """The arrays of the last packed request, which may be used again.
 
     The choices of a request have the very same values, and to make an array of a hundred thousand
     holds the interpreter's lock for milliseconds.
@@ -237,7 +237,7 @@ class _Arrays:
         self._made: dict[str, tuple[Any, Any]] = {}
 
     def of(self, name: str, values: V, make: Callable[[V], Any]) -> Any:
-        """What `make` gives for these very values, which nobody changes."""
+        """Return `make(values)`, or the last result if the values are the same object."""
         last, array = self._made.get(name, (None, None))
         if last is not values:
             array = make(values)
@@ -246,12 +246,12 @@ class _Arrays:
 
 
 def _copied(event: core_abi.Event, name: str, n: int) -> bytes:
-    """The first n numbers of 4 bytes of an array of the record."""
+    """Copy the first n 4-byte numbers of a C array."""
     return ctypes.string_at(ctypes.addressof(event) + _OFFSETS[name], 4 * n)
 
 
 _OFFSETS = {name: getattr(core_abi.Event, name).offset for name in ("top_ids", "top_logprobs")}
-# Fields of both records that are one number.
+# Fields that are one number in both records.
 _SCALARS = tuple(
     name
     for name, kind in (entry[:2] for entry in core_abi.Params._fields_)

@@ -1,4 +1,4 @@
-"""How fast requests end: what somebody who must wait is told."""
+"""Measures how fast requests end, for `Retry-After` of a full queue."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import time
 from collections import deque
 
 _KEPT = 64  # ends that are remembered
-_LONGEST = 60  # seconds that anybody is told to wait
-_OLD_SECONDS = 120.0  # an end before that says nothing of now
+_LONGEST = 60  # seconds; the largest answer
+_OLD_SECONDS = 120.0  # an older end says nothing about the present
 
 
 class Pace:
-    """The last ends. One thread notes, any may ask."""
+    """Times of the last ends. One thread calls `note`, any thread may read."""
 
     def __init__(self) -> None:
         self._ends: deque[float] = deque(maxlen=_KEPT)  # time.monotonic()
 
     def note(self, count: int) -> None:
-        """So many requests have just ended."""
+        """Record that `count` requests have just ended."""
         now = time.monotonic()
         self._ends.extend([now] * min(count, _KEPT))
 
     def seconds_until(self, count: int) -> int:
-        """Until so many more will have ended, at the pace of the last ones: 1 to 60.
+        """Estimate the seconds until `count` more requests end, 1 to 60, from the last ends.
 
-        Where nothing has ended lately the wait since then is the best guess: who has seen nothing
-        move for ten seconds may expect as many more.
+        If nothing has ended lately, the estimate is the time since the last end: after ten idle
+        seconds it is ten more.
         """
         now = time.monotonic()
         ends = [at for at in list(self._ends) if now - at < _OLD_SECONDS]

@@ -1,4 +1,4 @@
-"""Whether the engine moves: its counters, read on a thread that may wait for it."""
+"""Watches whether the engine makes progress, on a thread that may block."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing import Any
 from .interface import CoreStats
 
 _log = logging.getLogger(__name__)
-INTERVAL = 1.0  # seconds between two looks while there is work
+INTERVAL = 1.0  # seconds between two reads while there is work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What is known of an engine; to ask for it never waits for a step."""
+    """The last known state of an engine; reading it never waits for a step."""
 
     stats: CoreStats
     age_seconds: float  # of `stats`
-    active: int  # requests to the core that have not ended
+    active: int  # core requests that have not ended
     limit: int | None  # of `active`
-    stalled_seconds: float  # since there is work and no counter moves
+    stalled_seconds: float  # time without progress while there is work
     failed: bool
 
 
 def as_json(found: Snapshot) -> dict[str, Any]:
-    """The fields of GET /stats."""
+    """Make the fields of GET /stats."""
     stats = found.stats
     return {
         "state": "busy" if found.active else "idle",
@@ -53,8 +53,10 @@ def as_json(found: Snapshot) -> dict[str, Any]:
             "prefill": stats.prefill_tokens,
             "recomputed": stats.recomputed_tokens,
             "decode": stats.decode_tokens,
-            "guessed": stats.drafted_tokens,
-            "guessed_right": stats.accepted_tokens,
+            "draft": stats.drafted_tokens,
+            "draft_accepted": stats.accepted_tokens,
+            "guessed": stats.drafted_tokens,  # deprecated: draft
+            "guessed_right": stats.accepted_tokens,  # deprecated: draft_accepted
         },
         "disk": {"dropped_blocks": stats.disk_dropped, "problem": stats.disk_problem or None},
         "preemptions": stats.preemptions,
@@ -67,7 +69,8 @@ def as_json(found: Snapshot) -> dict[str, Any]:
         "host_seconds": stats.host_seconds,
         "overlapped_seconds": stats.overlapped_seconds,
         "chained_steps": stats.chained_steps,
-        "vain_rows": stats.vain_rows,
+        "wasted_rows": stats.wasted_rows,
+        "vain_rows": stats.wasted_rows,  # deprecated: wasted_rows
         "graph_steps": stats.graph_steps,
         "graphs_given_up": stats.graphs_given_up or None,
         "chains_given_up": stats.chains_given_up or None,
@@ -77,26 +80,26 @@ def as_json(found: Snapshot) -> dict[str, Any]:
 
 
 class Pulse:
-    """Reads the counters again and again while there is work.
+    """Reads the counters periodically while there is work.
 
     Args:
-        read: the counters; may take as long as a step of the engine, or not return.
-        active: requests under way; at once.
+        read: reads the counters; may block for a step of the engine, or for ever.
+        active: returns the number of running requests at once.
     """
 
     def __init__(self, read: Callable[[], CoreStats], active: Callable[[], int]) -> None:
         self._read, self._active = read, active
         self._changed = threading.Condition()
         self._stirred = self._closed = False
-        self._resting = True  # no work when last seen
+        self._resting = True  # the last read found no work
         self.stats = read()
-        self.looks = 0  # times that the counters were read since
+        self.looks = 0  # reads since the start
         self.seen_at = self._moved_at = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="wherry-pulse", daemon=True)
         self._thread.start()
 
     def stir(self) -> None:
-        """Look now: there is new work, or somebody asks."""
+        """Read now, because work has arrived or a client reads the state."""
         with self._changed:
             if self._resting and self._active():
                 self._resting, self._moved_at = False, time.monotonic()
@@ -105,11 +108,11 @@ class Pulse:
 
     @property
     def stalled_seconds(self) -> float:
-        """Since when there is work and no counter moves; 0 without work."""
+        """The time without progress while there is work; 0 without work."""
         return time.monotonic() - self._moved_at if self._active() else 0.0
 
     def close(self) -> None:
-        """End the thread, after its look at the counters if it is at one."""
+        """End the thread, after a read that is in progress."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -121,7 +124,7 @@ class Pulse:
                 stats = self._read()
                 with self._changed:
                     self._note(stats)
-        except Exception:  # the engine has failed; the dispatcher says so
+        except Exception:  # the engine has failed; the dispatcher reports it
             _log.debug("The counters cannot be read", exc_info=True)
 
     def _awaken(self) -> bool:

@@ -1,4 +1,4 @@
-"""How much of a turn of an event loop answers may take: whoever else uses the loop waits for it."""
+"""Limits the work that answers do in one iteration of an event loop, because all tasks share it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import asyncio
 from collections import deque
 from weakref import WeakKeyDictionary
 
-PER_TURN = 128  # units of work: events without logprobs, each some ten microseconds
+PER_TURN = 128  # units of work: events without logprobs, about ten microseconds each
 
 
 class Turns:
-    """Who may work in which turn of one loop: first come, first served, so much in each.
+    """Grants work on one loop in the order of arrival, with a limit for each iteration.
 
-    A hundred streams whose tokens come at once would else be written in one turn.
+    Otherwise a hundred streams with new tokens would be written in one iteration.
     """
 
     def __init__(self) -> None:
-        self._spent = 0  # units of this turn
+        self._spent = 0  # units of this iteration
         self._line: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def enter(self, work: int) -> None:
-        """Await the turn in which so many units may be done, at once after this; at least 1."""
+        """Wait for an iteration with room for `work` units; more than PER_TURN get one alone."""
         if not self._line and self._has_room(work):
             self._spend(work)
             return
@@ -37,14 +37,14 @@ class Turns:
         self._spent += work
 
     def _next(self) -> None:
-        """The next turn: who is let in here works in the one after it."""
+        """Start the next iteration: tasks that are admitted here run in the one after it."""
         self._spent = let_in = 0
         while self._line and (not let_in or let_in + self._line[0][0] <= PER_TURN):
             work, future = self._line.popleft()
-            if not future.done():  # else its task was cancelled
+            if not future.done():  # its task was cancelled otherwise
                 future.set_result(None)
                 let_in += work
-        if let_in:  # after all of them are to be woken, so that this is called when they have run
+        if let_in:  # scheduled after the wake-ups of all of them, so it runs after they have run
             self._spend(let_in)
 
 
@@ -52,7 +52,7 @@ _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary(
 
 
 def turns_of(loop: asyncio.AbstractEventLoop) -> Turns:
-    """The turns of an event loop; called on that loop."""
+    """Return the turns of an event loop; call it on that loop."""
     found = _turns.get(loop)
     if found is None:
         found = _turns[loop] = Turns()

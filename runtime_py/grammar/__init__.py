@@ -1,7 +1,7 @@
-"""Structured output: what a request asks for, audited, compiled, and handed to the core as a mask.
+"""Structured output: request fields become a grammar, and the core gets it as a mask.
 
-A request's fields become a `Constraint` (fields.py); a JSON Schema is audited first, so that what
-cannot be enforced is an error that names it (audit.py); a process of its own tries the grammar
-under limits (probe.py) before it is compiled here and kept (compiler.py). The masks themselves are
-filled by the core, without Python (engine/grammar).
+Request fields become a `Constraint` (fields.py). A JSON Schema is audited first, so that a keyword
+that cannot be enforced is an error with its name (audit.py). A separate process tries the grammar
+under limits (probe.py) before it is compiled and cached here (compiler.py). The core fills the
+masks without Python (engine/matcher).
 """

@@ -1,7 +1,8 @@
-"""JSON Schema, before it is compiled: what cannot be enforced is named, with where it stands.
+"""Audits a JSON Schema before it is compiled: keywords that cannot be enforced are errors.
 
-The table below is about drafts 2020-12 and the ones before, as llguidance 1.9 compiles them;
-tests/runtime/grammar/test_schemas.py holds it to the library, and random outputs to a validator.
+The table below covers drafts up to 2020-12 as llguidance 1.9 compiles them;
+tests/runtime/grammar/test_schemas.py compares it with the library, and random outputs with a
+validator.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .numbers import inexact, tighten
 from .patterns import from_ecma
 from .references import References, objects
 
-# What is enforced, and how its schemas lie in the keyword's value.
+# Enforced keywords, and where their values have schemas.
 ENFORCED: dict[str, str] = {
     "$ref": "",
     "additionalItems": "one",
@@ -50,7 +51,7 @@ ENFORCED: dict[str, str] = {
     "required": "",
     "type": "",
 }
-# What constrains nothing; names that JSON Schema does not define constrain nothing either.
+# Keywords that constrain nothing; unknown keywords constrain nothing either.
 ANNOTATIONS = frozenset(
     "$anchor $comment $defs $id $schema $vocabulary contentEncoding contentMediaType contentSchema "
     "default definitions deprecated description examples id readOnly title writeOnly".split()
@@ -68,15 +69,15 @@ _DIALECTS = frozenset(
 _ACCEPTED = ", ".join(_DRAFTS)
 _COUNTS = ("maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties")
 
-# A remainder is a state of the expression: beyond it, compiling takes seconds.
-MAX_DIVISOR = 10_000  # multipleOf, its digits as a whole number
-MAX_DEPTH = 100  # schemas inside schemas, through references
+# A remainder is a state of the automaton: beyond this number compiling takes seconds.
+MAX_DIVISOR = 10_000  # of multipleOf's digits as an integer
+MAX_DEPTH = 100  # nested schemas, through references
 MAX_SCHEMAS = 20_000
-MAX_TEXT = 256 * 2**10  # characters as JSON
+MAX_TEXT = 256 * 2**10  # characters of the schema as JSON
 
 
 class SchemaProblems(ValueError):
-    """A schema that cannot be enforced: a line each, "#/properties/a/not: ..."."""
+    """A schema cannot be enforced: a line for each problem, "#/properties/a/not: ..."."""
 
     def __init__(self, lines: list[str]) -> None:
         super().__init__("\n".join(lines))
@@ -84,14 +85,14 @@ class SchemaProblems(ValueError):
 
 
 def prepared(schema: Any, layout: Layout | None = None) -> str:
-    """The schema that is compiled, as JSON: audited, and rewritten where that keeps its meaning.
+    """Return the audited schema as JSON, with some keywords rewritten to equivalent ones.
 
     Args:
-        schema: as `json.loads` gives it.
-        layout: the white space of what is written; None: as models write it.
+        schema: the result of `json.loads`.
+        layout: allowed white space; None: the default of layout.py.
 
     Raises:
-        SchemaProblems: everything that cannot be enforced.
+        SchemaProblems: lists everything that cannot be enforced.
     """
     if not isinstance(schema, (dict, bool)):
         raise SchemaProblems([f"#: a schema is an object or a boolean, not {_kind(schema)}"])
@@ -114,7 +115,7 @@ def prepared(schema: Any, layout: Layout | None = None) -> str:
 
 
 class _Audit:
-    """Args: a schema, which is rewritten, and the same again, as the client sent it."""
+    """Args: a schema, which is rewritten in place, and a copy as the client sent it."""
 
     def __init__(self, root: dict[str, Any], original: dict[str, Any]) -> None:
         self.problems: list[str] = []
@@ -130,7 +131,7 @@ class _Audit:
         )
 
     def walk(self, schema: Any, path: str, depth: int) -> None:
-        """Audit a schema and what it contains or refers to; rewrite it in place."""
+        """Audit a schema with its subschemas and references; rewrite it in place."""
         path = self._places.get(id(schema), path)
         if id(schema) in self._seen or isinstance(schema, bool):
             return
@@ -174,7 +175,7 @@ class _Audit:
             self._add(f"{path}/{name}", f"{name} cannot be enforced")
         if schema is not self._root and isinstance(schema.get("$id"), str):
             self._add(f"{path}/$id", "$id inside a schema cannot be enforced: it moves references")
-        schema.pop("x-guidance", None)  # the library's own switches are not the client's
+        schema.pop("x-guidance", None)  # clients must not use the library's own options
         dialect = schema.get("$schema")
         if dialect is not None and not (
             isinstance(dialect, str) and dialect.rstrip("#") in _DIALECTS
@@ -182,7 +183,7 @@ class _Audit:
             self._add(f"{path}/$schema", f"{dialect!r} is not known; accepted are {_ACCEPTED}")
         for name in _COUNTS:
             if isinstance(schema.get(name), float) and schema[name].is_integer():
-                schema[name] = int(schema[name])  # the compiler takes 2.0 for a fraction
+                schema[name] = int(schema[name])  # the compiler treats 2.0 as a fraction
         self._check_properties(schema, path)
         self._check_divisor(schema, path)
         self._check_numbers(schema, path)
@@ -211,7 +212,7 @@ class _Audit:
         required, properties = schema.get("required", []), schema.get("properties", {})
         least = schema.get("minProperties", 0)
         if not (isinstance(required, list) and isinstance(properties, dict)):
-            return  # the compiler names a wrong type
+            return  # the compiler reports a wrong type
         if least == 0:
             schema.pop("minProperties", None)
         limits = [n for n in ("minProperties", "maxProperties") if n in schema]
@@ -219,7 +220,7 @@ class _Audit:
         if limits and optional:
             self._add(
                 f"{path}/{limits[0]}",
-                f"{limits[0]} cannot be enforced beside optional properties ({optional[0]!r}); "
+                f"{limits[0]} cannot be enforced with optional properties ({optional[0]!r}); "
                 "make them required",
             )
             return

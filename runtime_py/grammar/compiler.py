@@ -1,4 +1,4 @@
-"""Grammars of one model: tried, compiled, kept."""
+"""The grammars of one model: probed, compiled, cached."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pathlib import Path
 from wherry.errors import ToolchainError, UsageError
 
 from ..core.library import find_core, open_core, open_runtime
-from ..request.errors import BusyError, RequestError
+from ..errors import BusyError, RequestError
 from ..text.tokenizer import Tokenizer
 from .constraint import Constraint
 from .native import Grammar, Vocabulary
 from .probe import STACK, WALL_SECONDS, Probe, Refused
 from .vocabulary import grammar_tokens
 
-KEPT = 64  # grammars, and errors
+KEPT = 64  # cached grammars and errors
 
 
 def find_llguidance() -> Path:
-    """Find the library whose C functions the core calls; the Python package is not imported.
+    """Find the library whose C functions the core calls, without importing its Python package.
 
     Raises:
         ToolchainError: it is not installed.
@@ -39,11 +39,11 @@ def find_llguidance() -> Path:
 
 
 class GrammarCompiler:
-    """Compiles what requests ask for, at most once each; any thread.
+    """Compiles constraints, each at most once; usable from any thread.
 
     Args:
-        vocabulary: makes the model's, when the first request asks.
-        probe: tries each grammar before.
+        vocabulary: makes the model's vocabulary at the first request.
+        probe: tries each grammar first.
     """
 
     def __init__(self, vocabulary: Callable[[], Vocabulary], probe: Probe) -> None:
@@ -56,23 +56,24 @@ class GrammarCompiler:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, vocab_size: int) -> GrammarCompiler:
-        """For a model: its tokenizer, and the columns of its logits.
+        """Make the compiler of a model.
 
         Raises:
-            RequestError: the tokenizer's tokens have no bytes of their own.
+            RequestError: the decoder of the tokenizer does not work token by token.
             ToolchainError: llguidance is not installed.
         """
         library = find_llguidance()
         tokens = grammar_tokens(tokenizer, vocab_size)
-        open_runtime("cpu")  # what the core stands on
+        open_runtime("cpu")  # libwherry depends on it
         return cls(lambda: Vocabulary(open_core(), library, tokens), Probe(find_core(), library))
 
     def compile(self, constraint: Constraint) -> Grammar:
-        """The grammar of a constraint; blocks while it is compiled.
+        """Return the grammar of a constraint; blocks while it is compiled.
 
         Raises:
-            BusyError: it took too long, or the grammars before it did.
-            RequestError: it cannot be enforced, or takes too much; the message says which.
+            BusyError: the compilation, or earlier ones, took too long.
+            RequestError: the constraint cannot be enforced, or is too expensive; the message says
+                which.
         """
         key = (constraint.kind, constraint.text)
         with self._lock:
@@ -94,7 +95,7 @@ class GrammarCompiler:
         return found
 
     def _make(self, constraint: Constraint) -> Grammar | str:
-        """A grammar, or why there is none."""
+        """Compile a grammar; return it or an error."""
         try:
             self._probe.check(constraint.kind, constraint.text)
         except Refused as e:
@@ -120,11 +121,11 @@ class GrammarCompiler:
 
 
 def _deep_thread() -> ThreadPoolExecutor:
-    """One thread with more stack than the probe had: what was fine there is fine here."""
+    """Make a thread with more stack than the probe: what passed there cannot overflow here."""
     pool = ThreadPoolExecutor(1, "wherry-grammar")
     before = threading.stack_size(4 * STACK)
     try:
-        pool.submit(lambda: None).result()  # starts it
+        pool.submit(lambda: None).result()  # starts the thread
     finally:
         threading.stack_size(before)
     return pool

@@ -1,4 +1,4 @@
-"""What an output is held to, in the words of the core."""
+"""The constraint of an output, in the core's terms."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Kind = Literal["json_schema", "regex", "lark"]
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A grammar that has not been compiled.
+    """A grammar before compilation.
 
     Attributes:
-        kind: what `text` is: a JSON Schema, a regular expression that the whole output matches, or
-            a grammar in llguidance's dialect of Lark.
-        text: without NUL characters; it can be encoded.
-        param: the request's field that it comes from.
+        kind: the kind of `text`: a JSON Schema, a regular expression for the whole output, or a
+            grammar in llguidance's dialect of Lark.
+        text: valid UTF-8 without NUL characters.
+        param: the request's field that has the constraint.
     """
 
     kind: Kind

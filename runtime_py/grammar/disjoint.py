@@ -1,4 +1,4 @@
-"""Whether no value is valid under both of two schemas: then `oneOf` is `anyOf`."""
+"""Proves that no value is valid under both of two schemas: then `oneOf` equals `anyOf`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ Schema = Any
 Resolve = Callable[[dict[str, Any]], Schema]  # follows `$ref`
 
 TYPES = frozenset({"null", "boolean", "object", "array", "number", "string"})
-_DEPTH = 8  # of schemas inside schemas that are looked at; deeper is not proven
-_STEPS = 50_000  # comparisons in all, a fraction of a second; beyond them nothing is proven
+_DEPTH = 8  # nesting depth of compared schemas; deeper ones are not proven disjoint
+_STEPS = 50_000  # comparisons in all, a fraction of a second; afterwards nothing is proven
 
 
 class Disjoint:
     """Compares schemas of one document.
 
     Args:
-        resolve: the schema that a `$ref` names, or the given one if it names none.
+        resolve: returns the schema that a `$ref` names, or the given one without a `$ref`.
     """
 
     def __init__(self, resolve: Resolve) -> None:
@@ -25,9 +25,9 @@ class Disjoint:
         self._steps = 0
 
     def __call__(self, a: Schema, b: Schema, among: frozenset[str] = TYPES, depth: int = 0) -> bool:
-        """True where it is proven by types, constants, bounds, or a property that one requires.
+        """True if types, constants, bounds or a required property prove two schemas disjoint.
 
-        False says that it is not proven, not that it is wrong. among: types of the values.
+        False means "not proven". among: possible types of the values.
         """
         self._steps += 1
         if a is False or b is False:
@@ -44,7 +44,7 @@ class Disjoint:
         return both == {"object"} and self._by_property(a, b, depth)
 
     def _by_parts(self, a: dict[str, Any], b: Schema, among: frozenset[str], depth: int) -> bool:
-        """By what `a` refers to, or is made of."""
+        """Compare the alternatives and references of `a` with `b`."""
         if "$ref" in a:
             target = self._resolve(a)
             if target is not a and self(target, b, among, depth + 1):
@@ -65,7 +65,7 @@ class Disjoint:
 
 
 def _property(schema: dict[str, Any], name: str) -> Schema:
-    """What is said of a property, or as much of it as is looked at."""
+    """The schema of a property, as far as the comparison needs it."""
     named = schema.get("properties", {})
     if not isinstance(named, dict) or "patternProperties" in schema:
         return True
@@ -77,7 +77,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def types(schema: dict[str, Any]) -> frozenset[str]:
-    """Types of JSON that its own `type`, `const` and `enum` allow; integers are numbers."""
+    """JSON types that a schema's `type`, `const` and `enum` allow; integers count as numbers."""
     allowed = TYPES
     if "type" in schema:
         named = schema["type"]
@@ -102,7 +102,7 @@ def _values_differ(a: dict[str, Any], b: dict[str, Any]) -> bool:
 
 
 def _whole_and_broken(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    """One takes integers, the other constants that are none."""
+    """Whether one schema allows only integers, the other only constants that are fractions."""
     for whole, other in ((a, b), (b, a)):
         values = _values(other)
         if whole.get("type") == "integer" and values is not None:
@@ -113,7 +113,7 @@ def _whole_and_broken(a: dict[str, Any], b: dict[str, Any]) -> bool:
     return False
 
 
-# Of each type, the keywords for the least and the most, which are valid themselves.
+# For each type, the keywords of the least and greatest value; both bounds are inclusive.
 _BOUNDS = (
     ({"number"}, "minimum", "maximum"),
     ({"string"}, "minLength", "maxLength"),
@@ -123,7 +123,7 @@ _BOUNDS = (
 
 
 def _apart(a: dict[str, Any], b: dict[str, Any], both: frozenset[str]) -> bool:
-    """Whether the most of one is less than the least of the other."""
+    """Whether the greatest value of one is below the least of the other."""
     for kind, least, most in _BOUNDS:
         if both == kind:
             return _less(a.get(most), b.get(least)) or _less(b.get(most), a.get(least))
@@ -136,7 +136,7 @@ def _less(most: Any, least: Any) -> bool:
 
 
 def type_of(value: Any) -> str:
-    """The type of a value, in the words of JSON Schema."""
+    """JSON Schema's name of a value's type."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -148,7 +148,7 @@ def type_of(value: Any) -> str:
 
 
 def equal(a: Any, b: Any) -> bool:
-    """JSON Schema's equality: 1 equals 1.0, and 1 does not equal true."""
+    """JSON Schema's equality: 1 equals 1.0, but 1 does not equal true."""
     if type_of(a) != type_of(b):
         return False
     if isinstance(a, list):

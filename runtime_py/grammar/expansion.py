@@ -1,8 +1,8 @@
-"""Keywords that the grammars do not have, in the words of those that they have.
+"""Rewrites keywords that grammars lack with keywords that they have.
 
-`not`, `oneOf`, `if`, `dependentRequired` and its kin become unions, and `uniqueItems` over few
-values the lists of these. What is valid stays the same; where that would take too much, or cannot
-be said, the keyword is refused.
+`not`, `oneOf`, `if`, `dependentRequired` and its relatives become unions, and `uniqueItems` over
+few values becomes a union of lists. The set of valid values stays the same; if that would take too
+much space, or cannot be expressed, the keyword is refused.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ EXPANDED = frozenset(
     "not oneOf if then else dependencies dependentRequired dependentSchemas uniqueItems".split()
 )
 
-_UNIONS = 6  # of dependencies: each doubles what there is
-_ALTERNATIVES = 256  # of one oneOf
-_LISTS = 500  # of one uniqueItems,
-_TEXT = 2**20  # and their characters, at most
+_UNIONS = 6  # dependencies in a schema; each doubles the union
+_ALTERNATIVES = 256  # of one `oneOf`
+_LISTS = 500  # of one `uniqueItems`
+_TEXT = 2**20  # characters of these lists
 
 
 class Expansion:
@@ -31,10 +31,10 @@ class Expansion:
 
     Args:
         disjoint: compares schemas.
-        negation: turns schemas round.
-        resolve: the schema that a `$ref` names, or the given one if it names none.
-        add: takes a keyword's path, and why it is refused.
-        place: takes a schema of the client's, and its path, before it moves.
+        negation: makes complements of schemas.
+        resolve: returns the schema that a `$ref` names, or the given one without a `$ref`.
+        add: receives a keyword's path and the reason of its refusal.
+        place: receives a schema of the client's and its path before it moves.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class Expansion:
         self._place = place
 
     def __call__(self, schema: dict[str, Any], original: dict[str, Any], path: str) -> None:
-        """Rewrite a schema in place, but for what it contains.
+        """Rewrite a schema in place, without its subschemas.
 
         Args:
-            schema: what is rewritten.
-            original: as the client sent it.
-            path: where it stands.
+            schema: the schema to rewrite.
+            original: the schema as the client sent it.
+            path: the schema's path in the document.
         """
         among = allowed_types(original)
         for name, expand in (
@@ -84,7 +84,7 @@ class Expansion:
                 self._place(one, f"{path}/{name}")
             if made:
                 schema["allOf"] = [*all_of, *made]
-        for name in ("then", "else"):  # nothing without `if`, which has taken them
+        for name in ("then", "else"):  # without `if` they have no effect
             if "if" not in schema:
                 schema.pop(name, None)
 
@@ -159,7 +159,7 @@ class Expansion:
         return [_either([{"enum": lists}, *([{"type": sorted(rest)}] if rest else [])])]
 
     def _is_tuple(self, schema: dict[str, Any]) -> bool:
-        """Whether all items have schemas of their own, of which no two take the same value."""
+        """Whether each item has a schema of its own, and no two of these share a value."""
         parts, rest = schema.get("prefixItems"), schema.get("items", True)
         if isinstance(rest, list):
             parts, rest = rest, schema.get("additionalItems", True)
@@ -170,7 +170,7 @@ class Expansion:
         return closed and not any(self._overlaps(parts))
 
     def _values(self, items: Schema) -> list[Any] | None:
-        """All values that items may have, each once; None: they are not known."""
+        """List the possible values of items, each once; None: unknown."""
         if not isinstance(items, dict):
             return None
         if "$ref" in items and (target := self._resolve(items)) is not items:
@@ -196,7 +196,7 @@ class Expansion:
     def _one_of(
         self, schema: Any, original: Any, name: str, path: str, among: frozenset[str]
     ) -> list[Schema]:
-        """Replaced in its place: the order of keywords is that of the properties they bring."""
+        """Replace `oneOf` at its position, because the order of keywords orders properties."""
         parts, given = schema[name], original[name]
         if not isinstance(parts, list):
             raise NotNegated("it takes a list of schemas")
@@ -219,10 +219,10 @@ class Expansion:
         return []
 
     def _complement(
-        self, schema: Schema, beside: Schema, among: frozenset[str], pair: tuple[int, int]
+        self, schema: Schema, other: Schema, among: frozenset[str], pair: tuple[int, int]
     ) -> list[Schema]:
         try:
-            return self._negation(schema, both_types(allowed_types(beside), among))
+            return self._negation(schema, both_types(allowed_types(other), among))
         except NotNegated as e:
             raise NotNegated(
                 f"{pair[0]} and {pair[1]} may both be valid ({e}). Use anyOf, or give them a "
@@ -231,7 +231,7 @@ class Expansion:
 
 
 def _where(triggers: list[str], then: dict[str, Any], among: frozenset[str]) -> Schema:
-    """None of some properties, or what is valid with them."""
+    """Make a schema: none of some properties exists, or another schema is valid."""
     kind = {"type": "object"} if among == {"object"} else {}
     without = {**kind, "properties": dict.fromkeys(triggers, False)}
     return {"anyOf": [without, {"type": "object", **then}]}
@@ -244,17 +244,17 @@ def _either(found: list[Schema]) -> Schema:
 def _all_of(schema: dict[str, Any]) -> list[Any]:
     found = schema.get("allOf", [])
     if not isinstance(found, list):
-        raise NotNegated("allOf beside it takes a list")
+        raise NotNegated("its allOf takes a list")
     return found
 
 
 def _replace(schema: dict[str, Any], name: str, union: list[Schema]) -> None:
-    beside = "anyOf" in schema
-    key = "allOf" if beside else "anyOf"
+    taken = "anyOf" in schema
+    key = "allOf" if taken else "anyOf"
     value: list[Schema] = union or [False]
-    if beside:
+    if taken:
         value = [*_all_of(schema), {"anyOf": value}]
-    items = [(k, v) for k, v in schema.items() if not (beside and k == key)]
+    items = [(k, v) for k, v in schema.items() if not (taken and k == key)]
     made = {key if k == name else k: value if k == name else v for k, v in items}
     schema.clear()
     schema.update(made)

@@ -1,4 +1,4 @@
-"""From a request's fields to a constraint: OpenAI's, and beside them vLLM's and llama.cpp's."""
+"""Turns request fields into a constraint: OpenAI's, vLLM's and llama.cpp's fields."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 from wherry.errors import told
 
-from ..request.errors import RequestError
+from ..errors import RequestError
 from .audit import MAX_TEXT, SchemaProblems, prepared
 from .constraint import Constraint
 from .layout import ONE_LINE, Layout, of_pattern
 from .patterns import literal
 from .structural_tag import structural_tag
 
-# Characters. What is longer is refused unread: compiling takes longer than in proportion.
+# Characters. Longer texts are refused unread, because compile time grows faster than the length.
 MAX_GRAMMAR = 64 * 2**10
-MAX_GBNF = 16 * 2**10  # the converter's time grows with the square of the rules: 0.3 s at most
+MAX_GBNF = 16 * 2**10  # the converter's time is quadratic in the rules: 0.3 s at most
 MAX_REGEX = 8 * 2**10
 MAX_CHOICES = 64 * 2**10  # of all choices together
-MAX_DEPTH = 100  # groups in groups: what reads a grammar calls itself for each
-# In GBNF and in Lark, what may hold brackets that are no groups: texts, expressions, comments.
+MAX_DEPTH = 100  # nested groups: the grammar's parser is recursive
+# Brackets that are no groups in GBNF and Lark: texts, expressions, comments.
 _NO_GROUPS = (
     re.compile(r'"(?:[^"\\\n]|\\.)*"|\[(?:[^\]\\]|\\.)*\]|#[^\n]*'),
     re.compile(r'"(?:[^"\\\n]|\\.)*"|/(?:[^/\\\n]|\\.)+/|(?:#|//)[^\n]*'),
@@ -38,21 +38,21 @@ FIELDS = (
     "grammar",
     "json_schema",
 )
-_OPTIONS = ("whitespace_pattern", "disable_any_whitespace")  # of structured_outputs
-_NO_EFFECT = ("disable_fallback",)  # there is nothing to fall back to
+_OPTIONS = ("whitespace_pattern", "disable_any_whitespace")  # options in structured_outputs
+_NO_EFFECT = ("disable_fallback",)  # Wherry has no fallback
 
 
 def constraint_of(
     fields: Mapping[str, Any], is_special: Callable[[str], bool] = lambda name: False
 ) -> Constraint | None:
-    """What the fields of a request ask for; None: nothing.
+    """Find the constraint in a request's fields; None: there is none.
 
     Args:
-        fields: those of `FIELDS` that are there.
-        is_special: whether a name is that of a special token: a structural tag may begin with one.
+        fields: the request's fields of `FIELDS`.
+        is_special: whether a name is a special token: structural tags may begin with one.
 
     Raises:
-        RequestError: several constraints, a shape that is not understood, or a schema that cannot
+        RequestError: there are several constraints, a field has the wrong shape, or a schema cannot
             be enforced.
     """
     given = [n for n in FIELDS if fields.get(n) is not None and fields[n] != {"type": "text"}]
@@ -76,7 +76,7 @@ def _response_format(value: Any, is_special: Callable[[str], bool]) -> Constrain
     if not isinstance(value, Mapping):
         raise _shape(param, value, 'an object: {"type": "json_object"}')
     kind = value.get("type")
-    if kind == "json_object":  # some clients put a schema beside it
+    if kind == "json_object":  # some clients send a schema with it
         return _json(value.get("schema", {"type": "object"}), f"{param}.schema")
     if kind == "json_schema":
         inner = value.get("json_schema")
@@ -134,7 +134,7 @@ def _json(value: Any, param: str, layout: Layout | None = None) -> Constraint:
 
 def _regex(value: Any, param: str) -> Constraint:
     pattern = _text(value, param, MAX_REGEX)
-    # The whole output matches anyway.
+    # The expression always matches the whole output.
     pattern = re.sub(r"^\^", "", pattern)
     if re.search(r"(?<!\\)(?:\\\\)*\$$", pattern):
         pattern = pattern[:-1]
@@ -160,7 +160,7 @@ def _grammar(value: Any, param: str) -> Constraint:
 
     try:
         lark = any_to_lark(text)
-    except Exception as e:  # the converter's own derive from Exception alone
+    except Exception as e:  # the converter's errors derive directly from Exception
         raise _invalid(f"The grammar cannot be read: {e}", param) from e
     return Constraint("lark", lark, param)
 
@@ -195,7 +195,7 @@ _MAKERS: dict[str, Callable[[Any, str], Constraint]] = {
 
 
 def _loaded(value: Any, param: str) -> Any:
-    """A JSON value that may have been sent as its text."""
+    """Parse a JSON value that may have been sent as a text."""
     if not isinstance(value, str):
         return value
     try:

@@ -1,8 +1,8 @@
-r"""The formats of JSON Schema (2020-12, section 7.3) that grammars hold an output to.
+r"""The formats of JSON Schema (2020-12, section 7.3) that grammars enforce.
 
-Dates and times have expressions of their own: a day exists in its month and year (RFC 3339,
-section 5.7), and nothing that readers disagree about is written: no leap second, no lower-case
-letter, no year 0000.
+Dates and times have expressions of their own: each day exists in its month and year (RFC 3339,
+section 5.7), and forms that parsers disagree on are excluded: leap seconds, lower-case letters, the
+year 0000.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _TIME = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]{{1,9}})?(?:Z|[+-]{_CLOCK})"
 
 REWRITTEN = {"date": f"^{_DATE}$", "time": f"^{_TIME}$", "date-time": f"^{_DATE}T{_TIME}$"}
-# By the grammars' library.
+# Enforced by llguidance.
 ENFORCED = frozenset({"duration", "email", "hostname", "ipv4", "ipv6", "uri", "uuid"})
-# Defined, and not enforced. A name that JSON Schema does not define constrains nothing.
+# Defined, but not enforced. Other names constrain nothing.
 REFUSED = frozenset(
     {
         "idn-email",

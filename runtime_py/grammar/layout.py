@@ -1,8 +1,8 @@
-r"""How JSON is written where a schema does not say: white space, and escapes in texts.
+r"""White space and escapes in JSON, which schemas do not define.
 
-White space without a bound lets a model write blanks for ever, and even a generous bound lets a
-small one spend its tokens on them. So there may be what writers of JSON put there: a blank, or a
-line break and the indentation of a schema's deepest value, in blanks (up to four a level) or tabs.
+Unbounded white space lets a model write blanks for ever, and a small model spends its tokens on a
+generous bound. So the grammar allows what JSON writers produce: a blank, or a line break and an
+indentation up to the schema's deepest value, in blanks (up to four a level) or tabs.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ from typing import Any
 
 from .disjoint import types
 
-Layout = Mapping[str, Any]  # of the library's options, "x-guidance"
+Layout = Mapping[str, Any]  # options of llguidance, "x-guidance"
 
-# As `json.dumps` writes: a blank after each comma and colon, no other.
+# The layout of `json.dumps`: one blank after each comma and colon.
 ONE_LINE: Layout = {
     "whitespace_flexible": False,
     "item_separator": ", ",
     "key_separator": ": ",
 }
-# A character has one way to be written: else "\u0061" would not be the declared name "a". Control
-# characters without a letter of their own cannot be written.
+# Each character has one spelling: otherwise "\u0061" would not match the property name "a". Control
+# characters without a short escape are excluded.
 _ESCAPES = 'nrbtf\\"'
 _WRITTEN = "\b\f\n\r\t"
 
-_OPEN_LEVELS = 5  # of values that a schema says nothing of
+_OPEN_LEVELS = 5  # levels for values without a schema
 _MOST_LEVELS = 10
 _INDENTATION = 4  # blanks a level
 
 
 def of_pattern(whitespace: str) -> Layout:
-    """What may stand between tokens of JSON is what an expression matches."""
+    """Make a layout: a regular expression matches the space between tokens of JSON."""
     return {"whitespace_pattern": whitespace}
 
 
 def written(schema: dict[str, Any], layout: Layout | None, resolve: Callable[[Any], Any]) -> str:
-    """The schema as the library takes it.
+    """Return a schema with llguidance's options for white space.
 
     Args:
-        schema: one that is enforced.
-        layout: None: the white space that models write in values of this schema.
-        resolve: the schema that a `$ref` names.
+        schema: an enforceable schema.
+        layout: None: the default for the depth of this schema.
+        resolve: returns the schema that a `$ref` names.
     """
     if layout is None:
         levels = _Levels(resolve)(schema)
@@ -52,7 +52,7 @@ def written(schema: dict[str, Any], layout: Layout | None, resolve: Callable[[An
 
 
 def unwritable(value: Any) -> str | None:
-    """A control character in the texts of a constant that cannot be written, as "U+0001"."""
+    """Find a control character in a constant that has no short escape, as "U+0001"."""
     if isinstance(value, str):
         found = next((c for c in value if c < " " and c not in _WRITTEN), None)
         return None if found is None else f"U+{ord(found):04X}"
@@ -61,7 +61,7 @@ def unwritable(value: Any) -> str | None:
 
 
 class _Levels:
-    """How deep the lists and objects of a schema lie inside each other, as far as it says."""
+    """Computes how deep the lists and objects of a schema nest."""
 
     def __init__(self, resolve: Callable[[Any], Any]) -> None:
         self._resolve = resolve
@@ -71,7 +71,7 @@ class _Levels:
         if not isinstance(schema, dict):
             return _OPEN_LEVELS if schema is True else 0
         if id(schema) not in self._known:
-            self._known[id(schema)] = _OPEN_LEVELS  # where it refers to itself
+            self._known[id(schema)] = _OPEN_LEVELS  # for a schema that refers to itself
             self._known[id(schema)] = min(self._of(schema), _MOST_LEVELS)
         return self._known[id(schema)]
 
@@ -91,7 +91,7 @@ class _Levels:
 
 
 def _inner(schema: dict[str, Any]) -> list[Any]:
-    """Schemas of what its values hold."""
+    """The schemas of a value's children."""
     maps = [schema.get(name) for name in ("properties", "patternProperties")]
     found = [v for one in maps if isinstance(one, dict) for v in one.values()]
     found += [schema[n] for n in ("additionalProperties", "additionalItems") if n in schema]

@@ -20,12 +20,12 @@ def _check(api: ctypes.CDLL, status: int) -> None:
 
 
 class Vocabulary:
-    r"""The tokens of a model, as grammars read them.
+    r"""The tokens of a model for grammars.
 
     Args:
-        api: libwherry, bound.
-        library: llguidance's.
-        tokens: each token's bytes; b"" matches no text, b"\xff" and a name is a special token.
+        api: the loaded libwherry.
+        library: path of llguidance's library.
+        tokens: the bytes of each token; b"" never matches; b"\xff" and a name is a special token.
     """
 
     def __init__(self, api: ctypes.CDLL, library: Path, tokens: Sequence[bytes]) -> None:
@@ -38,14 +38,14 @@ class Vocabulary:
         _check(api, made)
 
     def compile(self, kind: str, text: str) -> Grammar:
-        """Compile a grammar; releases the GIL. Any thread.
+        """Compile a grammar on any thread; releases the GIL.
 
         Args:
             kind: "json_schema", "regex" or "lark".
             text: without NUL characters.
 
         Raises:
-            UsageError: what the text has wrong, or what cannot be enforced.
+            UsageError: the text is wrong or cannot be enforced.
         """
         compiled = handle()
         made = self._api.wherry_grammar_compile(
@@ -60,16 +60,16 @@ class Vocabulary:
 
 
 class Grammar:
-    """A compiled grammar; it keeps its vocabulary. `Vocabulary.compile` makes it."""
+    """A compiled grammar, made by `Vocabulary.compile`; it keeps its vocabulary alive."""
 
     def __init__(self, api: ctypes.CDLL, compiled: handle) -> None:
         self._api = api
         self._handle = compiled
 
     def mask(self, stop_ids: Sequence[int]) -> core_abi.Mask:
-        """The mask of one request, at its beginning.
+        """Make the mask of one request in its first state.
 
-        Whoever gets it must see that its `release` is called: wherry_engine_add does.
+        The owner must call its `release`; wherry_engine_add does.
         """
         record = core_abi.Mask()
         stops = core_abi.int32s(stop_ids)
@@ -83,11 +83,11 @@ class Grammar:
 
 
 class Walk:
-    """A mask asked from Python, token by token: the probe and the tests walk so.
+    """A mask with a Python interface for the probe and the tests.
 
     Args:
-        record: from `Grammar.mask`; released with the walk.
-        vocab_size: tokens.
+        record: a result of `Grammar.mask`; released with this object.
+        vocab_size: number of tokens.
     """
 
     def __init__(self, record: core_abi.Mask, vocab_size: int) -> None:
@@ -99,7 +99,7 @@ class Walk:
             raise UsageError((self._record.error(self._record.context) or b"").decode())
 
     def allowed(self) -> list[int]:
-        """Ids that may come next, ascending."""
+        """Return the allowed next ids, ascending."""
         everything = ctypes.c_int()
         words = len(self._bits)
         self._check(self._record.fill(self._record.context, self._bits, words, byref(everything)))
@@ -112,13 +112,13 @@ class Walk:
         return ids
 
     def accept(self, token: int) -> bool:
-        """Move on by one token; whether the output ends here."""
+        """Accept a token; return whether the output ends here."""
         complete = ctypes.c_int()
         self._check(self._record.accept(self._record.context, token, byref(complete)))
         return bool(complete.value)
 
     def forced(self, most: int) -> list[int]:
-        """Ids that must come next, at most so many."""
+        """Return forced next ids, at most `limit`."""
         tokens, n = (ctypes.c_int32 * most)(), ctypes.c_size_t()
         self._check(self._record.forced(self._record.context, tokens, most, byref(n)))
         return list(tokens[: n.value])

@@ -1,8 +1,8 @@
-"""What is valid where a schema is not: `not`, `if` and `oneOf` become schemas that are enforced.
+"""Complements of schemas: they rewrite `not`, `if` and `oneOf` to enforced keywords.
 
-The alternatives together are the complement, no more and no less: what cannot be turned round so is
-an error. So nothing inside may be read as less than it says; keywords that not every draft has, or
-that the grammars narrow (patterns, formats), are not turned round.
+The alternatives together are exactly the complement; a schema without an expressible complement is
+an error. So a keyword is never read as less than it says, and keywords that not every draft has, or
+that the grammars narrow (patterns, formats), have no complement here.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from .formats import ENFORCED, REFUSED, REWRITTEN
 
 Schema = Any
 
-_STEPS = 5_000  # schemas in all
-_STEP = 50  # characters of constants, and of what is left as it is, that count as one more
+_STEPS = 5_000  # visited schemas
+_STEP = 50  # characters of constants and unchanged parts that count as one more step
 _DEPTH = 8
-_WORDS = 2_000  # characters of texts that are left out
-_WORD = 60  # of one: groups in groups of an expression
+_WORDS = 2_000  # characters of excluded texts
+_WORD = 60  # characters of one: its expression nests groups
 _NUMBERS = 64
 
-# Of numbers, texts, lists and objects: the type, the keyword that says the opposite, and what is
-# added to the value.
+# For numbers, texts, lists and objects: the type, the keyword of the opposite bound, and the
+# difference to the value.
 _OPPOSITES = {
     "minimum": ("number", "exclusiveMaximum", 0),
     "maximum": ("number", "exclusiveMinimum", 0),
@@ -51,11 +51,11 @@ _OF_TYPE = {
 
 
 class NotNegated(ValueError):
-    """A schema has no complement here; the message says why."""
+    """A schema has no complement here; the message has the reason."""
 
 
 def allowed_types(schema: Schema) -> frozenset[str]:
-    """Names of types that a schema's own `type` allows; "integer" where not every number is."""
+    """Names in a schema's own `type`; "integer" only if fractions are excluded."""
     named = schema.get("type") if isinstance(schema, dict) else None
     if named is None:
         return TYPES
@@ -64,17 +64,17 @@ def allowed_types(schema: Schema) -> frozenset[str]:
 
 
 def both_types(a: frozenset[str], b: frozenset[str]) -> frozenset[str]:
-    """Types that both allow."""
+    """Types that both schemas allow."""
     found = a & b
     narrower = {"integer", "number"} <= a | b and "number" not in found
     return found | {"integer"} if narrower else found
 
 
 class Negation:
-    """Complements of schemas of one document.
+    """Makes complements of the schemas of one document.
 
     Args:
-        resolve: the schema that a `$ref` names, or the given one if it names none.
+        resolve: returns the schema that a `$ref` names, or the given one without a `$ref`.
         constrains: whether a keyword may constrain anything.
     """
 
@@ -86,23 +86,23 @@ class Negation:
         self._steps = 0
 
     def __call__(self, schema: Schema, among: frozenset[str], depth: int = 0) -> list[Schema]:
-        """Alternatives, of values of some types: those that are not valid under the schema.
+        """Return alternatives for values of some types: those that are not valid under the schema.
 
         Raises:
-            NotNegated: they cannot be written as schemas.
+            NotNegated: the complement cannot be expressed.
         """
         self._steps += 1
         if depth > _DEPTH or self._steps > _STEPS:
-            raise NotNegated("it is too large to be turned round")
+            raise NotNegated("its complement is too large")
         if isinstance(schema, bool):
             return [] if schema else [{"type": sorted(among)} if among != TYPES else True]
         if not isinstance(schema, dict):
             raise NotNegated("it is no schema")
         keywords = [k for k in schema if self._constrains(k)]
         if "$ref" in keywords and len(keywords) > 1:
-            raise NotNegated("$ref beside other keywords cannot be turned round")
+            raise NotNegated("$ref with other keywords has no complement")
         found = [one for k in keywords for one in self._keyword(k, schema, among, depth)]
-        # A copy: what is rewritten later must not be what is turned round again.
+        # A copy, because a later rewrite must not change a schema that is negated again.
         return found if depth else list(json.loads(json.dumps(found)))
 
     def _keyword(
@@ -141,7 +141,7 @@ class Negation:
         elif name == "format" and value not in ENFORCED | REFUSED | REWRITTEN.keys():
             return
         elif value is not True or name not in ("items", "additionalProperties"):
-            raise NotNegated(f"{name} in it cannot be turned round")
+            raise NotNegated(f"{name} in it has no complement")
 
     def _target(
         self, schema: dict[str, Any], among: frozenset[str], depth: int
@@ -175,7 +175,7 @@ def _opposite(name: str, value: Any) -> Iterator[Schema]:
     kind, opposite, more = _OPPOSITES[name]
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or (more != 0 and value != int(value)):
-        raise NotNegated(f"{name} in it cannot be turned round")
+        raise NotNegated(f"{name} in it has no complement")
     if more == 0:
         yield {"type": kind, opposite: value}
     elif value + more >= 0:
@@ -183,13 +183,13 @@ def _opposite(name: str, value: Any) -> Iterator[Schema]:
 
 
 def _together(each: list[list[Schema]]) -> Iterator[Schema]:
-    """Valid under one of each list."""
+    """Combine two lists of alternatives: valid under one of each."""
     if all(each):
         yield {"allOf": [one[0] if len(one) == 1 else {"anyOf": one} for one in each]}
 
 
 def _other_values(values: list[Any], among: frozenset[str]) -> Iterator[Schema]:
-    """Values that are none of these."""
+    """Alternatives for values other than these."""
     by_type: dict[str, list[Any]] = {}
     for value in values:
         by_type.setdefault(type_of(value), []).append(value)
@@ -220,10 +220,10 @@ def _between(numbers: list[Any]) -> Iterator[Schema]:
 
 
 def none_of(words: list[str]) -> str:
-    """An expression, of the dialect of JSON Schema, for all texts but these.
+    """Make an expression, in JSON Schema's dialect, for all texts but these.
 
     Raises:
-        NotNegated: they are too long.
+        NotNegated: the texts are too long.
     """
     if sum(map(len, words)) > _WORDS or max(map(len, words)) > _WORD:
         raise NotNegated(

@@ -1,20 +1,20 @@
-"""Large numbers, which the grammars' library compares as doubles.
+"""Numbers that doubles cannot express: llguidance compares doubles.
 
-From 2^53 on not every integer is one: 2^53 + 1 would be valid where 2^53 is meant. A bound is moved
-inside, to a number that is the same as a double and in its shortest digits; a constant is refused.
+From 2^53 on doubles skip integers: 2^53 + 1 would be valid for 2^53. A bound moves inwards to a
+number that a double expresses in its shortest digits; a constant is refused.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-_EXACT = 2**53  # up to it every integer is a double
-_LARGEST = 2**63 - 1  # of the library's integers; as a bound of integers it is exact there
-_DIGITS = 15  # decimals of so many digits are the same when they were doubles
+_EXACT = 2**53  # up to here every integer is a double
+_LARGEST = 2**63 - 1  # of llguidance's integers; as a bound of integers it is exact
+_DIGITS = 15  # a decimal of this length survives the conversion to a double
 
 
 def inexact(constant: Any) -> int | float | None:
-    """A number in a constant that the library would take for another one."""
+    """Find a number in a constant that llguidance would confuse with another one."""
     if isinstance(constant, (list, dict)):
         inner = constant.values() if isinstance(constant, dict) else constant
         return next((found for v in inner if (found := inexact(v)) is not None), None)
@@ -26,7 +26,7 @@ def inexact(constant: Any) -> int | float | None:
 
 
 def tighten(schema: dict[str, Any]) -> str | None:
-    """Move a schema's large bounds inside; the keyword of one that cannot be, or None."""
+    """Move a schema's large bounds inwards; return the keyword of one that cannot move, or None."""
     types = schema.get("type")
     named = types if isinstance(types, list) else [types]
     whole = "integer" in named and "number" not in named
@@ -35,7 +35,7 @@ def tighten(schema: dict[str, Any]) -> str | None:
         ("minimum", "exclusiveMinimum", -1),
     ):
         beyond = _large(schema.get(exclusive))
-        if schema.get(exclusive) is True:  # of draft 4
+        if schema.get(exclusive) is True:  # draft 4's form
             beyond = _large(schema.get(name))
         bounds = [] if beyond is None else [beyond * sign - 1]
         if (bound := _large(schema.get(name))) is not None:
@@ -55,7 +55,7 @@ def tighten(schema: dict[str, Any]) -> str | None:
 
 
 def _inside(bound: int, whole: bool) -> int | None:
-    """At most this bound, and the nearest that is exact but for some thousands."""
+    """Find an exact number inside of a bound, near it."""
     if abs(bound) <= _EXACT:
         return bound
     if whole and bound >= _LARGEST:
@@ -73,5 +73,5 @@ def _is_number(value: Any) -> bool:
 
 
 def _large(value: Any) -> int | None:
-    """A number from 2^53 on, all of which are whole; None: another value."""
+    """A number from 2^53 on, as an integer; None for other values."""
     return int(value) if _is_number(value) and abs(value) >= _EXACT else None

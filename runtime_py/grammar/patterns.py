@@ -1,21 +1,20 @@
-r"""Regular expressions: from the dialect of JSON Schema (ECMA-262) to that of the grammars.
+r"""Regular expressions: from JSON Schema's dialect (ECMA-262) to that of the grammars (Rust's).
 
-The grammars read Rust's. The two agree in most of what schemas contain. What they read differently
-is rewritten so that what is written is valid wherever it is read (validators use ECMA-262, Python's
-`re`, Go's `regexp`: their \s and \W differ), or refused. What Rust's has not (look-around, back
-references) the compiler refuses by itself.
+The dialects agree in most of what schemas contain. Differences are rewritten so that the output is
+valid in every reader's dialect (ECMA-262, Python's `re` and Go's `regexp` differ in \s and \W), or
+refused. The compiler itself refuses what Rust lacks: look-around and back references.
 """
 
 from __future__ import annotations
 
-# ECMA-262's line terminators, which `.` does not match; Rust's `.` excludes the first alone.
+# ECMA-262's line terminators, which `.` excludes; Rust's `.` excludes only the first.
 _DOT = r"[^\n\r\u2028\u2029]"
 _ANY = r"(?s:.)"
 _ANY_CLASSES = (r"[\s\S]", r"[\S\s]", r"[\d\D]", r"[\D\d]", r"[\w\W]", r"[\W\w]", "[^]")
-# White space in every dialect; in some of them.
+# White space in every dialect, and white space in some.
 _SPACE = r"\t\n\x0b\x0c\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _SOME_SPACE = _SPACE + r"\x1c-\x1f\u0085\ufeff"
-_OPERATORS = ("&&", "--", "~~")  # of sets, inside classes: Rust's only
+_OPERATORS = ("&&", "--", "~~")  # set operators inside of classes, in Rust alone
 _CLASSES = {
     "s": f"[{_SPACE}]",
     "S": f"[^{_SOME_SPACE}]",
@@ -28,10 +27,10 @@ _IN_CLASS = {"s": _SPACE, "d": "0-9", "D": r"\P{Nd}", "w": "0-9A-Za-z_", "b": r"
 
 
 def from_ecma(pattern: str) -> str:
-    r"""The same expression in the grammar's dialect; what it matches, ECMA-262's matches too.
+    r"""Convert an expression; everything that the result matches, ECMA-262 matches, too.
 
     Raises:
-        ValueError: something that the two dialects read differently; the message names it.
+        ValueError: the dialects differ here; the message names the part.
     """
     out: list[str] = []
     at, in_class = 0, False
@@ -75,5 +74,5 @@ def _check_in_class(char: str, pair: str) -> None:
 
 
 def literal(text: str) -> str:
-    """An expression that matches this text alone."""
+    """Make an expression that matches only this text."""
     return "".join(c if c.isalnum() or c in " _" else f"\\x{{{ord(c):x}}}" for c in text)

@@ -1,8 +1,8 @@
-"""A process that tries grammars first: it dies in the server's place.
+"""A process that tries grammars first, because a bad one may kill it in the server's place.
 
-A short text can make a compiler take minutes, gigabytes, or more stack than there is; a signal in a
-library's thread ends the whole program. So each new grammar is compiled here before, over a
-vocabulary of single bytes, under limits of CPU time and memory, and walked through for some tokens.
+A short text can make a compiler take minutes, gigabytes, or more stack than exists, and a signal in
+a library's thread ends the whole process. So this process first compiles each new grammar over a
+vocabulary of single bytes, under limits of CPU time and memory, and walks some tokens.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-CPU_SECONDS = 5.0  # of one grammar
-WALL_SECONDS = 30.0  # of one grammar, on a machine that is busy
-MEMORY = 2 * 2**30  # bytes of address space beyond what the process starts with
-STEP_SECONDS = 0.1  # CPU time of one token's mask; the engine's thread must not wait longer
-STEPS = 24  # tokens that are walked
-_KILLED = (-9, 1)  # what `Popen.kill` leaves on POSIX, and on Windows
+CPU_SECONDS = 5.0  # for one grammar
+WALL_SECONDS = 30.0  # for one grammar, on a busy machine
+MEMORY = 2 * 2**30  # bytes of address space beyond the process's start
+STEP_SECONDS = 0.1  # CPU time of one token's mask: the engine's thread waits for it
+STEPS = 24  # tokens of the walk
+_KILLED = (-9, 1)  # exit codes after `Popen.kill` on POSIX and on Windows
 STACK = 8 * 2**20  # bytes; compiler.py compiles with four times as much
 
 
 class Refused(ValueError):
-    """The grammar cannot be compiled, or would take too much."""
+    """The grammar cannot be compiled, or is too expensive."""
 
 
 class Probe:
-    """The process. One grammar at a time; started at the first, and again after a death.
+    """Runs the process, one grammar at a time; the next check after a death starts it again.
 
     Args:
         core: path of libwherry.
-        library: llguidance's.
+        library: path of llguidance's library.
     """
 
     def __init__(self, core: Path, library: Path) -> None:
@@ -45,12 +45,12 @@ class Probe:
         self._process: subprocess.Popen[bytes] | None = None
 
     def check(self, kind: str, text: str, seconds: float = WALL_SECONDS) -> None:
-        """Return if a grammar can be compiled in reasonable time; blocks.
+        """Return if a grammar compiles in reasonable time; blocks.
 
         Raises:
-            Refused: with the compiler's reason, or the limit that it met.
-            TimeoutError: other grammars were before it for `seconds`, or it took as long itself:
-                on a machine that is busy with other things, perhaps.
+            Refused: the compiler's reason, or the exceeded limit.
+            TimeoutError: earlier grammars took `seconds`, or this one did, perhaps because the
+                machine is busy.
         """
         if not self._lock.acquire(timeout=seconds):
             raise TimeoutError
@@ -65,7 +65,7 @@ class Probe:
             raise Refused(reason)
 
     def _ask(self, line: bytes, seconds: float) -> str:
-        """Why a grammar is refused; an empty text if it is fine."""
+        """Ask the process; return the reason of a refusal, or an empty text."""
         process = self._process
         if process is None or process.poll() is not None:
             self._kill()
@@ -101,7 +101,7 @@ class Probe:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for the server
+            start_new_session=True,  # Ctrl-C must reach only the server
         )
         return self._process
 
@@ -117,7 +117,7 @@ class Probe:
                     pipe.close()
 
     def close(self) -> None:
-        """End the process, and a check that is under way; idempotent."""
+        """End the process and a running check; idempotent."""
         if (process := self._process) is not None:
             process.kill()
         with self._lock:
@@ -131,11 +131,11 @@ def _death(code: int | None) -> str:
     return "it is nested too deeply, or takes too much memory"
 
 
-# In the process.
+# The code of the process.
 
 
 def main(core: str, library: str) -> None:
-    """Answer lines [kind, text] with a reason, "" for none, until the input ends."""
+    """Answer each line [kind, text] with a reason, or "", until the input ends."""
     threading.stack_size(STACK)
     worker = threading.Thread(target=_serve, args=(core, library))
     worker.start()
@@ -143,8 +143,8 @@ def main(core: str, library: str) -> None:
 
 
 def _serve(core: str, library: str) -> None:
-    from wherry.plugins import open_library
-    from wherry.tvm_runtime import open_runtime
+    from wherry.machine.plugins import open_library
+    from wherry.machine.tvm_runtime import open_runtime
 
     from ..core.native import bind
     from .native import Vocabulary
@@ -164,7 +164,7 @@ def _serve(core: str, library: str) -> None:
 
 
 def _arm(seconds: float) -> None:
-    """Die after so much CPU time: the signal's default, which no library's code can put off."""
+    """Limit the CPU time by a signal's default action, which library code cannot delay."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
@@ -172,7 +172,7 @@ def _arm(seconds: float) -> None:
 def _limit_memory() -> None:
     try:
         import resource
-    except ImportError:  # Windows: the time limit stays
+    except ImportError:  # Windows: only the time limit remains
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     statm = Path("/proc/self/statm")

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 
 class References:
-    """Follows the references of one document."""
+    """Resolves the references of one document."""
 
     def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
@@ -16,7 +16,7 @@ class References:
         self._anchors = {s["$anchor"]: s for s in named}
 
     def resolve(self, schema: dict[str, Any]) -> Any:
-        """What its `$ref` names; None if that is not in the schema."""
+        """The schema that a `$ref` names; None if it is outside of the document."""
         reference = schema["$ref"]
         if not isinstance(reference, str) or not reference.startswith("#"):
             return None
@@ -34,13 +34,13 @@ class References:
         return found
 
     def target(self, schema: dict[str, Any]) -> Any:
-        """What its `$ref` names; the schema itself if that is not in the document."""
+        """The schema that a `$ref` names, or the given one if it is outside of the document."""
         found = self.resolve(schema)
         return schema if found is None else found
 
 
 def objects(value: Any) -> Iterator[dict[str, Any]]:
-    """Every object in a JSON value."""
+    """Yield every object in a JSON value."""
     stack = [value]
     while stack:
         found = stack.pop()

@@ -1,4 +1,4 @@
-"""Structural tags: free text until a trigger, from there a tag that is held to a schema.
+"""Structural tags: free text until a trigger, then a tag that follows a schema.
 
 The format is vLLM's: {"structures": [{"begin", "schema", "end"}], "triggers": [...]}. A tag's
 `begin` starts with one of the triggers. It becomes a grammar in llguidance's dialect of Lark.
@@ -14,16 +14,16 @@ from .audit import SchemaProblems, prepared
 
 
 def structural_tag(value: Any, is_special: Callable[[str], bool]) -> str:
-    """The grammar of a structural tag.
+    """Make the grammar of a structural tag.
 
     Args:
-        value: the object.
-        is_special: whether a name is that of a special token. A trigger that is one is written
-            as that token, any other as text.
+        value: the tag's JSON object.
+        is_special: whether a name is a special token. A trigger that is one matches that token, any
+            other matches text.
 
     Raises:
         SchemaProblems: a tag's schema cannot be enforced.
-        ValueError: the shape is not understood.
+        ValueError: the object has the wrong shape.
     """
     structures, triggers = _parts(value)
     problems: list[str] = []
@@ -69,7 +69,7 @@ def _rule(i: int, trigger: str, begin: str, schema: str, end: str, *, special: b
     )
     if special:
         return f"tag_{i}: TEXT {trigger} {body}\n"
-    # Lazy: the first time that the trigger is written, the tag begins.
+    # Lazy: the tag begins at the first occurrence of the trigger.
     return f"head_{i}[lazy]: TEXT {_quoted(trigger)[0]}\ntag_{i}: head_{i} {body}\n"
 
 

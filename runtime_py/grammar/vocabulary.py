@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from ..request.errors import RequestError
+from ..errors import RequestError
 from ..text.tokenizer import Tokenizer
 
-SPECIAL = b"\xff"  # before the name of a token that no text matches
+SPECIAL = b"\xff"  # before the name of a special token, which no text matches
 
 
 def grammar_tokens(tokenizer: Tokenizer, vocab_size: int) -> list[bytes]:
-    """A token's bytes for each id; b"" for those that no text has.
+    """List the bytes of each id; b"" for ids without a text.
 
     Args:
         tokenizer: the model's.
-        vocab_size: columns of its logits.
+        vocab_size: number of logits.
 
     Raises:
-        RequestError: the tokens of this tokenizer have no bytes of their own.
+        RequestError: the decoder of the tokenizer does not work token by token.
     """
     text = tokenizer.token_bytes
     if text is None:

@@ -1,1 +1,1 @@
-"""From a model that is named to one that runs."""
+"""Loads a model: from its name to an engine."""

@@ -1,4 +1,4 @@
-"""generation_config.json: what a model's authors chose for sampling."""
+"""generation_config.json: the sampling parameters that a model's authors chose."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NAME = "generation_config.json"
 def _number(fits: Callable[[float], bool]) -> Callable[[Any], bool]:
     def check(value: Any) -> bool:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and fits(value)  # NaN fits nowhere
+        return is_number and fits(value)  # NaN is out of every range
 
     return check
 
 
-# Of what is read: whether a value can be used, and in words. Null counts as absent.
+# The fields that are read: a check of the value, and its description. Null counts as absent.
 _FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "do_sample": (lambda v: isinstance(v, bool), "true or false"),
     "temperature": (_number(lambda v: 0 <= v <= 100), "a number from 0 to 100"),
@@ -33,10 +33,10 @@ _FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """The file of a model folder; {} if it has none.
+    """Read the file of a model folder; {} if there is none.
 
     Raises:
-        ModelError: it is not JSON, or a field that is read cannot be used; all of them at once.
+        ModelError: it is not JSON, or has invalid fields; the message lists all of them.
     """
     path = folder / NAME
     config = {name: value for name, value in read_json(path).items() if value is not None}

@@ -1,8 +1,8 @@
-"""Memory that this process may still take: what the machine has, or less by its control groups.
+"""Memory that this process may still use: the machine's, or less by its control groups.
 
-A group's use counts the page cache of the files that its processes have read and written. What of
-that was not used for long (inactive_file) goes as soon as somebody needs memory, so it is free.
-A group is bound by its own limit and by those of all groups around it.
+A group's use counts the page cache of the files that its processes have read and written. The
+kernel drops the inactive part (inactive_file) as soon as memory is needed, so it counts as free
+here. A group is bound by its own limit and by those of all its ancestors.
 
 Formats: https://docs.kernel.org/admin-guide/cgroup-v2.html, .../cgroup-v1/memory.html, proc(5).
 """
@@ -16,36 +16,37 @@ from pathlib import Path, PurePosixPath
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """Names of one version of control groups."""
+    """The file names of one version of control groups."""
 
     limits: tuple[str, ...]
     usage: str
-    reclaimable: str  # in memory.stat; of the group and those below
+    reclaimable: str  # in memory.stat, for the group and its descendants
 
 
-# memory.high is no wall, but who passes it is slowed down until it is below again.
+# memory.high is no hard limit, but processes above it are throttled.
 _V2 = _Version(("memory.max", "memory.high"), "memory.current", "inactive_file")
 _V1 = _Version(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file")
 
 
 def available(proc: Path = Path("/proc")) -> int | None:
-    """Bytes; None where the system does not tell.
+    """Bytes; None if the system does not tell.
 
     Args:
-        proc: where the kernel tells.
+        proc: the /proc folder.
     """
     found = [left for left in (_meminfo(proc, "MemAvailable"), *_groups(proc)) if left is not None]
     return max(0, min(found)) if found else None
 
 
 def _groups(proc: Path) -> Iterator[int]:
-    """Bytes that each group with a limit leaves."""
+    """Bytes that are left in each group with a limit."""
     paths = dict(_memberships(proc))
     for version, root, mount in _mounts(proc):
         path = paths.get(version)
         if path is None:
             continue
-        # A container may see its own group alone, and yet be told the path from the machine's root.
+        # A container may see only its own group although /proc has the path from the machine's
+        # root.
         within = path.is_relative_to(root) and ".." not in path.parts
         here = mount / (path.relative_to(root) if within else ".")
         while True:
@@ -57,7 +58,7 @@ def _groups(proc: Path) -> Iterator[int]:
 
 
 def _memberships(proc: Path) -> Iterator[tuple[_Version, PurePosixPath]]:
-    """The groups of this process: version 2 has one for everything, version 1 one for memory."""
+    """This process's groups: version 2 has one for everything, version 1 one for memory."""
     for line in _lines(proc / "self/cgroup"):
         number, controllers, path = [*line.split(":", 2), "", ""][:3]
         if number == "0" and not controllers:
@@ -67,7 +68,7 @@ def _memberships(proc: Path) -> Iterator[tuple[_Version, PurePosixPath]]:
 
 
 def _mounts(proc: Path) -> Iterator[tuple[_Version, PurePosixPath, Path]]:
-    """Where groups are mounted: the version, the group at the mount's top, and the folder."""
+    """The mounts of control groups: version, group at the mount's root, folder."""
     for line in _lines(proc / "self/mountinfo"):
         before, _, after = line.partition(" - ")
         fields, kind = before.split(), after.split()
@@ -99,7 +100,7 @@ def _meminfo(proc: Path, name: str) -> int | None:
 
 
 def _number(path: Path) -> int | None:
-    """The number that a file holds; None for "max", or no such file."""
+    """Read a number; None for "max", or if the file does not exist."""
     text = "".join(_lines(path)).strip()
     return int(text) if text.isdecimal() else None
 

@@ -1,4 +1,4 @@
-"""The one door from the run time to the compiler, opened only for a model not yet compiled."""
+"""The only call from the runtime to the compiler, for a model that is not compiled yet."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from .options import CompileOptions
 
 
 def load_compiler() -> ModuleType:
-    """The compiler, imported by whoever asks first."""
+    """Import the compiler at the first use."""
     from wherry.compiler import api
 
     return api
 
 
 def compiled(model: str, *, thorough: bool = False, **options: Unpack[CompileOptions]) -> Path:
-    """Compile `model` unless the cache has it; the folder of the artefact.
+    """Compile `model` unless the cache has it; return the folder of the artefact.
 
     Args:
-        model: anything that `wherry compile` accepts: a folder, hf://org/name, ...
-        thorough: read all that the cache has of it; what is damaged is made again.
-        options: what decides which compilation.
+        model: a MODEL of `wherry compile`: a folder, hf://org/name, ...
+        thorough: verify everything in the cache and make damaged files again.
+        options: of the compilation.
     """
     artifact: Path = load_compiler().ensure_artifact(model, thorough=thorough, **options)
     return artifact

@@ -1,4 +1,4 @@
-"""From a compiled folder to a model that runs: manifest, tokenizer, template, core."""
+"""Makes an engine of a compiled folder: manifest, tokenizer, template, core."""
 
 from __future__ import annotations
 
@@ -11,32 +11,26 @@ from typing import Any, TypeVar, cast
 
 from typing_extensions import Unpack
 
-from wherry import integrity, settings
-from wherry.artifact import (
-    MANIFEST,
-    SHARDS,
-    Manifest,
-    read_manifest,
-)
-from wherry.cuda_driver import require_code
+from wherry.artifact import integrity
+from wherry.artifact.manifest import MANIFEST, SHARDS, Manifest, read_manifest
+from wherry.artifact.variants import library_for
+from wherry.base import settings
+from wherry.base.locks import touch
 from wherry.errors import ArtifactError, UsageError
-from wherry.locks import touch
-from wherry.machine import library_for
+from wherry.machine.cuda_driver import require_code
 
 from ..core.interface import Core
 from ..core.library import open_core, open_runtime
 from ..core.native import NativeCore
-from ..text import chat_template
-from ..text.tokenizer import Tokenizer
-from . import generation_config, jit, memory
+from . import jit, memory
 from .options import CompileOptions, LoadOptions, for_compiler
 
 _log = logging.getLogger(__name__)
-LIMITS = ("context", "max_batch", "prefill_chunk")  # what memory was planned for at compile time
+LIMITS = ("context", "max_batch", "prefill_chunk")  # sizes that the compiler planned memory for
 T = TypeVar("T")
 CoreFactory = Callable[..., Core]  # the arguments of native_core
 
-# What an engine may be told beside sizes: names of LoadOptions, and of the core's configuration.
+# Options of an engine besides sizes: LoadOptions' names, and the core's.
 _SETTINGS = {
     "prefix_cache": "prefix_cache",
     "prefix_cache_dir": "cache_dir",
@@ -49,13 +43,13 @@ _SETTINGS = {
 def resolve(
     model: str | Path, *, thorough: bool = False, **options: Unpack[CompileOptions]
 ) -> Path:
-    """The compiled folder of `model`, compiled now if it is not one yet.
+    """Return the compiled folder of `model`; compile it if it is not compiled yet.
 
-    What is damaged in the cache is made again. With `thorough`, all of it is read to find out.
+    Damaged files in the cache are made again; `thorough` verifies all of them.
 
     Raises:
-        UsageError: it is compiled already, for another target or scheme than asked for, or other
-            activations, or a dtype of the cache is asked for.
+        UsageError: it was compiled for another target, scheme, activations or KV dtype than
+            requested.
     """
     folder = Path(model).expanduser()
     if not (folder / MANIFEST).is_file():
@@ -72,7 +66,7 @@ def resolve(
     if kv_dtype != "auto":
         raise UsageError(
             f"{folder} is compiled, and keeps keys and values as it was told to then; "
-            f"kv_dtype={kv_dtype!r} was asked for. "
+            f"kv_dtype={kv_dtype!r} was requested. "
             "Leave kv_dtype out, or give the model that it was compiled from."
         )
     has_activations = manifest.deployment.get("activations")
@@ -90,10 +84,10 @@ def resolve(
 
 
 def with_repair(model: str | Path, resolve: Callable[..., Path], opened: Callable[[Path], T]) -> T:
-    """What `opened` makes of the folder that `resolve` finds.
+    """Call `opened` with the folder that `resolve` finds.
 
-    If that fails because of the folder, as when weights turn out to be damaged when they are used,
-    the cache is read through and repaired, once. A compiled folder that somebody gave is left.
+    If the folder causes an error, such as weights that turn out to be damaged, the cache is
+    verified and repaired once. A compiled folder of the user is never changed.
     """
     folder = resolve()
     try:
@@ -106,25 +100,25 @@ def with_repair(model: str | Path, resolve: Callable[..., Path], opened: Callabl
 
 
 def verified(folder: Path) -> Manifest:
-    """Check a compiled folder; its contents are hashed only if they are not known yet.
+    """Check a compiled folder; files are hashed only if their hashes are unknown.
 
-    Sizes are compared each time, hashes if a file may have changed or the machine was started
-    anew. Weights that have been packed are left to the core, which checks what it uses of them.
+    Sizes are compared at each load, hashes if a file may have changed or the machine has restarted.
+    The core checks packed weights where it uses them.
 
     Raises:
-        ArtifactError: with all that is wrong.
+        ArtifactError: lists all problems.
     """
     packed = any(pack_dir(read_manifest(folder)).glob("packed-*.bin"))
     return integrity.verified(folder, lazily=folder_shards(folder) if packed else ())
 
 
 def folder_shards(folder: Path) -> list[str]:
-    """The names of a compiled folder's weights."""
+    """List the weight files of a compiled folder."""
     return [path.name for path in folder.glob(SHARDS)]
 
 
 def pack_dir(manifest: Manifest) -> Path:
-    """Where the packed weights of this artefact belong: the same files and library, one folder."""
+    """The folder of this artefact's packed weights; equal files and library share one."""
     content = json.dumps(sorted((n, r.sha256) for n, r in manifest.files.items()))
     key = hashlib.sha256(
         f"{manifest.interface}{library_for(manifest)}{content}".encode()
@@ -133,12 +127,12 @@ def pack_dir(manifest: Manifest) -> Path:
 
 
 def device_of(manifest: Manifest) -> str:
-    """The core's name of the device that a library was compiled for."""
+    """The core's name of the device that a library is compiled for."""
     return device_name(manifest.target)
 
 
 def device_name(target: Mapping[str, Any]) -> str:
-    """`device_of`, by the manifest's record of a target."""
+    """`device_of` for the target in a manifest."""
     kind = str(target.get("kind", "llvm"))
     return "cpu" if kind in ("llvm", "c") else f"{kind}:0"
 
@@ -151,7 +145,7 @@ def native_core(
     config: Mapping[str, Any],
     draft: Path | None = None,
 ) -> Core:
-    """Open the real core, with the compiled folder of a draft model if there is one."""
+    """Open the real core, with a draft model's compiled folder if there is one."""
     kind = device.partition(":")[0]
     open_runtime(kind)
     if kind == "cuda":
@@ -162,12 +156,12 @@ def native_core(
         packed.mkdir(parents=True, exist_ok=True)
         touch(packed)
         options = {**options, "pack_dir": str(packed)}
-    except OSError as e:  # a read-only cache costs time and memory, nothing else
+    except OSError as e:  # a read-only cache costs time and memory, but is no error
         _log.warning("%s cannot be made (%s): weights are packed at each load", packed, e)
     before = _inodes(packed)
     shards = [folder / name for name in folder_shards(folder)]
     known = bool(before) and integrity.seen(packed, [*before, *shards])
-    if known:  # once a start of the machine is enough
+    if known:  # once after each start of the machine is enough
         options = {**options, "check_weights": 0}
     draft_model = (draft / library_for(read_manifest(draft)), draft) if draft else None
     core = NativeCore(open_core(), library, folder, device, options, config, draft_model)
@@ -179,10 +173,10 @@ def native_core(
 
 
 def _look_at_packed(before: Mapping[Path, int], after: Mapping[Path, int]) -> None:
-    """Say what was damaged, and remove what is of no use any more.
+    """Report damaged packed weights, and remove files that nothing uses any more.
 
-    The core writes over a packed file only if it is damaged; one of another key, as after a repair
-    of the shards, gets another name.
+    The core overwrites only a damaged packed file; after a repair of the shards it writes a file of
+    another name.
     """
     for path in before.keys() & after.keys():
         if before[path] != after[path]:
@@ -197,7 +191,7 @@ def _inodes(packed: Path) -> dict[Path, int]:
 
 
 def draft_of(options: LoadOptions) -> Path | None:
-    """The compiled folder of the draft model, checked; None if there is none."""
+    """Resolve and check the draft model's compiled folder; None without a draft model."""
     if options.get("draft") is None:
         return None
     folder = resolve(cast(str, options["draft"]), **for_compiler(options))
@@ -208,14 +202,14 @@ def draft_of(options: LoadOptions) -> Path | None:
 def engine_config(
     manifest: memory.Declared, options: LoadOptions, device: str, draft: Path | None = None
 ) -> dict[str, Any]:
-    """An engine's configuration: what was asked for, else what the model was compiled with.
+    """Make an engine's configuration from options, with the compiled sizes as defaults.
 
-    The cache gets what the memory of `device`, the core's name of it, leaves beside the weights,
-    and those of the draft model.
+    The KV cache gets the memory of `device`, the core's name of it, that the weights of the model
+    and the draft model leave.
 
     Raises:
-        UsageError: a number is not positive, or larger than the compiled library allows.
-        ResourceError: the weights and a page of cache do not fit into memory.
+        UsageError: a number is not positive, or exceeds the compiled library's.
+        ResourceError: the weights and one page of cache do not fit into memory.
     """
     return sized(manifest, options, memory.room(device), read_manifest(draft) if draft else None)
 
@@ -224,12 +218,12 @@ def sized(
     manifest: memory.Declared,
     options: LoadOptions,
     there: memory.Room,
-    beside: memory.Declared | None = None,
+    drafts: memory.Declared | None = None,
 ) -> dict[str, Any]:
-    """`engine_config`, for a model that may not be compiled yet, and memory that is given."""
+    """Like `engine_config`, for a model that may not be compiled yet and given memory."""
     asked: dict[str, Any] = dict(options)
     if asked.get("context") == "auto":
-        asked["context"] = memory.largest_context(manifest, there, beside)
+        asked["context"] = memory.largest_context(manifest, there, drafts)
     config = {n: asked[n] for n in (*LIMITS, "kv_tokens") if asked.get(n) is not None}
     problems = [f"{n} is {v!r}" for n, v in config.items() if type(v) is not int or v < 1]
     if problems:
@@ -245,8 +239,8 @@ def sized(
     config = compiled | config
     if "kv_tokens" not in config:
         if asked.get("context"):
-            memory.require(asked["context"], manifest, there, beside)
-        fitting = memory.kv_tokens(manifest, config, there, beside)
+            memory.require(asked["context"], manifest, there, drafts)
+        fitting = memory.kv_tokens(manifest, config, there, drafts)
         if fitting:
             wanted = -(-(asked.get("context") or 0) // memory.PAGE) * memory.PAGE
             config["kv_tokens"] = max(fitting, wanted)
@@ -257,7 +251,7 @@ def sized(
 
 
 def _limit(manifest: memory.Declared, name: str, asked: int) -> str:
-    """What a model takes of one of LIMITS at most, and what to type to have more of it."""
+    """A model's limit for one of LIMITS, and the command that raises it."""
     compiled, option = manifest.deployment[name], f"--{name.replace('_', '-')}"
     most = manifest.deployment.get("longest", asked) if name == "context" else asked
     if compiled >= most:
@@ -266,16 +260,3 @@ def _limit(manifest: memory.Declared, name: str, asked: int) -> str:
     if asked > most:
         more = f"the model itself ends at {most}: compile with {option} {most} to have all"
     return f"{manifest.name} was compiled for at most {compiled} ({more})"
-
-
-def tokenizer_of(
-    folder: Path,
-) -> tuple[Tokenizer, chat_template.ChatTemplate | None, dict[str, Any]]:
-    """Tokenizer, chat template (None if there is none) and generation_config.json of a folder.
-
-    Raises:
-        ModelError: a file is missing or damaged.
-    """
-    tokenizer = Tokenizer.from_folder(folder)
-    template = chat_template.from_folder(folder, tokenizer.special_tokens)
-    return tokenizer, template, generation_config.read(folder)

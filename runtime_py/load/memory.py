@@ -1,4 +1,4 @@
-"""What fits into the memory of the machine or of its device, known before anything is loaded."""
+"""Plans the memory of the machine or its device before anything is loaded."""
 
 from __future__ import annotations
 
@@ -6,40 +6,39 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from wherry.devices import KINDS, list_devices
 from wherry.errors import ResourceError
+from wherry.machine.devices import KINDS, list_devices
 
 from . import relief
 from .host_memory import available
 
-PAGE = 16  # tokens; a cache is a whole number of pages
-SHARE = 0.5  # of what the weights leave free, for the cache: others live here too
-SHARE_DISCRETE = 0.9  # of a device with memory of its own
-SHARE_ASKED = 0.9  # for a context that somebody has asked for
+PAGE = 16  # tokens; a KV cache consists of whole pages
+SHARE = 0.5  # of the memory that the weights leave, for the KV cache: other programs run here, too
+SHARE_DISCRETE = 0.9  # for a device with its own memory
+SHARE_ASKED = 0.9  # for a context that the user requested
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Memory for a model."""
+    """The memory for a model."""
 
     free: int | None  # bytes; None: unknown
     largest: int | None = None  # bytes of one tensor; None: any
-    share: float = SHARE  # of what the weights leave, for the cache
+    share: float = SHARE  # of the memory that the weights leave, for the KV cache
     where: str = "this machine"
 
 
 def room(device: str) -> Room:
-    """The memory of a device: "cpu", "vulkan:0".
+    """Read the memory of a device: "cpu", "vulkan:0".
 
-    Of a device that shares the host's memory, what the host has left counts too. Raises as
-    `list_devices`.
+    A device that shares the host's memory has no more than the host. Raises as `list_devices`.
     """
     kind, _, index = device.partition(":")
     if kind == "cpu":
         return Room(available())
     found = list_devices(kind) if kind in KINDS else []
     index = index or "0"
-    if not index.isdecimal() or int(index) >= len(found):  # opening it says what is wrong
+    if not index.isdecimal() or int(index) >= len(found):  # opening the device reports the error
         return Room(None)
     it = found[int(index)]
     free = it.memory_bytes if it.available_bytes is None else it.available_bytes
@@ -53,7 +52,7 @@ def room(device: str) -> Room:
 
 
 class Declared(relief.Made, Protocol):
-    """A manifest, or what one would say."""
+    """A manifest, or the forecast of one."""
 
     @property
     def name(self) -> str:
@@ -61,27 +60,27 @@ class Declared(relief.Made, Protocol):
 
     @property
     def memory(self) -> Mapping[str, int]:
-        """Bytes of weights, of a token's cache, of a step."""
+        """Bytes of weights, of one token's KV cache, of a step."""
 
 
 def kv_tokens(
-    manifest: Declared, config: Mapping[str, Any], there: Room, beside: Declared | None = None
+    manifest: Declared, config: Mapping[str, Any], there: Room, draft: Declared | None = None
 ) -> int | None:
-    """Tokens of the cache: each request's whole context if that fits, else what fits.
+    """Plan the tokens of the KV cache: each request's whole context if it fits, else what fits.
 
     Args:
-        manifest: with `memory`: bytes of weights, of a token's cache, of a step.
+        manifest: has `memory`: bytes of weights, of one token's KV cache, of a step.
         config: context and max_batch.
-        there: where the model will run.
-        beside: a draft model, which keeps as many tokens.
+        there: the memory of the device.
+        draft: a draft model, whose cache has as many tokens.
 
     Returns:
-        None where the manifest or the device does not tell.
+        Returns None if the manifest or the device does not tell.
 
     Raises:
-        ResourceError: not even the weights and one page fit, or one weight is too large.
+        ResourceError: the weights and one page do not fit, or one weight is too large.
     """
-    models = [manifest] if beside is None else [manifest, beside]
+    models = [manifest] if draft is None else [manifest, draft]
     per_token = sum(m.memory.get("kv_per_token", 0) for m in models)
     if not per_token or "context" not in config:
         return None
@@ -96,41 +95,41 @@ def kv_tokens(
         raise ResourceError(
             f"{manifest.name} needs {_mb(fixed)} for weights and a step, and "
             f"{_mb(per_token * PAGE)} for a page of its cache; {_mb(there.free)} are free on "
-            f"{there.where}. {relief.of_weights_and_step(manifest, draft=beside is not None)}"
+            f"{there.where}. {relief.of_weights_and_step(manifest, draft=draft is not None)}"
         )
     return min(tokens, left)
 
 
-def largest_context(manifest: Declared, there: Room, beside: Declared | None = None) -> int | None:
-    """Tokens of one conversation that fit, at most those that the model was compiled for.
+def largest_context(manifest: Declared, there: Room, draft: Declared | None = None) -> int | None:
+    """The longest context that fits, at most the compiled one.
 
-    More of the memory is taken than without being asked: SHARE_ASKED of what the weights leave.
-    None where the manifest or the device does not tell; then the compiled context is all there is
-    to go by. Raises as `kv_tokens`.
+    It uses SHARE_ASKED of the memory that the weights leave, more than by default. Returns None if
+    the manifest or the device does not tell; only the compiled context is known then. Raises as
+    `kv_tokens`.
     """
     most = manifest.deployment.get("context")
     if most is None:
         return None
     asked = replace(there, share=max(there.share, SHARE_ASKED))
-    tokens = kv_tokens(manifest, {"context": most}, asked, beside)
+    tokens = kv_tokens(manifest, {"context": most}, asked, draft)
     return None if tokens is None else min(int(most), tokens)
 
 
-def require(context: int, manifest: Declared, there: Room, beside: Declared | None = None) -> None:
-    """Refuse a context that does not fit: nothing is cut short, and nothing spills.
+def require(context: int, manifest: Declared, there: Room, draft: Declared | None = None) -> None:
+    """Refuse a context that does not fit: it is neither cut nor swapped out.
 
     Raises:
-        ResourceError: with the largest that fits.
+        ResourceError: the message has the largest context that fits.
     """
-    largest = largest_context(manifest, there, beside)
+    largest = largest_context(manifest, there, draft)
     if largest is None or context <= largest:
         return
-    models = [manifest] if beside is None else [manifest, beside]
+    models = [manifest] if draft is None else [manifest, draft]
     per_token = sum(m.memory["kv_per_token"] for m in models)
     fixed = sum(m.memory.get(part, 0) for m in models for part in ("weights", "workspace"))
-    more = relief.of_a_context(manifest, draft=beside is not None)
+    more = relief.of_a_context(manifest, draft=draft is not None)
     raise ResourceError(
-        f"A context of {context:,} tokens takes {_mb(per_token * context)} beside {_mb(fixed)} for "
+        f"A context of {context:,} tokens takes {_mb(per_token * context)}, and {_mb(fixed)} for "
         f"weights and a step; {_mb(there.free or 0)} are free on {there.where}. The largest that "
         f"fits has {largest:,}: --context {largest}, or --context auto. {more}".rstrip()
     )
@@ -142,14 +141,14 @@ def _pages_of(free: int, share: float, per_token: int) -> int:
 
 
 def _of_one_tensor(manifest: Declared, largest: int, where: str) -> int:
-    """Tokens whose cache of one layer is one tensor that the device takes."""
+    """Tokens whose KV cache of one layer fits into the device's largest tensor."""
     weight = manifest.memory.get("largest_weight", 0)
     if weight > largest:
         raise ResourceError(
             f"A weight of {manifest.name} has {_mb(weight)}; a kernel on {where} can have "
             f"{_mb(largest)} in one tensor. {relief.of_a_weight(manifest)}"
         )
-    layers = manifest.memory.get("kv_layers", 1)  # an older folder does not tell: at least so many
+    layers = manifest.memory.get("kv_layers", 1)  # missing in older folders; 1 is a lower bound
     tokens = largest * layers // manifest.memory["kv_per_token"] // PAGE * PAGE
     if tokens < PAGE:
         raise ResourceError(

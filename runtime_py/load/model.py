@@ -1,88 +1,88 @@
-"""A model in memory with its engine: what MLCEngine and AsyncMLCEngine both stand on."""
+"""A loaded model with its engine, which MLCEngine and AsyncMLCEngine share."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from typing_extensions import Unpack
 
-from wherry import settings
-from wherry.artifact import Manifest
+from wherry.artifact.manifest import Manifest
+from wherry.base import settings
+from wherry.base.locks import Use
 from wherry.errors import UsageError
-from wherry.head import Head, read_head
-from wherry.locks import Use
 
 from ..answer.openai import ChatReply, CompletionReply
+from ..caller import Caller
 from ..core.dispatcher import Dispatcher
 from ..core.interface import Core, CoreStats, OutputGrammar
+from ..errors import RequestError
 from ..grammar.compiler import GrammarCompiler
 from ..grammar.constraint import Constraint
-from ..request.caller import Caller
-from ..request.errors import RequestError
-from ..request.plan import Plan, Planner, prompts_of
-from ..request.shapes import ChatRequest, CompletionRequest, R, parse, unknown
-from ..request.vector_shapes import EmbeddingRequest
+from ..request.plan import RequestPlan, RequestPlanner, prompts_of
 from ..request.vectors import VectorPlanner
-from ..text.chat_template import ChatTemplate
-from ..text.tokenizer import Tokenizer
+from ..shapes.requests import ChatRequest, CompletionRequest, R, parse, unknown
+from ..shapes.vectors import EmbeddingRequest
 from ..tools.dialect import Dialect
 from ..tools.families import named
 from . import loading
 from .options import LoadOptions, checked, for_compiler
+from .side_files import SideFiles
 from .vectors import VectorModel
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The compiled folder that a model comes from."""
+
+    folder: Path
+    manifest: Manifest
+    use: Use  # until the model is closed
 
 
 class LoadedModel:
     """Tokenizer, template and core of one model.
 
     Args:
-        name: what answers call the model.
-        core: it is started here, and closed by `close`.
-        tokenizer: the model's.
-        template: its chat template, or None.
-        defaults: generation_config.json.
-        context: tokens of one request; None: the library's. A smaller KV cache bounds it.
-        max_batch: rows that the core decodes together.
-        head: what it does in place of writing text.
-        use: of the folder that the model comes from; it ends when the model is closed.
-        tool_format: how it calls tools (wherry.runtime.tools.families); None: its template tells.
-        folder: that it comes from; `manifest` is its own.
+        name: the model's name in answers.
+        core: started here, and closed by `close`.
+        files: tokenizer, chat template, defaults, and the head of embeddings or scores.
+        context: the most tokens of one request; None: the library's. A smaller KV cache limits it.
+        max_batch: sequences that the core decodes together.
+        tool_format: name of the model's tool-call format (wherry.runtime.tools.families); None: the
+            template tells.
+        origin: the model's folder; None: the model is not of one.
     """
 
     def __init__(
         self,
         name: str,
         core: Core,
-        tokenizer: Tokenizer,
-        template: ChatTemplate | None,
+        files: SideFiles,
         *,
-        defaults: Mapping[str, Any] | None = None,
         context: int | None = None,
         max_batch: int = 1,
-        head: Head | None = None,
-        use: Use | None = None,
         tool_format: str | None = None,
-        folder: Path | None = None,
-        manifest: Manifest | None = None,
+        origin: Origin | None = None,
     ) -> None:
         self.name = name
-        self.folder = folder
-        self.manifest = manifest
-        self.tokenizer = tokenizer
+        self.origin = origin
+        self.tokenizer = tokenizer = files.tokenizer
+        template = files.template
         self.max_batch = max_batch
         self.context = _context(core, context)
-        self.model_context = int(core.metadata["context"])  # that it was compiled for
+        self.model_context = int(core.metadata["context"])  # the compiled context
         vocab = core.metadata.get("vocab_size")
-        self.planner = Planner(
+        self.planner = RequestPlanner(
             tokenizer=tokenizer,
             template=template,
             context=self.context,
             vocab_size=vocab if isinstance(vocab, int) else tokenizer.vocab_size,
-            defaults=defaults or {},
+            defaults=files.defaults,
             compile_grammar=self._compile_grammar,
             dialect=Dialect(template, tool_format, tokenizer.knows) if template else None,
         )
@@ -93,13 +93,12 @@ class LoadedModel:
             VectorPlanner(
                 planner=self.planner,
                 entries=self.entries,
-                head=head,
+                head=files.head,
                 size=core.metadata.get("embedding_size"),
             ),
             self.dispatcher,
             most_at_once=2 * max_batch,
         )
-        self._use = use
         self._grammars: GrammarCompiler | None = None
         self._grammars_lock = threading.Lock()
 
@@ -111,14 +110,14 @@ class LoadedModel:
         core_factory: loading.CoreFactory = loading.native_core,
         **options: Unpack[LoadOptions],
     ) -> LoadedModel:
-        """Load a compiled folder, compiling it first if it is not one; see MLCEngine."""
+        """Load a compiled folder, or compile a model and load it; see MLCEngine."""
         options = checked(options)
         threads = options.get("threads")
         threads = settings.threads() if threads is None else threads
         if threads is not None and threads < 1:
             raise UsageError(f"threads is {threads}; it takes a whole number from 1")
         if tool_format := options.get("tool_format"):
-            named(tool_format)  # before anything is loaded
+            named(tool_format)  # check the name before a long load
         set_up = {} if threads is None else {"threads": threads}
         if options.get("cuda_graphs") is not None:
             set_up["cuda_graphs"] = int(bool(options["cuda_graphs"]))
@@ -129,32 +128,29 @@ class LoadedModel:
             device = options.get("device") or loading.device_of(manifest)
             draft = loading.draft_of(options)
             config = loading.engine_config(manifest, options, device, draft)
-            tokenizer, template, defaults = loading.tokenizer_of(folder)
+            files = SideFiles.read(folder)
             draft_model = {"draft": draft} if draft else {}
             return cls(
                 manifest.name,
                 core_factory(folder, manifest, device, set_up, config, **draft_model),
-                tokenizer,
-                template,
-                defaults=defaults,
+                files,
                 context=config.get("context"),
                 max_batch=config.get("max_batch", 1),
-                head=read_head(folder),
-                use=use,
                 tool_format=tool_format,
-                folder=folder,
-                manifest=manifest,
+                origin=Origin(folder, manifest, use),
             )
 
         resolve = partial(loading.resolve, model, **for_compiler(options))
         return loading.with_repair(model, resolve, opened)
 
-    def chat(self, request: ChatRequest, caller: Caller | None = None) -> tuple[Plan, ChatReply]:
+    def chat(
+        self, request: ChatRequest, caller: Caller | None = None
+    ) -> tuple[RequestPlan, ChatReply]:
         """Plan a chat and its answer.
 
         Raises:
-            RequestError: it cannot be served.
-            BusyError: the queue is full; known before anything is tokenized.
+            RequestError: the request cannot be served.
+            BusyError: the queue is full; checked before tokenization.
         """
         self._require_text()
         self.dispatcher.check_room(request.n or 1)
@@ -166,7 +162,7 @@ class LoadedModel:
 
     def completion(
         self, request: CompletionRequest, caller: Caller | None = None
-    ) -> tuple[Plan, CompletionReply]:
+    ) -> tuple[RequestPlan, CompletionReply]:
         """Plan completions and their answer; raises as `chat`."""
         self._require_text()
         self.dispatcher.check_room((request.n or 1) * len(prompts_of(request.prompt)))
@@ -182,43 +178,43 @@ class LoadedModel:
             )
 
     def _compile_grammar(self, constraint: Constraint) -> OutputGrammar:
-        """Most models are never asked for one: what compiles them is made for the first."""
+        """The grammar compiler is made at the first use, because most models never need it."""
         with self._grammars_lock:
             if self._grammars is None:
                 self._grammars = GrammarCompiler.of(self.tokenizer, self.planner.vocab_size)
         return self._grammars.compile(constraint)
 
     def stats(self) -> CoreStats:
-        """The core's counters."""
+        """Read the core's counters."""
         return self.dispatcher.stats()
 
     def close(self) -> None:
         """End all requests and free the model; idempotent."""
         self.dispatcher.close()
-        if self._use:
-            self._use.close()
+        if self.origin:
+            self.origin.use.close()
         if self._grammars is not None:
             self._grammars.close()
 
 
 def _context(core: Core, asked: int | None) -> int:
-    """Tokens of one request: no more than the whole cache holds."""
+    """The most tokens of one request: no more than the whole KV cache."""
     stats = core.stats()
     return min(asked or int(core.metadata["context"]), stats.pages_total * stats.page_size)
 
 
 def parse_chat(fields: Mapping[str, Any]) -> ChatRequest:
-    """Arguments of `chat.completions.create`; UsageError also for names that nobody knows."""
+    """Parse the arguments of `chat.completions.create`; an unknown name is a UsageError."""
     return _strict(parse(ChatRequest, fields))
 
 
 def parse_completion(fields: Mapping[str, Any]) -> CompletionRequest:
-    """Arguments of `completions.create`; UsageError also for names that nobody knows."""
+    """Parse the arguments of `completions.create`; an unknown name is a UsageError."""
     return _strict(parse(CompletionRequest, fields))
 
 
 def parse_embedding(fields: Mapping[str, Any]) -> EmbeddingRequest:
-    """Arguments of `embeddings.create`; UsageError also for names that nobody knows."""
+    """Parse the arguments of `embeddings.create`; an unknown name is a UsageError."""
     return _strict(parse(EmbeddingRequest, fields))
 
 

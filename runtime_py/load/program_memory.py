@@ -1,7 +1,7 @@
-"""What a process takes before it has a model: Python, libraries, and a tokenizer.
+"""The memory of a process without a model: Python, libraries and a tokenizer.
 
-It depends on the machine and on versions, so it is measured where it is asked for: by a process
-that loads all of these, and says how much it has.
+It depends on the machine and on versions, so a process measures itself after it has loaded all of
+these.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 
 
 def resident(field: str = "VmRSS", process: str = "self") -> int | None:
-    """Bytes of a process in memory, mapped files and libraries too; None where nobody tells.
+    """A process's bytes in memory, mapped files included; None if the system does not tell.
 
     Args:
-        field: of proc(5)'s status: "VmRSS", or "VmHWM" for the most so far.
+        field: of proc(5)'s status: "VmRSS", or "VmHWM" for the maximum so far.
         process: its number, or "self".
     """
     try:
@@ -28,12 +28,11 @@ def resident(field: str = "VmRSS", process: str = "self") -> int | None:
 
 
 def measured(folder: Path, *, compiler: bool = False) -> int | None:
-    """Bytes of a process that is about to load a model; None where the system does not tell.
+    """Measure a process that is about to load a model; None if the system does not tell.
 
     Args:
-        folder: has the tokenizer.
-        compiler: whether the process looks the model up in the cache, which takes the compiler;
-            one that is given a compiled folder does not.
+        folder: a folder with the tokenizer.
+        compiler: whether the process also loads the compiler, to find the model in the cache.
     """
     command = [sys.executable, "-c", _SCRIPT, str(folder), json.dumps(compiler)]
     paths = json.dumps(sys.path)
@@ -50,19 +49,20 @@ print(load_all(sys.argv[1], json.loads(sys.argv[2])) or "")
 
 
 def load_all(folder: str, compiler: bool) -> int | None:
-    """Load what a process has before its model; its bytes in memory."""
+    """Load everything but a model; return the process's bytes in memory."""
     import importlib
 
     from ..core.library import open_core, open_runtime
     from . import jit
-    from .loading import tokenizer_of
+    from .side_files import SideFiles
 
-    importlib.import_module("wherry.runtime.engine")  # which imports this package
+    # by name, because the engine imports this package
+    importlib.import_module("wherry.runtime.engine")
     if compiler:
         jit.load_compiler()
     open_runtime("cpu")
     open_core()
-    kept = tokenizer_of(Path(folder))
+    kept = SideFiles.read(Path(folder))
     found = resident()
     del kept
     return found

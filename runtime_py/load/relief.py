@@ -1,4 +1,4 @@
-"""What a person may type where a model's memory is more than there is: only what helps."""
+"""Advice for a model that exceeds the memory: only options that help."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 _SMALL_STEP = {"prefill_chunk": 128, "max_batch": 4}  # rows and sequences of a step
 _SMALLER_WEIGHTS = "smaller weights (--quant q4f16_1)"
-_LEAST_BITS = "q4"  # schemes whose names begin so: no other has fewer bits a weight
+_LEAST_BITS = "q4"  # beginning of the schemes' names with the fewest bits a weight
 
 
 class Made(Protocol):
-    """A manifest, or what one would say."""
+    """A manifest, or the forecast of one."""
 
     @property
     def quantization(self) -> str:
@@ -19,18 +19,18 @@ class Made(Protocol):
 
     @property
     def target(self) -> Mapping[str, Any]:
-        """Its name, its kind, and more."""
+        """The target's name, kind and more."""
 
     @property
     def deployment(self) -> Mapping[str, Any]:
-        """What memory was planned for."""
+        """The sizes that memory was planned for."""
 
 
 def of_weights_and_step(model: Made, *, draft: bool) -> str:
-    """A sentence for where not even the weights and a step fit.
+    """Advice if the weights and a step do not fit.
 
     Args:
-        model: the one that is to be loaded.
+        model: the model to load.
         draft: whether it has a draft model.
     """
     ways = ["Close something"]
@@ -44,10 +44,10 @@ def of_weights_and_step(model: Made, *, draft: bool) -> str:
 
 
 def of_a_context(model: Made, *, draft: bool) -> str:
-    """A sentence for where a context is too long; empty if nothing but a shorter one helps.
+    """Advice if a context is too long; "" if only a shorter one helps.
 
     Args:
-        model: the one that is to be loaded.
+        model: the model to load.
         draft: whether it has a draft model.
     """
     ways = []
@@ -61,7 +61,7 @@ def of_a_context(model: Made, *, draft: bool) -> str:
 
 
 def of_a_weight(model: Made) -> str:
-    """A sentence for where one weight is more than a tensor of the device may be."""
+    """Advice if one weight exceeds the largest tensor of the device."""
     names = [name for name in ("opencl", "cpu") if name != model.target.get("kind")]
     device = f"another device ({', '.join(f'--target {name}' for name in names)})"
     return f"Take {_SMALLER_WEIGHTS}, or {device}." if _can_be_smaller(model) else f"Take {device}."
@@ -72,12 +72,12 @@ def _can_be_smaller(model: Made) -> bool:
 
 
 def _can_have_int8_cache(model: Made) -> bool:
-    """Whether its target knows a cache in int8, and this one has another."""
+    """Whether its target supports an int8 KV cache and the model has another."""
     on_cpu = model.target.get("kind") in ("llvm", "c")
     return on_cpu and model.deployment.get("kv_dtype") != "int8"
 
 
 def _smaller_step(model: Made) -> str:
-    """Options of a compilation whose step takes less; empty if the model's is as small."""
+    """Compile options of a smaller step; empty if the model's step is as small."""
     larger = {n: small for n, small in _SMALL_STEP.items() if model.deployment.get(n, 0) > small}
     return " ".join(f"--{n.replace('_', '-')} {small}" for n, small in larger.items())

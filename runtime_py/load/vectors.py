@@ -1,10 +1,10 @@
-"""Embeddings of a loaded model, scores of pairs, and rankings by them."""
+"""Embeddings, scores and rankings of a loaded model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from wherry.head import ScoreHead
+from wherry.artifact.head import ScoreHead
 
 from ..answer.vectors import (
     Answer,
@@ -18,26 +18,25 @@ from ..answer.vectors import (
     rerank_answer,
     score_answer,
 )
+from ..caller import Caller
 from ..core.batch import Batch
 from ..core.dispatcher import Dispatcher, Sink
-from ..core.interface import Event
-from ..request.caller import Caller
-from ..request.errors import RequestError
-from ..request.plan import Job
-from ..request.vector_shapes import EmbeddingRequest, RerankRequest, ScoreRequest
+from ..core.interface import Event, Job
+from ..errors import RequestError
 from ..request.vectors import VectorPlanner
+from ..shapes.vectors import EmbeddingRequest, RerankRequest, ScoreRequest
 
 Scores = Callable[[Sequence[Event]], list[float]]
 
 
 class VectorModel:
-    """The side of a model that writes no text.
+    """The interface of a model for requests without a generated text.
 
     Args:
-        name: what answers call it.
-        planner: what it brings to a request.
-        dispatcher: of the core.
-        most_at_once: core requests that one request has under way at a time.
+        name: the model's name in answers.
+        planner: plans requests.
+        dispatcher: owns the core.
+        most_at_once: core requests that one request may run at one time.
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class VectorModel:
         self._most_at_once = most_at_once
 
     def begin(self, plan: VectorPlan[Answer], sink: Sink, *, soon: bool) -> Batch:
-        """Submit the first jobs of a plan; arguments and errors are those of Batch."""
+        """Submit the first jobs of a plan; arguments and errors as Batch."""
         window = min(self._most_at_once, self._dispatcher.limit or self._most_at_once)
         return Batch(plan.jobs, self._dispatcher, sink, window, soon=soon)
 
@@ -57,7 +56,7 @@ class VectorModel:
         """Plan embeddings; raises as `VectorPlanner.embeddings`.
 
         Raises:
-            BusyError: the queue is full; known before anything is tokenized. So it is below.
+            BusyError: the queue is full; checked before tokenization, as in the methods below.
         """
         self._dispatcher.check_room(1)
         jobs = self._planner.embeddings(request, caller)
@@ -78,9 +77,9 @@ class VectorModel:
         """Plan the scores of pairs of texts.
 
         Raises:
-            Abandoned: the caller has gone.
-            RequestError: as many queries as documents are needed, or one; the model scores nothing;
-                a text is too long.
+            Abandoned: the client has gone.
+            RequestError: the number of queries is neither one nor that of the documents, the model
+                has no scores, or a text is too long.
         """
         queries, documents = request.queries, request.documents
         if len(queries) not in (1, len(documents)):
@@ -94,7 +93,7 @@ class VectorModel:
         return VectorPlan(jobs, lambda events: score_answer(scores(events), jobs, name))
 
     def rerank(self, request: RerankRequest, caller: Caller) -> VectorPlan[RerankAnswer]:
-        """Plan a ranking of documents; raises as `score`. Texts get the prompts for retrieval."""
+        """Plan a ranking of documents with the retrieval prompts; raises as `score`."""
         prompts = self._planner.retrieval_prompts()
         texts = ([request.query], request.documents)
         jobs, scores = self._scores(*texts, prompts, request.instruction, request, caller)

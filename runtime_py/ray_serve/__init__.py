@@ -1,4 +1,4 @@
-"""Many machines: Ray Serve runs replicas of the server, and sends prompts where their prefix is.
+"""Several machines: Ray Serve runs replicas of the server and routes prompts to cached prefixes.
 
 `app`, `ingress` and `router` import Ray; the rest does not.
 """

@@ -1,13 +1,13 @@
 """The application that `serve run wherry.serve_ray:app` builds."""
 
-# No postponed annotations: Ray Serve looks at the type of the builder's argument.
+# No postponed annotations: Ray Serve reads the type of the builder's argument.
 from typing import Any
 
 from ray import serve
 from ray.serve import Application
 from ray.serve.config import AutoscalingConfig, RequestRouterConfig
 
-from wherry import settings
+from wherry.base import settings
 
 from ..server.defaults import DRAIN_SECONDS
 from .ingress import Ingress
@@ -15,21 +15,21 @@ from .options import Options
 from .replica import Replica
 from .router import PrefixRouter
 
-ENGINE, INGRESS = "Engine", "Ingress"  # the deployments, as config files name them
+ENGINE, INGRESS = "Engine", "Ingress"  # the deployments' names in config files
 
 _MOST_REQUESTS = 64  # at a replica; others wait in the ingress
 
 
 def app(args: Options) -> Application:
-    """A server of one model on many machines, with the HTTP surface of `wherry serve`.
+    """Build a server of one model on several machines, with the paths of `wherry serve`.
 
-    Sizes of the two deployments are Ray Serve's: a config file changes `Engine` (replicas,
-    autoscaling, CPUs, GPUs, health checks) and `Ingress` under `deployments`.
+    A config file sets Ray Serve's options of `Engine` (replicas, autoscaling, CPUs, GPUs, health
+    checks) and `Ingress` under `deployments`.
 
     Args:
-        args: see Options; `serve run wherry.serve_ray:app model=demo` gives them, too.
+        args: see Options; also from `serve run wherry.serve_ray:app model=demo`.
     """
-    api_key = settings.api_key()  # of this process; a replica's own environment is asked otherwise
+    api_key = settings.api_key()  # read here, because replicas may have another environment
     engine = serve.deployment(Replica, name=ENGINE, **_engine(args)).bind(args, api_key)
     return serve.deployment(Ingress, name=INGRESS, **_INGRESS).bind(engine, args.max_body)
 
@@ -51,7 +51,7 @@ def _engine(args: Options) -> dict[str, Any]:
 
 
 def _autoscaling(args: Options) -> dict[str, Any]:
-    """Nothing unless asked for: what the code says, no `num_replicas` of a config file undoes."""
+    """Autoscaling, if requested: a `num_replicas` in a config file does not override code."""
     if args.max_replicas is None:
         return {}
     scaling = AutoscalingConfig(
@@ -62,7 +62,7 @@ def _autoscaling(args: Options) -> dict[str, Any]:
     return {"autoscaling_config": scaling}
 
 
-# Waits nearly all of its time; one serves some hundred streams.
+# It waits nearly all of its time; one serves several hundred streams.
 _INGRESS: dict[str, Any] = {
     "num_replicas": 1,
     "max_ongoing_requests": 4096,

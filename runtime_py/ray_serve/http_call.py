@@ -1,4 +1,4 @@
-"""One HTTP request as a value, and its answer by an ASGI application as few pieces."""
+"""An HTTP request as a value, and an ASGI application's answer in few pieces."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any
 from starlette.types import ASGIApp, Message
 
 _log = logging.getLogger(__name__)
-REPLICA_HEADER = b"x-wherry-replica"  # of an answer: who has given it
+REPLICA_HEADER = b"x-wherry-replica"  # names the replica that answered
 Headers = tuple[tuple[bytes, bytes], ...]
 _HOP_BY_HOP = frozenset(
     {b"connection", b"keep-alive", b"transfer-encoding", b"upgrade"}
 )  # RFC 9110
-_calls: set[asyncio.Task[None]] = set()  # the loop itself holds tasks weakly
+_calls: set[asyncio.Task[None]] = set()  # the loop has only weak references to tasks
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A whole request, as it travels between processes."""
+    """A whole request, which travels between processes."""
 
     method: str
     path: str
@@ -33,10 +33,10 @@ class HttpRequest:
     scheme: str = "http"
     client: tuple[str, int] | None = None
     prefix: bytes = b""  # keys of the prompt's blocks; see `prompt_prefix`
-    kept: int | None = None  # key of what a replica keeps and the request names; see `kept`
+    kept: int | None = None  # key of a stored item that the request names; see `kept`
 
     def scope(self) -> dict[str, Any]:
-        """The ASGI scope."""
+        """Make the ASGI scope."""
         return {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.4"},
@@ -55,7 +55,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How an answer begins: with the first bytes of its body, for which it has waited."""
+    """The beginning of an answer, with the first bytes of its body."""
 
     status: int
     headers: Headers
@@ -65,18 +65,18 @@ class Head:
 async def answers(
     app: ASGIApp, request: HttpRequest, interval: Callable[[], float]
 ) -> AsyncGenerator[Head | bytes, None]:
-    """The answer of `app`: a Head, then bytes. The caller's end is the client's disconnect.
+    """Yield the answer of `app`: a Head, then bytes. If the caller stops, the client disconnects.
 
-    The first bytes come at once, later ones together with what came meanwhile: each piece costs the
-    processes on its way about a millisecond, whatever its size.
+    The first bytes come at once, later ones joined: each piece costs each process on its way about
+    a millisecond, whatever its size.
 
     Args:
-        app: answers.
-        request: what is asked.
-        interval: seconds between two pieces, at least.
+        app: the application that answers.
+        request: the request.
+        interval: least seconds between two pieces.
 
     Raises:
-        RuntimeError: the application has failed after its first byte, or ended without any.
+        RuntimeError: the application failed after its first byte, or ended without one.
     """
     call = _Call(app, request)
     try:
@@ -88,7 +88,7 @@ async def answers(
 
 
 async def check_health(app: ASGIApp) -> None:
-    """Ask the server's own /health.
+    """Request the server's own /health.
 
     Raises:
         RuntimeError: the engine has failed, or is stuck.
@@ -102,7 +102,7 @@ async def check_health(app: ASGIApp) -> None:
 
 
 class _Call:
-    """An application at work on one request."""
+    """An application's work on one request."""
 
     def __init__(self, app: ASGIApp, request: HttpRequest) -> None:
         self.gone = asyncio.Event()
@@ -117,7 +117,7 @@ class _Call:
         _calls.add(self._task)
 
     async def head(self) -> Head:
-        """The beginning, when there is a first byte or the whole."""
+        """Await the first byte of the body, or its end."""
         while not (self._ready or self._complete):
             await self._next()
         if self._start is None:
@@ -125,7 +125,7 @@ class _Call:
         return Head(self._start["status"], tuple(self._start["headers"]), self._taken())
 
     async def piece(self, interval: Callable[[], float]) -> bytes:
-        """The next bytes; b"" at the end."""
+        """Await the next bytes; b"" at the end."""
         while not (self._ready or self._complete):
             await self._next()
         wait = self._taken_at + interval() - time.monotonic()
@@ -161,7 +161,7 @@ class _Call:
 
     async def _send(self, message: Message) -> None:
         if self.gone.is_set():
-            raise OSError("The client has gone away")  # as the ASGI specification has it
+            raise OSError("The client has gone away")  # required by the ASGI specification
         if message["type"] == "http.response.start":
             self._start = message
         elif body := message.get("body", b""):

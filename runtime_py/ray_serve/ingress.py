@@ -1,4 +1,4 @@
-"""Takes requests from Ray's proxies, and sends each to the replica that has its prefix."""
+"""Takes requests from Ray's proxies and routes each to the replica that has its prefix cached."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from wherry.errors import WherryError
 
-from ..request.errors import BusyError
+from ..errors import BusyError
 from ..server.pipeline import CLIENT_GONE, LONG_BODY
 from ..server.wire import errors
 from ..server.wire.errors import ApiError
@@ -29,27 +29,27 @@ from .prompt_prefix import block_keys
 
 _log = logging.getLogger(__name__)
 _TRIES = 3  # replicas that may die before the first byte of an answer
-_BODIES_AT_ONCE = 8  # of the largest size
+_BODIES_AT_ONCE = 8  # bodies of the largest size
 
 
 class Ingress:
-    """One code for all paths: it reads of a body what it begins with, and hands the whole on.
+    """Handles all paths: it reads the beginning of a body, and forwards the whole request.
 
-    A replica that dies before the first byte of an answer costs nothing but time: another is asked.
-    After it the stream ends with an error in its protocol's shape.
+    If a replica dies before the first byte of an answer, another one is asked. If it dies later,
+    the stream ends with an error in its protocol's shape.
 
     Args:
         engines: handle of the deployment of `Replica`.
-        max_body: bytes; one more is read, and the replica's server says that it is too large.
+        max_body: bytes; one more is read, so that the replica's server refuses the body.
     """
 
     def __init__(self, engines: DeploymentHandle, max_body: int) -> None:
         self._engines = engines.options(stream=True)
         self._max_body = max_body
-        self._held = 0  # bytes of the bodies that no replica has begun to answer
+        self._held = 0  # bytes of bodies whose answers have not begun
 
     async def __call__(self, http: Request) -> Response:
-        """The answer, which sends itself."""
+        """Return the answer, an ASGI application that sends itself."""
         path = _path(http.scope)
         body = bytearray()
         try:
@@ -76,10 +76,10 @@ class Ingress:
                 raise errors.api_error(BusyError("Too many large requests at once"))
 
     async def _begin(self, request: HttpRequest) -> tuple[Head, Any]:
-        """The first piece of an answer, and what yields the others.
+        """Await the first piece of an answer; return it and an iterator of the others.
 
         Raises:
-            ApiError: there is none.
+            ApiError: no replica answered.
         """
         for _ in range(_TRIES):
             pieces = self._engines.serve_http.remote(request)
@@ -101,7 +101,7 @@ class Ingress:
 
 
 def _path(scope: Scope) -> str:
-    """The path below the application's prefix: replicas do not know where they are mounted."""
+    """The path below the application's prefix, which replicas do not know."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     return path.removeprefix(root) or "/" if root else path
 
@@ -123,10 +123,10 @@ async def _request(scope: Scope, path: str, body: bytes) -> HttpRequest:
 
 
 def _wants(path: str, body: bytes) -> tuple[bytes, int | None]:
-    """What a replica should have for a request: its prompt's blocks, and what it names."""
+    """Read what matters for routing: the prompt's blocks, and the stored item that it names."""
     fields = None
     if body[:64].lstrip().startswith(b"{"):
-        # What is wrong with it, the replica's server says.
+        # The replica's server reports errors in it.
         with contextlib.suppress(WherryError):
             fields = parse_json(body)
     name = named(path, fields)
@@ -134,12 +134,12 @@ def _wants(path: str, body: bytes) -> tuple[bytes, int | None]:
 
 
 class _Forwarded(Response):
-    """Sends what a replica says, as it comes."""
+    """Sends a replica's answer as it arrives."""
 
     def __init__(self, path: str, head: Head, pieces: AsyncIterator[bytes]) -> None:
         self._path, self._head, self._pieces = path, head, pieces
         self.status_code = head.status
-        # Ray's proxy gives the request the id that the server knows it by, and says it itself.
+        # Ray's proxy adds the request's id to the answer itself.
         self.raw_headers = [h for h in head.headers if h[0].lower() != b"x-request-id"]
         self.background = None
 
@@ -156,11 +156,11 @@ class _Forwarded(Response):
             _log.error("A replica was lost in the middle of an answer: %s", e)
             last = self._last_word()
         finally:
-            cast(Any, self._pieces).cancel()  # of no consequence if it has ended
+            cast(Any, self._pieces).cancel()  # has no effect if it has ended
         await _send(send, last, more=False)
 
     def _last_word(self) -> bytes:
-        """An error in the shape of the stream's protocol.
+        """Write an error in the shape of the stream's protocol.
 
         Raises:
             RuntimeError: the answer is no stream of events or lines; it must not look complete.

@@ -1,6 +1,6 @@
-"""Which replica keeps a response or a conversation: who names one has to be answered there.
+"""Remembers which replica stores a response or conversation: requests that name it must go there.
 
-A replica's server keeps them in its memory, as `wherry serve` does; they end with it.
+A replica's server stores them in memory, as `wherry serve` does; they end with it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any
 
 from .prefix_memory import PrefixMemory
 
-MOST = 2**16  # remembered of one replica
+MOST = 2**16  # items remembered for each replica
 _PATHS = ("/v1/responses", "/v1/conversations")
 _IN_PATH = re.compile(r"/v1/(?:responses|conversations)/((?:resp|conv)_[^/]+)")
 _IN_ANSWER = re.compile(rb'"id": ?"((?:resp|conv)_\w+)"')
 
 
 def named(path: str, request: Any) -> str | None:
-    """The id that a request names.
+    """Read the id of a stored item from a request.
 
     Args:
-        path: of the request.
-        request: its body's JSON; None: it has none.
+        path: the request's path.
+        request: the body's JSON; None: no body.
     """
     if in_path := _IN_PATH.match(path):
         return in_path[1]
@@ -39,44 +39,44 @@ def named(path: str, request: Any) -> str | None:
 
 
 def given(path: str, answer: bytes) -> list[int]:
-    """The keys of what an answer says that it keeps, from the first bytes of its body."""
+    """Read the keys of stored items from the first bytes of an answer."""
     return [key(i.decode()) for i in _IN_ANSWER.findall(answer)] if path.startswith(_PATHS) else []
 
 
 def key(name: str) -> int:
-    """What an id is remembered by: an int64."""
+    """Hash an id to an int64."""
     digest = blake2b(name.encode(errors="replace"), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)
 
 
 class Keepers:
-    """Who keeps what; for several threads."""
+    """Which replica stores which item; thread-safe."""
 
     def __init__(self) -> None:
         self._memory: PrefixMemory[str] = PrefixMemory(MOST)
         self._lock = threading.Lock()
 
     def note(self, replica: str, keys: Sequence[int]) -> None:
-        """`replica` keeps these."""
+        """Record that `replica` stores these items."""
         with self._lock:
             self._memory.note(replica, keys)
 
     def hear(self, replica: str, reported: Mapping[str, Any]) -> None:
-        """Take over what a replica reports of itself."""
+        """Record a replica's own report."""
         self.note(replica, array("q", reported.get("kept", b"")))
 
     def newest(self, replica: str, count: int) -> bytes:
-        """The last that `replica` keeps, as it is reported."""
+        """The newest items of `replica`, for its report."""
         with self._lock:
             return array("q", self._memory.newest(replica, count)).tobytes()
 
     def forget_others(self, replicas: Collection[str]) -> None:
-        """Only these are there."""
+        """Forget replicas that no longer exist."""
         with self._lock:
             self._memory.keep(replicas)
 
     def of(self, wanted: int, replicas: Collection[str]) -> str | None:
-        """Who keeps it; None: nobody that is known."""
+        """The replica that stores an item; None: unknown."""
         with self._lock:
             return next(iter(self._memory.matches([wanted], replicas)), None)
 
@@ -85,8 +85,8 @@ _keepers = Keepers()
 
 
 def keepers() -> Keepers:
-    """This process's keepers: the ingress notes what its router asks.
+    """This process's instance, which the ingress writes and its router reads.
 
-    A function, because Ray Serve sends the router's class by value, with all that its module holds.
+    It is a function, because Ray Serve pickles the router's class with its module's values.
     """
     return _keepers

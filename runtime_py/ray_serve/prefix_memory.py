@@ -1,4 +1,4 @@
-"""Which replica was sent which prompts, and who is asked next: cache first, load second."""
+"""Remembers which replica received which prompts, and chooses one: cache first, load second."""
 
 from __future__ import annotations
 
@@ -14,43 +14,44 @@ R = TypeVar("R", bound=Hashable)
 
 
 class PrefixMemory(Generic[R]):
-    """The blocks that each replica was sent, as many as its cache may hold.
+    """The blocks that each replica received, up to the size of its cache.
 
-    It stands for caches in other processes: wrong where those evict sooner, and no more than that.
+    It approximates caches in other processes: it is wrong if those evict earlier, which costs only
+    time.
 
     Args:
-        blocks: remembered of one replica, where `resize` says nothing else; about 180 bytes each.
+        blocks: remembered for each replica unless `resize` says otherwise; about 180 bytes each.
     """
 
     def __init__(self, blocks: int) -> None:
         self._blocks = blocks
         self._sizes: dict[R, int] = {}
-        self._held: dict[R, OrderedDict[int, None]] = {}  # the least recently used first
+        self._held: dict[R, OrderedDict[int, None]] = {}  # the least recently used block is first
 
     def __len__(self) -> int:
-        """Blocks remembered of all replicas."""
+        """The number of remembered blocks of all replicas."""
         return sum(map(len, self._held.values()))
 
     def resize(self, replica: R, blocks: int) -> None:
-        """What the cache of a replica holds; never more than the default is remembered."""
+        """Set the size of a replica's cache; at most the default is remembered."""
         self._sizes[replica] = min(blocks, self._blocks)
         self._shrink(replica)
 
     def note(self, replica: R, keys: Sequence[int]) -> None:
-        """A prompt of these blocks was sent to `replica`."""
+        """Record that `replica` received a prompt of these blocks."""
         held = self._held.setdefault(replica, OrderedDict())
-        for key in reversed(keys):  # the end of a prompt is forgotten before its beginning
+        for key in reversed(keys):  # so that the end of a prompt is forgotten before its beginning
             held[key] = None
             held.move_to_end(key)
         self._shrink(replica)
 
     def matches(self, keys: Sequence[int], replicas: Collection[R]) -> dict[R, int]:
-        """How many blocks of a prompt's beginning each replica has; those with none left out."""
+        """The number of leading blocks that each replica has; replicas without one are left out."""
         found = {r: self._matched(self._held[r], keys) for r in replicas if r in self._held}
         return {r: blocks for r, blocks in found.items() if blocks}
 
     def newest(self, replica: R, count: int) -> list[int]:
-        """The blocks of `replica` that were used last, the last first; beginnings before ends."""
+        """The most recently used blocks of `replica`, the newest first; beginnings before ends."""
         return list(islice(reversed(self._held.get(replica, {})), count))
 
     def keep(self, replicas: Collection[R]) -> None:
@@ -71,18 +72,18 @@ class PrefixMemory(Generic[R]):
 
 
 def report(newest: Sequence[int], cache_tokens: int | None) -> dict[str, Any]:
-    """What a replica tells routers.
+    """A replica's report to routers.
 
     Args:
-        newest: blocks it was sent, see PrefixMemory.newest.
-        cache_tokens: that its cache holds; None: more than anybody counts.
+        newest: blocks that it received, see PrefixMemory.newest.
+        cache_tokens: size of its cache; None: unlimited.
     """
     blocks = None if cache_tokens is None else cache_tokens // BLOCK_TOKENS
     return {"newest": array("q", newest).tobytes(), "blocks": blocks}
 
 
 def hear(memory: PrefixMemory[R], replica: R, reported: Mapping[str, Any]) -> None:
-    """Take a replica's `report` into a router's memory; one that has not reported yet says {}."""
+    """Record a replica's `report`; {} if it has none yet."""
     if (blocks := reported.get("blocks")) is not None:
         memory.resize(replica, blocks)
     memory.note(replica, array("q", reported.get("newest", b"")))
@@ -92,9 +93,9 @@ def best(matches: Mapping[R, int], loads: Mapping[R, int | None], slack: int) ->
     """The replicas with the longest match among those that are not much busier than the idlest.
 
     Args:
-        matches: blocks, see PrefixMemory.
-        loads: requests at each replica that may be asked; None: not known, taken for idle.
-        slack: requests that a replica with a match may have beyond the idlest.
+        matches: leading blocks, see PrefixMemory.
+        loads: requests at each candidate replica; None: unknown, counts as idle.
+        slack: requests that a replica with a match may have more than the idlest one.
     """
     if not loads:
         return []

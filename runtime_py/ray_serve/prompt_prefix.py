@@ -1,9 +1,8 @@
-"""What a prompt begins with, as the keys of its blocks: known before anybody tokenizes it.
+"""Hashes the beginning of a prompt in blocks, before tokenization.
 
-The keys are a chain: each is a hash of its block and of the key before, so two prompts have as many
-equal keys as they have equal blocks at their beginning. The first continues the name of the model
-and the salt, so what tenants may not share has no equal keys. A key may lie; all that depends on it
-is which replica is asked.
+The keys are a chain: each hashes its block and the previous key, so two prompts share as many
+leading keys as they share leading blocks. The first key continues the model's name and the salt, so
+tenants that share no cache share no keys. A wrong key only affects which replica is asked.
 """
 
 from __future__ import annotations
@@ -14,25 +13,25 @@ from hashlib import blake2b
 from typing import Any
 
 BLOCK = 64  # bytes of text
-BLOCK_TOKENS = 16  # that they are in most texts
-MOST_BLOCKS = 2048  # of one prompt: those that agree in 128 KiB differ in what they ask
+BLOCK_TOKENS = 16  # mean tokens of a block
+MOST_BLOCKS = 2048  # of one prompt: prompts that agree in 128 KiB rarely differ later
 _KEY = 8  # bytes
 
-# Fields in the order in which templates write them, of all protocols.
+# Fields of all protocols, in the order in which templates write them.
 _TENANT = ("model", "cache_salt")
 _PROMPT = ("system", "instructions", "tools", "functions", "messages", "prompt", "input")
-# What clients move from message to message as a conversation grows, and no template writes.
+# Fields that clients move between messages as a conversation grows, and that no template writes.
 _UNWRITTEN = frozenset({"cache_control"})
 
 
 def block_keys(request: Any) -> bytes:
-    """The keys of the prompt's whole blocks.
+    """Hash the prompt's whole blocks.
 
     Args:
         request: a body's JSON, of any protocol.
 
     Returns:
-        int64 keys as bytes, which is how they travel; b"" for what has no prompt.
+        Returns int64 keys as bytes, ready to be sent; b"" if there is no prompt.
     """
     if not isinstance(request, Mapping):
         return b""
@@ -45,12 +44,12 @@ def block_keys(request: Any) -> bytes:
 
 
 def unpacked(keys: bytes) -> Sequence[int]:
-    """The keys that `block_keys` packed."""
+    """Unpack the keys of `block_keys`."""
     return array("q", keys)
 
 
 def _blocks(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Whole blocks, MOST_BLOCKS at most; the pieces behind are not looked at."""
+    """Yield whole blocks, at most MOST_BLOCKS."""
     left, count = b"", 0
     for piece in pieces:
         text = left + piece[: BLOCK * MOST_BLOCKS]
@@ -64,7 +63,7 @@ def _blocks(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _pieces(request: Mapping[str, Any]) -> Iterator[bytes]:
-    """The texts of a prompt; what is appended to a conversation comes behind what was there."""
+    """Yield the texts of a prompt; additions to a conversation come last."""
     for name in _PROMPT:
         if (value := request.get(name)) is not None:
             yield name.encode()

@@ -1,4 +1,4 @@
-"""One engine with the whole HTTP server over it, as a deployment of Ray Serve runs it."""
+"""One engine with the whole HTTP server, as a deployment of Ray Serve."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import ray
 from ray import serve
 
-from wherry import settings
+from wherry.base import settings
 
 from ..engine import MLCEngine
 from ..load.options import checked
@@ -22,15 +22,16 @@ from .prefix_memory import PrefixMemory, report
 from .prompt_prefix import unpacked
 
 _log = logging.getLogger(__name__)
-REPORTED, REPORTED_OF_ONE = 4096, 128  # blocks that routers are told of, and of one prompt
-_KEPT = 1024  # responses and conversations that routers are told of
+# blocks that are reported to routers, in all and of one prompt
+REPORTED, REPORTED_OF_ONE = 4096, 128
+_KEPT = 1024  # responses and conversations that are reported to routers
 
 
 class Replica:
-    """Loads a model, compiling it if this machine has not yet, and answers HTTP requests.
+    """Loads a model, compiling it at the first time on this machine, and answers HTTP requests.
 
     Args:
-        options: of the application.
+        options: the application's options.
         api_key: see create_app.
     """
 
@@ -38,7 +39,7 @@ class Replica:
         self._name = str(serve.get_replica_context().replica_id.unique_id)
         self._options = options
         self._keeps = Keepers()
-        self._requests = 0  # under way
+        self._requests = 0  # running requests
         self._sent: PrefixMemory[str] = PrefixMemory(REPORTED)
         self._has_disk = bool(options.load.get("prefix_cache_dir"))
         self._engine = MLCEngine(options.model, **checked(_load_options(options)))
@@ -56,7 +57,7 @@ class Replica:
         )
 
     async def serve_http(self, request: HttpRequest) -> AsyncGenerator[Head | bytes, None]:
-        """The answer to one request: a Head, then bytes."""
+        """Yield the answer to one request: a Head, then bytes."""
         self._sent.note(self._name, unpacked(request.prefix)[:REPORTED_OF_ONE])
         self._requests += 1
         try:
@@ -69,7 +70,7 @@ class Replica:
             self._requests -= 1
 
     def _interval(self) -> float:
-        """Seconds between two pieces of a stream: all streams together have a limit."""
+        """Seconds between two pieces of a stream: the rate of all streams together is limited."""
         pieces = self._requests / self._options.stream_pieces_per_second
         return max(self._options.stream_interval_seconds, pieces)
 
@@ -77,11 +78,11 @@ class Replica:
         return replace(head, headers=(*head.headers, (REPLICA_HEADER, self._name.encode())))
 
     async def check_health(self) -> None:
-        """Ray Serve replaces a replica that fails here: its engine has failed, or is stuck."""
+        """Fail if the engine has failed or is stuck: Ray Serve then replaces the replica."""
         await check_health(self._app)
 
     def record_routing_stats(self) -> dict[str, Any]:
-        """What routers may know of this replica; Ray Serve asks every few seconds."""
+        """Report this replica's caches to routers; Ray Serve calls this every few seconds."""
         newest = self._sent.newest(self._name, REPORTED)
         blocks = report(newest, None if self._has_disk else self._cache_tokens())
         return blocks | {"kept": self._keeps.newest(self._name, _KEPT)}
@@ -91,13 +92,13 @@ class Replica:
         return stats.pages_total * stats.page_size
 
     def __del__(self) -> None:
-        """Ray Serve calls this when requests under way have ended."""
+        """Close the engine; Ray Serve calls this when all requests have ended."""
         if engine := getattr(self, "_engine", None):
             engine.close()
 
 
 def _load_options(options: Options) -> dict[str, Any]:
-    """The options, with the number of CPUs that Ray assigns as the default of `threads`."""
+    """The options of the load; `threads` defaults to the CPUs that Ray assigns."""
     if options.load.get("threads") or settings.threads():
         return options.load
     cpus = ray.get_runtime_context().get_assigned_resources().get("CPU", 0)

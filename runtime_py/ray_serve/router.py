@@ -1,7 +1,7 @@
-"""Sends a prompt where its prefix is cached: cache first, load second.
+"""Routes a prompt to the replica that has its prefix cached: cache first, load second.
 
-Each handle has a router of its own, so each replica of the ingress remembers what it has sent; what
-the others have sent it learns from the replicas, which Ray Serve asks every few seconds.
+Each replica of the ingress has a router that remembers the prompts that it sent. It learns the
+other ingresses' prompts from the replicas' reports, which Ray Serve collects every few seconds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .prompt_prefix import unpacked
 
 
 class PrefixRouter(RequestRouter):
-    """Asks the replica with the longest prefix, then the idler of two that chance picks."""
+    """Chooses the replica with the longest prefix, else the idler of two random ones."""
 
     def initialize_state(self, *, slack: int = 8, blocks: int = 2**16, **_: Any) -> None:
         """See Options.prefix_slack and prefix_blocks."""
@@ -31,7 +31,7 @@ class PrefixRouter(RequestRouter):
         candidate_replicas: list[RunningReplica],
         pending_request: PendingRequest | None = None,
     ) -> list[list[RunningReplica]]:
-        """Groups of replicas, of which the first with room is asked: its idlest."""
+        """Return groups of replicas; Ray takes the idlest of the first group that has room."""
         by_id = {r.replica_id: r for r in candidate_replicas}
         two = random.sample(candidate_replicas, min(2, len(candidate_replicas)))
         keys = _keys(pending_request)
@@ -45,7 +45,7 @@ class PrefixRouter(RequestRouter):
     def _keeper(
         self, request: PendingRequest | None, replicas: dict[ReplicaID, RunningReplica]
     ) -> RunningReplica | None:
-        """Who keeps what the request names, however busy."""
+        """The replica that stores the item in the request, however busy it is."""
         asked = _asked(request)
         if asked is None or asked.kept is None:
             return None
@@ -56,11 +56,11 @@ class PrefixRouter(RequestRouter):
     def on_request_routed(
         self, pending_request: PendingRequest, replica_id: ReplicaID, result: Any
     ) -> None:
-        """Remember who has the prompt now."""
+        """Record which replica received the prompt."""
         self._memory.note(replica_id, _keys(pending_request))
 
     def update_replicas(self, replicas: list[RunningReplica]) -> None:
-        """Forget those that are gone; hear what the others were sent, by other ingresses too."""
+        """Forget replicas that are gone, and read the reports of the others."""
         super().update_replicas(replicas)
         self._memory.keep({r.replica_id for r in replicas})
         keepers().forget_others({r.replica_id.unique_id for r in replicas})

@@ -1,1 +1,1 @@
-"""From a request as it is sent to what the core is asked."""
+"""Turns requests into jobs for the core."""

@@ -1,7 +1,7 @@
-"""Where a conversation's last message ends in a prompt: what the model is to go on with.
+"""Cuts a rendered prompt where the last message ends, so that the model continues that message.
 
-What a template writes after a message is known by nothing else than where the message's text ends,
-and templates change texts: so a mark is put there, and looked for in what was rendered.
+Only the message's text tells where it ends in the prompt, and templates change texts. So a marker
+is appended to the message and searched in the rendered prompt.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from .errors import RequestError
-from .shapes import ChatRequest
+from ..errors import RequestError
+from ..shapes.requests import ChatRequest
 
 
 def marked(
     request: ChatRequest, messages: Sequence[dict[str, Any]]
 ) -> tuple[list[dict[str, Any]], str]:
-    """The messages for a template, and the mark at their end; "" if nothing is to go on.
+    """Return messages for the template, and the marker at their end ("" if none is continued).
 
     Raises:
-        RequestError: the last message is none that goes on.
+        RequestError: the last message cannot be continued.
     """
     if not request.continue_final_message:
         return list(messages), ""
@@ -37,10 +37,10 @@ def marked(
 
 
 def up_to(mark: str, text: str) -> str:
-    """A prompt up to its mark; all of it if that is "".
+    """Return a prompt up to its marker; the whole prompt without a marker.
 
     Raises:
-        RequestError: the template left it out.
+        RequestError: the template dropped the marker.
     """
     if not mark:
         return text

@@ -1,4 +1,4 @@
-"""From a request to what the core is asked: prompts in tokens, parameters, seeds."""
+"""Turns a request into jobs for the core: prompt tokens, parameters, seeds."""
 
 from __future__ import annotations
 
@@ -8,61 +8,53 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..answer.parts import Parser, PlainParser
-from ..core.interface import MAX_TOP_LOGPROBS, OutputGrammar, SamplingParams
+from ..caller import Caller
+from ..core.interface import MAX_TOP_LOGPROBS, Job, OutputGrammar, SamplingParams
+from ..errors import RequestError
 from ..grammar.constraint import Constraint
 from ..grammar.fields import FIELDS, constraint_of
+from ..shapes.requests import ChatRequest, CompletionRequest, SamplingRequest
 from ..text import fill_in
 from ..text.chat_template import ChatTemplate
 from ..text.tokenizer import Tokenizer, TooManyTokens
 from ..tools.dialect import Dialect
+from ..tools.parts import Parser, PlainParser
 from ..tools.talk import Talk
-from .caller import Caller
 from .continuation import marked, up_to
-from .errors import RequestError
 from .sampling_fields import SamplingPlanner
-from .shapes import ChatRequest, CompletionRequest, SamplingRequest
 
-MAX_PREDICTED = 16  # characters a token of a predicted output; what is beyond is not looked at
-MAX_LOGPROBS = 2**21  # of all choices of a request: some 60 bytes each
-COMPLETION_MAX_TOKENS = 16  # OpenAI's default of /v1/completions; a chat may fill the context
+MAX_PREDICTED = 16  # characters a token of a predicted output; the rest of it is ignored
+MAX_LOGPROBS = 2**21  # of all choices of a request: about 60 bytes each
+# OpenAI's default of /v1/completions; a chat's default is the rest of the context
+COMPLETION_MAX_TOKENS = 16
 _SEED_STEP = 0x9E3779B97F4A7C15  # odd, so that the seeds of `n` choices differ
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One choice of an answer."""
-
-    index: int
-    prompt: list[int]
-    params: SamplingParams
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """A request, ready for the core."""
+class RequestPlan:
+    """A request that is ready for the core."""
 
     jobs: list[Job]
     stops: tuple[str, ...]
-    logprobs: bool  # whether they were asked for
-    prompt_logprobs: bool = False  # whether the prompt's were, as vLLM tells of them
-    continues: bool  # the output continues the prompt's text, rather than being a text of its own
-    echo: bool = False  # the prompt's text comes before the output
-    writes: bool = True  # else there is no output; the core samples a token, which nobody sees
-    prompt_tokens: int  # each prompt once, whatever n
-    n: int  # choices of each prompt; their jobs follow each other
+    logprobs: bool  # whether logprobs are requested
+    prompt_logprobs: bool = False  # whether logprobs of the prompt are requested (vLLM's field)
+    continues: bool  # the output continues the prompt's text instead of starting a text
+    echo: bool = False  # the answer begins with the prompt's text
+    writes: bool = True  # false: the answer drops the one token that the core samples
+    prompt_tokens: int  # each prompt counts once, for any n
+    n: int  # choices of each prompt; the jobs of a prompt are neighbours
     include_usage: bool
-    parser: Callable[[], Parser] = PlainParser  # of each choice
-    visible: frozenset[int] = frozenset()  # special tokens that the parser sees by their names
+    parser: Callable[[], Parser] = PlainParser  # made for each choice
+    visible: frozenset[int] = frozenset()  # special tokens that the parser receives by name
     show_reasoning: bool = True
-    may_call: bool = False  # there are tools
-    forced: bool = False  # one tool was asked for by name
+    may_call: bool = False  # the request has tools
+    forced: bool = False  # the request asks for one tool by name
 
-    def at_most(self, tokens: int | None) -> Plan:
-        """This plan with outputs of at most so many tokens; None: as it is.
+    def at_most(self, tokens: int | None) -> RequestPlan:
+        """Limit the length of outputs, in tokens; None: no further limit.
 
-        For protocols whose limits may exceed the context: made of a request without a limit, a
-        plan's outputs go up to the context's end.
+        For protocols whose limits may exceed the context: they plan a request without a limit,
+        whose outputs reach to the end of the context, and then limit the plan.
         """
         if tokens is None:
             return self
@@ -75,29 +67,29 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planner:
-    """What a model brings to a request.
+class RequestPlanner:
+    """Plans requests for one model.
 
-    `defaults` is generation_config.json (see SamplingPlanner); what it does not name has OpenAI's
-    default (temperature 1, top_p 1). `compile_grammar` compiles what an output is held to.
-    `dialect` is what the template tells of the model.
+    `defaults` is generation_config.json (see SamplingPlanner); a missing field has OpenAI's default
+    (temperature 1, top_p 1). `compile_grammar` compiles the constraint of an output. `dialect` is
+    the model's way to write tool calls and reasoning.
     """
 
     tokenizer: Tokenizer
     template: ChatTemplate | None
-    context: int  # tokens of prompt and output together
+    context: int  # most tokens of prompt and output together
     vocab_size: int
     defaults: Mapping[str, Any]
     compile_grammar: Callable[[Constraint], OutputGrammar]
     dialect: Dialect | None = None
 
-    def chat(self, request: ChatRequest, caller: Caller) -> Plan:
+    def chat(self, request: ChatRequest, caller: Caller) -> RequestPlan:
         """Plan a chat.
 
         Raises:
-            Abandoned: the caller has gone.
-            RequestError: no template, content that is not text, too long for the context, or a
-                schema that cannot be enforced.
+            Abandoned: the client has gone.
+            RequestError: the model has no template, the content is not text, the prompt is too long
+                for the context, or a schema cannot be enforced.
         """
         talk, text = self._rendered(request, caller)
         prompt = self.encoded(text, caller, "messages", add_special_tokens=False)
@@ -126,7 +118,7 @@ class Planner:
     def prompt_of(
         self, request: ChatRequest, caller: Caller, *, add_special_tokens: bool = False
     ) -> list[int]:
-        """The tokens of a chat's messages, in the model's template; raises as `chat`."""
+        """Tokenize a chat's messages in the model's template; raises as `chat`."""
         _, text = self._rendered(request, caller)
         return self.encoded(text, caller, "messages", add_special_tokens=add_special_tokens)
 
@@ -153,13 +145,13 @@ class Planner:
         caller.check()
         return self.tokenizer.encode(text, add_special_tokens=False)[: self.context]
 
-    def completion(self, request: CompletionRequest, caller: Caller) -> Plan:
+    def completion(self, request: CompletionRequest, caller: Caller) -> RequestPlan:
         """Plan completions: `n` choices for each prompt, in the order of the prompts.
 
         Raises:
-            Abandoned: the caller has gone.
-            RequestError: an empty prompt, an unknown id, too long for the context, or a schema that
-                cannot be enforced.
+            Abandoned: the client has gone.
+            RequestError: a prompt is empty, has an unknown id or is too long for the context, or a
+                schema cannot be enforced.
         """
         prompts = [
             self.encoded(p, caller, "prompt") if isinstance(p, str) else p
@@ -174,7 +166,8 @@ class Planner:
                 param="max_tokens",
             )
         asked = COMPLETION_MAX_TOKENS if request.max_tokens is None else max(request.max_tokens, 1)
-        if request.max_tokens is None and prompts:  # a default is not an error of the caller
+        # a default that does not fit is shortened, not refused
+        if request.max_tokens is None and prompts:
             asked = max(1, min(asked, self.context - max(map(len, prompts))))
         params = self._params(request, asked, request.logprobs or 0, self._constraint(request))
         wanted = request.logprobs is not None
@@ -190,7 +183,7 @@ class Planner:
     def _with_gap(
         self, request: CompletionRequest, prompts: Sequence[list[int]], caller: Caller
     ) -> list[list[int]]:
-        """Prompts before the gap to prompts after which it is filled."""
+        """Turn prompts before a gap into prompts that let the model fill it."""
         suffix, way = request.suffix or "", fill_in.way_of(self.tokenizer)
         if way is None:
             raise RequestError(
@@ -201,17 +194,17 @@ class Planner:
             )
         if request.echo:
             raise RequestError("echo and suffix exclude each other", param="echo")
-        self.encoded(suffix, caller, "suffix", add_special_tokens=False)  # is it too long?
+        self.encoded(suffix, caller, "suffix", add_special_tokens=False)  # to check the length
         return [fill_in.prompt(self.tokenizer, way, p, suffix) for p in prompts]
 
     def encoded(
         self, text: str, caller: Caller, field: str, *, add_special_tokens: bool = True
     ) -> list[int]:
-        """The tokens of a text; of one that is far too long not all are made.
+        """Tokenize a text; tokenization stops early if it is far too long.
 
         Raises:
-            Abandoned: the caller has gone.
-            RequestError: it is far too long for the context.
+            Abandoned: the client has gone.
+            RequestError: the text is far too long for the context.
         """
         caller.check()
         try:
@@ -235,7 +228,7 @@ class Planner:
         field: str,
         *,
         continues: bool,
-    ) -> Plan:
+    ) -> RequestPlan:
         for prompt in prompts:
             self.check(prompt, params, field)
         seed = secrets.randbits(64) if request.seed is None else request.seed
@@ -245,7 +238,7 @@ class Planner:
             for i, prompt in enumerate(p for p in prompts for _ in range(n))
         ]
         self._check_logprobs(request, jobs, logprobs=logprobs)
-        return Plan(
+        return RequestPlan(
             jobs=jobs,
             stops=request.stops,
             logprobs=logprobs,
@@ -259,7 +252,7 @@ class Planner:
     def _check_logprobs(
         self, request: SamplingRequest, jobs: Sequence[Job], *, logprobs: bool
     ) -> None:
-        """Count what all choices may tell of, before any memory is taken for it."""
+        """Count the logprobs of all choices before any memory is used for them."""
         first = jobs[0].params
         each = first.top_logprobs + 1 if logprobs else 0
         tokens = sum(job.params.max_tokens for job in jobs)
@@ -284,10 +277,10 @@ class Planner:
         return replace(params, seed=seed % 2**64, max_tokens=params.max_tokens or room)
 
     def check(self, prompt: Sequence[int], params: SamplingParams, field: str = "prompt") -> None:
-        """Refuse what the core cannot take.
+        """Refuse a prompt or parameters that the core cannot take.
 
         Raises:
-            RequestError: with the numbers.
+            RequestError: the message has the numbers.
         """
         if not prompt:
             raise RequestError(f"{field} is empty; the model needs at least one token", param=field)
@@ -327,17 +320,17 @@ class Planner:
         )
 
     def _constraint(self, request: SamplingRequest) -> Constraint | None:
-        """What the request's own fields hold the output to.
+        """Read the constraint that the request's own fields ask for.
 
         Raises:
-            RequestError: it cannot be enforced.
+            RequestError: the constraint cannot be enforced.
         """
         asked = {name: getattr(request, name) for name in FIELDS}
         return constraint_of(asked, self.tokenizer.is_special)
 
 
 def _predicted_text(request: ChatRequest) -> str:
-    """What the answer is expected to repeat; "" if nothing is."""
+    """The text that the answer probably repeats; "" if the request has none."""
     if request.prediction is None:
         return ""
     content = request.prediction.content
@@ -345,14 +338,14 @@ def _predicted_text(request: ChatRequest) -> str:
 
 
 def number_of(name: str | None) -> int:
-    """What the core knows a user or a salt by; 0 for none. Two names share none in practice."""
+    """Hash a name to the core's number of a user or salt; 0 for none. Collisions are improbable."""
     if not name:
         return 0
     return int.from_bytes(hashlib.sha256(name.encode(errors="surrogatepass")).digest()[:8], "big")
 
 
 def prompts_of(prompt: str | list[str] | list[int] | list[list[int]]) -> list[Any]:
-    """One entry a prompt: a text or token ids."""
+    """List the prompts: each is a text or token ids."""
     if isinstance(prompt, str) or not prompt or isinstance(prompt[0], int):
         return [prompt]
     return list(prompt)

@@ -1,10 +1,10 @@
-"""How tokens are chosen, as clients ask for it, and what the core is told.
+"""The sampling fields of requests, and their translation to the core's parameters.
 
 The names are OpenAI's, and as extensions those of vLLM (`min_tokens`, `bad_words`,
 `allowed_token_ids`, `priority`, ...) and of llama.cpp's server (`typical_p`, `dry_*`, `mirostat`,
-`dynatemp_*`, ...). Custom code that changes logits is not accepted in any form: what such
-processors are written for is asked for as data: `logit_bias`, `bad_words`, `allowed_token_ids`,
-`min_tokens`, and grammars, which are masks. So it can be checked, batched, and run on a device.
+`dynatemp_*`, ...). Requests cannot bring code that changes logits. They express its usual purposes
+as data (`logit_bias`, `bad_words`, `allowed_token_ids`, `min_tokens`, grammars), which can be
+checked, batched, and applied on a device.
 
 The order in which the core applies them is in engine/sampling/sampler.h.
 """
@@ -13,68 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
-
-from pydantic import BaseModel, Field
+from typing import Any
 
 from ..core.interface import SamplingParams
+from ..errors import RequestError
+from ..shapes.fields import SamplingFields
 from ..text.tokenizer import Tokenizer
-from .counts import at_most
-from .errors import RequestError
 
-TokenId = Annotated[int, Field(ge=0, lt=2**31)]
-Word = Annotated[str, Field(min_length=1, max_length=1024)]
-
-MAX_BIASES = 4096  # tokens of logit_bias
-MAX_ALLOWED = 2**18  # tokens of allowed_token_ids: more than vocabularies have
 MAX_BAD_WORDS = 2**16  # characters of all bad_words: each choice of a request has its tokens
 _BREAKERS = ("\n", ":", '"', "*")  # llama.cpp's
 _ALL = -1  # "no limit" to llama.cpp
 
 
-class SamplingFields(BaseModel):
-    """Fields of a request. None: the model's generation_config.json, else what changes nothing."""
-
-    temperature: float | None = Field(None, ge=0, le=2)
-    dynatemp_range: float | None = Field(None, ge=0, le=2)
-    dynatemp_exponent: float | None = Field(None, gt=0, le=100)
-    top_p: float | None = Field(None, gt=0, le=1)
-    top_k: int | None = Field(None, ge=-1, lt=2**31)
-    min_p: float | None = Field(None, ge=0, lt=1)
-    typical_p: float | None = Field(None, gt=0, le=1)
-    top_n_sigma: float | None = Field(None, ge=-1, le=1000)  # 0 and below: none
-    xtc_probability: float | None = Field(None, ge=0, le=1)
-    xtc_threshold: float | None = Field(None, gt=0, le=1)  # above 0.5: none
-    mirostat: Literal[0, 2] | None = None
-    mirostat_tau: float | None = Field(None, gt=0, le=100)
-    mirostat_eta: float | None = Field(None, gt=0, le=1)
-    presence_penalty: float | None = Field(None, ge=-2, le=2)
-    frequency_penalty: float | None = Field(None, ge=-2, le=2)
-    repetition_penalty: float | None = Field(None, gt=0, le=10)
-    dry_multiplier: float | None = Field(None, ge=0, le=1000)
-    dry_base: float | None = Field(None, ge=1, le=1000)
-    dry_allowed_length: int | None = Field(None, ge=1, lt=2**31)
-    dry_penalty_last_n: int | None = Field(None, ge=-1, lt=2**31)  # -1: all; 0: no DRY
-    dry_sequence_breakers: Annotated[list[Word] | None, at_most(64, "texts")] = None
-    logit_bias: Annotated[
-        dict[TokenId, Annotated[float, Field(ge=-100, le=100)]] | None,
-        at_most(MAX_BIASES, "tokens"),
-    ] = None
-    bad_words: Annotated[list[Word] | None, at_most(1024, "words")] = None
-    allowed_token_ids: Annotated[
-        list[TokenId] | None, Field(min_length=1), at_most(MAX_ALLOWED, "tokens")
-    ] = None
-    min_tokens: int | None = Field(None, ge=0, lt=2**31)
-    ignore_eos: bool | None = None
-    priority: int | None = Field(None, gt=-(2**31), lt=2**31)  # lower goes first, as in vLLM
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingPlanner:
-    """From the fields to the core's parameters, for one model.
+    """Translates the fields to the core's parameters, for one model.
 
-    `defaults` is generation_config.json. Its temperature, top_p, top_k, min_p and typical_p hold
-    unless it says `"do_sample": false`; its repetition_penalty always does.
+    `defaults` is generation_config.json. Its temperature, top_p, top_k, min_p and typical_p apply
+    unless it has `"do_sample": false`; its repetition_penalty always does.
     """
 
     tokenizer: Tokenizer
@@ -82,7 +38,7 @@ class SamplingPlanner:
     defaults: Mapping[str, Any]
 
     def params(self, asked: SamplingFields, *, max_tokens: int) -> SamplingParams:
-        """The core's parameters; max_tokens 0: until the context ends.
+        """Translate the fields; max_tokens 0: until the context is full.
 
         Raises:
             RequestError: an id that the model does not have, or fields that contradict each other.
@@ -153,7 +109,7 @@ class SamplingPlanner:
         }
 
     def _bad_words(self, words: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-        """Each word as it stands at the beginning of a text, and after a space.
+        """Tokenize each word as at the beginning of a text, and as after a space.
 
         Raises:
             RequestError: they are too long.

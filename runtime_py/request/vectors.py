@@ -1,4 +1,4 @@
-"""From texts to what the core is asked for embeddings, and for scores of pairs of texts."""
+"""Plans embeddings, and scores of pairs of texts."""
 
 from __future__ import annotations
 
@@ -6,48 +6,48 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from wherry.head import EmbeddingHead, Head, ScoreHead
+from wherry.artifact.head import EmbeddingHead, Head, ScoreHead
 
-from ..core.interface import SamplingParams
+from ..caller import Caller
+from ..core.interface import Job, SamplingParams
+from ..errors import RequestError
+from ..shapes.vectors import MAX_INPUTS, EmbeddingRequest
 from ..text.chat_template import ChatTemplate
 from ..text.tokenizer import TooManyTokens
-from .caller import Caller
-from .errors import RequestError
-from .plan import Job, Planner, number_of, prompts_of
-from .vector_shapes import MAX_INPUTS, EmbeddingRequest
+from .plan import RequestPlanner, number_of, prompts_of
 
-_QUERIES = ("query",)  # names that prompts for queries have in sentence-transformers
+_QUERIES = ("query",)  # names of the query prompt in sentence-transformers
 _DOCUMENTS = ("document", "passage", "corpus")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorPlanner:
-    """What a model brings to a request for vectors or scores.
+    """Plans requests for vectors or scores, for one model.
 
     Attributes:
-        planner: its prompts' limits and tokenizer.
-        entries: of its library.
-        head: what wherry-head.json says; None: it is a model that writes text.
-        size: numbers of an embedding; None: not known before there is one.
+        planner: has the limits and the tokenizer.
+        entries: entries of the library.
+        head: wherry-head.json; None: the model generates text.
+        size: the dimensions of an embedding; None: unknown before the first one.
     """
 
-    planner: Planner
+    planner: RequestPlanner
     entries: Sequence[str]
     head: Head | None
     size: int | None
 
     @property
     def pooling(self) -> EmbeddingHead:
-        """How vectors are made of hidden states."""
+        """The pooling of hidden states."""
         return self.head if isinstance(self.head, EmbeddingHead) else EmbeddingHead()
 
     def embeddings(self, request: EmbeddingRequest, caller: Caller) -> list[Job]:
         """A job for each input.
 
         Raises:
-            Abandoned: the caller has gone.
-            RequestError: the model has no embeddings, or none of this size; no input, an unknown
-                prompt or id, too long for the model.
+            Abandoned: the client has gone.
+            RequestError: the model has no embeddings or not this size, the input is empty or too
+                long, or a prompt's name or a token id is unknown.
         """
         self._require_embeddings()
         inputs = prompts_of(request.input)
@@ -79,7 +79,7 @@ class VectorPlanner:
         user: str | None,
         salt: str | None,
     ) -> list[Job]:
-        """A job for the embedding of each text, with `prompt` before it, or list of token ids."""
+        """Plan a job for each text, with `prompt` before it, or list of token ids."""
         params = SamplingParams(embed=1, user=number_of(user), salt=number_of(salt))
         jobs = []
         for i, given in enumerate(inputs):
@@ -97,10 +97,10 @@ class VectorPlanner:
         user: str | None,
         salt: str | None,
     ) -> list[Job]:
-        """Two jobs for each query and document: the logprob of the model's yes, and of its no.
+        """Plan two jobs for each query and document: the logprobs of the model's yes and no.
 
         Raises:
-            Abandoned: the caller has gone.
+            Abandoned: the client has gone.
             RequestError: the model has no template, or a pair is too long.
         """
         head, template = self.head, self.planner.template
@@ -122,7 +122,7 @@ class VectorPlanner:
         return jobs
 
     def retrieval_prompts(self) -> tuple[str, str]:
-        """What comes before a query, and before a document, by the names that the model has."""
+        """The prompts before a query and before a document, by the names that the model has."""
         head = self.pooling
         default = head.prompts.get(head.default_prompt or "", "")
         query, document = (
@@ -132,10 +132,10 @@ class VectorPlanner:
         return query, document
 
     def require_similarity(self) -> EmbeddingHead:
-        """How embeddings are made whose angles mean something.
+        """Check that the angles of the model's embeddings mean similarity.
 
         Raises:
-            RequestError: this is a model that writes text, and was not trained for it.
+            RequestError: the model generates text and was not trained for similarity.
         """
         self._require_embeddings()
         if isinstance(self.head, EmbeddingHead):
@@ -190,10 +190,10 @@ class VectorPlanner:
             raise self._too_long(field, f"{e.at_least} tokens or more") from e
 
     def _cut(self, text: str, caller: Caller) -> list[int]:
-        """A text's tokens, without those before the end that do not fit.
+        """Cut a text's tokens to a length, at the end of the text.
 
-        The tokens that a tokenizer puts behind every text stay. What is beyond 16 characters a
-        token is not looked at.
+        The special tokens that the tokenizer appends stay. At most 16 characters a token are
+        tokenized.
         """
         caller.check()
         tokenizer, longest = self.planner.tokenizer, self._longest
@@ -228,7 +228,7 @@ class VectorPlanner:
 def _written(
     template: ChatTemplate, query: str, document: str, instruction: str | None, caller: Caller
 ) -> str:
-    """The template of a reranker knows these roles, as sentence-transformers writes them."""
+    """Use the roles that sentence-transformers writes into a reranker's template."""
     messages = [{"role": "query", "content": query}, {"role": "document", "content": document}]
     if instruction is not None:
         messages.insert(0, {"role": "system", "content": instruction})

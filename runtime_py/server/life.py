@@ -1,4 +1,4 @@
-"""The server's own life: whether it takes requests, and how many are under way."""
+"""The server's state: whether it accepts requests, and how many are running."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-PROBES = frozenset({"/health", "/ready"})  # answered without a key, and to the very end
+PROBES = frozenset({"/health", "/ready"})  # need no key, and are answered to the very end
 
 
 class Life:
-    """Shared by the server's loop, which ends it, and by the requests.
+    """Shared by the server's loop and the requests.
 
     Attributes:
-        draining: no new requests are taken; those under way may end.
-        active: requests under way, probes excepted.
-        sockets: WebSocket connections; the requests that come over them are counted as all are.
+        draining: new requests are refused; running ones may end.
+        active: running requests, except probes.
+        sockets: WebSocket connections; their requests count in `active`.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Life:
 
     @contextmanager
     def request(self, path: str) -> Iterator[None]:
-        """One request is under way."""
+        """Count a running request."""
         counted = path not in PROBES
         self.active += counted
         try:
@@ -36,7 +36,7 @@ class Life:
 
     @contextmanager
     def socket(self) -> Iterator[None]:
-        """One WebSocket connection is open."""
+        """Count an open WebSocket connection."""
         self.sockets += 1
         try:
             yield
@@ -44,16 +44,16 @@ class Life:
             self.sockets -= 1
 
     def drain(self, seconds: float) -> None:
-        """Take no new requests; those under way have `seconds`. May be called by a signal."""
+        """Refuse new requests; running ones have `seconds`. A signal handler may call this."""
         self._ends_at = time.monotonic() + seconds
         self.draining = True
 
     @property
     def drain_seconds_left(self) -> float:
-        """At least 0."""
+        """Seconds until running requests are aborted, at least 0."""
         return max(0.0, self._ends_at - time.monotonic())
 
     @property
     def drained(self) -> bool:
-        """Whether nothing is left to wait for."""
+        """Whether no request is running."""
         return self.draining and (self.active == 0 or self.drain_seconds_left == 0)

@@ -1,4 +1,4 @@
-"""Where the server listens: an address, with TLS or without, or a Unix socket."""
+"""The server's address: host and port, with or without TLS, or a Unix socket."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from wherry.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where to listen.
+    """An address to listen on.
 
     Attributes:
-        host: of a machine; not a loopback address only with a key.
+        host: name or address; other machines can reach it only with a key.
         port: 0 takes a free one.
-        uds: path of a Unix socket, in place of both.
-        uds_mode: who may use it: only those who may write to it. 0o600: nobody else.
-        tls_cert: PEM file with the certificate and those that it stands on; None: no TLS.
+        uds: path of a Unix socket, instead of host and port.
+        uds_mode: file mode of the socket: who may write to it may connect.
+        tls_cert: PEM file with the certificate chain; None: no TLS.
         tls_key: PEM file with its key; None: it is in the same file.
     """
 
@@ -38,7 +38,7 @@ class Address:
     tls_key: Path | None = None
 
     def check(self, has_key: bool) -> None:
-        """Refuse to open a model without a key to other machines, and half of TLS.
+        """Refuse an address beyond this machine without a key, and TLS without a certificate.
 
         Raises:
             UsageError: `host` is not a loopback address and there is no key; or a file is missing.
@@ -63,13 +63,13 @@ class Address:
         )
 
     def check_free(self) -> None:
-        """Refuse an address that cannot be had now, before minutes of compiling and loading.
+        """Refuse an unusable address before minutes of compiling and loading.
 
         Raises:
-            UsageError: another program listens there, or it is none of this machine's.
+            UsageError: another program listens there, or it is no address of this machine.
         """
         if self.uds:
-            with unix_socket(self.uds, self.uds_mode):  # made and gone: nobody listens meanwhile
+            with unix_socket(self.uds, self.uds_mode):  # made and removed again
                 return
         if not self.port:
             return
@@ -84,7 +84,7 @@ class Address:
             ) from e
 
     def url(self, bound: socket.socket) -> str:
-        """URL of the server that listens on a socket."""
+        """The URL of a listening socket."""
         if self.uds:
             return f"unix:{self.uds}"
         host, port = bound.getsockname()[:2]
@@ -92,13 +92,13 @@ class Address:
 
 
 def _reason(error: OSError) -> str:
-    """What the system says, without what Python adds; names that are not found have no number."""
+    """The system's message without Python's additions; failed name lookups have no number."""
     known = error.errno in errno.errorcode and not isinstance(error, socket.gaierror)
     return os.strerror(error.errno).lower() if error.errno and known else str(error.strerror)
 
 
 def load_certificate(context: ssl.SSLContext, address: Address) -> None:
-    """Use the files of `address`, also for connections that come from now on.
+    """Load the files of `address`, for present and future connections.
 
     Raises:
         UsageError: they cannot be used.
@@ -112,18 +112,18 @@ def load_certificate(context: ssl.SSLContext, address: Address) -> None:
 
 
 def _no_password() -> str:
-    """Asked for where a key is encrypted: a server has nobody to ask at its start."""
+    """The password callback of an encrypted key: a server cannot ask for one."""
     return ""
 
 
 @contextlib.contextmanager
 def unix_socket(path: Path, mode: int) -> Iterator[socket.socket]:
-    """A socket that is bound to `path`, and gone at the end.
+    """Bind a socket to `path`; remove it at the end.
 
-    It is made with its mode: there is no moment at which others may connect.
+    The socket is created with its mode, so there is no moment at which others can connect.
 
     Raises:
-        UsageError: the path cannot be used, or somebody listens there.
+        UsageError: the path cannot be used, or another program listens there.
     """
     bound = socket.socket(socket.AF_UNIX)
     try:

@@ -1,4 +1,4 @@
-"""Which models a server has, and who holds them meanwhile."""
+"""The models of a server, and their leases."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from wherry.artifact import Manifest
+from wherry.artifact.manifest import Manifest
 
 from ..load.model import LoadedModel
 from .wire.errors import ApiError
 
 _SHOWN = 100  # characters of a name in an error
-LATEST = ":latest"  # what Ollama's clients add to a name without a tag
+LATEST = ":latest"  # Ollama's clients add it to a name without a tag
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A model that clients may name, in memory or not.
+    """A model that clients may name, loaded or not.
 
     Attributes:
-        context: tokens; None: known when it is loaded.
+        context: tokens; None: unknown before it is loaded.
         created: seconds since 1970.
-        root: what it is called if `name` is an alias, which vLLM calls so.
-        folder: compiled; None if there is none, as in tests. `manifest` is its own.
+        root: the model's name if `name` is an alias (vLLM's field).
+        folder: the compiled folder; None in tests. `manifest` is its manifest.
     """
 
     name: str
@@ -38,25 +38,25 @@ class Listed:
     manifest: Manifest | None = None
 
     def described(self) -> dict[str, Any]:
-        """The model in OpenAI's shape."""
+        """Describe the model in OpenAI's shape."""
         return {
             "id": self.name,
             "object": "model",
             "created": self.created,
             "owned_by": "wherry",
-            "max_model_len": self.context,  # as vLLM names it
+            "max_model_len": self.context,  # vLLM's name
             "root": self.root or self.name,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A model in memory, under the name that clients use.
+    """A loaded model, under its name for clients.
 
     Attributes:
-        listed: what is known of it.
-        bytes: that it takes, by plan; None: nobody counts them.
-        expires: when it goes if nobody asks for it, seconds since 1970; None: never.
+        listed: its entry.
+        bytes: its memory, by plan; None: unknown.
+        expires: when it is unloaded without a request, seconds since 1970; None: never.
     """
 
     name: str
@@ -70,42 +70,47 @@ class Models(Protocol):
     """The models of a server."""
 
     def listed(self) -> Sequence[Listed]:
-        """All that clients may name."""
+        """All models that clients may name."""
 
     def served(self) -> Sequence[Served]:
-        """Those in memory."""
+        """The loaded models."""
 
     def limit_queues(self, waiting: int) -> None:
-        """Let so many outputs wait for each model, beyond those that it runs."""
+        """Set the number of outputs that may wait for each model besides the running ones."""
 
     def lease(
         self, name: str, keep_alive: float | None = None
     ) -> AbstractAsyncContextManager[Served]:
-        """The model of a name, "" being the default's, in memory for as long as it is held.
+        """Load a model if needed, and keep it loaded for the length of the lease; "": the default.
 
         Args:
-            name: as clients have it.
-            keep_alive: seconds that it stays afterwards, if it does not stay anyway; infinity: for
-                ever; None: as before.
+            name: the client's name of the model.
+            keep_alive: seconds that it stays afterwards; infinity: for ever; None: unchanged.
 
         Raises:
-            ApiError: 404, no model has this name.
+            ApiError: 404: no model has this name.
         """
 
     def unload(self, name: str) -> bool:
-        """Let a model go when it has answered; False if it stays anyway. Raises as `lease`."""
+        """Unload a model when it is idle; False if it always stays. Raises as `lease`."""
 
 
 class OneModel:
-    """A server of one model, which others own.
+    """A server of one model, which the caller owns.
 
     Args:
         loaded: the model.
-        name: what clients call it.
+        name: its name for clients.
     """
 
     def __init__(self, loaded: LoadedModel, name: str) -> None:
-        self._listed = Listed(name, loaded.context, folder=loaded.folder, manifest=loaded.manifest)
+        origin = loaded.origin
+        self._listed = Listed(
+            name,
+            loaded.context,
+            folder=origin.folder if origin else None,
+            manifest=origin.manifest if origin else None,
+        )
         self._served = Served(name, loaded, self._listed)
 
     def listed(self) -> list[Listed]:
@@ -127,7 +132,7 @@ class OneModel:
         yield self._find(name)
 
     def unload(self, name: str) -> bool:
-        """See Models: its owner unloads it."""
+        """See Models; its owner unloads it."""
         self._find(name)
         return False
 
@@ -138,14 +143,14 @@ class OneModel:
 
 
 def named(known: Mapping[str, T], name: str) -> T | None:
-    """What has a name, as clients have it: "" is the first of all; ":latest" adds nothing."""
+    """Find an entry by a client's name: "" is the first one; ":latest" is ignored."""
     if not name:
         return next(iter(known.values()), None)
     return known.get(name) or known.get(name.removesuffix(LATEST))
 
 
 def unknown_model(name: str, listed: Sequence[Listed]) -> ApiError:
-    """The error for a name that no model has."""
+    """The error for an unknown name."""
     known = ", ".join(repr(m.name) for m in listed) or "nothing"
     verb = "are" if len(listed) > 1 else "is"
     return ApiError(

@@ -1,4 +1,4 @@
-"""From a request's body to the answer's bytes: what all protocols share."""
+"""The path from a request's body to the answer's bytes, which all protocols share."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..answer.generation import Generation
 from ..answer.reply import Reply, Streaming
 from ..answer.vectors import VectorPlan
 from ..async_engine import AsyncStream, attended, begin, collect, gather
+from ..caller import Caller
 from ..core.dispatcher import AsyncSink
 from ..load.model import LoadedModel
 from ..load.vectors import VectorModel
-from ..request.caller import Caller
-from ..request.plan import Plan
+from ..request.plan import RequestPlan
 from .guard.tenants import Asker
 from .models import Models
 from .observing.record import current
@@ -30,9 +30,9 @@ from .wire.json_body import encoded, encoded_blocks, parse_json
 from .wire.streams import ClientGone, StreamedAnswer, WholeAnswer, while_connected
 
 LONG_BODY = 2**16  # bytes
-_SHORT_BODY = 2**12  # bytes: parsed sooner than handed to a thread
+_SHORT_BODY = 2**12  # bytes: faster to parse here than on a thread
 IGNORED_HEADER = "X-Wherry-Ignored"
-CLIENT_GONE = 499  # as nginx logs it; nobody receives it
+CLIENT_GONE = 499  # nginx's status for the log; the client never sees it
 
 
 class Named(Protocol):
@@ -42,27 +42,27 @@ class Named(Protocol):
 
 
 class Asked(Named, Protocol):
-    """One whose answer a model writes."""
+    """A request for generated text."""
 
     stream: bool | None
 
 
 A = TypeVar("A", bound=Asked)
 M = TypeVar("M", bound=Named)
-Planned = tuple[Plan, Reply[Any, Any]]
+Planned = tuple[RequestPlan, Reply[Any, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint(Generic[A]):
-    """A path whose answer a model writes.
+    """A path for generated text.
 
     Attributes:
-        parse: the body's JSON as a request; may raise RequestError.
-        plan: what the model is asked, and the shapes of the answer. Runs on a thread, as `parse`
-            does for what is not short.
+        parse: makes a request of the body's JSON; may raise RequestError.
+        plan: plans the request and its reply. It runs on a thread, and so does `parse` for long
+            bodies.
         framing: how a stream is written.
-        ignored: names of fields that were sent and have no effect.
-        keep_alive: seconds that the model stays in memory afterwards; None: as before.
+        ignored: lists fields without effect.
+        keep_alive: seconds that the model stays loaded afterwards; None: unchanged.
     """
 
     parse: Callable[[Any], A]
@@ -74,7 +74,7 @@ class Endpoint(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class VectorEndpoint(Generic[M]):
-    """A path whose answer is numbers; the fields are those of Endpoint."""
+    """A path for embeddings or scores; the fields are those of Endpoint."""
 
     parse: Callable[[Any], M]
     plan: Callable[[VectorModel, M, Caller], VectorPlan[Any]]
@@ -83,17 +83,17 @@ class VectorEndpoint(Generic[M]):
 
 
 class Pipeline:
-    """Answers requests with the models of a server."""
+    """Answers requests on the models of a server."""
 
     def __init__(self, models: Models) -> None:
         self.models = models
         self._long_requests = ThreadPoolExecutor(1, "wherry-long-request")
 
     async def answer(self, http: Request, endpoint: Endpoint[A]) -> Response:
-        """The answer to a request; a stream holds its model until it ends.
+        """Answer a request; a stream keeps its model loaded until it ends.
 
         Raises:
-            ApiError: no model has the name, or the server ends.
+            ApiError: no model has the name, or the server shuts down.
             RequestError: the request cannot be served.
             BusyError: the queue is full.
         """
@@ -119,7 +119,7 @@ class Pipeline:
         return request, *await begin(loaded, plan, self._lane(body))
 
     async def numbers(self, http: Request, endpoint: VectorEndpoint[M]) -> Response:
-        """The answer to a request that no text is written for; raises as `answer`."""
+        """Answer a request for embeddings or scores; raises as `answer`."""
         body = await body_of(http)
         async with AsyncExitStack() as held:
             try:
@@ -127,7 +127,7 @@ class Pipeline:
             except ClientGone:
                 current().error = "client_gone"
                 return Response(status_code=CLIENT_GONE)
-            except asyncio.CancelledError as e:  # the server ends, and has waited long enough
+            except asyncio.CancelledError as e:  # the server shuts down, after the drain
                 raise shutting_down() from e
 
     async def _gather(
@@ -154,12 +154,12 @@ class Pipeline:
         parse: Callable[[Any], M],
         work: Callable[[LoadedModel, M, Caller], Any],
     ) -> Response:
-        """The answer to a request that needs what a model brings, and not its core.
+        """Answer a request that needs a model's tokenizer, but not its core.
 
         Args:
             http: the request.
-            parse: the body's JSON as a request; may raise RequestError.
-            work: makes what is answered, as JSON; runs on a thread.
+            parse: makes a request of the body's JSON; may raise RequestError.
+            work: makes the answer as JSON; runs on a thread.
 
         Raises:
             ApiError: no model has the name.
@@ -180,7 +180,7 @@ class Pipeline:
             except ClientGone:
                 current().error = "client_gone"
                 return Response(status_code=CLIENT_GONE)
-            except asyncio.CancelledError as e:  # the server ends, and has waited long enough
+            except asyncio.CancelledError as e:  # the server shuts down, after the drain
                 raise shutting_down() from e
         return Response(content, media_type="application/json")
 
@@ -191,7 +191,7 @@ class Pipeline:
         held: AsyncExitStack,
         keep_alive: Callable[[M], float | None] = lambda _: None,
     ) -> tuple[M, LoadedModel]:
-        """The request, and the model that it names, for as long as `held` is."""
+        """Parse the request and lease its model until `held` is closed."""
 
         def parsed() -> M:
             return parse(parse_json(body))
@@ -207,7 +207,7 @@ class Pipeline:
         return request, served.loaded
 
     def _lane(self, body: bytes) -> ThreadPoolExecutor | None:
-        # One long request at a time: what holds the interpreter's lock there holds it but once.
+        # Long requests are parsed one at a time, because parsing holds the interpreter's lock.
         return self._long_requests if len(body) > LONG_BODY else None
 
 
@@ -228,7 +228,7 @@ async def _respond(
     try:
         answer = await while_connected(http.receive, collect(generation, sink, reply))
         blocks = await asyncio.to_thread(lambda: [*encoded_blocks(answer.whole().dumped())])
-    except asyncio.CancelledError as e:  # the server ends, and has waited long enough
+    except asyncio.CancelledError as e:  # the server shuts down, after the drain
         raise shutting_down() from e
     finally:
         generation.close()
@@ -236,7 +236,7 @@ async def _respond(
 
 
 def _ignored_header(names: Sequence[str]) -> dict[str, str]:
-    # A header holds Latin-1 without controls; a name that is none of that is cut to it.
+    # A header holds Latin-1 without control characters; other characters are dropped.
     listed = ", ".join(n[:100].encode("ascii", "backslashreplace").decode() for n in names)
     return {IGNORED_HEADER: _printable(listed)} if names else {}
 
@@ -246,12 +246,12 @@ def _printable(text: str) -> str:
 
 
 async def body_of(http: Request) -> bytes:
-    """The whole body.
+    """Read the whole body.
 
     Raises:
         ApiError: the client has gone.
     """
     try:
-        return await http.body()  # which is kept, for who asks again
+        return await http.body()  # Starlette caches it
     except ClientDisconnect as e:
         raise ApiError(CLIENT_GONE, "The client has gone away") from e

@@ -1,4 +1,4 @@
-"""The server's loop: it listens, looks at the engine, drains, and ends."""
+"""The server's loop: it listens, watches the engine, drains, and ends."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ from .listening import Address, load_certificate, unix_socket
 from .wire.http_protocol import ServerConfig
 
 _log = logging.getLogger(__name__)
-_FULL_LOG_SECONDS = 60  # between two lines about a full table of files
-_LOOK_TICKS = 10  # of 0.1 s, between two looks at the engine
-_FAILING_SECONDS = 30.0  # that all steps may fail before the process ends for it
+_FULL_LOG_SECONDS = 60  # seconds between two log lines about a full table of files
+_LOOK_TICKS = 10  # ticks of 0.1 s between two checks of the engine
+_FAILING_SECONDS = 30.0  # if all steps fail for so long, the process ends
 _EXIT_STUCK = 1
-# The loop gives the interpreter's lock up with each read and write, and waits so long for it where
-# another thread works in Python: a fifth of Python's own time.
+# The loop releases the interpreter's lock at each read and write, and then waits this long for a
+# thread that runs Python: a fifth of Python's default.
 _SWITCH_SECONDS = 0.001
-_LAST_WORDS_SECONDS = 5.0  # that clients of a hung engine have to hear of it
+_LAST_WORDS_SECONDS = 5.0  # time for clients of a hung engine to receive an error
 
 
 class RunningServer(uvicorn.Server):
-    """Uvicorn's, with a drain that answers probes, and an eye on the engine.
+    """Uvicorn's server, with a drain that answers probes, and a check of the engine.
 
-    Uvicorn itself stops listening at the first signal: a load balancer would see refused
-    connections before it hears that this server is not ready any more.
+    Uvicorn itself stops listening at the first signal, so a load balancer would see refused
+    connections before it learns that this server is not ready.
 
     Args:
-        config: uvicorn's.
-        address: where to listen.
+        config: uvicorn's configuration.
+        address: the address to listen on.
         keys: read again at SIGHUP.
-        life: of the server.
-        status: of the engine.
-        drain_seconds: that requests under way have.
+        life: the server's state.
+        status: the engines' state.
+        drain_seconds: time for running requests after the first signal.
         exit_when_stuck: end when the engine has failed or is stuck.
         on_ready: called with the URL.
 
     Attributes:
-        ends_process: the engine will not come back, not even to be closed.
+        ends_process: the engine hangs and cannot even be closed.
     """
 
     config: ServerConfig
@@ -83,7 +83,7 @@ class RunningServer(uvicorn.Server):
         self.ends_process = False
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve until a signal comes.
+        """Serve until a signal.
 
         Raises:
             UsageError: the address is taken.
@@ -96,7 +96,7 @@ class RunningServer(uvicorn.Server):
             super().run([bound])
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen."""
+        """Start listening."""
         sys.setswitchinterval(_SWITCH_SECONDS)
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_QuietAccept())
@@ -104,7 +104,7 @@ class RunningServer(uvicorn.Server):
             loop.add_signal_handler(signal.SIGHUP, self._reload)
         try:
             await super().startup(sockets)
-        except SystemExit as e:  # it has logged why
+        except SystemExit as e:  # uvicorn has logged the reason
             where = f"{self.config.host}:{self.config.port}"
             raise UsageError(
                 f"Cannot listen on {where}; its log above says why. Choose another --port."
@@ -113,7 +113,7 @@ class RunningServer(uvicorn.Server):
             self._on_ready(self._address.url(self.servers[0].sockets[0]))
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """The first signal drains, the second ends."""
+        """Drain at the first signal, end at the second."""
         if not self._life.draining:
             self._captured_signals.append(sig)
             self._life.drain(self._drain_seconds)
@@ -122,7 +122,7 @@ class RunningServer(uvicorn.Server):
             super().handle_exit(sig, frame)
 
     async def on_tick(self, counter: int) -> bool:
-        """Called ten times a second; whether to end."""
+        """Check the state ten times a second; return whether to end."""
         if counter % _LOOK_TICKS == 0:
             self._look()
         if self._life.drained and not self.should_exit:
@@ -132,7 +132,7 @@ class RunningServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     def _look(self) -> None:
-        """Say when the engine stops moving, and when it goes on; end for it where that is asked."""
+        """Log when the engine gets stuck or recovers; end a stuck process if that is wanted."""
         status, now = self._status.status(), time.monotonic()
         if status != self._said_status:
             self._say(status)
@@ -145,11 +145,11 @@ class RunningServer(uvicorn.Server):
             self.should_exit = self.ends_process = True
             last_words = threading.Timer(_LAST_WORDS_SECONDS, end_process)
             last_words.daemon = True
-            last_words.start()  # whatever waits for the engine: this loop may, too
+            last_words.start()  # a thread, because this loop may block on the engine, too
 
     def _say(self, status: str) -> None:
         if status == "ok":
-            _log.warning("The engine goes on")
+            _log.warning("The engine makes progress again")
             return
         texts = {
             "stuck": "there is work, and nothing moves: the device may hang",
@@ -157,12 +157,10 @@ class RunningServer(uvicorn.Server):
             "failed": "no request can be served any more",
         }
         active = self._life.active
-        _log.error(
-            "The engine is %s, with %d requests under way: %s", status, active, texts[status]
-        )
+        _log.error("The engine is %s, with %d requests running: %s", status, active, texts[status])
 
     def _reload(self) -> None:
-        """Read keys and certificates again; what cannot be used changes nothing."""
+        """Read keys and certificates again; unusable files change nothing."""
         try:
             self._keys.reload()
             if self._address.tls_cert and self.config.ssl:
@@ -173,9 +171,9 @@ class RunningServer(uvicorn.Server):
 
 
 class _QuietAccept:
-    """Logs once a minute that no connection can be accepted, where asyncio logs without end.
+    """Logs once a minute that no connection can be accepted; asyncio logs without end.
 
-    Python 3.11 tries `backlog` times more after such an error, and each time writes a traceback.
+    Python 3.11 retries `backlog` times after such an error, with a traceback each time.
     """
 
     def __init__(self) -> None:
@@ -192,7 +190,7 @@ class _QuietAccept:
 
 @contextlib.contextmanager
 def quiet_signals() -> Iterator[None]:
-    """Let SIGTERM end `run` in order: uvicorn raises it again after its own shutdown."""
+    """Let SIGTERM end `run` normally: uvicorn raises it again after its own shutdown."""
     if not _in_main_thread():
         yield
         return
@@ -208,7 +206,7 @@ def _in_main_thread() -> bool:
 
 
 def end_process() -> None:
-    """End now: a device that hangs holds threads that nothing can end."""
+    """End the process now: a hung device holds threads that nothing can end."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""A model's own chat template (Jinja, in the dialect of Hugging Face's `transformers`)."""
+"""Renders a model's chat template (Jinja, in the dialect of Hugging Face's `transformers`)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from jinja2.parser import Parser
 
 from wherry.errors import ModelError
 
-from ..request.caller import Abandoned, Caller
-from ..request.errors import RequestError
+from ..caller import Abandoned, Caller
+from ..errors import RequestError
 from .template_budget import Budget, TooCostly
 from .template_sandbox import BudgetedEnvironment
 from .tokenizer import read_json
 
-MAX_SOURCE = 2**18  # characters; the longest that are known have a sixth of it
-_LONGEST_ERROR = 1000  # characters of what a template says to the client
+MAX_SOURCE = 2**18  # characters; the longest known template has a sixth of it
+_LONGEST_ERROR = 1000  # characters of a template's message to the client
 _LONGEST_DATE = 200
 _WIDEST_INDENT = 64
 
 
 class _GenerationBlock(ext.Extension):
-    """`{% generation %}` marks what an assistant wrote, for training; here it is transparent."""
+    """`{% generation %}` marks the assistant's text for training; rendering ignores it."""
 
     tags = {"generation"}  # noqa: RUF012 - jinja2 declares it so
 
@@ -41,7 +41,7 @@ def _raise_exception(message: str) -> NoReturn:
 
 
 def _strftime_now(pattern: str) -> str:
-    if len(pattern) > _LONGEST_DATE:  # each of its fields may ask for a width
+    if len(pattern) > _LONGEST_DATE:  # each field of a date pattern may ask for a width
         raise TooCostly(f"it has a date of {len(pattern)} characters")
     return datetime.now().strftime(pattern)
 
@@ -58,7 +58,7 @@ def _environment() -> BudgetedEnvironment:
         separators: tuple[str, str] | None = None,
         sort_keys: bool = False,
     ) -> str:
-        """Jinja's own filter escapes HTML, which models have not seen in training."""
+        """Write JSON. Jinja's own filter escapes HTML, which models have not seen in training."""
         if isinstance(indent, int) and indent > _WIDEST_INDENT:
             raise TooCostly(f"it indents by {indent}")
         encoder = json.JSONEncoder(
@@ -77,7 +77,7 @@ def _environment() -> BudgetedEnvironment:
 
 
 class ChatTemplate:
-    """Messages to the text that the model was trained on.
+    """Renders messages as the text that the model was trained on.
 
     Args:
         source: the template.
@@ -85,7 +85,7 @@ class ChatTemplate:
 
     Attributes:
         source: the template's text.
-        variables: names that the template looks at and does not set itself.
+        variables: names that the template reads and does not set.
 
     Raises:
         ModelError: the template is not valid Jinja, or too large.
@@ -103,7 +103,7 @@ class ChatTemplate:
             self.variables = meta.find_undeclared_variables(self._environment.parse(source))
         except jinja2.TemplateSyntaxError as e:
             raise ModelError(f"The chat template, line {e.lineno}: {e.message}") from e
-        except Exception as e:  # too deep for Jinja's compiler, or for Python's
+        except Exception as e:  # nesting too deep for Jinja's or Python's compiler
             raise ModelError(f"The chat template cannot be compiled: {_reason(e)}") from e
         self._special_tokens = dict(special_tokens or {})
 
@@ -115,17 +115,18 @@ class ChatTemplate:
         variables: Mapping[str, Any] | None = None,
         caller: Caller | None = None,
     ) -> str:
-        """The prompt's text; encode it without special tokens, they are written in it.
+        """Render the prompt's text. Encode it without special tokens: the text has them.
 
         Args:
             messages: {"role", "content", ...}; content is a string.
-            add_generation_prompt: whether the assistant's turn is opened at the end.
-            variables: further variables of this template ("enable_thinking").
-            caller: who waits for it.
+            add_generation_prompt: whether the prompt ends with the beginning of the assistant's
+                turn.
+            variables: further variables of this template, such as "enable_thinking".
+            caller: the client that waits.
 
         Raises:
             RequestError: the template refuses the messages, fails, or costs too much.
-            Abandoned: the caller has gone.
+            Abandoned: the client has gone.
         """
         given = {
             **self._special_tokens,
@@ -140,7 +141,7 @@ class ChatTemplate:
             return self._environment.spend(budget, lambda: self._template.render(given))
         except Abandoned:
             raise
-        except Exception as e:  # a template is a program of the model's authors
+        except Exception as e:  # a template is a program and may raise anything
             raise RequestError(
                 f"The model's chat template does not accept these messages: {_reason(e)}",
                 param="messages",
@@ -149,7 +150,7 @@ class ChatTemplate:
 
 
 def _reason(error: Exception) -> str:
-    """What an error says; some have no text."""
+    """The text of an error; some errors have none."""
     text = str(error)[:_LONGEST_ERROR]
     if isinstance(error, jinja2.TemplateError) and text:
         return text
@@ -157,7 +158,7 @@ def _reason(error: Exception) -> str:
 
 
 def from_folder(folder: Path, special_tokens: Mapping[str, str]) -> ChatTemplate | None:
-    """The template of a model folder; None if the model has none: it only completes text.
+    """Read the template of a model folder; None if it has none and only completes text.
 
     Raises:
         ModelError: the template is not valid Jinja, not UTF-8, or of another type.
@@ -167,9 +168,9 @@ def from_folder(folder: Path, special_tokens: Mapping[str, str]) -> ChatTemplate
 
 
 def source_of(folder: Path) -> str | None:
-    """A template's text: chat_template.jinja, else that of tokenizer_config.json, or None.
+    """Read a template's text from chat_template.jinja, else tokenizer_config.json; or None.
 
-    Of several named ones "default" is taken.
+    If there are several templates, "default" is taken.
 
     Raises:
         ModelError: it is not UTF-8, or of another type.

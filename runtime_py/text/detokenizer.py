@@ -1,12 +1,12 @@
-"""Token ids to text, one token at a time, without ever cutting a character.
+"""Turns token ids into text, one token at a time, without cutting a character.
 
-The pieces joined are the text of all tokens decoded together. One exception is by intent: the
-library takes back whole characters that stand beside a damaged byte in a run of byte-fallback
-tokens; what was handed out stays here, and the damaged bytes alone become U+FFFD.
+The joined pieces equal the text of all tokens decoded together, with one intended exception: in a
+run of byte-fallback tokens the library also drops whole characters next to a damaged byte. Here
+released text stays, and only damaged bytes become U+FFFD.
 
-The library's own DecodeStream does less: it keeps an unfinished character to itself at the end of a
-text (of 300 random lists of byte-level tokens 122 lost their end), and raises "Invalid prefix
-encountered" for most random lists of byte-fallback tokens, which a model may well sample.
+The library's own DecodeStream loses an unfinished character at the end of a text (in 122 of 300
+random lists of byte-level tokens), and raises "Invalid prefix encountered" for most random lists of
+byte-fallback tokens, which a model may well sample.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .token_bytes import TokenBytes
 from .tokenizer import Tokenizer
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-_TAIL = 16  # tokens of a prompt that can bear on what follows: more than any character's bytes
-_PENDING = 16  # tokens held for a character before they are given out as they are
+_TAIL = 16  # prompt tokens that can affect the next text: more than any character's bytes
+_PENDING = 16  # tokens that may wait for a character; then they are released as they are
 
 
 def _replace_each_byte(error: UnicodeError) -> tuple[str, int]:
@@ -33,25 +33,25 @@ codecs.register_error("wherry.replace_each_byte", _replace_each_byte)
 
 
 class Detokenizer(Protocol):
-    """Text of a growing list of tokens."""
+    """The text of a growing list of tokens."""
 
     def push(self, token: int) -> str:
-        """The text that this token completes; "" while a character is unfinished."""
+        """Return the text that this token completes; "" inside of a character."""
 
     def flush(self) -> str:
-        """What is left at the end: U+FFFD for an unfinished character."""
+        """Return the rest at the end: U+FFFD for an unfinished character."""
 
 
 def detokenizer(
     tokenizer: Tokenizer, prompt: Sequence[int] = (), visible: Collection[int] = ()
 ) -> Detokenizer:
-    """A detokenizer for one output.
+    """Make a detokenizer for one output.
 
     Args:
         tokenizer: the model's.
-        prompt: ids that the text continues: its pieces are then what follows the prompt's text,
-            a leading space included. Empty if the output is a text of its own.
-        visible: special tokens that come out by their names; the others have no text.
+        prompt: ids that the output continues: the text then follows the prompt's, with its leading
+            space. Empty if the output is a text of its own.
+        visible: special tokens that appear by name; other special tokens have no text.
     """
     tail = [t for t in prompt[-4 * _TAIL :] if tokenizer.is_text(t)][-_TAIL:]
     made: Detokenizer
@@ -63,7 +63,7 @@ def detokenizer(
 
 
 class _WithNames:
-    """Special tokens by their names, between texts that are decoded by themselves."""
+    """Writes special tokens by name, between texts that are decoded separately."""
 
     def __init__(self, text: Detokenizer, tokenizer: Tokenizer, visible: Collection[int]) -> None:
         self._text = text
@@ -78,7 +78,7 @@ class _WithNames:
 
 
 class _ByBytes:
-    """Joins the bytes of tokens and decodes UTF-8 as it comes."""
+    """Joins the bytes of tokens and decodes UTF-8 incrementally."""
 
     def __init__(
         self, tokenizer: Tokenizer, rule: TokenBytes, tail: Iterable[int], *, whole: bool
@@ -87,11 +87,11 @@ class _ByBytes:
         self._rule = rule
         errors = "wherry.replace_each_byte" if rule.each_byte else "replace"
         self._utf8 = codecs.getincrementaldecoder("utf-8")(errors)
-        self._strip = rule.strip  # spaces that the beginning of the text may still lose
+        self._strip = rule.strip  # spaces that the beginning of the text still loses
         for token in tail:
             self.push(token)
             if not whole:
-                self._strip = 0  # the prompt's beginning lies before its tail
+                self._strip = 0  # the text began before these tokens
 
     def push(self, token: int) -> str:
         if token in self._special:
@@ -114,8 +114,8 @@ class _ByBytes:
 class _InContext:
     """Asks the library for the text of a few tokens with and without the new ones.
 
-    The context is what was given out last, so a decoder sees the neighbours it needs, and the
-    work of a token does not grow with the text.
+    The context is the last released text, so a decoder sees the neighbours it needs, and the cost
+    of a token does not grow with the text.
     """
 
     def __init__(self, tokenizer: Tokenizer, tail: list[int]) -> None:

@@ -1,7 +1,7 @@
-"""Filling a gap between two texts, for models that were trained on it.
+"""Fills a gap between two texts, for models that were trained for it.
 
-How the texts are joined is no part of any file of a model; the tokens that only one way of joining
-uses are. So a model's vocabulary tells its way.
+No file of a model says how the texts are joined, but each way has its own special tokens, so the
+vocabulary tells the way.
 """
 # ruff: noqa: RUF001 - DeepSeek's marks are written with U+FF5C
 
@@ -14,11 +14,11 @@ from .tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class FillIn:
-    """Marks, and what follows them.
+    """The special tokens of one way, and their order.
 
     Attributes:
-        before_prefix, before_suffix: marks of the two texts.
-        last: the mark after both; "" if there is none.
+        before_prefix, before_suffix: tokens before the two texts.
+        last: the token after both; "" if there is none.
         suffix_first: whether the suffix comes before the prefix.
     """
 
@@ -29,7 +29,7 @@ class FillIn:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """All of them."""
+        """All special tokens."""
         return tuple(m for m in (self.before_prefix, self.before_suffix, self.last) if m)
 
 
@@ -43,7 +43,7 @@ WAYS = (
     FillIn("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", True),  # Seed-Coder
     FillIn("[PREFIX]", "[SUFFIX]", suffix_first=True),  # Codestral
 )
-# What such models write when the gap is filled, beside the end of the text.
+# Tokens that such models write after the gap, apart from the end of the text.
 _ENDS = (
     *(mark for way in WAYS for mark in way.marks),
     "<|endoftext|>",
@@ -59,19 +59,19 @@ _ENDS = (
 
 
 def way_of(tokenizer: Tokenizer) -> FillIn | None:
-    """How a model fills gaps; None: it was not trained on it."""
+    """Find a model's way to fill gaps; None: it was not trained for it."""
     known = tokenizer.backend.token_to_id
     return next((w for w in WAYS if all(known(m) is not None for m in w.marks)), None)
 
 
 def prompt(tokenizer: Tokenizer, way: FillIn, prefix: list[int], suffix: str) -> list[int]:
-    """The tokens after which the model writes what stands between.
+    """Make the prompt after which the model writes the gap.
 
     Args:
         tokenizer: the model's.
         way: how it fills gaps.
-        prefix: tokens of the text before the gap; a beginning of text among them stays first.
-        suffix: the text after it.
+        prefix: tokens before the gap; a BOS token among them stays first.
+        suffix: the text after the gap.
     """
     start = [i for i in tokenizer.encode("") if i not in tokenizer.eos_ids]
     if prefix[: len(start)] == start:
@@ -85,7 +85,7 @@ def prompt(tokenizer: Tokenizer, way: FillIn, prefix: list[int], suffix: str) ->
 
 
 def stop_ids(tokenizer: Tokenizer) -> list[int]:
-    """Tokens that end what fills a gap."""
+    """Token ids that end the text of a gap."""
     found = (tokenizer.backend.token_to_id(name) for name in _ENDS)
     return list(dict.fromkeys(i for i in found if i is not None))
 
@@ -96,7 +96,7 @@ def _mark(tokenizer: Tokenizer, name: str) -> list[int]:
 
 
 def _inner(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Tokens of a text that is not the beginning of one: without the space that some put first."""
+    """Tokenize a text inside of a text: without the space that some tokenizers put first."""
     ids = tokenizer.encode(text, add_special_tokens=False)
     if tokenizer.token_bytes is None or not tokenizer.token_bytes.strip:
         return ids

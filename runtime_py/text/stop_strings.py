@@ -1,9 +1,9 @@
-"""Stop strings, found across the borders of tokens, in time that does not grow with their number.
+"""Finds stop strings across token borders, in time that does not grow with their number.
 
-The automaton of Aho and Corasick ("Efficient string matching", 1975), whose states are made when a
-text first reaches them: a thousand long strings cost a sort, and what the text comes near to.
-Libraries for it (pyahocorasick, ahocorasick_rs) do not tell how much of a pattern stands at the
-end of the text, which is what must be held back, and build all states at once.
+The algorithm is that of Aho and Corasick ("Efficient string matching", 1975); a state is built when
+a text first reaches it, so a thousand long strings cost a sort. Libraries for it (pyahocorasick,
+ahocorasick_rs) build all states at once, and do not tell how much of a pattern stands at the end of
+the text, which must be held back.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from collections.abc import Sequence
 
 
 class _State:
-    """A beginning of stop strings: `depth` characters that stops[low:high] share."""
+    """A prefix of stop strings: `depth` characters that stops[low:high] share."""
 
     __slots__ = ("depth", "ends", "fail", "high", "low", "next")
 
     def __init__(self, low: int, high: int, depth: int) -> None:
         self.low, self.high, self.depth = low, high, depth
         self.next: dict[str, _State] = {}
-        self.fail: _State | None = None  # of its proper ends, the longest that is a beginning too
+        # the longest proper suffix that is a prefix of a stop string
+        self.fail: _State | None = None
         self.ends = 0  # length of the longest stop string that ends here
 
 
@@ -33,7 +34,7 @@ class StopAutomaton:
         self.start = _State(0, len(self._stops), 0)
 
     def after(self, state: _State, char: str) -> _State:
-        """The state for the longest beginning at the end of the text, one character later."""
+        """The next state: the longest prefix of a stop string at the end of the text."""
         if state.depth == 0 and char not in self._firsts:
             return state
         made: list[_State] = []
@@ -44,7 +45,7 @@ class StopAutomaton:
                 made.append(new)
             at = at.fail
         found = self.start if at is None else at.next[char]
-        for new in reversed(made):  # the shorter ones first: `ends` is theirs or its own
+        for new in reversed(made):  # shorter ones first, because `ends` may come from them
             new.fail = found
             new.ends = new.depth if len(self._stops[new.low]) == new.depth else found.ends
             found = new
@@ -60,14 +61,14 @@ class StopAutomaton:
 
 
 class StopStrings:
-    """Passes a text through until a stop string is complete.
+    """Passes text through until a stop string is complete.
 
-    Text that may be the beginning of one is held back. Of several stop strings the one that is
-    complete first counts (the longest of those that end at the same place), so the result does not
-    depend on how the text was cut.
+    Text that may begin a stop string is held back. The stop string that is complete first wins (the
+    longest of those that end at the same place), so the result does not depend on how the text was
+    cut.
 
     Attributes:
-        found: the stop string that ended the text; None if none has.
+        found: the stop string that ended the text, or None.
     """
 
     def __init__(self, automaton: StopAutomaton) -> None:
@@ -78,11 +79,11 @@ class StopStrings:
 
     @property
     def stopped(self) -> bool:
-        """Whether one was found; what follows it is not wanted."""
+        """Whether a stop string was found; later text is dropped."""
         return self.found is not None
 
     def push(self, text: str) -> str:
-        """Text that is certain to belong to the output; "" once stopped."""
+        """Return text that certainly belongs to the output; "" after a stop string."""
         if self.stopped:
             return ""
         state, step = self._state, self._automaton.after
@@ -100,6 +101,6 @@ class StopStrings:
         return text[:out]
 
     def flush(self) -> str:
-        """What was held back, at the end of the text."""
+        """Return the text that was held back, at the end."""
         text, self._held = self._held, ""
         return text

@@ -1,12 +1,12 @@
-"""What a chat template may cost: steps, bytes and time of one rendering.
+"""Limits the steps, bytes and time of rendering a chat template.
 
-A template is a program that came with a model, and a thread that runs it cannot be ended from
+A template is a program from the model's folder, and a thread that runs it cannot be stopped from
 outside. So the environment counts (template_sandbox.py), by three rules:
 
-- Each turn of a loop, call, filter, test, comparison and attribute is a step.
-- No value comes into being whose text would be larger than `most`: what a list refers to many times
-  counts as many times. So no single operation, which Python would do in one go, takes long.
-- All that is made together stays under `bytes_left`, and the thread's time under a limit.
+- Each iteration, call, filter, test, comparison and attribute access is a step.
+- No value may have a text larger than `most`; an object that a list refers to several times counts
+  each time. So no single operation of Python takes long.
+- The bytes of all values are limited by `bytes_left`, and the thread's time by SECONDS.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from typing import Any
 from jinja2 import TemplateError
 from jinja2.utils import Namespace
 
-from ..request.caller import Caller
+from ..caller import Caller
 
 STEPS = 2_000_000
-SECONDS = 5.0  # of the thread's own time
-LARGEST = 4 * 2**20  # characters of one value, and 4 for each that the request has
-TOTAL = 256 * 2**20  # bytes of all values, and 64 for each character that the request has
-_BITS = 4096  # of a whole number
-_SCALAR = 8  # what a number counts
-_DEEPEST = 50  # namespaces in each other
-_LOOK = 256  # steps between two looks at the clock
+SECONDS = 5.0  # of the thread's CPU time
+LARGEST = 4 * 2**20  # characters of one value, and 4 for each character of the request
+TOTAL = 256 * 2**20  # bytes of all values, and 64 for each character of the request
+_BITS = 4096  # of an integer
+_SCALAR = 8  # the size that a number counts as
+_DEEPEST = 50  # nesting depth of namespaces
+_LOOK = 256  # steps between two reads of the clock
 
 
 class TooCostly(TemplateError):
-    """The template takes more than it may."""
+    """The template exceeds its limits."""
 
 
 class Budget:
-    """Steps and memory that one rendering may take, on one thread."""
+    """The steps and memory that are left for one rendering, on one thread."""
 
     def __init__(self, given: Mapping[str, Any], caller: Caller) -> None:
-        self._sizes: dict[int, tuple[Any, int]] = {}  # by id; the value is kept, so the id is its
-        self._namespaces = 0  # that were gone through
-        self._inside = 0  # namespaces that are being gone through
+        self._sizes: dict[int, tuple[Any, int]] = {}  # by id; keeping the value keeps its id unique
+        self._namespaces = 0  # visited namespaces
+        self._inside = 0  # namespaces that are being visited
         self._caller = caller
         self.most = LARGEST
         self.most += 4 * (size := self._size(given))
@@ -52,8 +52,8 @@ class Budget:
         """Pay for a step that reads or makes `size` bytes.
 
         Raises:
-            TooCostly: there is nothing left.
-            Abandoned: nobody waits any more.
+            TooCostly: nothing is left.
+            Abandoned: the client has gone.
         """
         before = self.steps_left
         self.steps_left -= 1 + (size >> 10)
@@ -68,7 +68,7 @@ class Budget:
             raise TooCostly(f"it takes more than {SECONDS:g} s")
 
     def made(self, value: Any) -> Any:
-        """Pay for a value that has come into being; the value."""
+        """Pay for a new value and return it."""
         self.check(self.size(value))
         self._pay(len(value) if isinstance(value, (str, bytes)) else 0)
         if isinstance(value, (list, tuple, dict, set)):
@@ -82,12 +82,12 @@ class Budget:
         self.step(size)
 
     def check(self, size: int) -> None:
-        """Refuse a value of this size, which is yet to be made."""
+        """Refuse a value of this size before it is made."""
         if size > self.most:
             raise TooCostly(f"it makes a value of {size} characters; at most {self.most} are made")
 
     def listed(self, values: Iterable[Any]) -> list[Any]:
-        """All values of an iterator, paid for one by one."""
+        """List an iterator's values and pay for each."""
         made: list[Any] = []
         total = 0
         for value in values:
@@ -98,11 +98,10 @@ class Budget:
         return made
 
     def size(self, value: Any) -> int:
-        """Characters that a value stands for, those it refers to twice counted twice.
+        """The characters of a value's text; an object that occurs twice counts twice.
 
         Raises:
-            TooCostly: it is a number of very many digits, or has namespaces in each other without
-                end.
+            TooCostly: the value is a number with too many digits, or namespaces contain themselves.
         """
         if isinstance(value, int) and value.bit_length() > _BITS:
             raise TooCostly(f"it makes a number of {value.bit_length()} bits")
@@ -126,13 +125,14 @@ class Budget:
         for part in parts:
             size += 2 + self._size(part)
             if namespaces != self._namespaces:
-                self.check(size)  # not kept, so what is shared is gone through again
+                # the size of a shared value is not cached here, so it is computed again
+                self.check(size)
         if namespaces == self._namespaces:
             self._sizes[id(value)] = value, size
         return size
 
     def _held(self, namespace: Any) -> int:
-        """Size of what a namespace holds now: it changes, so no size that counts it is kept."""
+        """The present size of a namespace; it can change, so sizes with it are not cached."""
         self._namespaces += 1
         if self._namespaces % _LOOK == 0:
             self._look()
@@ -150,7 +150,7 @@ class Budget:
 
 
 class Counted:
-    """An iterable, each of whose turns is a step."""
+    """An iterable whose iterations are steps."""
 
     def __init__(self, values: Any, budget: Budget) -> None:
         self._values, self._budget = values, budget
@@ -161,4 +161,4 @@ class Counted:
             yield value
 
     def __len__(self) -> int:
-        return len(self._values)  # TypeError where it has none, which Jinja expects
+        return len(self._values)  # TypeError if it has no length, as Jinja expects

@@ -1,7 +1,8 @@
-"""Jinja's sandbox with a budget: see template_budget.py for what is counted.
+"""Jinja's sandbox with a budget; template_budget.py says what counts.
 
-What makes much of little is asked before it runs: multiplication, powers, formats, widths, joins,
-replacements. Everything else makes at most a few times what it reads, and is measured afterwards.
+Operations with small inputs and large results are checked before they run: multiplication, powers,
+formats, widths, joins, replacements. Every other result is at most a few times the input and is
+measured afterwards.
 """
 
 from __future__ import annotations
@@ -22,29 +23,29 @@ from jinja2.utils import Namespace
 
 from .template_budget import Budget, Counted, TooCostly
 
-_WIDTH = 10_000  # characters, digits or columns that a number may ask for
-_FIELDS = 10_000  # of a format
+_WIDTH = 10_000  # characters, digits or columns that an argument may ask for
+_FIELDS = 10_000  # of a format string
 _WIDTH_METHODS = frozenset({"ljust", "rjust", "center", "zfill", "to_bytes"})
 _WIDTH_FILTERS = frozenset({"center", "indent", "batch", "slice", "round"})
-# Take a text for a list of its characters.
+# Filters that treat a text as a list of its characters.
 _OF_CHARACTERS = frozenset(
     "sort list unique groupby map select reject selectattr rejectattr batch slice min max".split()
 )
-_PER_CHARACTER = 4  # what a character counts in a list, at least
-# Do not go through their value; "" stands for all tests.
+_PER_CHARACTER = 4  # least size of a character in a list
+# Filters and tests that do not iterate over their value; "" stands for all tests.
 _OUTSIDE = frozenset({"", "default", "d", "length", "count", "first", "last"})
-# Filters for pages, whose texts grow in ways of their own.
+# Filters for HTML, whose results grow in other ways.
 _REMOVED = ("urlize", "xmlattr", "wordwrap", "pprint")
 _PERCENT = re.compile(r"%(?:\([^)]*\))?[-+ #0]*(\*|\d+)?(?:\.(\*|\d+))?")
 
 
 class _Namespace(Namespace):
-    def __repr__(self) -> str:  # Jinja's shows what it holds, for ever if that is itself
+    def __repr__(self) -> str:  # Jinja's own shows the content, endlessly if it contains itself
         return "<Namespace>"
 
 
 class _Generator(CodeGenerator):
-    """Code that reports what it makes without a call."""
+    """Generates code that reports new values without a call."""
 
     def _reported(self, how: str, visit: Callable[..., None], node: Any, frame: Frame) -> None:
         self.write(f"environment.{how}(")
@@ -98,21 +99,21 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
         self.tests = {n: self._guarded("", f) for n, f in self.tests.items()}
 
     def add_filter(self, name: str, function: Callable[..., Any]) -> None:
-        """Add a filter, in place of Jinja's own of this name; what it makes is counted."""
+        """Add a filter or replace Jinja's own; its results count."""
         self.filters[name] = self._guarded(name, function)
 
     # ---- the budget ----
 
     @property
     def budget(self) -> Budget:
-        """This thread's. While a template is compiled there is none: nothing is worked out then."""
+        """This thread's budget; None during compilation, where nothing is evaluated."""
         found = getattr(self._threads, "budget", None)
         if found is None:
             raise TooCostly("it is not being rendered")
         return found  # type: ignore[no-any-return]
 
     def spend(self, budget: Budget, render: Callable[[], str]) -> str:
-        """`render` within a budget."""
+        """Call `render` with a budget."""
         self._threads.budget = budget
         try:
             return render()
@@ -128,15 +129,15 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
         return super()._generate(source, *args, **kwargs)
 
     def counted(self, values: Any) -> Counted:
-        """What a loop goes through."""
+        """The iterable of a loop."""
         return Counted(values, self.budget)
 
     def made(self, value: Any) -> Any:
-        """A value that the code itself has made."""
+        """A value that generated code made."""
         return self.budget.made(value)
 
     def joined(self, join: Callable[[Iterable[Any]], str], values: Sequence[Any]) -> str:
-        """The `~` of values."""
+        """The result of the `~` operator."""
         self.budget.check(sum(map(self.budget.size, values)))
         return self.budget.made(join(values))  # type: ignore[no-any-return]
 
@@ -150,7 +151,7 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
         return budget.made("".join(made))  # type: ignore[no-any-return]
 
     def _finalized(self) -> Callable[..., Any]:
-        @pass_context  # so that Jinja does not work it out while it compiles
+        @pass_context  # keeps Jinja from evaluating it during compilation
         def finalized(_: Context, value: Any) -> Any:
             self.budget.step(self.budget.size(value))
             return value
@@ -160,7 +161,7 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
     # ---- operators and attributes ----
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """See SandboxedEnvironment; what it would make is known before."""
+        """See SandboxedEnvironment; the size of the result is checked first."""
         budget = self.budget
         if operator == "*":
             budget.check(_product(budget, left, right))
@@ -199,7 +200,7 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
     def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """See SandboxedEnvironment."""
         budget = self.budget
-        if isinstance(function, LoopContext) and args:  # a recursive loop's next level
+        if isinstance(function, LoopContext) and args:  # the next level of a recursive loop
             args = (self.counted(args[0]), *args[1:])
         owner = getattr(function, "__self__", None)
         if isinstance(owner, (str, bytes, int)):
@@ -209,7 +210,7 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
         return made if isinstance(made, Counted) else budget.made(made)
 
     def _guarded(self, name: str, function: Any) -> Callable[..., Any]:
-        """A filter or a test that pays for what it reads and makes."""
+        """Wrap a filter or test so that it pays for inputs and results."""
         first = 1 if hasattr(function, "jinja_pass_arg") else 0
 
         @functools.wraps(function)
@@ -217,7 +218,7 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
             budget = self.budget
             before, (value, *extra) = args[:first], args[first:]
             if isinstance(value, Iterator) and name not in _OUTSIDE:
-                value = budget.listed(value)  # or Python would go through it in one go
+                value = budget.listed(value)  # Python would iterate over it without steps
             budget.step(0 if name in _OUTSIDE else budget.size(value))
             value, extra, kwargs = _check_filter(self, name, value, extra, kwargs)
             return budget.made(function(*before, value, *extra, **kwargs))
@@ -225,16 +226,16 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
         return guarded
 
 
-# ---- what makes much of little ----
+# ---- small inputs, large results ----
 
 
 def _product(budget: Budget, left: Any, right: Any) -> int:
-    """Size of a product: of a text or list and a number."""
+    """The size of a product of a text or list and a number."""
     if isinstance(right, (str, bytes, list, tuple)):
         left, right = right, left
     if isinstance(left, (str, bytes, list, tuple)) and isinstance(right, int):
         return budget.size(left) * max(right, 0)
-    return 0  # of numbers: their sizes are bounded
+    return 0  # numbers are bounded by their digits
 
 
 def _check_power(base: Any, exponent: Any) -> None:
@@ -281,7 +282,7 @@ def _check_replacement(budget: Budget, text: Any, args: Sequence[Any]) -> None:
 def _check_method(
     budget: Budget, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """The arguments of a method of a text or number, when they are allowed."""
+    """Check the arguments of a method of a text or number."""
     if name in _WIDTH_METHODS:
         _check_width(*args, *kwargs.values())
     elif name == "expandtabs":
@@ -305,7 +306,7 @@ def _check_filter(
     extra: list[Any],
     kwargs: dict[str, Any],
 ) -> tuple[Any, list[Any], dict[str, Any]]:
-    """Value and arguments of a filter, when they are allowed."""
+    """Check the value and arguments of a filter."""
     budget = environment.budget
     if name in _OF_CHARACTERS and isinstance(value, str):
         budget.check(_PER_CHARACTER * len(value))

@@ -1,8 +1,8 @@
-"""The bytes of single tokens, for the two families of decoders that work token by token.
+"""The bytes of single tokens, for the two kinds of decoders that work token by token.
 
-Byte-level BPE (GPT-2's table of printable characters for bytes), and SentencePiece with byte
-fallback (`<0xE4>` for a byte, U+2581 for a space). Other decoders (WordPiece, suffixes) need the
-neighbours of a token; the detokenizer asks the library for those.
+They are byte-level BPE (GPT-2's table of printable characters for bytes) and SentencePiece with
+byte fallback (`<0xE4>` for a byte, U+2581 for a space). Other decoders (WordPiece, suffixes) need a
+token's neighbours; for them the detokenizer asks the library.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def _byte_of_char() -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class TokenBytes:
-    """Bytes of a token; the bytes of a text are those of its tokens, joined.
+    """Bytes of tokens; the bytes of a text are the joined bytes of its tokens.
 
     Attributes:
-        of: token's name -> bytes.
-        name: id -> token's name, None if there is no such id.
-        strip: how many spaces a whole text loses at its beginning.
-        each_byte: whether damaged UTF-8 becomes a U+FFFD for each byte (byte fallback), or one
-            for each maximal part of a character (byte-level).
+        of: token's text in the vocabulary -> bytes.
+        name: id -> token's text in the vocabulary, None for an unknown id.
+        strip: spaces that a whole text loses at its beginning.
+        each_byte: whether damaged UTF-8 becomes a U+FFFD for each byte (byte fallback), or for each
+            maximal part of a character (byte-level).
     """
 
     of: Callable[[str], bytes]
@@ -52,10 +52,10 @@ class TokenBytes:
 
 
 def token_bytes_of(backend: tokenizers.Tokenizer) -> TokenBytes | None:
-    """The rule for this tokenizer, or None if its decoder does not work token by token."""
+    """Make the table of a tokenizer, or None if its decoder does not work token by token."""
     if backend.decoder is None:
         return None
-    # Its own part of tokenizer.json: to write the vocabulary too would take a second, and memory
+    # Only this part of tokenizer.json is serialized: the vocabulary would take a second, and memory
     # for each number up to the largest id.
     decoder = json.loads(backend.decoder.__getstate__())
     steps = decoder["decoders"] if decoder.get("type") == "Sequence" else [decoder]
@@ -82,12 +82,12 @@ def _byte_level(name: str) -> bytes:
     table = _byte_of_char()
     try:
         return bytes([table[c] for c in name])
-    except KeyError:  # an added token that is not written in the table's characters
+    except KeyError:  # an added token may have characters outside of the table
         return name.encode()
 
 
 def _leading_strip(step: dict[str, Any]) -> int | None:
-    """Spaces that a Strip step takes from the beginning; None if it does anything else."""
+    """The spaces that a Strip step removes at the beginning; None if it does anything else."""
     if step.get("content") != " " or step.get("stop") != 0:
         return None
     return int(step["start"])

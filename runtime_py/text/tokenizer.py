@@ -9,27 +9,27 @@ from typing import Any
 
 import tokenizers
 
+from wherry.artifact.tokenizer_file import MOST_IDS, read_tokenizer
+from wherry.base.json_file import read_object
 from wherry.errors import ModelError
-from wherry.json_file import read_object
-from wherry.tokenizer_file import MOST_IDS, read_tokenizer
 
-from ..request.caller import Caller
+from ..caller import Caller
 from .token_bytes import TokenBytes, token_bytes_of
 from .token_cover import TokenCover, token_cover
 
-# Names of tokenizer_config.json that hold a special token; templates use them as variables.
+# Fields of tokenizer_config.json with a special token; templates use them as variables.
 _SPECIAL_NAMES = ("bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token")
 
-_SHORT = 2**16  # characters that are tokenized at once, without a look at their number
-_BLOCK = 2**17  # characters tokenized at once to count them
-_BYTES_PER_TOKEN = 32  # of a long text, on average: more than any language has
+_SHORT = 2**16  # characters of a text that is tokenized without a check of its length
+_BLOCK = 2**17  # characters that are tokenized at once while tokens are counted
+_BYTES_PER_TOKEN = 32  # mean over a long text: more than any language has
 
 
 class TooManyTokens(Exception):
-    """A text is longer than its limit; found out before all of it was tokenized.
+    """A text exceeds its limit, found before the whole text was tokenized.
 
     Attributes:
-        at_least: tokens it has.
+        at_least: a lower bound of its tokens.
     """
 
     def __init__(self, at_least: int) -> None:
@@ -38,7 +38,7 @@ class TooManyTokens(Exception):
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object; {} if there is no such file.
+    """Read a JSON object; {} if the file does not exist.
 
     Raises:
         ModelError: it is not a JSON object.
@@ -54,10 +54,10 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 class Tokenizer:
-    """Text to ids and back.
+    """Converts text to ids and back.
 
     Args:
-        backend: the library's tokenizer; truncation and padding are switched off.
+        backend: the library's tokenizer; truncation and padding are off.
         config: tokenizer_config.json.
         eos_ids: ids that end a text; `from_folder` collects them.
     """
@@ -77,17 +77,17 @@ class Tokenizer:
         named = [self.special_tokens.get("eos_token")]
         from_names = [i for n in named if n and (i := backend.token_to_id(n)) is not None]
         self.eos_ids = tuple(dict.fromkeys([*eos_ids, *from_names]))
-        self._known_pieces: dict[int, bytes] = {}  # as many as the vocabulary has, at most
+        self._known_pieces: dict[int, bytes] = {}  # bounded by the size of the vocabulary
 
     @classmethod
     def from_folder(cls, folder: Path) -> Tokenizer:
         """Read the tokenizer of a model folder.
 
-        The ids that end a text are those of generation_config.json, config.json and the eos_token
-        of tokenizer_config.json together: chat models often name their end of turn in only one.
+        The ids that end a text come from generation_config.json, config.json and the eos_token of
+        tokenizer_config.json together: many chat models name their end of turn in only one.
 
         Raises:
-            ModelError: no tokenizer.json, or a damaged file; a tokenizer that cannot encode.
+            ModelError: there is no tokenizer.json, it is damaged, or it cannot encode.
         """
         path = folder / "tokenizer.json"
         if not path.is_file():
@@ -108,12 +108,12 @@ class Tokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """Number of ids, added tokens included; a model's logits may have more."""
+        """The number of ids with added tokens; a model may have more logits."""
         return self.backend.get_vocab_size(with_added_tokens=True)
 
     @cached_property
     def token_bytes(self) -> TokenBytes | None:
-        """The bytes that each token stands for, where the decoder works token by token."""
+        """The bytes of each token, if the decoder works token by token."""
         return token_bytes_of(self.backend)
 
     @cached_property
@@ -121,21 +121,21 @@ class Tokenizer:
         return token_cover(self.backend)
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
-        """Token ids; `add_special_tokens` puts the model's BOS and the like around them."""
-        # Of the library's ways this one lets other threads run.
+        """Tokenize a text; `add_special_tokens` adds the model's BOS and the like."""
+        # The batch method of the library releases the interpreter's lock.
         (made,) = self.backend.encode_batch_fast([text], add_special_tokens=add_special_tokens)
         return made.ids
 
     def encode_at_most(
         self, text: str, limit: int, caller: Caller, *, add_special_tokens: bool = True
     ) -> list[int]:
-        """`encode` for untrusted texts: time and memory are bounded by `limit` tokens.
+        """Like `encode`, for untrusted texts: `limit` bounds time and memory.
 
         Raises:
-            TooManyTokens: certainly so by the text's bytes, or it has more than 32 bytes a token,
-                or twice the limit when it is tokenized in blocks. What is a little too long is
-                tokenized and left to the caller.
-            Abandoned: the caller has gone.
+            TooManyTokens: the text's bytes prove it, or it has more than 32 bytes a token, or twice
+                the limit when it is tokenized in blocks. A text slightly over the limit is
+                returned, and the caller checks it.
+            Abandoned: the client has gone.
         """
         if len(text) > _SHORT:
             self._refuse_long(text, limit, caller)
@@ -155,11 +155,11 @@ class Tokenizer:
         caller.check()
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
-        """The text of all ids together."""
+        """Return the text of all ids together."""
         return self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
 
     def ids_with(self, texts: Iterable[str]) -> tuple[int, ...]:
-        """Tokens that have one of these texts in them, special ones left out."""
+        """Find the tokens that contain one of these texts, except special ones."""
         wanted = [text.encode() for text in texts]
         return tuple(i for i, piece in self._pieces if any(text in piece for text in wanted))
 
@@ -169,26 +169,26 @@ class Tokenizer:
         return [(i, self.piece(i)) for i in known if i not in self.special_ids]
 
     def is_text(self, token: int) -> bool:
-        """Whether a token is part of the text: known, and not special."""
+        """Whether a token is text: known, and not special."""
         return token not in self.special_ids and self.backend.id_to_token(token) is not None
 
     def is_special(self, name: str) -> bool:
-        """Whether a name is that of a special token."""
+        """Whether this is the name of a special token."""
         return self.special_id(name) is not None
 
     def knows(self, name: str) -> bool:
-        """Whether a name is that of a token, special or not."""
+        """Whether this is the name of a token."""
         return self.backend.token_to_id(name) is not None
 
     def special_id(self, name: str) -> int | None:
-        """The special token of a name; None if there is none."""
+        """The id of a special token by name, or None."""
         found = self.backend.token_to_id(name)
         return found if found in self.special_ids else None
 
     def piece(self, token: int) -> bytes:
-        """What one token stands for, specials by their name; for logprobs."""
+        """The text of one token, for logprobs; special tokens appear by name."""
         known = self._known_pieces.get(token)
-        if known is None:  # one is asked for many times: twenty for each token of an answer
+        if known is None:  # cached, because an answer asks for twenty pieces a token
             known = self._known_pieces[token] = self._piece_of(token)
         return known
 
@@ -213,7 +213,7 @@ def _special_tokens(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _eos_ids(config: Mapping[str, Any], path: Path) -> list[int]:
-    """eos_token_id as a list: an int, a list of ints, or absent; multimodal models nest it."""
+    """Read eos_token_id, an int, a list or absent; multimodal models nest it."""
     nested = config.get("text_config")
     inside = nested.get("eos_token_id") if isinstance(nested, dict) else None
     value = config.get("eos_token_id", inside)
@@ -226,6 +226,6 @@ def _eos_ids(config: Mapping[str, Any], path: Path) -> list[int]:
 
 
 def shortened(value: object) -> str:
-    """A value for an error."""
+    """Shorten a value for an error."""
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:97]}..."

@@ -1,1 +1,1 @@
-"""Calls of tools and reasoning: how families of models write them, read and enforced."""
+"""Tool calls and reasoning: each model family's format, its parser and its grammar."""

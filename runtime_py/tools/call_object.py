@@ -1,4 +1,4 @@
-"""Calls that are JSON objects: {"name": ..., "arguments": {...}}, under the names families use."""
+"""Calls that are JSON objects: {"name": ..., "arguments": {...}}, with each family's keys."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .scanner import Emit, Scanner, Steps
 
 @dataclass(frozen=True, slots=True)
 class CallObject:
-    """How the object is written.
+    """The form of the object.
 
     Attributes:
-        name: keys that hold the tool's name.
-        arguments: keys that hold its arguments.
-        end: what comes after it; arguments that are not closed end there.
-        ids: whether an "id" in it is the call's.
+        name: keys of the tool's name.
+        arguments: keys of its arguments.
+        end: text after it; unclosed arguments end there.
+        ids: whether the object's "id" is the id of the call.
     """
 
     name: tuple[str, ...] = ("name",)
@@ -27,20 +27,20 @@ class CallObject:
     ids: bool = False
 
     def read(self, s: Scanner, out: Output, known: Collection[str] | None) -> Steps[bool]:
-        """Take a call; nothing is given out before its name is known.
+        """Read a call; nothing is output before its name is known.
 
         Args:
-            s: before the object, or white space before it.
-            out: takes the call.
-            known: names that make it one; None: any.
+            s: stands before the object, or before white space.
+            out: receives the call.
+            known: names of tools that may be called; None: any name.
 
         Returns:
-            Whether it is one. If so all of it is taken, or what there is of it.
+            Whether there is a call. If so all of it is read, or as much as exists.
         """
         return (yield from _Reading(self, s, out, known).run())
 
     def list(self, s: Scanner, out: Output, known: Collection[str] | None) -> Steps[bool]:
-        """Take [call, call, ...], or one call alone."""
+        """Read [call, call, ...], or a single call."""
         if (yield from s.space()) != "[":
             return (yield from self.read(s, out, known))
         s.at += 1
@@ -54,7 +54,7 @@ class CallObject:
 
 
 class _Reading:
-    """One object on its way."""
+    """The state of reading one object."""
 
     def __init__(
         self, form: CallObject, s: Scanner, out: Output, known: Collection[str] | None
@@ -75,7 +75,7 @@ class _Reading:
         return True
 
     def _object(self) -> Steps[bool]:
-        """Its members; whether it came to its end."""
+        """Read its members; return whether the object is complete."""
         s = self._s
         if (yield from s.space()) != "{":
             return False
@@ -98,7 +98,7 @@ class _Reading:
         if first == '"' and key in (*form.name, "function") and self._name is None:
             self._name = yield from string(s)
             return bool(self._name) and (self._known is None or self._name in self._known)
-        if first == "{" and key == "function" and not self._nested:  # as OpenAI writes it
+        if first == "{" and key == "function" and not self._nested:  # OpenAI's form
             self._nested = True
             return (yield from self._object())
         if key in form.arguments and not self._begun and self._early is None:
@@ -133,7 +133,7 @@ class _Reading:
         self._out.begin(self._name or "", self._id)
 
     def _late(self) -> None:
-        """The call of an object whose arguments came first, or not at all."""
+        """Output a call whose arguments came first, or not at all."""
         self._begin()
         self._out.arguments("".join(self._early or ["{}"]))
         self._out.end()

@@ -1,4 +1,4 @@
-"""A request's messages, as the model's template knows them."""
+"""Converts a request's messages for the model's template."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..request.errors import RequestError
-from ..request.shapes import Message
-from ..request.tool_shapes import MessageCall, Tool
+from ..errors import RequestError
+from ..shapes.kinds import Message
+from ..shapes.tools import MessageCall, Tool
 from .dialect import Dialect
 
 _PREAMBLE = (
@@ -28,14 +28,14 @@ _AS_HERE = (
 def conversation(
     messages: Sequence[Message], tools: Sequence[Tool], dialect: Dialect
 ) -> list[dict[str, Any]]:
-    """Messages for the template; content is one text, parts are joined without a separator.
+    """Make the template's messages; content becomes one text, parts are joined without a separator.
 
-    OpenAI's newer name "developer" becomes "system", "function" becomes "tool": templates were
-    written for these. Where a template knows nothing of tools, a text tells the model of them, and
-    earlier calls and their results are texts too.
+    "developer" becomes "system" and "function" becomes "tool", OpenAI's older names, which
+    templates know. If the template has no tools, a text describes them to the model, and earlier
+    calls and their results become texts, too.
 
     Raises:
-        RequestError: content that is not text.
+        RequestError: content is not text.
     """
     names = _names_of_calls(messages)
     plain = [_plain(m, i, names, dialect) for i, m in enumerate(messages)]
@@ -47,7 +47,7 @@ def conversation(
 
 
 def described(tool: Tool) -> dict[str, Any]:
-    """A tool as templates print it."""
+    """Describe a tool as templates print it."""
     made = tool.model_dump(exclude_none=True)
     made["function"].pop("strict", None)
     made["function"].setdefault("description", "")
@@ -93,10 +93,10 @@ def _text(message: Message, index: int) -> str:
 
 
 def _call(call: MessageCall, dialect: Dialect) -> dict[str, Any]:
-    """A call with its arguments as the template wants them.
+    """Convert a call's arguments to the form that the template needs.
 
-    What is not the JSON of an object stays the text that it is: a model may have written it, and
-    should see what it wrote.
+    Arguments that are no JSON object stay a text: a model may have written them, and should see
+    what it wrote.
     """
     arguments: Any = call.function.arguments or "{}"
     if dialect.takes_text and not isinstance(arguments, str):
@@ -117,7 +117,7 @@ def _object(text: str) -> Any:
 
 
 def _without_calls(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Calls and results as texts; results that follow each other are one message of the user."""
+    """Turn calls and results into texts; neighbouring results become one message of the user."""
     made: list[dict[str, Any]] = []
     for message in messages:
         message = dict(message)
@@ -142,7 +142,7 @@ def _with_preamble(
     example = dialect.family.format.example
     how = _AS_HERE.format(example=example) if example else _IN_JSON
     text = _PREAMBLE.format(tools="\n".join(lines), how=how)
-    role = "system" if dialect.takes_system else "user"  # that tells of tools
+    role = "system" if dialect.takes_system else "user"  # the role that describes the tools
     made = [dict(m) for m in messages]
     if role == "user":
         made[0]["content"] = f"{text}\n\n{made[0]['content']}"

@@ -1,4 +1,4 @@
-"""What a model's chat template tells of its model: how it calls tools, and whether it thinks."""
+"""Reads a model's tool-call format and reasoning markers from its chat template."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from ..request.errors import RequestError
+from ..errors import RequestError
 from ..text.chat_template import ChatTemplate
 from .families import GENERIC, Family, family_of, family_of_tokens, named
 from .reasoning import Thoughts, thoughts_of
 
-_TOOL_VARIABLES = ("tools", "xml_tools", "functions")  # under which templates look for tools
+_TOOL_VARIABLES = ("tools", "xml_tools", "functions")  # template variables with tools
 THINKING_VARIABLES = ("enable_thinking", "thinking")
 _NEEDLE = "needle7"
 
@@ -22,14 +22,14 @@ class Dialect:
 
     Args:
         template: the model's.
-        tool_format: name of the family; None: it is found.
-        known: whether a name is that of a token. A template that prints tools and does not say how
-            they are called leaves it to the tokens that calls begin with.
+        tool_format: name of the family; None: the template tells.
+        known: whether a name is a token. If a template prints tools without an example of a call,
+            the special tokens tell the family.
 
     Attributes:
-        family: how calls are written.
-        thoughts: the marks of reasoning; None: the model does not think in marks.
-        native: whether the template tells the model of tools; else the conversation must.
+        family: the format of calls.
+        thoughts: the markers of reasoning; None: the model has none.
+        native: whether the template describes tools; otherwise the conversation must.
 
     Raises:
         UsageError: there is no family of this name.
@@ -47,7 +47,7 @@ class Dialect:
         self.thoughts: Thoughts | None = thoughts_of(template.source)
 
     def _found(self, known: Callable[[str], bool]) -> Family:
-        """A family that the model was trained on, or one that it can be told of."""
+        """Find the family that the model was trained on, or one that a prompt can teach it."""
         found = family_of(self._template.source)
         if self.native:
             return family_of_tokens(known) if found is GENERIC else found
@@ -58,19 +58,19 @@ class Dialect:
         return [name for name in _TOOL_VARIABLES if name in self._template.variables]
 
     def tool_variables(self, tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Variables that tell the template of tools."""
+        """The template variables with tools."""
         return {name: list(tools) for name in self._tool_variables} if tools else {}
 
     def knows(self, variable: str) -> bool:
-        """Whether the template looks at a variable."""
+        """Whether the template reads a variable."""
         return variable in self._template.variables
 
     @cached_property
     def takes_text(self) -> bool:
-        """Whether arguments of earlier calls are JSON to the template, rather than objects.
+        """Whether the template needs earlier arguments as JSON texts instead of objects.
 
-        Templates do not say it, so they are asked: one that joins texts fails for an object, and
-        one that just prints it writes Python's quotes.
+        Templates do not say this, so it is tried: one that joins texts fails for an object, and one
+        that prints an object writes Python's quotes.
         """
         arguments = {_NEEDLE: "x"}
         as_object = self._tried(_with_call(arguments))
@@ -80,17 +80,17 @@ class Dialect:
 
     @cached_property
     def takes_calls(self) -> bool:
-        """Whether the template prints earlier calls; else they have to be texts."""
+        """Whether the template prints earlier calls; otherwise they become texts."""
         return self.native or _NEEDLE in self._tried(_with_call({_NEEDLE: "x"})) or self.takes_text
 
     @cached_property
     def takes_system(self) -> bool:
-        """Whether the template knows system messages."""
+        """Whether the template accepts system messages."""
         system = {"role": "system", "content": _NEEDLE}
         return _NEEDLE in self._tried([system, {"role": "user", "content": "x"}])
 
     def _tried(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        """What the template makes of messages; "" if it refuses them."""
+        """Render messages; "" if the template refuses them."""
         try:
             return self._template.render(messages, add_generation_prompt=False)
         except RequestError:

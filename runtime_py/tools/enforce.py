@@ -1,4 +1,4 @@
-"""What holds an output to calls of tools, to a schema, or to either; reasoning stays free."""
+"""Constrains an output to tool calls, to a schema, or to either; reasoning stays free."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from wherry.errors import told
 
+from ..errors import RequestError
 from ..grammar.audit import MAX_TEXT, SchemaProblems, prepared
 from ..grammar.constraint import Constraint
-from ..request.errors import RequestError
-from ..request.tool_shapes import Function
+from ..shapes.tools import Function
 from .families import Family
 from .format import Rule
 from .lark import Lark
@@ -24,10 +24,10 @@ class Enforcement:
     """Builds the constraint of one request.
 
     Args:
-        family: how calls are written; None: none are looked for.
-        thoughts: marks of the reasoning that may come first; None: none comes.
-        opened: whether the prompt has opened it.
-        special: the id of a special token of a name, else None.
+        family: the format of calls; None: the output has none.
+        thoughts: markers of reasoning that may come first; None: none comes.
+        opened: whether the prompt has opened the reasoning.
+        special: returns the id of a special token by name, or None.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Enforcement:
         return Lark(self._special, self._names)
 
     def calls(self, tools: Sequence[Function], *, several: bool) -> Constraint:
-        """The output is calls of these tools.
+        """Constrain the output to calls of these tools.
 
         Raises:
             RequestError: a strict tool's parameters cannot be enforced.
@@ -58,14 +58,14 @@ class Enforcement:
         return self._made(lark, body)
 
     def text_or_calls(self, tools: Sequence[Function], *, several: bool) -> Constraint:
-        """The output is text, in which calls are held to the tools' parameters; raises as above."""
+        """Constrain calls inside of text to their tools' parameters; raises as `calls`."""
         lark, family = self._new(), self._known()
         return self._made(lark, family.format.free(lark, self._rules(tools), several=several))
 
     def held(
         self, base: Constraint, tools: Sequence[Function] = (), *, several: bool = True
     ) -> Constraint:
-        """The output, after its reasoning, is what `base` says, or calls of tools."""
+        """Constrain the output after its reasoning to `base`, or to calls of tools."""
         plain = not tools and self._thoughts is None
         if plain and (self._family is None or not self._family.channels):
             return base
@@ -80,7 +80,7 @@ class Enforcement:
         return Constraint(made.kind, made.text + rules, base.param)
 
     def _known(self) -> Family:
-        assert self._family is not None, "tools are only asked for with a family"
+        assert self._family is not None, "a request with tools has a family"
         return self._family
 
     def _made(self, lark: Lark, body: str) -> Constraint:
@@ -128,16 +128,16 @@ _SAYS_MORE = (
 
 
 def _closed(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema of an object. One that leaves open what else may be in it gets nothing else.
+    """Close an object's schema: without `additionalProperties` it allows no others.
 
-    What is valid then is valid for the open one; a model that may add what it likes never ends.
+    Its values are valid for the open schema, and a model that may add properties might never end.
     """
     closing = {} if any(k in schema for k in _SAYS_MORE) else {"additionalProperties": False}
     return {"type": "object", **schema, **closing}
 
 
 def _embedded(lark: Lark, base: Constraint) -> tuple[str, str]:
-    """A constraint as an expression, and the rules that it brings."""
+    """Turn a constraint into an expression and its rules."""
     if base.kind == "json_schema":
         return f"%json {base.text}", ""
     if base.kind == "regex":

@@ -1,4 +1,4 @@
-"""What a family of models writes when it calls tools."""
+"""The interface of a tool-call format."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _ALPHABET = string.ascii_letters + string.digits
 
 
 def call_id() -> str:
-    """An id as OpenAI's look."""
+    """Make an id in OpenAI's form."""
     return f"call_{secrets.token_hex(12)}"
 
 
 def short_id() -> str:
-    """Nine letters and digits, which Mistral's templates insist on."""
+    """Make an id of nine letters and digits, which Mistral's templates require."""
     return "".join(secrets.choice(_ALPHABET) for _ in range(9))
 
 
 def short(given: str) -> str:
-    """An id of nine letters and digits for one that may be of another form."""
+    """Make an id of nine letters and digits from another id."""
     if len(given) == 9 and given.isascii() and given.isalnum():
         return given
     digest = hashlib.blake2b(given.encode(errors="surrogatepass"), digest_size=32).digest()
@@ -42,20 +42,20 @@ class Tools:
 
     Attributes:
         schemas: name -> JSON Schema of the arguments.
-        held: a grammar holds the output to calls as the format writes them, so that others, which
-            models write where they forget the format, are text.
+        held: a grammar enforces the format, so calls in other forms, which models write by mistake,
+            are text.
     """
 
     schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     held: bool = False
 
     def declares(self, name: str, argument: str) -> bool:
-        """Whether a tool may have an argument of this name: one of which nothing is known may."""
+        """Whether a tool may have an argument of this name; an unknown tool may."""
         properties = self.schemas.get(name, {}).get("properties")
         return not isinstance(properties, Mapping) or argument in properties
 
     def kinds(self, name: str, argument: str) -> Sequence[str]:
-        """The types that an argument may have; none if that is not said."""
+        """The types that an argument may have; empty if unknown."""
         properties = self.schemas.get(name, {}).get("properties")
         schema = properties.get(argument) if isinstance(properties, Mapping) else None
         if not isinstance(schema, Mapping):
@@ -77,13 +77,13 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A tool whose calls are held to a schema.
+    """A tool whose calls follow a schema.
 
     Attributes:
         name: the tool's.
-        schema: JSON Schema of its arguments, which can be enforced as a whole.
-        text: the same as the grammars' library takes it.
-        open: the schema could not be enforced, and was not asked to be: any arguments will do.
+        schema: the enforceable JSON Schema of its arguments.
+        text: the schema as llguidance reads it.
+        open: the schema cannot be enforced and is not strict: any arguments are accepted.
     """
 
     name: str
@@ -93,86 +93,85 @@ class Rule:
 
 
 class Format(ABC):
-    """How calls are written: reading them, and holding a model to them.
+    """A format of calls: its parser and its grammar.
 
-    A format may also have what are properties here as attributes or fields of its own; a field
-    then needs a default.
+    A subclass may define these properties as attributes or fields; a field then needs a default.
     """
 
     @property
     def begins(self) -> tuple[str, ...]:
-        """Texts that begin calls amid free text."""
+        """Texts that begin calls inside of free text."""
         return ()
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """Texts that may be special tokens, which readers have to see."""
+        """Texts that may be special tokens and that the parser must see."""
         return ()
 
     @property
     def bare(self) -> bool:
-        """Whether calls may also stand at the very beginning without any of `begins`."""
+        """Whether calls may also come at the very beginning, without any of `begins`."""
         return False
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """Texts that are left out wherever they stand."""
+        """Texts that are dropped wherever they occur."""
         return ()
 
     @property
     def amid(self) -> tuple[str, ...]:
-        """How calls begin that stand amid free text without any of `begins`.
+        """Patterns of calls inside of free text that begin without any of `begins`.
 
-        They count if they name a tool of the request.
+        They count only if they name a tool of the request.
         """
         return ()
 
     @property
     def example(self) -> str:
-        """How a call is written, with NAME, {ARGUMENTS}, KEY and VALUE in it.
+        """An example of a call with NAME, {ARGUMENTS}, KEY and VALUE.
 
-        It is for models that are told of tools in words alone; "" if they are better told of
-        another format.
+        It teaches the format to models whose template has no tools; "" if another format suits them
+        better.
         """
         return ""
 
     @abstractmethod
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
-        """Take calls after `begin`, which is taken; whether there are any.
+        """Read calls after `begin`, which has been read; return whether there are any.
 
-        What is not a call must be found out before `out.begin`, and `s.release()` come with it.
+        The reader must decide that this is a call before `out.begin`, and then call `s.release()`.
         """
 
     @abstractmethod
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
-        """The expression of one call, or of one or several.
+        """Make the expression of one call, or of several.
 
         Args:
             lark: the grammar.
             rules: the tools that may be called.
-            lead: the expression that stands for the first of `begins`, which begins the first call.
+            lead: the expression of the first of `begins`, which begins the first call.
             several: whether more calls may follow.
 
         Raises:
-            SchemaProblems: a tool's arguments cannot be held to their schema.
+            SchemaProblems: a tool's schema cannot be enforced.
         """
 
     def forced(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
-        """The expression of an output, after its reasoning, that is calls and nothing else."""
+        """Make the expression of an output, after its reasoning, that consists of calls."""
         return self.grammar(lark, rules, lark.text(self.begins[0]), several=several)
 
     def free(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
-        """The expression of an output, after its reasoning, of text and calls, if there are any."""
+        """Make the expression of an output, after its reasoning, of text and calls."""
         call = self.grammar(lark, rules, lark.up_to(self.begins[0]), several=False)
         text = lark.rule(ANY, lexeme=True)
         return f"({lark.rule(call)}){'*' if several else '?'} {text}"
 
     def answer(self, lark: Lark, body: str) -> str:
-        """The expression of an output, after its reasoning, whose text is `body`."""
+        """Make the expression of an output, after its reasoning, whose text is `body`."""
         return body
 
     def read(self, s: Scanner, out: Output, tools: Tools) -> Steps[None]:
-        """Take a whole output, after its reasoning."""
+        """Read a whole output, after its reasoning."""
         if self.bare:
             yield from s.attempt(self.calls(s, out, tools, ""))
         amid = () if tools.held else self.amid
@@ -191,6 +190,6 @@ class Format(ABC):
 
 
 def free_or(lark: Lark, first: str, calls: str) -> str:
-    """A text that does not begin with this character, or calls, which do."""
+    """Make the expression of calls, or of a text that does not begin with this character."""
     text = lark.rule(rf"/[^\s\{first}](.|\n)*/", lexeme=True)
     return lark.either([text, calls])

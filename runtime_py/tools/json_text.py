@@ -1,7 +1,7 @@
-"""JSON as models write it, handed on piece by piece.
+"""Reads the JSON that models write, and outputs it piece by piece.
 
-Values are not validated: brackets and strings say where they end. What a model wrote wrongly inside
-them stays as it wrote it, as with OpenAI, whose clients must expect that.
+Values are not validated: only brackets and strings tell where a value ends. Mistakes inside of it
+stay, as in OpenAI's API, whose clients must expect them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SCALAR_END = re.compile(r"[,}\]\s]")
 
 
 def string(s: Scanner, most: int = MAX_NAME) -> Steps[str | None]:
-    """Take a string; its value. None if there is none, or it is longer than `most`."""
+    """Read a string; None if there is none, or it is longer than `most`."""
     if (yield from s.space()) != '"':
         return None
     taken = '"'
@@ -41,13 +41,12 @@ def string(s: Scanner, most: int = MAX_NAME) -> Steps[str | None]:
 
 
 def value(s: Scanner, emit: Emit, stop: str = "") -> Steps[bool]:
-    """Hand on a value's text; whether it came to its end.
+    """Output a value's text; return whether it is complete.
 
     Args:
-        s: before the value, or white space before it.
-        emit: takes the pieces.
-        stop: where this comes outside of strings, the value has ended whether it is whole or not;
-            it is not taken.
+        s: stands before the value, or before white space.
+        emit: receives the pieces.
+        stop: a text that ends the value outside of strings, even an incomplete one; it is not read.
     """
     char = yield from s.space()
     if char == '"':
@@ -62,7 +61,7 @@ def value(s: Scanner, emit: Emit, stop: str = "") -> Steps[bool]:
 
 
 def _comes(s: Scanner, literal: str) -> Steps[bool]:
-    """Whether this comes next; it is not taken."""
+    """Whether this comes next; nothing is read."""
     if not (yield from s.accept(literal)):
         return False
     s.at -= len(literal)
@@ -70,7 +69,7 @@ def _comes(s: Scanner, literal: str) -> Steps[bool]:
 
 
 def _handed_on(s: Scanner, emit: Emit, special: re.Pattern[str]) -> Steps[re.Match[str] | None]:
-    """Hand on what comes before a match, where `s` then stands; None if the text ends first."""
+    """Output the text before a match; None if the text ends first."""
     while True:
         found = special.search(s.text, s.at)
         end = found.start() if found else len(s.text)
@@ -118,7 +117,7 @@ def _brackets(s: Scanner, emit: Emit, stop: str) -> Steps[bool]:
 
 
 def unquoted(s: Scanner, emit: Emit) -> Steps[bool]:
-    """Hand on what a string says, escapes resolved: some models write arguments as a string."""
+    """Output a string's content with resolved escapes: some models write arguments as a string."""
     s.at += 1
     while True:
         found = yield from _handed_on(s, emit, _IN_STRING)
@@ -131,7 +130,7 @@ def unquoted(s: Scanner, emit: Emit) -> Steps[bool]:
 
 
 def _escape(s: Scanner) -> Steps[str]:
-    r"""The character that is meant; two halves of a surrogate pair are one."""
+    r"""Decode an escape; the two halves of a surrogate pair become one character."""
     size = 1 if (yield from s.next()) != "u" else 5
     escape = yield from _take(s, size)
     try:

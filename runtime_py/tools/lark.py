@@ -13,11 +13,11 @@ ANY = r"/(.|\n)*/"  # free text; special tokens are never part of it
 
 
 class Lark:
-    """Rules, and the expressions they are made of.
+    """Rules, and the expressions that they consist of.
 
     Args:
-        special: the id of a special token of this name, None if there is none. Such a name is
-            written as that token: no text matches it.
+        special: returns the id of a special token by name, or None. Such a name matches only that
+            token, never text.
     """
 
     def __init__(self, special: Callable[[str], int | None], names: tuple[str, ...] = ()) -> None:
@@ -28,7 +28,7 @@ class Lark:
         self._split = re.compile("(" + "|".join(map(re.escape, longest)) + ")") if longest else None
 
     def text(self, literal: str) -> str:
-        """Exactly this text, special tokens in it as such."""
+        """Match exactly this text, and special tokens in it as tokens."""
         pieces = self._split.split(literal) if self._split else [literal]
         return " ".join(
             f"<[{self._special[p]}]>" if p in self._special else json.dumps(p, ensure_ascii=False)
@@ -37,7 +37,7 @@ class Lark:
         )
 
     def up_to(self, literal: str) -> str:
-        """Any text that ends with the first `literal`."""
+        """Match any text that ends with the first `literal`."""
         first = self._split.split(literal)[1:2] if self._split else []
         if first and literal.startswith(first[0]):
             return f"{self.rule(ANY, lexeme=True)} {self.text(literal)}"
@@ -45,10 +45,10 @@ class Lark:
         return self.rule(f"{text} {json.dumps(literal, ensure_ascii=False)}", lazy=True)
 
     def json(self, schema: Any, root: Mapping[str, Any]) -> str:
-        """A value of this schema, whose definitions lie in `root`, as JSON.
+        """Match a value of this schema as JSON; its definitions are in `root`.
 
         Raises:
-            SchemaProblems: it cannot be enforced.
+            SchemaProblems: the schema cannot be enforced.
         """
         definitions = {name: root[name] for name in ("$defs", "definitions") if name in root}
         if isinstance(schema, Mapping):
@@ -56,16 +56,16 @@ class Lark:
         return f"%json {prepared(schema)}"
 
     def rule(self, expression: str, *, lexeme: bool = False, lazy: bool = False) -> str:
-        """Name an expression; a lexeme is what one regular expression reads."""
+        """Name an expression; one regular expression matches a lexeme."""
         name = f"{'WHERRY_' if lexeme else 'wherry_'}{len(self._rules)}"
         name += "[lazy]" if lazy else ""
         self._rules.append(f"{name}: {expression}\n")
         return name.removesuffix("[lazy]")
 
     def either(self, expressions: list[str]) -> str:
-        """One of these."""
+        """Match one of these."""
         return self.rule(" | ".join(f"({e})" for e in expressions))
 
     def made(self, start: str) -> str:
-        """The grammar, of which this expression is the whole output."""
+        """Write the grammar whose whole output is this expression."""
         return f"start: {start}\n" + "".join(self._rules)

@@ -1,4 +1,4 @@
-"""What may stand in an element of markup, as a grammar."""
+"""The grammar of an element's content in markup formats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .lark import Lark
 
 _OF_TEXT = ("pattern", "minLength", "maxLength", "format")
 _OF_ANY = ("not", "if", "allOf")
-# Of the arguments together, beyond what each is.
+# Keywords that constrain several arguments together.
 _OF_ALL = (
     "$ref allOf anyOf oneOf not if const enum dependencies dependentRequired dependentSchemas "
     "minProperties maxProperties patternProperties".split()
@@ -18,10 +18,11 @@ _OF_ALL = (
 
 
 def members(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties of a tool's arguments, which this model writes one by one.
+    """List the properties of a tool's arguments, each of which becomes an element.
 
     Raises:
-        SchemaProblems: something is said of the arguments together, which is enforced in JSON only.
+        SchemaProblems: the schema constrains several arguments together, which only JSON grammars
+            can enforce.
     """
     properties = schema.get("properties", {})
     refused = [k for k in _OF_ALL if k in schema]
@@ -38,19 +39,19 @@ def members(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def element(lark: Lark, schema: Any, root: Mapping[str, Any], end: str) -> tuple[bool, str]:
-    """An argument's value and what ends it.
+    """Make the expression of an argument's value and its end.
 
     Args:
         lark: the grammar.
         schema: the argument's.
-        root: the tool's, which may hold definitions.
-        end: what ends the value.
+        root: the tool's schema, which may have definitions.
+        end: the text that ends the value.
 
     Returns:
-        Whether it is a text as it stands, and the expression.
+        Whether the value is a raw text, and the expression.
 
     Raises:
-        SchemaProblems: a text is to have a form, which is not enforced outside of JSON.
+        SchemaProblems: the schema constrains a text's form, which only JSON grammars can enforce.
     """
     schema = _resolved(schema, root)
     kinds = _kinds(schema)
@@ -68,14 +69,14 @@ def element(lark: Lark, schema: Any, root: Mapping[str, Any], end: str) -> tuple
 
 
 def _of_text(schema: Mapping[str, Any]) -> list[str]:
-    """What it says of a text, or one of its alternatives does."""
+    """Whether the schema or an alternative of it constrains texts."""
     branches = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
     inner = [k for b in branches if isinstance(b, Mapping) for k in _of_text(b)]
     return [*(k for k in _OF_TEXT if k in schema), *inner]
 
 
 def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema that references lead to."""
+    """Resolve a schema's references."""
     for _ in range(20):
         if not isinstance(schema, Mapping):
             return {}
@@ -89,7 +90,7 @@ def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _kinds(schema: Mapping[str, Any]) -> set[str]:
-    """Types that a value may have; a schema that says nothing may be met by a text."""
+    """The types that a value may have; a schema without a type allows a text."""
     found = schema.get("type")
     if isinstance(found, str):
         return {found}

@@ -1,35 +1,35 @@
-"""Where readers put what they find; it becomes parts."""
+"""Collects the parts that readers find."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..answer.parts import CallArguments, CallBegin, CallEnd, Part, Reasoning, Text
+from .parts import CallArguments, CallBegin, CallEnd, Part, Reasoning, Text
 
 
 class Output:
-    """The parts of one choice as they are found.
+    """The parts of one choice.
 
-    White space before and after calls, and around reasoning, belongs to the format: it is left out,
-    but for what keeps the words before a call from those after it.
+    White space around calls and reasoning belongs to the format. It is dropped, except what
+    separates the text before a call from the text after it.
 
     Args:
-        new_id: makes the id of a call.
-        most: calls that are wanted; more are not begun.
+        new_id: makes an id for a call.
+        most: the most calls; further ones are not begun.
 
     Attributes:
         thinks: whether the reader is inside reasoning.
-        full: no more calls are wanted.
+        full: the output has the most calls.
     """
 
     def __init__(self, new_id: Callable[[], str], most: int | None = None) -> None:
         self._new_id = new_id
         self._most = most
         self._parts: list[Part] = []
-        self._space = ""  # that follows the text so far; kept if more text follows
-        self._gap = ""  # space before or between calls
-        self._said = False  # text has been written since reasoning
-        self._fresh = False  # nothing has been written since a call, or since reasoning
+        self._space = ""  # white space after the text so far; output if more text follows
+        self._gap = ""  # white space before or between calls
+        self._said = False  # text was output since the reasoning
+        self._fresh = False  # nothing was output since a call or reasoning
         self._calls = 0
         self._open = False
         self.thinks = False
@@ -40,12 +40,12 @@ class Output:
         return self._most is not None and self._calls >= self._most and not self._open
 
     def take(self) -> list[Part]:
-        """What was found since the last time."""
+        """Return the parts since the last call."""
         parts, self._parts = self._parts, []
         return parts
 
     def text(self, text: str) -> None:
-        """Some of what the user reads, or of the reasoning."""
+        """Output a piece of text or reasoning."""
         text = self._space + text
         shown = text.rstrip()
         self._space = text[len(shown) :]
@@ -59,11 +59,11 @@ class Output:
         self._parts.append(Reasoning(shown) if self.thinks else Text(shown))
 
     def think(self) -> None:
-        """Reasoning begins."""
+        """Begin reasoning."""
         self._change(thinks=True)
 
     def speak(self) -> None:
-        """Reasoning has ended."""
+        """End reasoning."""
         self._change(thinks=False)
 
     def _change(self, *, thinks: bool) -> None:
@@ -71,7 +71,7 @@ class Output:
         self.thinks = thinks
 
     def begin(self, name: str, call_id: str | None = None) -> None:
-        """A call begins. It ends reasoning."""
+        """Begin a call, and end reasoning."""
         if self.thinks:
             self.speak()
         self._gap, self._space = self._gap or self._space, ""
@@ -79,18 +79,18 @@ class Output:
         self._parts.append(CallBegin(self._calls, call_id or self._new_id(), name))
 
     def arguments(self, text: str) -> None:
-        """Some of its arguments, JSON."""
+        """Output a piece of the call's arguments as JSON."""
         if text:
             self._parts.append(CallArguments(self._calls, text))
 
     def end(self, *, whole: bool = True) -> None:
-        """It ends."""
+        """End the call."""
         self._parts.append(CallEnd(self._calls, whole))
         self._calls += 1
         self._open = False
 
     def finish(self) -> None:
-        """The text has ended."""
+        """End the output."""
         if self._open:
             self.end(whole=False)
         elif not self.thinks and not self._fresh and self._space:

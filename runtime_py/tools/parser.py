@@ -1,24 +1,24 @@
-"""The parser of one choice: its reasoning, its text, its calls."""
+"""Parses the output of one choice: reasoning, text, calls."""
 
 from __future__ import annotations
 
-from ..answer.parts import Part
 from .families import Family
 from .format import Tools
 from .output import Output
+from .parts import Part
 from .reasoning import Thoughts
 from .scanner import Scanner, Steps
 
 
 class OutputParser:
-    """See answer/parts.py.
+    """See tools/parts.py.
 
     Args:
-        family: how the model writes calls; None: no calls are looked for.
-        tools: that may be called.
-        thoughts: the marks of its reasoning; None: no reasoning is looked for.
+        family: the format of calls; None: calls are not parsed.
+        tools: tools that may be called.
+        thoughts: the markers of reasoning; None: reasoning is not parsed.
         opened: whether the prompt has opened the reasoning.
-        most: calls that are wanted; None: all.
+        most: the most calls; None: no limit.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class OutputParser:
         yield from self._text()
 
     def _text(self) -> Steps[None]:
-        """All that is left is text."""
+        """Output the rest as text."""
         s = self._s
         while True:
             self._out.text(s.text[s.at :])

@@ -1,4 +1,4 @@
-"""Literals of Python, and what looks like them, handed on as JSON."""
+"""Reads Python literals, and what resembles them, and outputs JSON."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _MAX_DEPTH = 64
 def value(
     s: Scanner, emit: Emit, quote: str = "", depth: int = 0, *, argument: bool = False
 ) -> Steps[bool]:
-    """Hand on a value; whether it came to its end.
+    """Output a value; return whether it is complete.
 
     Args:
-        s: before the value, or white space before it.
-        emit: takes the pieces of JSON.
-        quote: what stands around strings beside Python's own quotes, and never in them.
-        depth: of the lists and dictionaries around it.
-        argument: it is one of a call in Python's words.
+        s: stands before the value, or before white space.
+        emit: receives the pieces of JSON.
+        quote: a further quotation mark of strings, which never occurs inside of them.
+        depth: the number of lists and dictionaries around it.
+        argument: the value is an argument of a call in Python's syntax.
     """
     char = yield from s.space()
     if quote and (yield from s.accept(quote)):
@@ -47,7 +47,7 @@ def value(
 
 
 def is_json(text: str) -> bool:
-    """Whether a text is JSON; Python's own reader takes NaN and Infinity, too."""
+    """Whether a text is JSON; Python's reader also accepts NaN and Infinity."""
     try:
         json.loads(text, parse_constant=_refused)
     except (ValueError, RecursionError):
@@ -60,9 +60,9 @@ def _refused(name: str) -> None:
 
 
 def _of_word(word: str) -> str:
-    """A number, a constant, or a string that somebody forgot to quote.
+    """Convert a number, a constant, or a string without quotes.
 
-    Python's own source knows no digits but ASCII's, though `int` does.
+    Only ASCII digits count, as in Python's source; `int` accepts others.
     """
     if word in _WORDS:
         return _WORDS[word]
@@ -78,7 +78,7 @@ def _of_word(word: str) -> str:
 
 
 def whole(text: str) -> str | None:
-    """A text that is one list, tuple or dictionary, as JSON; None if it is not."""
+    """Convert a text that is one list, tuple or dictionary to JSON; None if it is not."""
     if text[:1] not in _CLOSING:
         return None
     s, pieces = Scanner(), list[str]()
@@ -129,10 +129,10 @@ def _string(s: Scanner, emit: Emit, quote: str, *, argument: bool) -> Steps[bool
 
 
 def _goes_on(s: Scanner, inner: list[str], quote: str, *, argument: bool) -> Steps[bool]:
-    """Fill `inner` if a quote that was taken does not end its string; takes nothing.
+    """Read on in `inner` if a quote does not end its string; otherwise nothing is read.
 
-    Models leave quotes inside strings as they are: command='sed -n '1,9p' a.py'. What ends a string
-    stands before a comma or before what closes the values around it.
+    Models do not escape quotes inside of strings: command='sed -n '1,9p' a.py'. A quote ends a
+    string if a comma or a closing bracket of the surrounding values follows.
     """
     char = yield from s.space()
     ends = char == "" or char in ",)]}:"
@@ -149,7 +149,7 @@ def _goes_on(s: Scanner, inner: list[str], quote: str, *, argument: bool) -> Ste
 
 
 def _escaped(s: Scanner) -> Steps[str]:
-    """What a backslash and what follows it stand for; both, if nothing."""
+    """Decode a backslash escape; an unknown one stays as it is."""
     char = yield from s.next()
     s.at += len(char)
     size = {"x": 2, "u": 4, "U": 8}.get(char, 0)
@@ -163,8 +163,8 @@ def _escaped(s: Scanner) -> Steps[str]:
 
 
 def _items(s: Scanner, emit: Emit, quote: str, depth: int) -> Steps[bool]:
-    """A list, tuple, set or dictionary."""
-    keyed = s.text[s.at] == "{"  # until an item of a set comes
+    """Read a list, tuple, set or dictionary."""
+    keyed = s.text[s.at] == "{"  # until an item without a key comes
     closing = _CLOSING[s.text[s.at]]
     s.at += 1
     emit("" if keyed else "[")
@@ -199,12 +199,12 @@ def _items(s: Scanner, emit: Emit, quote: str, depth: int) -> Steps[bool]:
         first = False
         if not (yield from value(s, emit, quote, depth + 1)):
             return False
-        if s.place == before:  # a character that nothing begins with
+        if s.place == before:  # no value begins with this character
             s.at += 1
 
 
 def _key(s: Scanner, quote: str) -> Steps[str | None]:
-    """A key, or an item of a set; None if the text ends in it."""
+    """Read a key, or an item of a set; None if the text ends inside of it."""
     pieces: list[str] = []
     whole = yield from value(s, pieces.append, quote, _MAX_DEPTH)
     return "".join(pieces) if whole else None

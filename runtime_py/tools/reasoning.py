@@ -1,8 +1,10 @@
-"""What models write to themselves before they answer, between two marks."""
+"""Reasoning, which models write between two markers before they answer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from wherry.data import read
 
 from .format import Format, Tools
 from .output import Output
@@ -11,10 +13,10 @@ from .scanner import Scanner, Steps
 
 @dataclass(frozen=True, slots=True)
 class Thoughts:
-    """Two marks.
+    """Two markers.
 
     Attributes:
-        begin: before the reasoning; templates of some models write it at the end of the prompt.
+        begin: before the reasoning; some templates write it at the end of the prompt.
         end: after it.
     """
 
@@ -26,22 +28,22 @@ class Thoughts:
         return prompt.rstrip().endswith(self.begin)
 
     def closed(self, prompt: str) -> bool:
-        """Whether a prompt ends after reasoning, so that none will come."""
+        """Whether a prompt ends after reasoning, so that the output has none."""
         return prompt.rstrip().endswith(self.end)
 
     def read(
         self, s: Scanner, out: Output, form: Format | None, tools: Tools, *, opened: bool
     ) -> Steps[None]:
-        """Take the reasoning that an output begins with, if it does.
+        """Read the reasoning at the beginning of an output.
 
-        A model whose prompt has opened it may still write the first mark itself. One that calls
-        before it has closed its reasoning is done with it; the mark may still come.
+        A model may repeat the first marker although the prompt has opened the reasoning. A call
+        ends reasoning that is still open; its end marker may follow.
 
         Args:
-            s: before the output.
-            out: takes it.
-            form: how calls are written that may come amid reasoning; None: none may.
-            tools: of the request.
+            s: stands before the output.
+            out: receives the reasoning.
+            form: the format of calls that may end the reasoning; None: none may.
+            tools: the request's tools.
             opened: whether the prompt has opened the reasoning.
         """
         if opened:
@@ -64,15 +66,9 @@ class Thoughts:
         return (yield from s.accept(self.begin))
 
 
-MARKS = (
-    Thoughts("<think>", "</think>"),
-    Thoughts("[THINK]", "[/THINK]"),
-    Thoughts("<|START_THINKING|>", "<|END_THINKING|>"),
-    Thoughts("<seed:think>", "</seed:think>"),
-    Thoughts("<|channel>thought", "<channel|>"),
-)
+MARKS = tuple(Thoughts(**row) for row in read("reasoning_marks"))
 
 
 def thoughts_of(template: str) -> Thoughts | None:
-    """The marks that a template knows; None: its model does not think in marks."""
+    """Find the markers in a template; None: the model has none."""
     return next((m for m in MARKS if m.end in template), None)

@@ -1,8 +1,8 @@
-"""Reading a text that comes in pieces, from top to bottom.
+"""Reads a text that arrives in pieces, from top to bottom.
 
-A reader is a generator: it yields where it needs text that has not come yet, and is resumed when
-there is more, or none will come. So a format is read by plain code, a function for each of its
-constructs, and the result cannot depend on how the text was cut.
+A reader is a generator: it yields if it needs more text, and is resumed when more has arrived or
+the text has ended. So each construct of a format is a plain function, and the result cannot depend
+on where the text was cut.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from collections.abc import Callable, Generator
 from typing import TypeVar
 
 T = TypeVar("T")
-Steps = Generator[None, None, T]  # a reader, and what it comes to
+Steps = Generator[None, None, T]  # a reader and its result
 Emit = Callable[[str], None]
 
 _SPACE = re.compile(r"\s*")
 
 
 class Scanner:
-    """The text, and how far it was read.
+    """The text and the position of the reader.
 
     Attributes:
-        text: what has come.
-        at: where the next character is.
-        ended: no more will come.
+        text: the text so far.
+        at: index of the next character.
+        ended: the text is complete.
     """
 
     def __init__(self) -> None:
         self.text = ""
         self.at = 0
         self.ended = False
-        self._held = False  # positions are remembered
-        self._dropped = 0  # characters that were before `text`
+        self._held = False  # positions must stay valid
+        self._dropped = 0  # characters that were dropped before `text`
 
     def feed(self, text: str) -> None:
-        """Append what has come."""
+        """Append text."""
         if self.at and not self._held:
             self._dropped += self.at
             self.text, self.at = self.text[self.at :], 0
@@ -43,11 +43,11 @@ class Scanner:
 
     @property
     def place(self) -> int:
-        """Characters that were read, of all that has come."""
+        """The number of characters that were read."""
         return self._dropped + self.at
 
     def attempt(self, reader: Steps[bool]) -> Steps[bool]:
-        """Read; if that comes to nothing, nothing is taken. `release` ends the doubt."""
+        """Run a reader; if it fails, reset the position. `release` makes the position final."""
         start, self._held = self.at, True
         found = yield from reader
         if not found:
@@ -56,25 +56,25 @@ class Scanner:
         return found
 
     def release(self) -> None:
-        """What is being attempted will not fail any more."""
+        """Make the position final: the current attempt will not fail."""
         self._held = False
 
     def more(self) -> Steps[bool]:
-        """Wait; whether there is more text than before."""
+        """Wait for text; return whether there is more."""
         ahead = len(self.text) - self.at
         while len(self.text) - self.at == ahead and not self.ended:
             yield
         return len(self.text) - self.at > ahead
 
     def next(self) -> Steps[str]:
-        """The next character, which is not taken; "" at the end."""
+        """The next character without reading it; "" at the end."""
         while self.at == len(self.text):
             if not (yield from self.more()):
                 return ""
         return self.text[self.at]
 
     def space(self) -> Steps[str]:
-        """Skip white space; the character after it, not taken."""
+        """Skip white space; return the next character without reading it."""
         while True:
             match = _SPACE.match(self.text, self.at)
             assert match
@@ -84,7 +84,7 @@ class Scanner:
                 return char
 
     def accept(self, literal: str) -> Steps[bool]:
-        """Take `literal` if it comes next."""
+        """Read `literal` if it comes next."""
         while True:
             there = self.text[self.at : self.at + len(literal)]
             if not literal.startswith(there):
@@ -96,21 +96,22 @@ class Scanner:
                 return False
 
     def accept_one(self, literals: tuple[str, ...]) -> Steps[str | None]:
-        """Take the first of these that comes next; None if none does."""
+        """Read the first of these that comes next; None if none does."""
         for literal in literals:
             if (yield from self.accept(literal)):
                 return literal
         return None
 
     def until(self, literals: tuple[str, ...], emit: Emit) -> Steps[str]:
-        """Hand out text up to the first of these, which is taken too; which one, "" at the end.
+        """Output text up to the first of these, and read that; return it, or "" at the end.
 
-        Of several that begin at one place the longest is meant.
+        If several begin at one place, the longest counts.
         """
         found = re.compile("|".join(map(re.escape, sorted(literals, key=len, reverse=True))))
         while True:
             match = found.search(self.text, self.at)
-            safe = self._safe(literals)  # one that begins before may hold the one that was found
+            # an earlier, longer literal may contain the one that was found
+            safe = self._safe(literals)
             if match and match.start() <= safe and not self._may_grow(match, literals):
                 emit(self.text[self.at : match.start()])
                 self.at = match.end()
@@ -126,7 +127,7 @@ class Scanner:
                 continue
 
     def _may_grow(self, found: re.Match[str], literals: tuple[str, ...]) -> bool:
-        """Whether what comes may make a longer one of it."""
+        """Whether further text may make a longer literal of it."""
         rest = self.text[found.start() :]
         return not self.ended and any(
             len(other) > len(rest) and other.startswith(rest) and other != found[0]
@@ -134,7 +135,7 @@ class Scanner:
         )
 
     def _safe(self, literals: tuple[str, ...]) -> int:
-        """Where the text that may be the beginning of one of these begins."""
+        """The position from which the text may be the beginning of one of these."""
         end = len(self.text)
         if self.ended:
             return end
@@ -146,11 +147,11 @@ class Scanner:
         return end
 
     def match(self, pattern: re.Pattern[str], most: int = 512) -> Steps[str]:
-        """Take the longest text that matches, when what follows it is there; "" if none does.
+        """Read the longest match, once the text after it has arrived; "" if there is none.
 
         Args:
-            pattern: each beginning of what it matches is matched too, or empty.
-            most: characters that are looked at.
+            pattern: must match every prefix of what it matches, or the empty text.
+            most: characters that are searched.
         """
         while True:
             found = pattern.match(self.text, self.at, self.at + most)

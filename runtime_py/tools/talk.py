@@ -1,39 +1,40 @@
-"""One chat's tools and reasoning: what the template is told, what the output is held to."""
+"""A chat's tools and reasoning: the template's variables, and the constraint of the output."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..answer.parts import Parser, PlainParser
+from ..errors import RequestError
 from ..grammar.constraint import Constraint
-from ..request.errors import RequestError
-from ..request.shapes import ChatRequest
-from ..request.tool_shapes import AllowedTools, Function, NamedTool, Tool
+from ..shapes.requests import ChatRequest
+from ..shapes.tools import AllowedTools, Function, NamedTool, Tool
 from ..text.tokenizer import Tokenizer
 from .conversation import conversation, described
 from .dialect import THINKING_VARIABLES, Dialect
 from .enforce import Enforcement
 from .format import Tools
 from .parser import OutputParser
+from .parts import Parser, PlainParser
 from .reasoning import Thoughts
 
-_NO_THOUGHTS = ("none", "minimal")  # efforts that switch reasoning off where it has a switch
+# values of reasoning_effort that switch reasoning off if the template can
+_NO_THOUGHTS = ("none", "minimal")
 _HARMONY_EFFORTS = {"none": "low", "minimal": "low", "xhigh": "high", "max": "high"}
 
 
 class Talk:
-    """What a chat request asks of a model's dialect.
+    """A chat request, in a model's dialect.
 
     Attributes:
         messages: for the template.
         variables: of the template.
         may_call: there are tools.
         forced: one tool must be called, which is named.
-        visible: special tokens that the parser has to see.
+        visible: special tokens that the parser must see.
 
     Raises:
-        RequestError: tools that contradict each other, or content that is not text.
+        RequestError: the tools contradict each other, or content is not text.
     """
 
     def __init__(self, request: ChatRequest, dialect: Dialect, tokenizer: Tokenizer) -> None:
@@ -57,7 +58,7 @@ class Talk:
         return [tool.function for tool in self._tools]
 
     def _effort(self) -> dict[str, Any]:
-        """Variables for `reasoning_effort` and `enable_thinking`; what has no effect is noted."""
+        """Variables for `reasoning_effort` and `enable_thinking`; notes those without effect."""
         request, dialect = self._request, self._dialect
         effort, thinks = request.reasoning_effort, request.enable_thinking
         if thinks is None and effort is not None:
@@ -84,26 +85,26 @@ class Talk:
         texts = list(self._family.format.markers) if self._family else []
         if self._dialect.family.channels:
             texts = list(self._dialect.family.format.markers)
-        if self._dialect.thoughts:  # also where it is left in the text
+        if self._dialect.thoughts:  # even if reasoning stays in the text
             texts += [self._dialect.thoughts.begin, self._dialect.thoughts.end]
         found = map(self._tokenizer.special_id, texts)
         return frozenset(i for i in found if i is not None)
 
     def stop_ids(self, known: Sequence[int]) -> list[int]:
-        """Tokens beside the `known` that end an answer."""
+        """Stop tokens besides the `known` ones."""
         names = self._family.stops if self._family else ()
         found = map(self._tokenizer.special_id, names)
         return [i for i in found if i is not None and i not in known]
 
     def _opened(self, thoughts: Thoughts | None, prompt: str) -> bool:
-        """Whether the prompt ends inside reasoning; the message that goes on may begin it."""
+        """Whether the prompt ends inside of reasoning; a continued message may begin it."""
         if thoughts is None:
             return False
         said = self._goes_on()
         return thoughts.opened(prompt) or said.rfind(thoughts.begin) > said.rfind(thoughts.end)
 
     def _continues_words(self, thoughts: Thoughts) -> bool:
-        """Whether the output goes on with words: no reasoning will come before them."""
+        """Whether the output continues text, so that no reasoning can come."""
         return bool(self._goes_on().strip()) and not self._opened(thoughts, self._goes_on())
 
     def _goes_on(self) -> str:
@@ -113,11 +114,11 @@ class Talk:
         return str(self.messages[-1].get("content") or "")
 
     def parser(self, prompt: str, *, held: bool) -> Callable[[], Parser]:
-        """Makes the parser of a choice.
+        """Make the parser of a choice.
 
         Args:
             prompt: its text.
-            held: whether the output is held to a grammar.
+            held: whether a grammar constrains the output.
         """
         if self._family is None and self._thoughts is None:
             return PlainParser
@@ -127,11 +128,11 @@ class Talk:
         return lambda: OutputParser(self._family, tools, self._thoughts, opened=opened, most=most)
 
     def constraint(self, prompt: str, base: Constraint | None) -> Constraint | None:
-        """What the output is held to.
+        """Make the constraint of the output.
 
         Args:
             prompt: its text.
-            base: what the request's other fields hold its text to.
+            base: the constraint of the request's other fields.
 
         Raises:
             RequestError: a strict tool's parameters cannot be enforced.
@@ -154,10 +155,10 @@ class Talk:
 
 
 def _chosen(request: ChatRequest) -> tuple[list[Tool], bool]:
-    """The tools that may be called, and whether one must be.
+    """The tools that may be called, and whether a call is required.
 
     Raises:
-        RequestError: a tool is asked for that is not there, or two have one name.
+        RequestError: the requested tool does not exist, or two tools have one name.
     """
     tools, choice = request.tools or [], request.tool_choice
     known = {tool.function.name: tool for tool in tools}

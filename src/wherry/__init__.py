@@ -20,7 +20,7 @@ __all__ = ["AsyncMLCEngine", "MLCEngine"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the engines when they are first asked for."""
+    """Import the engines at their first use."""
     if name in __all__:
         return getattr(importlib.import_module("wherry.runtime"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The errors that Wherry raises on bad input. An error of our own making is an assertion instead.
+"""The errors that Wherry raises on bad input. Assertions mean bugs of Wherry.
 
 Each says what happened, the value found, what is accepted, and what to type.
 """
@@ -44,16 +44,22 @@ class ResourceError(WherryError):
     exit_code = 6
 
 
+def shown(value: object) -> str:
+    """A value for an error; what is long is cut."""
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
 def listing(problems: Iterable[str], limit: int = 40) -> str:
-    """Join problems one a line, the rest counted: errors name all that is wrong, not the first."""
+    """Join problems, one a line, up to a limit: errors list all problems, not the first."""
     lines = list(problems)
-    shown = [f"  - {line}" for line in lines[:limit]]
+    texts = [f"  - {line}" for line in lines[:limit]]
     if len(lines) > limit:
-        shown.append(f"  ... and {len(lines) - limit} more")
-    return "\n".join(shown)
+        texts.append(f"  ... and {len(lines) - limit} more")
+    return "\n".join(texts)
 
 
 def told(problems: Iterable[str], limit: int = 20) -> str:
-    """A message of problems alone: the only one as it is, several under their number."""
+    """Write a message of problems: a single one as it is, several under their number."""
     lines = list(problems)
     return lines[0] if len(lines) == 1 else f"{len(lines)} problems:\n{listing(lines, limit)}"

@@ -1,8 +1,8 @@
-"""Ray Serve on many machines: `serve run wherry.serve_ray:app model=demo`.
+"""Ray Serve on several machines: `serve run wherry.serve_ray:app model=demo`.
 
 Needs the extra `ray`: pip install 'wherry[ray]'.
 """
 
-# No postponed annotations: Ray Serve looks at the type of the builder's argument.
+# No postponed annotations: Ray Serve reads the type of the builder's argument.
 from wherry.runtime.ray_serve.app import app as app
 from wherry.runtime.ray_serve.options import Options as Options

@@ -1,4 +1,4 @@
-"""Kernels of the targets: what an operation is (`specs`) and who provides it (`kernel_set`)."""
+"""Kernels of the targets; `kernel_set` is their interface."""
 
 from wherry.ops import (
     ActivationSpec,

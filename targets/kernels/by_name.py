@@ -1,4 +1,4 @@
-"""A kernel set as the passes ask for it: by the name and the spec of a tagged operation."""
+"""Finds kernels of a kernel set by the name and the spec of a tagged operation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .kernel_set import FusedKernel, KernelSet, PackedLinear
 
 Answer: TypeAlias = PrimFunc | PackedLinear | FusedKernel | None
 
-# What a set may have in addition: several operations in one, which passes ask for.
+# Optional kernels that fuse several operations.
 FUSED: dict[str, Any] = {
     "fused_linear": FusedLinearSpec,
     "batch_table": BatchTableSpec,
@@ -64,18 +64,18 @@ class KernelsByName:
                 self._operations[op] = (record, getattr(kernels, op))
 
     def kernel(self, op: str, spec: str) -> Answer:
-        """What computes `op`; None if the set has nothing for it. `spec` is JSON."""
+        """The kernel of `op`; None if the set has none. `spec` is JSON."""
         if op not in self._operations:
             return None
         record, lookup = self._operations[op]
         return lookup(record.from_json(spec))
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
-        """Order the loops of any other PrimFunc."""
+        """Schedule any other PrimFunc."""
         return self.kernels.schedule(func)
 
     def _embedding(self, spec: EmbeddingSpec) -> PrimFunc | PackedLinear | None:
-        """An embedding reads what the linear over the same table packs, so that they share it."""
+        """An embedding that shares the packed weights of the linear over the same table."""
         packed, compute = self.kernels.linear(spec.as_linear()), self.kernels.embedding(spec)
         if packed is None or compute is None:
             return None

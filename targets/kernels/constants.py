@@ -1,4 +1,4 @@
-"""Constants that a kernel looks up: expressions, without a table in memory."""
+"""Lookups of constants by comparisons, without a table in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who provides the kernels of a target."""
+"""The interface of a target's kernels."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from wherry.ops import (
     SwiGLUSpec,
 )
 
-# An extent of memory that the caller provides: a number, the name of a size of the call, or what is
-# computed from all of them. A linear's call has m rows, one of experts n, and its first argument x;
-# an attention's has n rows of r sequences, which have p page ids.
+# A dimension of scratch memory: a number, the name of a size of the call, or a function of all
+# sizes. A linear has m rows, a linear of experts n rows and x rows of its first argument; attention
+# has n rows of r sequences, which have p page ids.
 Size = int | str | Callable[[Mapping[str, Any]], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedLinear:
-    """A linear whose weights are kept in a layout of the target's own."""
+    """A linear whose weights are packed into a layout of the target."""
 
     weights: tuple[tuple[tuple[int, ...], str], ...]  # shape and dtype of each packed tensor
     pack: PrimFunc  # (*portable, *packed): runs once, when a model is first loaded
@@ -41,15 +41,15 @@ class PackedLinear:
 class FusedKernel:
     """Several operations in one PrimFunc, of few launches.
 
-    Its last parameters are the outputs, and after them `scratch`: memory for its own use, which the
-    caller provides. What is its own business alone is its only output: a batch table.
+    Its last parameters are the outputs, and after them `scratch`: memory that the caller allocates.
+    A batch table is all scratch and has no other output.
     """
 
     compute: PrimFunc
     scratch: tuple[tuple[tuple[Size, ...], str], ...] = ()
-    joined: bool = False  # of an attention: the norms of q and k are one parameter, [2, e]
-    # Of a linear whose stored weights become one tensor of this shape and dtype, by a function
-    # (*stored, packed) that runs once, when a model is first loaded.
+    joined: bool = False  # attention: the norms of q and k are one parameter, [2, e]
+    # Linear: the stored weights become one tensor of this shape and dtype, by a function (*stored,
+    # packed) that runs once, when a model is first loaded.
     packed: tuple[tuple[int, ...], str] | None = None
     pack: PrimFunc | None = None
     inputs: int = 1  # arguments before the weights
@@ -66,7 +66,7 @@ class KernelSet(Protocol):
     def linear(self, spec: LinearSpec) -> PackedLinear | PrimFunc | FusedKernel | None:
         """See `PackedLinear`; a PrimFunc (x, *portable, y) reads the weights as they are stored.
 
-        A `FusedKernel` has a layout of its own, too, and wants memory.
+        A `FusedKernel` also has a weight layout of its own, and scratch memory.
         """
         ...
 
@@ -113,7 +113,7 @@ class KernelSet(Protocol):
         ...
 
     def route(self, spec: RouteSpec) -> PrimFunc | None:
-        """Choose experts, and sort all rows by them, as `expert_linear` of the same set reads it.
+        """Choose experts and sort all slots by expert, for `expert_linear` of the same set.
 
         (logits [n, E], bias [E] if the spec has it, ids i32 [n, K], weights [n, K],
         starts i32 [E + 1], slots i32 [n * K]).
@@ -121,14 +121,14 @@ class KernelSet(Protocol):
         ...
 
     def expert_linear(self, spec: ExpertLinearSpec) -> PackedLinear | PrimFunc | FusedKernel | None:
-        """A linear of each slot with the weights of its expert; none or both of this and `route`.
+        """Multiply each slot by its expert's weights; a set has this and `route`, or neither.
 
         (x, ids, starts and slots if routed, weights [n, K] if combined, bias [E, N] if the spec has
-        it, *packed or *portable, residual if the spec has it, y, scratch). None with a residual
-        where an addition is not a launch, and with float16 where there is no such kernel.
+        it, *packed or *portable, residual if the spec has it, y, scratch). None with a residual on
+        CPUs, where an addition costs no launch, and with float16 if there is no such kernel.
         """
         ...
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
-        """Schedule any other elementwise or reducing PrimFunc; what cannot be comes back as is."""
+        """Schedule any other elementwise or reducing PrimFunc; others are returned unchanged."""
         ...

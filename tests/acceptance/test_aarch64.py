@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from wherry.compiler.api import Limits, ensure_artifact
-from wherry.machine import cpu_features
+from wherry.machine.cpu import cpu_features
 
 from ..support import tiny_models
 

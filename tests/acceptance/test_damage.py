@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wherry import integrity
+from wherry.artifact import integrity
 from wherry.runtime import MLCEngine
 
 pytestmark = pytest.mark.cpu

@@ -1,4 +1,4 @@
-"""The demo on GPUs as people run it, in float16, beside the CPU in float32."""
+"""The demo on GPUs in float16, compared with the CPU in float32."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ END = 1  # the token <|end|>
 
 
 def _answers(folder, prompts):
-    """What it writes, to the end: what comes behind nobody has trained, so there are ties."""
+    """The text up to its end token; later tokens are untrained, so logits have ties."""
     return [
         tokens[: tokens.index(END) + 1] if END in tokens else tokens
         for tokens in greedy(folder, prompts)

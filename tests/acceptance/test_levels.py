@@ -7,9 +7,11 @@ import platform
 import numpy as np
 import pytest
 
-from wherry import artifact, machine
+from wherry.artifact import manifest as artifact
+from wherry.artifact.variants import library_for
 from wherry.compiler.api import Limits, ensure_artifact
-from wherry.machine import cpu_features, library_for
+from wherry.machine import cpu as machine
+from wherry.machine.cpu import cpu_features
 
 from ..support import tiny_models
 

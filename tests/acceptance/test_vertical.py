@@ -23,7 +23,7 @@ from ..support.waiting import until
 
 DEMO = Path(package.__path__[0]) / "demo"
 
-# A trained model that is not part of the product; it lies beside the checkout in development.
+# A trained model that is not part of the repository; it is next to the checkout.
 STORIES = Path(__file__).parents[3] / "shared" / "models" / "stories260k"
 PROMPT = "Once upon a time"
 
@@ -109,7 +109,7 @@ def _first_token(folder: Path) -> tuple[float, str]:
 def test_a_compiled_folder_runs_without_the_compiler_and_starts_quickly(demo):
     runs = [_first_token(demo[0]) for _ in range(3)]
     assert all(modules == "[]" for _, modules in runs)
-    assert min(seconds for seconds, _ in runs) < 2  # of CPU time, whoever else is at work
+    assert min(seconds for seconds, _ in runs) < 2  # of CPU time, independent of other work
 
 
 @pytest.mark.cpu

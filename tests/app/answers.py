@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from wherry.artifact import MANIFEST, read_manifest, record
+from wherry.artifact.manifest import MANIFEST, read_manifest, record
 from wherry.errors import UsageError
 from wherry.runtime import MLCEngine
 
@@ -17,7 +18,7 @@ from .request_cases import TEMPLATE, Request
 
 
 def with_template(folder: Path, to: Path) -> Path:
-    """A compiled folder like another, whose chat template is that of the table."""
+    """Copy a compiled folder and replace its chat template by the table's."""
     to.mkdir(parents=True)
     for path in folder.iterdir():
         if path.name != MANIFEST:
@@ -57,6 +58,18 @@ def refused(engine: MLCEngine, request: Request) -> dict[str, Any]:
     error = e.value
     fields = {"message": str(error), "type": "invalid_request_error"}
     return {"error": {**fields, "param": error.param, "code": error.code}}
+
+
+def meaning(answer: dict[str, Any]) -> tuple[Any, ...]:
+    """What errors of one request have in common wherever it is sent: not their words.
+
+    Code, field, and all the places that are named, in their order. Pydantic names a boolean that
+    may be something else, too.
+    """
+    error = answer["error"]
+    found = re.findall(r"^  - (\S+): ", error["message"], re.MULTILINE) or [str(error["param"])]
+    places = list(dict.fromkeys(place.removesuffix(".bool") for place in found))
+    return error["type"], error["code"], error["param"], places
 
 
 def streamed(request: Request) -> Request:

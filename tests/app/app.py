@@ -79,7 +79,7 @@ class App:
         return f"n{self._asked}"
 
     def chunks(self, number: str, at_least: int) -> list[Any]:
-        """Wait for so many chunks."""
+        """Wait for a number of chunks."""
         while len(self._chunks[number]) < at_least and number not in self._last:
             self._read()
         return self._chunks[number]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from wherry.native import xgrammar
+from wherry.packager import xgrammar
 
 Request = dict[str, Any]
 ASK = [{"role": "user", "content": "Tell me a story about a fox."}]
@@ -36,8 +36,8 @@ TAG = {
 
 def available() -> bool:
     """Whether the programs of apps were built with what holds answers to a form."""
-    found = xgrammar.tool().found is not None
-    assert found or not os.environ.get("WHERRY_REQUIRE_XGRAMMAR"), xgrammar.tool().fix
+    found = xgrammar.requirement().found is not None
+    assert found or not os.environ.get("WHERRY_REQUIRE_XGRAMMAR"), xgrammar.requirement().fix
     return found
 
 

@@ -1,4 +1,4 @@
-"""wherry-lite as a person runs it: its own process, found by the tests beside the core."""
+"""Runs wherry-lite in its own process; the program is next to the core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that try tokenizers: of all scripts, with all that is rare."""
+"""Texts for tests of tokenizers: all scripts, and rare characters."""
 
 # ruff: noqa: RUF001  (the characters that look like others are the point)
 
@@ -40,7 +40,7 @@ _WORDS = [
 
 
 def random_text(rng: random.Random, extra: list[str]) -> str:
-    """A mixture of words of all kinds, runs of blanks, and characters of anywhere."""
+    """Mix words of many scripts, runs of blanks, and random characters."""
     parts = []
     for _ in range(rng.randrange(1, 24)):
         kind = rng.random()

@@ -12,7 +12,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from wherry.artifact import MANIFEST, digest
+from wherry.artifact.manifest import MANIFEST, digest
 
 
 def manifest_of(contents: Mapping[str, bytes], **more: Any) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from decimal import Decimal, localcontext
 from typing import Any
 
 import jsonschema
@@ -11,6 +12,7 @@ import pytest
 from tokenizers import AddedToken, Tokenizer
 
 from ..runtime import small_tokenizers
+from ..runtime.grammar.schemas import decimals
 from ..runtime.tools.test_chats import PLAIN
 from .programs import Program
 
@@ -86,6 +88,11 @@ def tokenizer(family: Any) -> Tokenizer:
     return _MADE[name]
 
 
-def valid(value: Any, against: Any) -> None:
-    """Raise unless the value is one of the schema."""
-    jsonschema.Draft202012Validator(against).validate(value)
+def valid(text: str, against: Any) -> None:
+    """Raise unless the text is a value of the schema, its numbers read as they are written."""
+    validator = jsonschema.Draft202012Validator(
+        decimals(against), format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER
+    )
+    with localcontext() as context:
+        context.prec = 1000
+        validator.validate(json.loads(text, parse_float=Decimal))

@@ -1,4 +1,4 @@
-"""The programs of engine/tools, which answer a line of JSON with a line of JSON."""
+"""The programs of app/programs, which answer a line of JSON with a line of JSON."""
 
 from __future__ import annotations
 

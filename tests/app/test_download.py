@@ -1,4 +1,4 @@
-"""Model folders from a server that cuts, damages and lies, by `engine/app/files`."""
+"""Model folders from a server that cuts, damages and lies, by `app/files`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wherry.artifact import MANIFEST
+from wherry.artifact.manifest import MANIFEST
 
 from .download import (
     BUSY,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from typing import Any
 
@@ -31,8 +30,15 @@ def random_schema(rng: random.Random, depth: int) -> Any:
         return {"const": random_value(rng, 2)}
     if kind in ("integer", "number"):
         low, high = sorted(rng.sample(range(-1200, 1200), 2))
-        bounds = {"minimum": low, "maximum": high}
-        return {"type": kind, **{k: v for k, v in bounds.items() if rng.random() < 0.5}}
+        bounds = {rng.choice(["minimum", "exclusiveMinimum"]): low / rng.choice([1, 8])}
+        bounds |= {rng.choice(["maximum", "exclusiveMaximum"]): high}
+        bounds |= {"multipleOf": low % 7 / 4 or 3}
+        return {"type": kind, **{k: v for k, v in bounds.items() if rng.random() < 0.4}}
+    if kind == "string" and rng.random() < 0.6:
+        return random_text(rng)
+    if depth and rng.random() < 0.15:
+        parts = [random_schema(rng, depth - 1) for _ in range(rng.randrange(1, 4))]
+        return {rng.choice(["allOf", "oneOf", "anyOf"]): parts}
     if depth == 0 or kind in ("string", "boolean", "null"):
         return {"type": rng.choice([kind, [kind, "null"]]) if kind != "any" else "string"}
     if kind == "any":
@@ -51,6 +57,13 @@ def random_schema(rng: random.Random, depth: int) -> Any:
     if rng.random() < 0.8:
         made["additionalProperties"] = rng.choice([False, False, random_schema(rng, depth - 1)])
     return made
+
+
+def random_text(rng: random.Random) -> Any:
+    patterns = ["^[a-c]{2,5}$", "b", "^(?:x|yz)*$", "^(?!a).*[0-9]$", "[^ -~]", '^"']
+    bounds = {"minLength": rng.randrange(4), "maxLength": rng.randrange(3, 90)}
+    bounds |= {"pattern": rng.choice(patterns), "not": {"enum": ["", "b", "xyz"]}}
+    return {"type": "string", **{k: v for k, v in bounds.items() if rng.random() < 0.4}}
 
 
 def random_value(rng: random.Random, depth: int) -> Any:
@@ -85,7 +98,7 @@ def check_random(cpp: Obedient, seed: int, count: int) -> None:
             assert e.error["code"] in ("invalid_grammar", "unsupported_schema"), value
             continue
         if text:
-            valid(json.loads(text), value)
+            valid(text, value)
             whole += 1
     assert whole > count // 4
 
@@ -96,6 +109,8 @@ def test_schemas_that_are_none(cpp, seed):
     """Values of any type where keywords have theirs: an answer or an error, each time."""
     rng = random.Random(seed)
     words = ["type", "properties", "items", "enum", "const", "$ref", "$defs", "required", "anyOf"]
+    words += ["oneOf", "allOf", "not", "if", "then", "pattern", "minLength", "multipleOf"]
+    words += ["uniqueItems", "patternProperties", "propertyNames", "dependencies", "format"]
     words += ["minimum", "minItems", "maxItems", "additionalProperties", "prefixItems"]
 
     def junk(depth: int) -> Any:

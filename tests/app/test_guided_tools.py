@@ -36,7 +36,7 @@ def check_calls(message: dict[str, Any]) -> None:
     made = calls_of(message)
     assert made, message
     for name, arguments in made:
-        valid(arguments, SCHEMAS[name])
+        valid(json.dumps(arguments), SCHEMAS[name])
 
 
 @every_family
@@ -65,7 +65,7 @@ def test_calls_of_a_strict_tool_amid_text(cpp, family):
 
 def test_a_tool_that_is_not_strict_may_have_any_schema(cpp):
     hermes = next(f for f in ALL if f.name == "hermes")
-    odd = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^x"}}}
+    odd = {"type": "object", "properties": {"a": {"type": "array", "contains": {}}}}
     tool = {"type": "function", "function": {"name": "odd", "parameters": odd}}
     asked = {"tools": [tool], "tool_choice": "required", "max_tokens": 300}
     assert isinstance(cpp.choice(asked, 0, hermes)["message"], dict)
@@ -75,7 +75,7 @@ def test_a_tool_that_is_not_strict_may_have_any_schema(cpp):
             0,
             hermes,
         )
-    assert e.value.error["message"].endswith("not enforced here: properties.a.pattern")
+    assert e.value.error["message"].endswith("not enforced here: properties.a.contains")
     assert e.value.error["param"] == "tools"
 
 

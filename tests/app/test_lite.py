@@ -109,7 +109,7 @@ def test_help():
 
 def test_what_a_request_may_not_be(folder, tmp_path):
     done = lite("run", folder, QUESTION, "--temperature", 9)
-    assert done.returncode == 1 and "temperature: Input should be" in done.stderr
+    assert done.returncode == 1 and "temperature: takes a number of at most 2" in done.stderr
     assert done.stdout == ""
     done = lite("run", tmp_path, QUESTION)
     assert done.returncode == 1 and "wherry compile" in done.stderr

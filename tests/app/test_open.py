@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from wherry.artifact import MANIFEST, read_manifest
+from wherry.artifact.manifest import MANIFEST, read_manifest
 from wherry.compiler.api import ensure_artifact
-from wherry.plugins import find_plugin
+from wherry.machine.plugins import find_plugin
 
 from .app import App, refused
 from .request_cases import ASK, GREEDY

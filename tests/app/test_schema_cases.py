@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def test_texts_that_are_allowed(program: Program, row: dict[str, Any]) -> None:
     if "unenforced" not in row:
         assert asked == {"taken": row["valid"]}
     elif error["code"] == "unsupported_schema":
-        named = ", ".join(row["unenforced"])
-        assert error["message"] == f"The schema has keywords that are not enforced here: {named}"
-    else:  # the library's own error
+        for name in row["unenforced"]:  # and why, where that is not plain
+            assert re.search(rf"[:,] {re.escape(name)}(:|,|$)", error["message"])
+    else:  # no value is valid
         assert error["code"] == "invalid_grammar"

@@ -1,4 +1,4 @@
-"""The C++ tokenizer, by the program wherry_tokenize (engine/tools/tokenize.cc)."""
+"""The C++ tokenizer, by the program wherry_tokenize (app/programs/tokenize.cc)."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from .answers import fixed
 
 
 def without_ids(answer: dict[str, Any], said: str) -> str:
-    """What two whole answers to one request have in common; ids that nobody said are made up."""
+    """An answer without generated ids, so that two answers to one request are equal."""
     for choice in answer["choices"]:
         for call in choice["message"].get("tool_calls", ()):
             if call["id"] not in said:

@@ -1,7 +1,7 @@
 """Chats with tools and reasoning: what is asked, what the model says. Rows for every runtime.
 
 A row is JSON: "template", "request", "said" (the model's text), "specials" and "words" (special
-and other tokens beside those of the small tokenizer), "tool_format". What must come of it, Python's
+and tokens that the small tokenizer lacks), "tool_format". What must come of it, Python's
 engine says.
 """
 
@@ -164,7 +164,7 @@ CHATS = [
     row("[THINK]Hm 🎉[/THINK]Yes. \n", THINK, Specials=["[THINK]"], tools=None),
 ]
 
-# What both runtimes refuse, in the same words.
+# What both runtimes refuse, for the same reasons.
 REFUSED: list[dict[str, Any]] = [
     {"tool_choice": {"type": "function", "function": {"name": "nothing"}}},
     {"tools": None, "tool_choice": "any"},

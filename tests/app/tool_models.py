@@ -12,6 +12,7 @@ from tokenizers import AddedToken
 
 from wherry.runtime import MLCEngine
 from wherry.runtime.load.model import LoadedModel
+from wherry.runtime.load.side_files import SideFiles
 from wherry.runtime.text.chat_template import ChatTemplate
 from wherry.runtime.text.tokenizer import Tokenizer
 
@@ -37,7 +38,9 @@ class ScriptedModel:
         core = FakeCore(saying(self.output, self.eos), context=4096, pages=8192)
         template = ChatTemplate(case["template"], SPECIAL)
         tool_format = case.get("tool_format")
-        self.loaded = LoadedModel("small", core, self.tokenizer, template, tool_format=tool_format)
+        self.loaded = LoadedModel(
+            "small", core, SideFiles(self.tokenizer, template), tool_format=tool_format
+        )
 
     def ask(self, **request: Any) -> Any:
         """Its answer, or the chunks of its stream."""

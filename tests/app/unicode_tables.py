@@ -1,6 +1,6 @@
-"""Writes engine/app/text/unicode/tables.cc: what `tokenizers` and its libraries know of characters.
+"""Writes app/text/unicode/tables.cc: what `tokenizers` and its libraries know of characters.
 
-    python -m tests.app.unicode_tables > engine/app/text/unicode/tables.cc
+    python -m tests.app.unicode_tables > app/text/unicode/tables.cc
 
 The library is the reference, and its parts have different versions of Unicode: categories in
 patterns are 16.0, lower case 17.0, normal forms 11.0, marks and punctuation older still. So each

@@ -1,4 +1,4 @@
-"""`import tvm`, by somebody who has Wherry installed, finds the devices of our plugins."""
+"""`import tvm` finds the devices of Wherry's plugins if Wherry is installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from wherry.plugins import PLUGINS
+from wherry.machine.plugins import PLUGINS
 
 from ..support.command import SRC, python
 from ..support.gpu import device
@@ -49,7 +49,7 @@ def test_a_plugin_that_was_not_built_is_no_warning(installed, tmp_path):
     core = tmp_path / "libwherry.so"
     core.touch()
     elsewhere = PLAIN.replace(
-        "import tvm\n", "import wherry.plugins as p\np.places = lambda s: []\nimport tvm\n"
+        "import tvm\n", "import wherry.machine.plugins as p\np.places = lambda s: []\nimport tvm\n"
     )
     out = python(elsewhere, "vulkan", PYTHONPATH=path, WHERRY_CORE=str(core))
     assert out.split() == ["False", "False"]

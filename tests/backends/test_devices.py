@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from wherry.devices import list_devices, problems
 from wherry.errors import UsageError
-from wherry.plugins import PLUGINS
+from wherry.machine.devices import list_devices, problems
+from wherry.machine.plugins import PLUGINS
 
 from ..support.command import python
 from ..support.gpu import device
@@ -28,7 +28,7 @@ def test_a_device_says_what_it_is(kind):
 
 NONE = """
 import sys
-from wherry.devices import list_devices, problems
+from wherry.machine.devices import list_devices, problems
 print(list_devices(sys.argv[1]))
 print(problems(sys.argv[1]))
 print([m for m in sys.modules if m.split(".")[0] in ("tvm", "tvm_ffi")])

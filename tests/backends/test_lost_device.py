@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from wherry.plugins import PLUGINS
+from wherry.machine.plugins import PLUGINS
 
 from ..support.command import python
 from ..support.gpu import device
@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 kind, folder, stand_in = sys.argv[1:4]
 driver = ctypes.CDLL(stand_in)
-from wherry.artifact import read_manifest
+from wherry.artifact.manifest import read_manifest
 from wherry.runtime.core.library import open_core, open_runtime
 open_runtime(kind)
 folder = Path(folder)

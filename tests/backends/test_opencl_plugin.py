@@ -14,8 +14,9 @@ import tvm_ffi
 from tvm.script import tirx as T
 from tvm.target import Target
 
-from wherry import plugins, settings
+from wherry.base import settings
 from wherry.errors import ToolchainError
+from wherry.machine import plugins
 from wherry.runtime.core import library as core_library
 from wherry.targets import opencl
 
@@ -27,7 +28,7 @@ _COPIES = itertools.count()
 
 @pytest.fixture(scope="module")
 def plugin():
-    """Path of the library, beside the core."""
+    """Path of the library, in the core's folder."""
     return plugins.find_core().with_name("libwherry_opencl.so")
 
 

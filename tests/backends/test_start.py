@@ -7,7 +7,7 @@ import pytest
 import tvm
 import tvm_ffi
 
-from wherry.plugins import PLUGINS
+from wherry.machine.plugins import PLUGINS
 
 from ..support.gpu import device
 

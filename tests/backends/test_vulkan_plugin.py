@@ -10,7 +10,7 @@ import pytest
 import tvm
 import tvm_ffi
 
-from wherry.devices import list_devices
+from wherry.machine.devices import list_devices
 
 from ..support.gpu import device
 

@@ -11,7 +11,7 @@ import pytest
 
 from wherry.bench import trace, workload
 from wherry.bench.load import closed_loop, open_loop
-from wherry.bench.measure import Plan, measure
+from wherry.bench.measure import LoadPlan, measure
 from wherry.bench.outcome import Ask
 from wherry.bench.workload import Lengths, Shape, Sizing
 from wherry.errors import UsageError
@@ -67,7 +67,7 @@ def test_no_lengths(typed):
 async def test_prompts_have_the_tokens_that_were_asked_for():
     target = Counting()
     measured = await measure(
-        target, Plan(prompt_tokens=Lengths(64, 256), output_tokens=Lengths(9, 9), requests=50)
+        target, LoadPlan(prompt_tokens=Lengths(64, 256), output_tokens=Lengths(9, 9), requests=50)
     )
     asked = measured.outcomes
     assert len(asked) == 50 and measured.exact
@@ -97,7 +97,7 @@ class Uneven(Counting):
 
 @pytest.mark.parametrize("wanted", [128, 512])
 async def test_words_of_many_sizes_come_near_what_was_asked_for(wanted):
-    plan = Plan(prompt_tokens=Lengths(wanted, wanted), output_tokens=Lengths(9, 9), requests=30)
+    plan = LoadPlan(prompt_tokens=Lengths(wanted, wanted), output_tokens=Lengths(9, 9), requests=30)
     for seed in range(5):
         outcomes = (await measure(Uneven(), replace(plan, seed=seed))).outcomes
         found = [o.prompt_tokens for o in outcomes]
@@ -106,7 +106,7 @@ async def test_words_of_many_sizes_come_near_what_was_asked_for(wanted):
 
 
 async def test_a_small_context_is_sized_by_fewer_words():
-    plan = Plan(prompt_tokens=Lengths(64, 64), output_tokens=Lengths(9, 9), requests=10)
+    plan = LoadPlan(prompt_tokens=Lengths(64, 64), output_tokens=Lengths(9, 9), requests=10)
     outcomes = (await measure(Uneven(context=150), plan)).outcomes
     assert all(o.error is None and 50 <= o.prompt_tokens <= 78 for o in outcomes)
     with pytest.raises(UsageError, match="does not answer: the context is too small"):
@@ -120,14 +120,14 @@ def test_a_prompt_has_every_word_before_it_has_one_again():
 
 async def test_a_server_that_does_not_know_ignore_eos_is_not_sent_it():
     target = Counting(knows_ignore_eos=False)
-    measured = await measure(target, Plan(requests=2))
+    measured = await measure(target, LoadPlan(requests=2))
     assert not measured.exact and not any("ignore_eos" in b for b in target.bodies)
 
 
 async def test_a_seed_gives_the_same_requests_and_another_others():
     async def bodies(seed):
         target = Counting()
-        await measure(target, Plan(requests=3, seed=seed))
+        await measure(target, LoadPlan(requests=3, seed=seed))
         return target.bodies
 
     assert await bodies(1) == await bodies(1) != await bodies(2)
@@ -219,4 +219,4 @@ def test_a_trace_that_is_wrong_names_all_its_lines(tmp_path):
 
 def test_a_plan_has_one_kind_of_load():
     with pytest.raises(UsageError, match="--concurrency and --rate exclude each other"):
-        Plan(concurrency=2, rate=1.0)
+        LoadPlan(concurrency=2, rate=1.0)

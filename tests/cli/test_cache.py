@@ -1,4 +1,4 @@
-"""What the cache holds, what goes, and processes beside each other."""
+"""The cache's entries, their removal, and concurrent processes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from wherry import cache, pruning
-from wherry.artifact import read_manifest
+from wherry.artifact.manifest import read_manifest
+from wherry.base.locks import InUseError, Use, making
+from wherry.base.temporary import leftovers
+from wherry.cache import pruning
+from wherry.cache.entries import entries
 from wherry.compiler.api import ensure_artifact
-from wherry.locks import InUseError, Use, making
-from wherry.temporary import leftovers
 
 from ..support.command import started, wait_for, wherry
 
@@ -89,7 +90,7 @@ class TestContents:
         for folder in folders:
             age(folder, 90)
         assert wherry("run", "demo", "--max-tokens", "1", "x").returncode == 0
-        assert all(time.time() - entry.last_used < DAY for entry in cache.entries())
+        assert all(time.time() - entry.last_used < DAY for entry in entries())
 
     def test_rm(self, filled):
         wrong = wherry("rm", "qemo")
@@ -164,7 +165,7 @@ def test_the_lock_of_a_folder_says_whether_it_is_left(place):
 def test_a_use_ends_with_its_owner(place):
     folder = place / "models" / "x"
     folder.mkdir(parents=True)
-    (entry,) = cache.entries()
+    (entry,) = entries()
     with Use(folder), Use(folder), pytest.raises(InUseError):
         pruning.remove(entry)
     pruning.remove(entry)
@@ -177,7 +178,7 @@ def test_a_file_goes_with_the_last_of_its_links(place):
     (place / "weights" / "x" / "w").write_bytes(b"." * 1000)
     os.link(place / "weights" / "x" / "w", place / "models" / "x" / "w")
     (place / "models" / "x" / "m").write_bytes(b"." * 10)
-    weights, model = cache.entries()
+    weights, model = entries()
     assert (weights.bytes, model.bytes) == (1000, 10)
     assert pruning.freed([weights, model]) == 1010
     assert pruning.remove(weights) == 0
@@ -192,7 +193,7 @@ def test_a_download_is_named_as_on_the_hub(place):
     (home / "refs").mkdir()
     (home / "refs" / "main").write_text("a" * 40)
     (place / "weights" / "org-name-q4f16_1-0123").mkdir(parents=True)
-    found = cache.entries()
+    found = entries()
     assert {entry.name for entry in found} == {"org/name"}
     assert [entry.about for entry in found] == ["a" * 8, "b" * 8, "q4f16_1"]
     pruning.remove(found[0])

@@ -192,7 +192,7 @@ def test_keys_at_a_terminal(demo, tmp_path):
     assert [m["content"] for m in read(file).turns[::2]] == ["Hello\nthere"] * 2
     history = tmp_path / "wherry" / "chat-history"
     assert "+Hello\n+there\n" in history.read_text()
-    assert history.stat().st_mode & 0o077 == 0  # for nobody else
+    assert history.stat().st_mode & 0o077 == 0  # readable only by its owner
 
 
 class TestConversation:

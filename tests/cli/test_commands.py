@@ -8,7 +8,7 @@ import pytest
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from wherry.artifact import read_manifest
+from wherry.artifact.manifest import read_manifest
 from wherry.cli.group import cli
 from wherry.errors import UsageError
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from wherry import settings
+from wherry.base import settings
 
 from ..support.command import SRC, environment, wherry
 

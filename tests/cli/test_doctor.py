@@ -11,7 +11,7 @@ import pytest
 
 from wherry.cli import doctor_text
 from wherry.errors import UsageError
-from wherry.native.platforms import PLATFORMS
+from wherry.packager.platforms import PLATFORMS
 from wherry.targets import auto
 from wherry.targets.target import KINDS, find
 from wherry.targets.web_toolchain import CORES
@@ -145,7 +145,7 @@ def test_auto_for_another_host_is_its_cpu():
 
 CHECK = """
 import sys
-from wherry import cuda_driver
+from wherry.machine import cuda_driver
 from wherry.errors import ToolchainError
 try:
     cuda_driver.open_libraries()

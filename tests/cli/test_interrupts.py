@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from wherry.base.temporary import leftovers
 from wherry.compiler.api import ensure_artifact
-from wherry.temporary import leftovers
 
 from ..compiler.hub_stand_in import Hub
 from ..support.command import cpu_seconds, interrupt, python, started, wait_for, wherry
@@ -148,7 +148,7 @@ def demo():
 
 @pytest.mark.cpu
 def test_while_it_loads(demo):
-    """The core opens a file of packed weights to write; here that is a pipe that nobody reads."""
+    """The core opens a file of packed weights to write; here that is a pipe without a reader."""
     assert wherry("run", str(demo), "--max-tokens", "1", "x").returncode == 0
     files = demo.parents[1].glob("packed/*/packed-*.bin")
     packed = max(files, key=lambda path: path.parent.stat().st_mtime_ns)  # of the last run

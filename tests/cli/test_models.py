@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from wherry import running, settings
+from wherry.base import settings
+from wherry.cache import running
 from wherry.cli.description import licence_of
 from wherry.compiler.api import ensure_artifact
 

@@ -181,7 +181,7 @@ class TestFit:
         with pytest.raises(ResourceError) as raised:
             self.sized(small, 3_000_000, context=2000)
         said = str(raised.value)
-        assert "2,000 tokens takes 2.0 MB beside 1.0 MB" in said and "3.0 MB are free" in said
+        assert "2,000 tokens takes 2.0 MB, and 1.0 MB" in said and "3.0 MB are free" in said
         assert "--context 1792" in said and "--context auto" in said
 
     def test_nothing_asked_is_as_it_was(self, small):

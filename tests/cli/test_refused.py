@@ -1,4 +1,4 @@
-"""A full disk and a folder that nobody may write to end in one line, not in a traceback."""
+"""A full disk or a read-only folder ends in a one-line error, not in a traceback."""
 
 from __future__ import annotations
 

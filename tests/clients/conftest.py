@@ -91,7 +91,7 @@ def npm_client(server):
             _check(["npm", "install", *options, NODE, *packages])
             (home / ".made").touch()
         node = home / "node_modules" / ".bin" / "node"
-        # Modules are looked for beside the program.
+        # Node looks for modules in the program's folder.
         copy = home / program
         copy.write_bytes((HERE / "programs" / program).read_bytes())
         return _seen([str(node), str(copy)], server.url)

@@ -128,9 +128,8 @@ def main(argv):
     convert.convert(
         args.source,
         args.out,
+        convert.ModelWeights(arch=ARCH, parameters=parameters(*args.size)),
         scheme=args.scheme,
-        arch=ARCH,
-        parameters=parameters(*args.size),
         progress=progress,
     )
     peak = (getrusage(RUSAGE_SELF).ru_maxrss - before) * 1024 if args.memory else 0

@@ -2,7 +2,8 @@
 
 import pytest
 
-from wherry.compiler.api import Limits, ensure_artifact, with_dtypes
+from wherry.compiler.api import Limits, ensure_artifact
+from wherry.compiler.choices import with_dtypes
 from wherry.compiler.forecast import forecast
 from wherry.errors import UsageError
 from wherry.quant.scheme import find as find_scheme
@@ -52,7 +53,7 @@ def test_what_a_target_has_not():
 
 @pytest.mark.cpu
 def test_half_the_memory(tmp_path):
-    """All of the cache's, and of a step's what is no logit and not the sum of all layers."""
+    """float16 halves the KV cache, and a step's tensors except logits and the residual stream."""
     wide = {"hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 1}
     save(tmp_path, "llama", **wide)
 

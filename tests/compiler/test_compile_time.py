@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from wherry.compiler.build import Deployment, build_library
-from wherry.compiler.export import export
+from wherry.compiler.library.build import Deployment, build_library
+from wherry.compiler.library.export import export
 from wherry.models.arch import RopeConfig
 from wherry.models.families import qwen3_moe
 from wherry.quant.scheme import find as find_scheme

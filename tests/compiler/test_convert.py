@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import tokenizers
 
-from wherry.artifact import sha256_of
-from wherry.compiler.convert import MARKER, convert, is_converted
+from wherry.artifact.manifest import sha256_of
+from wherry.compiler.convert import MARKER, ModelWeights, convert, is_converted
 from wherry.compiler.weight_cache import lay_out, load_state
 from wherry.errors import ArtifactError, ModelError, ResourceError, UsageError
 from wherry.models.arch import Architecture, split, transpose
@@ -45,10 +45,9 @@ def ours(tensors):
     return made
 
 
-def run(source, out, scheme="q4f16_1", **kw):
-    kw.setdefault("arch", toy.ARCH)
-    kw.setdefault("parameters", toy.parameters(**SIZE))
-    convert(source, out, scheme=scheme, **kw)
+def run(source, out, scheme="q4f16_1", *, progress=None, **wanted):
+    wanted = {"arch": toy.ARCH, "parameters": toy.parameters(**SIZE)} | wanted
+    convert(source, out, ModelWeights(**wanted), scheme=scheme, progress=progress)
     return load_state(out)
 
 
@@ -214,7 +213,7 @@ def test_split_and_transposed_tensors(tmp_path):
 
 def test_small_blocks_give_the_same(tmp_path, source, monkeypatch):
     whole = run(source, tmp_path / "a")
-    monkeypatch.setattr("wherry.compiler.assemble.BLOCK_BYTES", 3 * 64 * 4)
+    monkeypatch.setattr("wherry.compiler.checkpoint.assemble.BLOCK_BYTES", 3 * 64 * 4)
     for name, array in run(source, tmp_path / "b").items():
         np.testing.assert_array_equal(array, whole[name])
 
@@ -224,9 +223,9 @@ def test_what_is_exact_keeps_its_bits_whatever_the_scheme(tmp_path, monkeypatch)
     w = {name: rng.standard_normal((300, 32)).astype("f4") for name in ("a.weight", "b.weight")}
     w["bias"] = (1e-9 * rng.standard_normal(300)).astype("f4")  # nothing of it is left in a half
     source = toy.write_folder(tmp_path / "hf", w, **SIZE)
-    monkeypatch.setattr("wherry.compiler.assemble.BLOCK_BYTES", 32 * 4 * 7)
+    monkeypatch.setattr("wherry.compiler.checkpoint.assemble.BLOCK_BYTES", 32 * 4 * 7)
     shapes = {name: array.shape for name, array in w.items()}
-    state = run(source, tmp_path / "out", parameters=shapes, exact=("a.weight", "bias"))
+    state = run(source, tmp_path / "out", parameters=shapes, exact=frozenset({"a.weight", "bias"}))
     for name in ("a.weight", "bias"):
         assert state[name].dtype == np.float32
         np.testing.assert_array_equal(state[name], w[name])

@@ -9,7 +9,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from wherry.compiler.checkpoint import open_checkpoint
+from wherry.compiler.checkpoint.formats import open_checkpoint
 from wherry.errors import ModelError
 
 from ..fuzz import mutate

@@ -10,7 +10,7 @@ import pytest
 import torch
 import transformers
 
-from wherry.compiler.convert import convert
+from wherry.compiler.convert import ModelWeights, convert
 from wherry.compiler.weight_cache import load_state
 from wherry.models.arch import Architecture, RopeConfig, concat, drop, tie
 
@@ -73,7 +73,8 @@ def test_llama(tmp_path, tied, dtype):
             names = [name.replace(parts[0], part) for part in parts]
             want[name.replace(parts[0], fused)] = np.concatenate([want.pop(n) for n in names])
     shapes = {n: t.shape for n, t in want.items()}
-    convert(tmp_path / "hf", tmp_path / "out", scheme="q0f32", arch=ARCH, parameters=shapes)
+    wanted = ModelWeights(arch=ARCH, parameters=shapes)
+    convert(tmp_path / "hf", tmp_path / "out", wanted, scheme="q0f32")
     state = load_state(tmp_path / "out")
     assert set(state) == set(want)
     for name, array in want.items():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import tvm
 
-from wherry.compiler.device_limits import Demand, demands, require_limits
+from wherry.compiler.library.device_limits import Demand, demands, require_limits
 from wherry.errors import UsageError
 from wherry.ops import FusedLinearSpec, PagedAttentionSpec
 from wherry.targets.kernels import RMSNormSpec

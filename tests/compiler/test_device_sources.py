@@ -6,7 +6,7 @@ import pytest
 import tvm
 from tvm.target import Target
 
-from wherry.compiler.device_sources import device_sources
+from wherry.compiler.library.device_sources import device_sources
 from wherry.targets.kernels import RMSNormSpec
 from wherry.targets.target import find
 

@@ -14,9 +14,9 @@ import huggingface_hub
 import pytest
 
 import wherry
-from wherry.compiler.hub import fetch
-from wherry.compiler.source import resolve
 from wherry.errors import ModelError, ResourceError, UsageError
+from wherry.hub.download import fetch
+from wherry.hub.source import resolve
 
 from ..support.waiting import until
 
@@ -161,7 +161,7 @@ def test_a_server_without_ranges_starts_the_file_again(hub, tmp_path):
 def test_a_killed_process_is_resumed_and_hf_endpoint_is_read(hub, tmp_path):
     code = (
         "import os, signal, sys, pathlib\n"
-        "from wherry.compiler.hub import fetch\n"
+        "from wherry.hub.download import fetch\n"
         "def kill(what, done, total):\n"
         "    if done > 1_500_000: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"fetch({REPO!r}, cache=pathlib.Path(sys.argv[1]), progress=kill)"

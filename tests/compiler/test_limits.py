@@ -1,11 +1,11 @@
-"""What a model is compiled for when nobody says it to the compiler."""
+"""The limits of a compilation without explicit ones."""
 
 from __future__ import annotations
 
 import pytest
 
 from wherry.compiler.api import Limits
-from wherry.compiler.build import Deployment
+from wherry.compiler.library.build import Deployment
 from wherry.targets.target import find
 
 

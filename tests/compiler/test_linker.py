@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tvm.support import cc
 
-from wherry.compiler.build import Deployment, build_library
+from wherry.compiler.library.build import Deployment, build_library
 from wherry.errors import ToolchainError
 from wherry.targets.target import find
 

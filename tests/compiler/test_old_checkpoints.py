@@ -13,11 +13,14 @@ import tiktoken
 import torch
 import transformers
 
-from wherry.compiler import hub, tokenizer_files, torch_checkpoint
-from wherry.compiler.checkpoint import open_checkpoint
-from wherry.compiler.convert import convert
+from wherry.base import extras
+from wherry.compiler import tokenizer_files
+from wherry.compiler.checkpoint.formats import open_checkpoint
+from wherry.compiler.convert import ModelWeights, convert
 from wherry.compiler.weight_cache import load_state
 from wherry.errors import ModelError, ToolchainError
+from wherry.hub import repository
+from wherry.hub.file_names import PICKLED, PICKLED_INDEX
 from wherry.runtime.text.tokenizer import Tokenizer
 
 from .test_convert_transformers import ARCH
@@ -51,7 +54,7 @@ def shapes_of(model):
 
 def converted(folder, model):
     out = folder.parent / f"{folder.name}-out"
-    convert(folder, out, scheme="q0f32", arch=ARCH, parameters=shapes_of(model))
+    convert(folder, out, ModelWeights(arch=ARCH, parameters=shapes_of(model)), scheme="q0f32")
     return load_state(out)
 
 
@@ -76,11 +79,11 @@ def test_pickled_weights_are_those_of_safetensors(tmp_path, form, dtype):
         for file, own in halves.items():
             torch.save(own, old / file)
         names = {name: file for file, own in halves.items() for name in own}
-        (old / torch_checkpoint.INDEX).write_text(json.dumps({"weight_map": names}))
+        (old / PICKLED_INDEX).write_text(json.dumps({"weight_map": names}))
     else:
         torch.save(
             tensors,
-            old / torch_checkpoint.SINGLE,
+            old / PICKLED,
             _use_new_zipfile_serialization=form != "before-2020",
         )
     got, want = converted(old, model), converted(tmp_path / "new", model)
@@ -95,17 +98,17 @@ class Program:
 
 
 def test_a_file_with_a_program_is_refused_and_does_not_run(tmp_path, capfd):
-    (tmp_path / torch_checkpoint.SINGLE).write_bytes(pickle.dumps({"w": Program()}))
+    (tmp_path / PICKLED).write_bytes(pickle.dumps({"w": Program()}))
     with pytest.raises(ModelError, match="take a model that has safetensors"):
         open_checkpoint(tmp_path)
-    torch.save({"w": Program()}, tmp_path / torch_checkpoint.SINGLE)
+    torch.save({"w": Program()}, tmp_path / PICKLED)
     with pytest.raises(ModelError, match="take a model that has safetensors"):
         open_checkpoint(tmp_path)
     assert "must not" not in capfd.readouterr().out
 
 
 def test_what_is_no_tensor_and_a_damaged_file(tmp_path):
-    path = tmp_path / torch_checkpoint.SINGLE
+    path = tmp_path / PICKLED
     torch.save({"w": torch.zeros(2), "step": 7, "optimizer": {"a": torch.zeros(1)}}, path)
     with pytest.raises(ModelError, match=r"no tensor:\n.*step\n.*optimizer"):
         open_checkpoint(tmp_path)
@@ -115,8 +118,8 @@ def test_what_is_no_tensor_and_a_damaged_file(tmp_path):
 
 
 def test_without_pytorch_the_error_says_what_to_type(tmp_path, monkeypatch):
-    torch.save({"w": torch.zeros(2)}, tmp_path / torch_checkpoint.SINGLE)
-    monkeypatch.setattr(torch_checkpoint, "installed", lambda: False)
+    torch.save({"w": torch.zeros(2)}, tmp_path / PICKLED)
+    monkeypatch.setattr(extras, "installed", lambda name: False)
     with pytest.raises(ToolchainError, match=r"wherry\[torch\]"):
         open_checkpoint(tmp_path)
 
@@ -127,13 +130,13 @@ def test_the_hub_has_pickled_weights_alone(monkeypatch, has):
     info = type("Info", (), {"sha": "c" * 40, "siblings": []})()
     sibling = {"size": 1, "lfs": None, "blob_id": "b" * 40}
     info.siblings = [type("File", (), {"rfilename": name, **sibling})() for name in names]
-    monkeypatch.setattr(hub.hf.HfApi, "model_info", lambda *_, **__: info)
-    monkeypatch.setattr(torch_checkpoint, "installed", lambda: has)
+    monkeypatch.setattr(repository.hf.HfApi, "model_info", lambda *_, **__: info)
+    monkeypatch.setattr(extras, "installed", lambda name: has)
     if not has:
         with pytest.raises(ToolchainError, match=r"wherry\[torch\]"):
-            hub._list("org/name", "main")
+            repository.list_files("org/name", "main")
         return
-    _, files = hub._list("org/name", "main")
+    _, files = repository.list_files("org/name", "main")
     assert [f.name for f in files] == ["config.json", "pytorch_model.bin", "tekken.json"]
 
 
@@ -180,7 +183,7 @@ def test_sentencepiece(folder, monkeypatch):
     ours = tokenizer_of(folder)
     for text in TEXTS:
         assert ours.encode(text, add_special_tokens=False) == theirs.encode(text)
-    monkeypatch.setattr(tokenizer_files, "_is_here", lambda module: module != "sentencepiece")
+    monkeypatch.setattr(extras, "installed", lambda module: module != "sentencepiece")
     with pytest.raises(ToolchainError, match=r"sentencepiece would read.*wherry\[tokenizers\]"):
         tokenizer_files.tokenizer_json(folder)
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from wherry import artifact
+from wherry.artifact import manifest as artifact
 from wherry.compiler import package
 from wherry.errors import UsageError
 

@@ -6,9 +6,9 @@ import pytest
 from benchmarks.gpu.hollow import compile_hollow
 from benchmarks.shapes import SHAPES
 
-from wherry.artifact import read_manifest
+from wherry.artifact.manifest import read_manifest
 from wherry.compiler.api import Limits
-from wherry.cuda_driver import SHARED_MEMORY
+from wherry.machine.cuda_driver import SHARED_MEMORY
 
 from ..targets.test_cuda import nvcc as nvcc
 

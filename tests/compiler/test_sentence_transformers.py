@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from wherry.artifact import read_manifest
+from wherry.artifact.head import HEAD, EmbeddingHead, ScoreHead, read_head
+from wherry.artifact.manifest import read_manifest
 from wherry.compiler.api import convert_model, ensure_artifact
 from wherry.compiler.forecast import forecast
 from wherry.compiler.load import describe
-from wherry.compiler.sentence_transformers import head_of
 from wherry.errors import ModelError
-from wherry.head import HEAD, EmbeddingHead, ScoreHead, read_head
+from wherry.hub.sentence_transformers import head_of
 
 from ..support.tiny_embedder import NO, PROMPT, YES, make
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from benchmarks.gpu.hollow import compile_hollow
 
-from wherry.artifact import read_manifest
-from wherry.compiler import api
+from wherry.artifact.manifest import read_manifest
+from wherry.compiler import api, choices
 from wherry.compiler.api import Limits
 from wherry.targets.target import find
 
@@ -28,7 +28,7 @@ def small_bindings(monkeypatch):
     def found(text, host):
         return replace(find(text, host), binding_bytes=MOST_BYTES)
 
-    return lambda: monkeypatch.setattr(api, "find_target", found)
+    return lambda: monkeypatch.setattr(choices, "find_target", found)
 
 
 @pytest.mark.cpu

@@ -9,9 +9,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from wherry.compiler.assemble import blocks
-from wherry.compiler.checkpoint import open_checkpoint
-from wherry.compiler.unpack import mxfp4
+from wherry.compiler.checkpoint.assemble import blocks
+from wherry.compiler.checkpoint.formats import open_checkpoint
+from wherry.compiler.checkpoint.unpack import mxfp4
 from wherry.errors import ModelError
 from wherry.models.arch import Architecture, heads, plan, spare_layers, stack, unpack
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from wherry.plugins import find_core, find_plugin
+from wherry.machine.plugins import find_core, find_plugin
 
 from ..support import gpu
 from ..support.tiny_models import compiled, save

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wherry.artifact import INTERFACE_HASH
+from wherry.artifact.manifest import INTERFACE_HASH
 
 from ..support.command import SRC
 from . import core as abi

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from wherry import artifact
+from wherry.artifact import manifest as artifact
 
 from ..runtime import small_tokenizers
 from ..support import artifacts, tiny_models

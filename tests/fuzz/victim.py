@@ -26,7 +26,7 @@ def runtime() -> dict[str, Callable[[Path], Any]]:
     from wherry.runtime import MLCEngine
     from wherry.runtime.core.interface import SamplingParams
     from wherry.runtime.core.library import open_core, open_runtime
-    from wherry.runtime.load.loading import tokenizer_of
+    from wherry.runtime.load.side_files import SideFiles
 
     open_runtime("cpu")
     open_core()
@@ -39,7 +39,8 @@ def runtime() -> dict[str, Callable[[Path], Any]]:
 
     def texts(folder: Path) -> None:
         """Tokenizer, template and defaults, and what a chat does with them."""
-        tokenizer, template, _ = tokenizer_of(folder)
+        files = SideFiles.read(folder)
+        tokenizer, template = files.tokenizer, files.template
         text = "t3 Hello, wörld"
         if template:
             text = template.render([{"role": "user", "content": text}])

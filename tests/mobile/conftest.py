@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from wherry import settings
+from wherry.base import settings
 from wherry.compiler.api import ensure_artifact
 from wherry.runtime import MLCEngine
 
@@ -60,11 +60,11 @@ def engine(demo):
 @pytest.fixture(scope="session")
 def jars():
     """Kotlin's compiler, and the libraries that the package takes."""
-    found = sorted((settings.tools_dir() / "kotlin").glob("*.jar"))
+    found = sorted((settings.toolchain_dir() / "kotlin").glob("*.jar"))
     if not found or not shutil.which("javac"):
         lacking(
             "no Kotlin or no JDK: apt-get install default-jdk-headless; and unzip the jars of "
-            f"PyPI's kotlin-jupyter-kernel to {settings.tools_dir() / 'kotlin'} (.ci/run)"
+            f"PyPI's kotlin-jupyter-kernel to {settings.toolchain_dir() / 'kotlin'} (.ci/run)"
         )
     return ":".join(map(str, found))
 
@@ -78,9 +78,9 @@ def classes(jars, pytestconfig):
 
 @pytest.fixture(scope="session")
 def all_classes(jars, classes, pytestconfig):
-    """Beside them what takes Android, the sample, downloads, a program in Java; a path of classes.
+    """Compile the library, its Android part and the sample; return the class path.
 
-    Of Android and Compose there are signatures alone, of what is called.
+    Android and Compose are stubs: signatures of the functions that are called.
     """
     files = [
         *(HERE / "android_stubs").rglob("*.java"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import tvm_ffi
 
-from wherry.artifact import MANIFEST
+from wherry.artifact.manifest import MANIFEST
 
 from ..app.model_server import ModelServer, folder_of
 from .conftest import run

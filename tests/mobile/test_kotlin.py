@@ -16,7 +16,15 @@ import tvm_ffi
 import wherry
 
 from ..app import guided_cases
-from ..app.answers import answered, check_stream, fixed, refused, streamed, with_template
+from ..app.answers import (
+    answered,
+    check_stream,
+    fixed,
+    meaning,
+    refused,
+    streamed,
+    with_template,
+)
 from ..app.request_cases import (
     ANSWERS,
     ASK,
@@ -51,7 +59,7 @@ def java(path, bridge, *words):
     kept["MALLOC_ARENA_MAX"] = "1"
     said = run(["java", *options, "-cp", path, *words], env=kept)
     assert "FATAL ERROR in native method" not in said
-    # -Xcheck:jni warns of exceptions that nobody asked for, and of references that pile up.
+    # -Xcheck:jni warns of unchecked exceptions and of leaking references.
     assert "WARNING in native method" not in said, said
     return json.loads(said.splitlines()[-1])
 
@@ -139,7 +147,7 @@ def check_calls(engine, case, answers):
 def check_whole(found, engine, request):
     (answer,) = found
     if "error" in answer:
-        assert answer == refused(engine, request)
+        assert meaning(answer) == meaning(refused(engine, request))
     else:
         assert fixed(answer) == answered(engine, request)
 
@@ -197,16 +205,15 @@ def test_cancelling_frees_pages(said):
     assert (found["own"], found["cached"]) == ("own", 0)
 
 
-def test_errors_have_types(said, engine):
+def test_errors_have_types(said):
     errors = said["errors"]
-    refusal = refused(engine, {**BEGUN, "temperature": 3.0})["error"]["message"]
     wanted = {
         "no_folder": "ModelNotFoundException: /none is no compiled model: .* Type: wherry compile",
         "damaged": "IncompatibleModelException: .*wherry.json has schema 1, this runtime reads 2",
         "no_option": 'InvalidArgumentException: .*unknown option "colour"',
         "no_memory": "NotEnoughMemoryException: .* needs [0-9]+ MB of memory, [0-9]+ MB are free",
         "bad_json": "InvalidArgumentException: A request is one JSON object",
-        "refused": f"RequestException: {re.escape(refusal)}$",
+        "refused": "RequestException: temperature: ",
         "cancelled": "CancellationException: own",
         "own": "IllegalStateException: own",
         "closed_while": "EngineClosedException: ",

@@ -6,7 +6,7 @@ import plistlib
 import re
 
 import wherry
-from wherry.native import swift_package, xcframework
+from wherry.packager import swift_package, xcframework
 
 from .conftest import ROOT
 
@@ -30,7 +30,7 @@ def arguments(text: str, at: int) -> int:
 
 def declared() -> dict[str, int]:
     """Functions of wherry_app.h, with how many arguments they take."""
-    text = _COMMENT.sub("", (ROOT / "engine" / "include" / "wherry_app.h").read_text())
+    text = _COMMENT.sub("", (ROOT / "app" / "include" / "wherry_app.h").read_text())
     found = {}
     for call in re.finditer(r"WHERRY_API[^;(]*?\b(wherry_app_\w+)(\()", text):
         of = text[call.start(2) :].split(")")[0]
@@ -52,7 +52,7 @@ def test_swift_calls_what_the_header_has():
 
 
 def test_swift_names_what_the_header_has():
-    headers = "".join(p.read_text() for p in (ROOT / "engine" / "include").glob("wherry*.h"))
+    headers = "".join(p.read_text() for p in ROOT.glob("*/include/wherry*.h"))
     text = _COMMENT.sub("", headers)
     names = {name for p in SOURCES for name in re.findall(r"\bWHERRY_[A-Z_]+\b", p.read_text())}
     assert len(names) > 5

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from wherry.compiler.supported import CHECKED
-from wherry.plugins import PLUGINS
+from wherry.machine.plugins import PLUGINS
 
 from . import test_outside_transformers, test_quantized_families
 from .families import CASES, PARAMETERS
@@ -26,7 +26,7 @@ def _nightly(marks: object) -> bool:
 
 
 def _parameters(function: object) -> dict[str, bool]:
-    """Of each case that a test is parametrised with, whether it is nightly."""
+    """Map each case of a parametrised test to whether it is nightly."""
     (mark,) = [m for m in function.pytestmark if m.name == "parametrize"]  # type: ignore[attr-defined]
     found = {}
     for value in mark.args[1]:

@@ -28,8 +28,8 @@ class Outside:
 
     model_type: str
     like: str  # model_type of the reference
-    config: dict[str, Any]  # of config.json, beside the sizes
-    reference: dict[str, Any]  # of the reference, beside the sizes
+    config: dict[str, Any]  # of config.json, without the sizes
+    reference: dict[str, Any]  # of the reference, without the sizes
     renamed: Callable[[Tensors], Tensors]
     spelled: dict[str, str | None]  # names of sizes in config.json; None: it has not that one
     alibi: bool = False

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from wherry.compiler.export import Group, _state
 from wherry.errors import ModelError
 from wherry.models.arch import read_config
-from wherry.models.families.gemma4_text import ARCH, Gemma4Config, state
+from wherry.models.families.gemma4_text import Gemma4Config
+from wherry.passes.kv_cache import Group, KVCache
 
 SMALL = {
     "hidden_size": 64,
@@ -79,18 +79,17 @@ def test_what_it_cannot_be(changes, said):
 
 def test_layers_that_share_keep_nothing():
     config = read(num_kv_shared_layers=4, sliding_window=64)
-    kept = [s.kind for s in state(config)]
-    assert kept == ["paged_kv"] * 8 + ["none"] * 4
-    assert [config.source_of(i) for i in range(7, 12)] == [7, 7, 7, 7, 5]
-    assert [s.kv for s in map(config.attention_shape, (7, 8, 11))] == ["both", "none", "none"]
-    groups = Group.of(state(config))
-    assert groups == (Group(None, (5,)), Group(64, (0, 1, 2, 3, 4, 6, 7)))
+    layers = [*map(config.attention_shape, range(12))]
+    assert [s.kv for s in layers] == ["both"] * 8 + ["none"] * 4
+    assert [s.cache for s in layers] == [*range(8), 7, 7, 7, 5]
+    cache = KVCache.of(layers, "float32")
+    assert cache.groups == (Group(None, (5,)), Group(64, (0, 1, 2, 3, 4, 6, 7)))
 
 
 def test_a_context_within_the_window_leaves_one_group_with_pages_of_two_shapes():
     config = read(max_position_embeddings=256, sliding_window=256, global_head_dim=32)
-    groups = Group.of(ARCH.state(config))
-    assert [group.window for group in groups] == [None]
-    made = _state(config, groups, "float32", False)
-    assert [(s.group, s.page_shape) for s in made] == [(0, (2, 2, 16, 16)), (0, (2, 2, 16, 32))]
-    assert [s.layers for s in made] == [(0, 1, 2, 3, 4, 6, 7, 8, 9, 10), FULL]
+    cache = KVCache.of(map(config.attention_shape, range(12)), "float32")
+    assert [group.window for group in cache.groups] == [None]
+    shapes = [(s.group, s.page_shape) for s in cache.state]
+    assert shapes == [(0, (2, 2, 16, 16)), (0, (2, 2, 16, 32))]
+    assert [s.layers for s in cache.state] == [(0, 1, 2, 3, 4, 6, 7, 8, 9, 10), FULL]

@@ -10,7 +10,7 @@ import torch
 import transformers
 
 from wherry.compiler.api import convert_model
-from wherry.compiler.export import exact_parameters, parameters
+from wherry.compiler.library.export import exact_parameters, parameters
 from wherry.compiler.load import families
 from wherry.compiler.weight_cache import load_state
 from wherry.models.arch import read_config

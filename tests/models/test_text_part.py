@@ -1,4 +1,4 @@
-"""Text models out of folders that have others beside them, against these folders' own models."""
+"""Text models of folders with vision or audio models, compared with transformers'."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wherry.runtime.load.model import LoadedModel
+from wherry.runtime.load.side_files import SideFiles
 from wherry.runtime.text.chat_template import ChatTemplate
 from wherry.runtime.text.tokenizer import Tokenizer
 
@@ -29,9 +30,7 @@ def make_model(text: str | None = "Hello, wörld 🎉!", *, template=TEMPLATE, d
     return LoadedModel(
         "small",
         FakeCore(core.pop("script", script), **core),
-        tokenizer,
-        ChatTemplate(template) if template else None,
-        defaults=defaults,
+        SideFiles(tokenizer, ChatTemplate(template) if template else None, defaults or {}),
         max_batch=16,
     )
 

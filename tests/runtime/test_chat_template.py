@@ -11,7 +11,7 @@ import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from wherry.errors import ModelError
-from wherry.runtime.request.errors import RequestError
+from wherry.runtime.errors import RequestError
 from wherry.runtime.text.chat_template import ChatTemplate, from_folder
 
 MESSAGES = [

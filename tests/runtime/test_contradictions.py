@@ -15,7 +15,7 @@ pytestmark = pytest.mark.cpu
 SCRIPT = """
 import sys
 from wherry.runtime import MLCEngine
-from wherry.runtime.request.errors import RequestError
+from wherry.runtime.errors import RequestError
 with MLCEngine(sys.argv[1], context=60, threads=1) as engine:
     ask = {"prompt": [3, 1, 4], "max_tokens": 4, "allowed_token_ids": [5]}
     print(engine.completions.create(**ask).choices[0].finish_reason)

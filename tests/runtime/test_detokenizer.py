@@ -83,7 +83,7 @@ def test_work_per_token_does_not_grow(tokenizer):
     token = tokenizer.encode("cat", add_special_tokens=False)[-1]
     made = detokenizer(tokenizer)
 
-    def seconds(n: int) -> float:  # of this thread's own work, whoever else is at work
+    def seconds(n: int) -> float:  # CPU time of this thread, independent of other work
         start = time.thread_time()
         for _ in range(n):
             made.push(token)

@@ -11,10 +11,10 @@ import pytest
 
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.runtime import AsyncMLCEngine, MLCEngine, RequestError
+from wherry.runtime.caller import Caller
 from wherry.runtime.core.dispatcher import BlockingSink
 from wherry.runtime.core.interface import SamplingParams
-from wherry.runtime.request.caller import Caller
-from wherry.runtime.request.vector_shapes import RerankRequest
+from wherry.runtime.shapes.vectors import RerankRequest
 
 from ..support.tiny_embedder import PROMPT, make, words
 
@@ -69,7 +69,7 @@ def test_against_transformers(engine, embedder):
 
 
 def test_the_same_bits_alone_in_chunks_and_from_the_cache(embedder):
-    """Cut at 48 rows, or not; beside others, or alone; computed, or found in the prefix cache."""
+    """Chunked at 48 rows or not, in a batch or alone, computed or found in the prefix cache."""
     whole = ensure_artifact(
         str(embedder.folder), target="cpu", quant="q0f32", kv_dtype="float32",
         limits=Limits(max_batch=8, prefill_chunk=256),

@@ -111,7 +111,7 @@ def test_options_of_the_engine_are_checked(run):
 
 
 def test_a_folder_that_cannot_keep_prefixes_is_refused(compiled, tmp_path):
-    """At the start; it would cost speed alone, so nobody would notice."""
+    """An unusable folder is an error at the start, because later it would only cost speed."""
     place = tmp_path / "a file" / "below"
     place.parent.touch()
     with pytest.raises(UsageError, match=f"cannot be kept on disk: {place}: cannot create: Not a"):

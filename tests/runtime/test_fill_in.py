@@ -7,6 +7,7 @@ from tokenizers import AddedToken
 
 from wherry.runtime import MLCEngine, RequestError
 from wherry.runtime.load.model import LoadedModel
+from wherry.runtime.load.side_files import SideFiles
 from wherry.runtime.text.fill_in import WAYS, prompt, stop_ids, way_of
 from wherry.runtime.text.tokenizer import Tokenizer
 
@@ -50,7 +51,7 @@ def engine():
         tokenizer = tokenizer_with(marks)
         eos = tokenizer.special_id("</s>")
         core = FakeCore(saying(tokenizer.encode("upon"), eos), context=512)
-        made.append(LoadedModel("small", core, tokenizer, None))
+        made.append(LoadedModel("small", core, SideFiles(tokenizer)))
         return MLCEngine.of(made[-1])
 
     yield build

@@ -92,7 +92,7 @@ def places(value, found=None):
 
 
 def mutate(rng: random.Random, value):
-    """A copy with one place changed, or some: of several the first wrong one hides the others."""
+    """A copy with one or more changes; the first wrong one hides the others."""
     value = copy.deepcopy(value)
     for _ in range(rng.choice([1, 1, 1, 2, 5])):
         container, key = rng.choice(places(value) or [({"x": 0}, "x")])

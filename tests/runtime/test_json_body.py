@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from wherry.runtime.request.errors import RequestError
+from wherry.runtime.errors import RequestError
 from wherry.runtime.server.wire import json_body
 from wherry.runtime.server.wire.json_body import Structure, encoded, measure, parse_json
 

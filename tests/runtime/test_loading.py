@@ -10,8 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from wherry import artifact, integrity, machine, plugins, settings
+from wherry.artifact import integrity, variants
+from wherry.artifact import manifest as artifact
+from wherry.base import settings
+from wherry.base.temporary import write_atomically
 from wherry.errors import ArtifactError, ToolchainError, UsageError
+from wherry.machine import plugins
 from wherry.runtime import AsyncMLCEngine, MLCEngine
 from wherry.runtime.load import jit, loading, memory
 from wherry.runtime.load.model import LoadedModel
@@ -90,7 +94,7 @@ def test_wrong_options(load, monkeypatch):
         load(context=0, max_batch=-1)
     with pytest.raises(UsageError, match="q4f16_1"):
         load(quant="q8f32_1")
-    with pytest.raises(UsageError, match="kv_dtype='int8' was asked for"):
+    with pytest.raises(UsageError, match="kv_dtype='int8' was requested"):
         load(kv_dtype="int8")
     with pytest.raises(UsageError, match="activations='int8', not 'float'"):
         load(activations="float")
@@ -234,7 +238,7 @@ def test_the_core_checks_what_it_maps_once_a_start_of_the_machine(folder, monkey
     assert [load(), load()] == [True, False]
     monkeypatch.setattr(integrity, "_boot", lambda: "another")
     assert [load(), load()] == [True, False]
-    monkeypatch.setattr(integrity, "_boot", lambda: "")  # nobody tells
+    monkeypatch.setattr(integrity, "_boot", lambda: "")  # the system does not tell
     assert [load(), load()] == [True, True]
 
 
@@ -246,7 +250,7 @@ def test_packed_weights_made_again_are_told_of(folder, cache, monkeypatch, caplo
     names = iter(["packed-1.bin", "packed-2.bin", "packed-2.bin"])
 
     def core(*_):
-        artifact.write_atomically(packed / next(names), "new")
+        write_atomically(packed / next(names), "new")
 
     monkeypatch.setattr(loading, "NativeCore", core)
     for told in (False, False, True):
@@ -290,7 +294,7 @@ def test_the_core_opens_the_best_library_of_this_machine(folder, monkeypatch):
     monkeypatch.setattr(loading, "open_core", lambda: "core")
     monkeypatch.setattr(loading, "NativeCore", lambda *arguments: opened.append(arguments))
     for features in ({"avx2"}, {"avx2", "avx512f"}):
-        monkeypatch.setattr(machine, "cpu_features", lambda: frozenset(features))  # noqa: B023
+        monkeypatch.setattr(variants, "cpu_features", lambda: frozenset(features))  # noqa: B023
         loading.native_core(folder, manifest, "cpu", {}, {})
     assert [library for _, library, *_ in opened] == [folder / "model.so", folder / "model.v4.so"]
     # Their packed weights may differ.

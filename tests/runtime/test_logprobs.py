@@ -11,11 +11,11 @@ import pytest
 from wherry.runtime.answer.assembler import Assembler
 from wherry.runtime.answer.delta import Delta
 from wherry.runtime.answer.lazy import LazyList, json_text
+from wherry.runtime.caller import Caller
 from wherry.runtime.core import native
 from wherry.runtime.core.interface import Event, Finish, TopTokens
+from wherry.runtime.errors import RequestError
 from wherry.runtime.load.model import parse_chat, parse_completion
-from wherry.runtime.request.caller import Caller
-from wherry.runtime.request.errors import RequestError
 from wherry.runtime.request.plan import MAX_LOGPROBS
 from wherry.runtime.server.wire.framing import OPENAI
 from wherry.runtime.server.wire.json_body import encoded, encoded_blocks
@@ -169,7 +169,7 @@ def test_long_bad_words_are_counted_before(make):
 
 
 def test_arrays_are_made_once_for_all_choices(make, monkeypatch):
-    """Of 128 choices each had its own copy, made while nobody else had the interpreter's lock."""
+    """128 choices share one copy: making it holds the interpreter's lock for long."""
     made = []
     monkeypatch.setattr(native, "int32s", lambda values: made.append(len(values)) or [])
     arrays, model = native._Arrays(), make(context=4096)

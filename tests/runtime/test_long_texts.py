@@ -6,7 +6,7 @@ import pytest
 
 from wherry.errors import WherryError
 from wherry.runtime.load.model import parse_chat
-from wherry.runtime.request.shapes import MAX_PARTS
+from wherry.runtime.shapes.kinds import MAX_PARTS
 
 
 def test_a_message_may_be_longer_than_messages_have_parts():

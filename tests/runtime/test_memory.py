@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from wherry.devices import Device, list_devices
 from wherry.errors import ResourceError
-from wherry.plugins import PLUGINS
+from wherry.machine.devices import Device, list_devices
+from wherry.machine.plugins import PLUGINS
 from wherry.runtime.load import memory
 from wherry.runtime.load.memory import Room
 

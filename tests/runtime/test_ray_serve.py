@@ -48,7 +48,7 @@ applications:
           {min_replicas: 1, max_replicas: 2, target_ongoing_requests: 1, upscale_delay_s: 1}
 """
 CHAT = "/v1/chat/completions"
-# Outputs of one request: some seconds of work, for as long as somebody waits for it.
+# Outputs of one request: some seconds of work while its client waits.
 LONG = {"n": 16, "max_tokens": 900, "ignore_eos": True, "temperature": 1.0, "seed": 5}
 
 # As many outputs as take a minute where two are decoded together.

@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from wherry.runtime import MLCEngine, RequestError, create_app
-from wherry.runtime.request.shapes import ChatRequest, CompletionRequest, parse
+from wherry.runtime.shapes.requests import ChatRequest, CompletionRequest, parse
 
 from .live_server import live
 

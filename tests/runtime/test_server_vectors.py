@@ -13,8 +13,9 @@ import numpy as np
 import openai
 import pytest
 
-from wherry.head import EmbeddingHead, ScoreHead
+from wherry.artifact.head import EmbeddingHead, ScoreHead
 from wherry.runtime.load.model import LoadedModel
+from wherry.runtime.load.side_files import SideFiles
 from wherry.runtime.text.chat_template import ChatTemplate
 from wherry.runtime.text.tokenizer import Tokenizer
 
@@ -37,10 +38,8 @@ def make():
         loaded = LoadedModel(
             "small",
             scripted,
-            tokenizer,
-            ChatTemplate(template) if template else None,
+            SideFiles(tokenizer, ChatTemplate(template) if template else None, head=head),
             max_batch=4,
-            head=head,
         )
         made.append(loaded)
         return loaded, scripted

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from wherry.errors import ModelError
-from wherry.runtime.load import loading
+from wherry.runtime.load.side_files import SideFiles
 
 from ..support import artifacts
 from . import small_tokenizers as small
@@ -47,7 +47,7 @@ def folder(tmp_path):
 def test_damaged_side_files(folder, name, content, said):
     (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ModelError) as e:
-        loading.tokenizer_of(folder)
+        SideFiles.read(folder)
     assert name in str(e.value) and said in str(e.value)
 
 
@@ -55,7 +55,7 @@ def test_generation_config_says_all_that_is_wrong(folder):
     wrong = {"temperature": -1, "top_p": 2, "top_k": 1.5, "min_p": None}
     (folder / "generation_config.json").write_text(json.dumps(wrong))
     with pytest.raises(ModelError) as e:
-        loading.tokenizer_of(folder)
+        SideFiles.read(folder)
     assert str(e.value).count("  - ") == 3
 
 
@@ -71,7 +71,7 @@ def test_a_tokenizer_that_panics(folder, part, value, capfd):
     path = folder / "tokenizer.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {part: value}))
     with pytest.raises(ModelError, match=r"tokenizer\.json cannot be read"):
-        loading.tokenizer_of(folder)
+        SideFiles.read(folder)
 
 
 def test_an_id_that_would_fill_the_memory(folder):
@@ -81,7 +81,7 @@ def test_an_id_that_would_fill_the_memory(folder):
     raw["model"]["vocab"]["far"] = 2**31
     path.write_text(json.dumps(raw))
     with pytest.raises(ModelError, match="token of id 2147483648; ids go to 16777215"):
-        loading.tokenizer_of(folder)
+        SideFiles.read(folder)
 
 
 def test_the_rule_of_a_decoder_takes_no_copy_of_the_vocabulary():

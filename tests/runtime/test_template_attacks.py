@@ -14,8 +14,8 @@ import time
 import pytest
 
 from wherry.errors import ModelError
-from wherry.runtime.request.caller import Abandoned, Caller
-from wherry.runtime.request.errors import RequestError
+from wherry.runtime.caller import Abandoned, Caller
+from wherry.runtime.errors import RequestError
 from wherry.runtime.text import template_budget
 from wherry.runtime.text.chat_template import ChatTemplate
 

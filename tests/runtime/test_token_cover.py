@@ -8,7 +8,7 @@ import pytest
 from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
-from wherry.runtime.request.caller import Abandoned, Caller
+from wherry.runtime.caller import Abandoned, Caller
 from wherry.runtime.text import tokenizer as tokenizer_module
 from wherry.runtime.text.token_cover import token_cover
 from wherry.runtime.text.tokenizer import Tokenizer, TooManyTokens

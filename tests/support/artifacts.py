@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from wherry import artifact
+from wherry.artifact import manifest as artifact
+from wherry.base.temporary import write_atomically
 
 CONTENT = {
     "model.so": b"library",
@@ -40,7 +41,7 @@ def write(folder: Path, **changes: Any) -> artifact.Manifest:
         files={p.name: artifact.record(p) for p in folder.iterdir() if p.name != artifact.MANIFEST},
     )
     manifest = dataclasses.replace(manifest, **changes)
-    artifact.write_atomically(folder / artifact.MANIFEST, manifest.to_json())
+    write_atomically(folder / artifact.MANIFEST, manifest.to_json())
     return manifest
 
 

@@ -19,7 +19,7 @@ import tvm_ffi
 from tvm.target import Target
 from tvm.tirx import PrimFunc
 
-from wherry.compiler.device_sources import device_sources
+from wherry.compiler.library.device_sources import device_sources
 from wherry.targets.device_code import DeviceCode, parse
 from wherry.targets.target import find
 

@@ -16,7 +16,7 @@ from tvm.target import Target
 from tvm.tirx import PrimFunc
 
 from wherry.errors import ToolchainError
-from wherry.plugins import PLUGINS as KINDS
+from wherry.machine.plugins import PLUGINS as KINDS
 from wherry.runtime.core.library import open_runtime
 from wherry.targets.storage_half import with_single_halves, with_storage_half
 from wherry.targets.target import find
@@ -51,7 +51,7 @@ def device(kind: str) -> tvm.runtime.Device:
         missing(kind, f"no {kind} device")
     if toolchain := find(kind).toolchain:
         try:
-            require(kind, toolchain.tools())
+            require(kind, toolchain.requirements())
         except ToolchainError as e:
             missing(kind, str(e))
     return found

@@ -20,7 +20,7 @@ from tvm.script import ir as I
 from tvm.script import relax as R
 from tvm.script import tirx as T
 
-from wherry import artifact
+from wherry.artifact import manifest as artifact
 
 VOCAB, CONTEXT, PAGE = 512, 4096, 16
 
@@ -89,7 +89,7 @@ def build(path: Path, name: str, pause: int = 0) -> Path:
     """Compile the library that all folders of a model's name share.
 
     Args:
-        pause: microseconds that each step takes, beside its own few.
+        pause: microseconds by which each step is slower.
     """
     module = _module(json.dumps(_metadata_of(name)), pause)
     tvm.compile(module, target=tvm.target.Target({"kind": "llvm"})).export_library(str(path))
@@ -98,7 +98,7 @@ def build(path: Path, name: str, pause: int = 0) -> Path:
 
 @dataclass(frozen=True)
 class Speech:
-    """What a folder has beside its library: tokenizer, template, and what is said after a prompt.
+    """Write a folder's files besides its library: tokenizer, template, and the answers.
 
     Attributes:
         prompt: tokens of the prompts after which `said` comes; then comes `eos`, for ever

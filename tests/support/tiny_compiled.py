@@ -11,7 +11,7 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-from wherry import artifact
+from wherry.artifact import manifest as artifact
 
 ROOT = Path(__file__).parents[2]
 

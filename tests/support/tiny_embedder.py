@@ -52,7 +52,7 @@ class Embedder:
 
 
 def words(seed: int, count: int) -> str:
-    """A text of so many tokens."""
+    """A text of the given number of tokens."""
     return " ".join(f"w{i}" for i in np.random.default_rng(seed).integers(14, WORDS, count))
 
 

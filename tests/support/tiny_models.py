@@ -13,10 +13,10 @@ import transformers
 import tvm
 from tvm import relax
 
-from wherry.artifact import read_manifest
+from wherry.artifact.manifest import read_manifest
+from wherry.artifact.variants import library_for
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.compiler.weight_cache import load_state
-from wherry.machine import library_for
 from wherry.quant.scheme import Scheme
 
 COMMON: dict[str, Any] = {

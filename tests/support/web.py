@@ -18,6 +18,6 @@ def missing(what: str) -> None:
 
 def require_core() -> None:
     """The core for pages, and its linker."""
-    for tool in WebToolchain().tools():
+    for tool in WebToolchain().requirements():
         if tool.found is None:
             missing(f"no {tool.name}: {tool.fix}")

@@ -11,8 +11,8 @@ import tvm
 from tvm.target import Target
 from tvm.tirx import PrimFunc
 
-from wherry.compiler.build import code_generation
-from wherry.machine import cpu_features
+from wherry.compiler.library.build import code_generation
+from wherry.machine.cpu import cpu_features
 from wherry.targets.kernels.cpu import Isa, isa_from_features
 from wherry.targets.target import find
 

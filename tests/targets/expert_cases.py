@@ -134,6 +134,6 @@ def arguments(spec: ExpertLinearSpec, bank: Bank, x: Any, ids: Any, weights: Any
 
 
 def empty(spec: ExpertLinearSpec, rows: int) -> np.ndarray:
-    """Memory for the result of so many rows."""
+    """Memory for the result of a number of rows."""
     slots = rows if spec.combined else rows * spec.top_k
     return np.full((slots, spec.width), np.nan, "float32")

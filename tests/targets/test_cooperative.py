@@ -22,7 +22,7 @@ from tvm.target import Target
 from wherry.errors import ToolchainError, UsageError
 from wherry.targets import cpu, naga, spirv, spirv_matrices
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
-from wherry.targets.kernels.gpu.cooperative import gemm
+from wherry.targets.kernels.gpu.weights import fits_float16
 from wherry.targets.spirv_code import instructions, words_of
 from wherry.targets.spirv_matrices import SHAPES
 from wherry.targets.storage_half import with_single_halves
@@ -47,7 +47,7 @@ BY_DAY = [pytest.param(c, marks=pytest.mark.nightly if c in NIGHTLY else ()) for
 
 def check(build, case):
     spec = spec_of(CASES[case])
-    assert gemm.fits(spec)
+    assert fits_float16(spec)
     rng = np.random.default_rng(spec.out_features + spec.in_features)
     run, exact = fused_linear(build, KERNELS, spec, rng)
     y = run(np.arange(ROWS))
@@ -167,7 +167,7 @@ def test_every_shape_is_the_same_product(sources, shape):
 def codes(sources):
     """SPIR-V of the kernel with matrices, for each of SHAPES."""
     try:
-        require("vulkan", naga.tools())
+        require("vulkan", naga.requirements())
     except ToolchainError as e:
         gpu.missing("vulkan", str(e))
     (name,) = (n for n, s in sources.items() if spirv_matrices.multiplies_matrices(s))

@@ -131,7 +131,7 @@ def test_long_contexts(attend, make_batch, h, g, e, kv_dtype):
     few = slice(505, 520)
     chunk = run(q[few], make_batch([(505, 15, table)]), pages)
     assert np.array_equal(chunk, whole[few])
-    # Beside decode rows its rows fall into tiles with others, and see a block in part.
+    # With decode rows in the batch its rows share tiles with others and read a part of a block.
     for first in (250, 505, 513):
         part = slice(first, first + 9)
         mixed_q = np.concatenate([other_q, q[part], other_q])

@@ -43,7 +43,7 @@ def test_route(here, name):
     np.testing.assert_allclose(weights, expected_weights, rtol=1e-5)
     assert all(map(np.array_equal, (starts, slots), slots_of(ids, spec.experts)))
     damaged = logits.copy()
-    damaged[11], damaged[32] = np.nan, np.inf  # some experts, and nobody else's memory
+    damaged[11], damaged[32] = np.nan, np.inf  # only these experts
     others = [i for i in range(33) if i not in (11, 32)]
     some_ids = run(damaged)[0]
     assert ((some_ids >= 0) & (some_ids < spec.experts)).all()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wherry.models import reference
 from wherry.ops import AttentionSpec, RopeAppendSpec
+from wherry.passes import paged_reference
 from wherry.targets.kernels.cpu import CpuKernels
 
 from .page_layout import by_token, floats, quantized, scales, stored
@@ -32,7 +32,7 @@ def test_what_is_appended(here, batch, pages):
     rng = np.random.default_rng(0)
     spec = RopeAppendSpec(**COMMON, **ROPE, rotary_dim=E)
     kernel = here.build(CpuKernels(here.isa).rope_append(spec))
-    model = here.build(reference.rope_append(spec))
+    model = here.build(paged_reference.rope_append(spec))
     qkv = rng.standard_normal((31, H + 2 * G, E)).astype("float32")
     qkv[3, H + G :] = 0  # a value without a largest element
     places = (batch.positions, batch.sequences, batch.page_indptr, batch.page_ids)
@@ -51,7 +51,7 @@ def test_what_is_appended(here, batch, pages):
 def test_what_is_attended(here, batch, pages):
     spec = AttentionSpec(**COMMON, scale=0.25)
     kernel = here.build(CpuKernels(here.isa).attention(spec))
-    model = here.build(reference.attention(spec))
+    model = here.build(paged_reference.attention(spec))
     q = np.random.default_rng(2).standard_normal((31, H, E)).astype("float32")
     places = (batch.positions, batch.sequences, batch.query_indptr, batch.page_indptr)
     out = np.full(q.shape, np.nan, "float32")

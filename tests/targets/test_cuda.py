@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from wherry.artifact import read_manifest
+from wherry.artifact.manifest import read_manifest
 from wherry.compiler.api import ensure_artifact
-from wherry.cuda_driver import SHARED_MEMORY
 from wherry.errors import ToolchainError, UsageError
+from wherry.machine.cuda_driver import SHARED_MEMORY
 from wherry.targets.cuda import USUAL
 from wherry.targets.cuda_toolchain import compile_cuda, find_nvcc, known_codes
 from wherry.targets.target import find
@@ -118,4 +118,4 @@ def test_an_nvcc_that_knows_the_gpus_is_found(monkeypatch, tmp_path):
     assert find_nvcc(("sm_90",)) == old
     preset = find("cuda")
     with pytest.raises(ToolchainError, match=r"cuda needs.*\n.*nvcc. Type: pip install 'wherry"):
-        require(preset.name, preset.toolchain.tools())
+        require(preset.name, preset.toolchain.requirements())

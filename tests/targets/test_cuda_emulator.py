@@ -29,7 +29,7 @@ PLAN = Plan(
 WIDEST, TILES, ALL = (WIDE,), (MANY, WIDE), (FEW, MANY, WIDE)
 MISTAKES = {  # what is written in the place of what, and with how many rows that shows
     "none": ("", "", ()),
-    "nobody waits for copies": (WAIT, "", TILES),
+    "no wait for copies": (WAIT, "", TILES),
     "copies are waited for too late": (WAIT, "wait_for_copies<kStages - 1>();", TILES),
     "no barrier after the copies": (f"{WAIT}\n      {BARRIER}", WAIT, TILES),
     "no barrier before the sums": (f"  {BARRIER}\n{WIDTH}", WIDTH, (FEW,)),

@@ -17,7 +17,7 @@ import pytest
 import tvm_ffi
 from benchmarks.gpu.record import record_models
 
-from wherry.artifact import read_manifest
+from wherry.artifact.manifest import read_manifest
 from wherry.runtime.core.interface import CoreStats, SamplingParams
 from wherry.runtime.core.native import NativeCore
 from wherry.runtime.load.loading import native_core
@@ -36,7 +36,7 @@ POOL = tvm_ffi.get_global_func(ALLOCATE)  # before the core has put its own in t
 REQUESTS = ((0, 61, 40), (4, 9, 12), (5, 62, 30), (8, 61, 9), (22, 30, 14), (24, 47, 9))
 GREEDY = SamplingParams(temperature=0)
 WHOLE = SamplingParams(temperature=0, bias={7: 0.0})  # reads rows, and changes nothing
-PARAMS = {  # of who asks for whole rows, and of one whose tokens are drawn
+PARAMS = {  # a request that needs whole rows, and one whose tokens are sampled
     4: SamplingParams(temperature=0, top_logprobs=2),
     2: SamplingParams(temperature=0.9, top_k=5, seed=3),
 }
@@ -69,7 +69,7 @@ def driver(folder) -> Iterator[Driver]:
 
 
 class Driver:
-    """What driver.cc says and takes beside the functions of a driver."""
+    """The further functions of driver.cc, which a real driver does not have."""
 
     def __init__(self) -> None:
         self.library = ctypes.CDLL(str(cuda.folder() / "libcuda_device.so"))
@@ -79,7 +79,7 @@ class Driver:
         self.library.emulated_cuda_fault(name.encode())
 
     def late(self, late: bool) -> None:
-        """Whether what the device is asked for is done when somebody waits, or at once."""
+        """Whether the device executes calls at a synchronization, or at once."""
         self.library.emulated_cuda_late(int(late))
 
     def counts(self) -> tuple[int, ...]:

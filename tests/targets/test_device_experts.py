@@ -41,7 +41,7 @@ def test_route(build, name):
     np.testing.assert_allclose(weights, expected_weights, rtol=2e-5)
     assert all(map(np.array_equal, (starts, slots), slots_of(ids, spec.experts)))
     damaged = logits.copy()
-    damaged[11] = np.nan  # some experts, and nobody else's memory
+    damaged[11] = np.nan  # only these experts
     some_ids = run(damaged)[0]
     assert ((some_ids >= 0) & (some_ids < spec.experts)).all()
     assert np.array_equal(np.delete(some_ids, 11, 0), np.delete(ids, 11, 0))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from wherry.artifact import read_manifest
+from wherry.artifact.manifest import read_manifest
 from wherry.runtime.core.interface import Finish, SamplingParams
 from wherry.runtime.core.library import open_core, open_runtime
 from wherry.runtime.core.native import NativeCore
@@ -59,7 +59,7 @@ def core_of(folder, **config):
 
 
 def run(folder, requests, finish=Finish.LENGTH, **config):
-    """Of each request its events, all in one batch; and the counters."""
+    """Run all requests in one batch; return each one's events, and the counters."""
     rng = np.random.default_rng(1)
     with core_of(folder, **config) as core:
         for i, params in enumerate(requests):
@@ -125,7 +125,7 @@ def test_a_step_is_launched_before_the_last_one_was_read(folder):
     plain = SamplingParams(temperature=0)
     chained, stats = run(folder, [plain] * 3)
     assert stats.chained_steps > 0.8 * stats.steps
-    assert stats.vain_rows == 0
+    assert stats.wasted_rows == 0
     other, waited = run(folder, [replace(plain, bias=WHOLE)] * 3)
     assert waited.chained_steps == 0
     for a, b in zip(chained, other, strict=True):
@@ -133,11 +133,11 @@ def test_a_step_is_launched_before_the_last_one_was_read(folder):
     # Drawn with the requests' own numbers.
     _, stats = run(folder, SETTINGS.values())
     assert stats.chained_steps > 0.8 * stats.steps
-    assert stats.vain_rows < 0.05 * len(SETTINGS) * TOKENS
+    assert stats.wasted_rows < 0.05 * len(SETTINGS) * TOKENS
     # Ends that the device does not know of.
     stops = tuple({e.token for events in chained for e in events[20:22]})
     told, stats = run(folder, [replace(plain, stop_ids=stops)] * 3, finish=Finish.STOP)
-    assert 0 < stats.vain_rows <= 3
+    assert 0 < stats.wasted_rows <= 3
     assert stats.pages_free == stats.pages_total
     for a, b in zip(told, chained, strict=True):
         assert [e.token for e in a] == [e.token for e in b][: len(a)]

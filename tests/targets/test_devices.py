@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from wherry.artifact import read_manifest
+from wherry.artifact.manifest import read_manifest
 from wherry.errors import UsageError
 from wherry.quant.scheme import find as find_scheme
 from wherry.runtime.core.interface import Finish, SamplingParams

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tvm import ir, relax
 
-from wherry.compiler.build import Deployment
-from wherry.compiler.export import export
+from wherry.compiler.library.build import Deployment
+from wherry.compiler.library.export import export
 from wherry.models.arch import RopeConfig
 from wherry.models.families import qwen3_moe
 from wherry.passes.pipelines import PipelineInputs, phases
@@ -44,7 +44,9 @@ def lowered(preset):
     bounds = program.bounds(Deployment(context=512).bounds())
     mod = program.mod
     for phase, passes in phases(
-        PipelineInputs(kernels=preset.kernels, bounds=bounds, stored=program.stored)
+        PipelineInputs(
+            cache=program.cache, kernels=preset.kernels, bounds=bounds, stored=program.stored
+        )
     ):
         if phase != "link":
             mod = ir.transform.Sequential(list(passes))(mod)
@@ -62,7 +64,7 @@ def test_a_token_takes_few_launches():
 
 
 def test_a_prompt_sorts_its_rows_and_adds_up_its_slots():
-    """Beside what every model launches more: a sort, and the sum of each row, a layer."""
+    """A mixture of experts launches two more kernels a layer: a sort, and the sum of each row."""
     mod = lowered(find("opencl"))
     assert total(mod, DECODE) == NATIVE * LAYERS + 4
     few, many = (total(mod, DECODE | {"n": n}) for n in (32, 33))  # 256 slots are few

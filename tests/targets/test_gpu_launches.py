@@ -11,8 +11,8 @@ from tvm.ir.expr import Var
 from tvm.sym import Analyzer
 from tvm_ffi import structural_map
 
-from wherry.compiler.build import Deployment
-from wherry.compiler.export import export
+from wherry.compiler.library.build import Deployment
+from wherry.compiler.library.export import export
 from wherry.models.arch import RopeConfig
 from wherry.models.families import llama, qwen3
 from wherry.passes.kernels import is_tir_call
@@ -53,7 +53,9 @@ def lowered(name, preset):
     bounds = program.bounds(Deployment(context=512).bounds())
     mod = program.mod
     for phase, passes in phases(
-        PipelineInputs(kernels=preset.kernels, bounds=bounds, stored=program.stored)
+        PipelineInputs(
+            cache=program.cache, kernels=preset.kernels, bounds=bounds, stored=program.stored
+        )
     ):
         if phase != "link":
             mod = ir.transform.Sequential(list(passes))(mod)

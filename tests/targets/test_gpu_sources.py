@@ -69,7 +69,7 @@ def kernels(made):
     }
 
 
-# Of four elements from one address, in the words of each language.
+# A load of four elements from one address, in each language.
 VECTORS = {
     "opencl": r"vload4\(",
     "metal": r"\*\(device (?:float|uint|half)4\*\)",

@@ -22,17 +22,17 @@ def expected(x):
 
 
 def interesting():
-    """All float16, what lies half-way between two and beside that, and numbers of any size."""
+    """All float16, the midpoints of two and their neighbours, and numbers of any size."""
     halves = np.arange(2**16, dtype="uint16").view("float16").astype("float32")
     halves = halves[np.isfinite(halves)]
     middles = np.nextafter(halves, np.float32(np.inf))  # of float32
     with np.errstate(over="ignore"):
         grown = (np.sort(halves)[1:] + np.sort(halves)[:-1]) / 2
-    beside = [np.nextafter(grown, np.float32(s)) for s in (-np.inf, np.inf)]
+    near = [np.nextafter(grown, np.float32(s)) for s in (-np.inf, np.inf)]
     rng = np.random.default_rng(0)
     wide = rng.standard_normal(5000) * 10.0 ** rng.uniform(-9, 30, 5000)
     edges = [0.0, -0.0, 65504, 65519, 65520, 65536, 1e38, np.inf, 2.0**-14, 2.0**-24, 1e-40]
-    parts = [halves, middles, grown, *beside, wide, edges, np.negative(edges)]
+    parts = [halves, middles, grown, *near, wide, edges, np.negative(edges)]
     return np.concatenate(parts).astype("float32")
 
 
@@ -46,7 +46,7 @@ def test_stored_numbers_are_rounded_to_the_nearest(build):
             def one():
                 value = e.let(b["x"][i])
                 e.store(b["stored"], value, i)
-                e.store(b["known"], e.kept("float16", value), i)
+                e.store(b["known"], e.rounded("float16", value), i)
 
             e.when(i < sizes["n"], one)
 

@@ -13,11 +13,11 @@ import pytest
 import tvm
 import tvm_ffi
 
-from wherry.artifact import read_manifest, verify
-from wherry.compiler import api
+from wherry.artifact.manifest import read_manifest, verify
+from wherry.compiler import choices
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.errors import ArtifactError, UsageError
-from wherry.machine import machine_problems
+from wherry.machine.cpu import machine_problems
 from wherry.targets import cpu, hosts
 from wherry.targets.target import KINDS, find
 
@@ -109,7 +109,7 @@ def test_a_program_finds_the_model_that_is_linked_into_it(model, monkeypatch, tm
     here, expected = hosts.here(), Runner(compiled(model)).step({0: [3, 1, 4]})[0]
     monkeypatch.setitem(hosts.HOSTS, here.name, replace(here, symbols="wherry_{key}_"))
     preset = replace(find("cpu"), library="tar")
-    monkeypatch.setattr(api, "find_target", lambda text, host: preset)
+    monkeypatch.setattr(choices, "find_target", lambda text, host: preset)
     folder = compiled(model)
     target = read_manifest(folder).target
     assert machine_problems(target) == [

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from wherry.compiler import api
+from wherry.compiler import choices
 from wherry.runtime.core.library import open_runtime
 from wherry.targets import hosts
 from wherry.targets.target import find
@@ -35,7 +35,7 @@ def driven_from_here(monkeypatch):
         preset = find(text, host)
         return replace(preset, hosts=(here.name,)).on(here) if text == "metal" else preset
 
-    monkeypatch.setattr(api, "find_target", found)
+    monkeypatch.setattr(choices, "find_target", found)
 
 
 @pytest.mark.cpu

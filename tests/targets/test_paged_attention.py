@@ -70,7 +70,7 @@ def table_of(batch, most=MOST_SLOTS):
     slots = np.full(min(p // SPLIT_PAGES + r, most), -1)
     for row in np.flatnonzero(first >= 0):
         count = batch.positions[row] // SPLIT + 1
-        assert (slots[first[row] : first[row] + count] == -1).all()  # nobody else's
+        assert (slots[first[row] : first[row] + count] == -1).all()  # no slot of another row
         slots[first[row] : first[row] + count] = row
     return np.concatenate([rows, batch.page_ids, slots]).astype("int32")
 
@@ -208,7 +208,7 @@ def test_every_path_gives_a_row_the_same_bits(kernel, make_batch):
 
 
 def test_a_decode_row_has_the_same_bits_beside_prompts_and_many_rows(kernel, make_batch):
-    """Beside others, long and short; where its splits have memory, and where they have not."""
+    """With long and short neighbours, and with and without memory for its splits."""
     table, q = list(range(40)), kernel.rows(3, 1)
     position = 2 * SPLIT + 5
     table = table[: position // 16 + 1]

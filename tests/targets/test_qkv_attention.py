@@ -25,7 +25,7 @@ STEPS = {  # sequences as (first position, rows, pages)
     "a long context": [(2 * SPLIT + 5, 1, LONG)],
     "prompts": [(0, 9, [3]), (17, 3, [5, 6])],
     "a prompt": [(0, 9, [3])],
-    "a prompt beside rows": [(20, 1, [3, 4]), (2 * SPLIT + 5, 1, LONG), (17, 3, [5, 6])],
+    "a prompt with decode rows": [(20, 1, [3, 4]), (2 * SPLIT + 5, 1, LONG), (17, 3, [5, 6])],
 }
 NIGHTLY = pytest.mark.nightly
 # Query heads, KV heads, head dim, hidden size, scheme, dtype of scales, eps of the norms of heads,

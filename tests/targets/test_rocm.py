@@ -11,7 +11,7 @@ import tvm
 from tvm.script import tirx as T
 from tvm.target import Target
 
-from wherry.artifact import read_manifest
+from wherry.artifact.manifest import read_manifest
 from wherry.compiler.api import ensure_artifact
 from wherry.errors import ToolchainError, UsageError
 from wherry.targets import rocm, rocm_toolchain
@@ -155,7 +155,7 @@ def test_what_is_missing_is_named(monkeypatch, tools, tmp_path):
     monkeypatch.setenv("ROCM_PATH", str(tmp_path))
     preset = find("rocm:gfx1100")
     with pytest.raises(ToolchainError, match=r"(?s)apt-get install lld.*install rocm-device-libs"):
-        require(preset.name, preset.toolchain.tools())
+        require(preset.name, preset.toolchain.requirements())
 
 
 def test_the_linker_is_heard(tools):

@@ -38,7 +38,7 @@ def tools():
     if not shutil.which("spirv-val"):
         gpu.missing("vulkan", "no spirv-val")
     try:
-        require("vulkan", naga.tools())
+        require("vulkan", naga.requirements())
     except ToolchainError as e:
         gpu.missing("vulkan", str(e))
 
@@ -88,13 +88,13 @@ def test_a_missing_or_changed_package_says_what_to_type(monkeypatch, tmp_path):
     monkeypatch.setattr(naga.shutil, "which", lambda name: "/bin/node" if name == "node" else None)
     words = f"npm install --prefix {tmp_path} naga-wasm@{naga.VERSION}"
     with pytest.raises(ToolchainError, match=words):
-        require("vulkan", naga.tools())
+        require("vulkan", naga.requirements())
     folder = tmp_path / "node_modules" / "naga-wasm" / "dist" / "wasm"
     folder.mkdir(parents=True)
     for name in naga.FILES:
         (folder / name).write_text("another")
     with pytest.raises(ToolchainError, match=f"{words} .*another version, or damaged"):
-        require("vulkan", naga.tools())
+        require("vulkan", naga.requirements())
 
 
 def test_numbers_that_are_not_of_32_bits_are_refused():

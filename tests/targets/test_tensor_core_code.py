@@ -43,7 +43,7 @@ class Given:
 
 
 def assembled(func, nvcc, codes, folder):
-    """Of each kernel and GPU; all from one PTX, as libraries have them."""
+    """The code of each kernel for each GPU, from one PTX as in libraries."""
     text = cuda.source(func)
     path = folder / "kernels.cu"
     path.write_text(text)

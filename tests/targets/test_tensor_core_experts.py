@@ -104,7 +104,10 @@ def check(build, spec, plan):
         n = len(ids[some])
         given = arguments(spec, bank, x[some].reshape(n * each, -1), ids[some], shares[some])
         if spec.routed and n * spec.top_k <= max(spec.experts // 4, spec.top_k):
-            given[2], given[3] = given[2] * 0 - 1, given[3] * 0 + 2**30  # nobody has sorted them
+            given[2], given[3] = (
+                given[2] * 0 - 1,
+                given[3] * 0 + 2**30,
+            )  # the sorted slots are unset
         given += [packed, *([residual[some]] if spec.residual else [])]
         out = (n if spec.combined else n * spec.top_k, spec.width)
         made = [np.full(out, np.nan, spec.y_dtype)]

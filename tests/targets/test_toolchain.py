@@ -44,7 +44,7 @@ def test_two_threads_leave_what_they_found(pair):
             device(name)  # or a skip
         elif name != "cuda":
             try:
-                require(name, toolchain.tools())
+                require(name, toolchain.requirements())
             except Exception as e:
                 pytest.skip(str(e))
     before = state()

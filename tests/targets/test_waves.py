@@ -15,6 +15,7 @@ from wherry.targets.kernels.gpu.linear import operands, parameters
 from wherry.targets.kernels.gpu.linear_plan import Plan
 from wherry.targets.kernels.gpu.waves import gemm
 from wherry.targets.kernels.gpu.waves.units import UNITS, MatrixUnit
+from wherry.targets.kernels.gpu.weights import fits_float16
 
 from ..support import metal
 from .test_cpu_linear import portable
@@ -67,7 +68,7 @@ def test_gemm(name):
         x_dtype=x_dtype,
         y_dtype=y_dtype,
     )
-    assert gemm.fits(spec)
+    assert fits_float16(spec)
 
     def emit(b, sizes):
         gemm.launch(Plan.of(spec, LIMITS), operands(spec, b), sizes["m"], Emulated.of(name))

@@ -10,7 +10,7 @@ import json
 import pytest
 import tvm_ffi
 
-from wherry.artifact import read_manifest
+from wherry.artifact.manifest import read_manifest
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.errors import WherryError
 from wherry.targets import naga, webgpu
@@ -35,7 +35,7 @@ LARGE = {"head_dim": 128, "hidden_size": 256, "num_hidden_layers": 1}  # heads a
 def tools():
     """naga and the core for pages, or a skip."""
     require_core()
-    if missing := [tool for tool in naga.tools() if tool.found is None]:
+    if missing := [tool for tool in naga.requirements() if tool.found is None]:
         gpu.missing("vulkan", f"no {missing[0].name} ({missing[0].fix})")
 
 

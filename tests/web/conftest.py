@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-from wherry import settings
-from wherry.artifact import read_manifest
+from wherry.artifact.manifest import read_manifest
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.runtime.core.interface import Finish, SamplingParams
 from wherry.runtime.core.library import open_core, open_runtime
@@ -40,27 +39,6 @@ def tools():
     require_core()
     if shutil.which("node") is None:
         missing("no node: apt-get install nodejs npm")
-
-
-@pytest.fixture(scope="session")
-def core_js(tools, tmp_path_factory):
-    """The folder of web/src/core as JavaScript."""
-    places = [ROOT / "web", settings.tools_dir()]
-    compiler = next((p for p in places if (p / "node_modules/typescript/bin/tsc").is_file()), None)
-    if compiler is None:
-        missing("no TypeScript: npm ci --prefix web")
-    out = tmp_path_factory.mktemp("core")
-    command = ["node", str(compiler / "node_modules/typescript/bin/tsc")]
-    command += ["--target", "es2022", "--lib", "es2023,dom,dom.iterable,dom.asynciterable"]
-    command += ["--module", "es2022", "--moduleResolution", "bundler"]
-    command += ["--strict", "--noUncheckedIndexedAccess", "--exactOptionalPropertyTypes"]
-    command += ["--types", "@webgpu/types", "--typeRoots", str(compiler / "node_modules")]
-    command += ["--skipLibCheck", "--outDir", str(out)]
-    (out / "package.json").write_text('{"type": "module"}')
-    sources = sorted(map(str, (ROOT / "web/src/core").glob("*.ts")))
-    done = subprocess.run([*command, *sources], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
-    return out
 
 
 @pytest.fixture(scope="session")
@@ -160,3 +138,9 @@ def wheel(tools, tmp_path_factory):
         assert done.returncode == 0, done.stderr
     (made,) = out.glob("*.whl")
     return made
+
+
+@pytest.fixture(scope="session")
+def core_js(tools, compiled):
+    """The folder of web/src/core as JavaScript."""
+    return compiled / "src" / "core"

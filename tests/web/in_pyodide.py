@@ -46,7 +46,7 @@ async with engine:
     ]
     out["pieces"] = [piece.model_dump() for piece in pieces]
 
-    # A cancelled task, a closed stream, and one that nobody holds: all free their pages.
+    # A cancelled task, a closed stream, and a garbage-collected one all free their pages.
     task = asyncio.ensure_future(engine.completions.create(prompt=prompts[0], **greedy))
     stream = await engine.completions.create(prompt=prompts[1], stream=True, **greedy)
     dropped = await engine.completions.create(prompt=prompts[2], stream=True, **greedy)

@@ -56,9 +56,12 @@ def compiled() -> Path:
     now = hashlib.sha256(json.dumps(states).encode()).hexdigest()
     made.mkdir(exist_ok=True)
     with FileLock(made.with_suffix(".lock")):
-        if not stamp.is_file() or stamp.read_text() != now:
+        stale = not stamp.is_file() or stamp.read_text() != now
+        for old in made.iterdir() if stale else ():  # of sources that are gone, too
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+        run("node", "scripts/programs.js")
+        if stale:
             run(tool("tsc"), "--noEmit", "false", "--outDir", "build", "--sourceMap")
-            run("node", "scripts/bundle_test.js", "grammar")
             stamp.write_text(now)
     return made
 

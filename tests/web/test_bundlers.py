@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.nightly]
 
 PROGRAM = Path(__file__).parent / "bundled"
 PAGE = '<!doctype html><meta charset="utf-8">{}<script type="module" src="/built/main.js"></script>'
-LIBRARY = "H4sIA"  # how the library for grammars begins: gzip in base64
+MODULE = "H4sIA"  # how the modules of the app begin: gzip in base64
 TOLD = {
     "said": "The capital of France is Paris.",
     "held": '{"n": 5}',
@@ -28,7 +28,7 @@ TOLD = {
 
 
 class Bundler(NamedTuple):
-    """Packages from npm; files beside the program's; a command that writes into built/."""
+    """Packages from npm, further files, and a command that writes into built/."""
 
     packages: tuple[str, ...]
     command: tuple[str, ...]
@@ -60,7 +60,7 @@ BUNDLERS = {
         ("vite", "build"),
         {"vite.config.js": VITE % "es", "index.html": VITE_PAGE},
     ),
-    "vite-iife": Bundler(  # the format of workers where nobody says one: nothing of them is apart
+    "vite-iife": Bundler(  # the default format of workers: one file, without further chunks
         ("vite@8.3.8",),
         ("vite", "build"),
         {"vite.config.js": VITE % "iife", "index.html": VITE_PAGE},
@@ -93,7 +93,7 @@ def packed(compiled, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def answers(tools, chromium) -> Callable[[Path, str], dict]:
-    """What a page posts that lies in a folder, beside the demo model for CPUs."""
+    """Serve a folder with the demo model for CPUs; return the results that its page posts."""
     demo = ensure_artifact("demo", target="wasm")
 
     def answers(built: Path, html: str) -> dict:
@@ -116,8 +116,8 @@ def test_a_bundler_takes_the_package_as_it_is(name, packed, answers, tmp_path):
     run(str(tmp_path / "node_modules" / ".bin" / command), *rest, cwd=tmp_path)
     built = tmp_path / "built"
     assert answers(built, PAGE.format("")) == {"page": TOLD, "worker": TOLD}
-    has = {path.name for path in built.rglob("*.js") if LIBRARY in path.read_text()}
-    assert has, "no file has the library for grammars"
+    has = {path.name for path in built.rglob("*.js") if MODULE in path.read_text()}
+    assert has, "no file has the modules of the app"
     assert "main.js" not in has
     assert ("worker.js" in has) == (name == "vite-iife")
 
@@ -129,6 +129,6 @@ def test_a_page_without_a_bundler(packed, answers, tmp_path):
     names = {"wherry": "/built/wherry.js", "wherry/worker": "/built/wherry.js"}
     html = PAGE.format(f'<script type="importmap">{json.dumps({"imports": names})}</script>')
     assert answers(built, html) == {"page": TOLD, "worker": TOLD}
-    has = {path.name for path in built.glob("*.js") if LIBRARY in path.read_text()}
-    assert has == {"grammar.js"}
+    has = {path.name for path in built.glob("*.js") if MODULE in path.read_text()}
+    assert has == {"app.js", "grammar.js"}
     assert (tmp_path / "package" / "LICENSE").read_bytes() == (WEB.parent / "LICENSE").read_bytes()

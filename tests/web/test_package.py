@@ -72,7 +72,7 @@ def test_the_page_without_a_server_and_in_two_tabs(compiled, chromium, place):
 
 @pytest.fixture
 def installed(compiled, tmp_path):
-    """A project that has what `npm pack` gives, beside what it depends on."""
+    """A project with the result of `npm pack` and its dependencies."""
     packed = run("npm", "pack", "--silent", "--pack-destination", str(tmp_path)).split()[-1]
     shutil.unpack_archive(tmp_path / packed, tmp_path, "gztar")
     modules = tmp_path / "node_modules"

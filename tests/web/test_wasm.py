@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-from wherry.artifact import read_manifest
+from wherry.artifact.manifest import read_manifest
 from wherry.compiler.api import ensure_artifact
 from wherry.errors import ToolchainError
 from wherry.runtime.core.interface import SamplingParams
@@ -25,7 +25,7 @@ from .conftest import FEW, LIMITS, ROOT, TOKENS
 pytestmark = pytest.mark.cpu
 HERE = Path(__file__).parent
 MOST_BYTES = 1_500_000  # of model.wasm and the core's JavaScript, gzip
-MOST_WHEEL_BYTES = 600_000  # two thirds of them for grammars
+MOST_WHEEL_BYTES = 900_000  # a third of them for grammars
 PARIS = "The capital of France is Paris."
 
 
@@ -62,8 +62,8 @@ def test_tokens_are_those_of_this_machine(told, native, prompts):
 
 
 def test_requests_beside_each_other_are_as_alone(told):
-    beside = [one["tokens"][:FEW] for one in told["together"]]
-    assert beside == [one["tokens"] for one in told["solo"]]
+    batched = [one["tokens"][:FEW] for one in told["together"]]
+    assert batched == [one["tokens"] for one in told["solo"]]
     assert told["again"]["tokens"] == told["solo"][0]["tokens"]
     assert told["statsTogether"]["running"] == 0
 
@@ -71,7 +71,7 @@ def test_requests_beside_each_other_are_as_alone(told):
 def test_a_second_turn_finds_the_first(told, prompts):
     assert told["second"]["tokens"] == told["secondAlone"]["tokens"]
     assert told["secondAlone"]["cached"] == 0
-    computed = len(prompts[0]) + FEW - 1  # of the first turn: nobody read its last token
+    computed = len(prompts[0]) + FEW - 1  # of the first turn, whose last token was never computed
     assert told["second"]["cached"] >= computed // 16 * 16 > 0
 
 
@@ -197,4 +197,4 @@ def test_errors_in_python_are_those_of_its_other_engine(told_by_python):
 
 def test_python_imports_nothing_of_servers(told_by_python):
     deep = [name.split(".") for name in told_by_python["modules"] if name.count(".") >= 2]
-    assert {name[2] for name in deep} == {"answer", "browser", "core", "request"}
+    assert {name[2] for name in deep} == {"answer", "browser", "core", "errors"}

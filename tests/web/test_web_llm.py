@@ -24,7 +24,7 @@ TOKENS = 24
 
 @pytest.fixture(scope="module")
 def web_llm_core(tools):
-    """The object that models are linked to, beside that of our own engine."""
+    """The object that models for WebLLM are linked to."""
     core = web_toolchain.find_core()
     assert core is not None
     done = subprocess.run(

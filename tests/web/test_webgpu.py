@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wherry.artifact import read_manifest
+from wherry.artifact.manifest import read_manifest
 from wherry.compiler.api import ensure_artifact
 from wherry.runtime.core.interface import SamplingParams
 
@@ -46,8 +46,8 @@ def test_log_probabilities_are_the_cpu_s(told, native, prompts):
 
 
 def test_requests_beside_each_other_are_as_alone(told):
-    beside = [one["tokens"][:FEW] for one in told["together"]]
-    assert beside == [one["tokens"] for one in told["solo"]]
+    batched = [one["tokens"][:FEW] for one in told["together"]]
+    assert batched == [one["tokens"] for one in told["solo"]]
     assert told["again"]["tokens"] == told["solo"][0]["tokens"]
 
 
@@ -55,7 +55,7 @@ def test_a_step_launches_few_kernels_and_reads_little(told):
     stats = told["stats"]
     assert 0 < told["decodeDispatches"] <= 4 * LAYERS + 8  # 120 at 28 layers
     assert stats["candidateRows"] > 0.8 * (stats["candidateRows"] + stats["wholeRows"])
-    assert stats["wholeRows"] > 0  # of those that take them: waited for a second time
+    assert stats["wholeRows"] > 0  # rows that candidates did not decide need a second read
     assert stats["deviceBytes"] > 0
     built = [event for event in told["progress"] if event["phase"] == "pipelines"]
     assert built[-1]["done"] == built[-1]["total"] > 20

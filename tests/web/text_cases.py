@@ -11,7 +11,7 @@ import json
 import random
 from typing import Any
 
-from wherry.runtime.request.errors import RequestError
+from wherry.runtime.errors import RequestError
 from wherry.runtime.text.chat_template import ChatTemplate
 from wherry.runtime.text.detokenizer import detokenizer
 from wherry.runtime.text.stop_strings import StopAutomaton, StopStrings

@@ -12,7 +12,7 @@ await build({
   entryPoints: { page: join(here, "page.js"), worker: join(here, "worker.js") },
   outdir: out,
   bundle: true,
-  external: ["@mlc-ai/web-xgrammar", "url", "ws", "perf_hooks", "module"],
+  external: ["url", "ws", "perf_hooks", "module"],
   splitting: true, // what is loaded when first used stays apart
   format: "esm",
   target: "es2022",

@@ -1,4 +1,4 @@
-// What code of a model may call, whether the core does or not: this function, which nobody calls
+// What code of a model may call, whether the core does or not: this function, which is never called
 // and the last linker drops, brings it into the core's object.
 #include <cmath>
 #include <cstdint>

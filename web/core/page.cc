@@ -1,4 +1,4 @@
-// What the page's script finds beside the C ABI.
+// Exports for the page's script besides the C ABI.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -24,7 +24,7 @@ constexpr int32_t kTask = 1, kDied = 2;
 
 // What the threads share. The script knows the first words: web/src/core/threads.ts.
 struct Pool {
-  int32_t untaken = 0;     // tasks that nobody has taken; threads sleep while there are none
+  int32_t untaken = 0;     // tasks that no thread has taken; threads sleep while there are none
   int32_t unfinished = 0;  // tasks whose end the launch waits for
   int32_t failed = 0;      // kTask, if one of them has; kDied, if a thread has
   char reason[256] = "";   // of a thread that is no more
@@ -100,7 +100,7 @@ class Launch {
   }
 
   ~Launch() {
-    if (inside_) {  // an exception: what nobody has taken is left undone
+    if (inside_) {  // an exception: the remaining tasks are skipped
       int32_t undone = 1;
       while (take() >= 0) ++undone;
       add(pool.unfinished, -undone);
@@ -123,7 +123,8 @@ void use_threads(int count) { threads = std::max(count, 1); }
 
 MemoryLock::MemoryLock() {
   for (int look = 1; __atomic_exchange_n(&memory_held, 1, __ATOMIC_SEQ_CST) != 0; ++look) {
-    if (look % kLooks == 0) sleep_while(memory_held, 1, kMillisecond);  // who holds it does not run
+    if (look % kLooks == 0)
+      sleep_while(memory_held, 1, kMillisecond);  // the thread that holds it is descheduled
   }
 }
 

@@ -10,7 +10,6 @@
 
 #include <string>
 
-#include "model/threads.h"
 #include "src/ffi/backtrace.cc"
 #include "src/ffi/container.cc"
 #include "src/ffi/custom_allocator.cc"
@@ -28,6 +27,7 @@
 #include "src/ffi/object.cc"
 #include "src/ffi/tensor.cc"
 #include "threads.h"
+#include "vm/threads.h"
 // The run time
 #include "src/runtime/cpu_device_api.cc"
 // Tasks of kernels call these two, which are guarded below.

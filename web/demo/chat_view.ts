@@ -17,7 +17,7 @@ interface Turn {
   note?: string;
 }
 
-/** The conversation: what was said, the field, and the answer under way. */
+/** The conversation: its messages, the input field, and the running answer. */
 export class ChatView {
   /** Tokens a second of the last answer. */
   lastSpeed: number | undefined;
@@ -44,7 +44,7 @@ export class ChatView {
     if (this.#turns.length > 0) this.#show();
   }
 
-  /** Ask; nothing happens while an answer is under way. */
+  /** Send a message; nothing happens while an answer is running. */
   ask(text: string): void {
     if (this.#running || !text.trim() || this.#session.state.kind !== "ready") return;
     this.#turns.push({ role: "user", content: text.trim() });
@@ -70,7 +70,7 @@ export class ChatView {
     }
   }
 
-  /** End the answer under way. */
+  /** Abort the running answer. */
   stop(): void {
     this.#running?.abort();
   }
@@ -177,7 +177,7 @@ export class ChatView {
   }
 
   #drawing = false;
-  #view: [Element, MarkdownView] | undefined; // of the answer under way
+  #view: [Element, MarkdownView] | undefined; // of the running answer
 
   #viewOf(body: HTMLElement): MarkdownView {
     if (this.#view?.[0] !== body) this.#view = [body, new MarkdownView(body)];
@@ -286,7 +286,7 @@ function kept(): Turn[] {
   }
 }
 
-/** What an answer's chunks tell beside its text. */
+/** The facts in an answer's chunks besides its text. */
 class Heard {
   finish: string | null = null;
   #usage: Usage | undefined;

@@ -33,7 +33,7 @@ export class Crowd {
     return this.#controller !== undefined;
   }
 
-  /** Begin with so many conversations. */
+  /** Start this number of conversations. */
   start(size: number): void {
     this.stop();
     const controller = (this.#controller = new AbortController());

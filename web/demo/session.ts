@@ -1,4 +1,4 @@
-/** The engine in its worker, the model that answers, and who wants to know of changes. */
+/** The engine in its worker, the loaded model, and listeners for changes. */
 import { type Engine, type LoadProgress, type ModelInfo, type ModelSource } from "../src/index.js";
 import { connect } from "../src/worker.js";
 
@@ -43,7 +43,7 @@ export class Session {
     if (this.#last) void this.load(...this.#last);
   }
 
-  /** Load a model in place of the one that is there. */
+  /** Load a model instead of the present one. */
   async load(name: string, source: ModelSource): Promise<void> {
     this.#last = [name, source];
     this.#loading?.abort();

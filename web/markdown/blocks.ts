@@ -296,7 +296,7 @@ export class Blocks {
   }
 }
 
-/** Whether an item may begin where a paragraph goes on: "1986. A year" is none. */
+/** Whether an item may begin inside of a paragraph: "1986. A year" is none. */
 function interrupts(marker: RegExpExecArray, text: string): boolean {
   return text.length > marker[0].length && (marker[1] ?? "1") === "1";
 }

@@ -15,7 +15,7 @@ export function html<K extends keyof HTMLElementTagNameMap>(
 
 const PROTOCOLS = new Set(["http:", "https:", "mailto:"]);
 
-/** A link that opens elsewhere and tells nobody where it was; undefined: an address that is none of these. */
+/** A link that opens a new tab without a referrer; undefined for other kinds of addresses. */
 export function link(address: string): HTMLAnchorElement | undefined {
   if (!/^(https?:\/\/|mailto:)/i.test(address) || !URL.canParse(address)) return undefined;
   const url = new URL(address);

@@ -207,7 +207,7 @@ class Inline {
     else this.#push(open);
   }
 
-  /** Ends emphases with up to so many marks; how many are left. */
+  /** End emphases with at most this number of marks; return the number that is left. */
   #close(mark: string, left: number): number {
     while (left > 0) {
       const index = this.#openers.findLastIndex((one) => one.mark.startsWith(mark));

@@ -7,7 +7,7 @@ import type { PyCallable } from "pyodide/ffi";
 
 import type { Order, Report } from "./messages.js";
 
-/** Name of the wheel beside this script; written by scripts/bundle_notebook.js. */
+/** Name of the wheel in this script's folder; written by scripts/bundle_notebook.js. */
 declare const WHEEL: string;
 const PYODIDE = new URL("pyodide/pyodide.mjs", import.meta.url).href; // not a part of this script
 

@@ -2,7 +2,7 @@
 //   node scripts/bundle_harness.js DIR
 import { build } from "esbuild";
 
-import { grammarLibrary } from "./grammar_library.js";
+import "./programs.js";
 
 const [, , out] = process.argv;
 if (out === undefined) {
@@ -13,7 +13,6 @@ await build({
   entryPoints: { harness: "test/page/harness.ts", worker: "demo/worker.ts" },
   outdir: out,
   bundle: true, // no further files: a service worker cannot load any while it runs
-  plugins: [grammarLibrary],
   format: "esm",
   target: "es2022",
   logLevel: "warning",

@@ -1,19 +1,23 @@
 // The scripts that Python's wheel for browsers brings along, into python/build: engine.js is src/python.ts
-// with all it imports; grammar.js, which Python loads for the first request that is held to a grammar,
-// is the library for these as it is. (A script without an address of its own imports no others.)
+// with all it imports; grammar.js, which Python loads before the first request that may be held to a
+// grammar, leaves the module for these behind. (A script without an address of its own imports no others.)
 //   node scripts/bundle_python.js
-import { copyFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-const GRAMMARS = "@mlc-ai/web-xgrammar";
+import "./programs.js";
+
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
-/** Stands for the library, which leaves a global behind: src/grammar/xgrammar.ts takes that. */
+const PLACE = "globalThis.wherryGrammar";
+/** Stands for the module, and is run when it is first used. */
 const loadedApart = {
   name: "loaded-apart",
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /standalone\/grammar\.js$/ }, ({ path }) => ({ path, namespace: "apart" }));
-    onLoad({ filter: /.*/, namespace: "apart" }, () => ({ contents: "export {};" }));
+    onLoad({ filter: /.*/, namespace: "apart" }, () => ({
+      contents: `export const program = ${PLACE};`,
+    }));
   },
 };
 
@@ -28,4 +32,5 @@ await build({
   legalComments: "none",
   logLevel: "warning",
 });
-await copyFile(fileURLToPath(import.meta.resolve(GRAMMARS)), here("../python/build/grammar.js"));
+const script = await readFile(here("../src/standalone/grammar.js"), "utf8");
+await writeFile(here("../python/build/grammar.js"), script.replace("export const program", PLACE));

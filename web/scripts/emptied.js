@@ -2,7 +2,7 @@
 import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 
-/** What a page is made around: the models beside it, and their list. */
+/** The files that a page needs: its models, and their list. */
 export const KEPT = new Set(["models", "models.json"]);
 
 /** Make a folder, or empty it but for its models. */

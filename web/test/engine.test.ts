@@ -1,6 +1,5 @@
 /** Requests of all kinds to an engine whose core writes what a script says. */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { afterEach, describe, it } from "node:test";
 import type OpenAI from "openai";
 
@@ -16,18 +15,16 @@ import {
   ModelCache,
   RequestError,
 } from "../src/index.js";
-import { Tokenizer } from "../src/text/tokenizer.js";
-import type { TokenizerJson } from "../src/text/tokenizer_json.js";
 import { connect, serve } from "../src/worker.js";
-import { type Files, folder } from "./model_folder.js";
+import { appOf, type Files, folder } from "./model_folder.js";
 import { type Script, ScriptedCore } from "./scripted_core.js";
 
 const files = folder({ shards: [100] });
-const tokenizer = new Tokenizer({
-  tokenizer: JSON.parse(Buffer.from(files.get("tokenizer.json") ?? []).toString()) as TokenizerJson,
-  tokenizerConfig: { eos_token: "</s>" },
-});
-const EOS = tokenizer.idOf("</s>") ?? -1;
+const tokenizer = await appOf(files);
+const encoded = (text: string, addSpecialTokens = true): number[] => [
+  ...tokenizer.encode(text, { addSpecialTokens }),
+];
+const EOS = encoded("</s>", false)[0] ?? -1;
 const MESSAGES = [{ role: "user" as const, content: "the cat" }];
 
 const TOOL = {
@@ -37,7 +34,7 @@ const TOOL = {
 
 /** Writes a text, then the end; a number for each seed if the text has "#". */
 function writes(text: string): Script {
-  const ids = [...tokenizer.encode(text), EOS];
+  const ids = [...encoded(text), EOS];
   return (_, n) => ids[n] ?? EOS;
 }
 
@@ -103,9 +100,9 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
       assert.equal(whole.choices[0]?.message.content, "the 日本 cat");
       assert.equal(whole.choices[0]?.finish_reason, "stop");
       assert.equal(whole.model, "small");
-      const prompt = tokenizer.encode("<|user|>the cat<|assistant|>", { addSpecialTokens: false });
+      const prompt = encoded("<|user|>the cat<|assistant|>", false);
       assert.deepEqual(core.added[0]?.prompt, prompt);
-      const sampled = tokenizer.encode("the 日本 cat").length + 1;
+      const sampled = encoded("the 日本 cat").length + 1;
       assert.equal(whole.usage.completion_tokens, sampled);
       assert.equal(whole.usage.prompt_tokens, prompt.length);
       assert.equal(whole.usage.prompt_tokens_details.cached_tokens, 3);
@@ -193,7 +190,7 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
     });
 
     it("ends a request whose signal is aborted, or whose reader leaves", async () => {
-      const core = new ScriptedCore(() => tokenizer.encode("a")[0] ?? 0);
+      const core = new ScriptedCore(() => encoded("a")[0] ?? 0);
       const engine = await engineOf(kind, core);
       const controller = new AbortController();
       const { signal } = controller;
@@ -214,39 +211,59 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
     });
 
     it("hands out the calls of tools, whole and in pieces", async () => {
-      const call = '<tool_call>\n{"name": "weather", "arguments": {"city": "Ulm"}}\n</tool_call>';
-      const core = new ScriptedCore(writes(`the cat\n${call}`), { context: 4096 });
+      const call = '{"name": "weather", "arguments": {"city": "Ulm"}}';
+      const core = new ScriptedCore(writes(call), { context: 4096 });
       const engine = await engineOf(kind, core);
       const tools = [TOOL];
       const { choices } = await engine.chat.completions.create({ messages: MESSAGES, tools });
-      assert.equal(choices[0]?.message.content, "the cat");
+      assert.equal(choices[0]?.message.content, null);
       assert.equal(choices[0]?.finish_reason, "tool_calls");
       const [whole] = choices[0]?.message.tool_calls ?? [];
       assert.match(whole?.id ?? "", /^call_[0-9a-f]{24}$/);
-      assert.deepEqual(whole?.function, { name: "weather", arguments: '{"city":"Ulm"}' });
+      assert.deepEqual(whole?.function, { name: "weather", arguments: '{"city": "Ulm"}' });
       const told = tokenizer.decode(core.added[0]?.prompt ?? [], { skipSpecialTokens: false });
-      assert.match(told, /^<\|system\|>You can call functions\..*"name":"weather"/s);
+      assert.match(told, /^<\|system\|>You can call functions\..*"name": "weather"/s);
       const chunks = await collect(engine, { tools });
-      assert.equal(textOf(chunks), "the cat");
       const deltas = chunks.flatMap((chunk) => chunk.choices[0]?.delta.tool_calls ?? []);
-      assert.deepEqual(
-        deltas.map(({ index, function: called }) => [index, called]),
-        [[0, whole?.function]],
-      );
+      assert.equal(deltas[0]?.function.name, "weather");
+      const pieces = deltas.map(({ function: { arguments: piece } }) => piece);
+      assert.equal(pieces.join(""), '{"city": "Ulm"}');
+      assert.ok(pieces.length > 2);
       // Clients that join chunks would make "" of no content.
-      assert.ok(chunks.every((chunk) => chunk.choices[0]?.delta.content !== ""));
+      assert.ok(chunks.every((chunk) => chunk.choices[0]?.delta.content === undefined));
       assert.equal(chunks.at(-1)?.choices[0]?.finish_reason, "tool_calls");
       const none = { messages: MESSAGES, tools, tool_choice: "none" as const };
       const plain = await engine.chat.completions.create(none);
-      assert.equal(plain.choices[0]?.message.content, `the cat\n${call}`);
+      assert.equal(plain.choices[0]?.message.content, call);
       assert.equal(plain.choices[0]?.finish_reason, "stop");
+    });
+
+    it("tells reasoning from the answer, and reads calls as the model's family writes them", async () => {
+      const template =
+        "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}" +
+        "{% if tools %}<tool_call>{{ tools | tojson }}</tool_call>{% endif %}" +
+        "{% if enable_thinking %}<think></think>{% endif %}<|assistant|>";
+      const text =
+        '<think>cats</think>Look<tool_call>{"name": "weather", "arguments": {}}</tool_call>';
+      const made = folder({ shards: [100], template });
+      const local = new MLCEngine({
+        cache: ModelCache.inMemory(),
+        loadCore: () => Promise.resolve(new ScriptedCore(writes(text))),
+      });
+      await local.load(blobs(made));
+      const { choices, usage } = await local.chat.completions.create({
+        messages: MESSAGES,
+        tools: [TOOL],
+      });
+      const { content, reasoning_content: thoughts, tool_calls: calls } = choices[0]?.message ?? {};
+      assert.deepEqual([thoughts, content, calls?.[0]?.function.name], ["cats", "Look", "weather"]);
+      assert.ok(usage.completion_tokens_details.reasoning_tokens > 0);
     });
 
     it("refuses what cannot be answered, by the field", async () => {
       const engine = await engineOf(kind, new ScriptedCore(writes("a")));
       const wrong: [object, string][] = [
         [{ messages: [] }, "messages"],
-        [{ messages: [{ role: "user" }] }, "messages.0"],
         [{ messages: MESSAGES, temperature: 3 }, "temperature"],
         [{ messages: MESSAGES, top_p: 0 }, "top_p"],
         [{ messages: MESSAGES, n: 0 }, "n"],
@@ -259,21 +276,23 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
         [{ messages: MESSAGES, prompt: "a" }, "prompt"],
         [{ messages: MESSAGES, seed: 1.5 }, "seed"],
         [{ messages: MESSAGES, seed: 2 ** 65 }, "seed"],
-        [{ messages: MESSAGES, seed: "5" }, "seed"],
         [{ messages: MESSAGES, stop: 5 }, "stop"],
         [{ messages: MESSAGES, stop: [5] }, "stop"],
-        [{ messages: MESSAGES, response_format: { type: "json_schema" } }, "response_format"],
+        [
+          { messages: MESSAGES, response_format: { type: "json_schema" } },
+          "response_format.json_schema",
+        ],
         [{ messages: MESSAGES, response_format: "json" }, "response_format"],
         [{ messages: MESSAGES, tools: "x" }, "tools"],
-        [{ messages: MESSAGES, tools: [{ type: "function" }] }, "tools"],
+        [{ messages: MESSAGES, tools: [{ type: "function" }] }, "tools[0].function"],
         [{ messages: MESSAGES, tools: [TOOL, TOOL] }, "tools"],
         [{ messages: MESSAGES, tool_choice: "required" }, "tool_choice"],
-        [{ messages: MESSAGES, tools: [TOOL], tool_choice: "any" }, "tool_choice"],
+        [{ messages: MESSAGES, chat_template_kwargs: "x" }, "chat_template_kwargs"],
+        [{ messages: MESSAGES, truncation: "old" }, "truncation"],
         [
-          { messages: MESSAGES, tools: [TOOL], response_format: { type: "json_object" } },
-          "response_format",
+          { messages: [{ role: "user", content: [{ type: "image_url" }] }] },
+          "messages[0].content[0].type",
         ],
-        [{ messages: [{ role: "user", content: [{ type: "image_url" }] }] }, "messages"],
       ];
       for (const [request, param] of wrong) {
         const asked = engine.chat.completions.create(request as { messages: typeof MESSAGES });
@@ -293,7 +312,7 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
         asked({ temprature: 0 }),
         /no field temprature here\. Is it temperature\?/,
       );
-      await assert.rejects(asked({ xtc_probability: 1 }), /Fields are cache_salt, .*top_p/);
+      await assert.rejects(asked({ documents: [] }), /Fields are add_generation_prompt, .*top_p/);
       await asked({ user: "me", metadata: {}, store: true, temprature: null });
     });
 
@@ -317,7 +336,7 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
       const prompt = (from: number): number[] => {
         const all = [messages[0], ...messages.slice(1 + from)] as typeof MESSAGES;
         const text = all.map(({ role, content }) => `<|${role}|>${content}`).join("");
-        return tokenizer.encode(`${text}<|assistant|>`, { addSpecialTokens: false });
+        return encoded(`${text}<|assistant|>`, false);
       };
       assert.ok(dropped > 0 && dropped % 2 === 0);
       assert.ok(prompt(dropped - 2).length + 40 > 512 && prompt(dropped).length + 40 <= 512);
@@ -333,7 +352,7 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
     });
 
     it("tells of a lost device, then and afterwards", async () => {
-      const core = new ScriptedCore(() => tokenizer.encode("a")[0] ?? 0);
+      const core = new ScriptedCore(() => encoded("a")[0] ?? 0);
       const engine = await engineOf(kind, core);
       const running = collect(engine);
       await settled(() => core.open === 1);
@@ -345,7 +364,7 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
     });
 
     it("unloads a model with its requests", async () => {
-      const core = new ScriptedCore(() => tokenizer.encode("a")[0] ?? 0);
+      const core = new ScriptedCore(() => encoded("a")[0] ?? 0);
       const engine = await engineOf(kind, core);
       const running = assert.rejects(collect(engine), AbortedError);
       await settled(() => core.open === 1);
@@ -377,12 +396,4 @@ it("the types are those of OpenAI's client", () => {
     completion as Omit<OpenAI.Completion, "choices"> satisfies Omit<OpenAI.Completion, "choices">,
   ];
   assert.equal(theirs.length, 3);
-});
-
-it("nothing is loaded for grammars before they are used", () => {
-  const built = new URL("../src/", import.meta.url);
-  for (const name of ["engine/mlc_engine.js", "engine/masks.js", "index.js"]) {
-    const source = readFileSync(new URL(name, built), "utf8");
-    assert.doesNotMatch(source, /^import .*(grammar_masks|xgrammar)/m, name);
-  }
 });

@@ -5,6 +5,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { extname } from "node:path";
 
+import { App } from "../src/app/app.js";
+import { openPicked } from "../src/weights/picked_folder.js";
 import { Random } from "./random.js";
 
 const cases = new URL("../tests/web/text_cases.json", `file://${process.cwd()}/`);
@@ -33,18 +35,30 @@ export function folder({
   shards = [9_500_000, 1000],
   seed = 1,
   tokenizer = TOKENIZER,
+  template = TEMPLATE,
 } = {}): Files {
   const random = new Random(seed);
   const files: Files = new Map([
     ["model.wasm", random.bytes(2000)],
     ["tensor-cache.json", text({ records: [] })],
     ["tokenizer.json", text(tokenizer)],
-    ["tokenizer_config.json", text({ eos_token: "</s>", chat_template: TEMPLATE })],
+    [
+      "tokenizer_config.json",
+      text({ bos_token: "<s>", eos_token: "</s>", chat_template: template }),
+    ],
     ["generation_config.json", text({ temperature: 0.5 })],
     ...shards.map((size, k) => [`params_shard_${k}.bin`, block(random, size)] as const),
   ]);
   files.set("wherry.json", manifest(files, { name, target, memory }));
   return files;
+}
+
+/** The app that speaks for a folder's model, with no core beneath it. */
+export async function appOf(files: Files): Promise<App> {
+  const blobs = new Map([...files].map(([file, bytes]) => [file, new Blob([bytes])]));
+  const nothing = { add: () => undefined, abort: () => undefined };
+  const model = { name: "small", context: 512, vocabSize: 1024 };
+  return App.open(await openPicked("files", blobs), model, nothing);
 }
 
 function block(random: Random, size: number): Uint8Array<ArrayBuffer> {

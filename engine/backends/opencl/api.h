@@ -70,8 +70,8 @@ struct Api {
   Int (*EnqueueNDRangeKernel)(Queue, Kernel, Uint, const size_t*, const size_t*, const size_t*,
                               Uint, const Event*, Event*);
 
-  // The system's OpenCL, opened at the first call. Throws a RuntimeError of tvm-ffi that says what
-  // was looked for, again at each call, if there is none.
+  // Opens the system's OpenCL at the first call. If there is none, each call throws a RuntimeError
+  // of tvm-ffi that names the libraries that it tried.
   static const Api& get();
 };
 

@@ -47,7 +47,7 @@ backends::FoundDevices find() {
       for (DeviceId id : devices_of(platform, types)) {
         try {
           found.devices.push_back(std::make_unique<OpenClDevice>(id));
-        } catch (const tvm::ffi::Error& error) {  // one broken driver does not spoil the others
+        } catch (const tvm::ffi::Error& error) {  // a broken driver must not hide the others
           found.problems += "\n  " + std::string(error.message());
         }
       }
@@ -77,7 +77,7 @@ Buffer* Pool::take(size_t rounded_bytes) {
 void Pool::give(Buffer* buffer) {
   std::unique_ptr<Buffer> owned(buffer);
   if (bytes_ + buffer->bytes > kMostBytes) {
-    // Commands under way keep the memory until they are done (OpenCL 1.2, clReleaseMemObject).
+    // Running commands keep the memory until they are done (OpenCL 1.2, clReleaseMemObject).
     Api::get().ReleaseMemObject(buffer->memory);
     return;
   }
@@ -107,7 +107,7 @@ void* OpenClDevice::allocate(size_t bytes) {
   const Api& cl = Api::get();
   Int status = kSuccess;
   Memory memory = cl.CreateBuffer(context_, kReadWrite, rounded, nullptr, &status);
-  if (status != kSuccess) {  // the pool may hold what is missing
+  if (status != kSuccess) {  // free the pool's buffers and try again
     pool_.clear();
     check(cl.Finish(queue_), "clFinish");
     memory = cl.CreateBuffer(context_, kReadWrite, rounded, nullptr, &status);
@@ -162,7 +162,7 @@ backends::DeviceFacts OpenClDevice::facts() const {
   facts.available_memory = -1;
   facts.largest_buffer = number<uint64_t>(kMaxMemAllocSize);
   if (has_extension("cl_amd_device_attribute_query")) {
-    size_t kilobytes[2] = {0, 0};  // free in all, and in one piece
+    size_t kilobytes[2] = {0, 0};  // total free memory, and largest free block
     Int status =
         Api::get().GetDeviceInfo(id_, kGlobalFreeMemoryAmd, sizeof kilobytes, kilobytes, nullptr);
     if (status == kSuccess) facts.available_memory = static_cast<int64_t>(kilobytes[0]) * 1024;
@@ -182,7 +182,7 @@ void OpenClDevice::copy(const void* from, size_t from_offset, void* to, size_t t
         "clEnqueueCopyBuffer");
 }
 
-// To wait for a write is to wait for all that was asked for before it.
+// Small writes are copied first: waiting for a write would wait for all earlier commands.
 void OpenClDevice::write(const char* host, void* to, size_t to_offset, size_t bytes) {
   constexpr size_t kSmall = size_t{64} << 10;
   std::lock_guard<std::mutex> lock(mutex_);

@@ -1,4 +1,4 @@
-// OpenCL devices: memory, copies, a queue each.
+// OpenCL devices, each with memory, copies and one queue.
 #ifndef WHERRY_ENGINE_BACKENDS_OPENCL_DEVICE_H_
 #define WHERRY_ENGINE_BACKENDS_OPENCL_DEVICE_H_
 
@@ -13,26 +13,26 @@
 
 namespace wherry::opencl {
 
-// What a tensor's data pointer points to on these devices.
+// The data pointer of a tensor on these devices points to a Buffer.
 struct Buffer {
   Memory memory;
   size_t bytes;  // allocated
 };
 
-// Buffers that were freed, by size. Returned to their next user without waiting: a device has one
-// queue, which runs commands in order.
+// Freed buffers, by size. They are reused without waiting, because a device has one queue, which
+// executes commands in order.
 class Pool {
  public:
   // Allocated sizes are multiples of 1/8 of their power of two, so that near sizes share.
   static size_t rounded(size_t bytes);
 
-  // Null if there is none.
+  // Null if there is no buffer of this size.
   Buffer* take(size_t rounded_bytes);
   void give(Buffer* buffer);
   void clear();
 
  private:
-  static constexpr size_t kMostBytes = size_t{256} << 20;  // kept in all
+  static constexpr size_t kMostBytes = size_t{256} << 20;  // limit for all buffers
   std::multimap<size_t, std::unique_ptr<Buffer>> free_;
   size_t bytes_ = 0;
 };
@@ -40,7 +40,7 @@ class Pool {
 // One device with its context and queue.
 class OpenClDevice final : public backends::Device {
  public:
-  // Throws an error of tvm-ffi if the driver gives no context or queue.
+  // Throws an error of tvm-ffi if the driver fails to create a context or queue.
   explicit OpenClDevice(DeviceId id);
 
   Context context() const { return context_; }
@@ -57,7 +57,7 @@ class OpenClDevice final : public backends::Device {
   bool take(const void* from, size_t from_offset, char* host, size_t bytes) override;
   void wait() override;
 
-  // Runs a kernel whose arguments are set; OpenCL's status.
+  // Runs a kernel whose arguments are set; returns OpenCL's status.
   Int launch(Kernel kernel, int dimensions, const size_t* global, const size_t* local);
 
   template <typename T>
@@ -75,18 +75,18 @@ class OpenClDevice final : public backends::Device {
   DeviceId id_;
   Context context_;
   Queue queue_;
-  // Bytes on their way from or to memory of ours.
+  // An asynchronous copy from or to our own memory.
   struct Transfer {
-    Memory memory = nullptr;  // null: nothing is to be taken
+    Memory memory = nullptr;  // null: no result to take
     size_t offset = 0, bytes = 0;
     std::string held;
-    Event done = nullptr;  // null: nothing is under way
+    Event done = nullptr;  // null: no copy is running
   };
-  // The next of them, which nothing is under way with; waits if need be.
+  // The next transfer in turn; waits until its copy is done.
   template <size_t N>
   Transfer& next(std::array<Transfer, N>& transfers, size_t& turn);
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards everything below
   Pool pool_;
   std::array<Transfer, 2> fetched_;   // reads
   std::array<Transfer, 64> written_;  // small writes, of two steps at least

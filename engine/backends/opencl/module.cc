@@ -22,7 +22,7 @@ namespace {
 
 namespace ffi = tvm::ffi;
 
-// One kernel of a library, on every device it has been called on.
+// One kernel of a library, built for each device that it was called on.
 class LaunchedKernel {
  public:
   LaunchedKernel(std::string name, KernelInfo info)
@@ -42,7 +42,7 @@ class LaunchedKernel {
     auto asked = info_.call.extents(name_, args);
     std::array<size_t, 6> extents{};
     for (size_t i = 0; i < asked.size(); ++i) {
-      if (asked[i] <= 0) return;  // nothing to compute; OpenCL refuses empty ranges
+      if (asked[i] <= 0) return;  // nothing to compute; OpenCL rejects empty ranges
       extents[i] = static_cast<size_t>(asked[i]);
     }
     std::array<size_t, 3> global{};
@@ -50,7 +50,7 @@ class LaunchedKernel {
 
     int index = backends::Devices::current();
     auto& device = static_cast<OpenClDevice&>(devices().device(index));
-    // A kernel object holds its arguments: one thread at a time sets them and launches.
+    // A kernel object has its arguments as state: only one thread may set them and launch.
     std::lock_guard<std::mutex> lock(mutex_);
     Kernel kernel = kernel_on(index, device);
     for (size_t i = 0; i < info_.call.arguments.size(); ++i) {

@@ -1,4 +1,4 @@
-// The OpenCL part of a compiled library, as a module of TVM's run time.
+// The OpenCL part of a compiled library, as a module of TVM's runtime.
 #ifndef WHERRY_ENGINE_BACKENDS_OPENCL_MODULE_H_
 #define WHERRY_ENGINE_BACKENDS_OPENCL_MODULE_H_
 
@@ -7,7 +7,7 @@
 
 namespace wherry::opencl {
 
-// From the bytes that TVM's compiler wrote; kernels are built when they are first called.
+// Loads the bytes that TVM's compiler wrote; builds each kernel at its first call.
 // Throws a ValueError of tvm-ffi.
 tvm::ffi::Module load_module(const tvm::ffi::Bytes& bytes);
 

@@ -1,4 +1,4 @@
-// libwherry_opencl: OpenCL devices for TVM's run time. Loaded beside libwherry, when first needed.
+// libwherry_opencl: OpenCL devices for TVM's runtime. Loaded at the first use of a device.
 #ifndef WHERRY_ENGINE_BACKENDS_OPENCL_PLUGIN_H_
 #define WHERRY_ENGINE_BACKENDS_OPENCL_PLUGIN_H_
 

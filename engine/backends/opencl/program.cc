@@ -14,8 +14,8 @@ namespace wherry::opencl {
 namespace {
 
 // A cached file: the length of the text that was compiled and the hash of the binary, the text, the
-// binary. The whole text is compared, so that two texts of one hash are only slower; a binary of
-// another hash is damaged, and drivers do not survive those.
+// binary. The whole text is compared, so a hash collision only costs time. A binary with another
+// hash is damaged, and drivers crash on those.
 struct Header {
   uint64_t text_size;
   uint64_t binary_hash;
@@ -70,7 +70,7 @@ std::string log_of(Program program, DeviceId device) {
   return log.substr(0, log.find('\0'));
 }
 
-// Null if the device does not take the binary: after an update of its driver, say.
+// Null if the device rejects the binary, for example after an update of its driver.
 Program from_binary(const OpenClDevice& device, const std::string& binary) {
   const Api& cl = Api::get();
   DeviceId id = device.id();
@@ -107,8 +107,8 @@ Program from_source(const OpenClDevice& device, const std::string& name, const s
 }
 
 // TVM's check for half arithmetic stops a compilation even if halves are only loaded with
-// vload_half, which every device has. Where the device cannot compute with them, it goes; a kernel
-// that does compute with them is then refused by the device's compiler.
+// vload_half, which every device has. This removes the check for devices without half arithmetic;
+// their compiler still rejects kernels that compute with halves.
 std::string without_half_check(const std::string& source) {
   size_t begin = source.find("#ifdef cl_khr_fp16");
   size_t end = source.find("#endif", begin);
@@ -120,7 +120,7 @@ std::string without_half_check(const std::string& source) {
 
 Kernel build_kernel(const OpenClDevice& device, const std::string& name,
                     const std::string& source) {
-  // No contraction: a row has to have the same bits from every kernel that may compute it.
+  // No contraction to fused multiply-add: every kernel must give the same bits for a row.
   std::string text = "// " + device.identity() + "\n#pragma OPENCL FP_CONTRACT OFF\n";
   text += device.has_extension("cl_khr_fp16") ? source : without_half_check(source);
   Program program = nullptr;
@@ -132,7 +132,7 @@ Kernel build_kernel(const OpenClDevice& device, const std::string& name,
   const Api& cl = Api::get();
   Int status = kSuccess;
   Kernel kernel = cl.CreateKernel(program, name.c_str(), &status);
-  cl.ReleaseProgram(program);  // the kernel holds it
+  cl.ReleaseProgram(program);  // the kernel has a reference
   check(status, ("clCreateKernel of " + name).c_str());
   return kernel;
 }

@@ -1,4 +1,4 @@
-// Programs: from a kernel's source to a kernel, through a cache of binaries on disk.
+// Builds kernels from source, with a cache of binaries on disk.
 #ifndef WHERRY_ENGINE_BACKENDS_OPENCL_PROGRAM_H_
 #define WHERRY_ENGINE_BACKENDS_OPENCL_PROGRAM_H_
 
@@ -8,7 +8,7 @@
 
 namespace wherry::opencl {
 
-// Builds the kernel `name` of `source`, or takes the device's binary of the very same source.
+// Builds the kernel `name` of `source`, or loads the cached binary of the same source and device.
 // Throws a RuntimeError of tvm-ffi with the compiler's log.
 Kernel build_kernel(const OpenClDevice& device, const std::string& name, const std::string& source);
 

@@ -6,8 +6,8 @@ namespace wherry::opencl {
 
 namespace {
 
-// Each kernel's part begins with this line and repeats the prototypes of all kernels: together
-// they are of quadratic size.
+// Each kernel's part starts with this line and repeats the prototypes of all kernels, which makes
+// the source quadratic in size.
 constexpr char kMarker[] = "// Function: ";
 
 std::string without_prototypes(const std::string& part) {

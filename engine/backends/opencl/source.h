@@ -1,4 +1,4 @@
-// What TVM writes into a library for OpenCL: sources, and how each kernel is called.
+// Parses what TVM writes into a library for OpenCL: sources and calling conventions.
 #ifndef WHERRY_ENGINE_BACKENDS_OPENCL_SOURCE_H_
 #define WHERRY_ENGINE_BACKENDS_OPENCL_SOURCE_H_
 
@@ -14,7 +14,8 @@ struct KernelInfo {
   std::string source;  // this kernel alone, without prototypes
 };
 
-// Kernels of a blob, by name. Throws a ValueError of tvm-ffi if it is cut or of another kind.
+// Reads a blob's kernels by name. Throws a ValueError of tvm-ffi if it is truncated or no such
+// blob.
 std::map<std::string, KernelInfo> read_kernels(const std::string& blob);
 
 }  // namespace wherry::opencl

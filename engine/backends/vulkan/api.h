@@ -9,7 +9,7 @@
 
 #include <string>
 
-// What headers older than 1.3.255 lack of VK_KHR_cooperative_matrix, as its specification has it.
+// Declares VK_KHR_cooperative_matrix, as specified, for headers older than 1.3.255.
 #ifndef VK_KHR_cooperative_matrix
 #define VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME "VK_KHR_cooperative_matrix"
 constexpr auto VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR =
@@ -61,17 +61,17 @@ namespace wherry::vulkan {
 // The system's Vulkan and an instance of it.
 struct Instance {
   VkInstance handle = VK_NULL_HANDLE;
-  // Null where neither loader nor driver knows matrices.
+  // Null if the loader or driver does not support cooperative matrices.
   PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR
       GetPhysicalDeviceCooperativeMatrixPropertiesKHR = nullptr;
   WHERRY_VULKAN_INSTANCE_FUNCTIONS(WHERRY_VULKAN_DECLARE)
 
-  // Opened at the first call. Throws a RuntimeError of tvm-ffi that says what was looked for, again
-  // at each call, if there is none.
+  // Opens Vulkan at the first call. If there is none, each call throws a RuntimeError of tvm-ffi
+  // that names the libraries that it tried.
   static const Instance& get();
 };
 
-// The functions of one logical device, past the loader's dispatch.
+// The functions of one logical device, which bypass the loader's dispatch.
 struct DeviceFunctions {
   WHERRY_VULKAN_DEVICE_FUNCTIONS(WHERRY_VULKAN_DECLARE)
 

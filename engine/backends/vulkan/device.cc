@@ -11,7 +11,7 @@ namespace wherry::vulkan {
 
 namespace {
 
-constexpr VkDeviceSize kAlignment = 256;  // at least; of tensors in a block
+constexpr VkDeviceSize kAlignment = 256;  // lower bound for the alignment of tensors in a block
 constexpr VkDeviceSize kFetchedStep = VkDeviceSize{1} << 20;
 
 VkDevice open(const PhysicalDevice& physical) {
@@ -32,7 +32,7 @@ VkDevice open(const PhysicalDevice& physical) {
   MatrixFeatures matrices;
   if (!physical.matrices.empty()) {
     matrices.set();
-    matrices.last().pNext = &storage;  // which devices with matrices have
+    matrices.last().pNext = &storage;  // devices with cooperative matrices have it
     info.pNext = matrices.first();
     info.enabledExtensionCount = static_cast<uint32_t>(std::size(kMatrixExtensions));
     info.ppEnabledExtensionNames = kMatrixExtensions;
@@ -113,7 +113,7 @@ void VulkanDevice::free(void* data) {
     if (fetched.from == data) fetched.from = nullptr;
   }
   if (it.pool.give(static_cast<Buffer*>(data))) return;
-  it.stream.wait();  // a block is empty: commands may still use it
+  it.stream.wait();  // a block became empty, but commands may still use it
   it.pool.trim();
 }
 
@@ -190,7 +190,7 @@ void VulkanDevice::start(const void* from, size_t from_offset, size_t bytes) {
   Fetched& fetched = fetched_[fetch_turn_++ % fetched_.size()];
   fetched.from = nullptr;
   if (fetched.here.bytes < bytes) {
-    it.stream.wait();  // an earlier copy may be under way
+    it.stream.wait();  // an earlier copy may be running
     Block larger =
         it.allocator.host_block((bytes + kFetchedStep - 1) / kFetchedStep * kFetchedStep);
     it.allocator.release(std::exchange(fetched.here, larger));

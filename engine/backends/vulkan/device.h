@@ -14,7 +14,7 @@
 
 namespace wherry::vulkan {
 
-// A kernel that a device has compiled. Descriptors: its tensors in order, then its numbers.
+// A kernel compiled for a device. Its descriptors are its tensors in order, then its numbers.
 struct Pipeline {
   VkDescriptorSetLayout tensors = VK_NULL_HANDLE;
   VkPipelineLayout layout = VK_NULL_HANDLE;
@@ -27,14 +27,14 @@ struct Argument {
   bool written;
 };
 
-// Opened at the first use of its memory: a list of devices costs little.
+// Opens the logical device at the first use, so that listing devices is cheap.
 class VulkanDevice final : public backends::Device {
  public:
   explicit VulkanDevice(PhysicalDevice physical);
 
   const PhysicalDevice& physical() const { return physical_; }
 
-  // The logical device and its functions; opens it.
+  // The logical device and its functions; both open it.
   VkDevice handle();
   const DeviceFunctions& functions();
 
@@ -54,7 +54,7 @@ class VulkanDevice final : public backends::Device {
   void wait() override;
 
  private:
-  // What there is once the device is open.
+  // The objects of the open device.
   struct Opened {
     Opened(const PhysicalDevice& physical, VkDevice device);
 
@@ -64,10 +64,10 @@ class VulkanDevice final : public backends::Device {
     Pool pool;
     Stream stream;
   };
-  // What `start` brings to memory of the host, which grows.
+  // A copy to host memory by `start`; the memory grows as needed.
   struct Fetched {
     Block here;
-    const void* from = nullptr;  // null: nothing is to be taken
+    const void* from = nullptr;  // null: no result to take
     size_t offset = 0, bytes = 0;
     uint64_t handed_over = 0;
   };
@@ -76,7 +76,7 @@ class VulkanDevice final : public backends::Device {
   PhysicalDevice physical_;
   std::once_flag once_;
   std::unique_ptr<Opened> opened_;  // never closed: see devices()
-  std::mutex mutex_;                // of the pool, the stream and what is fetched
+  std::mutex mutex_;                // guards the pool, the stream and the copies
   std::array<Fetched, 2> fetched_;
   size_t fetch_turn_ = 0;
 };

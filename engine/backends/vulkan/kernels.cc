@@ -10,7 +10,7 @@ namespace wherry::vulkan {
 namespace {
 
 constexpr char kFormat[] = "wherry-spirv-2";
-constexpr size_t kExtras = 5, kOfEdition = 5;  // numbers of a kernel, and of each edition
+constexpr size_t kExtras = 5, kOfEdition = 5;  // numbers for a kernel, and for each edition
 constexpr uint32_t kSpirvMagic = 0x07230203;
 
 void check(const std::string& name, const KernelInfo& info) {
@@ -31,7 +31,7 @@ void check(const std::string& name, const KernelInfo& info) {
   }
 }
 
-// Throws unless the parts are SPIR-V, one after the other, and nothing else.
+// Splits a kernel's code into editions. Throws unless the parts are consecutive SPIR-V modules.
 std::vector<Edition> editions_of(const std::string& name, const KernelInfo& info) {
   std::vector<Edition> editions;
   const auto& numbers = info.call.extras;

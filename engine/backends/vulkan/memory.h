@@ -1,5 +1,5 @@
-// Device memory: tensors are parts of few large buffers, because drivers limit how many
-// allocations there may be (4096 on some).
+// Device memory. Tensors are parts of a few large buffers, because drivers limit the number of
+// allocations (4096 on some).
 #ifndef WHERRY_ENGINE_BACKENDS_VULKAN_MEMORY_H_
 #define WHERRY_ENGINE_BACKENDS_VULKAN_MEMORY_H_
 
@@ -13,44 +13,44 @@
 
 namespace wherry::vulkan {
 
-// A VkBuffer over the whole of one allocation.
+// One allocation, with a VkBuffer of its size.
 struct Block {
   VkBuffer buffer = VK_NULL_HANDLE;
   VkDeviceMemory memory = VK_NULL_HANDLE;
   VkDeviceSize bytes = 0;
-  char* mapped = nullptr;  // where the host sees it; null for device memory
+  char* mapped = nullptr;  // host address; null for device memory
 };
 
-// What a tensor's data pointer points to on these devices.
+// The data pointer of a tensor on these devices points to a Buffer.
 struct Buffer {
   Block* block;
   VkDeviceSize offset;
-  VkDeviceSize bytes;  // a multiple of 4, at least as many as were asked for
+  VkDeviceSize bytes;  // the requested size, rounded up to a multiple of 4
 };
 
-// Which parts of a block are free. Sizes and offsets are multiples of the alignment.
+// The free parts of a block. Sizes and offsets are multiples of the alignment.
 class FreeList {
  public:
   explicit FreeList(VkDeviceSize bytes);
 
-  // The offset of a part, from the smallest hole that has room; -1: there is none.
+  // Allocates from the smallest hole that fits; returns the offset, or -1 if none fits.
   int64_t take(VkDeviceSize bytes);
   void give(VkDeviceSize offset, VkDeviceSize bytes);
-  bool whole() const;  // nothing is taken
+  bool whole() const;  // whether all is free
 
  private:
   VkDeviceSize bytes_;
-  std::map<VkDeviceSize, VkDeviceSize> holes_;  // offset to size; no two touch
+  std::map<VkDeviceSize, VkDeviceSize> holes_;  // offset -> size; holes are never adjacent
 };
 
-// Makes and destroys blocks.
+// Creates and destroys blocks.
 class Allocator {
  public:
   Allocator(const PhysicalDevice& physical, VkDevice device, const DeviceFunctions& vk);
 
-  // Memory of the device. Throws a MemoryError of tvm-ffi that says what to do.
+  // Allocates device memory. Throws a MemoryError of tvm-ffi that says what to do.
   Block device_block(VkDeviceSize bytes) const;
-  // Memory of the host that the device reads and writes.
+  // Allocates host memory that the device can access.
   Block host_block(VkDeviceSize bytes) const;
   void release(const Block& block) const;
 
@@ -63,8 +63,8 @@ class Allocator {
   const DeviceFunctions& vk_;
 };
 
-// Parts of blocks. Memory that is given back goes to the next who asks without waiting: a device
-// works in order, and hazards are found by offsets.
+// Allocates parts of blocks. Freed memory is reused without waiting: a device executes commands in
+// order, and Stream detects hazards by offset.
 class Pool {
  public:
   explicit Pool(const Allocator& allocator, VkDeviceSize alignment)
@@ -72,8 +72,8 @@ class Pool {
 
   // Throws a MemoryError of tvm-ffi.
   Buffer* take(VkDeviceSize bytes);
-  // False: a block has nothing in it any more. It may be destroyed when the device is idle, which
-  // `trim` does.
+  // Frees a buffer. False: its block is empty now, and `trim` may destroy it when the device is
+  // idle.
   bool give(Buffer* buffer);
   void trim();
 

@@ -25,7 +25,7 @@ namespace {
 
 namespace ffi = tvm::ffi;
 
-// A number as the word of a uniform.
+// Converts a number to the word of a uniform.
 uint32_t word_of(const std::string& kernel, DLDataType type, ffi::AnyView value) {
   uint32_t word = 0;
   if (type.code == kDLFloat && type.bits == 32) {
@@ -45,8 +45,8 @@ uint32_t word_of(const std::string& kernel, DLDataType type, ffi::AnyView value)
   return static_cast<uint32_t>(number);
 }
 
-// The blocks of a launch. TVM's kernels take the first axis as two: x, and z that counts its turns;
-// the last number of the uniform is the last block's index.
+// The grid of a launch. TVM's kernels split a long first axis into x and z, where z counts
+// multiples of x's limit; the uniform's last number is the last block's index.
 std::array<uint32_t, 3> groups_of(const std::string& kernel, const std::array<int64_t, 6>& extents,
                                   const VkPhysicalDeviceLimits& limits) {
   int64_t turns = (extents[0] - 1) / limits.maxComputeWorkGroupCount[0] + 1;
@@ -63,7 +63,7 @@ std::array<uint32_t, 3> groups_of(const std::string& kernel, const std::array<in
           static_cast<uint32_t>(turns)};
 }
 
-// The kernels of a library, on every device that one was called on.
+// The kernels of a library, compiled for each device that one was called on.
 class Library {
  public:
   explicit Library(const std::string& bytes)

@@ -1,4 +1,4 @@
-// The Vulkan part of a compiled library, as a module of TVM's run time.
+// The Vulkan part of a compiled library, as a module of TVM's runtime.
 #ifndef WHERRY_ENGINE_BACKENDS_VULKAN_MODULE_H_
 #define WHERRY_ENGINE_BACKENDS_VULKAN_MODULE_H_
 
@@ -7,8 +7,8 @@
 
 namespace wherry::vulkan {
 
-// From the bytes that wherry's compiler wrote; a device compiles the kernels when the first one is
-// called. Throws a ValueError of tvm-ffi.
+// Loads the bytes that wherry's compiler wrote; the first call of a kernel on a device compiles all
+// kernels for it. Throws a ValueError of tvm-ffi.
 tvm::ffi::Module load_module(const tvm::ffi::Bytes& bytes);
 
 }  // namespace wherry::vulkan

@@ -1,4 +1,4 @@
-// The Vulkan devices of this machine: what they are and what they allow, before any is opened.
+// The Vulkan devices of this machine: their properties and limits, without opening them.
 #ifndef WHERRY_ENGINE_BACKENDS_VULKAN_PHYSICAL_H_
 #define WHERRY_ENGINE_BACKENDS_VULKAN_PHYSICAL_H_
 
@@ -17,34 +17,34 @@ struct MatrixShape {
 
 struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
-  VkPhysicalDeviceProperties properties{};  // with limits
+  VkPhysicalDeviceProperties properties{};  // including limits
   VkPhysicalDeviceMemoryProperties memory{};
   std::string driver;
   VkDeviceSize largest_allocation = 0;
-  uint32_t queue_family = 0;  // that computes
+  uint32_t queue_family = 0;  // a family with compute
   uint32_t subgroup = 1;
-  bool half = false;                  // loads float16 from buffers, and stores it there
-  bool budget = false;                // tells how much memory is left
-  std::vector<MatrixShape> matrices;  // that a subgroup multiplies; none: it has not all it takes
-  uint32_t least_lanes = 0, most_lanes = 0;  // that a subgroup can be asked to have, with matrices
-  uint32_t most_subgroups = 0;               // of a workgroup then
+  bool half = false;                  // whether kernels can load and store float16 in buffers
+  bool budget = false;                // whether it reports free memory
+  std::vector<MatrixShape> matrices;  // cooperative matrices; none: a feature is missing
+  uint32_t least_lanes = 0, most_lanes = 0;  // subgroup sizes that can be required, with matrices
+  uint32_t most_subgroups = 0;               // in a workgroup of required subgroup size
 
-  // Whether kernels can multiply such matrices, in workgroups of so many threads.
+  // Whether kernels can multiply such matrices, in workgroups of `threads` threads.
   bool multiplies(const MatrixShape& shape, uint32_t lanes, uint32_t threads) const;
-  // Bytes of one tensor that a kernel can have.
+  // The most bytes of a tensor that a kernel can use.
   VkDeviceSize largest_buffer() const;
   backends::DeviceFacts facts() const;
-  // An index for VkMemoryAllocateInfo with these properties, of the types in `bits`; the largest
-  // heap first. -1: there is none.
+  // Finds the memory type with these properties among those in `bits`, in the largest heap; the
+  // index for VkMemoryAllocateInfo, or -1.
   int memory_type(uint32_t bits, VkMemoryPropertyFlags wanted) const;
 };
 
-// What a device with matrices is opened with.
+// Extensions to enable on a device with cooperative matrices.
 inline constexpr const char* kMatrixExtensions[] = {
     VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME,
     VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME};
 
-// Features that kernels with matrices take, in a chain; not to be copied.
+// The features that kernels with matrices need, as a chain of pointers; do not copy it.
 struct MatrixFeatures {
   VkPhysicalDeviceSubgroupSizeControlFeatures lanes{};
   VkPhysicalDeviceShaderFloat16Int8Features halves{};
@@ -58,11 +58,11 @@ struct MatrixFeatures {
   void* first() { return &lanes; }
   VkPhysicalDeviceCooperativeMatrixFeaturesKHR& last() { return matrices; }
   bool all() const;
-  // As they are asked for: these and no others.
+  // Requests these features and no others.
   void set();
 };
 
-// Those that have Vulkan 1.1 and compute: discrete ones, integrated, virtual, then CPUs.
+// The devices with Vulkan 1.1 and compute: first discrete ones, then integrated, virtual, CPUs.
 // Throws errors of tvm-ffi.
 std::vector<PhysicalDevice> physical_devices();
 

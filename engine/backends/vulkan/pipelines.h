@@ -1,4 +1,4 @@
-// Kernels of a library as one device has compiled them, and the file that keeps what it compiled.
+// Compiles a library's kernels for one device, with a cache file of the driver's binaries.
 #ifndef WHERRY_ENGINE_BACKENDS_VULKAN_PIPELINES_H_
 #define WHERRY_ENGINE_BACKENDS_VULKAN_PIPELINES_H_
 
@@ -12,7 +12,7 @@ namespace wherry::vulkan {
 
 class Pipelines {
  public:
-  // Compiles all kernels, a few at a time, or takes what the file has of them. library: a hash of
+  // Compiles all kernels, a few in parallel, or loads them from the cache file. library: a hash of
   // the kernels, for the file's name. Throws a RuntimeError of tvm-ffi with every limit of the
   // device that a kernel exceeds, and what to type.
   Pipelines(VulkanDevice& device, const std::map<std::string, KernelInfo>& kernels,

@@ -1,4 +1,4 @@
-// libwherry_vulkan: Vulkan devices for TVM's run time. Loaded beside libwherry, when first needed.
+// libwherry_vulkan: Vulkan devices for TVM's runtime. Loaded at the first use of a device.
 #ifndef WHERRY_ENGINE_BACKENDS_VULKAN_PLUGIN_H_
 #define WHERRY_ENGINE_BACKENDS_VULKAN_PLUGIN_H_
 

@@ -132,7 +132,7 @@ VkCommandBuffer Stream::record(const std::vector<Access>& accesses) {
     for (const Access& now : accesses) conflicts = conflicts || conflict(earlier, now);
     if (conflicts) break;
   }
-  if (conflicts) {  // also with what earlier batches do: a barrier counts in order of submission
+  if (conflicts) {  // a barrier also covers earlier batches, in submission order
     barrier(kWork, kAll);
     accesses_.clear();
   }
@@ -153,7 +153,7 @@ uint64_t Stream::start_to_read() {
   return handed_over_;
 }
 
-// Batches end in their order: where this one's is used again, it was waited for.
+// Batches end in order. If this batch's slot was reused, the batch has ended.
 void Stream::wait_for(uint64_t handed_over) {
   for (Batch& batch : batches_) {
     if (batch.number == handed_over) finish(batch);

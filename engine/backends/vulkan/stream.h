@@ -1,5 +1,5 @@
-// One queue: commands are recorded, and handed to the device when someone waits, or when there are
-// many.
+// One queue. It records commands into batches, and submits a batch when a call waits or the batch
+// is full.
 #ifndef WHERRY_ENGINE_BACKENDS_VULKAN_STREAM_H_
 #define WHERRY_ENGINE_BACKENDS_VULKAN_STREAM_H_
 
@@ -19,7 +19,7 @@ struct Access {
   bool written;
 };
 
-// Memory of the host until the device has done the commands that were recorded with it.
+// Host memory that is valid until the commands recorded with it have ended.
 struct Staged {
   VkBuffer buffer;
   VkDeviceSize offset;
@@ -28,27 +28,27 @@ struct Staged {
 
 class Stream {
  public:
-  static constexpr VkDeviceSize kStagingBytes = VkDeviceSize{1} << 20;  // that a batch can stage
+  static constexpr VkDeviceSize kStagingBytes = VkDeviceSize{1} << 20;  // staged in a batch
 
-  // alignment: of what is staged, for uniforms.
+  // alignment: of staged bytes, as uniforms need it.
   Stream(VkDevice device, VkQueue queue, uint32_t family, const DeviceFunctions& vk,
          const Allocator& allocator, VkDeviceSize alignment);
 
-  // Makes room for a command that stages so many bytes (up to kStagingBytes) and whose kernel takes
-  // so many tensors. What follows goes into one batch until the next call.
+  // Reserves room for a command with this many staged bytes (up to kStagingBytes) and tensors.
+  // Commands until the next call of reserve() go into one batch.
   void reserve(VkDeviceSize staged_bytes, uint32_t tensors);
   Staged stage(VkDeviceSize bytes);
   VkDescriptorSet descriptors(VkDescriptorSetLayout layout);
-  // The command buffer to record into, after a barrier if the command conflicts with earlier ones:
-  // one of the two writes what the other uses.
+  // Returns the command buffer to record into. Adds a barrier first if the command conflicts with
+  // earlier ones: one of them writes memory that the other uses.
   VkCommandBuffer record(const std::vector<Access>& accesses);
 
-  // Hands over what was recorded; when that is done, the host may see what copies wrote into its
-  // memory. Does not wait: gives what wait_for() takes.
+  // Submits the recorded commands, with a barrier that makes copies visible to the host at their
+  // end. Returns the number of the batch for wait_for(), without waiting.
   uint64_t start_to_read();
-  // Returns when what was handed over then is done; what came later may be under way.
+  // Waits for the batch of this number; later batches may still run.
   void wait_for(uint64_t handed_over);
-  // Hands over what was recorded and returns when all is done.
+  // Submits the recorded commands and waits until all are done.
   void wait();
 
  private:
@@ -58,17 +58,17 @@ class Stream {
     VkFence fence = VK_NULL_HANDLE;
     Block staging;
     VkDeviceSize staged = 0;
-    uint32_t count = 0;    // of commands
-    uint32_t tensors = 0;  // of their descriptors
-    bool running = false;  // handed over and not waited for
-    uint64_t number = 0;   // of those that were handed over
+    uint32_t count = 0;    // commands
+    uint32_t tensors = 0;  // tensor descriptors of the commands
+    bool running = false;  // submitted and not waited for
+    uint64_t number = 0;   // sequence number of the submission
   };
-  static constexpr uint32_t kMostCommands = 64;   // of a batch: the device starts while we record
-  static constexpr uint32_t kMostTensors = 1024;  // of a batch
-  static constexpr size_t kMostAccesses = 64;     // that are compared with
+  static constexpr uint32_t kMostCommands = 64;   // in a batch: the device starts early
+  static constexpr uint32_t kMostTensors = 1024;  // in a batch
+  static constexpr size_t kMostAccesses = 64;     // to compare with; more force a barrier
 
   void make(Batch& batch, VkCommandPool pool, const Allocator& allocator);
-  Batch& open();  // the current batch, which records
+  Batch& open();  // the batch that is being recorded
   void barrier(VkPipelineStageFlags to, VkAccessFlags access);
   void submit();
   void finish(Batch& batch);
@@ -77,10 +77,10 @@ class Stream {
   VkQueue queue_;
   const DeviceFunctions& vk_;
   VkDeviceSize alignment_;
-  std::array<Batch, 16> batches_;  // two steps of a model
+  std::array<Batch, 16> batches_;  // enough for two steps of a model
   size_t current_ = 0;
   bool recording_ = false;
-  uint64_t handed_over_ = 0;      // batches
+  uint64_t handed_over_ = 0;      // number of submitted batches
   std::vector<Access> accesses_;  // since the last barrier
 };
 

@@ -1,4 +1,4 @@
-// The page's GPU as a device of TVM's run time: buffers are handles that its script knows.
+// The browser's GPU as a device of TVM's runtime; the page's script maps handles to buffers.
 #ifndef WHERRY_ENGINE_BACKENDS_WEBGPU_DEVICE_H_
 #define WHERRY_ENGINE_BACKENDS_WEBGPU_DEVICE_H_
 
@@ -6,7 +6,7 @@
 
 namespace wherry::webgpu {
 
-// A tensor's data pointer there.
+// The handle in a tensor's data pointer.
 uint32_t handle_of(const void* data);
 
 class WebGpuDevice final : public backends::Device {
@@ -17,10 +17,10 @@ class WebGpuDevice final : public backends::Device {
   void copy(const void* from, size_t from_offset, void* to, size_t to_offset,
             size_t bytes) override;
   void write(const char* host, void* to, size_t to_offset, size_t bytes) override;
-  // Throws if the bytes were not asked for by `start`, or nobody has waited since.
+  // Throws if `start` did not request the bytes, or the script has not waited for them yet.
   void read(const void* from, size_t from_offset, char* host, size_t bytes) override;
   void start(const void* from, size_t from_offset, size_t bytes) override;
-  // Throws: a page cannot wait inside a call.
+  // Throws: in a browser no call can wait.
   void wait() override;
 };
 

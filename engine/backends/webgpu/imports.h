@@ -1,7 +1,7 @@
-// What a page gives the core: its GPU, by handles. web/src/core/gpu_imports.ts is the other side.
+// The GPU functions that a web page provides to the core; web/src/core/gpu_imports.ts has them.
 //
-// Nothing here waits. Commands are recorded, in order, and carried out when the page's script waits
-// for the device, between the core's calls.
+// No function waits. They record commands in order, and the device executes them while the page's
+// script waits for it, between the core's calls.
 #ifndef WHERRY_ENGINE_BACKENDS_WEBGPU_IMPORTS_H_
 #define WHERRY_ENGINE_BACKENDS_WEBGPU_IMPORTS_H_
 
@@ -12,10 +12,10 @@
 
 extern "C" {
 
-// A buffer of zeros; 0: the device has none so large.
+// Creates a buffer of zeros; 0: it exceeds the device's limit.
 WHERRY_GPU_IMPORT("allocate") uint32_t wherry_gpu_allocate(size_t bytes);
 WHERRY_GPU_IMPORT("free") void wherry_gpu_free(uint32_t buffer);
-// Bytes that a kernel can bind of a buffer at most.
+// The most bytes of a buffer that a kernel can bind.
 WHERRY_GPU_IMPORT("largest_buffer") double wherry_gpu_largest_buffer(void);
 
 // All offsets and sizes are multiples of 4 bytes.
@@ -24,15 +24,16 @@ void wherry_gpu_copy(uint32_t from, size_t from_offset, uint32_t to, size_t to_o
                      size_t bytes);
 WHERRY_GPU_IMPORT("write")
 void wherry_gpu_write(const char* host, uint32_t to, size_t to_offset, size_t bytes);
-// Asks for bytes, which `read` gives when the page has waited for them; until the next launch.
+// Requests bytes; after the page has waited for them and until the next launch, `read` returns
+// them.
 WHERRY_GPU_IMPORT("start")
 void wherry_gpu_start(uint32_t from, size_t from_offset, size_t bytes);
-// 0: they have not come.
+// Returns 0 if the bytes are not there yet.
 WHERRY_GPU_IMPORT("read")
 int wherry_gpu_read(uint32_t from, size_t from_offset, char* host, size_t bytes);
 
-// A kernel's handle. written: of each buffer that it binds, 1 if it writes it; then follows, if
-// there are numbers, a uniform with these and the last block's index.
+// Creates a kernel and returns its handle. written: 1 for each bound buffer that the kernel writes.
+// A uniform with the kernel's numbers, if any, and the last block's index follows the buffers.
 WHERRY_GPU_IMPORT("kernel")
 uint32_t wherry_gpu_kernel(const char* name, size_t name_bytes, const char* wgsl, size_t wgsl_bytes,
                            const uint8_t* written, size_t buffers);

@@ -23,15 +23,15 @@ namespace {
 
 namespace ffi = tvm::ffi;
 
-constexpr int64_t kMostGroups = 65535;  // along an axis, which every implementation grants
+constexpr int64_t kMostGroups = 65535;  // along an axis; every implementation allows as many
 
 struct Kernel {
   backends::KernelCall call;
   std::string wgsl;
-  uint32_t handle = 0;  // of the page
+  uint32_t handle = 0;  // of the page's kernel
 };
 
-// A number as the word of a uniform.
+// Converts a number to the word of a uniform.
 uint32_t word_of(const std::string& kernel, DLDataType type, ffi::AnyView value) {
   uint32_t word = 0;
   if (type.code == kDLFloat && type.bits == 32) {
@@ -69,7 +69,7 @@ std::map<std::string, Kernel> read_kernels(const std::string& blob) {
 
 class Library {
  public:
-  // The page builds all pipelines from here on, while weights are loaded: nearly all are needed.
+  // The page starts to build all pipelines, during the load of weights: nearly all are needed.
   explicit Library(const std::string& bytes) : bytes_(bytes), kernels_(read_kernels(bytes)) {
     for (auto& [name, kernel] : kernels_) define(name, kernel);
   }
@@ -96,7 +96,7 @@ class Library {
       }
     }
     words_.push_back(static_cast<uint32_t>(extents[0] - 1));
-    // TVM's kernels take the first axis as two: x, and z that counts its turns.
+    // TVM's kernels split a long first axis into x and z: z counts multiples of kMostGroups.
     const int64_t turns = (extents[0] - 1) / kMostGroups + 1;
     if (turns > kMostGroups || extents[1] > kMostGroups || extents[2] != 1) {
       TVM_FFI_THROW(ValueError) << "kernel " << name << " wants a grid of " << extents[0] << " x "
@@ -119,7 +119,7 @@ class Library {
 
   std::string bytes_;
   std::map<std::string, Kernel> kernels_;
-  std::vector<uint32_t> buffers_, words_;  // of a launch; kept for their memory
+  std::vector<uint32_t> buffers_, words_;  // of a launch; members to reuse their memory
 };
 
 using Functions = backends::LibraryFunctions<Library>;

@@ -1,4 +1,4 @@
-// <key>.block: one block and what proves that it is the one wanted.
+// <key>.block: one block, with the fields that identify it.
 //
 //     offset  bytes
 //          0  8       "WHBLOCK1"
@@ -9,8 +9,8 @@
 //         64  4 each  the page's tokens, int32; zeros up to a multiple of 64
 //          .  .       the block
 //
-// Little-endian. The checksum is for accidents. Who can write to the folder can plant pages, so the
-// folder is its owner's alone (block_folder.h).
+// Little-endian. The checksum detects accidental damage. Any writer of the folder could forge
+// pages, so only its owner has access to the folder (block_folder.h).
 #ifndef WHERRY_ENGINE_CACHE_DISK_BLOCK_FILE_H_
 #define WHERRY_ENGINE_CACHE_DISK_BLOCK_FILE_H_
 
@@ -23,22 +23,22 @@
 
 namespace wherry {
 
-// What is in a block: the file of another label under the same name is refused.
+// The identity of a block. A file with another label under the same name is rejected.
 struct BlockLabel {
   ChainKey key;
   std::vector<int32_t> tokens;
   size_t block_bytes = 0;
 
-  size_t header_bytes() const;  // where the block begins
+  size_t header_bytes() const;  // offset of the block
   size_t file_bytes() const { return header_bytes() + block_bytes; }
 };
 
-// Writes the header before a block that lies at file + header_bytes().
+// Writes the header of a block that is at file + header_bytes().
 void seal_block(const BlockLabel& label, char* file);
 
 enum class BlockRead { kGood, kAbsent, kRefused };
 
-// One read of the file at `path`, to out [block_bytes], which is undefined unless kGood.
+// Reads the file at `path` into out [block_bytes], which is undefined unless the result is kGood.
 BlockRead read_block(const std::string& path, const BlockLabel& label, void* out);
 
 }  // namespace wherry

@@ -72,13 +72,13 @@ TEST(every_other_length_is_refused) {
     CHECK(bench.read(bench.file.substr(0, n), bench.label) == BlockRead::kRefused);
     std::string zeros = bench.file.substr(0, n) + std::string(bench.file.size() - n, '\0');
     if (zeros == bench.file) continue;
-    CHECK(bench.read(zeros, bench.label) == BlockRead::kRefused);  // torn by a power failure
+    CHECK(bench.read(zeros, bench.label) == BlockRead::kRefused);  // after a power failure
   }
   CHECK(bench.read(bench.file + '\0', bench.label) == BlockRead::kRefused);
   CHECK(bench.read(bench.file + bench.file, bench.label) == BlockRead::kRefused);
 }
 
-// Whole and undamaged, but not what the name says.
+// The file is undamaged, but its label does not match its name.
 TEST(another_label_is_refused) {
   Bench bench;
   std::vector<BlockLabel> others(4, bench.label);

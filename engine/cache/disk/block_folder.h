@@ -1,17 +1,17 @@
-// A folder of blocks that processes share, and its size limit. The files are the truth:
+// A folder of blocks with a size limit, which processes share. Its whole state is in files:
 //
-//     <2 digits>/<64 digits>.block   a block by its key; the time of modification is that of use
-//     incoming/<process>-<n>.tmp     being written, locked as long as its writer lives
-//     lock                           held while bytes are reserved or given back; holds how many
-//                                    are in use: an estimate that is never too low
+//     <2 digits>/<64 digits>.block   a block by its key; modified at its last use
+//     incoming/<process>-<n>.tmp     being written; locked while its writer lives
+//     lock                           locked to reserve or free bytes; contains how many bytes are
+//                                    in use: an estimate that is never too low
 //
-// Everything else in the folder is left alone. A writer reserves its bytes before it writes them,
-// so that the limit holds at every moment; who finds too little room walks the folder, which gives
-// the true sum, and removes what was used least recently. Whoever is killed leaves a file without a
+// Other files in the folder are ignored. A writer reserves its bytes before it writes them, so that
+// the limit holds at all times. If there is too little room, it walks the folder, which gives the
+// exact sum, and removes the least recently used blocks. A killed writer leaves a file without
 // lock, which the next walk removes.
 //
-// Nothing is flushed (fsync). A block can be computed again, and its checksum finds what a power
-// failure tore, while a flush for each page would hold up the disk and wear flash memory.
+// There is no fsync. A block can be computed again, and its checksum detects damage from a power
+// failure, while an fsync for each page would block the disk and wear flash memory.
 #ifndef WHERRY_ENGINE_CACHE_DISK_BLOCK_FOLDER_H_
 #define WHERRY_ENGINE_CACHE_DISK_BLOCK_FOLDER_H_
 
@@ -25,33 +25,34 @@
 
 namespace wherry {
 
-// A point of the system's clock, which processes share; nanoseconds since 1970.
+// The system's clock, which processes share; nanoseconds since 1970.
 int64_t wall_clock();
 
-// Thread-safe. What throws, throws WHERRY_INTERNAL with path and reason; the rest never fails.
+// Thread-safe. Functions marked "Throws" throw WHERRY_INTERNAL with path and reason; others never
+// do.
 class BlockFolder {
  public:
-  // Touches no file.
+  // Accesses no file.
   BlockFolder(const std::string& path, uint64_t max_bytes);
 
-  // Makes the folder, and looks whether this process may write there and lock it. Throws.
+  // Creates the folder, and checks that this process can write to it and lock it. Throws.
   void check() const;
   bool has(const ChainKey& key) const;
-  // As read_block; a refused block is removed.
+  // As read_block; removes rejected blocks.
   BlockRead read(const BlockLabel& label, void* out) const;
-  // Asks the system to bring the block into memory.
+  // Asks the system to read the block into its page cache.
   void read_ahead(const ChainKey& key) const;
-  // The block was of use at that time (wall_clock); of blocks of one time, the deepest go first.
+  // Records a use of the block at `time` (wall_clock). Of equal times, eviction takes the deepest.
   void touch(const ChainKey& key, int64_t time) const;
 
-  // Writes a file of seal_block() under a temporary name, then renames it. Creates the folder,
-  // readable by its owner alone: it holds what people wrote. Throws.
+  // Writes a sealed file under a temporary name, then renames it. Creates the folder, readable by
+  // its owner alone, because blocks contain users' texts. Throws.
   void write(const ChainKey& key, const char* file, size_t bytes, int64_t time);
   // Removes leftovers, and blocks beyond the limit. Throws.
   void sweep();
 
-  uint64_t bytes() const { return bytes_; }      // in use as last seen
-  uint64_t evicted() const { return evicted_; }  // blocks, by this object
+  uint64_t bytes() const { return bytes_; }      // in use, as last seen
+  uint64_t evicted() const { return evicted_; }  // blocks evicted by this object
 
  private:
   class Lock;
@@ -59,9 +60,9 @@ class BlockFolder {
 
   std::string file_of(const ChainKey& key) const;
   std::string incoming() const { return path_ + "/incoming"; }
-  int create_incoming(size_t bytes, std::string* name);  // its descriptor, locked
-  uint64_t make_room(uint64_t wanted);  // bytes in use, after evicting what `wanted` more need
-  uint64_t remove_leftovers();          // bytes of what is being written
+  int create_incoming(size_t bytes, std::string* name);  // returns its locked descriptor
+  uint64_t make_room(uint64_t wanted);  // evicts to fit `wanted` more; returns bytes in use
+  uint64_t remove_leftovers();          // returns the bytes of files being written
   std::vector<Found> find_blocks() const;
 
   std::string path_;

@@ -35,7 +35,7 @@ struct Bench {
     std::string out(label.block_bytes, '\0');
     return folder.read(label, out.data()) == BlockRead::kGood && out == content_of(label);
   }
-  // Which of the labels are there, as digits.
+  // The digits of the labels whose blocks exist.
   static std::string present(const BlockFolder& folder, const std::vector<BlockLabel>& labels) {
     std::string found;
     for (size_t i = 0; i < labels.size(); ++i) {
@@ -49,7 +49,7 @@ struct Bench {
   }
 };
 
-// First pages of n texts: no chain among them.
+// The first pages of n different texts.
 std::vector<BlockLabel> texts(int n) {
   std::vector<BlockLabel> labels;
   for (int text = 0; text < n; ++text) labels.push_back(chain_of(text, 1, kBlock)[0]);
@@ -65,7 +65,7 @@ TEST(a_block_is_there_for_every_process) {
   Bench::write(folder, label);
   CHECK(folder.has(label.key));
   CHECK_EQ(folder.bytes(), kAllocated);
-  Bench::write(folder, label);  // it is there already
+  Bench::write(folder, label);  // it exists already
   CHECK_EQ(folder.bytes(), kAllocated);
   ChildProcess child([&] { CHECK(Bench::reads(BlockFolder(bench.path, 1 << 20), label)); });
   CHECK(child.succeeded());
@@ -73,7 +73,7 @@ TEST(a_block_is_there_for_every_process) {
 
 TEST(only_the_owner_can_read) {
   Bench bench;
-  BlockFolder folder(bench.path + "/", 1 << 20);  // the slash is no folder
+  BlockFolder folder(bench.path + "/", 1 << 20);  // a trailing slash changes nothing
   BlockLabel label = texts(1)[0];
   Bench::write(folder, label);
   CHECK(fs::is_regular_file(bench.path + "/lock"));
@@ -164,7 +164,7 @@ TEST(leftovers_of_the_dead_go_and_those_of_the_living_count) {
   CHECK(fs::exists(alive));
   CHECK_EQ(folder.bytes(), kAllocated);
   for (const BlockLabel& label : labels) Bench::write(folder, label);
-  CHECK_EQ(folder.bytes(), 3 * kAllocated);  // of them, two blocks
+  CHECK_EQ(folder.bytes(), 3 * kAllocated);  // two of them are blocks
   CHECK(fs::exists(alive));
   unlock_and_close(fd);
   folder.sweep();
@@ -225,7 +225,7 @@ TEST(a_folder_that_is_emptied_fills_again) {
   CHECK_EQ(folder.bytes(), kAllocated);
 }
 
-// The lock's file is removed while one holds it, and another waits for it.
+// The lock file is deleted while one process has the lock and another waits for it.
 TEST(a_lock_is_on_the_file_that_is_there) {
   testing::TemporaryFolder folder;
   std::string path = folder.path() + "/lock";

@@ -12,12 +12,12 @@ namespace wherry {
 
 namespace {
 
-constexpr size_t kKeptBytes = 8 << 20;  // of buffers, when nothing is queued: new memory is slow
+constexpr size_t kKeptBytes = 8 << 20;  // of free buffers to reuse: new memory is slow
 constexpr size_t kFewestQueued = 4;     // blocks
-constexpr size_t kMostAhead = 1 << 13, kMostTouches = 1 << 16;  // keys that wait; more are ignored
+constexpr size_t kMostAhead = 1 << 13, kMostTouches = 1 << 16;  // queued keys; more are ignored
 
-// Signals are the program's, and its other threads'. One is ours: a limit on file sizes (ulimit -f)
-// sends SIGXFSZ, which ends the process; blocked, the write fails with EFBIG instead.
+// Leaves signals to the program's other threads. A limit on file sizes (ulimit -f) sends SIGXFSZ to
+// the writing thread, which would end the process; blocked, the write fails with EFBIG instead.
 void block_signals() {
   sigset_t all;
   sigfillset(&all);
@@ -123,7 +123,7 @@ std::shared_ptr<DiskStore::Pending> DiskStore::reserve(const BlockLabel& label) 
       buffers_.pop_back();
     }
   }
-  if (block->file.size < label.file_bytes()) {  // not cleared: all of it is written
+  if (block->file.size < label.file_bytes()) {  // not cleared: every byte is overwritten
     block->file = {std::unique_ptr<char[]>(new char[label.file_bytes()]), label.file_bytes()};
   }
   return block;
@@ -190,7 +190,7 @@ void DiskStore::run() {
   }
 }
 
-// What somebody is about to wait for goes first, what only matters to an eviction last.
+// Prefetches first, because a load will wait for them; touches last, which only eviction needs.
 void DiskStore::work(Lock& lock) {
   if (!ahead_.empty()) {
     ChainKey key = ahead_.front();
@@ -215,7 +215,7 @@ void DiskStore::write_next(Lock& lock) {
   std::string problem;
   bool off = Clock::now() < off_until_;
   lock.unlock();
-  // Those who load the block meanwhile read what lies behind the header.
+  // Concurrent loads of the block read only the bytes after the header.
   if (!off) {
     try {
       seal_block(block->label, block->file.data.get());

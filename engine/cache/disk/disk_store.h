@@ -1,4 +1,4 @@
-// Blocks in a folder (block_folder.h), written by a thread of their own.
+// A BlockStore in a folder (block_folder.h), with a thread that writes blocks.
 #ifndef WHERRY_ENGINE_CACHE_DISK_DISK_STORE_H_
 #define WHERRY_ENGINE_CACHE_DISK_DISK_STORE_H_
 
@@ -19,15 +19,15 @@
 namespace wherry {
 
 struct DiskStoreOptions {
-  std::string folder;             // made if there is none
-  uint64_t max_bytes = 1 << 30;   // of all blocks in it, whichever process wrote them
-  size_t block_bytes = 0;         // of one block
-  size_t queue_bytes = 64 << 20;  // blocks that wait to be written; a few, however large they are
-  // A folder that could not be written is tried again: a full disk may have room later.
+  std::string folder;             // created if missing
+  uint64_t max_bytes = 1 << 30;   // limit for all blocks in it, of all processes
+  size_t block_bytes = 0;         // size of one block
+  size_t queue_bytes = 64 << 20;  // limit for queued blocks; a few are always allowed
+  // When to try again after a failed write: a full disk may have room later.
   std::chrono::milliseconds retry{60000};
 };
 
-// Where the folder cannot be used, nothing is found and nothing saved, and stats say why.
+// If the folder cannot be used, nothing is found or saved, and stats().problem says why.
 class DiskStore : public BlockStore {
  public:
   explicit DiskStore(const DiskStoreOptions& options);
@@ -52,12 +52,12 @@ class DiskStore : public BlockStore {
     std::unique_ptr<char[]> data;
     size_t size = 0;  // bytes
   };
-  // From save() until it is written.
+  // A block between save() and the end of its write.
   struct Pending {
     BlockLabel label;
     Buffer file;          // header, block
-    int64_t time = 0;     // of save(), wall_clock
-    bool filled = false;  // the block is there
+    int64_t time = 0;     // wall_clock() at save()
+    bool filled = false;  // the block's bytes are in `file`
   };
   struct Touch {
     ChainKey key;
@@ -65,10 +65,10 @@ class DiskStore : public BlockStore {
   };
 
   std::shared_ptr<Pending> reserve(const BlockLabel& label);  // null: no room, or pending already
-  void forget(const std::shared_ptr<Pending>& block);         // its buffer is free again
+  void forget(const std::shared_ptr<Pending>& block);         // frees its buffer for reuse
   bool has_work() const { return !queue_.empty() || !ahead_.empty() || !touches_.empty(); }
   void run();
-  void work(Lock& lock);  // one piece; gives up the lock meanwhile
+  void work(Lock& lock);  // does one item; releases the lock meanwhile
   void write_next(Lock& lock);
   void set_problem(const std::string& reason);
 
@@ -79,13 +79,13 @@ class DiskStore : public BlockStore {
   mutable std::mutex mutex_;  // guards everything below
   std::condition_variable work_, idle_;
   std::unordered_map<ChainKey, std::shared_ptr<Pending>, ChainKeyHash> pending_;
-  std::deque<std::shared_ptr<Pending>> queue_;  // of them, those that are filled
-  std::vector<Buffer> buffers_;                 // to use again
+  std::deque<std::shared_ptr<Pending>> queue_;  // the filled ones of them
+  std::vector<Buffer> buffers_;                 // free buffers
   std::deque<ChainKey> ahead_;
   std::deque<Touch> touches_;
   BlockStoreStats stats_;
   Clock::time_point off_until_{};
-  bool busy_ = true;  // the thread: with the first walk, at the beginning
+  bool busy_ = true;  // whether the thread works; at first, on the first walk
   bool closing_ = false;
 
   std::thread thread_;

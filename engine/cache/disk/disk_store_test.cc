@@ -120,7 +120,7 @@ TEST(a_full_queue_drops_without_reading_the_page) {
   options.queue_bytes = 600;
   DiskStore store(options);
   store.flush();
-  FolderLock held(folder.path() + "/lock");  // nothing can be written meanwhile
+  FolderLock held(folder.path() + "/lock");  // blocks writes
   std::vector<BlockLabel> chain = chain_of(1, 8, 100);
   int reads = 0;
   for (int i = 0; i < 8; ++i) {
@@ -133,7 +133,7 @@ TEST(a_full_queue_drops_without_reading_the_page) {
     CHECK_EQ(loads(store, chain[i]), i < 6);  // from the queue
   }
   CHECK_EQ(reads, 6);
-  CHECK(save(store, chain[0]));  // queued already: nothing to do
+  CHECK(save(store, chain[0]));  // queued already: true without a write
   CHECK_EQ(store.stats().dropped, 2u);
   int32_t other = 0;
   char out[100];
@@ -178,7 +178,7 @@ TEST(the_limit_holds_and_what_is_used_stays) {
   }
 }
 
-// A file in place of the folder: what happens to every call where nothing can be had.
+// A file instead of the folder makes every call fail quietly.
 TEST(a_folder_that_cannot_be_used_turns_the_tier_off) {
   testing::TemporaryFolder folder;
   std::string path = folder.write("cache", "a file");
@@ -201,7 +201,7 @@ TEST(a_folder_that_cannot_be_used_turns_the_tier_off) {
   }
 }
 
-// As a read-only folder, which does not stop root: nothing can be written, what is there is used.
+// Simulates a read-only folder, also for root: writes fail, and existing blocks are used.
 TEST(a_folder_that_cannot_be_written_is_read_and_tried_again) {
   testing::TemporaryFolder folder;
   std::vector<BlockLabel> chain = chain_of(1, 3, 100);
@@ -227,7 +227,7 @@ TEST(a_folder_that_cannot_be_written_is_read_and_tried_again) {
   CHECK(loads(store, chain[2]));
 }
 
-// As a full disk: writing stops in the middle of a block. A signal comes with it.
+// Simulates a full disk: a write fails in the middle of a block, with a signal.
 TEST(a_limit_on_files_does_not_end_the_process) {
   testing::TemporaryFolder folder;
   BlockLabel small = chain_of(1, 1, 1000)[0];

@@ -1,4 +1,4 @@
-// A folder of blocks under several processes and threads, some of them killed.
+// Stress tests of a folder with several processes and threads, some of which are killed.
 #include <unistd.h>
 
 #include <atomic>
@@ -27,7 +27,7 @@ using testing::options_of;
 using testing::path_of;
 using testing::save;
 
-// Killed while a file is being written, again and again, until files were left half-written.
+// Kills writers during writes until some have left half-written files.
 TEST(killed_writers_leave_nothing_behind) {
   testing::TemporaryFolder folder;
   constexpr size_t kBytes = 1 << 20;
@@ -64,13 +64,13 @@ TEST(killed_writers_leave_nothing_behind) {
   }
   CHECK(right > 0);
   BlockLabel next = chain_of(-1, 1, kBytes)[0];
-  CHECK(save(store, next));  // no lock was left held
+  CHECK(save(store, next));  // no lock is left
   store.flush();
   CHECK_EQ(store.stats().saved, 1u);
   CHECK_EQ(store.stats().refused, 0u);
 }
 
-// What one thread of one of several processes does to a folder that is much too small.
+// The load of one thread: saves and loads in a folder that is much too small.
 void hammer(DiskStore& store, uint64_t seed, int rounds) {
   uint64_t state = seed;
   auto random = [&](int n) {
@@ -92,7 +92,7 @@ void hammer(DiskStore& store, uint64_t seed, int rounds) {
   }
 }
 
-// Flips bytes of blocks, and cuts them, as no process of ours does.
+// Damages blocks: flips bytes and truncates files.
 void damage(const std::string& folder, const std::atomic<bool>& done) {
   uint64_t count = 0;
   while (!done) {

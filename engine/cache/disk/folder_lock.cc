@@ -16,7 +16,7 @@ namespace wherry {
 
 namespace {
 
-// Nobody holds the lock for longer than a walk of the folder, unless it was stopped meanwhile.
+// A process has the lock for one walk of the folder at most, unless it is suspended.
 constexpr std::chrono::seconds kPatience{5};
 constexpr std::chrono::milliseconds kPause{1};
 
@@ -24,7 +24,7 @@ struct Record {
   uint64_t value, complement;
 };
 
-// Whether the file is still the one under its name: somebody may have emptied the folder.
+// Whether the path still names this file: a user may have deleted the folder's files.
 bool is_current(int fd, const std::string& path) {
   struct stat held{}, named{};
   return fstat(fd, &held) == 0 && stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
@@ -95,7 +95,7 @@ std::optional<uint64_t> FolderLock::number() const {
 
 void FolderLock::set_number(uint64_t value) {
   Record record{value, ~value};
-  errno = EIO;  // of a write that was cut short
+  errno = EIO;  // a short write sets no errno
   if (pwrite(fd_, &record, sizeof record, 0) != sizeof record) fail_on(path_, "write");
 }
 

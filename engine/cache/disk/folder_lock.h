@@ -1,4 +1,4 @@
-// One process, and one thread of it, at a time; and a number that they keep between them.
+// A lock between processes and threads, and a number that the lock file stores.
 #ifndef WHERRY_ENGINE_CACHE_DISK_FOLDER_LOCK_H_
 #define WHERRY_ENGINE_CACHE_DISK_FOLDER_LOCK_H_
 
@@ -8,17 +8,17 @@
 
 namespace wherry {
 
-// Holds an advisory lock (flock: it goes with its process) on a file, which is made if there is
-// none.
+// An advisory lock on a file, which is created if missing (flock: the system releases it when the
+// process ends).
 class FolderLock {
  public:
-  // Throws WHERRY_INTERNAL where the file cannot be made, or another has held it for seconds.
+  // Throws WHERRY_INTERNAL if the file cannot be created, or is locked for seconds.
   explicit FolderLock(const std::string& path);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  // Nothing where the file is new or damaged.
+  // Empty if the file is new or damaged.
   std::optional<uint64_t> number() const;
   void set_number(uint64_t value);  // throws WHERRY_INTERNAL
 
@@ -27,17 +27,17 @@ class FolderLock {
   int fd_ = -1;
 };
 
-// Whether the file can be made and locked at all; another may have the lock now. Throws
+// Checks that the file can be created and locked at all; it may be locked now. Throws
 // WHERRY_INTERNAL.
 void check_lock(const std::string& path);
 
-// Locks if nobody else has.
+// Locks without waiting; false if it is locked.
 bool try_lock(int fd);
-// Also gives up what a forked child has inherited.
+// Also releases the lock if a forked child inherited the descriptor.
 void unlock_and_close(int fd);
 
-// Throws WHERRY_INTERNAL with errno's text. Name folders, not files of a moment: whoever tells such
-// reasons keeps them all.
+// Throws WHERRY_INTERNAL with errno's text. Pass folders, not temporary files: the engine stores
+// every distinct reason.
 [[noreturn]] void fail_on(const std::string& path, const char* action);
 
 }  // namespace wherry

@@ -1,2 +1,2 @@
-// Found by -Xcc -I: the headers of `wherry package`, or engine/include.
+// Found by -Xcc -I: the headers of `wherry package`, or engine/include and app/include.
 #include <wherry_app.h>

@@ -1,1 +1,1 @@
-"""Several models in one server: listed in a file or a folder, loaded when they are asked for."""
+"""Several models in one server, from a file or a folder; a model is loaded at its first request."""

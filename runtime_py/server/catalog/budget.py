@@ -1,4 +1,4 @@
-"""How much memory models may take together, and how much the next one gets."""
+"""Divides memory between models."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .prepared import Need, Prepared
 
 
 class Budget:
-    """Memory of each device.
+    """The memory of each device.
 
-    What is in use counts by plan: mapped weights look free to the system, and are not if models are
-    to run. What the system has left bounds it, too: others live here.
+    Used memory is counted by the models' plans, because the system counts mapped weights as free
+    although running models need them. The system's free memory is a limit, too: other programs run
+    here.
 
     Args:
-        limit: bytes of each device, for all models; None: what it has free when it is first asked
-            for.
-        room: what a device has.
+        limit: bytes of each device for all models; None: its free memory at the first use.
+        room: reads a device's memory.
     """
 
     def __init__(self, limit: int | None, room: Callable[[str], Room]) -> None:
@@ -28,7 +28,7 @@ class Budget:
         self._whole: dict[str, Room] = {}
 
     def whole(self, device: str) -> Room:
-        """All that models on a device may take."""
+        """Memory for all models on a device."""
         if device not in self._whole:
             there = self._room(device)
             free = there.free if self._limit is None else self._limit
@@ -36,11 +36,11 @@ class Budget:
         return self._whole[device]
 
     def left(self, device: str, used: int) -> Room:
-        """What is left of it now.
+        """Memory that is left on a device.
 
         Args:
-            device: the core's name of it.
-            used: bytes of the models that are there, by plan.
+            device: the core's name of the device.
+            used: bytes of the loaded models, by plan.
         """
         whole = self.whole(device)
         planned = None if whole.free is None else whole.free - used
@@ -48,7 +48,7 @@ class Budget:
         return replace(whole, free=min(found, default=None))
 
     def least(self, made: Prepared) -> Need:
-        """What a model takes if it must.
+        """The least memory that a model needs.
 
         Raises:
             ResourceError: it never fits.
@@ -56,12 +56,12 @@ class Budget:
         return made.least(self.whole(made.device))
 
     def given(self, made: Prepared, left: Room) -> Need:
-        """What a model takes of what is left, which is enough for the least.
+        """The memory that a model gets; `left` is at least its least.
 
-        It is the usual share, so that others find room, but never less than it needs.
+        It is the usual share, so that other models find room, but at least the need.
         """
         least = self.least(made)
         try:
             return max(made.within(left), least, key=lambda need: need.bytes)
-        except ResourceError:  # as much as there is, and not more
+        except ResourceError:  # all that is left
             return least

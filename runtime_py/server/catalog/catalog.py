@@ -1,4 +1,4 @@
-"""Several models of which some are in memory: loaded when they are asked for."""
+"""Several models, some of them in memory: a model is loaded at its first request."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 
 from wherry.errors import ResourceError, WherryError
 
+from ...errors import BusyError
 from ...load import memory
 from ...load.memory import Room
 from ...load.model import LoadedModel
 from ...load.options import LoadOptions, Progress
-from ...request.errors import BusyError
 from ..models import Listed, Served, named, unknown_model
 from ..wire.errors import RETRY_AFTER_SECONDS, ApiError, shutting_down
 from . import listing, prepared
@@ -26,19 +26,19 @@ from .listing import KEEP_ALIVE_SECONDS
 from .prepared import Prepared
 from .slots import Loading, Resident, Slot
 
-WAIT_SECONDS = 120.0  # that a load waits for other models to end their answers
+WAIT_SECONDS = 120.0  # a load waits so long for other models to end their answers
 
 
 class Catalog(AbstractContextManager["Catalog"]):
-    """The models of a server (`Models`). Leases are taken and returned on any thread, at once.
+    """The models of a server (`Models`). Any thread may take or return a lease.
 
     Args:
-        models: the first is the default.
-        memory_limit: bytes that those on one device may take together; None: what it has free.
-        keep_alive: seconds, of models that are added later; `defaults` are their options.
-        load: brings one into memory.
-        room: the memory of a device.
-        wait_seconds: that a load waits for other models to end their answers.
+        models: the first one is the default.
+        memory_limit: bytes for the models on one device together; None: its free memory.
+        keep_alive: seconds, for models that are added later; `defaults` are their options.
+        load: loads a model.
+        room: reads a device's memory.
+        wait_seconds: how long a load waits for other models to end their answers.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Catalog(AbstractContextManager["Catalog"]):
         self.defaults: LoadOptions = defaults or {}
         self._wait_seconds = wait_seconds
         self._max_queue: int | None = None
-        self._names: dict[str, Slot] = {}  # aliases, too
+        self._names: dict[str, Slot] = {}  # with aliases
         self._keeper = Keeper(self._slots, Budget(memory_limit, room), load, self._bound)
         self._changed = self._keeper.changed
         for made in models:
@@ -67,7 +67,7 @@ class Catalog(AbstractContextManager["Catalog"]):
         self.close()
 
     def listed(self) -> list[Listed]:
-        """See Models: aliases, too."""
+        """See Models; the list has aliases, too."""
         with self._changed:
             return [replace(slot.listed, name=name) for name, slot in self._names.items()]
 
@@ -89,7 +89,7 @@ class Catalog(AbstractContextManager["Catalog"]):
         """See Models.
 
         Raises:
-            ApiError: 404, no model has this name; 503, it does not fit into memory; 500, it cannot
+            ApiError: 404: no model has this name; 503: it does not fit into memory; 500: it cannot
                 be loaded. The next request tries again.
         """
         slot = self._find(name)
@@ -110,7 +110,7 @@ class Catalog(AbstractContextManager["Catalog"]):
         return True
 
     def add(self, made: Prepared) -> None:
-        """List one more. If its name is known, what has it now goes when it has answered."""
+        """Add a model. A model that has its name now is unloaded when it has answered."""
         spec = made.spec
         listed = Listed(
             spec.name,
@@ -132,10 +132,10 @@ class Catalog(AbstractContextManager["Catalog"]):
             self._changed.notify_all()
 
     def preload(self) -> None:
-        """Load the models that are meant to be there from the start; blocks.
+        """Load the models with `preload`; blocks.
 
         Raises:
-            WherryError: one of them cannot be loaded, or they do not fit together.
+            WherryError: a model cannot be loaded, or they do not fit together.
         """
         held = []
         try:
@@ -153,7 +153,7 @@ class Catalog(AbstractContextManager["Catalog"]):
                 self._release(resident)
 
     def close(self) -> None:
-        """Free all models, and end all requests to them; idempotent."""
+        """Abort all requests and free all models; idempotent."""
         self._keeper.close()
         with self._changed:
             residents = [slot.resident for slot in self._slots() if slot.resident]
@@ -178,7 +178,7 @@ class Catalog(AbstractContextManager["Catalog"]):
     def _enter(
         self, slot: Slot, keep_alive: float | None, wait_seconds: float
     ) -> Resident | Loading:
-        """A lease, or what to wait for to have one."""
+        """Return a lease, or a load to wait for."""
         with self._changed:
             if self._keeper.closed:
                 raise shutting_down()
@@ -194,7 +194,7 @@ class Catalog(AbstractContextManager["Catalog"]):
             return loading
 
     async def _loaded(self, slot: Slot, loading: Loading) -> Resident:
-        """Wait for a load; it goes on if this is cancelled."""
+        """Wait for a load; a cancellation does not stop it."""
         try:
             return await asyncio.shield(asyncio.wrap_future(loading.future))
         except asyncio.CancelledError:
@@ -204,7 +204,7 @@ class Catalog(AbstractContextManager["Catalog"]):
             raise _unavailable(slot.listed.name, e) from e
 
     def _leave(self, loading: Loading) -> None:
-        """Somebody who waited has gone; if it is loaded by now, that was a lease."""
+        """Cancel the wait for a load; if the model is loaded by now, return the lease."""
         with self._changed:
             if not loading.future.done():
                 loading.waiters -= 1
@@ -227,17 +227,17 @@ def opened(
     progress: Progress | None = None,
     options: LoadOptions | None = None,
 ) -> Catalog:
-    """The catalog of a YAML file or a folder: all compiled, and what is to be preloaded loaded.
+    """Make the catalog of a YAML file or a folder: compile all models and preload some.
 
     Args:
         place: see listing.read.
-        memory_limit: bytes, before the file's.
-        keep_alive: seconds, for models of which the file says nothing.
-        progress: what downloads, conversions and compilations report to.
-        options: of each model that says nothing else.
+        memory_limit: bytes; overrides the file's.
+        keep_alive: seconds, for models without a value in the file.
+        progress: called with the progress of downloads, conversions and compilations.
+        options: defaults for every model's options.
 
     Raises:
-        WherryError: with all that cannot be served.
+        WherryError: lists all models that cannot be served.
     """
     read = listing.read(place, options, keep_alive)
     limit = read.memory_limit if memory_limit is None else memory_limit
@@ -260,7 +260,7 @@ def _served(slot: Slot, resident: Resident) -> Served:
 
 
 def _unavailable(name: str, error: Exception) -> ApiError:
-    """What those are told who waited for a load that failed."""
+    """The error for requests that waited for a failed load."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, ResourceError):

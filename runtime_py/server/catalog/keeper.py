@@ -1,9 +1,8 @@
-"""The thread that loads and unloads models, one at a time, so that memory is counted by one.
+"""The one thread that loads and unloads models, so that one place counts memory.
 
-A model goes when nobody has asked for it for its keep-alive, or when another needs its memory: the
-one that was used least recently first, never while it answers. If all that could go are answering,
-the first of them takes no new requests until one of them is done: whoever asks for it meanwhile
-waits behind the one who came before.
+A model is unloaded after its keep-alive, or when another model needs its memory: the least recently
+used one first, never while it answers. If all candidates are answering, the first one accepts no
+new requests until one of them is idle; its new requests wait behind the earlier load.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from functools import partial
 
 from wherry.errors import WherryError
 
+from ...errors import BusyError
 from ...load.model import LoadedModel
-from ...request.errors import BusyError
 from ..wire.errors import shutting_down
 from .budget import Budget
 from .prepared import Need, Prepared
@@ -30,16 +29,16 @@ Load = Callable[[Prepared, "int | None"], LoadedModel]
 
 
 class Keeper:
-    """Loads what is in its queue.
+    """Loads queued models.
 
     Args:
-        slots: all models; called with `changed` held.
-        budget: of memory.
-        load: brings a model into memory; on this thread.
-        on_load: called with each model that is loaded.
+        slots: returns all models; called with `changed` locked.
+        budget: divides memory.
+        load: loads a model on this thread.
+        on_load: called with each loaded model.
 
     Attributes:
-        changed: guards the slots and everything in them; notified when something of them changes.
+        changed: guards the slots and their contents; notified when any of these changes.
         closed: no model is loaded any more.
     """
 
@@ -57,11 +56,11 @@ class Keeper:
         self._thread = threading.Thread(target=self._run, name="wherry-models", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def request(self, slot: Slot, wait_seconds: float) -> Loading:
-        """The load of a model, queued now if it is not yet. `changed` is held."""
+        """Return the load of a model, and queue one if there is none. `changed` must be locked."""
         if slot.loading is None:
             slot.loading = Loading(wait_seconds)
             self._queue.append(slot)
@@ -70,7 +69,7 @@ class Keeper:
         return slot.loading
 
     def close(self) -> None:
-        """End the thread, after the load that it is at; who waits gets an error. Idempotent."""
+        """End the thread after its current load; waiting requests get an error. Idempotent."""
         with self.changed:
             self.closed = True
             self.changed.notify_all()
@@ -81,7 +80,7 @@ class Keeper:
             work()
 
     def _next(self) -> Callable[[], None] | None:
-        """What to do next; None at the end."""
+        """The next task; None at the end."""
         with self.changed:
             while not self.closed:
                 if over := [s for s in self._slots() if _is_over(s)]:
@@ -100,14 +99,14 @@ class Keeper:
             return None
 
     def _serve(self, slot: Slot, loading: Loading) -> None:
-        """Load a model for those who wait for it, if they still do."""
+        """Load a model, if a request still waits for it."""
         with self.changed:
             if not loading.waiters:
                 slot.loading = None
                 return
         try:
             resident = self._resident_of(slot, loading)
-        except BaseException as e:  # those who wait are told, and the thread goes on
+        except BaseException as e:  # waiting requests get the error, and the thread continues
             if not isinstance(e, WherryError):
                 _log.exception("%s cannot be loaded", slot.listed.name)
             with self.changed:
@@ -125,7 +124,7 @@ class Keeper:
         end = time.monotonic() + loading.wait_seconds
         with self.changed:
             old = slot.resident
-            if old and not old.over:  # it was to make room, and did not have to
+            if old and not old.over:  # it was told to make room, but that was not needed
                 return old
             self._wait(lambda: not old or not old.leases, end)
             if old and old.leases:
@@ -141,10 +140,10 @@ class Keeper:
         return Resident(loaded, need.bytes, made.spec.keep_alive)
 
     def _make_room(self, made: Prepared, end: float) -> Need:
-        """Unload what has to go for a model; what it may take then.
+        """Unload models until one fits; return the memory that it may use.
 
         Raises:
-            BusyError: others did not end their answers in time.
+            BusyError: other models did not end their answers in time.
             ResourceError: it does not fit.
         """
         least = self._budget.least(made).bytes
@@ -154,7 +153,7 @@ class Keeper:
                 if left.free is None or least <= left.free:
                     return self._budget.given(made, left)
                 if not self._unload_one(made, end):
-                    return made.within(left)  # others than our models use it; a part has to do
+                    return made.within(left)  # other programs use some of it; the rest must do
         finally:
             with self.changed:
                 for other in self._slots():
@@ -167,10 +166,10 @@ class Keeper:
             return sum(s.resident.bytes for s in slots if s.resident)
 
     def _unload_one(self, made: Prepared, end: float) -> bool:
-        """Unload the model that was used least recently; False if there is none.
+        """Unload the least recently used model; False if there is none.
 
         Raises:
-            BusyError: all were answering, and did not end until `end`.
+            BusyError: all models were answering until `end`.
         """
         with self.changed:
             there = [(s, s.resident) for s in self._slots() if s.made.device == made.device]
@@ -197,7 +196,7 @@ class Keeper:
         self.changed.wait_for(lambda: self.closed or done(), seconds)
 
     def _free(self, slot: Slot) -> None:
-        """Unload a model, unless somebody uses it."""
+        """Unload a model, unless a request uses it."""
         with self.changed:
             resident = slot.resident
             if resident is None or resident.leases:
@@ -208,5 +207,5 @@ class Keeper:
 
 
 def _is_over(slot: Slot) -> bool:
-    """Whether a model in memory is not needed any more."""
+    """Whether a loaded model is no longer needed."""
     return slot.resident is not None and slot.resident.ends_at <= time.monotonic()

@@ -1,8 +1,8 @@
-"""Which models a server is told to have: a YAML file, or a folder of models.
+"""Reads the models of a server from a YAML file, or from a folder of models.
 
-memory_limit: 12GB          # all models in memory together; default: what is free
+memory_limit: 12GB          # all models in memory together; default: free memory
 keep_alive: 5m              # how long a model stays after its last answer; -1: for ever
-defaults: {threads: 4}      # of each model's options
+defaults: {threads: 4}      # options of every model
 models:
   - model: hf://Qwen/Qwen3-0.6B   # as the command line takes it; paths begin at this file
     name: qwen
@@ -24,29 +24,29 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
-from wherry.artifact import MANIFEST, read_manifest
+from wherry.artifact.manifest import MANIFEST, read_manifest
 from wherry.errors import UsageError, listing
 
 from ...load.options import LoadOptions
 from .quantities import bytes_of, seconds_of
 
 _log = logging.getLogger(__name__)
-KEEP_ALIVE_SECONDS = 300.0  # Ollama's
+KEEP_ALIVE_SECONDS = 300.0  # Ollama's default
 _SHOWN = 60  # characters of a value in an error
-_MARKS = (MANIFEST, "config.json")  # a folder with one of them is a model
+_MARKS = (MANIFEST, "config.json")  # a folder with one of these files is a model
 _PATHS = ("draft", "prefix_cache_dir")  # options that name a file or folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One model of a server.
+    """A model of a server.
 
     Attributes:
-        name: what clients call it; they may also use one of `aliases`.
-        model: what it is: "demo", hf://ORG/NAME, a folder.
+        name: its name for clients, which may also use one of `aliases`.
+        model: "demo", hf://ORG/NAME, or a folder.
         keep_alive: seconds that it stays in memory after its last answer; infinity: for ever.
         preload: load it before the server listens.
-        options: how it is loaded, and compiled if it is not yet.
+        options: of its load and compilation.
     """
 
     name: str
@@ -59,11 +59,11 @@ class Spec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """All of a server's models.
+    """All models of a server.
 
     Attributes:
-        memory_limit: bytes that those in memory may take together; None: what is free.
-        keep_alive: seconds, of models that are added later; `defaults` are their options.
+        memory_limit: bytes for loaded models together; None: free memory.
+        keep_alive: seconds, for models that are added later; `defaults` are their options.
     """
 
     specs: tuple[Spec, ...]
@@ -79,11 +79,11 @@ _STRICT = ConfigDict(strict=True, extra="forbid", protected_namespaces=())
 _OPTIONS: dict[str, Any] = {
     name: (kind, None)
     for name, kind in get_type_hints(LoadOptions).items()
-    if name != "progress"  # which is a function
+    if name != "progress"  # it is a function
 }
 if TYPE_CHECKING:
     _Options = BaseModel
-else:  # its fields are those of LoadOptions
+else:  # the other fields are those of LoadOptions
     _Options = create_model("Options", __config__=_STRICT, **_OPTIONS)
 
 
@@ -106,21 +106,21 @@ class _File(BaseModel):
 def read(
     place: Path, defaults: LoadOptions | None = None, keep_alive: float | None = None
 ) -> Listing:
-    """What a YAML file or a folder lists.
+    """Read a YAML file or a folder.
 
     Args:
-        place: the file, or a folder whose folders are models.
-        defaults: options of each model that says nothing else.
-        keep_alive: seconds, of each model that says nothing else.
+        place: the file, or a folder of model folders.
+        defaults: options of models without their own.
+        keep_alive: seconds, for models without their own.
 
     Raises:
-        UsageError: with all that is wrong.
+        UsageError: lists everything that is wrong.
     """
     stays = KEEP_ALIVE_SECONDS if keep_alive is None else keep_alive
     if place.is_dir():
         return _of_folder(place, defaults or {}, stays)
     try:
-        content = yaml.load(place.read_text(encoding="utf-8"), _Loader)  # a SafeLoader
+        content = yaml.load(place.read_text(encoding="utf-8"), _Loader)  # _Loader is a SafeLoader
     except OSError as e:
         raise UsageError(f"{place} cannot be read: {e.strerror}") from e
     except (yaml.YAMLError, UnicodeDecodeError) as e:
@@ -134,7 +134,7 @@ def read(
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that comes twice; YAML's own rule, of which PyYAML takes the last."""
+    """Refuses a repeated key, as YAML demands; PyYAML takes the last one."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         keys = Counter(k.value for k, _ in node.value if isinstance(k, yaml.ScalarNode))
@@ -190,7 +190,7 @@ def _of_folder(place: Path, defaults: LoadOptions, stays: float) -> Listing:
 
 
 def name_of(model: str) -> str:
-    """What a model is called where nobody has named it."""
+    """A name for a model that has none."""
     if model.startswith("hf://"):
         return model.removeprefix("hf://").partition("@")[0]
     folder = Path(model).expanduser()
@@ -200,7 +200,7 @@ def name_of(model: str) -> str:
 
 
 def _placed(model: str, base: Path) -> str:
-    """A path that begins at the file which names it."""
+    """Resolve a path relative to the file that has it."""
     if model == "demo" or "://" in model:
         return model
     return str(base / Path(model).expanduser())
@@ -219,7 +219,7 @@ def _clashes(specs: Sequence[Spec]) -> Iterator[str]:
 
 
 def _spelled(error: ValidationError) -> list[str]:
-    """One line for each key that does not fit."""
+    """A line for each unknown key."""
     lines: dict[str, str] = {}
     for e in error.errors(include_url=False):
         where, fields = "", _File.model_fields

@@ -1,4 +1,4 @@
-"""A model that can be loaded at once: compiled, and its memory known."""
+"""A model that is compiled and whose memory is known, ready to be loaded."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from wherry.artifact import MANIFEST, Manifest, read_manifest
+from wherry.artifact.manifest import MANIFEST, Manifest, read_manifest
+from wherry.base.locks import Use
 from wherry.errors import ArtifactError, ModelError, ResourceError, WherryError, listing
-from wherry.locks import Use
 
 from ...load import loading, memory
 from ...load.memory import Room
@@ -23,20 +23,20 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """Memory of a model that is loaded."""
+    """The memory of a loaded model."""
 
     bytes: int
-    kv_tokens: int | None  # of the cache; None: nobody knows what one takes
+    kv_tokens: int | None  # tokens of the KV cache; None: the bytes of a token are unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A compiled model that a server lists.
+    """A compiled model of a server.
 
     Attributes:
-        folder: compiled; `use` keeps others from removing it.
-        device: the core's name of where it runs.
-        draft: the compiled folder of its draft model, and what it says.
+        folder: the compiled folder; `use` keeps other processes from removing it.
+        device: the core's name of its device.
+        draft: the draft model's compiled folder and manifest.
     """
 
     spec: Spec
@@ -48,19 +48,19 @@ class Prepared:
 
     @property
     def config(self) -> dict[str, int]:
-        """Its limits: what is asked for, else what it was compiled with."""
+        """Its limits: the requested ones, else the compiled ones."""
         asked: Mapping[str, Any] = self.spec.options
         limits = {n: asked.get(n) or self.manifest.deployment.get(n) for n in loading.LIMITS}
         return {n: v for n, v in limits.items() if v is not None}
 
     def least(self, alone: Room) -> Need:
-        """What it takes if it must: a cache for the tokens asked for, or for one whole context.
+        """The least memory: with a KV cache of the requested tokens, or of one context.
 
         Args:
-            alone: all memory there is for models.
+            alone: the memory if no other model is loaded.
 
         Raises:
-            ResourceError: it does not fit even there.
+            ResourceError: it does not fit even alone.
         """
         most = self.within(alone).kv_tokens
         if most is None or self.spec.options.get("kv_tokens") is not None:
@@ -68,16 +68,17 @@ class Prepared:
         return self._of(min(most, self.config["context"]))
 
     def within(self, free: Room) -> Need:
-        """What it takes of memory that is free: what MLCEngine would.
+        """The memory that it uses of free memory, by MLCEngine's rule.
 
         Raises:
             ResourceError: it does not fit.
         """
-        beside = self.draft[1] if self.draft else None
-        most = memory.kv_tokens(self.manifest, self.config, free, beside)
+        draft = self.draft[1] if self.draft else None
+        most = memory.kv_tokens(self.manifest, self.config, free, draft)
         asked = self.spec.options.get("kv_tokens")
         need = self._of(most if asked is None else asked)
-        if free.free is not None and need.bytes > free.free:  # tokens asked for, or no cache at all
+        # the tokens are fixed, or there is no KV cache
+        if free.free is not None and need.bytes > free.free:
             raise ResourceError(
                 f"{self.spec.name} needs {need.bytes / 1e6:,.1f} MB; {free.free / 1e6:,.1f} MB are "
                 f"free on {free.where}. Close something, or give it fewer kv_tokens."
@@ -92,10 +93,10 @@ class Prepared:
 
 
 def prepare(spec: Spec, progress: Progress | None = None) -> Prepared:
-    """Download, convert and compile what is missing; takes as long.
+    """Download, convert and compile what is missing; this may take minutes.
 
     Raises:
-        WherryError: it cannot be made, or not for this machine.
+        WherryError: that fails, or the model does not suit this machine.
     """
     compiling = for_compiler(cast(LoadOptions, {**spec.options, "progress": progress}))
     folder = loading.resolve(spec.model, **compiling)
@@ -110,17 +111,17 @@ def prepare(spec: Spec, progress: Progress | None = None) -> Prepared:
         draft=draft,
         use=[Use(f) for f in (folder, draft_folder) if f],
     )
-    # What is asked for is checked now, not when somebody waits for it. Memory is, then.
+    # The options are checked now; memory is checked at the load.
     asked = _for_engine(made, spec.options.get("kv_tokens", 1))
     loading.engine_config(manifest, asked, made.device, draft_folder)
     return made
 
 
 def prepare_all(specs: Sequence[Spec], progress: Progress | None = None) -> list[Prepared]:
-    """`prepare` each.
+    """Call `prepare` for each.
 
     Raises:
-        ModelError: with all that cannot be made.
+        ModelError: lists all models that fail.
     """
     made, problems = [], []
     for spec in specs:
@@ -134,24 +135,24 @@ def prepare_all(specs: Sequence[Spec], progress: Progress | None = None) -> list
 
 
 def load(made: Prepared, kv_tokens: int | None) -> LoadedModel:
-    """Bring it into memory. What is damaged in the cache is made again.
+    """Load the model; damaged files in the cache are made again.
 
     Raises:
-        WherryError: it cannot be loaded.
+        WherryError: the load fails.
     """
     options = _for_engine(made, kv_tokens)
     try:
         return LoadedModel.load(made.folder, **options)
     except ArtifactError as e:
         if (Path(made.spec.model).expanduser() / MANIFEST).is_file():
-            raise  # a compiled folder that somebody gave is left
+            raise  # a compiled folder of the user is never changed
         _log.warning("%s\nThe cache is read through; what is damaged is made again.", e)
     sizes: Any = {} if kv_tokens is None else {"kv_tokens": kv_tokens}
     return LoadedModel.load(made.spec.model, **{**made.spec.options, **sizes})
 
 
 def _for_engine(made: Prepared, kv_tokens: int | None) -> LoadOptions:
-    """The options that are not the compiler's."""
+    """The options for the engine."""
     options = for_engine(made.spec.options)
     if kv_tokens is not None:
         options["kv_tokens"] = kv_tokens

@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them: "5m", "1h30m", -1; "12GB", "512MiB"."""
+"""Parses durations and sizes: "5m", "1h30m", -1; "12GB", "512MiB"."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SIZE = re.compile(rf"({_PART})\s*([a-z]*)", re.IGNORECASE)
 
 
 def seconds_of(value: object) -> float:
-    """A duration in seconds; what is negative is infinite, as Ollama has it.
+    """Parse a duration in seconds; a negative one is infinite, as in Ollama.
 
     Args:
         value: seconds, or a text of numbers with units: "5m", "1h30m", "300ms", "-1".
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is no duration.
     """
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return math.inf if value < 0 else float(value)
@@ -37,10 +37,10 @@ def seconds_of(value: object) -> float:
 
 
 def bytes_of(value: object) -> int:
-    """A size in bytes; K, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024.
+    """Parse a size in bytes; K, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is no size.
     """
     found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     units = {unit.lower(): size for unit, size in _BYTES.items()}

@@ -1,4 +1,4 @@
-"""What is known of each model of a catalog: whether it is in memory, and who waits for it."""
+"""The state of each model of a catalog: whether it is loaded, and which requests wait for it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .prepared import Prepared
 
 @dataclass(eq=False, slots=True)
 class Resident:
-    """A model in memory.
+    """A loaded model.
 
     Attributes:
-        bytes: that it takes, by plan.
+        bytes: its memory, by plan.
         keep_alive: seconds that it stays after its last answer.
-        leases: requests that use it.
-        used_at: when the last of them ended, on the monotonic clock.
-        over: it has failed, or another has its name now: it takes no request, and goes.
-        yields: it takes no request until another model has found room.
+        leases: number of requests that use it.
+        used_at: end of the last one, on the monotonic clock.
+        over: it has failed, or another model has its name; it accepts no request and is unloaded.
+        yields: it accepts no request until another model has found room.
     """
 
     loaded: LoadedModel
@@ -35,7 +35,7 @@ class Resident:
 
     @property
     def ends_at(self) -> float:
-        """When it is not needed any more, on the monotonic clock."""
+        """When its keep-alive ends, on the monotonic clock."""
         if self.leases:
             return math.inf
         return 0.0 if self.over else self.used_at + self.keep_alive
@@ -43,11 +43,11 @@ class Resident:
 
 @dataclass(eq=False, slots=True)
 class Loading:
-    """A load that is queued or under way, and those who wait for it.
+    """A queued or running load, and the requests that wait for it.
 
     Attributes:
-        wait_seconds: that it may wait for others to end their answers.
-        keep_alive: as the last of those who wait asked for.
+        wait_seconds: how long it may wait for other models to end their answers.
+        keep_alive: of the last waiting request.
     """
 
     wait_seconds: float
@@ -58,7 +58,7 @@ class Loading:
 
 @dataclass(eq=False, slots=True)
 class Slot:
-    """One model of the list."""
+    """A model of the catalog."""
 
     made: Prepared
     listed: Listed
@@ -67,5 +67,5 @@ class Slot:
 
     @property
     def idle(self) -> bool:
-        """Whether it could be unloaded now."""
+        """Whether it can be unloaded now."""
         return self.resident is not None and not self.resident.leases

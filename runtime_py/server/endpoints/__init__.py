@@ -1,1 +1,1 @@
-"""One file, or room, a group of paths; `app.py` lists them."""
+"""A file or folder for each group of paths; `app.py` lists them."""

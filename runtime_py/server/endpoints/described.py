@@ -1,4 +1,4 @@
-"""What the server's OpenAPI document says of a handler, beside its docstring."""
+"""Descriptions of handlers for the server's OpenAPI document."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Described:
     """One operation.
 
     Attributes:
-        request: what its body is.
-        answer: the JSON of a 200; None: none.
-        chunk: one piece of it, where it may be streamed.
-        stream: media type of a stream: events, or lines.
-        last: the data of its last event, if that is no chunk.
-        media_types: of other answers than JSON.
-        statuses: that it may have beside 200 and those of all operations.
+        request: class of its body.
+        answer: JSON of a 200; None: none.
+        chunk: JSON of a streamed piece.
+        stream: media type of a stream.
+        last: data of its last event, if that is no chunk.
+        media_types: of answers that are not JSON.
+        statuses: further statuses besides 200 and the common errors.
     """
 
     request: type[BaseModel] | None = None
@@ -49,13 +49,13 @@ def described(**attributes: Any) -> Callable[[H], H]:
 
 
 def description_of(handler: Callable[..., Any]) -> Described | None:
-    """What was attached to a handler; None: nothing."""
+    """Return the attached description; None if there is none."""
     found: Described | None = getattr(handler, _NAME, None)
     return found
 
 
 def object_of(**properties: Schema) -> Schema:
-    """The schema of an object that has all of these."""
+    """Make the schema of an object with these required properties."""
     return {"type": "object", "properties": properties, "required": sorted(properties)}
 
 
@@ -65,10 +65,10 @@ FLAG: Schema = {"type": "boolean"}
 
 
 def one_of(*values: str) -> Schema:
-    """The schema of one of some texts."""
+    """Make the schema of one of several texts."""
     return {"type": "string", "enum": list(values)}
 
 
 def list_of(items: Schema) -> Schema:
-    """The schema of a list."""
+    """Make the schema of a list."""
     return {"type": "array", "items": items}

@@ -18,7 +18,7 @@ class MetricsPage:
     """The handler.
 
     Args:
-        models: what is served.
+        models: the server's models.
         exposition: writes the metrics.
     """
 
@@ -32,7 +32,7 @@ class MetricsPage:
 
     @described(media_types=("text/plain", "application/openmetrics-text"))
     async def metrics(self, request: Request) -> Response:
-        """All metrics, in the format that Accept asks for."""
+        """Writes all metrics in the format that Accept asks for."""
         await asyncio.gather(*(looked_at(m.loaded.dispatcher) for m in self._models.served()))
         accept = request.headers.get("accept", "")
         content, media_type = await asyncio.to_thread(self._exposition.written, accept)

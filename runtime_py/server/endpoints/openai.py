@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from ...answer.shapes import ChatCompletion, ChatCompletionChunk, Completion
 from ...load.model import LoadedModel
-from ...request.shapes import ChatRequest, CompletionRequest, ignored, parse
+from ...shapes.requests import ChatRequest, CompletionRequest, ignored, parse
 from ..models import Models, unknown_model
 from ..observing.observer import ANTHROPIC_VERSION
 from ..pipeline import Endpoint, Pipeline
@@ -27,7 +27,7 @@ class OpenAI:
     """The handlers.
 
     Args:
-        pipeline: answers.
+        pipeline: answers requests.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -35,7 +35,7 @@ class OpenAI:
         self._models: Models = pipeline.models
 
     def routes(self) -> Routes:
-        """Path -> handler; without the version for clients whose base URL lacks it."""
+        """Path -> handler; also without the version, for clients whose base URL lacks it."""
         versions = ("/v1", "")
         return {
             **{("GET", f"{version}/models"): self.models for version in versions},
@@ -46,7 +46,7 @@ class OpenAI:
 
     @described(answer=object_of(object=one_of("list"), data=list_of(LISTED)))
     async def models(self, request: Request) -> Response:
-        """Lists what is served; as Anthropic does where its version is asked for."""
+        """Lists the models; in Anthropic's shape if the request has `anthropic-version`."""
         if ANTHROPIC_VERSION in request.headers:
             return JSONResponse(anthropic.listing(self._models.listed()))
         data = [m.described() for m in self._models.listed()]
@@ -54,7 +54,7 @@ class OpenAI:
 
     @described(answer=LISTED)
     async def model(self, request: Request, name: str) -> Response:
-        """Describes one model; as Anthropic does where its version is asked for."""
+        """Describes a model; in Anthropic's shape if the request has `anthropic-version`."""
         listed = self._models.listed()
         for model in listed:
             if model.name == name and ANTHROPIC_VERSION in request.headers:

@@ -1,6 +1,6 @@
-"""GET /openapi.json: what the server takes and answers, from what handlers say of themselves.
+"""GET /openapi.json: describes the server from its handlers' descriptions.
 
-FastAPI's own generator sees nothing of handlers that read their bodies themselves.
+FastAPI's own generator cannot see the bodies that handlers parse themselves.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from .routes import Routes
 _REF = "#/components/schemas/{model}"
 _OF_ALL = (400, 403, 429, 500, 503)
 _OF_BODIES = (404, 408, 413, 415, 504)
-_RETRY = {429, 503}  # these say when to ask again
+_RETRY = {429, 503}  # these have Retry-After
 
 
 class OpenApi:
     """The handler.
 
     Args:
-        models: their names are what `model` may be.
-        has_keys: whether clients need one.
+        models: their names are the values of `model`.
+        has_keys: whether clients need a key.
     """
 
     def __init__(self, models: Models, *, has_keys: bool) -> None:
@@ -52,7 +52,7 @@ class OpenApi:
         return {("GET", "/openapi.json"): self.openapi}
 
     def describe(self, routes: Routes) -> None:
-        """Take all routes, this one among them; nothing is written before somebody asks."""
+        """Set the routes; the document is written at the first request."""
         self._routes = routes
 
     @cached_property
@@ -87,7 +87,7 @@ class OpenApi:
 
     @described(answer={"type": "object", "required": ["openapi", "info", "paths"]})
     async def openapi(self) -> Response:
-        """Describes all that is here, as OpenAPI 3.1."""
+        """Describes the whole API as OpenAPI 3.1."""
         if "_document" not in vars(self):
             await asyncio.to_thread(lambda: self._document)
         names = [m.name for m in self._models.listed()]
@@ -156,7 +156,7 @@ _TIMEOUT = {
 
 
 def _streamed(known: Described, chunk: Any) -> dict[str, Any]:
-    """The schema of one event, or of a line: JSON in a text, as OpenAPI 3.2 has it."""
+    """The schema of one event or line: JSON in a text, as OpenAPI 3.2 describes it."""
     text = {"type": "string", "contentMediaType": "application/json", "contentSchema": chunk}
     if known.stream != _EVENTS:
         return text
@@ -189,7 +189,7 @@ def _response(status: int, content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _error(path: str) -> dict[str, Any]:
-    """The content of a path's errors: what its shape makes of one with all fields, and of one."""
+    """The content of a path's errors, from an error with all fields and one without."""
     make = shape_of(path)
     whole = make(ApiError(400, "text", param="text", code="text"))
     schema = _schema_of([whole, make(ApiError(500, "text"))])
@@ -197,7 +197,7 @@ def _error(path: str) -> dict[str, Any]:
 
 
 def _schema_of(samples: list[Any]) -> dict[str, Any]:
-    """A schema that holds for values like these."""
+    """Make a schema that these values satisfy."""
     if all(isinstance(s, Mapping) for s in samples):
         names = dict.fromkeys(name for sample in samples for name in sample)
         found = {n: _schema_of([s[n] for s in samples if n in s]) for n in names}
@@ -209,7 +209,7 @@ def _schema_of(samples: list[Any]) -> dict[str, Any]:
 
 
 class _Schemas:
-    """The schemas of all requests and answers, which share what they have in common."""
+    """The schemas of all requests and answers, with shared components."""
 
     def __init__(self, handlers: Iterable[Callable[..., Any]]) -> None:
         known = [d for d in map(description_of, handlers) if d]
@@ -224,17 +224,17 @@ class _Schemas:
         self.components: dict[str, Any] = {**rest.get("$defs", {}), "ModelName": {}}
 
     def of(self, kind: Any) -> Any:
-        """The schema of a request, a Shape, or what is one already."""
+        """The schema of a request or a Shape; a schema is returned as it is."""
         if isinstance(kind, type):
             return self._found[kind, "validation"]
         return kind
 
 
 class _Generator(GenerateJsonSchema):
-    """Pydantic's; it knows which fields a Shape always has, and the names of models."""
+    """Pydantic's generator; it knows a Shape's required fields and the models' names."""
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
-        """Schema of an answer."""
+        """Make the schema of an answer."""
         made = super().dataclass_schema(schema)
         kind = schema["cls"]
         if issubclass(kind, Shape):
@@ -243,7 +243,7 @@ class _Generator(GenerateJsonSchema):
         return made
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        """Schema of a request."""
+        """Make the schema of a request."""
         made = super().model_schema(schema)
         properties = made.get("properties", {})
         if schema["cls"].__name__.endswith("Request") and "model" in properties:

@@ -1,4 +1,4 @@
-"""The page of GET /: one file, which asks nobody but this server."""
+"""The page of GET /: one file, which requests nothing from other servers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILE = Path(__file__).parent.parent / "page" / "index.html"
 
 
 class Page:
-    """Read when it is first asked for."""
+    """The page's file, which is read at its first request."""
 
     @cached_property
     def content(self) -> bytes:
@@ -23,7 +23,7 @@ class Page:
 
     @cached_property
     def policy(self) -> str:
-        """What the page may do: run the script that is in it, and ask this server."""
+        """The Content-Security-Policy: only the page's script, and requests to this server."""
         return "; ".join(
             (
                 "default-src 'none'",
@@ -38,7 +38,7 @@ class Page:
         )
 
     def response(self) -> Response:
-        """The answer to a browser."""
+        """Make the answer to a browser."""
         headers = {
             "Content-Security-Policy": self.policy,
             "X-Content-Type-Options": "nosniff",

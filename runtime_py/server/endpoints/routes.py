@@ -1,4 +1,4 @@
-"""What a group of paths offers."""
+"""The interface of a group of paths."""
 
 from __future__ import annotations
 

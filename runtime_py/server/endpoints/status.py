@@ -1,4 +1,4 @@
-"""What the server is and how it does: /, /health, /ready, /version, /stats."""
+"""The server's state: /, /health, /ready, /version, /stats."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Status:
     """The handlers.
 
     Args:
-        models: what is served.
-        life: the server's.
-        stuck_seconds: that there may be work of which none is done.
+        models: the server's models.
+        life: the server's state.
+        stuck_seconds: seconds of work without progress that count as stuck.
     """
 
     def __init__(self, models: Models, life: Life, stuck_seconds: float) -> None:
@@ -39,7 +39,7 @@ class Status:
         self._life = life
         self._stuck_seconds = stuck_seconds
         self._page = Page()
-        self.endpoints: Sequence[str] = ()  # set when all are known
+        self.endpoints: Sequence[str] = ()  # set when all routes are known
 
     def routes(self) -> Routes:
         """Path -> handler."""
@@ -52,7 +52,7 @@ class Status:
         }
 
     def status(self) -> str:
-        """Status of the model that does worst."""
+        """The worst status of all models."""
         found = {self._of(m.loaded.dispatcher.snapshot()) for m in self._models.served()}
         return next((word for word in _WORST_FIRST if word in found), "ok")
 
@@ -61,7 +61,7 @@ class Status:
         media_types=("text/html",),
     )
     async def index(self, request: Request) -> Response:
-        """Says what is here; a browser gets a page to chat."""
+        """Lists the server's paths; a browser gets a chat page."""
         if wants_page(request.scope, request.headers):
             return self._page.response()
         names = [m.name for m in self._models.listed()]
@@ -72,25 +72,25 @@ class Status:
 
     @described(answer=object_of(status=_STATUS), statuses=(503,))
     async def health(self) -> Response:
-        """503 unless all is well."""
+        """Answers 503 if an engine is stuck or has failed."""
         status = self.status()
         return JSONResponse({"status": status}, 200 if status == "ok" else 503)
 
     @described(answer=object_of(ready=FLAG, status=TEXT), statuses=(503,))
     async def ready(self) -> Response:
-        """503 while no requests should be sent here: all is not well, or the server ends."""
+        """Answers 503 if an engine is stuck or has failed, or the server drains."""
         status = "draining" if self._life.draining else self.status()
         is_ready = status == "ok"
         return JSONResponse({"ready": is_ready, "status": status}, 200 if is_ready else 503)
 
     @described(answer=object_of(version=TEXT, server=TEXT))
     async def version(self) -> Response:
-        """Wherry's version."""
+        """Returns Wherry's version."""
         return JSONResponse({"version": wherry.__version__, "server": "wherry"})
 
     @described(answer=object_of(status=_STATUS, models={"type": "object"}))
     async def stats(self) -> Response:
-        """What the engines do now; one that does not say so soon: what it did when last seen."""
+        """Returns the engines' counters; during a long step, the last known ones."""
         served = self._models.served()
         found = await asyncio.gather(*(self._stats(m.loaded) for m in served))
         models = {m.name: stats for m, stats in zip(served, found, strict=True)}
@@ -105,6 +105,6 @@ class Status:
     def _of(self, found: Snapshot) -> str:
         if found.failed:
             return "failed"
-        if found.stats.failed_steps:  # a lost device fails them all
+        if found.stats.failed_steps:  # a lost device fails every step
             return "failing"
         return "stuck" if found.stalled_seconds > self._stuck_seconds else "ok"

@@ -1,6 +1,6 @@
-"""A model's tokenizer: vLLM's /tokenize and /detokenize, and llama.cpp's under the same names.
+"""/tokenize and /detokenize, in the shapes of vLLM and of llama.cpp.
 
-Which of the two asks is told by the field: `prompt` or `messages` is vLLM's, `content` llama.cpp's.
+The field tells the shape: `prompt` and `messages` are vLLM's, `content` is llama.cpp's.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...caller import Caller
+from ...errors import RequestError
 from ...load.model import LoadedModel
-from ...request.caller import Caller
-from ...request.counts import at_most
-from ...request.errors import RequestError
-from ...request.sampling_fields import TokenId
-from ...request.shapes import ChatRequest, parse, refuse, validated
+from ...shapes.counts import at_most
+from ...shapes.kinds import TokenId
+from ...shapes.requests import ChatRequest, parse, refuse, validated
 from ...text.tokenizer import Tokenizer
 from ..pipeline import Pipeline
 from .described import TEXT, described, object_of
@@ -41,7 +41,7 @@ class TokenizeRequest(BaseModel):
     model: str = Field("", max_length=1024)
     prompt: str | None = None
     content: str | None = None
-    messages: list[Any] | None = None  # and what else belongs to a chat; see _OF_CHATS
+    messages: list[Any] | None = None  # also the other fields of a chat; see _OF_CHATS
     add_special_tokens: bool | None = None  # None: true for a prompt, false for messages
     return_token_strs: bool | None = None
     add_special: bool | None = None  # llama.cpp's; None: false
@@ -62,7 +62,7 @@ class Tokenizing:
     """The handlers.
 
     Args:
-        pipeline: lends models and threads.
+        pipeline: leases models and runs threads.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -77,12 +77,12 @@ class Tokenizing:
 
     @described(request=TokenizeRequest, answer={"type": "object", "required": ["tokens"]})
     async def tokenize(self, request: Request) -> Response:
-        """The tokens of a text, or of messages in the model's template."""
+        """Tokenizes a text, or messages in the model's chat template."""
         return await self._pipeline.computed(request, _parse, _tokenized)
 
     @described(request=DetokenizeRequest, answer=object_of(prompt=TEXT, content=TEXT))
     async def detokenize(self, request: Request) -> Response:
-        """The text of tokens, special ones included."""
+        """Writes the text of tokens, with special ones."""
         return await self._pipeline.computed(request, _parse_tokens, _text)
 
 
@@ -134,7 +134,7 @@ def _tokenized(loaded: LoadedModel, request: TokenizeRequest, caller: Caller) ->
 
 
 def _piece(tokenizer: Tokenizer, token: int) -> dict[str, Any]:
-    """A token in llama.cpp's shape: text, or bytes if it is part of a character."""
+    """A token in llama.cpp's shape: a text, or bytes if it is a partial character."""
     piece = tokenizer.piece(token)
     try:
         return {"id": token, "piece": piece.decode()}
@@ -143,7 +143,7 @@ def _piece(tokenizer: Tokenizer, token: int) -> dict[str, Any]:
 
 
 def _text(loaded: LoadedModel, request: DetokenizeRequest, caller: Caller) -> dict[str, Any]:
-    """Under both names: vLLM's clients read `prompt`, llama.cpp's `content`."""
+    """The text under both names: vLLM's clients read `prompt`, llama.cpp's `content`."""
     limit = loaded.planner.vocab_size
     if (worst := max(request.tokens, default=0)) >= limit:
         raise RequestError(f"tokens holds {worst}; ids go from 0 to {limit - 1}", param="tokens")

@@ -1,4 +1,4 @@
-"""Paths whose answers are numbers: OpenAI's embeddings; scores and rankings as vLLM serves them.
+"""Embeddings in OpenAI's shape, scores in vLLM's.
 
 Rankings have the shape of Jina's and Cohere's.
 """
@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from ...answer.vectors import EmbeddingAnswer, RerankAnswer, ScoreAnswer
 from ...load.vectors import VectorModel
-from ...request.shapes import ignored, parse
-from ...request.vector_shapes import EmbeddingRequest, RerankRequest, ScoreRequest
+from ...shapes.requests import ignored, parse
+from ...shapes.vectors import EmbeddingRequest, RerankRequest, ScoreRequest
 from ..pipeline import Pipeline, VectorEndpoint
 from .described import described
 from .routes import Routes
@@ -27,7 +27,7 @@ class Vectors:
     """The handlers.
 
     Args:
-        pipeline: answers.
+        pipeline: answers requests.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -42,15 +42,15 @@ class Vectors:
 
     @described(request=EmbeddingRequest, answer=EmbeddingAnswer)
     async def embeddings(self, request: Request) -> Response:
-        """A vector for each input."""
+        """Embeds each input."""
         return await self._pipeline.numbers(request, EMBEDDING)
 
     @described(request=ScoreRequest, answer=ScoreAnswer)
     async def score(self, request: Request) -> Response:
-        """How well documents fit their queries."""
+        """Scores how well documents match queries."""
         return await self._pipeline.numbers(request, SCORE)
 
     @described(request=RerankRequest, answer=RerankAnswer)
     async def rerank(self, request: Request) -> Response:
-        """Documents in the order in which they fit a query."""
+        """Ranks documents by how well they match a query."""
         return await self._pipeline.numbers(request, RERANK)

@@ -1,1 +1,1 @@
-"""Who may ask, and how much."""
+"""Access control: Host, Origin, keys, quotas, tenants."""

@@ -1,10 +1,10 @@
-"""Keeps pages in a browser away from a server that asks for no key.
+"""Protects a server without a key from pages in a browser.
 
-A browser lets any page send requests to http://127.0.0.1:8000. It does not let the page read the
-answers, unless the page's own name points to this machine by now (DNS rebinding: then `Host` has
-that name); and a request itself costs time and memory. So the names that a request may be sent to
-are known, and a request that says from what page it comes (`Origin`) comes from one of ours. With a
-key none of this is needed: pages do not have it.
+A browser lets any page send requests to http://127.0.0.1:8000. It hides the answers from the page,
+except under DNS rebinding, where the page's own name points to this machine and `Host` has that
+name; and a request itself costs time and memory. So a request must name a known `Host`, and its
+`Origin`, the page that sends it, must be allowed. With keys none of this is needed, because pages
+do not have them.
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ from starlette.types import Scope
 
 from ..wire.errors import ApiError
 
-ANY_TYPE = "/api/"  # paths whose bodies are JSON whatever their type says
-_BROWSERS = ("origin", "sec-fetch-site", "sec-fetch-mode", "referer")  # at least one of these
+ANY_TYPE = "/api/"  # paths whose bodies need no content type
+# browsers send at least one of these
+_BROWSERS = ("origin", "sec-fetch-site", "sec-fetch-mode", "referer")
 _SHOWN = 100  # characters of a header in an error
 
 
 class BrowserGuard:
-    """Refuses requests by their Host and Origin.
+    """Refuses requests by Host and Origin.
 
     Args:
-        hosts: names of this server beside localhost and any IP address, as "gpu-box" ("*": all).
-        origins: pages that may ask, as "https://a.example" ("*": all). A page of the server's own
-            address always may.
+        hosts: names of this server besides localhost and any IP address, such as "gpu-box" ("*":
+            all).
+        origins: allowed pages, such as "https://a.example" ("*": all). Pages from the server's own
+            address are always allowed.
     """
 
     def __init__(self, hosts: Collection[str] = (), origins: Collection[str] = ()) -> None:
@@ -40,7 +42,7 @@ class BrowserGuard:
         """Refuse a request by its Host and Origin.
 
         Raises:
-            ApiError: 403, with what would allow it.
+            ApiError: 403; the message says which option would allow it.
         """
         host = headers.get("host", "")  # HTTP/1.0 may have none; browsers always send it
         if host and not self._is_ours(host):
@@ -71,17 +73,17 @@ class BrowserGuard:
         if name == "localhost" or name.endswith(".localhost") or name in self._hosts:
             return True
         try:
-            ipaddress.ip_address(name)  # no name, so nobody can point it elsewhere
+            ipaddress.ip_address(name)  # an IP address is safe, because DNS cannot change it
         except ValueError:
             return False
         return True
 
 
 def check_content(method: str, path: str, headers: Headers) -> None:
-    """Refuse what is no JSON. Pages may send other types without asking first.
+    """Refuse content that is not JSON: pages may send other types without a preflight.
 
-    Ollama looks at no type, so some of its clients send none, or curl's: they are accepted where no
-    browser has said that it asks for a page.
+    Ollama ignores the type, so some of its clients send none, or curl's. These are accepted if no
+    header shows a browser.
 
     Raises:
         ApiError: 415.

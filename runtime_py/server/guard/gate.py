@@ -1,4 +1,4 @@
-"""What stands before the server's routes: who may ask, and how much. Plain ASGI."""
+"""Checks every request before the routes: key, page, size. Plain ASGI."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from .browser_guard import BrowserGuard, check_content, wants_page
 from .keys import Key, KeyRing
 from .permitted import set_key
 
-BODIES_AT_ONCE = 8  # of the largest size: memory for all requests that are under way
-_TO_THE_END = PROBES | {"/metrics"}  # answered while the server drains
+BODIES_AT_ONCE = 8  # bodies of the largest size that all running requests may have together
+_TO_THE_END = PROBES | {"/metrics"}  # also answered while the server drains
 
 
 class Gate:
-    """Refuses a request without a key, from a strange page, or with too large a body.
+    """Refuses a request without a key, from an unknown page, or with too large a body.
 
     Args:
-        app: what is behind.
-        keys: `Authorization: Bearer` and `x-api-key` both carry one; empty: none is asked for.
-        guard: asked where there is no key.
-        life: the server's.
-        max_body: bytes of one request; all together may have BODIES_AT_ONCE times that.
-        request_timeout: seconds that a request may take; None: as many as it takes.
+        app: the next application.
+        keys: a client sends one as `Authorization: Bearer` or `x-api-key`; empty: no key is needed.
+        guard: checks requests if there are no keys.
+        life: the server's state.
+        max_body: bytes of one request; all together have BODIES_AT_ONCE times that.
+        request_timeout: seconds that a request may take; None: no limit.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Gate:
         self._life = life
         self._max_body = max_body
         self._request_timeout = request_timeout
-        self._held = 0  # bytes of the bodies of all requests under way
+        self._held = 0  # bytes of the bodies of all running requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -88,7 +88,7 @@ class Gate:
                 key.quota.spend(current().tokens)
 
     def _admitted(self, scope: Scope, headers: Headers, held: ExitStack) -> Key | None:
-        """The key of a request that may pass; its place in the key's quota is `held`."""
+        """Admit a request and return its key; `held` has its place in the key's quota."""
         path, method = scope["path"], scope["method"]
         if self._life.draining and path not in _TO_THE_END:
             raise _draining(self._life)
@@ -141,7 +141,7 @@ class Gate:
 
 
 def is_open(scope: Scope, headers: Headers) -> bool:
-    """Whether a request needs no key: probes, and the page, in which nothing is of the models."""
+    """Whether a path needs no key: probes, and the page, which has no data of the models."""
     return scope["path"] in PROBES or wants_page(scope, headers)
 
 

@@ -1,4 +1,4 @@
-"""The keys that a server knows: one from the command line, or many from a file.
+"""The server's keys: one from the command line, or several from a file.
 
 keys:
 - name: ci                    # in logs and metrics; the key itself is in neither
@@ -6,7 +6,7 @@ sha256: 9f86d081...         # of the key: printf %s KEY | sha256sum; or `key:`, 
 requests_per_minute: 60     # all limits are optional
 tokens_per_minute: 20000    # of prompts and outputs together
 concurrent: 4
-models: [demo]              # others are unknown to this key
+models: [demo]              # other models do not exist for this key
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from wherry.errors import UsageError, listing
 from .quota import Limits, Quota
 
 _log = logging.getLogger(__name__)
-SHORTEST = 16  # characters: a key is guessed at the pace of the network
+SHORTEST = 16  # characters: long enough against guessing over the network
 _OTHERS_READ = 0o077
 
 _Count = Annotated[int, Field(ge=1, strict=True)]
@@ -37,10 +37,10 @@ class Key:
     """One key.
 
     Args:
-        name: of its owner.
+        name: its name in logs and metrics.
         digest: SHA-256 of the key.
-        limits: of its use.
-        models: names that it may use; None: all.
+        limits: its limits.
+        models: names of the models that it may use; None: all.
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class KeyRing:
     """All keys of a server.
 
     Args:
-        api_key: one without limits.
-        path: a file of more; it is read again by `reload`.
+        api_key: a key without limits.
+        path: a file of further keys; `reload` reads it again.
 
     Raises:
-        UsageError: the file cannot be used, with all that is wrong.
+        UsageError: the file cannot be used; the message lists everything that is wrong.
     """
 
     def __init__(self, api_key: str | None = None, path: Path | None = None) -> None:
@@ -76,7 +76,7 @@ class KeyRing:
         return bool(self._keys) or self._path is not None
 
     def find(self, given: bytes) -> Key | None:
-        """The key that was sent. All are compared, so that the time tells nothing."""
+        """Find a key; all are compared, so that the time reveals nothing."""
         digest, found = digest_of(given), None
         for key in self._keys:
             if hmac.compare_digest(key.digest, digest):
@@ -84,10 +84,10 @@ class KeyRing:
         return found
 
     def reload(self) -> None:
-        """Read the file again; what a key has used stays used where its limits are the same.
+        """Read the file again; usage counts stay if a key's limits stay the same.
 
         Raises:
-            UsageError: it cannot be used; the keys stay as they are.
+            UsageError: the file cannot be used; the keys stay as they are.
         """
         if self._path is None:
             return
@@ -99,7 +99,7 @@ class KeyRing:
 
 
 def digest_of(key: bytes) -> bytes:
-    """What is kept of a key."""
+    """Hash a key for storage."""
     return hashlib.sha256(key).digest()
 
 
@@ -135,10 +135,10 @@ class _File(BaseModel):
 
 
 def read(path: Path) -> list[Key]:
-    """The keys of a file.
+    """Read a file of keys.
 
     Raises:
-        UsageError: it cannot be read, or is not as above; all that is wrong, and no key.
+        UsageError: the file is wrong; the message lists everything that is, and no key.
     """
     try:
         found = yaml.safe_load(path.read_text())

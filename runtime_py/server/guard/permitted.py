@@ -1,4 +1,4 @@
-"""The models of a server, as far as the key of the request under way may use them."""
+"""Restricts the models of a server to those of the current request's key."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _key: ContextVar[Key | None] = ContextVar("wherry_key", default=None)
 
 
 def set_key(key: Key) -> None:
-    """For this task, and for those that it starts."""
+    """Set the key of this task and of tasks that it starts."""
     _key.set(key)
 
 
 class Permitted:
-    """See Models. Who may use a model may do so by its aliases.
+    """See Models. A key that may use a model may use its aliases.
 
     Args:
-        models: all.
+        models: all models.
     """
 
     def __init__(self, models: Models) -> None:
@@ -35,7 +35,7 @@ class Permitted:
         return [m for m in found if m.name in key.models or m.root in key.models]
 
     def served(self) -> Sequence[Served]:
-        """See Models: all of them, for who looks at the server."""
+        """See Models; unrestricted, for the server's state and metrics."""
         return self._models.served()
 
     def limit_queues(self, waiting: int) -> None:
@@ -53,7 +53,7 @@ class Permitted:
         return self._models.unload(self._checked(name))
 
     def _checked(self, name: str) -> str:
-        """The name, if the key may use it."""
+        """Return the name if the key may use it."""
         key = _key.get()
         if key is None or key.models is None:
             return name

@@ -1,4 +1,4 @@
-"""What one key may use: requests and tokens a minute, and requests at one time."""
+"""A key's limits: requests and tokens a minute, and concurrent requests."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Limits:
 
 
 class Bucket:
-    """Holds a minute's worth, and fills up steadily; it may be overdrawn, and then is a debt.
+    """A token bucket of one minute that refills steadily; it may be overdrawn.
 
     Args:
-        per_minute: what it holds.
+        per_minute: its size.
     """
 
     def __init__(self, per_minute: int) -> None:
@@ -35,26 +35,26 @@ class Bucket:
 
     @property
     def left(self) -> float:
-        """What may be taken now; negative: a debt."""
+        """What is left now; negative: a debt."""
         now = time.monotonic()
         filled = self._left + (now - self._at) * self.size / _MINUTE
         self._left, self._at = min(float(self.size), filled), now
         return self._left
 
     def take(self, count: int) -> None:
-        """Take, also more than there is."""
+        """Take an amount, even more than is left."""
         self._left = self.left - count
 
     def seconds_until(self, count: float) -> float:
-        """Until so much may be taken."""
+        """Seconds until the amount is available."""
         return max(0.0, (count - self.left) * _MINUTE / self.size)
 
 
 class Quota:
-    """One key's use of its limits.
+    """The use of one key's limits.
 
-    A request's tokens are known when it ends: then they are taken, so that a long answer is paid
-    for by those who come after it.
+    A request's tokens are counted when it ends, because they are unknown before: after a long
+    answer the key's next requests wait.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -65,10 +65,10 @@ class Quota:
 
     @contextmanager
     def request(self) -> Iterator[None]:
-        """One request is under way.
+        """Count a running request.
 
         Raises:
-            ApiError: 429, a limit is reached.
+            ApiError: 429: a limit is reached.
         """
         self._check()
         if self._requests:
@@ -80,12 +80,12 @@ class Quota:
             self._active -= 1
 
     def spend(self, tokens: int) -> None:
-        """A request has ended, which took so many."""
+        """Count the tokens of an ended request."""
         if self._tokens:
             self._tokens.take(tokens)
 
     def headers(self) -> Iterator[tuple[str, str]]:
-        """What is left, under the names that OpenAI's clients know."""
+        """Headers of what is left, with OpenAI's names."""
         for name, bucket in (("requests", self._requests), ("tokens", self._tokens)):
             if bucket:
                 yield f"X-RateLimit-Limit-{name}", str(bucket.size)
@@ -95,7 +95,7 @@ class Quota:
     def _check(self) -> None:
         most = self.limits.concurrent
         if most is not None and self._active >= most:
-            raise _limited(f"{self._active} requests of this key are under way, of {most}", 1)
+            raise _limited(f"{self._active} requests of this key are running, of {most}", 1)
         for what, bucket in (("requests", self._requests), ("tokens", self._tokens)):
             if bucket and (wait := bucket.seconds_until(1)):
                 raise _limited(f"This key's {bucket.size} {what} a minute are used up", wait)

@@ -1,7 +1,7 @@
-"""Whose a request is: what the engine shares fairly, and what it never shares.
+"""The tenant of a request: the engine is shared fairly between tenants.
 
-A key is a tenant: the engine serves tenants in turn, and none of them finds a prefix that was
-computed for another. Without keys whoever names no user is known by his address.
+A key is a tenant: the engine serves tenants in turn, and a tenant never hits another's cached
+prefix. Without keys and user names, an address is a tenant.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...core.interface import SamplingParams
-from ...request.plan import Job, number_of
+from ...core.interface import Job, SamplingParams
+from ...request.plan import number_of
 from ..observing.record import RequestRecord
 
 _LOWER = 2**32 - 1
@@ -18,11 +18,11 @@ _LOWER = 2**32 - 1
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who sent a request.
+    """The sender of a request.
 
     Attributes:
-        key: name of his key; None where none is asked for.
-        peer: his address.
+        key: name of the key; None without keys.
+        peer: address of the client.
     """
 
     key: str | None
@@ -30,12 +30,12 @@ class Asker:
 
     @classmethod
     def of(cls, record: RequestRecord) -> Asker:
-        """The asker of a record's request."""
+        """The sender of a record's request."""
         return cls(record.key, record.client)
 
     def owning(self, jobs: Sequence[Job]) -> list[Job]:
-        """The jobs, in his name."""
-        made: dict[int, SamplingParams] = {}  # many jobs may have the same parameters
+        """Set the tenant and user of jobs."""
+        made: dict[int, SamplingParams] = {}  # many jobs share their parameters
         for job in jobs:
             if id(job.params) not in made:
                 made[id(job.params)] = self._own(job.params)
@@ -45,7 +45,8 @@ class Asker:
         user = params.user or number_of(f"peer {self.peer}")
         if self.key is None:
             return replace(params, user=user)
-        # The engine takes the upper half for the tenant: to name many users gives no larger share.
+        # The engine takes the upper half for the tenant, so naming many users gives no larger
+        # share.
         tenant = number_of(f"key {self.key}")
         user = tenant & ~_LOWER | user & _LOWER
         return replace(params, user=user, salt=number_of(f"{self.key} {params.salt}"))

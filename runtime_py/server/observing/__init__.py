@@ -1,1 +1,1 @@
-"""What is known of each request, and who is told: the log, the metrics, traces."""
+"""Records each request for the log, the metrics and traces."""

@@ -1,4 +1,4 @@
-"""A line for each request, as text or as JSON; never a word of its content."""
+"""The log: a line for each request, as text or JSON, without its content."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .record import RequestRecord
 
 NAME = "wherry.access"
 FORMATS = ("text", "json")
-# Asked for every few seconds, by programs and by the page: logged where they fail.
+# Programs and the page request these every few seconds: only failures are logged.
 _QUIET = PROBES | {"/metrics", "/stats"}
 _SHOWN = 200  # characters of a path
 _log = logging.getLogger(NAME)
 
 
 def write(record: RequestRecord) -> None:
-    """Log the end of a request."""
+    """Log an ended request."""
     quiet = record.path in _QUIET and record.status < 400
     level = logging.DEBUG if quiet else logging.INFO
     if _log.isEnabledFor(level):
@@ -31,7 +31,7 @@ def write(record: RequestRecord) -> None:
 
 
 def fields(record: RequestRecord) -> dict[str, Any]:
-    """What a line says, by name; what is not known is left out. Times are in seconds."""
+    """The fields of a line; unknown ones are left out. Times are in seconds."""
     found: dict[str, Any] = {
         "request_id": record.id,
         "client": record.client,
@@ -74,10 +74,10 @@ def _line(found: dict[str, Any]) -> str:
 
 
 class JsonLines(logging.Formatter):
-    """Each line of the log as an object; names as in `fields`."""
+    """Writes each line of the log as a JSON object with the names of `fields`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """Write one line."""
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         found = {
             "time": f"{stamp}.{int(record.msecs):03}Z",
@@ -92,7 +92,7 @@ class JsonLines(logging.Formatter):
 
 
 def config(log_format: str) -> dict[str, Any]:
-    """For logging.config: uvicorn's own loggers and ours, all on stderr: stdout is for results."""
+    """The configuration for logging.config: all goes to stderr, because stdout has results."""
     made: dict[str, Any] = copy.deepcopy(LOGGING_CONFIG)
     made["handlers"]["access"]["stream"] = "ext://sys.stderr"
     made["formatters"]["plain"] = {"format": "%(message)s"}

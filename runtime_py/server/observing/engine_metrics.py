@@ -1,4 +1,4 @@
-"""What the engines count, as Prometheus has it."""
+"""The engines' counters for Prometheus."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _pages_used(found: Snapshot) -> float:
 
 GAUGES = (
     _Row("requests_active", "Outputs that have not ended.", lambda s: s.active),
-    _Row("requests_limit", "Outputs that may be under way or wait.", lambda s: s.limit or 0),
+    _Row("requests_limit", "Outputs that may run or wait.", lambda s: s.limit or 0),
     _Row("requests_waiting", "Outputs that wait.", lambda s: s.stats.waiting),
     _Row("requests_prefilling", "Outputs whose prompt is read.", lambda s: s.stats.prefilling),
     _Row("requests_running", "Outputs that are written.", lambda s: s.stats.running),
@@ -48,8 +48,15 @@ COUNTERS = (
     _Row("disk_dropped_blocks", "Not written to disk.", lambda s: s.stats.disk_dropped),
     _Row("engine_decode_tokens", "Tokens that were written.", lambda s: s.stats.decode_tokens),
     _Row("recomputed_tokens", "After a preemption.", lambda s: s.stats.recomputed_tokens),
-    _Row("guessed_tokens", "Draft tokens verified.", lambda s: s.stats.drafted_tokens),
-    _Row("guessed_right_tokens", "Draft tokens accepted.", lambda s: s.stats.accepted_tokens),
+    _Row("draft_tokens", "Draft tokens verified.", lambda s: s.stats.drafted_tokens),
+    _Row("accepted_draft_tokens", "Draft tokens accepted.", lambda s: s.stats.accepted_tokens),
+    # Deprecated names, for existing dashboards.
+    _Row("guessed_tokens", "Deprecated: draft_tokens.", lambda s: s.stats.drafted_tokens),
+    _Row(
+        "guessed_right_tokens",
+        "Deprecated: accepted_draft_tokens.",
+        lambda s: s.stats.accepted_tokens,
+    ),
     _Row("outputs_finished", "Outputs that ended.", lambda s: s.stats.finished),
     _Row("preemptions", "Requests preempted because pages ran out.", lambda s: s.stats.preemptions),
     _Row("model_seconds", "Inside of the model.", lambda s: s.stats.model_seconds),
@@ -59,7 +66,7 @@ COUNTERS = (
 
 
 class EngineMetrics:
-    """Metrics of all loaded models, as of their last snapshot.
+    """Metrics of all loaded models, from their last snapshots.
 
     Args:
         models: the server's.

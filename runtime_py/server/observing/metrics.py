@@ -1,6 +1,6 @@
-"""What requests took, as Prometheus has it: counted at their ends, never a token.
+"""Metrics of requests for Prometheus, updated when a request ends, never per token.
 
-Each app has a registry of its own; `engine_metrics` adds the engines', `vllm_names` the other
+Each app has its own registry; `engine_metrics` adds the engines', and `vllm_names` adds vLLM's
 names.
 """
 
@@ -20,7 +20,7 @@ from ..life import Life
 from .record import RequestRecord
 from .vllm_names import also_as_vllm
 
-# Seconds, and tokens: from one to what the largest contexts hold, each 2 to 2.5 times the last.
+# Bucket bounds of seconds and tokens: each is 2 to 2.5 times the last, up to the largest context.
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250)
 TOKENS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 CHOICES = (1, 2, 5, 10, 20, 50, 100)
@@ -28,17 +28,17 @@ _METHODS = frozenset({"GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"
 
 
 class Source(Protocol):
-    """Something that is asked for its metrics when they are wanted."""
+    """Something that collects metrics at a scrape."""
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics, as they are now."""
+        """Return the current metrics."""
 
 
 class RequestMetrics:
-    """A watcher of requests.
+    """Counts ended requests.
 
     Args:
-        life: tells how many are under way.
+        life: knows the running requests.
     """
 
     def __init__(self, life: Life) -> None:
@@ -96,7 +96,7 @@ class RequestMetrics:
         self._output = histogram("output_tokens", "Of a request, all its choices.", TOKENS)
 
     def __call__(self, record: RequestRecord) -> None:
-        """Count a request that has ended."""
+        """Count an ended request."""
         method = record.method if record.method in _METHODS else "other"
         self._http.labels(method, record.route, str(record.status)).inc()
         self._http_seconds.labels(record.route).observe(record.seconds)
@@ -140,7 +140,7 @@ class Exposition:
     """All metrics of an app, in one of Prometheus's formats.
 
     Args:
-        sources: asked at each scrape.
+        sources: collected at each scrape.
     """
 
     def __init__(self, *sources: Source) -> None:
@@ -150,7 +150,7 @@ class Exposition:
         ProcessCollector(registry=self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        """See Source; what Prometheus calls creation times is left out: nobody draws them."""
+        """See Source; Prometheus' creation times are left out."""
         built = Metric("wherry_build", "The version.", "info")
         built.add_sample("wherry_build_info", {"version": wherry.__version__}, 1)
         yield built
@@ -162,6 +162,6 @@ class Exposition:
                 yield from also_as_vllm(metric)
 
     def written(self, accept: str) -> tuple[bytes, str]:
-        """The text, and its media type, which the Accept header chooses."""
+        """Write the metrics; the Accept header chooses the format. Returns text and media type."""
         encoder, media_type = choose_encoder(accept)
         return encoder(self._registry), media_type

@@ -1,4 +1,4 @@
-"""Stands before everything else: each request gets a name, and its end is told. Plain ASGI."""
+"""The outermost layer: gives each request an id, and reports its end. Plain ASGI."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ..wire.errors import response
 from .record import RequestRecord, accepted_id, set_current
 
 REQUEST_ID = "X-Request-Id"
-ANTHROPIC_ID = "Request-Id"  # what Anthropic's clients read, which say so by a header
+ANTHROPIC_ID = "Request-Id"  # the header that Anthropic's clients read
 ANTHROPIC_VERSION = "anthropic-version"
-CUT_OFF = 499  # the status in logs of what ended before it was answered
+CUT_OFF = 499  # the logged status of a request that ended before its answer
 _TRACE_HEADERS = ("traceparent", "tracestate")
 _log = logging.getLogger(__name__)
 Watcher = Callable[[RequestRecord], None]
 
 
 class Observer:
-    """Names requests, counts those under way, and tells the watchers of their ends.
+    """Identifies and counts requests, and tells the watchers of their ends.
 
     Args:
-        app: what is behind.
-        life: the server's.
+        app: the next application.
+        life: the server's state.
         watchers: called at each end, on the event loop.
-        paths: that are declared: who is refused before his path is looked up asked for one, too.
+        paths: the declared paths; needed for requests that are refused before routing.
     """
 
     def __init__(
@@ -73,7 +73,8 @@ class Observer:
         for watcher in self._watchers:
             try:
                 watcher(record)
-            except Exception:  # the answer has been sent: a log or a metric must not undo it
+            # the answer is sent: an error of the log or metrics must not break it
+            except Exception:
                 _log.exception("A request's end could not be noted")
 
 

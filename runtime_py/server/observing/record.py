@@ -1,4 +1,4 @@
-"""What a server knows of one request while it is under way. No content is in it."""
+"""The record of one running request, without its content."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 _ACCEPTED_ID = re.compile(
     r"[A-Za-z0-9._:/+=@-]{1,128}"
-)  # of a client: it goes into logs and headers
+)  # a client's id may only have these, because logs and headers repeat it
 
 
 @dataclass(slots=True)
 class RequestRecord:
-    """One request.
+    """The record of one request.
 
     Attributes:
-        id: X-Request-Id, the client's or one of ours.
+        id: X-Request-Id, from the client or generated.
         client: its address; "local" on a Unix socket.
-        trace_headers: traceparent and tracestate, as the client sent them.
-        started: time.monotonic(); the others of this kind, too.
-        wall_ns: when it started, nanoseconds since 1970.
-        deadline: when its time is over; None: never.
+        trace_headers: the client's traceparent and tracestate.
+        started: time.monotonic(), as the other times.
+        wall_ns: start, nanoseconds since 1970.
+        deadline: when the request times out; None: never.
         time_limit: from `started` to `deadline`, seconds.
-        own_limit: it was the client who asked for it.
-        route: the path as it was declared; "other" for paths that nobody declared.
-        status: of the answer; 0 as long as none was begun.
-        error: code of the error that it ended with, in the middle of a stream, too.
-        key: name of the key that it came with.
-        model: that answers it.
-        generation: the answer, if a model writes one.
+        own_limit: the client asked for the limit.
+        route: the declared path; "other" for undeclared ones.
+        status: of the answer; 0 before it begins.
+        error: code of the error that ended it, even in the middle of a stream.
+        key: name of the key.
+        model: name of the model.
+        generation: the answer, if the model generates text.
         tokens_read: for embeddings, scores and rankings.
     """
 
@@ -60,33 +60,33 @@ class RequestRecord:
     ended: float | None = None
 
     def begun(self, model: str, generation: Generation, *, stream: bool) -> None:
-        """A model writes the answer from now on."""
+        """Record the generation of an answer."""
         self.model, self.generation, self.stream = model, generation, stream
 
     @property
     def seconds(self) -> float:
-        """Since it began, until its end."""
+        """Seconds from its start to now, or to its end."""
         return (self.ended or time.monotonic()) - self.started
 
     @property
     def seconds_left(self) -> float | None:
-        """Before its deadline, at least 0; None if there is none."""
+        """Seconds until its deadline, at least 0; None without one."""
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
     @property
     def first_token_seconds(self) -> float | None:
-        """From its beginning to its first token."""
+        """Seconds from its start to the first token."""
         first = self.generation.first_at if self.generation else None
         return None if first is None else first - self.started
 
     @property
     def tokens(self) -> int:
-        """Tokens of the prompt and of the output so far."""
+        """Tokens of prompt and output so far."""
         return self.generation.usage.total_tokens if self.generation else self.tokens_read
 
     @property
     def outcome(self) -> str:
-        """How it ended: the code of an error, or why the model stopped."""
+        """How it ended: an error's code, or the reason why the model stopped."""
         if self.error:
             return self.error
         found = self.generation.finishes if self.generation else []
@@ -97,7 +97,7 @@ _current: ContextVar[RequestRecord] = ContextVar("wherry_request")
 
 
 def current() -> RequestRecord:
-    """The record of the request that this task serves; outside of a request, a new one."""
+    """The record of this task's request; outside of a request, a new one."""
     try:
         return _current.get()
     except LookupError:
@@ -105,15 +105,15 @@ def current() -> RequestRecord:
 
 
 def set_current(record: RequestRecord) -> None:
-    """For this task, and for those that it starts."""
+    """Set the record of this task and of tasks that it starts."""
     _current.set(record)
 
 
 def new_id() -> str:
-    """A name for a request."""
+    """Make an id of a request."""
     return f"req-{secrets.token_hex(12)}"
 
 
 def accepted_id(asked: str) -> str:
-    """The client's own name for its request, if logs and headers can hold it, or a new one."""
+    """The client's id if logs and headers can hold it, else a new one."""
     return asked if _ACCEPTED_ID.fullmatch(asked) else new_id()

@@ -1,8 +1,7 @@
-"""A span for each answer of a model, where OpenTelemetry is set up; names of its gen_ai.*.
+"""A span for each answer if OpenTelemetry is set up, with its gen_ai.* names.
 
-Nothing of it is imported here: a process that records spans has imported it (by
-`opentelemetry-instrument wherry serve`, a program of one's own, or --otlp-endpoint), and in others
-there is nothing to do.
+This module does not import OpenTelemetry. A process that records spans has imported it: by
+`opentelemetry-instrument wherry serve`, in a program of its own, or by --otlp-endpoint.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import wherry
 
 from .record import RequestRecord
 
-_OPERATIONS = {  # by the end of a path
+_OPERATIONS = {  # by the last part of a path
     "/chat/completions": "chat",
     "/messages": "chat",
     "/responses": "chat",
@@ -27,15 +26,15 @@ _OPERATIONS = {  # by the end of a path
 
 
 class Tracing:
-    """A watcher of requests."""
+    """Writes spans of ended requests."""
 
     def __call__(self, record: RequestRecord) -> None:
-        """Record the span of a request that has ended."""
+        """Write the span of an ended request."""
         api = sys.modules.get("opentelemetry.trace")
         if api is None or record.generation is None:
             return
         if isinstance(api.get_tracer_provider(), api.ProxyTracerProvider):
-            return  # nobody set it up
+            return  # OpenTelemetry is not set up
         context, kind = _parent(api, record)
         tracer = api.get_tracer("wherry", wherry.__version__)
         operation = _operation(record.route)
@@ -55,7 +54,7 @@ class Tracing:
 
 
 def _parent(api: Any, record: RequestRecord) -> tuple[Any, Any]:
-    """The span of HTTP if somebody else makes one; else what the client sent."""
+    """The parent span: of an HTTP instrumentation, else from the client's headers."""
     if api.get_current_span().get_span_context().is_valid:
         return None, api.SpanKind.INTERNAL
     propagate = sys.modules.get("opentelemetry.propagate")

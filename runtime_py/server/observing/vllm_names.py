@@ -1,4 +1,4 @@
-"""The same metrics under the names that vLLM's dashboards ask for (its docs/usage/metrics)."""
+"""The same metrics under vLLM's names, for its dashboards (its docs/usage/metrics)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Labels = dict[str, str]
 
 
 def _of_model(labels: Labels) -> Labels:
-    """`engine` is the rank of a process there."""
+    """vLLM's label `engine` is the rank of a process."""
     rest = {name: value for name, value in labels.items() if name != "model"}
     return {"model_name": labels["model"], "engine": "0", **rest}
 
@@ -45,16 +45,16 @@ NAMES: dict[str, tuple[_Alias, ...]] = {
     ),
     "wherry_engine_prompt_tokens": (
         _Alias("vllm:prompt_tokens"),
-        _Alias("vllm:prefix_cache_queries"),  # in tokens there, too
+        _Alias("vllm:prefix_cache_queries"),  # vLLM counts tokens, too
     ),
     "wherry_engine_cached_tokens": (_Alias("vllm:prefix_cache_hits"),),
     "wherry_engine_decode_tokens": (_Alias("vllm:generation_tokens"),),
     "wherry_preemptions": (_Alias("vllm:num_preemptions"),),
-    "wherry_guessed_tokens": (_Alias("vllm:spec_decode_num_draft_tokens"),),
-    "wherry_guessed_right_tokens": (_Alias("vllm:spec_decode_num_accepted_tokens"),),
+    "wherry_draft_tokens": (_Alias("vllm:spec_decode_num_draft_tokens"),),
+    "wherry_accepted_draft_tokens": (_Alias("vllm:spec_decode_num_accepted_tokens"),),
     "wherry_requests": (_Alias("vllm:request_success", _of_outcome),),
     "wherry_time_to_first_token_seconds": (_Alias("vllm:time_to_first_token_seconds"),),
-    # vLLM observes each token in the last two; here they are a request's mean.
+    # vLLM observes each token in the last two; here they have a request's mean.
     _EACH: (
         _Alias("vllm:request_time_per_output_token_seconds"),
         _Alias("vllm:inter_token_latency_seconds"),
@@ -75,7 +75,7 @@ NAMES: dict[str, tuple[_Alias, ...]] = {
 
 
 def also_as_vllm(metric: Metric) -> Iterator[Metric]:
-    """A metric under vLLM's names, if it has some. Series that become equal are added up."""
+    """Yield a metric under vLLM's names; series that become equal are added."""
     for alias in NAMES.get(metric.name, ()):
         sums: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
         for sample in metric.samples:

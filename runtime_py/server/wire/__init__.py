@@ -1,1 +1,1 @@
-"""How bytes come and go: connections, JSON, errors, streams."""
+"""Bytes in and out: connections, JSON, errors, streams."""

@@ -1,4 +1,4 @@
-"""Until when a request may be answered: the server's limit, and the client's own."""
+"""The deadline of a request: the server's limit, or a shorter one of the client."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _SHOWN = 100  # characters of a header in an error
 
 
 def set_deadline(record: RequestRecord, headers: Headers, limit: float | None) -> None:
-    """Note when the request's time is over.
+    """Set the request's deadline.
 
     Args:
-        record: of the request.
+        record: the request's record.
         headers: may ask for less than the limit.
         limit: seconds; None: none.
 
@@ -50,7 +50,7 @@ def _seconds(asked: str | None) -> float | None:
 
 
 def deadline_exceeded(record: RequestRecord) -> ApiError:
-    """For a request whose time is over: 504, or 408 if it was the client's own limit."""
+    """The error of a request at its deadline: 504, or 408 for the client's own limit."""
     written = record.generation.usage.completion_tokens if record.generation else 0
     whose = f" ({TIMEOUT_HEADER})" if record.own_limit else ""
     return ApiError(

@@ -1,6 +1,6 @@
-"""Every failure of the server in the shape of the protocol that its path belongs to.
+"""Errors of the server, in the shape of the path's protocol.
 
-OpenAI's, where no other is known: {"error": {message, type, param, code}}.
+The default is OpenAI's: {"error": {message, type, param, code}}.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from wherry.errors import UsageError, WherryError
 
-from ...request.errors import BusyError, RequestError
+from ...errors import BusyError, RequestError
 from ..observing.record import current
 
 _log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ RETRY_AFTER_SECONDS = 1
 
 
 class ApiError(HTTPException):
-    """A failure with a status of its own and OpenAI's fields."""
+    """An error with an HTTP status and OpenAI's fields."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class ApiError(HTTPException):
 
 
 def api_error(error: BaseException) -> ApiError:
-    """What a client is told of an error; the details of our own bugs stay in the log."""
+    """Make the client's error of an exception; details of bugs stay in the log."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, HTTPException):
@@ -68,16 +68,16 @@ def api_error(error: BaseException) -> ApiError:
 
 
 def shutting_down() -> ApiError:
-    """For requests that the end of the server cuts off."""
+    """The error of requests that a shutdown aborts."""
     return ApiError(503, "The server is shutting down", code="shutting_down")
 
 
 ErrorShape = Callable[[ApiError], dict[str, Any]]
-_shapes: dict[str, ErrorShape] = {}  # by the beginning of a path
+_shapes: dict[str, ErrorShape] = {}  # keyed by URL path prefix
 
 
 def add_shape(prefix: str, shape: ErrorShape) -> None:
-    """Errors of the paths that begin with `prefix` have this shape."""
+    """Set the shape of errors for paths that begin with `prefix`."""
     _shapes[prefix] = shape
 
 
@@ -87,7 +87,7 @@ def shape_of(path: str) -> ErrorShape:
 
 
 def body(error: ApiError) -> dict[str, Any]:
-    """The JSON of an error, as OpenAI has it."""
+    """Make OpenAI's JSON of an error."""
     kinds = {401: "authentication_error", 429: "rate_limit_error"}
     kind = "server_error" if error.status_code >= 500 else "invalid_request_error"
     return {
@@ -101,7 +101,7 @@ def body(error: ApiError) -> dict[str, Any]:
 
 
 def response(error: BaseException, path: str = "") -> JSONResponse:
-    """The whole answer to a request that failed."""
+    """Make the response to a failed request."""
     known = api_error(error)
     current().error = known.code or f"http_{known.status_code}"
     content = shape_of(path)(known)
@@ -109,7 +109,7 @@ def response(error: BaseException, path: str = "") -> JSONResponse:
 
 
 def install(app: FastAPI) -> None:
-    """Answer all failures of `app`, those of its routes included, in this shape."""
+    """Write all errors of `app` and its routes in these shapes."""
 
     async def handle(request: Request, error: Exception) -> JSONResponse:
         if isinstance(error, HTTPException) and not isinstance(error, ApiError):
@@ -137,7 +137,7 @@ def _about_route(request: Request, error: HTTPException) -> ApiError:
 
 
 def _methods(request: Request) -> list[str]:
-    """Methods of all routes of a path, exact paths first; Starlette names one route's alone."""
+    """All methods of a path, exact paths first; Starlette returns only one route's."""
     path, routes = request.scope["path"], [r for r in request.app.routes if isinstance(r, Route)]
     fitting = [r.path for r in routes if r.path_regex.match(path)]
     best = path if path in fitting else next(iter(fitting), "")

@@ -1,4 +1,4 @@
-"""How the chunks of a stream are written: a protocol's own way."""
+"""How a protocol writes the chunks of a stream."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .errors import ApiError, ErrorShape, body
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """One protocol's streams.
+    """The framing of one protocol's streams.
 
     Attributes:
-        media_type: of the whole.
+        media_type: of the stream.
         chunk: writes one chunk.
-        error: the shape of an error after the first byte, which ends the stream.
+        error: shape of an error after the first byte, which ends the stream.
         failure: writes such an error.
-        last: what ends a stream that did not fail.
+        last: the end of a stream without an error.
     """
 
     media_type: str
@@ -30,17 +30,17 @@ class Framing:
     last: bytes = b""
 
     def of(self, chunk: Shape) -> bytes:
-        """The bytes of a chunk."""
+        """Write a chunk."""
         return self.chunk(chunk.dumped())
 
     def of_error(self, error: ApiError) -> bytes:
-        """The bytes of an error."""
+        """Write an error."""
         return (self.failure or self.chunk)(self.error(error))
 
 
 @dataclass(slots=True)
 class Plain(Shape):
-    """An answer, or a chunk of one, made as the dictionary that it is sent as."""
+    """An answer, or a chunk of one, that is already a dictionary."""
 
     value: dict[str, Any]
 
@@ -54,17 +54,17 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 
 def event(value: Mapping[str, Any]) -> bytes:
-    """A server-sent event without a name; JSON has no newline, so one line holds it."""
+    """Write a server-sent event without a name; JSON has no newline, so one line is enough."""
     return b"data: %b\n\n" % _json(value)
 
 
 def named_event(value: Mapping[str, Any]) -> bytes:
-    """A server-sent event named by the value's `type`."""
+    """Write a server-sent event with the value's `type` as its name."""
     return b"event: %b\ndata: %b\n\n" % (value["type"].encode(), _json(value))
 
 
 def line(value: Mapping[str, Any]) -> bytes:
-    """A line of JSON."""
+    """Write a line of JSON."""
     return _json(value) + b"\n"
 
 

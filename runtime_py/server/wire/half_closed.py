@@ -1,8 +1,8 @@
-"""Clients that send no more: those that wait for their answer, and those that are gone.
+"""Clients that have closed their sending side: they may wait for an answer, or be gone.
 
-Both look the same, until something is written: the system of a client that is gone refuses it. So
-something that is no part of an answer is written from time to time: `100 Continue` before it, a
-comment or a space between the chunks of a stream.
+Only writing tells these apart: the system of a client that is gone refuses the bytes. So bytes that
+do not change the answer are written from time to time: `100 Continue` before it, a comment or a
+space between the chunks of a stream.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import h11
 if TYPE_CHECKING:
     from .http_protocol import HttpProtocol
 
-_SOON = 0.05  # seconds to the second writing: the first is refused in a round trip
-_LATER = 1.0  # seconds between two others; and that a client has where nothing can be written
+_SOON = 0.05  # seconds between the first two writes: a refusal takes a round trip
+_LATER = 1.0  # seconds between later writes; and the time limit if nothing can be written
 _NOTHING = {b"text/event-stream": b":\n\n", b"application/x-ndjson": b" "}  # between two chunks
 
 
 class HalfClosed:
-    """Looks whether a client is there, until its answer is written.
+    """Checks whether a client is there, until its answer is written.
 
     Args:
-        protocol: of the connection.
+        protocol: the connection's.
     """
 
     def __init__(self, protocol: HttpProtocol) -> None:
@@ -33,13 +33,13 @@ class HalfClosed:
         self.begun = False
 
     def begin(self) -> None:
-        """The client sends no more; it may be said twice."""
+        """Start: the client has closed its sending side. A second call has no effect."""
         if not self.begun:
             self.begun = True
             self._write(_SOON)
 
     def end(self) -> None:
-        """The connection is closed."""
+        """Stop: the connection is closed."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -63,13 +63,13 @@ class HalfClosed:
             self._write(_LATER)
 
     def _nothing(self) -> bytes | None:
-        """What changes no answer; None: there is nothing of that kind."""
+        """Bytes that do not change the answer; None: there are none."""
         conn = self._protocol.conn
         if conn.our_state is h11.SEND_BODY:
             kind = conn.media_type.partition(b";")[0]
             return conn.send(h11.Data(data=_NOTHING[kind])) if kind in _NOTHING else b""
         if conn.our_state is not h11.SEND_RESPONSE:
             return b""
-        if conn.their_http_version == b"1.0":  # which knows no answers before the answer
+        if conn.their_http_version == b"1.0":  # HTTP/1.0 has no informational responses
             return None
         return conn.send(h11.InformationalResponse(status_code=100, headers=[]))

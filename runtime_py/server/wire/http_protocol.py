@@ -1,4 +1,4 @@
-"""Uvicorn's HTTP for untrusted clients: timeouts, a limit of connections, errors in JSON."""
+"""Uvicorn's HTTP protocol for untrusted clients: timeouts, connection limits, JSON errors."""
 
 from __future__ import annotations
 
@@ -15,27 +15,29 @@ from .errors import ApiError, response
 from .half_closed import HalfClosed
 from .socket_protocol import PATHS, SocketProtocol
 
-_EVENTS = 256  # of h11 handled at once: a chunk of one byte costs as much as one of a MiB
+# h11 events that are handled at once: a chunk of one byte costs as much as one of a MiB
+_EVENTS = 256
 _MOST_HEAD = 2**16  # bytes of a request's headers
-_BUFFER = 2**20  # bytes received and not yet handled
-_SHUTDOWN_SECONDS = 1.0  # that the last bytes of an answer have when its connection is closed
+_BUFFER = 2**20  # received bytes that are not handled yet
+_SHUTDOWN_SECONDS = 1.0  # time for the last bytes of an answer when its connection is closed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """What one connection, and all of them, may take."""
+    """Limits of one connection, and of all together."""
 
     connections: int = 512
-    head_seconds: float = 10  # from the first byte, or the connection, to the end of the headers
-    body_seconds: float = 120  # for the whole body
-    write_seconds: float = 60  # that a client may leave an answer unread
+    # seconds from the first byte, or from the connection, to the end of the headers
+    head_seconds: float = 10
+    body_seconds: float = 120  # seconds for the whole body
+    write_seconds: float = 60  # seconds that a client may leave an answer unread
 
 
 class ServerConfig(uvicorn.Config):
-    """Uvicorn's, with limits of connections.
+    """Uvicorn's configuration with connection limits.
 
     Attributes:
-        unread: bytes of WebSocket messages that are not whole yet, of all connections.
+        unread: bytes of incomplete WebSocket messages of all connections.
     """
 
     def __init__(self, app: Any, limits: ConnectionLimits, **options: Any) -> None:
@@ -43,7 +45,7 @@ class ServerConfig(uvicorn.Config):
             app,
             http=HttpProtocol,
             ws=SocketProtocol,
-            ws_per_message_deflate=False,  # a thousand bytes could come out of one
+            ws_per_message_deflate=False,  # compression turns one byte into a thousand
             **options,
         )
         self.limits = limits
@@ -51,11 +53,11 @@ class ServerConfig(uvicorn.Config):
 
 
 class _Connection(h11.Connection):
-    """Gives out a number of events, and then says that it needs more data.
+    """h11's connection, which stops after a number of events.
 
     Attributes:
-        events_left: until then.
-        refusal: why a request that h11 would take is none.
+        events_left: the remaining number.
+        refusal: reason to refuse a request that h11 accepts.
         media_type: of the answer that has begun.
     """
 
@@ -67,7 +69,7 @@ class _Connection(h11.Connection):
 
     @property
     def pending(self) -> int:
-        """Bytes received that are not handled."""
+        """Received bytes that are not handled."""
         return len(self._receive_buffer)
 
     def next_event(self) -> Any:
@@ -85,7 +87,7 @@ class _Connection(h11.Connection):
         return super().send_with_data_passthrough(event)
 
     def _check_length(self, request: h11.Request) -> None:
-        """Two lengths may be two requests to a proxy before us (RFC 9112, section 6.3)."""
+        """Refuse two lengths: a proxy may see two requests in them (RFC 9112, section 6.3)."""
         if {b"content-length", b"transfer-encoding"} <= {name for name, _ in request.headers}:
             self.refusal = "it has Content-Length and Transfer-Encoding; send one of them"
             raise h11.RemoteProtocolError(self.refusal)
@@ -94,8 +96,8 @@ class _Connection(h11.Connection):
 class HttpProtocol(H11Protocol):
     """One connection.
 
-    When there are too many, the one that has kept us waiting longest for a request is closed: a
-    client that opens hundreds and says nothing shuts itself out, and nobody else.
+    If there are too many connections, the one that has waited longest for a request is closed: a
+    client that opens hundreds of silent connections only loses its own.
     """
 
     config: ServerConfig
@@ -110,45 +112,45 @@ class HttpProtocol(H11Protocol):
         super().__init__(config, server_state, app_state, _loop)
         self.conn: _Connection = _Connection(_MOST_HEAD)
         self._limits = config.limits
-        self._waits_for: str | None = None  # "head", "body" or nothing of the client's
+        self._waits_for: str | None = None  # "head" or "body" of a request, or None
         self._waits_since = 0.0  # the loop's time
         self._timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._half_closed = HalfClosed(self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to wait for a request."""
-        # Other event loops (uvloop) have transports of their own, which are no asyncio.Transport.
+        """Start to wait for a request."""
+        # Transports of other event loops (uvloop) do not derive from asyncio.Transport.
         super().connection_made(cast("asyncio.Transport", transport))
         self._wait_for("head")
         if len(self.connections) > self._limits.connections:
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the timers."""
+        """Stop the timers."""
         self._wait_for(None)
         self._half_closed.end()
         self.resume_writing()
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never keeps it open
-        """The client sends no more: whether it still gets its answer."""
+        """The client has closed its sending side; return whether it may still get its answer."""
         whole = self.cycle is not None and not self.cycle.more_body
-        # asyncio cannot keep TLS half open.
+        # asyncio cannot keep TLS half open
         if not whole or self.cycle.response_complete or self.scheme == "https":
             return False
         self._half_closed.begin()
         return True
 
     def data_received(self, data: bytes) -> None:
-        """Handle what came, or the first of it."""
+        """Handle received bytes, or the first of them."""
         if self.conn.pending > _BUFFER:
             self.refuse(ApiError(400, "The request comes in too small chunks", code="invalid_http"))
             return
         super().data_received(data)
 
     def handle_events(self) -> None:
-        """Handle some events; the others' turn comes before the rest of a long list."""
+        """Handle some events; other tasks run before the rest of a long list."""
         if self.transport.is_closing():
             return
         self.conn.events_left = _EVENTS
@@ -163,7 +165,7 @@ class HttpProtocol(H11Protocol):
         self.handle_events()
 
     def on_response_complete(self) -> None:
-        """See H11Protocol; what follows in the buffer is timed, too."""
+        """See H11Protocol; the next request in the buffer is timed, too."""
         super().on_response_complete()
         if self._half_closed.begun and self.cycle.response_complete:  # no pipelined request is left
             self.transport.close()
@@ -173,7 +175,7 @@ class HttpProtocol(H11Protocol):
     # ---- time ----
 
     def _watch(self) -> None:
-        if self.transport.get_protocol() is not self:  # a WebSocket's has taken over
+        if self.transport.get_protocol() is not self:  # a WebSocket's protocol has taken over
             self._wait_for(None)
         elif self.conn.their_state is h11.SEND_BODY:
             self._wait_for("body")
@@ -201,7 +203,7 @@ class HttpProtocol(H11Protocol):
         )
 
     def pause_writing(self) -> None:
-        """The client does not read: wait, but not for ever."""
+        """The client does not read: start a timeout."""
         super().pause_writing()
         if self._write_timer is None:
             self._write_timer = self.loop.call_later(
@@ -215,11 +217,11 @@ class HttpProtocol(H11Protocol):
             self._write_timer = None
         super().resume_writing()
 
-    # ---- number ----
+    # ---- connection limit ----
 
     @property
     def idle_since(self) -> float | None:
-        """Since when nothing but the client is waited for; None while it is served."""
+        """Since when the connection waits for its client; None while a request is served."""
         if self.cycle is None or self.cycle.response_complete or self._waits_for == "body":
             return self._waits_since
         return None
@@ -234,7 +236,8 @@ class HttpProtocol(H11Protocol):
         ]
         if waiting:
             _, longest = min(waiting, key=lambda found: found[0])
-            self.connections.discard(longest)  # at once: the next one finds another
+            # at once, so that the next connection finds another one
+            self.connections.discard(longest)
             longest.transport.abort()
         else:
             self.refuse(ApiError(503, "Too many connections", code="too_many_connections"))
@@ -242,14 +245,14 @@ class HttpProtocol(H11Protocol):
     # ---- refusals ----
 
     def send_400_response(self, msg: str) -> None:
-        """What is not HTTP is refused in OpenAI's shape, as all errors are."""
+        """Refuse bytes that are not HTTP, in OpenAI's shape."""
         reason = self.conn.refusal or msg
         self.refuse(ApiError(400, f"This is no HTTP request: {reason}", code="invalid_http"))
 
     def refuse(self, error: ApiError) -> None:
-        """Answer with an error, if nothing was answered yet, and close."""
+        """Answer with an error if no answer has begun, and close."""
         self._wait_for(None)
-        if self.cycle is not None:  # what the application still says goes nowhere
+        if self.cycle is not None:  # drop what the application still sends
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         try:
@@ -261,15 +264,15 @@ class HttpProtocol(H11Protocol):
                 h11.EndOfMessage(),
             ):
                 self.transport.write(self.conn.send(event) or b"")
-        except h11.LocalProtocolError:  # an answer is under way
+        except h11.LocalProtocolError:  # an answer has begun
             self.transport.abort()
             return
         self.transport.close()
         self.loop.call_later(_SHUTDOWN_SECONDS, self.transport.abort)
 
     def _should_upgrade_to_ws(self) -> bool:
-        """Whether a request for a WebSocket is heeded; elsewhere HTTP goes on, as it may."""
+        """Whether to accept an upgrade to WebSocket; otherwise HTTP continues (RFC 9110)."""
         return self.scope["method"] == "GET" and self.scope["path"] in PATHS
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: any client could fill the log."""
+        """Log nothing: any client could fill the log."""

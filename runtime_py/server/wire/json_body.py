@@ -1,8 +1,7 @@
-"""JSON of untrusted clients: its structure is measured before Python's objects are made of it.
+"""Parses JSON of untrusted clients; its structure is measured before Python makes objects.
 
-A body of 16 MiB can hold millions of values, each of which costs a hundred bytes and, while the
-parser runs, the interpreter's lock. Measuring takes NumPy some milliseconds a MiB, without the
-lock.
+A body of 16 MiB can have millions of values. Each costs a hundred bytes, and parsing holds the
+interpreter's lock. NumPy measures a MiB in some milliseconds, without the lock.
 """
 
 from __future__ import annotations
@@ -15,22 +14,22 @@ from typing import Any
 import numpy as np
 
 from ...answer.lazy import json_parts
-from ...request.errors import RequestError
+from ...errors import RequestError
 
-MAX_VALUES = 2**19  # lists of token ids are the longest that anybody sends
+MAX_VALUES = 2**19  # lists of token ids are the longest that clients send
 MAX_CONTAINERS = 2**16  # objects and lists
 MAX_NAMES = 2**16  # of fields, in all objects
 MAX_DEPTH = 64
-MAX_DIGITS = 64  # of a whole number: making a longer one takes the square of its length
-_BLOCK = 2**20  # bytes measured at once
-_LEVEL = np.zeros(256, np.int8)  # what a character outside of strings adds to the depth
+MAX_DIGITS = 64  # of an integer: parsing takes quadratic time
+_BLOCK = 2**20  # bytes that are measured at once
+_LEVEL = np.zeros(256, np.int8)  # change of the depth at a character outside of strings
 _LEVEL[list(b"[{")] = 1
 _LEVEL[list(b"]}")] = -1
 
 
 @dataclass(slots=True)
 class Structure:
-    """Counts that bound what parsing makes; `values` is one too low for each full container."""
+    """Counts that bound the parsed objects; `values` is too low by one for each full container."""
 
     values: int = 0
     containers: int = 0
@@ -38,10 +37,10 @@ class Structure:
     depth: int = 0
 
     def check(self) -> None:
-        """Refuse what is too much.
+        """Refuse counts beyond the limits.
 
         Raises:
-            RequestError: with the limit.
+            RequestError: the message has the limit.
         """
         for found, limit, what in (
             (self.values, MAX_VALUES, "values"),
@@ -56,10 +55,10 @@ class Structure:
 
 
 def parse_json(body: bytes) -> Any:
-    """The value of a body; may run on any thread.
+    """Parse a body; any thread may call this.
 
     Raises:
-        RequestError: it is not JSON in UTF-8, or is more than the limits above.
+        RequestError: it is not JSON in UTF-8, or exceeds the limits above.
     """
     measure(body)
     try:
@@ -69,10 +68,10 @@ def parse_json(body: bytes) -> Any:
 
 
 def measure(body: bytes) -> Structure:
-    """Count what stands outside of strings.
+    """Count values outside of strings.
 
     Raises:
-        RequestError: a count is over its limit; the rest is not looked at.
+        RequestError: a count exceeds its limit; the rest is not read.
     """
     found, level, inside = Structure(), 0, np.uint8(0)
     for piece in _pieces(body):
@@ -91,7 +90,7 @@ def measure(body: bytes) -> Structure:
 
 
 def _pieces(body: bytes) -> Iterator[np.ndarray]:
-    """The body in blocks in which no escape is cut, with escaped quotes replaced."""
+    """Yield the body in blocks that cut no escape, with escaped quotes replaced."""
     at = 0
     while at < len(body):
         end = at + _BLOCK
@@ -105,12 +104,12 @@ def _pieces(body: bytes) -> Iterator[np.ndarray]:
 
 
 def encoded(value: Any, depth: int = 5) -> bytes:
-    """JSON of a large answer. The encoder runs on small parts: it, too, holds the lock."""
+    """Write JSON of a large answer in small parts, because the encoder holds the lock."""
     return b"".join(encoded_blocks(value, depth))
 
 
 def encoded_blocks(value: Any, depth: int = 5) -> Iterator[bytes]:
-    """`encoded` in blocks, so that the text is not held three times."""
+    """Like `encoded`, in blocks, so that memory holds the text only once."""
     held: list[str] = []
     size = 0
     for part in json_parts(value, depth):

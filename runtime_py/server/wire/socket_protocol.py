@@ -1,4 +1,4 @@
-"""Uvicorn's WebSocket for untrusted clients: limits, and errors in JSON."""
+"""Uvicorn's WebSocket protocol for untrusted clients: limits, and JSON errors."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
     from .http_protocol import ServerConfig
 
-PATHS = frozenset({"/v1/responses"})  # where an upgrade is heeded
-_EVENTS = 256  # handled at once: a frame of one byte costs as much as one of 64 KiB
-UNREAD = 8  # times the largest message: bytes of all messages that are not whole yet
-_SHUTDOWN_SECONDS = 1.0  # that a connection has for its last words when the server ends
-_TRY_LATER, _TOO_BIG, _POLICY = 1013, 1009, 1008  # codes that a connection is closed with
+PATHS = frozenset({"/v1/responses"})  # paths that accept an upgrade
+_EVENTS = 256  # events that are handled at once: a frame of one byte costs as much as one of 64 KiB
+UNREAD = 8  # size of all incomplete messages, in units of the largest message
+_SHUTDOWN_SECONDS = 1.0  # time for the last messages of a connection when the server ends
+_TRY_LATER, _TOO_BIG, _POLICY = 1013, 1009, 1008  # close codes
 _log = logging.getLogger(__name__)
 
 
 class _Connection(wsproto.WSConnection):
-    """Gives out some events at a time."""
+    """wsproto's connection, which returns some events at a time."""
 
     def __init__(self) -> None:
         super().__init__(wsproto.ConnectionType.SERVER)
@@ -44,7 +44,7 @@ class _Connection(wsproto.WSConnection):
 
 
 class SocketProtocol(WSProtocol):
-    """One connection, after its handshake's headers were read."""
+    """One connection, after the headers of its handshake."""
 
     config: ServerConfig
 
@@ -57,28 +57,29 @@ class SocketProtocol(WSProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.conn: _Connection = _Connection()
-        self.logger = _log  # uvicorn's lines say what the request log says
+        self.logger = _log  # the request log replaces uvicorn's lines
         self._limits = config.limits
-        self._unread = 0  # bytes of a message that is not whole
+        self._unread = 0  # bytes of an incomplete message
         self._slow: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
 
     @property
     def idle_since(self) -> float | None:
-        """Since when nothing but the client is waited for; None while it is served."""
+        """Since when the connection waits for its client; None while a message is served."""
         state = getattr(self, "scope", {}).get("state", {})
         found: float | None = state.get("idle_since")
         return found
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the timers, and what came."""
+        """Stop the timers, and drop received bytes."""
         self._read_whole()
         self.resume_writing()
-        self.connections.add(self)  # uvicorn's removes it, and it may have made room for others
+        # uvicorn removes it again; it may have been evicted for other connections
+        self.connections.add(self)
         super().connection_lost(exc)
 
     def handle_events(self) -> None:
-        """Handle some events; the others' turn comes before the rest of a long list."""
+        """Handle some events; other tasks run before the rest of a long list."""
         if self.transport.is_closing():
             return
         super().handle_events()
@@ -94,7 +95,7 @@ class SocketProtocol(WSProtocol):
         self.handle_events()
 
     def handle_message(self, event: events.TextMessage | events.BytesMessage) -> None:
-        """Take a piece of a message, if there is room for it."""
+        """Take a piece of a message, if the limits allow it."""
         data = event.data
         size = len(data.encode()) if isinstance(data, str) else len(data)
         self._unread += size
@@ -114,7 +115,7 @@ class SocketProtocol(WSProtocol):
                 self._slow = self.loop.call_later(self._limits.body_seconds, self._too_slow)
 
     def handle_close(self, event: events.CloseConnection) -> None:
-        """The client closes; or, as wsproto tells of it, what came is no WebSocket's."""
+        """The client closes, or sent no WebSocket frames: wsproto reports both in this way."""
         if self.conn.state is ConnectionState.OPEN and not self.close_sent:
             text = f"This is no WebSocket message: {event.reason or 'its frame is damaged'}"
             self.refuse(ApiError(400, text, code="invalid_websocket"), event.code)
@@ -133,7 +134,7 @@ class SocketProtocol(WSProtocol):
         self.refuse(ApiError(408, text, code="too_slow"), _POLICY)
 
     def refuse(self, error: ApiError, code: int) -> None:
-        """Say why, and close."""
+        """Send an error and close."""
         self._read_whole()
         self.stop_keepalive()
         if self.close_sent or self.transport.is_closing():
@@ -146,7 +147,7 @@ class SocketProtocol(WSProtocol):
         self.transport.close()
 
     def pause_writing(self) -> None:
-        """The client does not read: wait, but not for ever."""
+        """The client does not read: start a timeout."""
         super().pause_writing()
         if self._write_timer is None:
             seconds = self._limits.write_seconds
@@ -160,7 +161,7 @@ class SocketProtocol(WSProtocol):
         super().resume_writing()
 
     def shutdown(self) -> None:
-        """The server ends: the application says so, and closes."""
+        """The server ends: the application sends its last message and closes."""
         if not self.handshake_complete or self.close_sent:
             super().shutdown()
             return

@@ -1,4 +1,4 @@
-"""Answers that end with their client: streams, and work that waits for nobody."""
+"""Answers that end with their clients: streams, and work that a client waits for."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ class ClientGone(Exception):
 
 
 class Chunks(Protocol):
-    """What is streamed."""
+    """A stream of chunks."""
 
     async def batch(self) -> Sequence[Shape]:
-        """All that is ready, at least one; [] at the end.
+        """Return all chunks that are ready, at least one; [] at the end.
 
         Raises:
-            WherryError: it ends amid; the client is told.
+            WherryError: the stream failed; the client gets the error.
         """
 
     def cancel(self) -> None:
-        """End it; idempotent."""
+        """Abort the stream; idempotent."""
 
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, Result]) -> Result:
-    """Await `work`; cancel it when the client goes away, or when the request's time is over.
+    """Await `work`; cancel it when the client disconnects or the deadline passes.
 
     Raises:
-        ClientGone: it went away first.
-        ApiError: 504 or 408, its deadline came first.
+        ClientGone: the client disconnected first.
+        ApiError: 504 or 408: the deadline passed first.
     """
     record = current()
     task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_disconnect(receive))
@@ -71,13 +71,13 @@ async def _disconnect(receive: Receive) -> None:
 
 
 class StreamedAnswer(Response):
-    """Sends chunks as they come, all that are ready at once.
+    """Sends all chunks that are ready, as they come.
 
     Args:
         stream: the chunks.
-        framing: how they are written, and an error after the first byte, which ends the stream.
+        framing: writes chunks, and an error after the first byte, which ends the stream.
         headers: of the answer.
-        held: what the stream needs; it is left when the stream ends.
+        held: closed when the stream ends; it keeps the model loaded.
     """
 
     def __init__(
@@ -94,20 +94,20 @@ class StreamedAnswer(Response):
         self._started = False
         self.status_code = 200
         self.background = None
-        # Proxies (nginx) would collect the events otherwise.
+        # Otherwise proxies (nginx) buffer the events.
         self.init_headers({"Cache-Control": "no-cache", "X-Accel-Buffering": "no", **headers})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one client; its request is freed whatever happens."""
+        """Serve one client; the request is freed in any case."""
         try:
             await while_connected(receive, self._send_all(send))
         except (ClientGone, OSError):
             current().error = "client_gone"
-        except ApiError as e:  # its time is over
+        except ApiError as e:  # the deadline has passed
             if not self._started:
                 raise
             await self._end_with(send, e)
-        except asyncio.CancelledError:  # the server ends, and has waited long enough
+        except asyncio.CancelledError:  # the server shuts down, after the drain
             if not self._started:
                 raise
             await self._end_with(send, shutting_down())
@@ -139,7 +139,7 @@ class StreamedAnswer(Response):
 
 
 class WholeAnswer(Response):
-    """Sends the blocks of an answer that is there; each is freed as it is sent.
+    """Sends the blocks of a complete answer; each is freed as it is sent.
 
     Args:
         blocks: of JSON.

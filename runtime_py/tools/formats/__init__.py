@@ -1,1 +1,1 @@
-"""The kinds of formats; families.py says which family has which."""
+"""The formats; families.py says which family has which."""

@@ -1,4 +1,4 @@
-"""Gemma's calls: `call:name{key:value,...}`, with marks for quotes around strings."""
+"""Gemma's calls: `call:name{key:value,...}`, with markers around strings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Braces(Format):
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
         """See Format."""
         yield from s.space()
-        yield from s.accept(":")  # models stumble over the colon, or leave the word out
+        yield from s.accept(":")  # models write the colon twice, or leave out "call"
         yield from s.accept("call:")
         name = yield from s.match(_NAME)
         if not name or not (yield from s.accept("{")):
@@ -93,7 +93,7 @@ class Braces(Format):
         return f"{lead} {call}{more}"
 
     def _members(self, lark: Lark, rule: Rule) -> str:
-        """Members as the template writes them: sorted by name, required and optional ones."""
+        """The members in the template's order: sorted by name, required and optional ones."""
         if rule.open:
             one = f'/[A-Za-z_][A-Za-z0-9_]*/ ":" {lark.json({}, {})}'
             return f'({one} ("," {one})*)?'
@@ -109,7 +109,7 @@ class Braces(Format):
         return made + ")?" * len(later)
 
     def _value(self, lark: Lark, schema: object, rule: Rule) -> str:
-        """Numbers, constants and marked strings; lists and objects are JSON."""
+        """The expression of numbers, constants and marked strings; lists and objects are JSON."""
         kind = schema.get("type") if isinstance(schema, dict) else None
         values = schema.get("enum") if isinstance(schema, dict) else None
         if kind == "string" or (values and all(isinstance(v, str) for v in values)):

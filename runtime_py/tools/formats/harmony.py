@@ -4,7 +4,7 @@
     <|start|>assistant<|channel|>final<|message|>...<|return|>
 
 `analysis` is reasoning, `final` text; a message `to=functions.NAME` is a call in any channel.
-A message of `commentary` that is to nobody is text for the user, said before calls.
+A message of `commentary` without an addressee is text for the user before the calls.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Harmony(Format):
                     s.at -= len(found)
 
     def _message(self, s: Scanner, out: Output) -> Steps[bool]:
-        """A header and what follows it. The first one's beginning is in the prompt."""
+        """Read a header and its message. The first header begins in the prompt."""
         header = yield from s.accept_one((_START, _CHANNEL, "to="))
         if header is None:
             return False
@@ -98,7 +98,7 @@ class Harmony(Format):
         return f"{said} {lark.text(f'{_CHANNEL}final{_MESSAGE}')} {body}"
 
     def _before(self, lark: Lark, *channels: str) -> str:
-        """Messages that come first: of reasoning, and what is said before calls."""
+        """The expression of messages before the answer: reasoning and commentary."""
         message = f"{lark.text(_MESSAGE)} {lark.rule(ANY, lexeme=True)}"
         end = lark.text(f"<|end|>{_START}assistant")
         names = " | ".join(map(lark.text, channels))

@@ -22,14 +22,14 @@ class Headed(Format):
     """`section`? (`begin` `before`? name `middle` arguments `end`)+ `section_end`?
 
     Attributes:
-        begin: the mark of one call.
-        middle: what may stand between name and arguments: one of these; the first is the usual one.
-        before: what may stand before the name.
-        tag: what stands between the name and an id or a number of the call, if there is one.
-        whole_id: whether the call's id is all of the header, rather than what follows the tag.
-        end: of one call; the first is the usual one.
-        section, section_end: around all calls; "" if there is no such thing.
-        between: what stands between two calls.
+        begin: the marker of one call.
+        middle: possible texts between name and arguments; the first is the usual one.
+        before: a text that may stand before the name.
+        tag: the text between the name and an id or number of the call, if there is one.
+        whole_id: whether the call's id is the whole header, or only the part after the tag.
+        end: texts that end a call; the first is the usual one.
+        section, section_end: texts around all calls; "" if there are none.
+        between: the text between two calls.
     """
 
     begin: str

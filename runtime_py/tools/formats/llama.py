@@ -15,15 +15,15 @@ from .tagged import Tagged
 
 @dataclass(frozen=True)
 class Bare(Format):
-    """JSON objects, or lists of them, at the beginning or after a mark.
+    """JSON objects, or lists of them, at the beginning or after a marker.
 
-    Those at the beginning are calls if they name a tool of the request.
+    Objects at the beginning are calls only if they name a tool of the request.
 
     Attributes:
-        begins: marks that may stand before them.
-        fences: what may stand around those that no mark begins, and is no part of them.
+        begins: markers that may precede them.
+        fences: texts that may surround calls without a marker.
         amid: see Format.
-        head, middle: how an object is written.
+        head, middle: the constant parts of an object.
     """
 
     begins: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Bare(Format):
             return False
         if not (yield from form.list(s, out, known)):
             return False
-        while not out.full:  # Llama's way to write several
+        while not out.full:  # Llama's way to write several calls
             if (yield from s.space()) in (";", ","):
                 s.at += 1
             if (yield from s.space()) not in ("{", "[") or not (
@@ -81,5 +81,5 @@ class Bare(Format):
         return self.grammar(lark, rules, "", several=several)
 
     def free(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
-        """See Format. A text may not begin with a brace."""
+        """See Format. A text must not begin with a brace."""
         return free_or(lark, "{", self.grammar(lark, rules, "", several=several))

@@ -1,7 +1,7 @@
 """Calls in angle brackets, an element for each argument: Qwen3-Coder, GLM, MiniMax, DeepSeek V3.2.
 
-An element's text is a text, a number, or JSON; which, the tool's schema says: what may be a string
-alone is taken as it stands, anything else is read as JSON if it is that, else as a string.
+The tool's schema decides whether an element's content is a text, a number or JSON: an argument that
+can only be a string is taken as it stands; other content is JSON if it parses, else a string.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ class Markup(Format):
     """(`outer` (`call` name `named` (`key` key `keyed` value `ended`)* `call_end`)+ `outer_end`).
 
     Attributes:
-        outer, outer_end: around calls.
-        call, named, call_end: of one call; "" where its name stands in the outer element.
-        key, keyed: before and after an argument's name; white space may stand between the latter.
-        ended: after its value.
-        several: whether an outer element holds several calls.
-        pad: what stands around a value, and is no part of it.
-        line: what stands after `outer`, `named` and `ended`.
+        outer, outer_end: texts around all calls.
+        call, named, call_end: texts around one call's name and after it; "" if the outer element
+        has the name.
+        key, keyed: texts before and after an argument's name; white space may follow `keyed`.
+        ended: the text after a value.
+        several: whether an outer element may have several calls.
+        pad: white space around a value that does not belong to it.
+        line: white space after `outer`, `named` and `ended`.
         typed: an attribute of `keyed` that says whether the value is a string.
-        unclosed: what a value ends before that was not closed, unless a grammar sees to it.
-        wrappers: names of an argument that may be an object of all arguments, where the tool has
-            no argument of this name and it is the only one.
+        unclosed: texts that end an unclosed value, unless a grammar is enforced.
+        wrappers: names of a single argument that may be an object of all arguments, if the tool has
+            no argument of this name.
     """
 
     outer: str
@@ -59,7 +60,7 @@ class Markup(Format):
 
     @property
     def begins(self) -> tuple[str, ...]:
-        """See Format. Models forget the outer element."""
+        """See Format. Models sometimes forget the outer element."""
         return (self.outer, self.call) if self.call else (self.outer,)
 
     @property
@@ -105,7 +106,7 @@ class Markup(Format):
         if self.call:
             if not (yield from s.accept(self.named)):
                 return False
-        else:  # what follows the name has to be an argument, or the end
+        else:  # only an argument or the end may follow the name
             yield from s.space()
             at = s.at
             if (yield from s.accept_one((self.key, self.outer_end))) is None:
@@ -140,7 +141,7 @@ class Markup(Format):
         closed = yield from s.accept(closing)
         rest = s.text[s.at :]
         if not closed and s.ended and any(t.startswith(rest) for t in (self.key, closing)):
-            s.at += len(rest)  # the output was cut off before a mark was whole
+            s.at += len(rest)  # the output ended inside of a marker
             out.end(whole=False)
             return
         if closed and not self.call_end:
@@ -149,7 +150,7 @@ class Markup(Format):
         out.end()
 
     def _behind_key(self, s: Scanner) -> Steps[str]:
-        """What stands between an argument's name and its value; the attributes in it."""
+        """Read the text between an argument's name and its value; return the attributes in it."""
         attributes = yield from s.match(_ATTRIBUTES) if self.typed else _nothing()
         for literal in self.keyed:
             yield from s.space()
@@ -157,7 +158,7 @@ class Markup(Format):
         return attributes
 
     def _wrapped(self, s: Scanner, out: Output, tools: Tools, name: str) -> Steps[bool]:
-        """Take an argument that is all of them, and the end of the call; whether it is there."""
+        """Read an argument that has all others, and the call's end; return whether it exists."""
         yield from s.space()
         if not (yield from s.accept(self.key)):
             return False
@@ -180,7 +181,7 @@ class Markup(Format):
     def _value(
         self, s: Scanner, emit: Emit, kinds: Sequence[str], ends: tuple[str, ...]
     ) -> Steps[bool]:
-        """Hand on a value as JSON; whether it came to its end."""
+        """Output a value as JSON; return whether it is complete."""
         if self.pad:
             yield from s.accept(self.pad)
         if tuple(kinds) == ("string",):
@@ -231,7 +232,7 @@ class Markup(Format):
 
 
 def _up_to_end(s: Scanner, emit: Emit, ends: tuple[str, ...]) -> Steps[bool]:
-    """Hand on text up to one of these, of which only the first is taken; whether there is one."""
+    """Output text up to one of these, and read only the first of them; return whether one came."""
     found = yield from s.until(ends, emit)
     if found != ends[0]:
         s.at -= len(found)
@@ -244,7 +245,7 @@ def _nothing() -> Steps[str]:
 
 
 class _Held:
-    """Hands on the text of a string as JSON, without `pad`, at most a character, at its end."""
+    """Outputs a string's text as JSON without the `pad` at its end."""
 
     def __init__(self, emit: Emit, pad: str) -> None:
         self._emit, self._pad, self._text = emit, pad, ""
@@ -264,7 +265,7 @@ class _Held:
 
 
 def _as_json(text: str, kinds: Sequence[str]) -> str:
-    """A value as JSON: the text itself if it is that."""
+    """A value as JSON: the text itself if it is JSON."""
     bare = text.strip()
     if "string" in kinds and not _is_of(bare, kinds):
         return json.dumps(text, ensure_ascii=False)
@@ -272,7 +273,7 @@ def _as_json(text: str, kinds: Sequence[str]) -> str:
         return json.dumps(_PYTHON[bare])
     if is_json(bare):
         return bare
-    # Templates that print values in Python's words have taught some models to.
+    # Templates that print Python literals have taught some models to write them.
     return whole(bare) or json.dumps(text, ensure_ascii=False)
 
 
@@ -287,7 +288,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def _is_of(text: str, kinds: Sequence[str]) -> bool:
-    """Whether a text is JSON of one of these types, strings left out."""
+    """Whether a text is JSON of one of these types other than string."""
     try:
         found: Any = json.loads(text)
     except (ValueError, RecursionError):

@@ -19,7 +19,7 @@ _NAMED = Headed("[TOOL_CALLS]", ("[ARGS]", ""), tag="[CALL_ID]")
 
 @dataclass(frozen=True)
 class Mistral(Format):
-    """Reads both; `named` is what the model is held to."""
+    """Reads both formats; grammars enforce `named`."""
 
     named: bool = False
     begins = ("[TOOL_CALLS]",)

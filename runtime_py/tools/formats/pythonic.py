@@ -23,8 +23,8 @@ class Pythonic(Format):
     """`begin` `[`? name(key=value, ...) (`,` or a line break) ... `]`? `end`.
 
     Attributes:
-        begins: see Format; none: calls stand at the beginning, in brackets.
-        end: after them; "" if there is no such thing.
+        begins: see Format; empty: calls are at the beginning, in brackets.
+        end: the text after them, or "".
         brackets: whether several calls are a list.
     """
 
@@ -34,7 +34,7 @@ class Pythonic(Format):
 
     @property
     def bare(self) -> bool:
-        """See Format. Then calls count that name a tool of the request."""
+        """See Format. Only calls of the request's tools count there."""
         return self.brackets
 
     @property
@@ -120,7 +120,7 @@ class Pythonic(Format):
         return self.grammar(lark, rules, lead, several=several)
 
     def free(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
-        """See Format. Without a mark a text may not begin with a bracket."""
+        """See Format. Without a marker a text must not begin with a bracket."""
         if self.begins:
             return super().free(lark, rules, several=several)
         return free_or(lark, "[", self.grammar(lark, rules, "", several=several))
@@ -142,7 +142,7 @@ class Pythonic(Format):
 
 
 def _literal(lark: Lark, schema: object, rule: Rule) -> str:
-    """A value in the words that JSON and Python share; constants are Python's."""
+    """The expression of a value that JSON and Python share; constants are Python's."""
     if isinstance(schema, dict) and schema.get("type") == "boolean":
         return '("True" | "False")'
     return lark.json(schema, rule.schema)

@@ -1,4 +1,4 @@
-"""JSON objects, or lists of them, after a mark: Hermes, Qwen, Granite, Phi, Cohere, Nemotron."""
+"""JSON objects, or lists of them, after a marker: Hermes, Qwen, Granite, Phi, Cohere, Nemotron."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..lark import Lark
 from ..output import Output
 from ..scanner import Scanner, Steps
 
-_LEFT_OVER = re.compile(r"[\s}\]]*")  # brackets too many
+_LEFT_OVER = re.compile(r"[\s}\]]*")  # superfluous brackets
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class Tagged(Format):
 
     Attributes:
         begins: see Format; the first is the usual one.
-        end: "" if there is none.
-        listed: whether several calls are one list; else each has its own mark.
+        end: the text after it, or "".
+        listed: whether several calls are one list; otherwise each has its own marker.
         form: the object.
-        head, middle: how it is written: head, the name, middle, its arguments, "}".
-        space: what stands between mark and object.
-        between: what stands between two calls that are no list.
+        head, middle: the constant parts: head, the name, middle, its arguments, "}".
+        space: the text between marker and object.
+        between: the text between two calls that are no list.
         silent: see Format.
     """
 
@@ -75,6 +75,6 @@ class Tagged(Format):
         return f"{lead} {rest}{more}"
 
     def call(self, lark: Lark, rule: Rule) -> str:
-        """The object of one call."""
+        """The expression of one call's object."""
         head = lark.text(self.head + json.dumps(rule.name)[1:-1] + self.middle)
         return f'{head} %json {rule.text} "}}"'

@@ -1,9 +1,9 @@
-"""Measures what a server of OpenAI's API, or an engine in this process, does under load.
+"""Load tests of a server of OpenAI's API, or of an engine in this process.
 
-    workload, trace   what is asked, and when
-    target            who is asked: http_target (any URL), engine_target (this process)
-    load              asks, in a closed loop or at given times
+    workload, trace   the requests and their times
+    target            receives them: http_target (any URL), engine_target (this process)
+    load              sends requests, in a closed loop or at given times
     report            percentiles and rates; table and picture show them
 
-`measure` does one benchmark, from its plan to its outcomes.
+`measure` runs one load test, from its plan to its outcomes.
 """

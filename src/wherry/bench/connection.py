@@ -1,7 +1,6 @@
-"""HTTP/1.1 for many streams at once: h11 on asyncio's transports, without a task a piece.
+"""An HTTP/1.1 client for many streams: h11 on asyncio's transports, without a task for each piece.
 
-What comes is handed on in `data_received`, with the time at which it came: a client that is woken
-for each token measures itself.
+Pieces are timed in `data_received`: waking a task for each token would measure the client itself.
 """
 
 from __future__ import annotations
@@ -17,30 +16,30 @@ import h11
 
 from wherry.errors import UsageError
 
-OnData = Callable[[float, bytes], None]  # when, in seconds of perf_counter, and what came
+OnData = Callable[[float, bytes], None]  # time in seconds of perf_counter, and the piece
 _LARGEST_HEADER = 65536  # bytes
 
 
 class ConnectionLostError(OSError):
-    """The connection ended before the answer did."""
+    """The connection ended before the answer."""
 
     def __init__(self, message: str, *, unanswered: bool) -> None:
         super().__init__(message)
-        self.unanswered = unanswered  # not a byte of an answer has come
+        self.unanswered = unanswered  # no byte of an answer has arrived
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server listens."""
+    """The address of a server's API."""
 
     scheme: str
     host: str
     port: int
-    path: str  # that all of ours begin with: "/v1"
+    path: str  # prefix of all paths: "/v1"
 
     @classmethod
     def parse(cls, url: str) -> Address:
-        """http://HOST[:PORT][/PATH]; /v1 is added if there is no path.
+        """Parse http://HOST[:PORT][/PATH]; without a path it is /v1.
 
         Raises:
             UsageError: it is no such URL.
@@ -66,7 +65,7 @@ class Address:
 
 
 class Connection(asyncio.Protocol):
-    """One connection: one exchange at a time, one after the other as long as the server agrees."""
+    """A connection for one exchange at a time, reused while the server allows it."""
 
     def __init__(self) -> None:
         self._parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LARGEST_HEADER)
@@ -77,7 +76,7 @@ class Connection(asyncio.Protocol):
 
     @classmethod
     async def open(cls, to: Address) -> Connection:
-        """Connect; OSError says why not."""
+        """Connect; raises OSError."""
         secure = ssl.create_default_context() if to.scheme == "https" else None
         loop = asyncio.get_running_loop()
         _, made = await loop.create_connection(cls, to.host, to.port, ssl=secure)
@@ -90,11 +89,11 @@ class Connection(asyncio.Protocol):
         return alive and self._parser.our_state is h11.IDLE
 
     async def exchange(self, request: h11.Request, body: bytes, on_data: OnData) -> h11.Response:
-        """Send a request; the status and headers of its answer, when all of it has come.
+        """Send a request; return status and headers when the whole answer has arrived.
 
         Raises:
-            ConnectionLostError: the connection ended before.
-            h11.RemoteProtocolError: what came is not HTTP.
+            ConnectionLostError: the connection ended earlier.
+            h11.RemoteProtocolError: the bytes are not HTTP.
         """
         assert self._transport is not None and self.reusable
         self._on_data, self._response = on_data, None
@@ -116,21 +115,21 @@ class Connection(asyncio.Protocol):
         return self._response
 
     def close(self) -> None:
-        """Hang up; idempotent."""
+        """Close the connection; idempotent."""
         if self._transport is not None:
             self._transport.abort()
 
     # ---- called by asyncio ----
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
+        """Store the transport."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Take what came apart."""
+        """Parse received bytes."""
         now = perf_counter()
-        if self._ended is None or self._ended.done():  # nobody has asked for it
+        if self._ended is None or self._ended.done():  # no request is waiting
             self.close()
             return
         try:
@@ -140,14 +139,14 @@ class Connection(asyncio.Protocol):
             self._fail(e)
 
     def eof_received(self) -> None:
-        """Some answers end so; a server that had closed an idle connection ends it before one."""
+        """Some answers end so; a server may also close an idle connection before one."""
         if self._response is None:
             self.connection_lost(None)
         elif self._ended is not None and not self._ended.done():
             self.data_received(b"")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell who waits."""
+        """Fail the waiting request."""
         text = f"the connection was closed{f': {exc}' if exc else ' before the answer had ended'}"
         self._fail(ConnectionLostError(text, unanswered=self._response is None))
 

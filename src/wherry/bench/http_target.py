@@ -1,4 +1,4 @@
-"""A server of OpenAI's API, asked over HTTP."""
+"""Sends requests to a server of OpenAI's API over HTTP."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .sse import DONE, Events
 
 _LONGEST_MESSAGE = 300  # characters of a server's error
 _REFUSED = (400, 422)
-# What may happen to an exchange; of asyncio until Python 3.11: its own class for time-outs.
+# Errors of an exchange; until Python 3.11 asyncio has its own class of timeouts.
 _FAILURES = (OSError, h11.RemoteProtocolError, asyncio.TimeoutError)
 
 
 class HttpTarget:
-    """Asks one model of one server; see `outcome.Target`.
+    """One model of one server as a target; see `outcome.Target`.
 
     Args:
         address: of the API.
-        model: its name there.
-        api_key: None: none is sent.
-        timeout: seconds that a request may take.
+        model: its name at the server.
+        api_key: None: requests have no key.
+        timeout: seconds of one request.
     """
 
     def __init__(
@@ -48,10 +48,10 @@ class HttpTarget:
         return f"{self.model} at {self._address}" if self.model else str(self._address)
 
     async def models(self) -> list[str]:
-        """Names of the server's models.
+        """List the server's models.
 
         Raises:
-            ModelError: it does not say.
+            ModelError: the server does not answer with a list.
         """
         path = f"{self._address.path}/models"
         status, body = await self._get(path)
@@ -64,10 +64,10 @@ class HttpTarget:
         return listed
 
     async def loaded(self) -> list[str]:
-        """Names of the models in memory, as Ollama's API tells them, else as `models`.
+        """List the loaded models by Ollama's API, else as `models`.
 
         Raises:
-            ModelError: the server does not say.
+            ModelError: the server does not answer with a list.
         """
         listed = _names(*await self._get("/api/ps"), "models", "name")
         if listed is None:
@@ -75,7 +75,7 @@ class HttpTarget:
         return [name.removesuffix(":latest") for name in listed]
 
     async def _get(self, path: str) -> tuple[int, bytes]:
-        """The status and the body of a path's answer; ModelError if there is none."""
+        """Get the status and body of a path; ModelError if there is no answer."""
         body = bytearray()
         try:
             response = await self._exchange("GET", path, b"", lambda _, d: body.extend(d))
@@ -84,7 +84,7 @@ class HttpTarget:
         return int(response.status_code), bytes(body)
 
     async def takes(self, body: Mapping[str, Any]) -> bool:
-        """Whether the server accepts a request; False if it says that a field is wrong.
+        """Whether the server accepts a request; False if it rejects a field.
 
         Raises:
             UsageError: another error.
@@ -96,16 +96,16 @@ class HttpTarget:
         raise UsageError(f"{self.name} does not answer: {outcome.error}")
 
     async def ask(self, body: Mapping[str, Any], outcome: Outcome) -> None:
-        """Make one request."""
+        """Send one request."""
         await self._stream(body, outcome)
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         while self._idle:
             self._idle.pop().close()
 
     async def _stream(self, body: Mapping[str, Any], outcome: Outcome) -> int | None:
-        """Make one request; the status of its answer, if there is one."""
+        """Send one request; return the status of its answer, if there is one."""
         path = self._address.path
         path += "/chat/completions" if "messages" in body else "/completions"
         options = {"stream": True, "stream_options": {"include_usage": True}}
@@ -114,7 +114,7 @@ class HttpTarget:
         try:
             response = await self._exchange("POST", path, data, events.feed)
         except _FAILURES as e:
-            read_events(events, outcome)  # what came before
+            read_events(events, outcome)  # events before the error count
             outcome.error = _reason(e)
             return None
         if response.status_code != 200:
@@ -124,7 +124,7 @@ class HttpTarget:
         return int(response.status_code)
 
     async def _exchange(self, method: str, path: str, body: bytes, on_data: OnData) -> h11.Response:
-        """One exchange on a connection that is idle, or a new one."""
+        """Run one exchange on an idle connection, or on a new one."""
         headers = list(self._headers)
         if body:
             headers += [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
@@ -138,7 +138,7 @@ class HttpTarget:
             try:
                 response = await connection.exchange(request, body, on_data)
             except ConnectionLostError as e:
-                if used and e.unanswered:  # the server has closed it in the meantime
+                if used and e.unanswered:  # the server has closed the idle connection
                     continue
                 raise
             if connection.reusable:
@@ -150,7 +150,7 @@ class HttpTarget:
 
 
 def read_events(events: Events, outcome: Outcome) -> bool:
-    """Write what a stream says into `outcome`; whether it has said that it is done."""
+    """Write a stream's events into `outcome`; return whether the stream is complete."""
     for when, data in events.found:
         if data == DONE:
             return True
@@ -170,7 +170,7 @@ def read_events(events: Events, outcome: Outcome) -> bool:
 
 
 def _names(status: int, body: bytes, listed: str, named: str) -> list[str] | None:
-    """Names of the models in an answer; None if it is no list of models."""
+    """Read the models' names from an answer; None if it is no list of models."""
     try:
         rows = json.loads(body)[listed] if status == 200 else None
         return None if rows is None else [str(row[named]) for row in rows]
@@ -195,7 +195,7 @@ def _refusal(status: int, text: bytes) -> str:
 
 
 def _message(body: Any) -> str:
-    """The text of an error as OpenAI, Ollama and FastAPI write it."""
+    """Read the message of an error from OpenAI, Ollama or FastAPI."""
     error = body.get("error") or body.get("detail") or body
     said = error.get("message", error) if isinstance(error, dict) else error
     return " ".join(str(said).split())[:_LONGEST_MESSAGE]

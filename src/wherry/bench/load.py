@@ -1,4 +1,4 @@
-"""Asks: in a closed loop, or at given times whatever the server does."""
+"""Sends requests: in a closed loop, or at given times whatever the server does."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ async def closed_loop(
     seconds: float | None = None,
     done: Done = lambda outcome: None,
 ) -> list[Outcome]:
-    """Keep `concurrency` requests under way until `requests` are made or `seconds` are over.
+    """Keep `concurrency` requests running until `requests` are made or `seconds` have passed.
 
-    After `seconds` no request is begun; those under way end, and count.
+    After `seconds` no request starts; running ones end and count.
     """
     outcomes: list[Outcome] = []
     end = None if seconds is None else perf_counter() + seconds
@@ -47,9 +47,9 @@ async def open_loop(
     seconds: float | None = None,
     done: Done = lambda outcome: None,
 ) -> list[Outcome]:
-    """Make each request at its time, whether or not the earlier ones have ended.
+    """Send each request at its time, even if earlier ones are still running.
 
-    Waiting counts from that time: a client that is late hides nothing. What `seconds` end is as in
+    Latency counts from that time, so a late client hides nothing. `seconds` works as in
     `closed_loop`.
     """
     begin = perf_counter()

@@ -1,4 +1,4 @@
-"""One benchmark from its plan to its outcomes: sizing, warm-up, load."""
+"""One load test from its plan to its outcomes: sizing, warm-up, load."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from .outcome import Ask, Outcome, Target
 from .workload import Lengths, Shape, Sizing
 
 DEFAULT_REQUESTS = 32
-Progress = Callable[[str, int, int], None]  # what, done, in all
+Progress = Callable[[str, int, int], None]  # what, done, total
 
-# How other servers are told that an answer has exactly as many tokens as are asked for; vLLM's
-# names, which llama.cpp's server and ours know, too.
+# Fields that make an answer exactly as long as requested: vLLM's names, which llama.cpp's server
+# and Wherry know, too.
 _NO_STOP: Mapping[str, Any] = {"ignore_eos": True}
 
 
 class BenchTarget(Target, Protocol):
-    """A target that tells what it understands."""
+    """A target that reports which fields it accepts."""
 
     async def takes(self, body: Mapping[str, Any]) -> bool:
-        """Whether it accepts a request; False if it says that a field is wrong."""
+        """Whether it accepts a request; False if it rejects a field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What a benchmark asks. At most one of `concurrency`, `rate` and `trace` is given."""
+class LoadPlan:
+    """The requests of a load test. At most one of `concurrency`, `rate` and `trace` is set."""
 
     chat: bool = True
-    concurrency: int | None = None  # requests kept under way; 1 if there is neither of the others
+    concurrency: int | None = None  # running requests; 1 if neither of the others is set
     rate: float | None = None  # requests a second
     trace: Path | None = None
     speed: float = 1.0  # of the trace
-    requests: int | None = None  # None: DEFAULT_REQUESTS, or all of the trace, or by `seconds`
-    seconds: float | None = None  # after which no request is begun
+    requests: int | None = None  # None: DEFAULT_REQUESTS, the whole trace, or until `seconds`
+    seconds: float | None = None  # no request starts later
     prompt_tokens: Lengths = Lengths(128, 128)  # noqa: RUF009  # it is frozen
     output_tokens: Lengths = Lengths(64, 64)  # noqa: RUF009
     may_stop: bool = False
@@ -50,7 +50,7 @@ class Plan:
         given = [n for n in ("concurrency", "rate", "trace") if getattr(self, n) is not None]
         if len(given) > 1:
             raise UsageError(
-                f"--{' and --'.join(given)} exclude each other: requests are kept under way, or "
+                f"--{' and --'.join(given)} exclude each other: requests run concurrently, or "
                 "come at random times, or at those of a trace"
             )
 
@@ -60,8 +60,8 @@ class Plan:
         return {n: str(v) if isinstance(v, Lengths | Path) else v for n, v in values.items()}
 
     def __str__(self) -> str:
-        """What is asked, in a few words."""
-        how = f"{self.concurrency or 1} under way"
+        """A short description."""
+        how = f"{self.concurrency or 1} at one time"
         if self.rate is not None:
             how = f"{self.rate:g} a second at random times"
         if self.trace is not None:
@@ -71,14 +71,16 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What came of it."""
+    """The result of a load test."""
 
-    outcomes: list[Outcome]  # warm-up is not among them
-    exact: bool  # answers were as long as asked for
+    outcomes: list[Outcome]  # without those of the warm-up
+    exact: bool  # answers were as long as requested
 
 
-async def measure(target: BenchTarget, plan: Plan, progress: Progress | None = None) -> Measured:
-    """Carry out a plan.
+async def measure(
+    target: BenchTarget, plan: LoadPlan, progress: Progress | None = None
+) -> Measured:
+    """Run a plan.
 
     Raises:
         UsageError: the trace cannot be read, or the target does not answer.
@@ -106,8 +108,8 @@ async def measure(target: BenchTarget, plan: Plan, progress: Progress | None = N
     return Measured(outcomes, not plan.may_stop and shape.extra is not None)
 
 
-async def _shape(target: BenchTarget, plan: Plan) -> Shape:
-    """The request's shape, with the field that fixes the length if the target knows it."""
+async def _shape(target: BenchTarget, plan: LoadPlan) -> Shape:
+    """Make the common part of the requests, with a fixed length if the target can do it."""
     plain = Shape(chat=plan.chat)
     exact = Shape(chat=plan.chat, extra=_NO_STOP)
     if plan.may_stop or not await target.takes(exact.body("the", 1)):
@@ -116,7 +118,7 @@ async def _shape(target: BenchTarget, plan: Plan) -> Shape:
 
 
 async def _warm_up(
-    target: BenchTarget, plan: Plan, shape: Shape, size: Sizing, report: Progress
+    target: BenchTarget, plan: LoadPlan, shape: Shape, size: Sizing, report: Progress
 ) -> None:
     def done(outcome: Outcome) -> None:
         report("warm up", 1, 1)
@@ -129,7 +131,7 @@ async def _warm_up(
         await closed_loop(target, asks, concurrency=clients, requests=plan.warmup, done=done)
 
 
-def _asks(plan: Plan, shape: Shape, size: Sizing, rows: list[dict[str, Any]]) -> Iterator[Ask]:
+def _asks(plan: LoadPlan, shape: Shape, size: Sizing, rows: list[dict[str, Any]]) -> Iterator[Ask]:
     if rows:
         return trace.asks(rows, shape, size, plan.output_tokens.high, plan.speed, plan.seed)
     asks = workload.random_asks(shape, size, plan.prompt_tokens, plan.output_tokens, plan.seed)

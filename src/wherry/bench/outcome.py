@@ -1,4 +1,4 @@
-"""One request: what is asked, and what became of it."""
+"""One request of a load test, and its outcome."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One request, to be made."""
+    """A request to send."""
 
-    body: Mapping[str, Any]  # "messages" or "prompt", and "max_tokens" if there is a limit
-    at: float = 0.0  # seconds after the beginning, where the workload has times
+    body: Mapping[str, Any]  # "messages" or "prompt", and "max_tokens" for a limit
+    at: float = 0.0  # seconds after the start, if the workload has times
 
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
-    """One request that was made. Times are seconds of `perf_counter`."""
+    """The outcome of a request. Times are seconds of `perf_counter`."""
 
-    due: float  # when it should have been sent; waiting counts from here
+    due: float  # when it should have been sent; latency counts from here
     sent: float = 0.0
     ended: float = 0.0
-    pieces: list[float] = field(default_factory=list)  # when each piece of text came
+    pieces: list[float] = field(default_factory=list)  # arrival of each piece of text
     prompt_tokens: int = 0
-    cached_tokens: int = 0  # of the prompt
+    cached_tokens: int = 0  # prompt tokens found in the server's prefix cache
     output_tokens: int = 0
-    has_usage: bool = False  # the counts are the server's; else output_tokens counts pieces
+    has_usage: bool = False  # the server reported counts; otherwise output_tokens counts pieces
     error: str | None = None
 
     def count(self, usage: Mapping[str, Any]) -> None:
-        """Take the counts of an answer's `usage`."""
+        """Read the counts from an answer's `usage`."""
         self.has_usage = True
         self.prompt_tokens = usage.get("prompt_tokens") or 0
         self.output_tokens = usage.get("completion_tokens") or 0
@@ -39,21 +39,21 @@ class Outcome:
 
 
 class Target(Protocol):
-    """Who is asked."""
+    """Receives requests."""
 
     @property
     def name(self) -> str:
-        """For people: a URL and a model."""
+        """A name for people: URL and model."""
 
     async def ask(self, body: Mapping[str, Any], outcome: Outcome) -> None:
-        """Make one request, and write what happens into `outcome`; an error is an outcome, too."""
+        """Send one request and write its events into `outcome`; an error is an outcome, too."""
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
 
 
 async def ask(target: Target, ask: Ask, due: float | None = None) -> Outcome:
-    """Make one request; `due` is when it should have been sent, None: now."""
+    """Send one request; `due` is when it should have been sent, None: now."""
     now = perf_counter()
     outcome = Outcome(due=now if due is None else due, sent=now)
     await target.ask(ask.body, outcome)

@@ -1,4 +1,4 @@
-"""A benchmark as a picture: SVG, which every browser shows, written without a library."""
+"""A load test as an SVG picture, written without a library."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Points = list[tuple[float, float]]
 
 
 def svg(title: str, outcomes: Sequence[Outcome]) -> str:
-    """Six panels: how latencies are distributed, and what was under way and written over time."""
+    """Draw six panels: distributions of latencies, and running requests and tokens over time."""
     panels = [
         "".join(_distribution(f"{LATENCIES[name]}, ms", values))
         for name, values in latencies(outcomes).items()
     ]
     panels.append("".join(_curve("tokens written a second", "seconds", _written(outcomes))))
-    panels.append("".join(_curve("requests under way", "seconds", _under_way(outcomes))))
+    panels.append("".join(_curve("running requests", "seconds", _under_way(outcomes))))
     width, height = 3 * _WIDTH, 2 * _HEIGHT + _HEAD
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
@@ -41,7 +41,7 @@ def svg(title: str, outcomes: Sequence[Outcome]) -> str:
 
 
 def _distribution(title: str, values: Sequence[float]) -> Iterator[str]:
-    """The share of requests (or gaps) that took at most so long, with the percentiles."""
+    """Draw the share of requests (or gaps) up to each latency, with percentiles."""
     if not values:
         yield from _frame(title, "none")
         return
@@ -68,7 +68,7 @@ def _curve(title: str, below: str, points: Points) -> Iterator[str]:
 
 
 def _written(outcomes: Sequence[Outcome]) -> Points:
-    """Tokens a second in each of some 60 equal times; a request's tokens are spread on pieces."""
+    """Draw tokens a second in 60 intervals; a request's tokens are spread over its pieces."""
     come = [
         (when, o.output_tokens / len(o.pieces))
         for o in outcomes
@@ -82,7 +82,7 @@ def _written(outcomes: Sequence[Outcome]) -> Points:
     bins = [0.0] * 61
     for when, tokens in come:
         bins[int((when - begin) / length)] += tokens
-    bins[59] += bins.pop()  # the very end
+    bins[59] += bins.pop()  # a piece at the very end
     return [(i * length, count / length) for i, count in enumerate(bins)] + [(60 * length, 0.0)]
 
 
@@ -100,7 +100,7 @@ def _under_way(outcomes: Sequence[Outcome]) -> Points:
 
 
 class _Axes:
-    """From values to places in a panel."""
+    """Maps values to coordinates in a panel."""
 
     def __init__(self, left: float, right: float, bottom: float, top: float) -> None:
         self.x_ticks, self.y_ticks = _ticks(left, right), _ticks(bottom, top)
@@ -116,7 +116,7 @@ class _Axes:
         )
 
     def line(self, points: Points, *, stairs: bool) -> str:
-        """A curve; with `stairs` a value holds until the next."""
+        """Draw a curve; with `stairs` a value holds until the next one."""
         path = "M{:.1f} {:.1f}".format(*self.place(*points[0]))
         for x, y in points[1:]:
             to_x, to_y = self.place(x, y)
@@ -143,7 +143,7 @@ def _frame(title: str, below: str, axes: _Axes | None = None, suffix: str = "") 
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round numbers from `low` to `high` or a little beyond: 1, 2 or 5 times a power of ten."""
+    """Round numbers from `low` to `high` or a little more: 1, 2 or 5 times a power of ten."""
     width = (high - low) or 1.0
     rough = width / _TICKS
     power = 10.0 ** math.floor(math.log10(rough))

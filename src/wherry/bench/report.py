@@ -1,4 +1,4 @@
-"""Numbers of a benchmark: percentiles of what requests waited for, and rates."""
+"""Computes percentiles and rates of a load test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .outcome import Outcome
 
 PERCENTILES = (50, 90, 99)
 LATENCIES = {
-    "ttft": "first token (TTFT)",  # from when the request was due
+    "ttft": "first token (TTFT)",  # since the request was due
     "tpot": "each further token (TPOT)",  # mean of a request
     "itl": "between pieces (ITL)",  # a piece may have several tokens
     "e2e": "whole answer (E2E)",
@@ -20,12 +20,12 @@ LATENCIES = {
 
 
 def ttft(outcome: Outcome) -> float | None:
-    """Seconds to the first piece of text; None if there was none."""
+    """Seconds to the first piece of text; None if there is none."""
     return outcome.pieces[0] - outcome.due if outcome.pieces else None
 
 
 def tpot(outcome: Outcome) -> float | None:
-    """Seconds for each token after the first; None where there is one token, or one piece."""
+    """Seconds for each token after the first; None for one token, or one piece."""
     if len(outcome.pieces) < 2 or outcome.output_tokens < 2:
         return None
     return (outcome.pieces[-1] - outcome.pieces[0]) / (outcome.output_tokens - 1)
@@ -37,7 +37,7 @@ def gaps(outcome: Outcome) -> Iterator[float]:
 
 
 def latencies(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
-    """Milliseconds of the requests that did not fail; the keys are those of LATENCIES."""
+    """Milliseconds of the successful requests; the keys are those of LATENCIES."""
     whole = [o for o in outcomes if o.error is None]
     found: dict[str, Iterable[float | None]] = {
         "ttft": map(ttft, whole),
@@ -49,7 +49,7 @@ def latencies(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
 
 
 def spread(values: Sequence[float]) -> dict[str, float] | None:
-    """Mean and percentiles, between two values by their distance; None of nothing."""
+    """Mean and percentiles, interpolated linearly; None for an empty list."""
     if not values:
         return None
     found = np.percentile(values, PERCENTILES)
@@ -58,10 +58,10 @@ def spread(values: Sequence[float]) -> dict[str, float] | None:
 
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """All numbers, ready for JSON. Times are in milliseconds, but for `seconds`.
+    """All numbers, ready for JSON. Times are in milliseconds, except `seconds`.
 
-    Tokens, rates and latencies are of the requests that did not fail; `seconds` is from when the
-    first request was due to the end of the last.
+    Tokens, rates and latencies are those of successful requests; `seconds` lasts from when the
+    first request was due to the end of the last one.
     """
     whole = [o for o in outcomes if o.error is None]
     seconds = max(o.ended for o in outcomes) - min(o.due for o in outcomes) if outcomes else 0.0
@@ -109,7 +109,7 @@ def _rate(count: int, seconds: float) -> float:
 
 
 def _most_at_once(outcomes: Sequence[Outcome]) -> int:
-    """Requests that were under way together, at most."""
+    """The most requests that ran at one time."""
     changes = sorted([(o.sent, 1) for o in outcomes] + [(o.ended, -1) for o in outcomes])
     now = most = 0
     for _, change in changes:

@@ -9,11 +9,11 @@ DONE = b"[DONE]"
 
 
 class Events:
-    """Cuts a stream into the data of its events, with the time at which each was whole."""
+    """Splits a stream into the data of its events, with the arrival time of each."""
 
     def __init__(self) -> None:
         self.found: list[tuple[float, bytes]] = []
-        self.others: list[bytes] = []  # lines that are no data: what is no stream has them
+        self.others: list[bytes] = []  # lines that are no data, in a body that is no stream
         self._rest = b""
 
     def feed(self, when: float, data: bytes) -> None:
@@ -28,5 +28,5 @@ class Events:
 
     @property
     def text(self) -> bytes:
-        """All that is no event: the body of an answer that is no stream."""
+        """The lines that are no events: the body of an answer that is no stream."""
         return b"\n".join([*self.others, self._rest])

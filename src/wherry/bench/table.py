@@ -1,4 +1,4 @@
-"""The numbers of a benchmark for people."""
+"""The table of a load test for people."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from .report import LATENCIES, PERCENTILES
 
 _NAME, _NUMBER = 26, 11  # columns
-_LATE_MS = 20.0  # of the client, beyond which its own delay is worth a word
+_LATE_MS = 20.0  # of the client itself; a longer delay is mentioned
 
 
 def lines(title: str, found: Mapping[str, Any]) -> Iterator[str]:
-    """`found` is what `report.summary` gives."""
+    """Write the lines of the table; `found` is a result of `report.summary`."""
     failed = f", {found['failed']} failed" if found["failed"] else ""
     yield title
     yield (

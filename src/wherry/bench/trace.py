@@ -1,13 +1,13 @@
-r"""Requests of a trace: a file of JSON lines, of which each has one request.
+r"""Reads the requests of a trace: a file of JSON lines, one for each request.
 
 Mooncake's lines (https://github.com/kvcache-ai/Mooncake, FAST25-release/traces):
 
     {"timestamp": 27482, "input_length": 6955, "output_length": 52, "hash_ids": [46, 47, 48]}
 
-`timestamp` is in milliseconds. Each of `hash_ids` stands for 512 tokens; equal ids, in any request,
-become equal text, so that servers share what is shared. `hash_ids` may be missing.
+`timestamp` is in milliseconds. Each of `hash_ids` stands for 512 tokens; equal ids become equal
+text in all requests, so that servers can share prefixes. `hash_ids` may be missing.
 
-Ours, where texts are to be given or a time is in seconds:
+Wherry's own lines, with given texts or times in seconds:
 
     {"at": 0.25, "prompt_tokens": 128, "max_tokens": 64}
     {"at": 0.50, "prompt": "Why is the sky blue?", "max_tokens": 64}
@@ -27,16 +27,16 @@ from wherry.errors import UsageError, listing
 from .outcome import Ask
 from .workload import Shape, Sizing, text
 
-_BLOCK_TOKENS = 512  # that one of Mooncake's hash ids stands for
+_BLOCK_TOKENS = 512  # tokens of one of Mooncake's hash ids
 _MOONCAKE = {"timestamp", "input_length", "output_length", "hash_ids"}
 _OURS = {"at", "prompt_tokens", "prompt", "messages", "max_tokens"}
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The lines of a trace, in the order of their times, which begin at 0; times are in "at".
+    """Read the lines of a trace, ordered by time from 0; times are in "at".
 
     Raises:
-        UsageError: with all lines that are wrong.
+        UsageError: lists all wrong lines.
     """
     try:
         lines = path.read_text().splitlines()
@@ -107,15 +107,15 @@ def _count(raw: Mapping[str, Any], name: str) -> int:
 def asks(
     rows: list[dict[str, Any]], shape: Shape, sizing: Sizing, outputs: int, speed: float, seed: int
 ) -> Iterator[Ask]:
-    """The requests of a trace.
+    """Make the requests of a trace.
 
     Args:
-        rows: of `read`.
-        shape: what all requests have in common.
-        sizing: of this server's tokens.
-        outputs: tokens, where a line says none.
+        rows: result of `read`.
+        shape: the common part of all requests.
+        sizing: tokens of words at this server.
+        outputs: tokens for lines without a number.
         speed: 2 is twice as fast as the trace.
-        seed: of the texts.
+        seed: of the random texts.
     """
     for number, row in enumerate(rows):
         limit = row.get("max_tokens", outputs)
@@ -128,7 +128,7 @@ def asks(
 
 
 def _text(row: Mapping[str, Any], sizing: Sizing, own: str) -> str:
-    """Blocks of equal text for equal ids, and the rest of the request's own."""
+    """Make a text: equal blocks for equal ids, and random words for the rest."""
     left = sizing.words(row["prompt_tokens"])
     block = Sizing(sizing.per_word).words(_BLOCK_TOKENS)
     parts = []

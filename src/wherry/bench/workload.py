@@ -1,9 +1,9 @@
-"""What is asked: random prompts of a wanted number of tokens, sized by the server's own counts.
+"""Random prompts of a given number of tokens, sized by the server's own counts.
 
-A prompt is English words in random order, so that no two requests share more than a chat template's
-beginning. How many tokens a word has, only the server knows: two short prompts ask it, of which one
-has every word. With large vocabularies a word is a token; with the demo's it has one to six, so a
-prompt has each word once before it has one again, and about the tokens that were asked for.
+A prompt is English words in random order, so that two requests share only the beginning of a chat
+template. Only the server knows how many tokens a word has: two short prompts measure it, one of
+them with every word. In large vocabularies a word is a token, in the demo's one to six; a prompt
+uses each word once before it repeats one, so its length is close to the requested one.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ WORDS = (
     "another came come work three word must because does part even place well such here take why "
     "things help put years different away again off went old number great tell men say small"
 ).split()
-_SIZING_WORDS = (1, len(WORDS))  # of the two prompts
-_FEWER_WORDS = 40  # of the second, where the context is too small for all
+_SIZING_WORDS = (1, len(WORDS))  # words of the two prompts
+_FEWER_WORDS = 40  # of the second prompt, if the context is too small for all
 
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Tokens from `low` to `high`, each as likely as the others."""
+    """A uniform distribution from `low` to `high` tokens."""
 
     low: int
     high: int
 
     @classmethod
     def parse(cls, text: str) -> Lengths:
-        """128, or 64-256.
+        """Parse 128 or 64-256.
 
         Raises:
             UsageError: it is neither.
@@ -56,52 +56,52 @@ class Lengths:
         return cls(int(low), int(numbers[1]))
 
     def __str__(self) -> str:
-        """The range as it is typed."""
+        """The range in the form that `parse` reads."""
         return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
 
     def draw(self, rng: random.Random) -> int:
-        """One of them."""
+        """Draw a length."""
         return rng.randint(self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """How many tokens a prompt of words has."""
+    """The number of tokens of a prompt of words."""
 
     per_word: float = 1.0
-    fixed: float = 0.0  # of the chat template
+    fixed: float = 0.0  # tokens of the chat template
 
     def words(self, tokens: int) -> int:
-        """Number of words for a prompt of `tokens` tokens, at least one."""
+        """The number of words for a prompt of `tokens` tokens, at least one."""
         return max(1, round((tokens - self.fixed) / self.per_word))
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What all requests have in common."""
+    """The common part of all requests."""
 
     chat: bool = True
     extra: Mapping[str, Any] | None = None  # further fields of each body
 
     def body(self, text: str, max_tokens: int) -> dict[str, Any]:
-        """The body that asks for an answer to a text."""
+        """Make the body of a request for a text."""
         messages = [{"role": "user", "content": text}]
         prompt = {"messages": messages} if self.chat else {"prompt": text}
         return {**prompt, "max_tokens": max_tokens, **(self.extra or {})}
 
 
 def text(count: int, rng: random.Random) -> str:
-    """So many words, separated by spaces: all in some order, then all in another."""
+    """Join words: all words in random order, then all in another order."""
     rounds = -(-count // len(WORDS))
     words = itertools.chain.from_iterable(rng.sample(WORDS, len(WORDS)) for _ in range(rounds))
     return " ".join(itertools.islice(words, count))
 
 
 async def sizing(target: Target, shape: Shape, seed: int) -> Sizing:
-    """Ask the server how many tokens words have; one a word if it does not count them.
+    """Measure the tokens of words; one token a word if the server does not count them.
 
     Raises:
-        UsageError: it does not answer; the message has its reason.
+        UsageError: the server does not answer; the message has the reason.
     """
     rng = random.Random(f"sizing {seed}")
     few, many = _SIZING_WORDS
@@ -118,7 +118,7 @@ async def sizing(target: Target, shape: Shape, seed: int) -> Sizing:
 
 
 async def _tokens(target: Target, shape: Shape, prompt: str) -> int:
-    """Tokens of a prompt as the server counts them; 0 if it does not."""
+    """Count the tokens of a prompt by the server's usage; 0 if it has none."""
     made = await ask(target, Ask(body=shape.body(prompt, 1)))
     if made.error is not None:
         raise UsageError(f"{target.name} does not answer: {made.error}")
@@ -128,7 +128,7 @@ async def _tokens(target: Target, shape: Shape, prompt: str) -> int:
 def random_asks(
     shape: Shape, sizing: Sizing, prompts: Lengths, outputs: Lengths, seed: object
 ) -> Iterator[Ask]:
-    """Requests without end; the same seed gives the same ones."""
+    """Yield requests without end; equal seeds give equal requests."""
     rng = random.Random(f"asks {seed}")
     while True:
         words = text(sizing.words(prompts.draw(rng)), rng)

@@ -1,6 +1,6 @@
 """The `wherry` command. Results go to stdout, everything else to stderr.
 
-Little is imported here, so that Ctrl-C is heard from the beginning.
+It imports little, so that Ctrl-C works from the beginning.
 """
 
 from __future__ import annotations

@@ -17,38 +17,54 @@ from . import options
 from .progress import shown
 
 if TYPE_CHECKING:
-    from wherry.bench.measure import BenchTarget, Measured, Plan
+    from wherry.bench.measure import BenchTarget, LoadPlan, Measured
     from wherry.runtime.load.options import LoadOptions
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _POSITIVE = click.FloatRange(0, min_open=True)
 _workload = options.stack(
-    click.option("--concurrency", type=click.IntRange(1), help="Requests under way; default: 1."),
+    click.option(
+        "--concurrency", type=click.IntRange(1), help="Requests that run at one time; default: 1."
+    ),
     click.option(
         "--rate",
         type=_POSITIVE,
-        help="Requests a second, at random times (a Poisson process), in place of --concurrency.",
+        help="Requests a second, at random times (a Poisson process), instead of --concurrency.",
     ),
     click.option(
         "--trace",
         type=_FILE,
-        help="Requests and times of FILE, in place of --concurrency: JSON lines, Mooncake's or "
+        help="Requests and times of FILE, instead of --concurrency: JSON lines, Mooncake's or "
         '{"at": 0.5, "prompt_tokens": 128, "max_tokens": 64}.',
     ),
     click.option(
-        "--speed", type=_POSITIVE, default=1.0, show_default=True, help="Of --trace; 2: twice."
+        "--speed",
+        type=_POSITIVE,
+        default=1.0,
+        show_default=True,
+        help="Speed of --trace; 2: twice as fast.",
     ),
     click.option(
-        "--requests", type=click.IntRange(1), help="To measure; default: 32, or the whole trace."
+        "--requests",
+        type=click.IntRange(1),
+        help="Measured requests; default: 32, or the whole trace.",
     ),
     click.option(
-        "--duration", type=_POSITIVE, metavar="SECONDS", help="Begin no request after that."
+        "--duration", type=_POSITIVE, metavar="SECONDS", help="Start no request after so long."
     ),
     click.option(
-        "--prompt-tokens", default="128", show_default=True, metavar="N|N-M", help="Of each prompt."
+        "--prompt-tokens",
+        default="128",
+        show_default=True,
+        metavar="N|N-M",
+        help="Tokens of each prompt.",
     ),
     click.option(
-        "--output-tokens", default="64", show_default=True, metavar="N|N-M", help="Of each answer."
+        "--output-tokens",
+        default="64",
+        show_default=True,
+        metavar="N|N-M",
+        help="Tokens of each answer.",
     ),
     click.option(
         "--may-stop", is_flag=True, help="Let the model end answers before --output-tokens."
@@ -58,16 +74,18 @@ _workload = options.stack(
         type=click.Choice(["chat", "completions"]),
         default="chat",
         show_default=True,
-        help="What is asked for.",
+        help="Which kind of request to send.",
     ),
     click.option(
         "--warmup",
         type=click.IntRange(0),
         default=2,
         show_default=True,
-        help="Requests before those that are measured.",
+        help="Requests before the measured ones.",
     ),
-    click.option("--seed", type=int, default=0, show_default=True, help="Of prompts and times."),
+    click.option(
+        "--seed", type=int, default=0, show_default=True, help="Seed of prompts and times."
+    ),
 )
 
 
@@ -76,12 +94,16 @@ _workload = options.stack(
 @click.option("--url", help="A server of OpenAI's API: http://127.0.0.1:8000.")
 @click.option("--api-key", help="The server's key; default: WHERRY_API_KEY.")
 @click.option(
-    "--timeout", type=_POSITIVE, default=600.0, show_default=True, help="Seconds of one request."
+    "--timeout",
+    type=_POSITIVE,
+    default=600.0,
+    show_default=True,
+    help="Seconds that a request may take.",
 )
 @_workload
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, with every request.")
-@click.option("--plot", type=_FILE, metavar="FILE.svg", help="Write a picture, too.")
-@click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together, of MODEL.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every request.")
+@click.option("--plot", type=_FILE, metavar="FILE.svg", help="Also write a picture.")
+@click.option("--max-batch", type=click.IntRange(1), help="Requests that MODEL decodes together.")
 @options.load
 @click.pass_context
 def bench_command(
@@ -97,9 +119,9 @@ def bench_command(
 ) -> None:
     """Measure throughput and latency of MODEL, or of a server.
 
-    MODEL runs in this process. With --url it is a name at a server; default: the first that this
-    lists. Prompts are random words, sized by the server's own counts; tokens are those of its
-    usage. TTFT and E2E count from when a request was due. Ends with 1 if every request failed.
+    MODEL runs in this process. With --url it is a name at a server; default: the first name in
+    the server's list. Prompts are random words, sized by the server's own token counts. TTFT and
+    E2E count from when a request was due. The exit code is 1 if every request failed.
     """
     loading, fields = options.split(typed)
     plan = _plan(fields)
@@ -115,8 +137,8 @@ def bench_command(
     _show(target, plan, measured, as_json, plot)
 
 
-def _plan(fields: Mapping[str, Any]) -> Plan:
-    from wherry.bench.measure import Plan
+def _plan(fields: Mapping[str, Any]) -> LoadPlan:
+    from wherry.bench.measure import LoadPlan
     from wherry.bench.workload import Lengths
 
     given = dict(fields)
@@ -124,11 +146,11 @@ def _plan(fields: Mapping[str, Any]) -> Plan:
     given["seconds"] = given.pop("duration", None)
     for name in ("prompt_tokens", "output_tokens"):
         given[name] = Lengths.parse(given[name])
-    return Plan(**given)
+    return LoadPlan(**given)
 
 
 def _no_load_options(ctx: click.Context, loading: LoadOptions) -> None:
-    """Options of a model in this process mean nothing to a server."""
+    """Refuse options of a model in this process if the target is a server."""
     typed = [
         f"--{name.replace('_', '-')}"
         for name in loading
@@ -139,9 +161,9 @@ def _no_load_options(ctx: click.Context, loading: LoadOptions) -> None:
 
 
 async def _server(
-    url: str, model: str | None, api_key: str | None, timeout: float, plan: Plan
+    url: str, model: str | None, api_key: str | None, timeout: float, plan: LoadPlan
 ) -> tuple[str, Measured]:
-    from wherry import settings
+    from wherry.base import settings
     from wherry.bench.connection import Address
     from wherry.bench.http_target import HttpTarget
 
@@ -155,7 +177,7 @@ async def _server(
     return await _measured(target, plan)
 
 
-def _engine(model: str, loading: LoadOptions, plan: Plan) -> tuple[str, Measured]:
+def _engine(model: str, loading: LoadOptions, plan: LoadPlan) -> tuple[str, Measured]:
     from wherry.bench.engine_target import EngineTarget
     from wherry.runtime import AsyncMLCEngine
 
@@ -167,7 +189,7 @@ def _engine(model: str, loading: LoadOptions, plan: Plan) -> tuple[str, Measured
         engine.loaded.close()
 
 
-async def _measured(target: BenchTarget, plan: Plan) -> tuple[str, Measured]:
+async def _measured(target: BenchTarget, plan: LoadPlan) -> tuple[str, Measured]:
     from wherry.bench.measure import measure
 
     try:
@@ -177,8 +199,10 @@ async def _measured(target: BenchTarget, plan: Plan) -> tuple[str, Measured]:
         await target.close()
 
 
-def _show(target: str, plan: Plan, measured: Measured, as_json: bool, plot: Path | None) -> None:
-    from wherry.artifact import write_atomically
+def _show(
+    target: str, plan: LoadPlan, measured: Measured, as_json: bool, plot: Path | None
+) -> None:
+    from wherry.base.temporary import write_atomically
     from wherry.bench import picture, report, table
 
     title = f"{target}: {plan}"
@@ -194,6 +218,6 @@ def _show(target: str, plan: Plan, measured: Measured, as_json: bool, plot: Path
         for line in table.lines(title, summary):
             click.echo(line)
         if not measured.exact and not plan.may_stop:
-            click.echo("The server has no ignore_eos: answers may be shorter than asked for.")
+            click.echo("The server has no ignore_eos: answers may be shorter than requested.")
     if summary["failed"] == summary["requests"]:
         raise WherryError("Every request failed; the reasons are above.")

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     "--save",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Keep the conversation in FILE, and go on with the one that is there.",
+    help="Save the conversation in FILE, and continue the one that FILE has.",
 )
 @options.sampling
 @options.load
 def chat_command(model: str, system: str | None, save: Path | None, **typed: Any) -> None:
     """Talk with MODEL at the terminal.
 
-    Enter sends, Alt-Enter begins a new line; a message of several lines may also stand
+    Enter sends, Alt-Enter starts a new line; a message of several lines may also stand
     between two lines of \"\"\". /help lists the commands.
     """
     loading, sampling = options.split(typed)
@@ -47,7 +47,7 @@ def chat_command(model: str, system: str | None, save: Path | None, **typed: Any
 
 
 def write(pieces: Iterable[str]) -> str:
-    """Write text to stdout as it comes, and a final newline if it has none; the whole of it."""
+    """Write a text to stdout as it comes, with a newline at the end; return all of it."""
     whole = []
     for piece in pieces:
         whole.append(piece)
@@ -73,9 +73,9 @@ def converse(
     Args:
         engine: answers.
         system: message before the conversation.
-        fields: of each request: temperature, ...
-        save: a file that is written after each answer.
-        saved: what it held.
+        fields: fields of each request: temperature, ...
+        save: file of the conversation, written after each answer.
+        saved: the file's content.
     """
     interrupts.raise_instead()
     talk = Talk(engine, system, fields, save)
@@ -98,34 +98,34 @@ def converse(
 
 
 class Talk:
-    """A conversation under way: what /commands change."""
+    """A conversation and its settings, which /commands change."""
 
     def __init__(
         self, engine: MLCEngine, system: str | None, fields: dict[str, Any], save: Path | None
     ) -> None:
         self.engine = engine
-        self.system = system  # that /reset comes back to
+        self.system = system  # /reset returns to it
         self.fields = fields
         self.save = save
         self.conversation = Conversation(engine, system)
 
     def restart(self, system: str | None) -> None:
-        """Forget all that was said."""
+        """Forget the conversation."""
         self.conversation = Conversation(self.engine, system)
 
     def take(self, saved: Saved) -> None:
-        """Go on with a saved conversation; what was typed for this one goes before its fields."""
+        """Continue a saved conversation; options of the command line override its fields."""
         self.conversation = Conversation(self.engine, saved.system, saved.turns)
         self.fields = {**saved.fields, **self.fields}
 
     def write(self, path: Path) -> None:
-        """Save the conversation; UsageError says why not."""
+        """Save the conversation; UsageError if that fails."""
         said = self.conversation
         name = self.engine.loaded.name
         conversation_file.write(path, Saved(name, said.system, said.turns, self.fields))
 
     def turn(self, message: str) -> None:
-        """One question and its answer; what cannot be asked is said, and the chat goes on."""
+        """Answer one message; a message that cannot be sent is reported, and the chat continues."""
         from wherry.runtime import RequestError
 
         asked = False
@@ -160,7 +160,7 @@ class Talk:
 
 
 def _answer(engine: MLCEngine, messages: list[Message], fields: dict[str, Any]) -> str:
-    """One answer; Ctrl-C ends it early, and what was said stays."""
+    """Write one answer; Ctrl-C ends it early and keeps its text."""
     said: list[str] = []
     ends: list[str | None] = []
 

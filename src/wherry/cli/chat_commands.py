@@ -25,7 +25,7 @@ _HELP = """\
 /undo     take the last message and its answer back
 /params   show the fields of requests; /params temperature=0.2 top_k=40 sets, top_k= unsets
 /save F   write the conversation to the file F
-/load F   go on with the conversation in F
+/load F   continue the conversation in F
 /stats    tokens and memory of the cache so far
 /exit     leave (also Ctrl-D); Ctrl-C stops an answer
 //X       the message /X
@@ -34,15 +34,15 @@ _HELP = """\
 
 
 class Leave(Exception):
-    """The chat is to end."""
+    """Ends the chat."""
 
 
 def carry_out(talk: Talk, line: str) -> None:
-    """Do what a line says that begins with a slash.
+    """Run a command, a line that begins with a slash.
 
     Raises:
-        Leave: the person leaves.
-        UsageError: something that was typed after the command is wrong.
+        Leave: the command ends the chat.
+        UsageError: the command's argument is wrong.
     """
     name, _, rest = line.partition(" ")
     command = _BY_NAME.get(name)
@@ -75,7 +75,7 @@ def _regen(talk: Talk, rest: str) -> None:
     question = talk.conversation.withdraw()
     if question is None:
         raise UsageError("There is no message yet to answer again.")
-    if "seed" in talk.fields:  # the same seed would give the same text
+    if "seed" in talk.fields:  # the same seed would give the same text again
         talk.fields = talk.fields | {"seed": talk.fields["seed"] + 1}
     elif talk.fields.get("temperature") == 0:
         click.echo("[the temperature is 0: the answer will be the same]", err=True)
@@ -115,7 +115,7 @@ def _value(text: str) -> Any:
         return text
 
 
-# What a chat sets itself.
+# Settings that the chat keeps itself.
 _OURS = {"messages", "model", "stream", "stream_options", "n"}
 
 
@@ -152,7 +152,7 @@ def _stats(talk: Talk, rest: str) -> None:
 
 
 def _counted(engine: MLCEngine) -> str:
-    """Tokens so far, how fast they came, and the cache."""
+    """Tokens so far, their rate, and the cache."""
     s = engine.stats()
     rate = (s.prefill_tokens + s.decode_tokens) / max(s.model_seconds, 1e-9)
     used = s.pages_total - s.pages_free

@@ -1,4 +1,4 @@
-"""What a person says, message by message: typed at a terminal, or from a file."""
+"""Reads a person's messages from a terminal or a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wherry import settings
+from wherry.base import settings
 
 from .text import text_of
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyBindings
 
 PROMPT = "> "
-FENCE = '"""'  # begins and ends a message of several lines
+FENCE = '"""'  # the line before and after a message of several lines
 
 
 def messages(commands: Sequence[str]) -> Iterator[str]:
-    """Messages, without the empty ones, until the input ends.
+    """Yield messages, without empty ones, until the input ends.
 
     Args:
-        commands: that the Tab key completes, at a terminal.
+        commands: completed by the Tab key, at a terminal.
     """
     lines = _typed(commands) if sys.stdin.isatty() else _piped()
     for line in lines:
@@ -37,7 +37,7 @@ def messages(commands: Sequence[str]) -> Iterator[str]:
 
 
 def _fenced(first: str, lines: Iterator[str]) -> str:
-    """The lines between two fences; the end of the input ends the second."""
+    """Read the lines up to the second fence, or to the end of the input."""
     said = [first.lstrip().removeprefix(FENCE)]
     while not said[-1].rstrip().endswith(FENCE):
         following = next(lines, None)
@@ -49,9 +49,9 @@ def _fenced(first: str, lines: Iterator[str]) -> str:
 
 
 def _piped() -> Iterator[str]:
-    """Lines of stdin. Ctrl-C between them is heard and does nothing: it stops answers."""
+    """Yield lines of stdin. Ctrl-C between them has no effect: it stops answers."""
     if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="surrogateescape")  # text_of says which byte is no text
+        sys.stdin.reconfigure(errors="surrogateescape")  # text_of reports the byte that is no UTF-8
     while True:
         try:
             yield text_of(input(), "the line")
@@ -64,7 +64,7 @@ def _piped() -> Iterator[str]:
 
 
 def _typed(commands: Sequence[str]) -> Iterator[str]:
-    """What is typed, with line editing and history. Ctrl-C at the prompt clears it."""
+    """Yield typed lines, with line editing and history. Ctrl-C at the prompt clears the line."""
     session = _session(commands)
     while True:
         try:
@@ -93,15 +93,15 @@ def _session(commands: Sequence[str]) -> PromptSession[str]:
         prompt_continuation=lambda width, number, is_soft: "" if is_soft else ". ",
         key_bindings=_keys(),
         enable_open_in_editor=True,
-        # stdout is for answers; where it is a file, the prompt goes elsewhere.
+        # stdout is for answers; if it is a file, the prompt goes to stderr.
         output=create_output(sys.stdout if sys.stdout.isatty() else sys.stderr),
     )
 
 
 def _keys() -> KeyBindings:
-    """Enter sends, Alt-Enter begins a new line.
+    """Bind keys: Enter sends, Alt-Enter starts a new line.
 
-    Ctrl-J is what Enter becomes when it is typed ahead, while an answer is written.
+    A terminal sends Ctrl-J for an Enter that is typed while an answer is written.
     """
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
@@ -121,12 +121,12 @@ def _keys() -> KeyBindings:
 
 
 def _history_file() -> Path | None:
-    """The file of what was typed, for this person's eyes; None if it cannot be written."""
+    """The history's file, readable only by its owner; None if it cannot be written."""
     path = settings.state_dir() / "chat-history"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
     except OSError as e:
-        click.echo(f"What you type is not kept: {e}", err=True)
+        click.echo(f"The history is not saved: {e}", err=True)
         return None
     return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,7 +18,7 @@ from .progress import shown
 def convert_command(model: str, quant: str | None, output: Path | None) -> None:
     """Write the weights of MODEL in the layout of a scheme.
 
-    Prints the folder. An interrupted conversion goes on where it was.
+    Prints the folder. An interrupted conversion resumes.
     """
     from wherry.compiler.api import convert_model
 
@@ -43,36 +44,28 @@ def convert_command(model: str, quant: str | None, output: Path | None) -> None:
 )
 def compile_command(
     model: str,
-    target: str,
-    host: str | None,
-    quant: str | None,
-    kv_dtype: str,
-    activations: str,
     output: Path | None,
     context: int | None,
     max_batch: int | None,
     prefill_chunk: int | None,
     debug_dump: Path | None,
+    **choices: Any,
 ) -> None:
     """Compile MODEL to a folder that any runtime of Wherry loads.
 
-    Prints the folder, and on stderr what is in it. Compiling the same inputs again finds it made.
+    Prints the folder, and on stderr its content. Equal inputs are compiled only once.
     """
-    from wherry.artifact import read_manifest
+    from wherry.artifact.manifest import read_manifest
     from wherry.compiler.api import Limits, ensure_artifact
 
     with shown() as progress:
         folder = ensure_artifact(
             model,
-            target=target,
-            host=host,
-            quant=quant,
-            kv_dtype=kv_dtype,
-            activations=activations,
             limits=Limits(context=context, max_batch=max_batch, prefill_chunk=prefill_chunk),
             out=output,
             dump=debug_dump,
             progress=progress,
+            **choices,
         )
     for line in summary.lines(read_manifest(folder)):
         click.echo(line, err=True)

@@ -1,4 +1,4 @@
-"""`wherry completion`: what a shell needs to complete commands, options, and names of models."""
+"""`wherry completion`: completes commands, options and model names in a shell."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import click
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 from click.shell_completion import get_completion_class as class_of
 
-from wherry import settings
+from wherry.base import settings
 
-_VARIABLE = "_WHERRY_COMPLETE"  # what the shell's script sets when it asks
+_VARIABLE = "_WHERRY_COMPLETE"  # the shell's script sets it to ask for completions
 _SHELLS = ("bash", "zsh", "fish")
 
 
 @add_completion_class
 class _Bash(BashComplete):
-    """click's, but words may have colons: bash cuts hf://ORG/NAME into three.
+    """click's class for bash, which splits words at colons: it cuts hf://ORG/NAME in three.
 
-    So the line goes as it was typed, and of the answers goes what bash takes for words before.
+    The script sends the whole line, and drops from answers the part before bash's last word.
     """
 
     source_template = """\
@@ -41,7 +41,7 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 """
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """The words before the one that is typed, and that."""
+        """Split the line into complete words and the incomplete last one."""
         line = settings.typed_line()
         words = line.split()[1:]
         unfinished = words.pop() if words and not line[-1:].isspace() else ""
@@ -59,7 +59,7 @@ What to type, once:
 @click.command("completion", epilog=_WHERE)
 @click.argument("shell", type=click.Choice(_SHELLS))
 def completion_command(shell: str) -> None:
-    """Print the script that completes what is typed, for SHELL."""
+    """Print the completion script of SHELL."""
     from .group import cli
 
     found = class_of(shell)
@@ -68,11 +68,11 @@ def completion_command(shell: str) -> None:
 
 
 def models(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """What MODEL may be: demo, models that the cache has, and folders."""
-    from wherry import cache
+    """Complete MODEL: demo, cached models and folders."""
+    from wherry.cache.entries import entries
 
     names = {"demo": "comes with Wherry"}
-    for entry in cache.entries():
+    for entry in entries():
         if entry.kind == "download":
             names[f"hf://{entry.name}"] = "downloaded"
     found = [CompletionItem(n, help=h) for n, h in names.items() if n.startswith(typed)]
@@ -80,8 +80,8 @@ def models(context: click.Context, param: click.Parameter, typed: str) -> list[C
 
 
 def cached(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names that `wherry rm` takes."""
-    from wherry import cache
+    """Complete a name for `wherry rm`."""
+    from wherry.cache.entries import entries
 
-    names = sorted({entry.name for entry in cache.entries() if entry.name})
+    names = sorted({entry.name for entry in entries() if entry.name})
     return [CompletionItem(name) for name in names if name.startswith(typed)]

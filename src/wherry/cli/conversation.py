@@ -1,4 +1,4 @@
-"""A conversation that goes on when it has become longer than the model's context."""
+"""A conversation that continues when it exceeds the model's context."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ if TYPE_CHECKING:
     from wherry.runtime import MLCEngine
 
 Message = dict[str, str]
-_SHARE = 4  # a quarter of the context is kept for the answer, if nothing else is asked for
+_SHARE = 4  # the answer gets this part of the context by default
 
 
 class Conversation:
-    """Messages so far. All are kept; the oldest are not sent any more when room is needed.
+    """The messages so far. Old ones are kept, but no longer sent when the context is full.
 
     Args:
-        engine: knows the template, the tokens of a text, and the context.
+        engine: has the template, the tokenizer and the context.
         system: a system message, which is always sent; None: none.
-        turns: what was said before, beginning with the person.
+        turns: earlier messages, the person's first.
     """
 
     def __init__(
@@ -27,23 +27,23 @@ class Conversation:
         self._engine = engine
         self.system = system
         self.turns = list(turns)
-        self._sent_from = 0  # index of the first of `turns` that is sent
+        self._sent_from = 0  # index of the first sent message of `turns`
 
     @property
     def messages(self) -> list[Message]:
-        """What the model is asked with."""
+        """The messages to send."""
         opening = [{"role": "system", "content": self.system}] if self.system else []
         return opening + self.turns[self._sent_from :]
 
     def ask(self, text: str, max_tokens: int | None = None) -> int:
-        """Add what the person says; the number of older messages that are not sent any more.
+        """Add a message of the person; return how many older messages are no longer sent.
 
         Args:
-            text: of the person.
+            text: the message.
             max_tokens: of the answer; None: as many as fit.
 
         Raises:
-            RequestError: the text alone is too long, or the template refuses it.
+            RequestError: the message alone is too long, or the template refuses it.
         """
         before = self._sent_from
         self.turns.append({"role": "user", "content": text})
@@ -58,7 +58,7 @@ class Conversation:
         return self._sent_from - before
 
     def withdraw(self) -> str | None:
-        """Take the last question back, with its answer if there is one; the question."""
+        """Remove the last question and its answer, and return the question."""
         while self.turns:
             message = self.turns.pop()
             if message["role"] == "user":
@@ -67,11 +67,11 @@ class Conversation:
         return None
 
     def answered(self, text: str) -> None:
-        """Add what the model said."""
+        """Add an answer of the model."""
         self.turns.append({"role": "assistant", "content": text})
 
     def _fits(self, room: int) -> bool:
-        """Whether an answer has room; an error if a single message has none."""
+        """Whether there is room for an answer; an error if a single message leaves none."""
         from wherry.runtime import RequestError
         from wherry.runtime.load.model import parse_chat
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wherry.artifact import write_atomically
+from wherry.base.json_file import read_object
+from wherry.base.temporary import write_atomically
 from wherry.errors import UsageError
-from wherry.json_file import read_object
 
 from .conversation import Message
 
@@ -25,9 +25,9 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a file holds."""
+    """The content of a file."""
 
-    model: str  # that was talked with last; another may go on
+    model: str  # the last model; another one may continue
     system: str | None
     turns: list[Message]
     fields: dict[str, Any]
@@ -53,7 +53,7 @@ def write(path: Path, saved: Saved) -> None:
 
 
 def read(path: Path) -> Saved:
-    """What a file holds.
+    """Read a file.
 
     Raises:
         UsageError: it cannot be read, or is no conversation.
@@ -75,7 +75,7 @@ def read(path: Path) -> Saved:
 
 
 def _turns(messages: Any) -> tuple[str | None, list[Message]]:
-    """The system message, and what person and model said by turns."""
+    """Split messages into the system message and alternating turns."""
     if not isinstance(messages, list):
         raise ValueError("messages is no array")
     for i, message in enumerate(messages):

@@ -1,4 +1,4 @@
-"""What is known of a model from its small files, and from the cache."""
+"""Describes a model from its small files and from the cache."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import yaml
 
-from wherry import cache
-from wherry.artifact import MANIFEST
+from wherry.artifact.head import EmbeddingHead
+from wherry.artifact.manifest import MANIFEST
+from wherry.cache.entries import Entry, entries
 from wherry.compiler.forecast import described_folder
 from wherry.compiler.load import Described
-from wherry.head import EmbeddingHead
 from wherry.runtime.load.options import LoadOptions
 from wherry.runtime.text.chat_template import source_of
 from wherry.runtime.tools.dialect import THINKING_VARIABLES
@@ -20,11 +20,11 @@ from wherry.runtime.tools.families import family_of
 from .planned import Facts, look
 
 _LICENCES = ("LICENSE*", "LICENCE*", "COPYING*")
-_LONGEST_LICENCE = 80  # characters of a licence's own first line
+_LONGEST_LICENCE = 80  # characters of a licence's first line
 
 
 def describe(model: str, options: LoadOptions) -> dict[str, Any]:
-    """All of it, ready for JSON; "template" is the text of the chat template, or None.
+    """Describe a model, ready for JSON; "template" is its chat template, or None.
 
     Raises:
         UsageError: an option does not fit a compiled folder.
@@ -32,12 +32,12 @@ def describe(model: str, options: LoadOptions) -> dict[str, Any]:
     """
     given = Path(model).expanduser()
     if (given / MANIFEST).is_file():
-        return _described(look(model, given, options), given, cache.entries())
+        return _described(look(model, given, options), given, entries())
     with described_folder(model) as folder:
-        return _described(look(model, folder, options), folder, cache.entries())
+        return _described(look(model, folder, options), folder, entries())
 
 
-def _described(facts: Facts, folder: Path, entries: list[cache.Entry]) -> dict[str, Any]:
+def _described(facts: Facts, folder: Path, entries: list[Entry]) -> dict[str, Any]:
     template = source_of(folder)
     name = facts.declared.name
     made = [e for e in entries if e.kind == "model" and e.manifest and e.name == name]
@@ -80,7 +80,7 @@ def _capabilities(described: Described, template: str | None) -> list[str]:
     return [name for entry in described.entries for name in found[entry]]
 
 
-def _compiled(entry: cache.Entry) -> dict[str, Any]:
+def _compiled(entry: Entry) -> dict[str, Any]:
     assert entry.manifest is not None
     return {
         "quantization": entry.manifest.quantization,
@@ -91,11 +91,11 @@ def _compiled(entry: cache.Entry) -> dict[str, Any]:
 
 
 def licence_of(folder: Path) -> str | None:
-    """What README.md says at its top, as the hub wants it, else how a licence's file begins."""
+    """The licence in README.md's front matter, as the hub requires it, else its first line."""
     try:
         _, front, _ = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
         said = yaml.safe_load(front)
-    except (OSError, ValueError, yaml.YAMLError):  # ValueError: it has no such top
+    except (OSError, ValueError, yaml.YAMLError):  # ValueError: it has no front matter
         said = None
     if isinstance(said, dict) and said.get("license"):
         name = said.get("license_name") if said["license"] == "other" else said["license"]

@@ -1,4 +1,4 @@
-"""`wherry doctor`: what this machine has, and what it lacks."""
+"""`wherry doctor`: checks this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 import wherry
-from wherry import settings
+from wherry.base import settings
 
 from . import doctor_text
 
@@ -22,9 +22,9 @@ from . import doctor_text
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def doctor_command(as_json: bool) -> None:
-    """Check what runs need, and list devices and tools of targets.
+    """Check this machine, and list devices and the tools of targets.
 
-    Ends with 1 if something is missing that `wherry run` needs on this machine's CPU.
+    The exit code is 1 if something is missing that `wherry run` needs on this machine's CPU.
     """
     checks = {name: _attempt(check) for name, check in _CHECKS.items()}
     report = {
@@ -45,7 +45,7 @@ def doctor_command(as_json: bool) -> None:
 
 
 def _attempt(check: Callable[[], str]) -> dict[str, Any]:
-    """A failure is a finding here, whatever it is."""
+    """Return the result of a check, or its failure, whatever it is."""
     try:
         return {"ok": True, "found": check()}
     except Exception as e:
@@ -53,37 +53,40 @@ def _attempt(check: Callable[[], str]) -> dict[str, Any]:
 
 
 def _devices() -> dict[str, dict[str, Any]]:
-    """Devices of each kind, and the errors met while looking for them."""
-    from wherry import devices
+    """List the devices of each kind, and errors of the search."""
+    from wherry.machine import devices
 
     found: dict[str, dict[str, Any]] = {}
     for kind in devices.KINDS:
         try:
             listed = [asdict(device) for device in devices.list_devices(kind)]
             found[kind] = {"devices": listed, "problem": devices.problems(kind)}
-        except Exception as e:  # a finding, too: the other kinds are still listed
+        except Exception as e:  # the other kinds are still listed
             found[kind] = {"devices": [], "problem": f"{type(e).__name__}: {e}"}
     return found
 
 
 def _targets() -> dict[str, list[dict[str, Any]]]:
-    """Tools that each target needs beyond TVM, with what to type for missing ones."""
+    """List the tools of each target beyond TVM, with the command that installs a missing one."""
     from wherry.targets.target import KINDS, find
 
     found: dict[str, list[dict[str, Any]]] = {}
     for kind in KINDS:
         preset = find("rocm:gfx1100" if kind == "rocm" else kind)  # "rocm" is this machine's GPU
-        tools = preset.toolchain.tools() if preset.toolchain else ()
-        found[kind] = [asdict(tool) for tool in tools]
+        requirements = preset.toolchain.requirements() if preset.toolchain else ()
+        found[kind] = [asdict(requirement) for requirement in requirements]
     return found
 
 
 def _apps() -> dict[str, list[dict[str, Any]]]:
-    """The C++ compiler of each system that `wherry package` makes libraries for."""
-    from wherry.native.platforms import PLATFORMS
-    from wherry.native.tools import compiler_for
+    """List the C++ compiler of each system for which `wherry package` builds libraries."""
+    from wherry.packager.compilers import compiler_for
+    from wherry.packager.platforms import PLATFORMS
 
-    return {n: [asdict(tool) for tool in compiler_for(p).tools] for n, p in PLATFORMS.items()}
+    return {
+        n: [asdict(requirement) for requirement in compiler_for(p).requirements]
+        for n, p in PLATFORMS.items()
+    }
 
 
 def _auto() -> str:

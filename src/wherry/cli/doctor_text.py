@@ -14,11 +14,11 @@ _MARKS = {"ok": "green", "FAIL": "red", "none": "bright_black", "lacks": "bright
 
 
 def lines(report: dict[str, Any]) -> Iterator[str]:
-    """Four sections and a verdict; `report` is what --json prints."""
+    """Write four sections and a verdict; `report` is the output of --json."""
     yield _title("This machine")
     for name, check in report["checks"].items():
         yield _row("ok" if check["ok"] else "FAIL", name, check["found"])
-    yield _title("Devices beside the CPU")
+    yield _title("Devices besides the CPU")
     for kind, found in report["devices"].items():
         for device in found["devices"]:
             yield _row("ok", kind, _device(device))
@@ -38,11 +38,11 @@ def lines(report: dict[str, Any]) -> Iterator[str]:
 
 
 def _tools(all_: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
-    """A row for each target or system: what is here, or else what to type."""
-    for kind, tools in all_.items():
-        missing = [tool for tool in tools if tool["found"] is None]
-        present = ", ".join(f"{tool['name']} {tool['found']}" for tool in tools if tool["found"])
-        fixes = "; ".join(f"{tool['name']}: {tool['fix']}" for tool in missing)
+    """Write a row for each target or system: its tools, or the command that installs them."""
+    for kind, requirements in all_.items():
+        missing = [r for r in requirements if r["found"] is None]
+        present = ", ".join(f"{r['name']} {r['found']}" for r in requirements if r["found"])
+        fixes = "; ".join(f"{r['name']}: {r['fix']}" for r in missing)
         yield _row("lacks" if missing else "ok", kind, fixes or present or "takes nothing more")
 
 

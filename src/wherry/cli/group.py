@@ -1,4 +1,4 @@
-"""The commands by name, and what the process ends with."""
+"""The commands by name, and the exit codes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from wherry.errors import (
     WherryError,
 )
 
-from . import completion as completion  # bash's way of it is registered there
+from . import completion as completion  # it registers click's class for bash
 from . import interrupts
 from .refused import explained
 
-BROKEN_PIPE = 141  # exit code, as shells have it: 128 + SIGPIPE
-# What the process ends with; the README has the same table, and a test compares them.
+BROKEN_PIPE = 141  # exit code as in shells: 128 + SIGPIPE
+# Exit codes; docs/environment.md has the same table, and a test compares them.
 EXIT_CODES = {
     0: "done",
     1: "an error of Wherry's own; what `doctor` or `bench` looked at does not work",
@@ -41,7 +41,7 @@ EXIT_CODES = {
     interrupts.INTERRUPTED: "Ctrl-C",
     BROKEN_PIPE: "the reader of the output went away",
 }
-# Name -> module of this package that has a function of that name; imported when it is called.
+# Name -> module of this package that has the command; imported when it is called.
 COMMANDS = {
     "run": "run",
     "chat": "chat",
@@ -63,7 +63,7 @@ COMMANDS = {
 }
 
 
-# What other programs call it, or what is said of what is not there.
+# Other programs' names of commands -> Wherry's, or an explanation.
 _ELSEWHERE = {
     "api": "serve",
     "benchmark": "bench",
@@ -81,7 +81,7 @@ _ELSEWHERE = {
     "quantize": "convert",
     "remove": "rm",
     "server": "serve",
-    "stop": "ps",  # and Ctrl-C, or kill with the pid that it says
+    "stop": "ps",  # its output explains how to stop a server
 }
 
 
@@ -91,7 +91,7 @@ class _Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError as e:  # for click that is an error without a word, with code 1
+        except BrokenPipeError as e:  # click would exit with code 1 and no message
             raise click.exceptions.Exit(BROKEN_PIPE) from e
 
     def resolve_command(
@@ -154,7 +154,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
 
 
 class _Log(logging.Handler):
-    """Writes to what stderr is at the moment: a progress bar puts itself before it."""
+    """Writes to the current stderr: a progress bar replaces it and writes above itself."""
 
     def emit(self, record: logging.LogRecord) -> None:
         click.echo(self.format(record), err=True)
@@ -163,7 +163,7 @@ class _Log(logging.Handler):
 def run() -> None:
     """Run the command line and end the process with its exit code; see EXIT_CODES."""
     debug = "--debug" in sys.argv
-    for stream in (sys.stdout, sys.stderr):  # a character that the terminal lacks ends nothing
+    for stream in (sys.stdout, sys.stderr):  # replace a character that the terminal lacks
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -180,7 +180,7 @@ def run() -> None:
     except (KeyboardInterrupt, click.Abort):
         click.echo("Interrupted.", err=True)
         sys.exit(interrupts.INTERRUPTED)
-    except BrokenPipeError:  # the reader of our output went away: `wherry run ... | head -1`
+    except BrokenPipeError:  # the reader of stdout went away: `wherry run ... | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(BROKEN_PIPE)
     except OSError as e:

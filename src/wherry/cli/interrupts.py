@@ -1,8 +1,8 @@
-"""Ctrl-C ends the program at once, with one line and exit code 130, whatever is under way.
+"""Ctrl-C ends the program at once, with one line and exit code 130.
 
-Python runs a signal's handler when the main thread comes back to Python code, which takes seconds
-inside of a compiler. So a thread of our own waits for the signal and ends the process: every file
-is written under a temporary name, and folders under way are removed first.
+Python runs a signal's handler when the main thread is back in Python code, which takes seconds
+inside of a compiler. So a thread of Wherry's waits for the signal and ends the process: files are
+written under temporary names, and unfinished folders are removed first.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import socket
 import threading
 from types import FrameType
 
-from wherry import temporary
+from wherry.base import temporary
 
-INTERRUPTED = 130  # exit code, as shells have it: 128 + SIGINT
+INTERRUPTED = 130  # exit code as in shells: 128 + SIGINT
 _UNDO_BAR = "\r\x1b[2K\x1b[?25h"  # clears the line, and shows the cursor that a bar hides
 _STDERR = 2
 _leaving = threading.Lock()
 
 
 def exit_at_once() -> None:
-    """From now on, until somebody else handles SIGINT, Ctrl-C ends the process.
+    """Let Ctrl-C end the process from now on, until another handler is set.
 
-    A process that was started with SIGINT ignored goes on ignoring it.
+    A process that was started with SIGINT ignored continues to ignore it.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
@@ -37,16 +37,16 @@ def exit_at_once() -> None:
 
 
 def raise_instead() -> None:
-    """From now on Ctrl-C raises KeyboardInterrupt: a chat's answer ends, not the chat.
+    """Let Ctrl-C raise KeyboardInterrupt from now on, which ends an answer but not the chat.
 
-    There is no way back: `_watch` might see a signal of this time when that time is over.
+    There is no way back: `_watch` might see a late signal afterwards.
     """
     if signal.getsignal(signal.SIGINT) is _leave:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _watch(reader: socket.socket) -> None:
-    while numbers := reader.recv(64):  # a byte for each signal that came
+    while numbers := reader.recv(64):  # a byte for each signal
         if signal.SIGINT in numbers and signal.getsignal(signal.SIGINT) is _leave:
             _leave(signal.SIGINT, None)
 
@@ -54,7 +54,7 @@ def _watch(reader: socket.socket) -> None:
 def _leave(number: int, frame: FrameType | None) -> None:
     """End the process, without waiting for threads, destructors or buffers.
 
-    Of the two threads that come here, the second waits for the first to end the process.
+    If two threads get here, the second one waits for the first to end the process.
     """
     with _leaving:
         line = "Interrupted.\n"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wherry import cache, settings
-from wherry.cache import Entry
+from wherry.base import settings
+from wherry.cache.entries import Entry, entries
 
 if TYPE_CHECKING:
     from wherry.compiler.supported import Family
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @click.command("list")
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
-@click.option("--supported", is_flag=True, help="The families of models that can be run.")
+@click.option("--supported", is_flag=True, help="List the supported model families.")
 def list_command(as_json: bool, supported: bool) -> None:
-    """List what the cache holds, with size and last use.
+    """List the content of the cache, with size and last use.
 
-    That is models, and what they were made of. A file that two entries share (a compiled model
-    links its weights) counts once. `wherry rm NAME` and `wherry cache prune` make room. With
-    --supported: the families of models that can be run, by the model_type of their config.json, and
-    where the tests compare them with a reference.
+    The entries are compiled models, weights and downloads. A file that two entries share (a
+    compiled model links its weights) counts once. `wherry rm NAME` and `wherry cache prune` free
+    space. --supported lists the model families, by the model_type in config.json, and the targets
+    on which tests compare them with a reference.
     """
     if supported:
         _list_supported(as_json)
@@ -70,10 +70,10 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def named() -> list[Entry]:
-    """All entries; packed weights have the name of the model whose they are, if it is there."""
+    """List all entries; packed weights get the name of their model, if it exists."""
     from wherry.runtime.load.loading import pack_dir
 
-    found = cache.entries()
+    found = entries()
     owners = {pack_dir(e.manifest).name: e for e in found if e.manifest}
     for entry in found:
         if entry.kind == "packed":
@@ -102,7 +102,7 @@ def _record(entry: Entry) -> dict[str, Any]:
 
 
 def size(count: int) -> str:
-    """Bytes for people."""
+    """Write bytes for people."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6)):
         if count >= scale / 10:
             return f"{count / scale:,.1f} {unit}"
@@ -110,7 +110,7 @@ def size(count: int) -> str:
 
 
 def ago(seconds: float) -> str:
-    """A time past for people."""
+    """Write a past time for people."""
     for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
         count = int(seconds // length)
         if count:

@@ -1,7 +1,7 @@
-"""Keeps torch out of a program that has no use for it.
+"""Keeps TVM from importing torch.
 
-TVM imports torch wherever it is installed: half of the time that a command needs to start.
-Who imports it for himself (old checkpoints are read by it) still gets it.
+TVM imports torch wherever it is installed, which takes half of a command's start. Other imports of
+torch still work: it reads old checkpoints.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import FrameType, ModuleType
 
 
 def hide() -> None:
-    """Let imports of torch by TVM fail, as they do where it is not installed."""
+    """Let TVM's imports of torch fail, as on a machine without torch."""
     sys.meta_path.insert(0, _NotForTvm())
 
 

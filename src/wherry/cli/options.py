@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
-    """Several options as one decorator, in this order."""
+    """Combine options into one decorator, in this order."""
 
     def apply(function: F) -> F:
         for decorator in reversed(decorators):
@@ -61,17 +61,17 @@ kv_dtype = click.option(
     type=click.Choice(["auto", "float32", "float16", "int8"]),
     default="auto",
     show_default=True,
-    help="How keys and values are kept; auto: what suits the target, on GPUs float16 but with "
-    "q4f32_1, q8f32_1 and q0f32. int8 (CPUs) has values in 8 bits and keys in 12.",
+    help="Dtype of the KV cache. auto: the target's default, on GPUs float16, except with q4f32_1, "
+    "q8f32_1 and q0f32. int8 (CPUs) stores values in 8 bits and keys in 12.",
 )
 activations = click.option(
     "--activations",
     type=click.Choice(["auto", "int8", "float16", "float"]),
     default="auto",
     show_default=True,
-    help="What weights are multiplied by. On CPUs auto is int8 for weights of 4 and 8 bits, with a "
-    "scale for each 32; float (float32) is closer to the model, and slower. On GPUs auto is "
-    "float16, kept so and computed with in float32; with q4f32_1, q8f32_1 and q0f32 it is float.",
+    help="Dtype of activations. On CPUs auto is int8 for weights of 4 and 8 bits, with a scale for "
+    "each group of 32; float (float32) is closer to the model, and slower. On GPUs auto is float16 "
+    "in memory and float32 in kernels; with q4f32_1, q8f32_1 and q0f32 it is float.",
 )
 target = click.option(
     "--target",
@@ -79,13 +79,13 @@ target = click.option(
     show_default=True,
     metavar="TARGET",
     help="auto (the best device here), cpu (this machine), cuda, rocm:GPU, opencl, vulkan, metal, "
-    "iphone, android, webgpu, wasm; for others of a kind KIND:NAME: cpu:x86-64-v3+, cuda:sm_90, "
+    "iphone, android, webgpu, wasm; a variant is KIND:NAME: cpu:x86-64-v3+, cuda:sm_90, "
     "rocm:gfx1100, vulkan:matrices, opencl:64.",
 )
 context = click.option(
     "--context",
     type=_Context(),
-    help="Tokens of one conversation at most; auto: as many as fit into free memory.",
+    help="Most tokens of one conversation; auto: as many as fit into free memory.",
 )
 system = click.option("--system", type=TEXT, help="A system message before the conversation.")
 host = click.option(
@@ -95,23 +95,24 @@ host = click.option(
     "the target's own.",
 )
 limits = stack(
-    click.option("--context", type=click.IntRange(1), help="Tokens of one conversation at most."),
+    click.option("--context", type=click.IntRange(1), help="Most tokens of one conversation."),
     click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together."),
-    click.option("--prefill-chunk", type=click.IntRange(1), help="Tokens of one step at most."),
+    click.option("--prefill-chunk", type=click.IntRange(1), help="Most tokens of one step."),
 )
 speculation = stack(
     click.option(
         "--draft",
         metavar="MODEL",
-        help="A smaller model of the same tokenizer, for speculation: the same text, sooner.",
+        help="A smaller model with the same tokenizer, for speculative decoding: the same "
+        "text, sooner.",
     ),
     click.option(
         "--max-drafts",
         type=click.IntRange(0, 64),
-        help="Draft tokens a step, by the draft model or where the text repeats itself.",
+        help="Draft tokens a step, from the draft model or from repetitions in the text.",
     ),
 )
-# What a model is loaded with: names of wherry.runtime.load.options.LoadOptions.
+# Options of a load; the names are those of wherry.runtime.load.options.LoadOptions.
 load = stack(
     quant,
     kv_dtype,
@@ -127,46 +128,50 @@ load = stack(
     click.option(
         "--tool-format",
         metavar="NAME",
-        help="How the model calls tools (hermes, mistral, ...); default: its chat template tells.",
+        help="Format of the model's tool calls (hermes, mistral, ...); default: from its "
+        "chat template.",
     ),
     click.option(
         "--cuda-graphs",
         type=click.Choice(["on", "off"]),
         callback=lambda _context, _option, typed: None if typed is None else typed == "on",
-        help="Whether NVIDIA's GPUs are asked for a decode step at once, not kernel by kernel; "
-        "default: on.",
+        help="Whether NVIDIA's GPUs replay decode steps as CUDA graphs; default: on.",
     ),
     click.option(
         "--prefix-cache-dir",
         metavar="DIR",
         type=click.Path(file_okay=False),
-        help="Keep what prompts computed in DIR, for later runs.",
+        help="Store the prefix cache in DIR, for later runs.",
     ),
 )
 sampling = stack(
     click.option(
-        "--temperature", type=click.FloatRange(0, 2), help="0 is greedy; default: the model's own."
+        "--temperature", type=click.FloatRange(0, 2), help="0: greedy; default: the model's own."
     ),
     click.option(
-        "--top-p", type=click.FloatRange(0, 1, min_open=True), help="Nucleus of the distribution."
+        "--top-p",
+        type=click.FloatRange(0, 1, min_open=True),
+        help="Nucleus: sample from the least set with this probability.",
     ),
-    click.option("--top-k", type=click.IntRange(0), help="Only the k most likely tokens; 0: all."),
-    click.option("--seed", type=int, help="The same seed gives the same text."),
     click.option(
-        "--max-tokens", type=click.IntRange(1), help="Of the answer; default: until it ends."
+        "--top-k", type=click.IntRange(0), help="Sample from the k most likely tokens; 0: all."
+    ),
+    click.option("--seed", type=int, help="Equal seeds give equal texts."),
+    click.option(
+        "--max-tokens", type=click.IntRange(1), help="Most tokens of the answer; default: no limit."
     ),
 )
 
 
 def split(typed: dict[str, Any]) -> tuple[LoadOptions, dict[str, Any]]:
-    """What was typed of the options of `load`, and of all others."""
+    """Split typed options into those of `load` and all others."""
     given = {name: value for name, value in typed.items() if value is not None}
     loading = cast(LoadOptions, {name: given.pop(name) for name in NAMES & set(given)})
     return loading, given
 
 
 def opened(model: str, loading: LoadOptions) -> MLCEngine:
-    """The engine of a model, after all that is missing was made; progress is shown meanwhile."""
+    """Prepare and load a model with a progress display; yield its engine."""
     from wherry.runtime import MLCEngine
 
     with shown() as progress:
@@ -177,7 +182,7 @@ def opened(model: str, loading: LoadOptions) -> MLCEngine:
 
 
 def _on_context(loaded: LoadedModel, asked: int | str | None) -> str | None:
-    """What to say of a context that memory has chosen."""
+    """A message about a context that memory has chosen."""
     if loaded.context < loaded.model_context and asked in (None, "auto"):
         return (
             f"Context: {loaded.context:,} tokens, what fits into free memory, of the model's "

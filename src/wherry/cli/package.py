@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from wherry.errors import ToolchainError, UsageError
-from wherry.native.platforms import PLATFORMS
+from wherry.packager.platforms import PLATFORMS
 
 from . import completion, options
 from .progress import shown
@@ -19,7 +19,7 @@ _SITE = ("webgpu", "wasm")
 def _variants(
     targets: tuple[str, ...], quants: tuple[str, ...]
 ) -> Iterator[tuple[str, str | None]]:
-    """What is made of a model; of schemes for CPUs one, since all of them run everywhere."""
+    """The variants of a model; one of several CPU schemes is enough, because all run everywhere."""
     for target in targets:
         for quant in (quants[:1] if target == "wasm" else quants) or (None,):
             yield target, quant
@@ -37,8 +37,8 @@ def _variants(
     multiple=True,
     default=["webgpu"],
     show_default=True,
-    help="For a site what runs it in the browser, its GPU or its CPU: webgpu, wasm, or both, for "
-    "the GPU where there is one. For an app the systems that it runs on, whose CPUs run the model: "
+    help="For a site: webgpu (the browser's GPU), wasm (its CPU), or both; the browser takes the "
+    "GPU if it can. For an app: its systems, whose CPUs run the model: "
     f"{', '.join(PLATFORMS)}.",
 )
 @click.option(
@@ -47,20 +47,20 @@ def _variants(
     "quants",
     metavar="SCHEME",
     multiple=True,
-    help="How weights are stored, as in `wherry compile`. Of several a browser takes the best that "
-    "its GPU can run: q4f16_1 wants one with 16-bit floats, q4f32_1 runs on all. Apps take one.",
+    help="Scheme of the weights, as in `wherry compile`. A browser takes the best of several that "
+    "its GPU can run: q4f16_1 needs 16-bit floats, q4f32_1 runs on all. Apps have one.",
 )
 @click.option(
     "--cpu",
     metavar="NAME",
-    help="The least CPU of an app's devices, as LLVM calls it: cortex-a76 has dot products for "
-    "int8. Default: what each device of the system has.",
+    help="The oldest CPU of an app's devices, by LLVM's name: cortex-a76 has dot products for "
+    "int8. Default: features of every device of the system.",
 )
 @click.option(
     "--grammar",
     is_flag=True,
-    help="For an app: answers can be held to schemas, grammars and calls of tools, as by "
-    "response_format. Makes its library 0.9 MB larger, for xgrammar's code.",
+    help="For an app: enforce response_format, grammars and strict tool calls. The library gets "
+    "0.9 MB larger, for xgrammar's code.",
 )
 @options.limits
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder.")
@@ -71,25 +71,23 @@ def package_command(
     cpu: str | None,
     grammar: bool,
     output: Path,
-    context: int | None,
-    max_batch: int | None,
-    prefill_chunk: int | None,
+    **limits_given: int | None,
 ) -> None:
-    """Write a site that chats in browsers, or what an app needs.
+    """Write a chat site for browsers, or libraries for an app.
 
-    A site is for any web server, without a program on it: page, compiled models and weights.
-    `wherry web DIR` shows it on this machine. Each --target is made with each --quant; a browser
-    fetches the one that suits it.
+    A site is a folder for any web server: page, compiled models and weights. `wherry web DIR`
+    shows it on this machine. Each --target is compiled with each --quant; a browser fetches the
+    one that suits it.
 
     For an app: libraries with the core, TVM's run time and the models' code, headers, and weights
     and tokenizers as assets; for Linux and Android also wherry-lite, a program for terminals,
-    boards and Termux. What is done with them is in mobile/README.md.
+    boards and Termux. mobile/README.md says how to use them.
 
     Prints the folder.
     """
     from wherry.compiler.api import Limits
 
-    limits = Limits(context=context, max_batch=max_batch, prefill_chunk=prefill_chunk)
+    limits = Limits(**limits_given)
     apps = [target for target in targets if target not in _SITE]
     if apps and len(apps) < len(set(targets)):
         raise UsageError(
@@ -114,7 +112,7 @@ def _package_site(
     output: Path,
     limits: object,
 ) -> None:
-    from wherry.cache import safe
+    from wherry.cache.entries import safe
     from wherry.compiler.api import Limits, ensure_artifact, name_of
     from wherry.web import site
 
@@ -149,12 +147,12 @@ def _package_app(
     *,
     grammar: bool,
 ) -> None:
-    from wherry.cache import safe
+    from wherry.cache.entries import safe
     from wherry.compiler.api import Limits, ensure_artifact, name_of
-    from wherry.native import httplib, package, xgrammar
+    from wherry.packager import httplib, package, xgrammar
 
     assert isinstance(limits, Limits)
-    if grammar and not (library := xgrammar.tool()).found:
+    if grammar and not (library := xgrammar.requirement()).found:
         raise ToolchainError(f"--grammar takes {library.name}. Type: {library.fix}")
     if len(quants) > 1:
         raise UsageError(f"An app takes one --quant; found {', '.join(quants)}.")
@@ -181,7 +179,7 @@ def _package_app(
         made = package.write_package(output, compiled, platforms, progress, grammar=grammar)
     for file in (*made.libraries, *made.programs):
         click.echo(f"{file.size / 1e6:6.2f} MB  {file.path}", err=True)
-    if made.programs and not (server := httplib.tool()).found:
+    if made.programs and not (server := httplib.requirement()).found:
         click.echo(
             f"wherry-lite has no `serve`: that takes {server.name}. Type: {server.fix}", err=True
         )

@@ -1,4 +1,4 @@
-"""`wherry plan`: what a model needs of memory, before it is downloaded, compiled or loaded."""
+"""`wherry plan`: the memory of a model before it is downloaded, compiled or loaded."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .listing import size
 def plan_command(model: str, as_json: bool, **typed: Any) -> None:
     """Say how much memory a run of MODEL takes, and whether it fits.
 
-    That is `wherry run MODEL` with the same options, when it does all at once that it may: a whole
-    step, a whole cache. Nothing is compiled, and of hf://ORG/NAME only the small files are
-    downloaded. The program is measured on this machine; compiling, if it is still to be done, takes
-    more for its time. Ends with 6 if it does not fit.
+    The numbers are those of `wherry run MODEL` with the same options, with the largest step and a
+    full KV cache. Nothing is compiled, and only the small files of hf://ORG/NAME are downloaded.
+    The program is measured on this machine; a compilation takes more memory while it lasts. The
+    exit code is 6 if the model does not fit.
     """
     loading, _ = options.split(typed)
     found, problem = planned.needs(model, loading)
@@ -41,7 +41,7 @@ def plan_command(model: str, as_json: bool, **typed: Any) -> None:
 
 
 def lines(found: planned.Needs) -> list[str]:
-    """The parts, their sum, and what is free."""
+    """Write the parts, their sum, and free memory."""
     batch = found.max_batch
     cache = f"{found.kv_tokens:,} tokens of {size(found.kv_per_token)} in {found.kv_dtype}"
     share = f"; {batch} requests at once share it" if batch > 1 else ""

@@ -1,4 +1,4 @@
-"""What a model would need of memory, from its manifest or from what that would say."""
+"""Computes the memory of a model from its manifest, or from the forecast of one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wherry.artifact import MANIFEST, read_manifest
+from wherry.artifact.manifest import MANIFEST, read_manifest
 from wherry.errors import ResourceError
 from wherry.runtime.load import loading, memory, program_memory
 from wherry.runtime.load.options import LoadOptions, for_compiler
@@ -16,19 +16,19 @@ from wherry.runtime.load.options import LoadOptions, for_compiler
 if TYPE_CHECKING:
     from wherry.compiler.load import Described
 
-DRAFT_ROWS = 16  # results of a step beyond one a request, for draft tokens
+DRAFT_ROWS = 16  # rows of a step for draft tokens, besides one for each request
 _LOGIT_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """Bytes, but for tokens and names."""
+    """Bytes, except tokens and names."""
 
     name: str
     target: str
     quantization: str
     parameters: int
-    program: int | None  # None: this system does not tell
+    program: int | None  # None: the system does not tell
     weights: int
     step: int
     kv_per_token: int
@@ -36,7 +36,7 @@ class Needs:
     kv_tokens: int
     context: int  # tokens of one conversation
     model_context: int
-    largest: int | None  # what --context auto takes
+    largest: int | None  # the context of --context auto
     max_batch: int
     prefill_chunk: int
     free: int | None
@@ -49,7 +49,7 @@ class Needs:
 
     @property
     def total(self) -> int:
-        """The most that is in memory at once."""
+        """The most bytes that are in memory at one time."""
         return (self.program or 0) + self.weights + self.step + self.cache
 
     def record(self) -> dict[str, Any]:
@@ -59,27 +59,26 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of one model."""
+    """Facts about one model."""
 
     declared: memory.Declared
     target: Mapping[str, Any]
     quantization: str
     described: Described
-    parameters: int  # numbers, before quantization
+    parameters: int  # parameters before quantization
 
     @property
     def kv_dtype(self) -> str:
-        """How keys and values are kept, by the bytes of a number."""
-        arch, config = self.described.arch, self.described.config
-        kept = [i for i, state in enumerate(arch.state(config)) if state.kind == "paged_kv"]
-        shapes = [config.attention_shape(i) for i in kept]
-        numbers = sum(2 * shape.kv_heads * shape.head_dim for shape in shapes)
+        """The dtype of the KV cache, by the bytes of a number."""
+        config = self.described.config
+        shapes = [config.attention_shape(i) for i in range(config.num_hidden_layers)]
+        numbers = sum(2 * s.kv_heads * s.head_dim for s in shapes if s.kv != "none")
         size, rest = divmod(self.declared.memory["kv_per_token"], numbers)
         return {4: "float32", 2: "float16"}.get(0 if rest else size, "int8")
 
 
 def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None]:
-    """What loading `model` with these options takes, and why it cannot be, if it does not fit.
+    """Compute the needs of `model` with these options, and the reason if it does not fit.
 
     Raises:
         UsageError: an option is out of range, or does not fit a compiled folder.
@@ -87,14 +86,14 @@ def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None
     """
     found, program = _look(model, options)
     draft = options.get("draft")
-    beside = _look(str(draft), options)[0] if draft else None
+    drafts = _look(str(draft), options)[0] if draft else None
     there = _room(found, program)
     try:
-        config, problem = _config(found, options, there, beside), None
+        config, problem = _config(found, options, there, drafts), None
     except ResourceError as e:
         problem = e
-        config = _config(found, options, memory.Room(None), beside)
-    models = [found] if beside is None else [found, beside]
+        config = _config(found, options, memory.Room(None), drafts)
+    models = [found] if drafts is None else [found, drafts]
     rows = config["max_batch"] + (DRAFT_ROWS if draft or options.get("max_drafts") else 0)
     context = int(found.declared.deployment["context"])
     needs = Needs(
@@ -110,7 +109,7 @@ def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None
         kv_tokens=config["kv_tokens"],
         context=min(config["context"], config["kv_tokens"]),
         model_context=context,
-        largest=None if problem else _largest(found, there, beside),
+        largest=None if problem else _largest(found, there, drafts),
         max_batch=config["max_batch"],
         prefill_chunk=config["prefill_chunk"],
         free=None if there.free is None else there.free + (program or 0),
@@ -120,7 +119,7 @@ def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None
 
 
 def _look(model: str, options: LoadOptions) -> tuple[Facts, int | None]:
-    """A model, and the bytes of a process that is about to load it."""
+    """Describe a model, and measure a process that is about to load one."""
     from wherry.compiler.forecast import described_folder
 
     given = Path(model).expanduser()
@@ -131,18 +130,18 @@ def _look(model: str, options: LoadOptions) -> tuple[Facts, int | None]:
 
 
 def look(model: str, folder: Path, options: LoadOptions) -> Facts:
-    """What is known of a model.
+    """Describe a model.
 
     Args:
-        model: as it was typed.
-        folder: a compiled one, or one with the model's small files.
-        options: what it would be compiled with.
+        model: MODEL of the command line.
+        folder: a compiled folder, or one with the model's small files.
+        options: options of its compilation.
 
     Raises:
         UsageError: an option does not fit a compiled folder.
     """
-    from wherry.compiler.export import parameters
     from wherry.compiler.forecast import forecast
+    from wherry.compiler.library.export import parameters
     from wherry.compiler.load import describe
 
     if (folder / MANIFEST).is_file():
@@ -158,7 +157,7 @@ def look(model: str, folder: Path, options: LoadOptions) -> Facts:
 
 
 def _room(found: Facts, program: int | None) -> memory.Room:
-    """The memory that is left when the program has been started."""
+    """The memory that is left after the program has started."""
     there = memory.room(loading.device_name(found.target))
     if there.free is None or program is None:
         return there
@@ -166,20 +165,20 @@ def _room(found: Facts, program: int | None) -> memory.Room:
 
 
 def _config(
-    found: Facts, options: LoadOptions, there: memory.Room, beside: Facts | None
+    found: Facts, options: LoadOptions, there: memory.Room, drafts: Facts | None
 ) -> dict[str, Any]:
-    """The engine's configuration; where memory is unknown, every context fits."""
-    declared = beside.declared if beside else None
+    """The engine's configuration; if memory is unknown, every context fits."""
+    declared = drafts.declared if drafts else None
     config = loading.sized(found.declared, options, there, declared)
     return {"kv_tokens": config["context"] * config["max_batch"], **config}
 
 
-def _largest(found: Facts, there: memory.Room, beside: Facts | None) -> int | None:
-    return memory.largest_context(found.declared, there, beside.declared if beside else None)
+def _largest(found: Facts, there: memory.Room, drafts: Facts | None) -> int | None:
+    return memory.largest_context(found.declared, there, drafts.declared if drafts else None)
 
 
 def _step(model: Facts, rows: int) -> int:
-    """Bytes of a step's tensors; results that nobody asks for are never touched."""
+    """Bytes of a step's tensors; result rows that no request needs are never touched."""
     if "forward" not in model.described.entries:
         return model.declared.memory["workspace"]
     has = int(model.declared.deployment["logit_rows"])

@@ -20,7 +20,7 @@ _LABELS = {
 
 @contextmanager
 def shown() -> Iterator[Callable[[str, int, int], None]]:
-    """A callback (what, done, in all) whose bars stand while the context lasts."""
+    """Yield a callback (what, done, total) that shows bars until the context ends."""
     console = Console(stderr=True)
     bars = Progress(
         TextColumn("{task.description:<18}"),

@@ -1,4 +1,4 @@
-"""`wherry ps`: servers that run on this machine, and what they have loaded."""
+"""`wherry ps`: lists this machine's servers and their loaded models."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 
 import click
 
-from wherry import running, settings
-from wherry.running import Server
+from wherry.base import settings
+from wherry.cache import running
+from wherry.cache.running import Server
 
 from .listing import ago, size
 
-_SECONDS = 2.0  # that a server has to answer
+_SECONDS = 2.0  # a server's time to answer
 
 
 @click.command("ps")
@@ -23,8 +24,8 @@ _SECONDS = 2.0  # that a server has to answer
 def ps_command(as_json: bool) -> None:
     """List this machine's servers, and the models they have loaded.
 
-    These are servers that use the same cache (WHERRY_CACHE). A server with a key tells its models
-    if WHERRY_API_KEY is the same.
+    It finds servers with the same cache (WHERRY_CACHE). For a server with a key, set WHERRY_API_KEY
+    to that key.
     """
     rows = asyncio.run(_look(running.servers()))
     if as_json:
@@ -46,7 +47,7 @@ async def _look(servers: list[Server]) -> list[dict[str, Any]]:
 
 
 async def _row(server: Server) -> dict[str, Any]:
-    """What is known of a server, and its models: those loaded, where it tells, else all."""
+    """Describe a server and its models: the loaded ones if it tells, else all."""
     from wherry.bench.connection import Address
     from wherry.bench.http_target import HttpTarget
     from wherry.errors import WherryError
@@ -66,7 +67,7 @@ async def _row(server: Server) -> dict[str, Any]:
 
 
 def _memory(pid: int) -> int | None:
-    """Bytes of a process in memory; None where nobody tells."""
+    """A process's bytes in memory; None if the system does not tell."""
     from wherry.runtime.load.program_memory import resident
 
     return resident(process=str(pid))

@@ -1,4 +1,4 @@
-"""`wherry pull`: everything that a run needs, made ahead."""
+"""`wherry pull`: prepares everything that a run needs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ from .progress import shown
 def pull_command(model: str, only_download: bool, **typed: Any) -> None:
     """Download, convert and compile MODEL ahead of a run.
 
-    `wherry run MODEL` then begins at once. Prints the folder. An interrupted download goes on where
-    it was.
+    `wherry run MODEL` then starts at once. Prints the folder. An interrupted download resumes.
     """
-    from wherry import settings
-    from wherry.compiler import source
+    from wherry.base import settings
     from wherry.compiler.api import ensure_artifact
+    from wherry.hub import source
 
     given = {name: value for name, value in typed.items() if value is not None}
     with shown() as progress:

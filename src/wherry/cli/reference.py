@@ -1,4 +1,4 @@
-"""The page of all help texts, docs/cli.md: `make docs` writes it, a test holds it to the program.
+"""Writes docs/cli.md from all help texts: `make docs` runs it, and a test compares the page.
 
     python -m wherry.cli.reference > docs/cli.md
 

@@ -1,11 +1,11 @@
-"""What to say where the system refuses to write: a full disk, a folder of somebody else."""
+"""Explains the system's refusal to write: a full disk, a folder of another user."""
 
 from __future__ import annotations
 
 import errno
 from pathlib import Path
 
-from wherry import settings
+from wherry.base import settings
 from wherry.errors import ResourceError, UsageError, WherryError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -13,10 +13,10 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def explained(error: OSError) -> WherryError | None:
-    """The error as a person can mend it; None: it is none of these, but may be our own.
+    """Explain an error so that a person can act; None if it is another error.
 
     Args:
-        error: with the file's name, if the system says it: of a write to an open file it does not.
+        error: has the file's name, except for a write to an open file.
     """
     if error.errno not in (*_FULL, *_FORBIDDEN):
         return None

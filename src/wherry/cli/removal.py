@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from wherry import cache, pruning, settings
-from wherry.cache import Entry
+from wherry.base import settings
+from wherry.base.locks import InUseError
+from wherry.cache import pruning
+from wherry.cache.entries import Entry, safe
 from wherry.errors import UsageError
-from wherry.locks import InUseError
 
 from . import completion
 from .listing import named, size
@@ -19,7 +20,7 @@ _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 
 
 class _Duration(click.ParamType[float]):
-    """30d, 12h, 5m, 0s -> seconds."""
+    """Parses 30d, 12h, 5m, 0s to seconds."""
 
     name = "duration"
 
@@ -32,19 +33,21 @@ class _Duration(click.ParamType[float]):
         return float(int(found[1]) * _SECONDS[found[2]])
 
 
-dry_run = click.option("--dry-run", is_flag=True, help="Say what would go, and leave it.")
+dry_run = click.option(
+    "--dry-run", is_flag=True, help="List what would be removed, and remove nothing."
+)
 
 
 @click.command("rm")
 @click.argument("name", shell_complete=completion.cached)
 @dry_run
 def rm_command(name: str, dry_run: bool) -> None:
-    """Remove all that the cache holds of model NAME.
+    """Remove model NAME from the cache.
 
-    That is the compiled models, the weights, and the download. Names are those of `wherry list`;
-    kinds and schemes of one model go together.
+    This removes its compiled folders, its weights and its download, for all targets and schemes.
+    Names are those of `wherry list`.
     """
-    short = cache.safe(name.removeprefix("hf://").partition("@")[0])
+    short = safe(name.removeprefix("hf://").partition("@")[0])
     found = named()
     chosen = [entry for entry in found if entry.name and entry.short_name == short]
     if not chosen:
@@ -54,7 +57,8 @@ def rm_command(name: str, dry_run: bool) -> None:
         _would_go(chosen)
         return
     models = [entry for entry in chosen if entry.kind == "model"]
-    count, left = _remove(models)  # first: what they are made of stays with one that is in use
+    # first, because a model in use protects its weights and its download
+    count, left = _remove(models)
     if not left:
         more, left = _remove([entry for entry in chosen if entry.kind != "model"])
         count += more
@@ -65,7 +69,7 @@ def rm_command(name: str, dry_run: bool) -> None:
 
 @click.group("cache")
 def cache_command() -> None:
-    """Look after the cache."""
+    """Maintain the cache."""
 
 
 @cache_command.command("prune")
@@ -75,13 +79,13 @@ def cache_command() -> None:
     default="30d",
     show_default=True,
     metavar="TIME",
-    help="Since the last use: 30d, 12h, 0s (everything).",
+    help="Time since the last use: 30d, 12h, 0s (everything).",
 )
 @dry_run
 def prune_command(older_than: float, dry_run: bool) -> None:
-    """Remove what was not used for long, and what killed processes left.
+    """Remove entries that were not used for long, and files of killed processes.
 
-    What a running process makes or uses stays.
+    Entries that a running process makes or uses stay.
     """
     old = {entry.path for entry in pruning.unused(older_than)}
     chosen = [entry for entry in named() if entry.path in old]
@@ -104,13 +108,13 @@ def _would_go(chosen: Sequence[Entry]) -> None:
 
 
 def _remove(chosen: Iterable[Entry]) -> tuple[int, int]:
-    """Remove entries, a line each; the bytes freed, and the number of those that had to stay."""
+    """Remove entries, a line each; return freed bytes, and how many entries are in use."""
     count = left = 0
     for entry in chosen:
         try:
             count += pruning.remove(entry)
             click.echo(_row(entry))
-        except FileNotFoundError:  # somebody else was quicker
+        except FileNotFoundError:  # another process was faster
             continue
         except (InUseError, OSError) as e:
             left += 1

@@ -22,11 +22,11 @@ from .text import TEXT, read_stdin
 def run_command(
     model: str, prompt: str | None, completion: bool, system: str | None, **typed: Any
 ) -> None:
-    """Answer PROMPT, or chat, after all steps that are missing.
+    """Answer PROMPT, or chat, after every missing step.
 
-    Downloading, converting, compiling and loading are done as needed. With PROMPT (or text on
-    stdin) the answer goes to stdout and nothing else does. Without, a chat begins. --completion
-    writes the continuation of PROMPT alone.
+    It downloads, converts, compiles and loads as needed. With PROMPT (or text on stdin) the answer
+    goes to stdout and nothing else does. Without it a chat begins. --completion continues PROMPT
+    as raw text.
     """
     if prompt is None and not sys.stdin.isatty():
         prompt = read_stdin()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wherry import running
+from wherry.cache import running
 
 from . import interrupts, options, serving_models, serving_options
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.argument("model", required=False)
 @serving_models.options
 @serving_options.place
-@click.option("--model-name", help="What clients call it; default: the model's name.")
+@click.option("--model-name", help="Name for clients; default: the model's name.")
 @serving_options.access
 @serving_options.limits
 @serving_options.operation
@@ -32,15 +32,15 @@ def serve_command(
 ) -> None:
     """Serve MODEL over HTTP, with the APIs of OpenAI and others.
 
-    OpenAI's API is at /v1/, Ollama's at /api/. A browser finds a page to chat at /, Prometheus
-    /metrics, programs /openapi.json. --models serves several models.
+    OpenAI's and Anthropic's APIs are at /v1/, Ollama's at /api/, a chat page at /, metrics for
+    Prometheus at /metrics, the API's description at /openapi.json. --models serves several models.
     """
     from wherry.runtime.server import serving
     from wherry.runtime.server.observing.otlp import export_to
 
     loading, given = options.split(typed)
     serving_models.check(model, place, given)
-    serving.checked(**given)  # before minutes of compiling
+    serving.checked(**given)  # checks options before minutes of compiling
     if otlp_endpoint:
         export_to(otlp_endpoint)
     engine: MLCEngine | Catalog

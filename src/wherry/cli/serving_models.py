@@ -1,4 +1,4 @@
-"""Options of `wherry serve --models`, and what they open."""
+"""Options of `wherry serve --models`, and their catalog."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Quantity(click.ParamType[Any]):
-    """A text that a function reads."""
+    """A text that a function parses."""
 
     def __init__(self, name: str, read: Callable[[object], Any]) -> None:
         self.name = name
@@ -38,36 +38,36 @@ options = stack(
         "place",
         metavar="FILE|FOLDER",
         type=click.Path(exists=True, path_type=Path),
-        help="Serve several models, each loaded when it is asked for: those that a YAML file lists "
-        "(docs/server.md), or the models in a folder. Options of models are then defaults.",
+        help="Serve several models, each loaded at its first request: those in a YAML file "
+        "(docs/server.md), or in a folder. Options of models are then defaults.",
     ),
     click.option(
         "--memory-limit",
         metavar="SIZE",
         type=_Quantity("size", bytes_of),
-        help="That models in memory may take together: 12GB; default: what is free. Those used "
-        "least recently make room.",
+        help="Memory of all loaded models: 12GB; default: free memory. The least recently used "
+        "model is unloaded first.",
     ),
     click.option(
         "--keep-alive",
         metavar="TIME",
         type=_Quantity("duration", seconds_of),
-        help="How long a model stays after its last answer: 30s, 1h30m; -1: for ever; default: 5m.",
+        help="How long a model stays loaded after its last answer: 30s, 1h30m; -1: for "
+        "ever; default: 5m.",
     ),
     click.option(
         "--allow-pull",
         is_flag=True,
-        help="Let clients add models of the Hugging Face hub (POST /api/pull): it writes to the "
-        "disk, and compiles.",
+        help="Let clients download and compile models of the Hugging Face hub (POST /api/pull).",
     ),
 )
 
 
 def check(model: str | None, place: Path | None, given: dict[str, Any]) -> None:
-    """Refuse options that do not go together.
+    """Refuse options that contradict each other.
 
     Raises:
-        click.UsageError: with what to type.
+        click.UsageError: says what to type.
     """
     if (model is None) == (place is None):
         raise click.UsageError(
@@ -83,7 +83,7 @@ def check(model: str | None, place: Path | None, given: dict[str, Any]) -> None:
 
 
 def opened(place: Path, given: dict[str, Any], loading: LoadOptions) -> Catalog:
-    """The models, compiled, and those that are to be there from the start loaded."""
+    """Open the catalog: compile all models, and preload some."""
     from wherry.runtime.server.catalog.catalog import opened
 
     with shown() as progress:

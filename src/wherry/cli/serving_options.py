@@ -1,4 +1,4 @@
-"""Options of `wherry serve` that are not of a model: who may ask, where, and how much."""
+"""Options of `wherry serve` that do not concern a model: access, address, limits, operation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .options import stack
 
 
 class _Permissions(click.ParamType[int]):
-    """Permissions in octal, as chmod takes them: 660."""
+    """Permissions in octal, as for chmod: 660."""
 
     name = "octal"
 
@@ -29,12 +29,12 @@ class _Permissions(click.ParamType[int]):
 _FILE = click.Path(dir_okay=False)
 
 access = stack(
-    click.option("--api-key", help="Ask clients for this key; default: WHERRY_API_KEY."),
+    click.option("--api-key", help="Key that clients must send; default: WHERRY_API_KEY."),
     click.option(
         "--keys",
         metavar="FILE",
         type=_FILE,
-        help="Keys with limits of their own, in YAML (docs/server.md); SIGHUP reads it again.",
+        help="YAML file of keys with limits (docs/server.md); SIGHUP reads it again.",
     ),
     click.option(
         "--cors", multiple=True, metavar="ORIGIN", help="Allow pages of ORIGIN; repeatable."
@@ -44,14 +44,17 @@ access = stack(
         "hosts",
         multiple=True,
         metavar="NAME",
-        help="A name of this machine that clients use, where no key is asked for; repeatable.",
+        help="A host name of this server, for a server without keys; repeatable.",
     ),
 )
 place = stack(
     click.option("--host", default="127.0.0.1", show_default=True),
     click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535)),
     click.option(
-        "--uds", metavar="PATH", type=_FILE, help="A Unix socket, in place of host and port."
+        "--uds",
+        metavar="PATH",
+        type=_FILE,
+        help="Listen on a Unix socket instead of host and port.",
     ),
     click.option(
         "--uds-permissions",
@@ -60,7 +63,7 @@ place = stack(
         type=_Permissions(),
         default="600",
         show_default=True,
-        help="Who may use the socket.",
+        help="File mode of the socket.",
     ),
     click.option(
         "--tls-cert",
@@ -69,23 +72,26 @@ place = stack(
         help="Answer HTTPS with the certificate in FILE (PEM); SIGHUP reads it again.",
     ),
     click.option(
-        "--tls-key", metavar="FILE", type=_FILE, help="Its key; default: it is in the same file."
+        "--tls-key",
+        metavar="FILE",
+        type=_FILE,
+        help="The certificate's key; default: in the same file.",
     ),
 )
 limits = stack(
     click.option(
-        "--max-body", type=click.IntRange(1), help="Bytes of one request; default: 16 MiB."
+        "--max-body", type=click.IntRange(1), help="Most bytes of a request; default: 16 MiB."
     ),
     click.option(
         "--max-queue",
         type=click.IntRange(0),
-        help="Outputs that may wait beyond those that run; default: 256. More are a 429.",
+        help="Waiting outputs besides the running ones; default: 256. More are a 429.",
     ),
     click.option(
         "--request-timeout",
         metavar="SECONDS",
         type=click.FloatRange(0, min_open=True),
-        help="End requests that take longer; clients ask for less by X-Request-Timeout.",
+        help="End requests that take longer; clients ask for less with X-Request-Timeout.",
     ),
 )
 operation = stack(
@@ -93,13 +99,13 @@ operation = stack(
         "--drain-seconds",
         metavar="SECONDS",
         type=click.IntRange(0),
-        help="That answers under way have after SIGTERM; default: 30. A second signal ends them.",
+        help="Time for running requests after SIGTERM; default: 30. A second signal ends them.",
     ),
     click.option(
         "--stuck-seconds",
         metavar="SECONDS",
         type=click.FloatRange(0, min_open=True),
-        help="Without progress, after which /health says that the engine is stuck; default: 120.",
+        help="Time without progress after which /health is a 503; default: 120.",
     ),
     click.option(
         "--exit-when-stuck",
@@ -111,11 +117,11 @@ operation = stack(
         type=click.Choice(["text", "json"]),
         default="text",
         show_default=True,
-        help="Of the log: a line for each request, without its content.",
+        help="Format of the log, a line for each request without its content.",
     ),
     click.option(
         "--otlp-endpoint",
         metavar="URL",
-        help="Send OpenTelemetry spans to URL, as http://localhost:4318/v1/traces.",
+        help="Send OpenTelemetry spans to URL, such as http://localhost:4318/v1/traces.",
     ),
 )

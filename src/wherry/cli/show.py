@@ -1,4 +1,4 @@
-"""`wherry show`: what a model is."""
+"""`wherry show`: describes a model."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ _NAME = 14  # columns
 @options.quant
 @options.kv_dtype
 @options.target
-@click.option("--template", is_flag=True, help="The chat template, and nothing else.")
+@click.option("--template", is_flag=True, help="Print only the chat template.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; sizes in bytes.")
 def show_command(model: str, template: bool, as_json: bool, **typed: Any) -> None:
     """Describe MODEL: architecture, licence, chat template, memory.
 
-    And what the cache has of it. Of hf://ORG/NAME only the small files are downloaded.
+    It also lists the model's entries in the cache. Only the small files of hf://ORG/NAME are
+    downloaded.
     """
     from . import description
 
@@ -46,7 +47,7 @@ def show_command(model: str, template: bool, as_json: bool, **typed: Any) -> Non
 
 
 def lines(found: dict[str, Any], template: str | None) -> Iterator[str]:
-    """For people."""
+    """Write a description for people."""
     shape, memory, tools = found["shape"], found["memory"], found["tools"]
     heads = f"{shape['heads']} heads, {shape['kv_heads']} of keys and values"
     yield found["name"]

@@ -1,14 +1,14 @@
-"""What a compiled folder is, in a few lines."""
+"""Describes a compiled folder in a few lines."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from wherry.artifact import Manifest
+from wherry.artifact.manifest import Manifest
 
 
 def lines(manifest: Manifest) -> list[str]:
-    """For whom the folder was made, its libraries, and what a run of it needs."""
+    """Write the folder's target, its libraries, and the needs of a run."""
     target = manifest.target
     on = f" on {target['host']}" if target.get("host") else ""
     libraries = [manifest.library, *(v["library"] for v in target.get("variants", []))]

@@ -1,4 +1,4 @@
-"""Text that a person gives: on the command line, on stdin, line by line."""
+"""Text from a person: on the command line, on stdin, line by line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 
 class _Text(click.ParamType[str]):
-    """A text without the surrogates by which Python carries bytes that are no text."""
+    """A text without surrogates, by which Python represents bytes that are not UTF-8."""
 
     name = "text"
 
@@ -22,10 +22,10 @@ TEXT = _Text()
 
 
 def text_of(value: str, where: str) -> str:
-    """`value`, if it is text.
+    """Return `value` if it is valid text.
 
     Raises:
-        UsageError: with the first byte that is not.
+        UsageError: the message has the first invalid byte.
     """
     try:
         value.encode()
@@ -38,10 +38,10 @@ def text_of(value: str, where: str) -> str:
 
 
 def read_stdin() -> str:
-    """All of stdin, in UTF-8.
+    """Read all of stdin as UTF-8.
 
     Raises:
-        UsageError: with the first byte that is not.
+        UsageError: the message has the first invalid byte.
     """
     data = sys.stdin.buffer.read()
     try:

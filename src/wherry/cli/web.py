@@ -20,9 +20,9 @@ import click
 def web_command(folder: Path, host: str, port: int) -> None:
     """Serve FOLDER to browsers, which run its models.
 
-    To try it on this machine: any other server of files does as well. FOLDER is what `wherry
-    package` made, a model compiled with --target webgpu or wasm, or a folder of such models. Prints
-    the address, and opens nothing.
+    It is for trying a site on this machine; in production any server of static files will do.
+    FOLDER is a site of `wherry package`, a model compiled with --target webgpu or wasm, or a folder
+    of such models. Prints the address.
     """
     from wherry.web import server
 

@@ -1,10 +1,11 @@
-"""What an operation is, statically: the records that models construct and targets read.
+"""The static record of each operation, which models construct and targets read.
 
 A record travels as JSON in an attribute of the reference PrimFunc (`tags`); `SelectKernels` reads
 it back and asks a `KernelSet` for a kernel.
 """
 
 from .attention import (
+    AttentionShape,
     AttentionSpec,
     BatchTableSpec,
     CacheName,
@@ -24,6 +25,7 @@ from .sampling import CandidatesSpec, ChoiceSpec
 __all__ = [
     "ActivationName",
     "ActivationSpec",
+    "AttentionShape",
     "AttentionSpec",
     "BatchTableSpec",
     "CacheName",

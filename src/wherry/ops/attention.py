@@ -13,8 +13,8 @@ from .linear import FusedLinearSpec
 from .record import FloatName, Record, check_floats, check_positive
 
 CacheName = Literal["float16", "float32", "int8"]
-# What follows the queries in qkv: keys and values; keys that are the values, too (as they are
-# before norm and rotation); or nothing, because another layer has written the pages.
+# What follows the queries in qkv: "both" keys and values; "keys", which are also the values, before
+# norm and rotation; or "none", because another layer has written the pages.
 GivenName = Literal["both", "keys", "none"]
 
 
@@ -23,11 +23,11 @@ def page_shape(
 ) -> tuple[int, int, int, int]:
     """Shape of a page: [2 (k, v), g, page_size, e]; of int8 [1, g, page_size, 2.5 e + 8].
 
-    Of one plane [1, g, page_size, e]: keys are the values, too.
+    With one plane [1, g, page_size, e], where the keys are also the values.
 
-    Int8 holds, in bytes, for each token and head: the upper eight bits of the key's 12, the lower
-    four of two neighbours a byte, the float32 scale max|k| / 2047; the value, and its scale
-    max|v| / 127.
+    An int8 page has, in bytes, for each token and head: the upper eight bits of the key's 12, the
+    lower four of two neighbours in a byte, and the float32 scale max|k| / 2047; then the value and
+    its scale max|v| / 127.
     """
     if kv_dtype == "int8":
         return (1, kv_heads, page_size, head_dim * 5 // 2 + 8)
@@ -35,8 +35,32 @@ def page_shape(
 
 
 def qkv_heads(heads: int, kv_heads: int, kv: GivenName) -> int:
-    """Heads of qkv."""
+    """The number of heads in qkv."""
     return heads + {"both": 2, "keys": 1, "none": 0}[kv] * kv_heads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionShape(Record):
+    """One layer's attention over a KV cache, as a model states it: RoPE, append, attend.
+
+    It names no pages: `passes/paged_kv.py` makes a `RopeAppendSpec` and an `AttentionSpec` of it.
+    """
+
+    cache: int  # the layer that owns the KV cache; with `kv` "none", an earlier one
+    heads: int
+    kv_heads: int
+    head_dim: int
+    scale: float  # of the scores
+    inv_freq: tuple[float, ...]  # radians a position, one a rotated pair; (): nothing rotates
+    rope_scaling: float = 1.0  # multiplies cosine and sine
+    qk_norm_eps: float | None = None  # set: Q and K heads are RMS-normalised before RoPE
+    norm_last: bool = False  # the norms' weights are multiplied after RoPE
+    v_norm: bool = False  # V heads are RMS-normalised, too, without weights
+    kv: GivenName = "both"  # which of K and V follow Q in qkv
+    window: int | None = None  # tokens that a row sees, its own included; None: all before it
+    softcap: float | None = None  # set: scores become cap * tanh(score / cap)
+    latent: bool = False  # keys are the values, too: see models/latent.py
+    slopes: tuple[float, ...] = ()  # one a query head: minus slope * distance in a score (ALiBi)
 
 
 def _check_cache(spec: RopeAppendSpec | AttentionSpec) -> None:
@@ -55,11 +79,11 @@ def _check_cache(spec: RopeAppendSpec | AttentionSpec) -> None:
 class RopeAppendSpec(Record):
     """Rotate q and k, write k and v into the paged cache, return q.
 
-    Half-split rotation (Hugging Face's rotate_half) of the first `rotary_dim` elements of a head,
-    by the float32 angle position * inv_freq[j]; the rest of the head passes, or all of it. With
-    `norm_last` heads are multiplied by the weights of their norm after the rotation. With `v_norm`
-    heads of v are RMS-normed, too, without weights. With `kv` "none" nothing is written, and the
-    weights of k's norm, which are there all the same, are not read.
+    Half-split rotation (Hugging Face's rotate_half) of the first `rotary_dim` elements of a head by
+    the float32 angle position * inv_freq[j]; the other elements pass. With `norm_last` the weights
+    of the heads' norm multiply after the rotation. With `v_norm` the heads of v get RMSNorm without
+    weights. With `kv` "none" nothing is written, and the weights of k's norm, an argument all the
+    same, are not read.
     """
 
     heads: int  # h
@@ -74,7 +98,7 @@ class RopeAppendSpec(Record):
     kv: GivenName = "both"
     page_size: int = 16  # tokens
     kv_dtype: CacheName = "float32"
-    planes: int = 2  # of a page: keys and values, or 1: what a token has is both
+    planes: int = 2  # of a page: keys and values, or 1 if the keys are also the values
 
     def __post_init__(self) -> None:
         _check_cache(self)
@@ -99,12 +123,12 @@ class RopeAppendSpec(Record):
 
     @property
     def qkv_heads(self) -> int:
-        """Heads of qkv."""
+        """The number of heads in qkv."""
         return qkv_heads(self.heads, self.kv_heads, self.kv)
 
     @property
     def first_value(self) -> int:
-        """The head of qkv that is the first one's value."""
+        """The index of the first value head in qkv."""
         return self.heads + (self.kv_heads if self.kv == "both" else 0)
 
 
@@ -112,23 +136,23 @@ class RopeAppendSpec(Record):
 class AttentionSpec(Record):
     """Causal attention of n rows over the paged cache; row i sees positions 0..positions[i].
 
-    With a `window` it sees the last so many of these; ids of pages that no row sees may be -1. With
-    a `softcap` a score s = scale * q . k becomes softcap * tanh(s / softcap). With `slopes`, one a
-    query head, slope * (position of the key - that of the row) is added to it (ALiBi,
-    https://arxiv.org/abs/2108.12409). With `sinks` a head has one more score, sinks[head], whose
-    weight goes to nothing.
+    With a `window` it sees the last `window` of these; ids of pages that no row sees may be -1.
+    With a `softcap` a score s = scale * q . k becomes softcap * tanh(s / softcap). `slopes`, one
+    for each query head, add slope * (position of the key - position of the row) (ALiBi,
+    https://arxiv.org/abs/2108.12409). `sinks` give each head one more score, sinks[head], whose
+    weight has no value.
     """
 
     heads: int  # h
     kv_heads: int  # g
     head_dim: int  # e
     scale: float  # multiplies q . k
-    window: int | None = None  # tokens, the row's own included
+    window: int | None = None  # tokens, including the row's own
     softcap: float | None = None
     slopes: tuple[float, ...] = ()
     page_size: int = 16  # tokens
     kv_dtype: CacheName = "float32"
-    planes: int = 2  # of a page: keys and values, or 1: what a token has is both
+    planes: int = 2  # of a page: keys and values, or 1 if the keys are also the values
     sinks: bool = False
 
     def __post_init__(self) -> None:
@@ -166,7 +190,7 @@ class PagedAttentionSpec(Record):
     slopes: tuple[float, ...] = ()
     page_size: int = 16  # tokens
     kv_dtype: FloatName = "float32"
-    planes: int = 2  # of a page: keys and values, or 1: what a token has is both
+    planes: int = 2  # of a page: keys and values, or 1 if the keys are also the values
     qkv_dtype: FloatName = "float32"
     out_dtype: FloatName = "float32"
     sinks: bool = False
@@ -177,7 +201,7 @@ class PagedAttentionSpec(Record):
         self.attention()
 
     def rope(self) -> RopeAppendSpec:
-        """The first part."""
+        """The rotation and append."""
         return RopeAppendSpec(
             heads=self.heads,
             kv_heads=self.kv_heads,
@@ -195,7 +219,7 @@ class PagedAttentionSpec(Record):
         )
 
     def attention(self) -> AttentionSpec:
-        """The second part."""
+        """The attention."""
         return AttentionSpec(
             heads=self.heads,
             kv_heads=self.kv_heads,
@@ -213,7 +237,7 @@ class PagedAttentionSpec(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchTableSpec(Record):
-    """The positions and pages of a step's rows, in one array; the kernel set's own layout."""
+    """The positions and pages of a step's rows in one array, in the kernel set's own layout."""
 
     page_size: int = 16  # tokens
 

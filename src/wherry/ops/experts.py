@@ -1,7 +1,8 @@
 """The operations of a mixture of experts.
 
-Axes: n rows, E experts, K experts of a row (`top_k`); a *slot* i * K + k is the k-th expert of
-row i. A row's experts are in ascending order, and so are its sums: that depends on the row alone.
+Axes: n rows, E experts, K experts of a row (`top_k`); a *slot* i * K + k is the k-th expert of row
+i. A row's experts are in ascending order, and its sums add in that order, so they depend on the row
+alone.
 """
 
 from __future__ import annotations
@@ -18,24 +19,24 @@ GateName = Literal["silu", "gelu_tanh", "clamped"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteSpec(Record):
-    """The K experts of each row, and their weights, of its logits [n, E].
+    """Choose the K experts of each row, and their weights, from its logits [n, E].
 
-    score = softmax(logits) or sigmoid(logits). The experts with the highest score + bias are taken,
-    of several alike the first; with `groups` only from the `kept_groups` of them whose score, the
-    sum of the `group_top` highest in it, is highest. weight = score, `normalized`: divided by the
-    chosen ones' sum, which is at least `floor`; times `scale`.
-    "sparsemixer" (https://arxiv.org/abs/2409.12136) takes two: the first and the second highest
-    logit, each weighted by its softmax over those whose distance from it, by the larger of it and
-    their own magnitude, is at most 2 * `jitter`; the second without the first.
+    score = softmax(logits) or sigmoid(logits). The experts with the highest score + bias win, the
+    first of equal ones. With `groups` only experts of the `kept_groups` best groups compete; a
+    group's score is the sum of its `group_top` highest. weight = score; if `normalized`, divided by
+    the sum of the chosen ones, which is at least `floor`; times `scale`.
+    "sparsemixer" (https://arxiv.org/abs/2409.12136) chooses the first and the second highest logit.
+    Each is weighted by its softmax over the logits whose distance from it, divided by the larger of
+    it and their own magnitude, is at most 2 * `jitter`; the second without the first.
     """
 
     experts: int  # E
     top_k: int  # K
     score: ScoreName = "softmax"
-    bias: bool = False  # of the choice, not of the weights
+    bias: bool = False  # for the choice, not for the weights
     groups: int = 1
     kept_groups: int = 1
-    group_top: int = 1  # scores that are added up for a group's: 1 or 2
+    group_top: int = 1  # scores that add up to a group's: 1 or 2
     normalized: bool = False
     floor: float = 1e-20
     scale: float = 1.0
@@ -59,14 +60,14 @@ class RouteSpec(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpertLinearSpec(Record):
-    """A linear of each slot with the weights of its expert, [E, N, d] stored as a linear's are.
+    """A linear of each slot with its expert's weights, [E, N, d], stored as a linear's.
 
-    With a `gate` a slot's result has the N / 2 columns of silu(left half) * right half, or with
-    "gelu_tanh" of GELU's approximation in place of silu; "clamped"
-    (gpt-oss) is min(left, limit) * sigmoid(alpha * that) * (1 + clip(right, -limit, limit)).
-    Not `combined`: x [n, d] -> [n * K, width]. Combined: x [n * K, d] -> [n, N], the sum of a row's
-    slots times their weights. `routed` false: there is no choice, slot k has expert k, and K = E:
-    x [n * K, d] -> [n * K, N]. x and y may be kept in float16; all else is float32.
+    With a `gate` a slot's result has N / 2 columns: silu(left half) * right half, or with
+    "gelu_tanh" GELU's approximation instead of silu; "clamped" (gpt-oss) is min(left, limit) *
+    sigmoid(alpha * that) * (1 + clip(right, -limit, limit)). Not `combined`: x [n, d] -> [n * K,
+    width]. Combined: x [n * K, d] -> [n, N], the weighted sum of a row's slots. `routed` false:
+    slot k always has expert k, and K = E: x [n * K, d] -> [n * K, N]. x and y may be stored in
+    float16; everything else is float32.
     """
 
     experts: int  # E
@@ -81,7 +82,8 @@ class ExpertLinearSpec(Record):
     limit: float = 7.0
     bias: bool = False  # [E, N], float32
     combined: bool = False
-    residual: bool = False  # combined: a tensor of y's shape, after the weights, is added to y
+    # combined: a tensor of y's shape, an argument after the weights, is added to y
+    residual: bool = False
     routed: bool = True
     x_dtype: FloatName = "float32"
     y_dtype: FloatName = "float32"
@@ -102,7 +104,7 @@ class ExpertLinearSpec(Record):
             raise ValueError("without a choice each slot has its own expert, and nothing else")
 
     def linear(self) -> LinearSpec:
-        """One expert's."""
+        """The linear of one expert."""
         return LinearSpec(
             out_features=self.out_features,
             in_features=self.in_features,
@@ -113,15 +115,15 @@ class ExpertLinearSpec(Record):
 
     @property
     def width(self) -> int:
-        """Columns of y."""
+        """The number of columns of y."""
         return self.out_features // 2 if self.gate else self.out_features
 
     @property
     def shared_rows(self) -> bool:
-        """Whether the slots of a row read one row of x."""
+        """Whether the slots of a row read the same row of x."""
         return self.routed and not self.combined
 
     @property
     def inputs(self) -> int:
-        """How many arguments come before the weights."""
+        """The number of arguments before the weights."""
         return 1 + 3 * self.routed + self.combined + self.bias

@@ -30,13 +30,13 @@ class LinearSpec(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedLinearSpec(Record):
-    """A linear together with what is computed before and after it, row by row.
+    """A linear with the operations before and after it, row by row.
 
-    With `norm_eps` x is RMS-normalised first: z = x / sqrt(mean(x^2) + eps) * norm [K].
-    `gated`: y[m, N / 2] = silu(left half) * right half of the linear's result.
-    `residual`: a tensor of y's shape is added to y. It, the norm and all sums are float32; x and y
-    may be kept in float16, y not where it has a residual: such a sum goes through all layers, and
-    has numbers of tens of thousands beside those of hundredths in many models.
+    With `norm_eps` x is RMS-normalized first: z = x / sqrt(mean(x^2) + eps) * norm [K]. `gated`:
+    y[m, N / 2] = silu(left half) * right half of the linear's result. `residual`: a tensor of y's
+    shape is added to y. The residual, the norm and all sums are float32. x and y may be stored in
+    float16, but not a y with a residual: the residual stream goes through all layers, and in many
+    models it has values of tens of thousands and of hundredths.
     """
 
     out_features: int  # N, of the stored weight
@@ -59,7 +59,7 @@ class FusedLinearSpec(Record):
             raise ValueError(f"gated needs an even out_features, found {self.out_features}")
 
     def linear(self) -> LinearSpec:
-        """The linear alone."""
+        """The linear without its neighbours."""
         return LinearSpec(
             out_features=self.out_features,
             in_features=self.in_features,
@@ -70,7 +70,7 @@ class FusedLinearSpec(Record):
 
     @property
     def width(self) -> int:
-        """Columns of y."""
+        """The number of columns of y."""
         return self.out_features // 2 if self.gated else self.out_features
 
 

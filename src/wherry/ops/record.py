@@ -1,4 +1,4 @@
-"""What the records of operations have in common: a JSON form, and the checks of their fields."""
+"""The common part of operations' records: a JSON form, and checks of fields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FLOATS = ("float16", "float32")
 
 
 class Record:
-    """An operation's static parameters, in JSON an object with the fields and nothing else."""
+    """The static parameters of an operation; its JSON form is an object with exactly its fields."""
 
     __slots__ = ()
 
@@ -31,7 +31,7 @@ class Record:
         """Read what `to_json` wrote; lists become tuples.
 
         Raises:
-            ValueError: missing or unknown fields, or a value that the record refuses.
+            ValueError: fields are missing or unknown, or the record refuses a value.
         """
         raw: dict[str, Any] = json.loads(text)
         names = {f.name for f in fields(cls)}  # type: ignore[arg-type]
@@ -50,14 +50,14 @@ def check_positive(record: Any, *names: str) -> None:
 
 
 def check_floats(record: Any, *names: str) -> None:
-    """Raise ValueError for fields that are no float dtypes."""
+    """Raise ValueError for fields that are no float dtype."""
     bad = {name: getattr(record, name) for name in names if getattr(record, name) not in _FLOATS}
     if bad:
         raise ValueError(f"{type(record).__name__}: {bad} must be one of {_FLOATS}")
 
 
 def check_weight(scheme: str, scale_dtype: str | None, group: int) -> None:
-    """Raise ValueError if a scheme, the dtype of its scales and its group do not fit together."""
+    """Raise ValueError if a scheme, its scales' dtype and its group contradict each other."""
     if scheme not in _SCHEMES:
         raise ValueError(f"scheme {scheme!r} is not one of {_SCHEMES}")
     if scheme in _INTEGERS and (scale_dtype not in _FLOATS or group != 32):

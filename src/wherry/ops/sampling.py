@@ -1,4 +1,4 @@
-"""What devices compute of logits, for sampling."""
+"""Operations on logits for sampling on a device."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .record import Record, check_positive
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidatesSpec(Record):
-    """The most likely tokens of rows of logits, and sums over these rows, for sampling."""
+    """The most likely tokens of rows of logits, and sums over these rows."""
 
     vocab: int
-    count: int = 128  # tokens of a row that are named
+    count: int = 128  # tokens of each row
 
     def __post_init__(self) -> None:
         check_positive(self, "vocab", "count")

@@ -1,8 +1,8 @@
-"""How an operation is named inside a module, for models, schemes and passes alike. No TVM here.
+"""Tags that name an operation inside of a module, for models, schemes and passes. No TVM here.
 
 An operation is a `call_tir` to a PrimFunc with two attributes: `wherry.op`, its name, and
-`wherry.spec`, its static parameters as JSON. The PrimFunc itself is a reference that computes it;
-a target may have a better one of the same signature.
+`wherry.spec`, its static parameters as JSON. The PrimFunc itself is a reference implementation; a
+target may have a better one with the same signature.
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ from .record import Record
 
 OP = "wherry.op"
 SPEC = "wherry.spec"
+# Called with a spec (JSON), rows and weights before `PagedKV` gives it a cache; no PrimFunc.
+CACHED_ATTENTION = "wherry.attention"
 PACK = "wherry.pack"  # of a PrimFunc of weights alone: runs once, at a model's first load
 _OPAQUE = 8  # TVM's kOpaque: an operation with a name is not fused into another
 
 
 def tag(func: Any, op: str, spec: Record | Mapping[str, Any]) -> Any:
-    """The PrimFunc `func`, named as the reference of `op` with the static parameters `spec`."""
+    """Tag the PrimFunc `func` as the reference of `op` with the static parameters `spec`."""
     text = spec.to_json() if isinstance(spec, Record) else json.dumps(spec, sort_keys=True)
     attrs = {OP: op, SPEC: text, "op_pattern": _OPAQUE}
     return func.with_attrs(attrs)
 
 
 def tag_of(func: Any) -> tuple[str, str] | None:
-    """Name and spec (JSON) of the operation that `func` computes; None if it has no name."""
+    """Name and spec (JSON) of the operation that `func` computes; None without a tag."""
     attrs = getattr(func, "attrs", None)
     if not attrs or OP not in attrs:
         return None

@@ -1,1 +1,1 @@
-"""Models in a browser: the page that runs them, and what a web server has to have for it."""
+"""Models in a browser: the page that runs them, and a web server for it."""

@@ -1,7 +1,7 @@
-"""Serves a site on this machine, with the headers that a page needs for threads in wasm.
+"""Serves a site on this machine, with the headers that wasm threads need.
 
-With ranges, so that a cut download goes on; nothing is kept by the browser beyond what the page
-itself keeps. What gets smaller by it is sent gzipped, weights as they are.
+It answers ranges, so that a cut download resumes, and forbids the browser's own cache, because the
+page stores files itself. Compressible files are sent gzipped, weights as they are.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from wherry.errors import UsageError
 
 from . import site
 
-# What systems say of these differs, or nothing.
+# Types that systems disagree on or do not know.
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -41,9 +41,9 @@ _TYPES = {
     ".jinja": "text/plain; charset=utf-8",
 }
 _COMPRESSED = _TYPES.keys() - {".bin"}
-_LEAST = 1024  # bytes; less is not worth the work
+_LEAST = 1024  # bytes; smaller files are not compressed
 _HEADERS = {
-    "Cross-Origin-Opener-Policy": "same-origin",  # with the next one: shared memory
+    "Cross-Origin-Opener-Policy": "same-origin",  # with the next one: allows shared memory
     "Cross-Origin-Embedder-Policy": "require-corp",
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
@@ -57,7 +57,7 @@ class _Files(StaticFiles):
     def file_response(
         self, full_path: Any, stat_result: os.stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
-        """A file: as it is where a part is asked for, whose offsets are the file's."""
+        """Answer a file; a range is sent uncompressed, because its offsets are the file's."""
         kind = Path(full_path).suffix
         asked = Headers(scope=scope)
         response: Response = FileResponse(full_path, status_code, stat_result=stat_result)
@@ -73,13 +73,13 @@ class _Files(StaticFiles):
 
 
 class _Gzipped(Response):
-    """A file in gzip, instead of as it is."""
+    """A file compressed with gzip."""
 
     def __init__(self, path: Path, state: os.stat_result, plain: Response) -> None:
         super().__init__(status_code=plain.status_code, headers=dict(plain.headers))
         self._file = (path, state.st_mtime_ns, state.st_size)
         self.headers["content-encoding"] = "gzip"
-        self.headers["etag"] = plain.headers["etag"][:-1] + '-gzip"'  # other bytes, another tag
+        self.headers["etag"] = plain.headers["etag"][:-1] + '-gzip"'  # other bytes need another tag
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.body = await run_in_threadpool(_gzipped, *self._file)
@@ -93,7 +93,7 @@ def _gzipped(path: Path, _modified: int, _size: int) -> bytes:
 
 
 def _takes_gzip(accepted: str) -> bool:
-    """What an Accept-Encoding says (RFC 9110, 12.5.3)."""
+    """Whether an Accept-Encoding allows gzip (RFC 9110, 12.5.3)."""
     for one in accepted.lower().split(","):
         name, *options = (part.strip() for part in one.split(";"))
         if name == "gzip":
@@ -102,7 +102,7 @@ def _takes_gzip(accepted: str) -> bool:
 
 
 class _Headers:
-    """Puts `_HEADERS` on every answer."""
+    """Adds `_HEADERS` to every answer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -117,12 +117,12 @@ class _Headers:
 
 
 def app_of(place: Path) -> ASGIApp:
-    """What serves a site, a compiled folder, or a folder of compiled ones.
+    """Make the application for a site, a compiled folder, or a folder of these.
 
     Raises:
-        ArtifactError: it is none of these.
+        ArtifactError: the folder is none of these.
         UsageError: a folder was compiled for another target.
-        ToolchainError: the page was not made.
+        ToolchainError: the page was not built.
     """
     if (place / "index.html").is_file():
         return _Headers(Starlette(routes=[_mount("/", place)]))
@@ -143,10 +143,10 @@ def _json(value: Mapping[str, Any]) -> Callable[[Request], Response]:
 
 
 def serve(place: Path, *, host: str, port: int, on_ready: Callable[[str], None]) -> None:
-    """Serve until a signal comes; raises as `app_of`.
+    """Serve until a signal; raises as `app_of`.
 
     Args:
-        place: a site, a compiled folder, or a folder of compiled ones.
+        place: a site, a compiled folder, or a folder of these.
         host: of this machine.
         port: 0 takes a free one.
         on_ready: called with the address.

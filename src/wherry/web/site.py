@@ -1,4 +1,4 @@
-"""A site: the page, compiled folders, and `models.json`, the list of them that the page reads.
+"""A site: the page, compiled folders, and `models.json`, which lists them for the page.
 
     index.html, page.js, worker.js, ...   the page: web/demo, bundled
     models.json                           {"schema": 1, "models": [{"name", "folders", "bytes"}]}
@@ -16,26 +16,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from wherry import settings
-from wherry.artifact import MANIFEST, Manifest, read_manifest
+from wherry.artifact.manifest import MANIFEST, Manifest, read_manifest
+from wherry.base import settings
 from wherry.errors import ArtifactError, ToolchainError, UsageError, listing
 
 INDEX = "models.json"
-MODELS = "models"  # the folder of compiled ones
-TARGETS = ("webgpu", "wasm")  # what a browser runs, the more demanding first
+MODELS = "models"  # the folder of compiled folders
+TARGETS = ("webgpu", "wasm")  # targets of browsers, the more demanding first
 PAGE_FIX = "npm ci --prefix web && pip install . (in a checkout: make page)"
 _SCHEMA = 1
 
 
 def index_of(folders: Mapping[str, Path]) -> dict[str, Any]:
-    """The content of `models.json`.
+    """Make the content of `models.json`.
 
     Args:
-        folders: address on the site, with "/" at its end -> compiled folder.
+        folders: address on the site, with a final "/" -> compiled folder.
 
     Raises:
-        ArtifactError: a folder is not a compiled one.
-        UsageError: one was compiled for another target.
+        ArtifactError: a folder is no compiled folder.
+        UsageError: a folder was compiled for another target.
     """
     named: defaultdict[str, list[tuple[str, Manifest]]] = defaultdict(list)
     for address, folder in folders.items():
@@ -56,7 +56,7 @@ def _entry(name: str, variants: list[tuple[str, Manifest]]) -> dict[str, Any]:
 
 
 def _demands(manifest: Manifest) -> tuple[int, int]:
-    """Less is more demanding: it comes first."""
+    """The sort key of a variant: the more demanding one comes first."""
     kind = TARGETS.index(str(manifest.target["name"]))
     return kind, -len(manifest.target.get("device_features", ()))
 
@@ -71,7 +71,7 @@ def _check_target(folder: Path, manifest: Manifest) -> None:
 
 
 def folders_in(place: Path) -> dict[str, Path]:
-    """The compiled folders of a place, by their addresses on a site: itself, or those in it.
+    """Find the compiled folders of a place, with their addresses on a site.
 
     Raises:
         ArtifactError: there are none.
@@ -94,16 +94,16 @@ def write_index(site: Path, folders: Mapping[str, Path]) -> None:
 
 
 def copy_page(site: Path) -> None:
-    """Put the page into a site; raises as `page_folder`."""
+    """Copy the page into a site; raises as `page_folder`."""
     for path in page_folder().iterdir():
         shutil.copyfile(path, site / path.name)
 
 
 def page_folder() -> Path:
-    """The page, bundled: WHERRY_WEB_PAGE, else as installed, else in a checkout's build.
+    """Find the bundled page: WHERRY_WEB_PAGE, else installed, else in a checkout's build.
 
     Raises:
-        ToolchainError: it was not made: npm was not there when Wherry was installed.
+        ToolchainError: it was not built, because npm was missing when Wherry was installed.
     """
     here = Path(__file__).parent
     build = here.parents[2] / "build"

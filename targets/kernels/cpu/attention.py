@@ -1,14 +1,14 @@
 """Causal attention over the paged cache.
 
-In a page the keys lie transposed, [e, 16]: the scores of a query and its 16 tokens are then e
-multiply-adds of whole vectors (`rope_append` writes them so; nobody else reads them).
+A page has transposed keys, [e, 16], so that the scores of a query and 16 tokens are e multiply-adds
+of whole vectors. Only `rope_append` writes them.
 
-A row goes through its context block by block (attention_block.py), and adds up what the blocks
-give in ascending order, whatever else is in the batch. Prefill is spread over the threads by
-tiles of rows that share one walk over the pages; decode with a long context by tiles and blocks,
-whose sums are added up at the end: a prompt's chunk beside decode rows is most of the work, and not
-to fall to one thread. What a page holds beyond a tile's last row is never read as a value, and
-scores there are replaced.
+A row walks its context block by block (attention_block.py), and joins the blocks' results in
+ascending order, whatever else is in the batch. Prefill distributes tiles of rows, which share one
+walk over the pages, over the threads; decode with a long context distributes tiles and blocks,
+whose sums are joined at the end (split-K). In a mixed batch a prompt's chunk is most of the work,
+so several threads share it. Values beyond a tile's last row are never read, and scores there are
+replaced.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from .function import Parameter, prim_func
 from .isa import Isa
 from .tiles import over_rows
 
-TILE_ROWS = 16  # of a prompt, at most, that share one walk over the pages
+TILE_ROWS = 16  # rows of a prompt, at most, that share one walk over the pages
 FEW = 32  # tiles * key-value heads: fewer tasks than that are spread by blocks
-MOST_PARTS = 2**14  # rows * key-value heads * blocks whose sums there is memory for
-# Tasks go round so many hands, each thread having a stretch of these: work is even whatever it is
-# that differs from task to task. A prime, so that no hand has always the same block.
+MOST_PARTS = 2**14  # rows * key-value heads * blocks: bounds the memory of split sums
+# Tasks are dealt round-robin into this many queues, and each thread has consecutive queues: the
+# work is even whatever differs between tasks. A prime, so that no queue always gets the same block.
 HANDS = 127
 # A decode step of a tiny model is shorter than a launch of the thread pool.
 PARALLEL_WIDTH = 512  # heads * head_dim
@@ -53,7 +53,7 @@ PARALLEL_WIDTH = 512  # heads * head_dim
 def attention(spec: AttentionSpec, isa: Isa) -> PrimFunc | None:
     """Kernel of `spec`; None if a page is not 16 tokens or a head not a multiple of 4 elements.
 
-    Of two planes: keys lie transposed, which values cannot.
+    Pages have two planes: keys are transposed, values are not.
     """
     if spec.page_size != PAGE or spec.head_dim % 4 or spec.scale <= 0 or spec.planes != 2:
         return None
@@ -104,7 +104,7 @@ class _Emitter:
             return
         g, height = self.spec.kv_heads, group_shape(self.shared, self.isa)[0]
         blocks = p // (BLOCK // PAGE) + 1
-        # Decode rows share nothing, rows of a prompt a walk over its pages.
+        # Decode rows share nothing; rows of a prompt share one walk over its pages.
         alone = T.Or(n == self.sequences, n * g * blocks > MOST_PARTS)
         rows = T.Select(alone, T.int64(1), T.int64(height))
         with T.If(T.And(T.ceildiv(n, rows) * g <= FEW, p > BLOCK // PAGE)):
@@ -192,8 +192,8 @@ class _Emitter:
             T.reads()
             T.writes()
             kv_head, turn = v.let(task % g), v.let(task // g)
-            # The first and the last tile of a prompt, the second and the last but one, ...: every
-            # thread has a stretch of the tasks, and all stretches have the same work.
+            # The first and the last tile of a prompt are neighbours, then the second and the last
+            # but one, ...: every thread has consecutive tasks, and all threads have the same work.
             tile = v.let(T.Select(turn % 2 == 0, turn // 2, tiles - 1 - turn // 2))
             sums = Sums.alloc(most * self.shared, self.spec.head_dim)
             end = v.let(T.min((tile + 1) * rows, n))
@@ -245,7 +245,7 @@ class _Emitter:
     ) -> None:
         """Emit a block for all query heads of `kv_head` in `height` rows.
 
-        Their slots begin at `slot`, those of a row at `stride` after the row before.
+        Their slots begin at `slot`; rows are `stride` slots apart.
         """
         heads = group_shape(self.shared, self.isa)[1]
         with T.serial(self.shared // heads) as t:
@@ -261,7 +261,7 @@ class _Emitter:
             visit_block(self.spec, self.isa, self.cache, sums, group, block, table)
 
     def _divide(self, row: Any, head: Any, sums: Sums, slot: Any) -> None:
-        """Emit out[row, head] = what was summed, over the sum of the weights."""
+        """Emit out[row, head] = the sum of weighted values / the sum of weights."""
         with T.sblock("divide"):
             T.reads()
             T.writes()

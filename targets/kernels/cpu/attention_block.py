@@ -1,11 +1,11 @@
-"""Some queries over one block of tokens: what all paths through attention.py share.
+"""Attention of some queries over one block of tokens; all paths of attention.py share it.
 
 A block is the `BLOCK` tokens of a sequence from a position that is a multiple of it. The queries of
-a group (neighbouring rows, query heads of one key-value head) go through it together: each key and
-value that is loaded serves all of them, and all sums stay in registers. For each query and in this
+a group (neighbouring rows, query heads of one key-value head) share each loaded key and value, and
+their sums stay in registers. For each query and in this
 order: the dot products with the keys, one chain of multiply-adds each; the block's softmax; the
 values, token by token, from zero; then one step of the online softmax (Milakov and Gimelshein,
-2018) joins them with the blocks before. A query's operations do not depend on the others.
+2018) joins them with earlier blocks. A query's operations do not depend on the others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LANES = v.span(0, 16)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cache:
-    """Where queries, keys and values of a step lie; see `KernelSet.attention`."""
+    """The buffers of queries, keys and values; see `KernelSet.attention`."""
 
     Q: Any
     Position: Any
@@ -48,7 +48,7 @@ class Cache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """What the online softmax keeps of each query, by slot; all float32."""
+    """The state of the online softmax, by slot of a query; all float32."""
 
     largest: Any  # [slots], largest score so far times scale * log2(e)
     total: Any  # [slots, 16], sums of the weights, by token modulo 16
@@ -64,14 +64,14 @@ class Sums:
         )
 
     def clear(self, slot: Any) -> None:
-        """Emit the start of a query: nothing seen."""
+        """Emit the initial state of a query."""
         T.buffer_store(self.largest, T.float32(LOWEST), [slot])
         T.buffer_store(self.total, v.splat(0.0, 16), [slot, _LANES])
         for span, lanes in vectors(int(self.out.shape[1])):
             T.buffer_store(self.out, v.splat(0.0, lanes), [slot, span])
 
     def add(self, slot: Any, part: Sums, part_slot: Any, isa: Isa) -> None:
-        """Emit what `visit_block` does with a block's sums, here of another slot."""
+        """Emit the online softmax step that adds a block's sums from another slot."""
         with T.sblock("add"):
             T.reads()
             T.writes()
@@ -88,19 +88,19 @@ class Sums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Which queries go through a block: `rows` from `row`, `heads` from `head` in each."""
+    """The queries that visit a block together: `rows` from `row`, `heads` from `head` in each."""
 
     rows: int
     heads: int
     row: Any
     head: Any
     kv_head: Any
-    slot: Any  # of the first query; the others follow, row by row
+    slot: Any  # of the first query; the others follow row by row
     stride: Any  # slots of a row
 
     @property
     def queries(self) -> int:
-        """How many there are."""
+        """Number of queries."""
         return self.rows * self.heads
 
     def place(self, query: Any) -> tuple[Any, Any, Any]:
@@ -116,11 +116,12 @@ class Span:
     Row r sees those before `visible` + r, and without a window all of them.
     """
 
-    seen: Any  # those that the last row sees end here
-    visible: Any  # those of the first row; may be negative
+    first: Any  # position of the block's first token
+    seen: Any  # end of the tokens that the last row sees
+    visible: Any  # end of the tokens that the first row sees; may be negative
     window: int | None
-    start: Any  # those of the first row begin here
-    page: Any  # in which `start` lies
+    start: Any  # first token that the first row sees
+    page: Any  # of `start`
 
     @classmethod
     def of(
@@ -131,11 +132,13 @@ class Span:
         if spec.window is not None:
             start = v.let(T.max(visible - spec.window, 0))
         page = v.let(start // PAGE) if spec.window is not None else start
-        return cls(seen=seen, visible=visible, window=spec.window, start=start, page=page)
+        return cls(
+            first=first, seen=seen, visible=visible, window=spec.window, start=start, page=page
+        )
 
     @property
     def pages(self) -> Any:
-        """Up to which page the last row sees."""
+        """End of the pages that the last row sees."""
         return T.ceildiv(self.seen, PAGE)
 
 
@@ -147,13 +150,13 @@ def first_block(spec: AttentionSpec, position: Any) -> Any:
 
 
 def vectors(head_dim: int) -> list[tuple[Any, int]]:
-    """Index and lanes of each vector of a head, as wide as a head is a whole number of."""
+    """Index and lanes of each vector of a head; the widest vectors that divide it."""
     lanes = next(width for width in (16, 8, 4) if head_dim % width == 0)
     return [(v.span(c, lanes), lanes) for c in range(0, head_dim, lanes)]
 
 
 def group_shape(shared: int, isa: Isa) -> tuple[int, int]:
-    """Rows and heads of a group: one sum each fits in registers."""
+    """Rows and heads of a group: registers hold a sum for each."""
     most = next(q for q in range(QUERIES, 0, -1) if q == 1 or _fit(isa, q, 1))
     heads = max(c for c in range(1, shared + 1) if shared % c == 0 and c <= most)
     return most // heads, heads
@@ -162,7 +165,7 @@ def group_shape(shared: int, isa: Isa) -> tuple[int, int]:
 def visit_block(
     spec: AttentionSpec, isa: Isa, cache: Cache, sums: Sums, group: Group, block: Any, table: Any
 ) -> None:
-    """Emit what block `block` adds to the `sums` of `group`; the sequence's pages are at `table`.
+    """Emit the update of `sums` of `group` by block `block`; the sequence's pages are at `table`.
 
     The last row of the group must see some of the block.
     """
@@ -176,10 +179,10 @@ def visit_block(
         visible = v.let(cache.Position[group.row] + 1 - first)  # to the first row; may be negative
         span = Span.of(spec, cache, group, first, seen, visible)
         weights = T.sblock_alloc_buffer((group.queries, BLOCK), "float32")
-        # Of the blocks before, and of this one.
+        # Factors of earlier blocks' sums, and of this block's.
         factors = T.sblock_alloc_buffer((2, 16), "float32")
         _scores(isa, cache, group, pages, span, weights)
-        _softmax(spec, isa, cache, sums, group, first, span, weights, factors)
+        _softmax(spec, isa, cache, sums, group, span, weights, factors)
         if cache.scaled:
             _scale_weights(cache, group, pages, span, weights)
         _add_values(isa, cache, sums, group, pages, span, weights, factors)
@@ -192,12 +195,12 @@ def _joined(old: Any, before: Any, new: Any, here: Any, lanes: int, isa: Isa) ->
 
 def _fit(isa: Isa, queries: int, vectors: int) -> bool:
     """Whether registers hold sums of each query times each vector, the vectors, and a query."""
-    loaded = vectors if queries > 1 else 0  # what is used once stays in memory
+    loaded = vectors if queries > 1 else 0  # a vector that is used once stays in memory
     return (queries * vectors + loaded) * (16 // isa.lanes) < isa.registers
 
 
 def _together(isa: Isa, queries: int, most: int) -> int:
-    """Vectors of each query that are summed at once, so that loads are shared, at most `most`."""
+    """Vectors of each query that are summed together to share loads, at most `most`."""
     return next(c for c in (4, 2, 1) if c == 1 or (c <= most and _fit(isa, queries, c)))
 
 
@@ -227,8 +230,8 @@ def _multiply_add(
 
 
 def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Span, weights: Any) -> None:
-    """Emit weights[query] = its dot products with the keys, garbage beyond those that are seen."""
-    # More than two pages would often be wasted loads at the end.
+    """Emit weights[query] = its dot products with the keys; garbage beyond visible keys."""
+    # More than two pages would often waste loads at the end.
     together = _together(isa, group.queries, 2 if group.queries > 1 else 4)
     columns, queries = range(together), range(group.queries)
     steps = T.ceildiv(seen.pages - seen.page, together)
@@ -236,7 +239,7 @@ def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Span, weight
         T.reads()
         T.writes()
         numbers = [seen.page + step * together + c for c in columns]
-        # Instead of a page beyond the last one, the last one again.
+        # Loads the last page again instead of a page beyond it.
         ids = [v.let(cache.Ids[pages + T.min(c, (seen.seen - 1) // PAGE)]) for c in numbers]
         factors = [
             scales(cache.Pages, i, 0, group.kv_head) if cache.scaled else v.splat(1.0, 16)
@@ -271,16 +274,15 @@ def _softmax(
     cache: Cache,
     sums: Sums,
     group: Group,
-    first: Any,
     seen: Span,
     weights: Any,
     factors: Any,
 ) -> None:
-    """Emit scores -> weights (0 where a row does not see), the new maxima and totals."""
+    """Emit scores -> weights (0 for tokens that a row does not see), new maxima and totals."""
     factor = (1.0 if spec.softcap else spec.scale) * _LOG2_E
-    # A row of the group may see nothing of the block, which then is to change nothing. Its weights
-    # are finite, and multiplied by 0, unless LOWEST * factor overflows; with a window no block with
-    # a larger score need have been before.
+    # If a row sees nothing of the block, its state must not change. Its weights are finite and
+    # multiplied by 0, unless LOWEST * factor overflows; with a window there may be no earlier block
+    # with a larger score.
     guarded = spec.window is not None or factor >= 1.0
     highest = T.sblock_alloc_buffer((16,), "float32")  # of the block
     for i in (0, 1):
@@ -289,7 +291,7 @@ def _softmax(
         T.reads()
         T.writes()
         row, head, slot = group.place(k)
-        visible = v.let(cache.Position[row] + 1 - first)
+        visible = v.let(cache.Position[row] + 1 - seen.first)
         slope = _slope(spec, head)
         most = T.sblock_alloc_buffer((16,), "float32")
         T.buffer_store(most, v.splat(LOWEST, 16), [_LANES])
@@ -329,7 +331,7 @@ def _softmax(
             x = v.fma(weights[k, span], v.splat(factor, 16), top, 16, isa.fma)
             weight = v.exp2(x, 16, isa.fma)
             if guarded:
-                tokens = _seen_by(cache.Position[row] + 1 - first, c, spec)
+                tokens = _seen_by(cache.Position[row] + 1 - seen.first, c, spec)
                 weight = v.let(T.Select(tokens, weight, v.splat(0.0, 16)))
             T.buffer_store(weights, weight, [k, span])
             T.buffer_store(total, total[_LANES] + weight, [_LANES])
@@ -339,7 +341,7 @@ def _softmax(
 
 
 def _seen_by(visible: Any, page: Any, spec: AttentionSpec) -> Any:
-    """Which of the 16 tokens of a page a row sees that sees those before `visible`."""
+    """Mask of the 16 tokens of a page that a row sees; it sees tokens before `visible`."""
     token = T.ramp(T.int32(0), T.int32(1), 16)
     left = visible - page * PAGE
     before = token < T.broadcast(left, 16)
@@ -349,7 +351,7 @@ def _seen_by(visible: Any, page: Any, spec: AttentionSpec) -> Any:
 
 
 def _slope(spec: AttentionSpec, head: Any) -> Any:
-    """Emit the slope of a query head, in all lanes, for scores that are not scaled yet."""
+    """Emit the slope of a query head, in all lanes, for unscaled scores."""
     if not spec.slopes:
         return None
     scale = 1.0 if spec.softcap else spec.scale
@@ -373,7 +375,7 @@ def _capped(score: Any, spec: AttentionSpec, isa: Isa) -> Any:
 
 
 def _scale_weights(cache: Cache, group: Group, pages: Any, seen: Span, weights: Any) -> None:
-    """Emit weights *= the scales of the values; their sums, without it, are taken already."""
+    """Emit weights *= the scales of the values; their unscaled sums are computed before."""
     with T.serial(seen.pages - seen.page) as i, T.sblock("scale"):
         T.reads()
         T.writes()
@@ -406,11 +408,11 @@ def _add_values(
 ) -> None:
     """Emit the sum over the tokens of weight * value for each query, and join it to `sums.out`.
 
-    What only some rows of the group see is not multiplied by 0 for others: it may be infinite.
+    A value that a row does not see is skipped, not multiplied by 0: it may be infinite.
     """
     seen, visible, window, start_of_first = span.seen, span.visible, span.window, span.start
     common = seen if group.rows == 1 else v.let(T.max(T.min(visible, seen), 0))
-    # Where all rows see what the first one sees.
+    # Begin of the tokens that all rows see.
     begin_common = start_of_first
     if window is not None and group.rows > 1:
         begin_common = v.let(T.min(T.max(visible + (group.rows - 1) - window, 0), seen))
@@ -423,7 +425,7 @@ def _add_values(
         accs = [_zeros(len(spans), lanes) for _ in queries]
 
         def some(first: Any, stop: Any, starts: Any = starts, accs: Any = accs) -> None:
-            """Emit tokens that not all rows see, each for those that do."""
+            """Emit tokens that only some rows see, for these rows."""
             with T.serial(T.max(stop - first, 0)) as i, T.sblock("diagonal"):
                 T.reads()
                 T.writes()

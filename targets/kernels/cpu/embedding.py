@@ -1,4 +1,4 @@
-"""Rows of an embedding table, read from the layout that the output layer packs."""
+"""Rows of an embedding table, from the LM head's packed layout."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Packed weights of experts: those of a linear (`int_layout`, `linear`), expert after expert.
+"""Packed weights of experts: the layouts of a linear (`int_layout`, `linear`), expert after expert.
 
 Columns come in units of two panels. Unit u of a plain linear has columns 32u to 32u + 31; of a
-gated one, columns 16u to 16u + 15 of the gate, then the same of what it is for: so a tile has all
-that a result needs, and neighbours in memory are read one after the other.
+gated one, columns 16u to 16u + 15 of the gate, then the same columns of the up projection: a tile
+has all inputs of a result, and reads consecutive memory.
 
     integers  W int32 [E * 2U, G, words, 16], S scale_dtype [E * 2U, G, 16]
     floats    W [E * U, K, 32]
@@ -67,7 +67,7 @@ def pack_experts(spec: ExpertLinearSpec) -> PrimFunc:
 def _each_panel(
     spec: ExpertLinearSpec, emit: Callable[[Any, Any, Any, Any, Any], None], inner: int
 ) -> None:
-    """Emit `emit(panel, i, lane, inside, (expert, row))` for all of a packed tensor, i < inner."""
+    """Emit `emit(panel, i, lane, inside, (expert, row))` for all packed elements, i < inner."""
     each, width = 2 * units(spec), spec.width
     with T.parallel(spec.experts * each) as p, T.grid(inner, PANEL) as (i, c), T.sblock("pack"):
         T.reads()

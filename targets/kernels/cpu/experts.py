@@ -1,8 +1,8 @@
-"""Linears of experts: each row is multiplied by the weights of those that were chosen for it alone.
+"""Linears of experts: each row is multiplied by the weights of its own experts.
 
-Slots are sorted by expert (`route`), so that all rows of an expert go through its weights together.
-A thread has a strip of columns, and takes the experts in ascending order: a row's sum of experts is
-added up in place, in that order, which no other row has a part in. Tiles are those of linears.
+Slots are sorted by expert (`route`), so that all rows of an expert share the loads of its weights.
+A thread has a strip of columns, and visits the experts in ascending order, so a row's sum over its
+experts grows in place, in an order that no other row changes. Tiles are those of linears.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from .quantize_rows import Int8Rows, quantize_row
 from .quantized_linear import float_heights
 from .tiles import PANEL, PARALLEL_BYTES, each_row, over_rows
 
-STRIP = 4  # units of two panels that a thread has at least: consecutive reads of tens of kilobytes
+STRIP = 4  # least units (two panels) of a thread: consecutive reads of tens of kilobytes
 _BITS = {"f32": 32, "f16": 16, "q4": 4, "q8": 8}
-Sums = list[Any]  # of a row: a buffer float32 [2, 16], the sums of a unit
+Sums = list[Any]  # by row: a buffer float32 [2, 16], the sums of a unit
 
 
 def expert_linear(spec: ExpertLinearSpec, isa: Isa) -> PackedLinear:
@@ -74,7 +74,7 @@ class _Emitter:
     sizes: dict[str, Any]
 
     def emit(self) -> None:
-        """All of it."""
+        """Emit the kernel."""
         spec, y = self.spec, self.b["y"]
         heights, tile = self._tiles()
         count = units(spec)
@@ -99,7 +99,7 @@ class _Emitter:
                         )
 
     def _rows_of(self, expert: Any) -> tuple[Any, Any]:
-        """Where the slots of an expert begin, and how many there are."""
+        """First slot and number of slots of an expert."""
         if not self.spec.routed:
             return None, self.b["x"].shape[0] // self.spec.experts
         first = v.let(self.b["starts"][expert])
@@ -111,7 +111,7 @@ class _Emitter:
         return v.let(self.b["slots"][first + i])
 
     def _tiles(self) -> tuple[tuple[int, ...], Callable[[Any, Sequence[Any], list[Any]], None]]:
-        """Heights of tiles, and what emits the sums of a unit of rows of x into buffers."""
+        """Heights of tiles, and a function that emits the sums of a unit for rows of x."""
         spec, isa, x, W = self.spec, self.isa, self.b["x"], self.b["packed"]
         if spec.scheme not in LAYOUTS:
             return heights_of(isa), partial(_float_sums, x, W, isa)
@@ -136,7 +136,7 @@ class _Emitter:
             T.buffer_store(self.b["y"], T.float32(0), [row, begin + c])
 
     def _tile(self, tile: Any, first: Any, expert: Any, unit: Any, height: int, begin: Any) -> None:
-        """Emit the results of `height` slots from the begin-th of an expert on."""
+        """Emit the results of `height` slots of an expert, from `begin` on."""
         spec = self.spec
         with T.sblock("slots"):
             T.reads()
@@ -162,7 +162,7 @@ class _Emitter:
             self._columns(unit * 2 * PANEL + half * PANEL, store)
 
     def _columns(self, begin: Any, store: Callable[[Any, Any, int], None]) -> None:
-        """Emit `store(column, place, lanes)` for a panel's columns that there are."""
+        """Emit `store(column, place, lanes)` for the columns of a panel that are not padding."""
         width = self.spec.width
         if width % (PANEL if self.spec.gate else 2 * PANEL) == 0:
             store(begin, 0, PANEL)

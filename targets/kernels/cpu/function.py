@@ -1,4 +1,4 @@
-"""PrimFuncs whose parameters depend on a spec: TVMScript's decorator wants them written out."""
+"""PrimFuncs whose parameters depend on a spec, which TVMScript's decorator does not support."""
 
 from __future__ import annotations
 

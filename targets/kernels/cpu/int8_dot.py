@@ -1,8 +1,8 @@
-"""Int8 dot products of a group of 32: what each instruction set has for integer weights.
+"""Int8 dot products of a group of 32 weights, for each instruction set.
 
-All of them give the same integers, exactly. Activations are -127 .. 127. Weights are nibbles, 0 to
-15, so that any 16 products of one sign stay within int16; or bytes, as stored (0 .. 254) where the
-instruction wants them unsigned, else less 127, so that any two products stay within int16.
+All have the same exact results. Activations are -127 .. 127. Weights are nibbles, 0 to
+15, so that any 16 products of one sign stay within int16; or bytes: stored bytes (0 .. 254) where
+the instruction is unsigned, else minus 127, so that any two products stay within int16.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Int8Dot:
     compute: Callable[[Vector, list[Vector], Words], Vector]
     operands: Callable[[list[Vector]], list[Vector]]  # of the packed words of a group
     exact: bool = False  # activations have scales of max / 127; else powers of two
-    centred: bool = False  # operands are weights less their zero point
+    centred: bool = False  # operands are weights minus their zero point
     fma: bool = True  # fused multiply-add in hardware, for the scales
-    half: bool = True  # float16 to float32 in hardware, likewise
+    half: bool = True  # float16 to float32 in hardware, for the scales
     by_element: bool = False  # reads a word as an element of a vector, not as a broadcast load
 
 
@@ -59,14 +59,14 @@ def _unchanged(words: list[Vector]) -> list[Vector]:
 
 
 def _centre(words: list[Vector]) -> list[Vector]:
-    """Bytes less their zero point, as int8."""
+    """Bytes minus their zero point, as int8."""
     count = 4 * v.lanes_of(words[0])
     zero = T.broadcast(T.int8(LAYOUTS["q8"].zero), count)
     return [v.let(T.reinterpret(f"int8x{count}", word) - zero) for word in words]
 
 
 def _vpdpbusd(lanes: int) -> Callable[[Vector, list[Vector], Words], Vector]:
-    """AVX512-VNNI and AVX-VNNI: four products are added to each int32."""
+    """AVX512-VNNI and AVX-VNNI: adds four products to each int32."""
 
     def compute(start: Vector, nibbles: list[Vector], words: Words) -> Vector:
         for j, nibble in enumerate(nibbles):
@@ -74,7 +74,7 @@ def _vpdpbusd(lanes: int) -> Callable[[Vector, list[Vector], Words], Vector]:
                 v.int_type(lanes),
                 f"llvm.x86.avx512.vpdpbusd.{32 * lanes}",
                 start,
-                T.reinterpret(f"uint8x{4 * lanes}", nibble),  # LLVM wants bytes here, not words
+                T.reinterpret(f"uint8x{4 * lanes}", nibble),  # LLVM's operands are bytes
                 T.reinterpret(f"int8x{4 * lanes}", words(j)),
             )
         return start
@@ -83,10 +83,10 @@ def _vpdpbusd(lanes: int) -> Callable[[Vector, list[Vector], Words], Vector]:
 
 
 def _pmaddubsw(lanes: int, narrow: str, wide: str) -> Callable[[Vector, list[Vector], Words], Any]:
-    """SSSE3 and AVX2: pairs of products are int16, and are added as such.
+    """SSSE3 and AVX2: adds pairs of products as int16.
 
-    All eight words of a group fit: 8 * 2 * 15 * 127 = 30480. One multiplication by ones then adds
-    the pairs as int32.
+    The sums of all eight words of a group fit into int16: 8 * 2 * 15 * 127 = 30480. One
+    multiplication by ones then adds the pairs as int32.
     """
     shorts, bytes_ = f"int16x{2 * lanes}", 4 * lanes
 
@@ -144,10 +144,10 @@ def _sdot(start: Vector, nibbles: list[Vector], words: Words) -> Vector:
 
 
 def _smull(fitting: int) -> Callable[[Vector, list[Vector], Words], Vector]:
-    """Arm without dotprod: products are int16, of which so many of a byte's place fit.
+    """Arm without dotprod: products are int16; an int16 sum holds several of them.
 
-    Eight with nibbles, 8 * 15 * 127 = 15240; two with bytes, 2 * 127 * 127 = 32258. Then neighbours
-    are added in pairs; and once more at the end of the group.
+    Eight with nibbles, 8 * 15 * 127 = 15240; two with bytes, 2 * 127 * 127 = 32258. Neighbours are
+    then added in pairs, and again at the end of the group.
     """
 
     def half(vector: Vector, which: int) -> Vector:  # two columns

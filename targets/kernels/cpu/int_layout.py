@@ -4,10 +4,10 @@
 
 W[p, g, j, c] belongs to row 16p + c and to group g, the weights from k = 32g. "q4" has four words:
 the low nibble of byte b is the weight 4j + b of the group, its high nibble 16 + 4j + b. "q8" has
-eight: byte b is the weight 4j + b. So a row's words, those of q4 split into their nibbles, are
-eight operands of an int8 dot product with consecutive activations.
-Value = (integer - zero) * S. No |S| is below `LEAST`, because kernels add to the exponents of their
-bits: where the stored scale is, and in rows beyond N, all integers are the zero point.
+eight: byte b is the weight 4j + b. So a row's words (for q4, split into nibbles) are eight operands
+    of an int8 dot product with consecutive activations.
+Value = (integer - zero) * S. Kernels add to the exponent bits of S, so no |S| is below `LEAST`:
+where the stored scale is smaller, and in rows beyond N, all integers are the zero point.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from . import script
 from .tiles import PANEL, panels
 
 GROUP = 32  # weights that share a scale
-LEAST = {"float16": 2.0**-24, "float32": 2.0**-60}  # of a scale; below it, weights count as 0
+LEAST = {"float16": 2.0**-24, "float32": 2.0**-60}  # with smaller scales weights become 0
 Shape = tuple[tuple[int, ...], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntLayout:
-    """Where a group's integers are in its words."""
+    """The places of a group's integers in its words."""
 
     bits: int
     zero: int  # the integer that stands for 0
 
     @property
     def words(self) -> int:
-        """Words of a row in a group; as many as the stored layout has."""
+        """Words of a row in a group, as in the stored layout."""
         return self.bits
 
     @property

@@ -1,13 +1,13 @@
-"""Tiles of linears with integer weights: some rows by a panel of 16 columns; see `int_layout`.
+"""Tiles of linears with integer weights: rows by a panel of 16 columns; see `int_layout`.
 
-With an int8 dot product activations are int8, with a scale for each 32 of a row; else integers
-become floats. Both add the groups from first to last into one accumulator a row and panel.
+With an int8 dot product activations are int8, with a scale for each 32 of a row; otherwise integers
+become floats. Both add the groups in ascending order into one accumulator for each row and panel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tvm.script import tirx as T
 
@@ -22,10 +22,18 @@ _RAMP = (0, 1, PANEL)
 Epilogue = Callable[[int, Any], None]  # row of the tile, the panel's sums: float32x16
 
 
+class _Panel(NamedTuple):
+    """16 columns of a packed weight."""
+
+    W: Any
+    S: Any  # scales
+    p: Any  # index of the panel
+
+
 def int8_tile(
     x: Int8Rows, W: Any, S: Any, p: Any, dot: Int8Dot, rows: Sequence[Any], epilogue: Epilogue
 ) -> None:
-    """Emit `finish` with the sums of panel p for rows of x, which need not be neighbours."""
+    """Emit `epilogue` with the sums of panel p for rows of x, which need not be neighbours."""
     parts = [v.span(first, dot.lanes) for first in range(0, PANEL, dot.lanes)]
     height = len(rows)
     with T.sblock("tile"):
@@ -35,30 +43,28 @@ def int8_tile(
         sums = [T.sblock_alloc_buffer((PANEL,), "float32") for _ in range(height)]
         for total in sums:
             T.buffer_store(total, v.splat(0.0, PANEL), [T.ramp(*_RAMP)])
-        # One row reads the weights as they lie in memory. More rows take the columns of one vector
-        # at a time: the operands of several do not fit into the registers.
+        # A single row reads the weights in memory order. More rows process the columns of one
+        # vector at a time, because registers cannot hold the operands of several.
         for columns in [parts] if height == 1 else [[part] for part in parts]:
             with T.serial(int(S.shape[1])) as g:
                 _prefetch(W, p, g, height)
                 for part in columns:
-                    _int8_group(x, W, S, sums, p, g, part, dot, rows)
+                    _int8_group(x, _Panel(W, S, p), sums, g, part, dot, rows)
         for i, total in enumerate(sums):
             epilogue(i, total[T.ramp(*_RAMP)])
 
 
 def _int8_group(
     x: Int8Rows,
-    W: Any,
-    S: Any,
+    panel: _Panel,
     sums: list[Any],
-    p: Any,
     g: Any,
     columns: Any,
     dot: Int8Dot,
     rows: Sequence[Any],
 ) -> None:
     """Emit sums += group g of `columns`, scaled, for all rows of the tile."""
-    lanes = dot.lanes
+    lanes, (W, S, p) = dot.lanes, panel
     operands = dot.operands([W[p, g, j, columns] for j in range(int(W.shape[2]))])
     scale = v.let(_scale(S[p, g, columns], S.dtype, dot))
     for row, row_sums in zip(rows, sums, strict=True):
@@ -71,7 +77,7 @@ def _int8_group(
 
 
 def _scale(stored: Any, dtype: str, dot: Int8Dot) -> Any:
-    """The scales of weights as float32: normal numbers, `factor` adds to their exponents."""
+    """The scales of weights as float32, always normal numbers: `factor` adds to their exponents."""
     if dtype == "float16" and not dot.half:
         return v.half_to_float(stored, dot.lanes)
     return T.Cast(v.float_type(dot.lanes), stored)
@@ -86,12 +92,11 @@ def _words(XQ: Any, row: Any, g: Any, dot: Int8Dot) -> Callable[[int], Any]:
 
 
 def _prefetch(W: Any, p: Any, g: Any, height: int) -> None:
-    """Emit prefetches of weights for later: the hardware's own stop at the end of a 4 KiB page.
+    """Emit prefetches of later weights: the hardware prefetcher stops at the end of a 4 KiB page.
 
-    They may run past the last weight; a prefetch does not fault. How far ahead and into which cache
-    was measured, on a Zen 4: further than one thread needs, because two wait longer; bytes are as
-    much work as nibbles and come twice as late, so that several rows would push them out of the
-    L1 before their use.
+    They may run past the last weight; a prefetch does not fault. Distance and cache level were
+    measured on a Zen 4: further than one thread needs, because two wait longer; 8-bit weights have
+    twice the bytes for the same work, so with several rows L1 would evict them before their use.
     """
     words = int(W.shape[2])
     ahead, cache = (16384, v.L2) if words == 8 and height > 1 else (12288, v.L1)
@@ -110,8 +115,9 @@ def float_tile(
     rows: Sequence[Any],
     epilogue: Epilogue,
 ) -> None:
-    """Emit `finish` with the sums of panel p for rows of X, which need not be neighbours."""
+    """Emit `epilogue` with the sums of panel p for rows of X, which need not be neighbours."""
     k, ramp, height = int(X.shape[1]), T.ramp(*_RAMP), len(rows)
+    panel = _Panel(W, S, p)
     with T.sblock("tile"):
         T.reads()
         T.writes()
@@ -120,27 +126,25 @@ def float_tile(
             T.buffer_store(sums, v.splat(0.0, PANEL), [i, ramp])
         if k >= GROUP:
             with T.serial(k // GROUP) as g:
-                _float_group(X, W, S, sums, rows, p, g, GROUP, layout, isa)
+                _float_group(X, panel, sums, rows, g, GROUP, layout, isa)
         if k % GROUP:
-            _float_group(X, W, S, sums, rows, p, k // GROUP, k % GROUP, layout, isa)
+            _float_group(X, panel, sums, rows, k // GROUP, k % GROUP, layout, isa)
         for i in range(height):
             epilogue(i, sums[i, ramp])
 
 
 def _float_group(
     X: Any,
-    W: Any,
-    S: Any,
+    panel: _Panel,
     sums: Any,
     rows: Sequence[Any],
-    p: Any,
     g: Any,
     used: int,
     layout: IntLayout,
     isa: Isa,
 ) -> None:
     """Emit sums += the first `used` weights of group g, scaled."""
-    ramp, height = T.ramp(*_RAMP), int(sums.shape[0])
+    (W, S, p), ramp, height = panel, T.ramp(*_RAMP), int(sums.shape[0])
     with T.sblock("group"):
         T.reads()
         T.writes()
@@ -165,7 +169,7 @@ def _float_group(
 
 
 def _converted(word: Any, layout: IntLayout) -> Callable[[int], Any]:
-    """The float32 of the integer at a shift of `word`, less its zero point: exact."""
+    """The integer at a shift of `word` minus its zero point, as float32: exact."""
 
     def weight(shift: int) -> Any:
         shifts, mask, zero = (

@@ -1,4 +1,4 @@
-"""What the generator of CPU kernels needs to know about an instruction set."""
+"""Properties of an instruction set that CPU kernels depend on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Dot = Literal["vnni512", "avxvnni", "avx2", "ssse3", "dotprod", "neon", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isa:
-    """Register file and dot product of a CPU, as far as kernels differ by them."""
+    """Vector registers and dot product of a CPU."""
 
     lanes: int  # float32 elements of a vector register: 16, 8 or 4
     registers: int  # vector registers
@@ -34,7 +34,7 @@ class Isa:
 def isa_from_features(features: Iterable[str]) -> Isa:
     """Read LLVM's ("avx512vnni", "neon") or Linux's ("avx512_vnni", "asimd") feature names.
 
-    An unknown set gives the least that all targets have: 128-bit vectors without FMA.
+    Unknown features give the minimum of all targets: 128-bit vectors without FMA.
     """
     names = {f.lstrip("+").replace("_", "").replace(".", "") for f in features if f[:1] != "-"}
     if {"avx512f", "avx512bw", "avx512vl"} <= names:
@@ -44,7 +44,7 @@ def isa_from_features(features: Iterable[str]) -> Isa:
         vnni = "avxvnni" in names
         return Isa(lanes=8, registers=16, fma=True, dot="avxvnni" if vnni else "avx2")
     if names & {"neon", "asimd"}:
-        # smmla (i8mm) would need the rows in pairs; sdot reads them as they are.
+        # smmla (i8mm) would need pairs of rows; sdot needs no reordering.
         dotprod = names & {"dotprod", "asimddp"}
         return Isa(lanes=4, registers=32, fma=True, dot="dotprod" if dotprod else "neon")
     return Isa(lanes=4, registers=16, fma=False, dot="ssse3" if "ssse3" in names else "none")

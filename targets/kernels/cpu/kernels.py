@@ -41,7 +41,8 @@ class CpuKernels:
     Args:
         isa: describes a CPU that the target has.
         activations: what linears with 4- and 8-bit weights multiply by. "int8" where the CPU has a
-            dot product for it, a scale for each 32 of a row; else, and with "float", float32.
+            dot product for it, with a scale for each 32 of a row; otherwise, and with "float",
+            float32.
     """
 
     def __init__(self, isa: Isa, activations: Literal["int8", "float"] = "int8") -> None:
@@ -78,7 +79,7 @@ class CpuKernels:
         return activation(spec, self.isa)
 
     def rope_append(self, spec: RopeAppendSpec) -> PrimFunc | None:
-        """None where `attention` is None: nobody else reads what it writes."""
+        """None where `attention` is None, the only reader of its pages."""
         return rope_append(spec, self.isa)
 
     def attention(self, spec: AttentionSpec) -> PrimFunc | None:
@@ -90,9 +91,9 @@ class CpuKernels:
         return route(spec, self.isa)
 
     def expert_linear(self, spec: ExpertLinearSpec) -> PackedLinear | None:
-        """All schemes; None with a residual, which goes with the norm after it."""
+        """All schemes; None with a residual, which is fused with the following norm."""
         return None if spec.residual else expert_linear(spec, self.isa)
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
-        """Vectorise, and use all threads, where that is possible and pays."""
+        """Vectorise, and use all threads where that pays."""
         return schedule(func)

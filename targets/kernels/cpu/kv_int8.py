@@ -1,14 +1,14 @@
 """Keys in 12 bits and values in 8: x = q * scale, a scale for each token, key-value head, k and v.
 
-A page's block of one head is [16, 2.5 e + 8] bytes: of the keys, transposed, the upper eight bits
-[e, 16] and the lower four [e / 2, 16], of two neighbours a byte; their float32 scales, one vector;
+A page's block of one head is [16, 2.5 e + 8] bytes: the keys, transposed, as their upper eight bits
+[e, 16] and lower four bits [e / 2, 16], two neighbours a byte; their float32 scales, one vector;
 the values [16, e] and their scales.
 
-Why keys have more bits: a score is a sum of e products, and softmax multiplies its error by what it
-gives the token. With the demo's scores 16 times as large (tests/acceptance/test_quality.py), 8 bits
-change a quarter of the tokens. Finer scales do not help, those of groups of 8 elements still change
-a sixth, 9 bits as much, 10 bits a ninth; 12 bits a sixteenth, and float16, of 11, two or three of a
-hundred. What is left then comes from the values.
+Why keys have more bits: softmax multiplies the error of a score by the token's weight. With the
+demo's scores 16 times as large (tests/acceptance/test_quality.py), 8 bits change a quarter of the
+tokens. Finer scales do not help: scales for groups of 8 elements still change a sixth. 9 bits also
+change a sixth, 10 bits a ninth, 12 bits a sixteenth, and float16 (11 bits) two or three of a
+hundred. The remaining changes come from the values.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from . import vector as v
 
 PAGE = 16  # tokens
 KEY, VALUE = 2047, 127  # the largest integers
-# What is smaller is stored as zeros: its inverse would overflow.
+# Smaller heads are stored as zeros: the inverse of their scale would overflow.
 _SMALLEST = 1e-30
 _SCALES = 4 * PAGE  # bytes
 
 
 def is_int8(Pages: Any) -> bool:
-    """Whether a cache is kept so."""
+    """Whether a cache has this layout."""
     return str(Pages.dtype) == "int8"
 
 
 def head_dim(Pages: Any) -> int:
-    """The e of a cache of floats or of int8."""
+    """Elements of a head, in a cache of floats or int8."""
     width = int(Pages.shape[4])
     return (width - 8) * 2 // 5 if is_int8(Pages) else width
 
 
 def value_place(Pages: Any) -> tuple[int, int]:
-    """Where a head's values are: the second index of pages of floats or int8, and in that block."""
+    """Place of a head's values: the second index of pages, and the offset in that block."""
     return (0, 24 * head_dim(Pages) + _SCALES) if is_int8(Pages) else (1, 0)
 
 
@@ -119,6 +119,6 @@ def scales(Pages: Any, page: Any, which: int, head: Any) -> Any:
 
 
 def _first_scale(Pages: Any, which: int) -> int:
-    """Where a block's scales begin."""
+    """Offset of the scales in a block."""
     e = head_dim(Pages)
     return 40 * e + _SCALES if which else 24 * e

@@ -1,10 +1,10 @@
 """Linear layers with float weights.
 
-Packed weight: W[strips, K, width], as float32 or float16 as it was stored; strip s holds the rows
-from s * width of the portable [N, K], zero beyond N. A strip is as many panels wide as a tile.
+Packed weight: W[strips, K, width] in the stored dtype; strip s has the rows from s * width of the
+portable [N, K], zeros beyond N. A strip is as wide as a tile.
 
-A tile is a few rows by a strip, one accumulator for each row and panel, and adds along k from 0 to
-K - 1.
+A tile is a few rows by a strip. It has one accumulator for each row and panel, and adds k in
+ascending order.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def packed_shape(spec: LinearSpec, isa: Isa) -> Shape:
 
 
 def _panels_per_tile(spec: LinearSpec, isa: Isa) -> int:
-    """Independent accumulators of a one-row tile; three nearly hide the latency of the FMA."""
+    """Panels of a tile: three independent accumulators nearly hide the latency of the FMA."""
     return min(3 if isa.accumulators >= 24 else 2, panels(spec.out_features))
 
 
@@ -115,7 +115,7 @@ def float_tile(
     rows: Sequence[Any],
     epilogue: Callable[[int, int, Any], None],
 ) -> None:
-    """Emit `finish` with the sums of each panel of a strip, for rows of X, neighbours or not.
+    """Emit `epilogue` with the sums of each panel of a strip, for rows of X in any order.
 
     Args:
         X: activations [m, K].
@@ -123,14 +123,14 @@ def float_tile(
         strip: of W.
         isa: of the CPU.
         rows: of X.
-        epilogue: of the row's number among `rows`, the panel's in the strip, and float32x16.
+        epilogue: called with the row's index in `rows`, the panel's in the strip, and float32x16.
     """
     k, width, height = int(X.shape[1]), int(W.shape[2]) // PANEL, len(rows)
     lanes = v.span(0, PANEL)
     with T.sblock("tile"):
         T.reads()
         T.writes()
-        # One small buffer a row: a larger one would go to the heap, not to registers.
+        # One small buffer for each row: TVM would put a larger one on the heap, not in registers.
         sums = [T.sblock_alloc_buffer((width, PANEL), "float32") for _ in range(height)]
         weights = T.sblock_alloc_buffer((width, PANEL), "float32")
         for acc in sums:
@@ -152,10 +152,10 @@ def float_tile(
 
 
 def _prefetch(W: Any, strip: Any, j: Any, height: int) -> None:
-    """Emit prefetches of the weights of a later k, which may lie past the last; it does not fault.
+    """Emit prefetches of weights of a later k, which may not exist: a prefetch does not fault.
 
-    How far ahead and into which cache was measured, on a Zen 4. A single row of halves has no time
-    for the instructions, and the hardware's own prefetches do as well.
+    Distance and cache level were measured on a Zen 4. A single row of float16 weights has no time
+    for the instructions, and the hardware prefetcher does as well.
     """
     size, width = np.dtype(str(W.dtype)).itemsize, int(W.shape[2])
     if size == 2 and height == 1:

@@ -1,6 +1,6 @@
 """RMSNorm, alone and after a residual addition, and LayerNorm.
 
-A row is added up in 16-lane accumulators, then the rest of the row one by one, then the lanes.
+A sum over a row uses 16-lane accumulators, then adds the rest of the row, then the lanes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from . import vector as v
 from .isa import Isa
 from .tiles import each_row
 
-Load = Callable[[Any, int], Any]  # of the first element and lanes
+Load = Callable[[Any, int], Any]  # called with the first element and lanes
 _CHAINS = 4  # independent accumulators: they hide the latency of the FMA
 
 
@@ -146,7 +146,7 @@ def _inverse_root(mean: Any, eps: float) -> Any:
 
 
 def _mean(d: int, add: Callable[[Any, Any, int], Any]) -> Any:
-    """Emit a sum over `d` elements, divided by d; `add(sum, start, lanes)` is the sum with them."""
+    """Emit the mean over `d` elements; `add(sum, start, lanes)` adds some to a sum."""
     sums = [T.sblock_alloc_buffer((16,), "float32") for _ in range(_CHAINS)]
     rest = T.sblock_alloc_buffer((1,), "float32")
     ramp = v.span(0, 16)
@@ -175,8 +175,8 @@ def _mean(d: int, add: Callable[[Any, Any, int], Any]) -> Any:
 def head_norms(X: Any, row: Any, heads: int, eps: float, isa: Isa) -> Any:
     """Emit 1 / sqrt(mean of squares + eps) of the first `heads` heads of X [n, ., e] in `row`.
 
-    A buffer [heads]; 16 heads are added up, rooted and divided at once. One vector accumulates a
-    head: that of the next head hides the latency.
+    Returns a buffer [heads]. One vector accumulates a head, and the next head hides the latency;
+    then 16 heads are reduced together.
     """
     count, e = -(-heads // 16) * 16, int(X.shape[2])
     lanes = v.widest(e)

@@ -1,10 +1,10 @@
 """Activations of an integer linear as int8: x = q * scale, a scale for each 32 of a row.
 
-Two kinds of scales. 4-bit weights: powers of two, so that the product of a weight's scale with one
-is an integer addition to its exponent. On a Zen 4 the units that multiply floats also do the dot
-products, others add integers: of ten instructions that a group keeps them busy with, one goes. What
-the weights' rounding costs hides what that of the activations does. 8-bit weights: max / 127, half
-the error in the mean of squares, because there the activations cost more than the weights.
+Two kinds of scales. With 4-bit weights: powers of two, so that the product with a weight's scale is
+an integer addition to its exponent. On a Zen 4 the units that multiply floats also compute the dot
+products, and other units add integers: this saves one of ten instructions of a group there. The
+weights' rounding error hides that of the activations. With 8-bit weights: max / 127, with half the
+mean square error, because there the activations' error is the larger one.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from . import vector as v
 from .int_layout import GROUP, groups
 
 WORDS = GROUP // 4  # int32 words that hold the int8 of a group
-BIAS = 127  # of a float's exponent
-MOST = 60  # of a scale's logarithm: with any scale of weights the product is a normal float
+BIAS = 127  # exponent bias of float32
+MOST = 60  # limit of a scale's logarithm: its product with any weight's scale is a normal float
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Int8Rows:
 
 
 def factor(weight_scale: Any, stored: Any, exact: bool, lanes: int) -> Any:
-    """Weights' scales, a float32 vector, times that of a row's group, as `stored` for it."""
+    """The product of weights' scales, a float32 vector, and a group's `stored` scale."""
     if exact:
         return weight_scale * v.splat(T.reinterpret("float32", stored), lanes)
     bits = T.reinterpret(v.int_type(lanes), weight_scale)
@@ -48,8 +48,8 @@ def factor(weight_scale: Any, stored: Any, exact: bool, lanes: int) -> Any:
 def quantize_row(X: Any, out: Int8Rows, zero: int, exact: bool, row: Any) -> None:
     """Emit the quantization of X[row, K].
 
-    The scales get the logarithms of the scales, where a float has its exponent, or the bits of
-    `exact` ones. A last group that K does not fill is filled with zeros.
+    A stored scale is its logarithm in the exponent bits of a float, or with `exact` the float's
+    bits. A last group that K does not fill is padded with zeros.
     """
     k = int(X.shape[1])
     if k >= GROUP:
@@ -83,7 +83,7 @@ def _quantize(halves: list[Any], out: Int8Rows, zero: int, exact: bool, row: Any
 
 
 def _power_of_two(largest: Any) -> tuple[Any, Any]:
-    """The stored scale and the inverse of the least power of two that is at least largest / 127."""
+    """The stored scale, and its inverse: the least power of two that is at least largest / 127."""
     bits = T.reinterpret("int32", largest * T.float32(1 / 127))
     exponent = v.let(T.shift_right(bits + T.int32(2**23 - 1), T.int32(23)))
     exponent = v.let(T.max(T.min(exponent, T.int32(BIAS + MOST)), T.int32(BIAS - MOST)))

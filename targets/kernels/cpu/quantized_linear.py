@@ -1,12 +1,12 @@
 """Linear layers with integer weights, in the layout of `int_layout`.
 
 With an int8 dot product: activations become int8, with a scale for each 32 of a row, in a workspace
-of the kernel (quantize_rows.py); a group's integer dot product starts at -zero * sum(activations),
-so the zero point is free (some take it from the weights first, and start at 0). Integers are exact
-and every variant rounds the same float operations: all that have FMA give the same bits.
-With float activations, asked for or because there is no int8 dot product: integers become floats,
-exactly, and are multiplied in float32. Both add the groups from first to
-last into one accumulator a row and panel.
+of the kernel (quantize_rows.py). A group's integer dot product starts at -zero * sum(activations),
+so the zero point is free; some variants subtract it from the weights instead. Integers are exact
+and every variant rounds the same float operations, so all variants with FMA have the same bits.
+With float activations (requested, or without an int8 dot product): integers become floats, exactly,
+and are multiplied in float32. Both add the groups in ascending order into one accumulator for each
+row and panel.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .isa import Isa
 from .quantize_rows import Int8Rows, quantize_row
 from .tiles import PARALLEL_BYTES, each_row, over_rows, store_panel
 
-# Rows of activations that go through all weights together stay in L2.
+# Rows of activations that share the loads of the weights stay in L2.
 _BLOCK_BYTES = 2**18
 _LEAST_ROWS = 32
 
@@ -74,7 +74,7 @@ def _int8_compute(spec: LinearSpec, dot: Int8Dot) -> PrimFunc:
 
 
 def _tile_of(Y: Any, p: Any, first: Any, emit: Callable[[list[Any], Epilogue], None]) -> Any:
-    """A tile of `over_rows`, of rows after `first`, whose sums go to panel p of Y."""
+    """A tile for `over_rows`: rows after `first`, whose sums are stored in panel p of Y."""
 
     def tile(height: int, row: Any) -> None:
         rows = [first + row + i for i in range(height)]

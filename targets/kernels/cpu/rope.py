@@ -1,10 +1,9 @@
 """Rotary embedding of q and k, and the append of k and v to the paged cache.
 
-A row's heads are normed together: the sums of squares of 16 heads are one vector. Keys lie
-transposed in a page, [e, 16] (attention.py), so that a key of one row is scattered; where 16 rows
-of a batch fill a page, the first of them does the work of all: their keys wait in a block
-[16, g, e], and go to the page through transpositions of 16 x 16 elements. Keys of an int8 cache
-(kv_int8.py) wait as int16.
+A row's heads are normed together: the sums of squares of 16 heads are one vector. A page has
+transposed keys, [e, 16] (attention.py), so a single row scatters its key. Where 16 rows of a batch
+fill a page, the first of them processes all: their keys are collected in a block [16, g, e] (int16
+for an int8 cache, kv_int8.py), and stored by transpositions of 16 x 16 elements.
 """
 
 from __future__ import annotations
@@ -112,7 +111,7 @@ class _Emitter:
     Ids: Any
     Pages: Any
     Q: Any
-    norms: tuple[Any, ...]  # weights of q's and k's; () without
+    norms: tuple[Any, ...]  # weights of the norms of q and k; () without
 
     def emit(self, n: Any) -> None:
         """Emit the kernel for `n` rows."""
@@ -129,7 +128,7 @@ class _Emitter:
         )
 
     def _row_or_page(self, row: Any, n: Any) -> None:
-        """Emit a row, or all of its page if it is the first and the batch has all the others."""
+        """Emit a row; or its whole page, if the row is its first and the batch has all others."""
         slot = v.let(self.Position[row] % PAGE)
         first = v.let(row - T.Cast("int64", slot))
         last = v.let(first + (PAGE - 1))
@@ -151,7 +150,7 @@ class _Emitter:
             if spec.kv == "none":
                 self._queries(row, v.let(self.Position[row]))
                 return
-            keys = self._waiting(1)
+            keys = self._staging(1)
             page, slot = self._row(row, keys, 0)
             if self.int8:
                 with T.serial(spec.kv_heads) as head, T.serial(spec.head_dim // 2) as c:
@@ -168,7 +167,7 @@ class _Emitter:
         with T.sblock("whole"):
             T.reads()
             T.writes()
-            keys = self._waiting(PAGE)
+            keys = self._staging(PAGE)
             with T.serial(PAGE) as i, T.sblock("row_of_page"):
                 T.reads()
                 T.writes()
@@ -193,11 +192,11 @@ class _Emitter:
 
     @property
     def int8(self) -> bool:
-        """Whether the cache is as kv_int8.py has it."""
+        """Whether the cache has the layout of kv_int8.py."""
         return self.spec.kv_dtype == "int8"
 
-    def _waiting(self, rows: int) -> Any:
-        """Memory for keys that go to the page later."""
+    def _staging(self, rows: int) -> Any:
+        """Memory for keys that are stored in the page later."""
         dtype = "int16" if self.int8 else self.spec.kv_dtype
         return T.sblock_alloc_buffer((rows, self.spec.kv_heads, self.spec.head_dim), dtype)
 
@@ -205,7 +204,7 @@ class _Emitter:
         return self.Ids[self.Indptr[self.Sequence[row]] + self.Position[row] // PAGE]
 
     def _row(self, row: Any, keys: Any, place: Any) -> tuple[Any, Any]:
-        """Emit a row: q, its value into the page, its keys as keys[place]; page and slot."""
+        """Emit a row: q, the value in the page, the keys in keys[place]; returns page and slot."""
         spec, h, g = self.spec, self.spec.heads, self.spec.kv_heads
         position = v.let(self.Position[row])
         page, slot = v.let(self._page_of(row)), v.let(position % PAGE)
@@ -231,7 +230,7 @@ class _Emitter:
         return page, slot
 
     def _queries(self, row: Any, position: Any) -> tuple[Any, Any, Any]:
-        """Emit a row's q; cos and sin of its position, and what its heads are normed by."""
+        """Emit a row's q; returns cos and sin of its position, and inverse norms of its heads."""
         spec = self.spec
         cos, sin = _angles(spec, self.isa, position)
         inverse = None
@@ -282,7 +281,7 @@ class _Emitter:
     def _rotate(
         self, row: Any, head: Any, norm: tuple[Any, int] | None, cos: Any, sin: Any, to: Any
     ) -> None:
-        """Emit the rotation of a head, normed, and the copy of what lies beyond `rotary_dim`."""
+        """Emit norm and rotation of a head, and the copy of its elements beyond `rotary_dim`."""
         half, (out, *place) = self.spec.rotary_dim // 2, to
         factor, weight = (v.let(norm[0]), self.norms[norm[1]]) if norm else (None, {})
         last = self.spec.norm_last
@@ -320,7 +319,7 @@ class _Emitter:
 
 
 def _angles(spec: RopeAppendSpec, isa: Isa, position: Any) -> tuple[Any, Any]:
-    """Emit cos and sin of position * inv_freq, times `scaling`; buffers of 16 * k elements."""
+    """Emit cos and sin of position * inv_freq, times `scaling`, into buffers of 16 * k elements."""
     count = -(-len(spec.inv_freq) // 16)
     if not count:
         return None, None

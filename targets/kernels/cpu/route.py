@@ -1,8 +1,8 @@
-"""The choice of experts: each row by itself, then all slots sorted by expert.
+"""The choice of experts for each row, and the sort of all slots by expert.
 
-An expert is chosen if fewer than K have a higher score: comparisons, 16 at a time, of which none
-depends on another. Chosen ones are then met in ascending order. Scores that are not numbers choose
-some experts, K of them, and never one that there is not.
+An expert is chosen if fewer than K have a higher score: independent comparisons, 16 at a time. A
+loop then visits the chosen experts in ascending order. With NaN among the scores K valid experts
+are chosen, too.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Row:
 
     def __init__(self, spec: RouteSpec, isa: Isa, b: dict[str, Any], row: Any) -> None:
         self.spec, self.isa, self.b, self.row = spec, isa, b, row
-        # Whole vectors: what is beyond E has the least score, and is never chosen.
+        # Whole vectors: padding beyond E has the least score, and is never chosen.
         self.padded = -(-spec.experts // LANES) * LANES
         self.scores = _buffer(self.padded)
         self.choice = _buffer(self.padded)
@@ -67,7 +67,7 @@ class _Row:
         self._find_scores()
         self._over(self._add_bias)
         if self.spec.groups > 1:
-            self._keep_groups()
+            self._reject_groups()
         self._choose()
 
     def _over(self, emit: Callable[[Any], None]) -> None:
@@ -96,7 +96,7 @@ class _Row:
         return v.max_lanes(largest[v.span(0, LANES)], LANES)
 
     def _find_scores(self) -> None:
-        """Emit scores = softmax or sigmoid of the logits that are in them."""
+        """Emit scores = softmax or sigmoid of the logits, in place."""
         one, zero, place = v.splat(1.0, LANES), v.splat(0.0, LANES), v.span(0, LANES)
         fma = self.isa.fma
         if self.spec.score == "sigmoid":
@@ -137,8 +137,8 @@ class _Row:
         with T.serial(T.max(LANES - T.max(self.spec.experts - at, 0), 0)) as i:
             T.buffer_store(self.choice, T.float32(LEAST), [at + LANES - 1 - i])
 
-    def _keep_groups(self) -> None:
-        """Emit the least score for experts of groups that are not kept."""
+    def _reject_groups(self) -> None:
+        """Emit the least score for experts of rejected groups."""
         spec = self.spec
         size, groups = spec.experts // spec.groups, spec.groups
         of_groups, two = _buffer(groups), _buffer(2)
@@ -173,7 +173,7 @@ class _Row:
         T.buffer_store(place, T.int32(0), [0])
         T.buffer_store(total, T.float32(0), [0])
         ids, weights, row = self.b["ids"], self.b["weights"], self.row
-        # What is not a number compares with nothing: all of these would be chosen.
+        # Comparisons with NaN are false: every NaN would be chosen.
         with (
             T.serial(spec.experts) as e,
             T.If(T.And(ranks[e] < spec.top_k, place[0] < spec.top_k)),
@@ -192,7 +192,7 @@ class _Row:
             T.buffer_store(weights, weight, [row, k])
 
     def _rank(self, ranks: Any, at: Any) -> None:
-        """Emit how many experts come before each of a vector of them."""
+        """Emit the rank of each expert of a vector: how many come before it."""
         own = v.let(self.choice[v.span(at, LANES)])
         indices = v.let(T.Cast(v.int_type(LANES), T.ramp(T.int32(0), T.int32(1), LANES)))
         count = T.sblock_alloc_buffer((LANES,), "int32")
@@ -235,7 +235,7 @@ class _Row:
                     y = v.exp(x - largest, 1, self.isa.fma)
                     T.buffer_store(total, total[0] + y, [0])
             T.buffer_store(found, T.float32(1) / total[0], [turn])
-            # None is found among what is not a number.
+            # No comparison finds a NaN.
             T.buffer_store(chosen, T.min(chosen[turn], T.int32(spec.experts - 1)), [turn])
             T.buffer_store(self.scores, T.float32(LEAST), [chosen[turn]])
         behind = v.let(T.Select(chosen[0] > chosen[1], T.int32(1), T.int32(0)))
@@ -250,7 +250,7 @@ def _buffer(size: int) -> Any:
 
 
 def _sort(spec: RouteSpec, b: dict[str, Any], n: Any) -> None:
-    """Emit starts and slots: count, sum up, deal out; slots of an expert keep their order."""
+    """Emit starts and slots by a counting sort, which is stable."""
     e, k = spec.experts, spec.top_k
     ids, starts, slots = b["ids"], b["starts"], b["slots"]
     with T.sblock("sort"):
@@ -272,6 +272,6 @@ def _sort(spec: RouteSpec, b: dict[str, Any], n: Any) -> None:
             place = v.let(starts[expert])
             T.buffer_store(slots, T.Cast("int32", i * k + j), [place])
             T.buffer_store(starts, place + 1, [expert])
-        with T.serial(e) as i:  # each has moved to where the next one begins
+        with T.serial(e) as i:  # STARTS[e] is now the begin of expert e + 1
             T.buffer_store(starts, starts[e - 1 - i], [e - i])
         T.buffer_store(starts, T.int32(0), [0])

@@ -1,4 +1,4 @@
-"""A schedule for what no kernel covers: elementwise PrimFuncs and small reductions."""
+"""A schedule for PrimFuncs without a kernel: elementwise ones and small reductions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from tvm.tirx import IntImm, IterVar, PrimFunc
 _log = logging.getLogger(__name__)
 
 LANES = 16
-PARALLEL_ELEMENTS = 100_000  # about 20 us of a simple loop: below, a launch does not pay
+PARALLEL_ELEMENTS = 100_000  # about 20 us of a simple loop; below, parallel threads do not pay
 
 
 def schedule(func: PrimFunc) -> PrimFunc:
     """Inline, fuse, vectorise and, above a size, run in parallel.
 
-    A PrimFunc that is scheduled already, or has a block that the primitives refuse, comes back
-    unchanged.
+    A PrimFunc that has a schedule, or a block that the primitives refuse, is returned unchanged.
     """
     if func.attrs and func.attrs.get("tirx.is_scheduled"):
         return func

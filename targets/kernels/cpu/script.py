@@ -1,7 +1,7 @@
-"""TVMScript for kernels: `script.prim_func` reads a function as `T.prim_func` does, and sooner.
+"""TVMScript for kernels: `script.prim_func` parses like `T.prim_func`, but faster.
 
-TVM's decorator looks at the whole call stack, source lines and all, twice a kernel: to find scripts
-inside classes and names that annotations alone use. Kernels have neither.
+TVM's decorator reads the whole call stack with source lines twice, to find scripts inside classes
+and names that only annotations use. Kernels have neither.
 """
 
 from __future__ import annotations

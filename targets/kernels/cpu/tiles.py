@@ -1,7 +1,7 @@
-"""How kernels cut rows and columns into tiles, and what they share around a tile.
+"""How kernels cut rows and columns into tiles.
 
-Every tile height runs the same operations on a row, in the same order: rows fall into tiles as they
-come, and their bits do not depend on which.
+Every tile height runs the same operations on a row, in the same order, so a row's bits do not
+depend on its tile.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tvm.script import tirx as T
 from . import vector as v
 
 PANEL = 16  # output columns of a weight panel
-# A launch of the thread pool costs 1.2 us, a core reads about 10 GB/s: below this many bytes of
+# A launch of the thread pool costs 1.2 us, and a core reads about 10 GB/s: with fewer bytes of
 # weights (13 us) one thread is as fast.
 PARALLEL_BYTES = 128 * 1024
 PARALLEL_ELEMENTS = 200_000  # of elementwise work, 20 us
@@ -26,7 +26,7 @@ def panels(columns: int) -> int:
 
 
 def over_rows(rows: Any, heights: tuple[int, ...], tile: Callable[[int, Any], None]) -> None:
-    """Emit loops that cover `rows` rows: as many tiles of the first height as fit, then the next.
+    """Emit loops over `rows` rows: as many tiles of the first height as fit, then of the next.
 
     `heights` descend, each divides the one before, and the last is 1. `tile(height, first_row)`
     emits a tile.
@@ -59,7 +59,7 @@ def each_row(rows: Any, row_cost: int, emit: Callable[[Any], None]) -> None:
 
 
 def store_panel(y: Any, row: Any, panel: Any, columns: int, value: Any) -> None:
-    """Emit y[row, 16 * panel : 16 * panel + 16] = value, without what lies beyond `columns`."""
+    """Emit y[row, 16 * panel : 16 * panel + 16] = value, up to column `columns`."""
     first = panel * PANEL
     with T.If(first + PANEL <= columns):
         with T.Then():
@@ -71,6 +71,6 @@ def store_panel(y: Any, row: Any, panel: Any, columns: int, value: Any) -> None:
             T.writes()
             part = T.sblock_alloc_buffer((PANEL,), "float32")
             T.buffer_store(part, value, [v.span(0, PANEL)])
-            # Negative where a whole panel is padding: no iteration.
+            # Negative if the whole panel is padding; then the loop has no iteration.
             with T.serial(T.max(T.int64(columns) - first, 0)) as i:
                 T.buffer_store(y, part[i], [row, first + i])

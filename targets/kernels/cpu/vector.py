@@ -1,7 +1,7 @@
-"""Vector expressions that the kernels are written in.
+"""Vector expressions for kernels.
 
-Everything that rounds is an explicit LLVM intrinsic or a single operation: the compiler has nothing
-left to contract or to reassociate, so a value has the same bits in every variant of a kernel.
+Every rounding is an explicit LLVM intrinsic or a single operation: the compiler can neither
+contract nor reassociate, so a value has the same bits in every variant of a kernel.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tvm.script import tirx as T
 
 from ..angles import COS, SIN
 
-Expr = Any  # of TVM, which has no types of its own for mypy
+Expr = Any  # TVM's expressions, which have no types for mypy
 
 
 def let(value: Expr) -> Expr:
     """Emit the computation of `value`, here, once; use the result as often as needed.
 
-    A buffer on the stack, which LLVM turns into a register, because TVM substitutes bound
-    variables: expressions would grow exponentially. Needs an enclosing sblock.
+    The value is a buffer on the stack, which LLVM turns into a register: TVM would substitute a
+    bound variable, and expressions would grow exponentially. Needs an enclosing sblock.
     """
     element, _, lanes = str(value.ty.dtype).partition("x")
     width = int(lanes or 1)
@@ -57,7 +57,7 @@ def cast(value: Expr, element: str, lanes: int) -> Expr:
 
 
 def widest(elements: int) -> int:
-    """Lanes of the widest vector that `elements` are a whole number of, at most 16."""
+    """Lanes of the widest vector that divides `elements`, at most 16."""
     return next(lanes for lanes in (16, 8, 4, 2, 1) if elements % lanes == 0)
 
 
@@ -73,7 +73,7 @@ def span(start: Expr, lanes: int) -> Expr:
 
 
 def over_columns(columns: int, emit: Callable[[Expr, int], None]) -> None:
-    """Emit `emit(start, lanes)` for all columns: by 16 lanes, then what remains one by one."""
+    """Emit `emit(start, lanes)` for all columns: 16 lanes at a time, then the rest one by one."""
     for lanes, first, count in (
         (16, 0, columns // 16),
         (1, columns // 16 * 16, columns % 16),
@@ -110,8 +110,8 @@ def fma(a: Expr, b: Expr, c: Expr, lanes: int, fused: bool = True) -> Expr:
 def half_to_float(value: Expr, lanes: int) -> Expr:
     """Float16 to float32 by integer operations, exact for all but infinities and NaN.
 
-    For machines without an instruction for it, where LLVM calls a function for each element. The
-    bits of a half, moved to where a float has them, are the value times 2^-112.
+    For machines without such an instruction, where LLVM calls a function for each element. The bits
+    of a float16, shifted to their places in a float32, are the value times 2^-112.
     """
 
     def integer(n: int) -> Expr:
@@ -142,7 +142,7 @@ def absolute(value: Expr, lanes: int) -> Expr:
 
 
 def maximum(a: Expr, b: Expr) -> Expr:
-    """Larger of two values that are cheap to read twice, without regard to NaN."""
+    """Larger of two values, which are read twice; NaN is not handled."""
     return T.Select(a > b, a, b)
 
 
@@ -171,8 +171,8 @@ def max_lanes(value: Expr, lanes: int) -> Expr:
     return fold(value, lanes, maximum)
 
 
-# Two vectors of 16 lanes, seen as four groups of four, are added pairwise so that half as many
-# lanes remain for each of the vectors they stand for; four rounds leave one lane for each.
+# Sums of 16 vectors: each round adds two vectors pairwise, which halves the lanes of every original
+# vector; after four rounds each has one lane.
 _GROUPS = range(0, 16, 4)
 _ROUNDS = (
     (  # interleave within groups: a0 b0 a1 b1 | a2 b2 a3 b3
@@ -213,7 +213,7 @@ _INTERLEAVED = [i // 2 + 16 * (i % 2) for i in range(32)]
 def transposed(vectors: list[Expr]) -> list[Expr]:
     """Emit the transposition of 16 vectors of 16 lanes, of any dtype, by four perfect shuffles."""
     element = str(vectors[0].ty.dtype).partition("x")[0]
-    if element == "float16":  # has no shuffles of its own on most machines
+    if element == "float16":  # most machines have no shuffles for it
         vectors = [T.reinterpret("int16x16", x) for x in vectors]
     vectors = [let(x) for x in vectors]
     for _ in range(4):
@@ -274,8 +274,9 @@ def exp2(value: Expr, lanes: int, fused: bool = True) -> Expr:
     return let(T.reinterpret(float_type(lanes), T.reinterpret(int_type(lanes), power) + exponent))
 
 
-# pi / 2 in parts, for machines with FMA (full words: products are not rounded) and without (words
-# of four bits at most, but the last: times a number of quarter turns below 2^20 they are exact).
+# pi / 2 in parts. With FMA the parts have all bits, because products are not rounded; without, all
+# parts but the last have at most four bits, so that products with fewer than 2^20 quarter turns are
+# exact.
 _HALF_PI_FUSED = (1.57079637050628662, -4.37113900018624283e-8, -1.71512451000588e-15)
 _HALF_PI = (3 / 2, 9 / 128, 1 / 2048, math.pi / 2 - 3 / 2 - 9 / 128 - 1 / 2048)
 

@@ -1,4 +1,4 @@
-"""Kernels of GPUs, from the portable layout of weights; one set for every API, by its limits."""
+"""Kernels of GPUs, from the portable layout of weights; one set for all APIs, with their limits."""
 
 from .kernels import GpuKernels
 from .limits import GpuLimits

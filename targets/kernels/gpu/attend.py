@@ -1,10 +1,10 @@
 """The arithmetic of attention in one block: the rows of a sequence, and some of their heads.
 
-The softmax is computed as the keys go by. A sequence is cut, from its first token, into splits of
+The softmax is a flash-style online softmax. A sequence is cut, from its first token, into splits of
 SPLIT tokens, and these into tiles of TILE: a split's state (largest score, sum of weights, sum of
 weighted values) grows tile by tile, and the states of the splits are merged in ascending order.
-Where the cuts lie, and so every bit of a row, depends on the row's position alone; which block
-computes a split, and with which other rows, does not matter.
+The splits, and so every bit of a row, depend on the row's position alone, not on which block
+computes a split or on the other rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .batch_table import Rows, element
 from .splits import SPLIT
 
 TILE = 64  # tokens
-PARTS = 8  # that a tile's largest score is found in
+PARTS = 8  # of a tile, each of which finds its largest score
 LOWEST = -3.0e38  # below any score
 assert SPLIT % TILE == 0
 
@@ -31,19 +31,19 @@ Load = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What a block's threads share; a unit is a head of a row."""
+    """Shared memory of a block; a unit is a head of a row."""
 
     q: Any  # [units * e], times the scale
     scores: Any  # [units * TILE], then the weights
     tops: Any  # [units * PARTS], largest scores of the parts of a tile
-    largest: Any  # [units], score of the split so far
+    largest: Any  # [units], largest score of the split so far
     grown: Any  # [units], the same with this tile's
-    factor: Any  # [units], of what was summed before this tile
+    factor: Any  # [units], of the sums before this tile
     last: Any  # int32 [rows], last position that a row sees; -1: none of this sequence's rows
 
     @staticmethod
     def of(rows: int, heads: int, head_dim: int) -> Shared:
-        """Allocate; `bytes_of` says how much."""
+        """Allocate `bytes_of` bytes."""
         units = rows * heads
         sizes = (head_dim, TILE, PARTS, 1, 1, 1)
         q, scores, tops, largest, grown, factor = (e.shared((units * k,)) for k in sizes)
@@ -55,6 +55,17 @@ def bytes_of(rows: int, heads: int, head_dim: int) -> int:
     return 4 * (rows * heads * (head_dim + TILE + PARTS + 3) + rows)
 
 
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The threads of a block, and which heads of how many rows they compute."""
+
+    count: int  # rows
+    heads: int  # of each row, of one KV head
+    first_head: Any
+    thread: Any
+    threads: int
+
+
 class Attend:
     """Emits the code of one block, for the rows of one sequence at a time."""
 
@@ -64,28 +75,25 @@ class Attend:
         pages: Any,
         rows: Rows,
         shared: Shared,
-        count: int,
-        heads: int,
-        first_head: Any,
-        thread: Any,
-        threads: int,
+        block: Block,
         own: tuple[Load, Load] | None = None,
     ) -> None:
         """Args as in `attention.launch_rows`.
 
-        `own`: key and value of the last token, which are not read from pages.
-        With `own` there is one row, and `last` of `whole` is the position of that token.
+        `own`: key and value of the last token, which are not read from pages; then there is one
+        row, and `last` of `whole` is the position of that token.
         """
+        heads, threads = block.heads, block.threads
         self.spec, self.pages, self.rows, self.shared = spec, pages, rows, shared
-        self.count, self.heads, self.units = count, heads, count * heads
-        self.thread, self.threads, self.own = thread, threads, own
-        self.first_head = first_head
-        self.kv_head = e.let(e.div(first_head, spec.heads // spec.kv_heads))
+        self.count, self.heads, self.units = block.count, heads, block.count * heads
+        self.thread, self.threads, self.own = block.thread, threads, own
+        self.first_head = block.first_head
+        self.kv_head = e.let(e.div(block.first_head, spec.heads // spec.kv_heads))
         self.size = self.units * spec.head_dim
-        self.slots = -(-self.size // threads)  # elements of the output a thread
+        self.slots = -(-self.size // threads)  # output elements of a thread
         self.turns = -(-self.units // (threads // TILE))  # units whose scores a thread computes
         self.scores = e.private(self.turns)  # of the thread's token of the tile
-        # Of each slot: sums of weighted values, of weights, in this split and in those before.
+        # By slot: sums of weighted values and of weights, in this split and in earlier ones.
         self.sums, self.totals = e.private(self.slots), e.private(self.slots)
         self.all_sums, self.all_totals = e.private(self.slots), e.private(self.slots)
         self.all_largest = e.private(self.slots)
@@ -93,8 +101,8 @@ class Attend:
     def whole(self, first_page: Any, begin: Any, last: Any, stored: Any) -> None:
         """Emit the splits from token `begin`, the first that a row sees, up to position `last`.
 
-        The cache holds `stored` tokens of the sequence. Nothing runs for a `last` of -1. After it,
-        `divide`. Splits before `begin` would change no bit.
+        The cache has `stored` tokens of the sequence. With `last` -1 no loop runs. Call `divide`
+        afterwards. Splits before `begin` would change no bit.
         """
         self.start()
         before = begin // SPLIT
@@ -112,7 +120,7 @@ class Attend:
     def split(self, first_page: Any, first: Any, begin: Any, last: Any, stored: Any) -> None:
         """Emit the state of the split from token `first` on: `sums`, `totals`, `shared.largest`.
 
-        Of tokens before `begin` there may be no pages.
+        Tokens before `begin` may have no pages.
         """
         s = self.shared
 
@@ -142,7 +150,7 @@ class Attend:
             e.barrier()
 
     def merged(self, slot: int, largest: Any, total: Any, value: Any) -> None:
-        """Emit the merge of a split's state into what is known of the splits before it."""
+        """Emit the merge of a split's state into the state of earlier splits."""
         before = e.let(self.all_largest[slot])
         top = e.let(T.max(before, largest))
         old, new = e.let(T.exp(before - top)), e.let(T.exp(largest - top))
@@ -157,7 +165,7 @@ class Attend:
     ) -> None:
         """Emit `store(slot, unit, k, value)` for the thread's own elements of the output.
 
-        `sink`: of a unit's head, a score that all weights are divided by, too.
+        `sink` gives the attention sink of a unit's head.
         """
 
         def one(slot: int, unit: Any, k: Any) -> None:
@@ -191,7 +199,7 @@ class Attend:
         )
 
     def _place(self, first_page: Any, token: Any) -> tuple[Any, Any]:
-        """Page of a token of the sequence, and where it lies in it."""
+        """Page of a token of the sequence, and its place in the page."""
         size = self.spec.page_size
         page = e.let(self.rows.page(first_page, token // size))
         return page, e.let(token % size)
@@ -253,7 +261,7 @@ class Attend:
                 none()
                 return
             key = self.own[0]
-            e.either(
+            e.if_else(
                 start + token == last,
                 lambda: dots(lambda k, count: [key(k + i) for i in range(count)]),
                 none,
@@ -262,7 +270,7 @@ class Attend:
         stored = token < held
         if self.spec.window is not None:
             stored = T.And(stored, start + token >= begin)
-        e.either(stored, from_pages, otherwise)
+        e.if_else(stored, from_pages, otherwise)
         for turn, unit in enumerate(units):
             self._put(unit, token, self.scores[turn])
 
@@ -307,7 +315,7 @@ class Attend:
         e.over(self.units * PARTS, self.threads, self.thread, find)
 
     def _weights(self) -> None:
-        """Emit weights in the place of scores, and the factor of what was summed before."""
+        """Emit weights, which replace scores, and the factor of earlier sums."""
         s = self.shared
 
         for turn in range(self.turns):
@@ -357,7 +365,7 @@ class Attend:
                 T.buffer_store(self.sums, e.fma(weight, value, self.sums[slot]), [slot])
                 T.buffer_store(self.totals, self.totals[slot] + weight, [slot])
 
-            # What a row does not see is not even multiplied by zero.
+            # A value that a row does not see is skipped, not multiplied by zero.
             e.when(weight > T.float32(0), accumulate)
 
         def value_of(place: tuple[Any, Any], k: Any) -> Any:

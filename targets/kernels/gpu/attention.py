@@ -1,4 +1,4 @@
-"""Attention of rows over their sequences' pages; a block has some rows and some of their heads.
+"""Attention of rows over their sequences' pages; a block has several rows and heads.
 
 `attend` has the arithmetic of a block, which gives a row the same bits from any launch:
 
@@ -17,15 +17,15 @@ from tvm.tirx import PrimFunc
 from wherry.ops import AttentionSpec
 
 from . import emit as e
-from .attend import Attend, Shared, bytes_of, first_seen
+from .attend import Attend, Block, Shared, bytes_of, first_seen
 from .batch_table import Arrays, Rows
 from .limits import GpuLimits
 from .rope import threads_of
 
-MOST_SHARED = 16384  # bytes: more would leave the device fewer blocks at a time
+MOST_SHARED = 16384  # bytes: with more, fewer blocks would run at a time
 MOST_HEADS = 8
 MOST_UNITS = 16
-REGISTERS = 1024  # elements of the output that a block of 128 threads keeps
+REGISTERS = 1024  # output elements of a block of 128 threads
 
 
 def attention(spec: AttentionSpec, limits: GpuLimits) -> PrimFunc:
@@ -54,9 +54,9 @@ def attention(spec: AttentionSpec, limits: GpuLimits) -> PrimFunc:
 
 
 def heads_of_block(spec: AttentionSpec, limits: GpuLimits, more: Callable[[int], int]) -> int:
-    """Query heads that one block computes: they share a KV head, and fit its memory.
+    """Query heads of one block: they share a KV head and fit into shared memory.
 
-    `more` says how many bytes a block of so many heads needs beyond `bytes_of` one row.
+    `more(heads)` is the bytes that a block needs beyond `bytes_of` one row.
     """
     group = spec.heads // spec.kv_heads
     most = min(MOST_SHARED, limits.shared_memory_bytes)
@@ -78,9 +78,9 @@ def launch_rows(
     n: Any,
     sinks: Any = None,
 ) -> None:
-    """Emit the kernel for rows whose q are rotated and whose keys are in the cache.
+    """Emit the kernel for rows with rotated q and with keys in the cache.
 
-    Those that have slots are left to `decode`.
+    It skips rows that have slots, which `decode` computes.
     """
     heads = heads_of_block(spec, limits, lambda k: 0)
     units = min(MOST_UNITS, max(1, REGISTERS // spec.head_dim))
@@ -93,7 +93,8 @@ def launch_rows(
         shared = Shared.of(count, heads, spec.head_dim)
         first_row, n32 = e.let(tile * count), T.Cast("int32", n)
         first_head = e.let(block * heads)
-        attend = Attend(spec, pages, rows, shared, count, heads, first_head, thread, threads)
+        own = Block(count, heads, first_head, thread, threads)
+        attend = Attend(spec, pages, rows, shared, own)
 
         def row_of(r: Any) -> Any:
             return T.min(first_row + r, n32 - 1)
@@ -106,7 +107,7 @@ def launch_rows(
         e.over(count * heads * spec.head_dim, threads, thread, load)
 
         def run(start: Any) -> None:
-            """Rows of one sequence, from row `start` of the block on; no row: no loop runs."""
+            """Rows of one sequence, from row `start` of the block on; without one, no loop runs."""
             last = _find_run(rows, shared, row_of, start, count, n32 - first_row, thread)
             begin = e.let(first_seen(spec, rows.position(row_of(start))))
             attend.whole(e.let(rows.first(row_of(start))), begin, last, last + 1)
@@ -114,7 +115,7 @@ def launch_rows(
             def store(slot: int, unit: Any, k: Any, value: Any) -> None:
                 r = e.let(e.div(unit, heads))
                 index = [row_of(r), first_head + e.mod(unit, heads), k]
-                seen = e.let(shared.last[r])  # outside the condition, where TVM wants no loads
+                seen = e.let(shared.last[r])  # TVM allows no loads in the condition
                 e.when(seen >= 0, lambda: e.store(out, value, *index))
 
             sink = None if sinks is None else lambda unit: sinks[first_head + e.mod(unit, heads)]

@@ -1,13 +1,13 @@
-"""Where each row's position and pages are: the batch's own arrays, or one array made of them.
+"""Positions and pages of rows: from the batch's arrays, or from one array that combines them.
 
-The one array, `batch_table`, is made once a step for all layers: a kernel that reads it takes one
-tensor where it would take five, and devices bind few. Of n rows, p page ids and w slots (see
-`splits`) it has 3n + p + w int32:
+The one array, `batch_table`, is computed once a step for all layers: a kernel binds one tensor
+instead of five, and devices can bind few. Of n rows, p page ids and w slots (see `splits`) it has
+3n + p + w int32:
 
 - [3i] the position of row i; [3i + 1] the index, in the table, of the first page of its sequence;
   [3i + 2] its first slot if it is its sequence's only row, and there are slots for all; else -1
 - [3n ..] the page ids
-- [3n + p ..] of each slot the row whose split has it; -1: none
+- [3n + p ..] for each slot, the row whose split has it; -1: none
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ ROW = 3  # numbers of a row
 
 
 class Rows(Protocol):
-    """What a kernel asks about the rows of the batch; all int32."""
+    """Positions and pages of the rows of the batch; all int32."""
 
     def position(self, row: Any) -> Any:
         """Position of the row in its sequence."""
 
     def first(self, row: Any) -> Any:
-        """What `page` wants to know of the row's sequence; differs between sequences."""
+        """The first argument of `page` for the row's sequence; it differs between sequences."""
 
     def page(self, first: Any, index: Any) -> Any:
         """The sequence's page `index`."""
 
     def slot(self, row: Any) -> Any:
-        """The first slot of a row that the kernels of splits have; -1: they have it not."""
+        """The first slot of a row; -1: the kernels of splits skip the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,8 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Together(Table):
-    """The one array, for a kernel that takes all rows, those that have slots too."""
+class AllRows(Table):
+    """The one array, for a kernel that computes all rows, including rows with slots."""
 
     def slot(self, row: Any) -> Any:
         """See `Rows`."""
@@ -108,10 +108,10 @@ class Together(Table):
 def element(pages: Any, page: Any, which: int, kv_head: Any, token: Any, k: Any) -> tuple[Any, ...]:
     """Index of an element of the key (0) or value (1) of a token, in pages [P, 2, g, size, e].
 
-    In those of one plane the key is the value.
+    In pages of one plane the key is the value.
 
-    All pages together may have more elements than 32 bits count, one has not: 64 bits are for the
-    page alone, and the place in it is written as one number. A multiple of four in k stays visible.
+    All pages together may exceed 32-bit indices, one page does not: only the page index has 64
+    bits, and the place inside is one number. A multiple of four in k stays visible.
     """
     _, planes, g, size, e_ = (d if i == 0 else int(d) for i, d in enumerate(pages.shape))
     line = e.let((min(which, planes - 1) * g + kv_head) * size + token)
@@ -123,7 +123,7 @@ def batch_table(spec: BatchTableSpec, limits: GpuLimits) -> FusedKernel:
     threads = min(128, limits.threads_per_block)
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
-        made = _Making(spec, b, sizes)
+        made = _Emitter(spec, b, sizes)
         n, p = sizes["n"], sizes["p"]
 
         def store(block: Any, thread: Any) -> None:
@@ -151,7 +151,7 @@ def batch_table(spec: BatchTableSpec, limits: GpuLimits) -> FusedKernel:
     return FusedKernel(compute=func, scratch=(((size,), "int32"),))
 
 
-class _Making:
+class _Emitter:
     """Emits the stores of one thread."""
 
     def __init__(

@@ -1,27 +1,25 @@
-"""What sampling needs of a row of logits, small enough to read back: its most likely tokens, sums.
+"""Most likely tokens and sums of a row of logits, small enough to read back for sampling.
 
-Two launches, whatever the vocabulary. The first has a block for each part of a row: of each
-thread's few elements (a group) it keeps the largest, of the part its largest, its least and its
-sums of exponentials, relative to its own largest. The second has a block a row. It finds the K-th
-largest of the groups' largest, two bits at a time, by nothing but counting: a threshold that at
-least K elements of the row reach, and seldom many more. It collects these, and ranks them by
-comparing all with all.
+Two launches for any vocabulary. The first has a block for each part of a row: it stores the maximum
+of each thread's elements (a group), and of the part its maximum, minimum and sums of exponentials
+relative to the maximum. The second has a block for each row. It finds the K-th largest of the
+groups' maxima by a radix select, two bits at a time: a threshold that at least K elements of the
+row reach, and seldom many more. It collects these, and ranks them by comparing all with all.
 
-Values are compared as integers in their order (`_key`), so that neither a device's fast math nor
-the order of threads changes which tokens come, and NaN and infinities are seen for what they are. A
-row's bits depend on the row alone.
+Values are compared as integers of the same order (`_key`), so that neither fast math nor the order
+of threads changes the candidates, and NaN and infinities are recognised. A row's bits depend on the
+row alone.
 
-A row of the result, uint32 [2 K + 4]: ids by rank, of equals the lower id first; the bits of their
-logits (-0 as 0); how many of them there are, 0 if so many are equal that they could not be
-collected; the bits of the sum of exp(x - largest); of that of exp((x - largest) * scale), where the
-caller gives each row's scale in (0, 1000]; whether the row is one that can be sampled from, 1 or 0:
-without NaN and +inf, and not all -inf.
+A row of the result, uint32 [2 K + 4]: ids by rank, equal logits by id; the bits of their logits (-0
+as 0); their number, 0 if too many equal ones could not be collected; the bits of the sum of exp(x -
+largest), and of the sum of exp((x - largest) * scale), where the caller gives each row's scale in
+(0, 1000]; 1 if the row can be sampled from (no NaN or +inf, not all -inf), else 0.
 
 RELATIVE_ERROR bounds both sums. With n elements the mean of |x - largest| under the distribution is
-its entropy less the logarithm of the sum, so at most ln n, below 12.5 for n <= 2^18. Of two factors
-exp(a) exp(b), a + b = x - largest, every API of ours computes each within 3 + 2 |a| units in the
-last place, 2^-23, and rounds a in two steps: 6 + 2 * 12.5 units and 2 * 12.5 * 2^-23, together
-6.7e-6. At most 80 additions in a row, each within 2^-24, are 4.8e-6.
+its entropy less the logarithm of the sum, so at most ln n, below 12.5 for n <= 2^18. With x -
+largest = a + b, every API computes the factors exp(a) and exp(b) within 3 + 2 |a| units in the last
+place, 2^-23, and rounds a in two steps: 6 + 2 * 12.5 units and 2 * 12.5 * 2^-23, together 6.7e-6.
+At most 80 successive additions, each within 2^-24, add 4.8e-6.
 """
 
 from __future__ import annotations
@@ -40,21 +38,21 @@ from . import emit as e
 from .limits import GpuLimits
 
 RELATIVE_ERROR = 2e-5
-FAST_MATH_ERROR = 1e-4  # where a compiler may take (x - largest) * scale apart
+FAST_MATH_ERROR = 1e-4  # where a compiler may rewrite (x - largest) * scale
 MOST_VOCABULARY = 2**18  # for which they hold
-TAIL = 4  # numbers of a row beside the candidates
+TAIL = 4  # numbers of a row after the candidates
 
-_COLLECTED = 512  # elements beyond the threshold that there is memory for
+_COLLECTED = 512  # memory for elements above the threshold
 _PARTIAL = 16  # threads that reduce together
 _DIGIT = 2  # bits that a step of the search finds
 _SIGN = 1 << 31
 _INFINITY = 0x7F800000  # bits
-_FLOOR = -100.0  # of exponents: below it lies nothing of weight, and no infinity comes in
+_FLOOR = -100.0  # of exponents: smaller ones contribute nothing, and infinities are cut off
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How a row is cut: element (p * group + j) * threads + t is number j of thread t in part p."""
+    """Parts of a row: element (p * group + j) * threads + t is number j of thread t in part p."""
 
     vocab: int
     count: int  # K
@@ -72,12 +70,12 @@ class _Shape:
 
     @property
     def scratch(self) -> int:
-        """Numbers of a row: the groups' largest; of each part largest, least, two sums."""
+        """Scratch of a row: the groups' maxima; maximum, minimum and two sums of each part."""
         return self.bests + 4 * self.parts
 
     @classmethod
     def of(cls, spec: CandidatesSpec, limits: GpuLimits) -> _Shape:
-        """Groups as large as leaves eight of them for each candidate: few then hold two."""
+        """The largest groups with eight of them per candidate: few have two candidates."""
         threads = min(256, limits.threads_per_block)
         group = 16
         while group > 1 and spec.vocab < 8 * spec.count * group:
@@ -86,7 +84,7 @@ class _Shape:
 
 
 def candidates(spec: CandidatesSpec, limits: GpuLimits) -> FusedKernel:
-    """(logits f32 [m, vocab], scales f32 [m], result u32 [m, 2 K + 4], scratch)."""
+    """Arguments: (logits f32 [m, vocab], scales f32 [m], result u32 [m, 2 K + 4], scratch)."""
     shape = _Shape.of(spec, limits)
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
@@ -133,8 +131,8 @@ class _Block:
 
     def __init__(self, shape: _Shape, buffers: dict[str, Any], row: Any, thread: Any) -> None:
         self.shape, self.b, self.r, self.t = shape, buffers, row, thread
-        # Of the block: a number of each thread, three times; and what is left of them. All that is
-        # shared has one type: TVM lays it over each other, and not all languages can cast it.
+        # Shared memory: three numbers of each thread, and partial results. All of it has one type,
+        # because TVM overlays arrays, and not all languages can cast them.
         digits = 2**_DIGIT - 1
         self._given = e.shared((digits * shape.threads,), "uint32")
         self._left = e.shared((digits * _PARTIAL,), "uint32")
@@ -179,7 +177,7 @@ class _Block:
     # ---- the second launch ----
 
     def row(self) -> None:
-        """What the parts leave to be done for a row."""
+        """The second launch's work for one row."""
         largest, lowest, sums = self._combined()
         threshold = self._threshold()
         total = self._collect(threshold)
@@ -255,10 +253,10 @@ class _Block:
         return e.let(found.value)
 
     def _collect(self, threshold: Any) -> Any:
-        """Write what reaches the threshold to shared memory, as far as there is room; how many."""
+        """Collect elements that reach the threshold in shared memory; returns their number."""
         threads = self.shape.threads
         own = e.Variable(_u32(0))
-        self._reaching(threshold, lambda _key, _index: own.set(own.value + _u32(1)))
+        self._above_threshold(threshold, lambda _key, _index: own.set(own.value + _u32(1)))
         T.buffer_store(self._given, own.value, [self.t])
         e.barrier()
         total, place = e.Variable(_u32(0)), e.Variable(_u32(0))
@@ -278,12 +276,12 @@ class _Block:
             e.when(place.value < _u32(_COLLECTED), store)
             place.set(place.value + _u32(1))
 
-        self._reaching(threshold, keep)
+        self._above_threshold(threshold, keep)
         e.barrier()
         return e.let(total.value)
 
     def _rank(self, held: Any, found: Any) -> None:
-        """Write those that were collected to the result, by rank."""
+        """Write the collected elements to the result, by rank."""
         result, count = self.b["result"], self.shape.count
 
         def one(i: Any) -> None:
@@ -318,8 +316,8 @@ class _Block:
             else:
                 emit(j, index)
 
-    def _reaching(self, threshold: Any, emit: Callable[[Any, Any], None]) -> None:
-        """Emit `emit(key, index)` for each element of this thread's groups from there on."""
+    def _above_threshold(self, threshold: Any, emit: Callable[[Any, Any], None]) -> None:
+        """Emit `emit(key, index)` for elements of this thread's groups from the threshold on."""
 
         def element(_: Any, index: Any) -> None:
             key = e.let(self._key_of(index))

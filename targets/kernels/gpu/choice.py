@@ -1,11 +1,11 @@
-"""Which token a row's draw most likely gives, from its candidates: for the next step's rows.
+"""The most likely result of a row's random draw, from its candidates: input of the next step.
 
-A draft token: the host draws the same from the same candidates, in double precision and with proof
+It is a draft token: the host repeats the draw from the same candidates in double precision
 (engine/sampling/candidates.h), and only its token counts. So float32 is enough here, and a draw
-beyond the candidates gives any token.
+beyond the candidates may give any token.
 
-A row of `how`: the scale of its logits, the place of its draw in [0, 1), top_k (0: all), top_p,
-min_p. A row of the result is the row of `packed` (candidates.py) and behind it the token.
+A row of `how`: the scale of its logits, its draw in [0, 1), top_k (0: all), top_p, min_p. A row of
+the result is the row of `packed` (candidates.py), followed by the token.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .limits import GpuLimits
 
 HOW = 5  # numbers of a row of `how`
 
-_HEAD = 64  # by rank; the draw's order of the others is another: Ranking::kFirst of the engine
+_HEAD = 64  # candidates by rank; the others have another order: Ranking::kFirst of the engine
 _FLOOR = -100.0  # of exponents
 
 
@@ -112,5 +112,5 @@ def _drawn(packed: Any, how: Any, weights: Any, row: Any, count: int) -> Any:
         rank.set(T.Select(here > 0, T.Cast("int32", i), rank.value))
         done.set(done.value + here)
         rest.set(rest.value - weight)
-    last = T.Select(cuts, T.max(end.value - 1, 0), T.int32(0))  # rounding led past it
+    last = T.Select(cuts, T.max(end.value - 1, 0), T.int32(0))  # rounding passed the end
     return e.let(T.Select(done.value > 0, rank.value, last))

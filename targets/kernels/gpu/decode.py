@@ -1,9 +1,9 @@
 """Rotation, append and attention of decode rows, one a sequence, in one launch or two.
 
-A block has some heads of one row that share a KV head. It rotates their q, and k for itself, which
-one of the blocks also writes to the cache with v; its own token's key and value come from shared
-memory, so that no block waits for another. Over contexts of more than a split each split has blocks
-of its own (see `splits`), and a second kernel merges their states: the same bits.
+A block has some heads of one row that share a KV head. It rotates their q and its own copy of k;
+one of the blocks writes k and v to the cache. The row's own key and value come from shared memory,
+so no block waits for another. With contexts longer than a split each split has blocks of its own
+(see `splits`), and a second kernel merges their states, with the same bits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tvm.script import tirx as T
 from wherry.ops import PagedAttentionSpec
 
 from . import emit as e
-from .attend import TILE, Attend, Shared, first_seen
+from .attend import TILE, Attend, Block, Shared, first_seen
 from .attention import heads_of_block
 from .batch_table import Table
 from .limits import GpuLimits
@@ -35,11 +35,11 @@ class DecodeTensors:
     norms: tuple[Load, ...]  # of q and of k, or none
     pages: Any
     out: Any  # [n, h, e]
-    parts: Any  # [slots, h, e + 2]: sums of weighted values, of weights, largest score
+    parts: Any  # [slots, h, e + 2]: sums of weighted values, sum of weights, largest score
 
 
 def bytes_beyond(spec: PagedAttentionSpec, limits: GpuLimits) -> Callable[[int], int]:
-    """Shared memory of a block of so many heads, beyond that of `attend.bytes_of`."""
+    """Shared memory of a block of a number of heads, beyond that of `attend.bytes_of`."""
     e_, own = spec.head_dim, kv_of_block(spec)
     norms = threads_of(limits) if spec.qk_norm_eps is not None else 0
     keys = 0 if spec.kv == "none" else 1
@@ -49,14 +49,14 @@ def bytes_beyond(spec: PagedAttentionSpec, limits: GpuLimits) -> Callable[[int],
 
 
 def kv_of_block(spec: PagedAttentionSpec) -> int:
-    """Heads of qkv that a block reads beside its queries: of a key and its value."""
+    """Heads of qkv that a block reads after its queries: key and value."""
     return {"both": 2, "keys": 1, "none": 0}[spec.kv]
 
 
 def launch_decode(
     spec: PagedAttentionSpec, limits: GpuLimits, tensors: DecodeTensors, n: Any
 ) -> None:
-    """Emit the kernel of one launch, for batches of nothing but decode rows."""
+    """Emit the single kernel for batches of decode rows only."""
     heads = heads_of_block(spec.attention(), limits, bytes_beyond(spec, limits))
     threads = threads_of(limits)
 
@@ -71,7 +71,7 @@ def launch_decode(
 def launch_split_decode(
     spec: PagedAttentionSpec, limits: GpuLimits, tensors: DecodeTensors, slots: Any, sequences: Any
 ) -> None:
-    """Emit the kernels of splits, for the rows that have slots; the others are not touched."""
+    """Emit the kernels of splits, for rows that have slots."""
     heads = heads_of_block(spec.attention(), limits, bytes_beyond(spec, limits))
     threads = threads_of(limits)
     table = tensors.table
@@ -79,7 +79,7 @@ def launch_split_decode(
     def block(slot: Any, block: Any, thread: Any) -> None:
         found = e.let(table.row(slots, slot))
         row, first_head = e.let(T.max(found, 0)), e.let(block * heads)
-        # A slot of no row goes through no tile, and stores what nobody reads: see `rope._head`.
+        # A slot without a row visits no tile, and stores an unused state: see `rope._head`.
         first = e.let(T.if_then_else(found < 0, 0, (slot - table.slot(row)) * SPLIT))
         work = DecodeBlock(spec, tensors, heads, first_head, row, thread, limits, found >= 0)
         work.load_qkv()
@@ -96,7 +96,7 @@ def launch_split_decode(
 
 
 def _store_state(attend: Attend, parts: Any, slot: Any, first_head: Any) -> None:
-    """Emit the stores of what `_merge` reads of a split."""
+    """Emit the stores of a split's state for `_merge`."""
     d = attend.spec.head_dim
 
     def store(i: int, unit: Any, k: Any) -> None:
@@ -124,7 +124,8 @@ def _merge(
     """Emit a head of a row, from the states of its splits."""
     d, parts, rows = spec.head_dim, tensors.parts, tensors.table
     shared = Shared.of(1, 1, d)
-    attend = Attend(spec.attention(), tensors.pages, rows, shared, 1, 1, head, thread, threads)
+    block = Block(1, 1, head, thread, threads)
+    attend = Attend(spec.attention(), tensors.pages, rows, shared, block)
     attend.start()
     position = rows.position(row)
     before = first_seen(spec, position) // SPLIT
@@ -163,7 +164,7 @@ class DecodeBlock:
         position = tensors.table.position(row)
         self.position = e.let(position if some is None else T.if_then_else(some, position, -1))
         self.width = heads + kv_of_block(spec)  # heads of qkv
-        self.raw = e.shared((self.width * d,))  # q, k, v as the linear gave them
+        self.raw = e.shared((self.width * d,))  # the linear's q, k, v
         self.shared = Shared.of(1, heads, d)
         self.key = None if spec.kv == "none" else e.shared((d,))
         at = (self.width - 1) * d
@@ -207,7 +208,7 @@ class DecodeBlock:
         return attend
 
     def _stored(self) -> Any:
-        """Tokens whose keys and values are read from pages."""
+        """Number of tokens that are read from pages."""
         return self.position + 1 if self.key is None else self.position
 
     def _begin(self) -> Any:
@@ -219,22 +220,18 @@ class DecodeBlock:
     def _attend(self) -> Attend:
         dtype, own = self.spec.kv_dtype, None
         if (key := self.key) is not None:
-            own = (lambda k: key[k], lambda k: e.kept(dtype, self.value(k)))
+            own = (lambda k: key[k], lambda k: e.rounded(dtype, self.value(k)))
         return Attend(
             self.spec.attention(),
             self.tensors.pages,
             self.tensors.table,
             self.shared,
-            1,
-            self.heads,
-            self.first_head,
-            self.thread,
-            self.threads,
+            Block(1, self.heads, self.first_head, self.thread, self.threads),
             own,
         )
 
     def _rotate(self) -> None:
-        """Emit q, times the scale of scores, and k, as the cache will hold it; norm v."""
+        """Emit rotated q, times the scale of scores, and rotated k, rounded as stored; norm v."""
         spec, heads, d = self.spec, self.heads, self.spec.head_dim
         made = heads if self.key is None else heads + 1
         loads: list[Load] = [lambda k, at=i * d: self.raw[at + k] for i in range(made)]
@@ -254,7 +251,7 @@ class DecodeBlock:
             return lambda k, v: T.buffer_store(self.shared.q, v * scale, [i * d + k])
 
         def key(k: Any, v: Any) -> None:
-            T.buffer_store(self.key, e.kept(dtype, v), [k])
+            T.buffer_store(self.key, e.rounded(dtype, v), [k])
 
         stores = [*(query(i) for i in range(heads)), key][:made]
 
@@ -265,9 +262,9 @@ class DecodeBlock:
         e.barrier()
 
     def _append(self, first: Any) -> None:
-        """Emit the stores to the cache, in the one block that has the token's split from `first`.
+        """Emit the stores to the cache, only in the block whose split begins at `first`.
 
-        Of the blocks of a KV head, the first.
+        Among the blocks of a KV head, the first stores.
         """
         if (key := self.key) is None:
             return

@@ -61,7 +61,7 @@ def gated(gate: Any, up: Any) -> Any:
 
 def _silu(x: Any, steepness: Any = None) -> Any:
     """X / (1 + exp(-steepness)), steepness x if not given."""
-    # Held below the largest float: WGSL leaves open what an overflow gives.
+    # Clamped below the largest float: in WGSL the result of an overflow is undefined.
     minus = T.float32(0) - (x if steepness is None else steepness)
     return x / (T.float32(1) + T.exp(T.min(minus, T.float32(87))))
 

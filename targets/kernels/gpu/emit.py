@@ -1,8 +1,8 @@
-"""What the GPU kernels are written in: launches, loops of a block, sums over a block.
+"""Statements of GPU kernels: launches, loops of a block, sums over a block.
 
-Everything is the common part of OpenCL C, CUDA, Metal and WGSL: no subgroups (Apple's are in
-`simdgroups/`), no pointers, two grid axes (TVM keeps the third for itself on WebGPU), barriers in
-uniform control flow alone.
+They use the common part of OpenCL C, CUDA, Metal and WGSL: no subgroups (Apple's are in
+`simdgroups/`), no pointers, two grid axes (TVM uses the third on WebGPU), barriers only in uniform
+control flow.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tvm.tirx import PrimFunc
 from ..angles import COS, SIN
 from ..constants import constant as constant
 
-Expr = Any  # of TVM, which has no types of its own for mypy
-# Bits of float32 that float16 has not; of -0, the least normal and the largest float16, infinity.
+Expr = Any  # TVM's expressions, which have no types for mypy
+# Bits of float32: those that float16 lacks, -0, least normal and largest float16, infinity.
 _DROPPED = 13
 _SIGN, _LEAST_HALF, _LARGEST_HALF, _INFINITY = 0x80000000, 0x38800000, 0x477FE000, 0x7F800000
 Parameter = tuple[str, Sequence[int | str], str]  # name, shape (a string: symbolic), dtype
@@ -68,8 +68,8 @@ def launch(
 ) -> None:
     """Emit a kernel of `threads` a block over a grid of one or two axes.
 
-    `emit(*blocks, thread)` writes the body; all indices are int32. With `blocks_at_a_time` the
-    kernel may have the registers that leave room for so many on a multiprocessor (CUDA alone).
+    `emit(*blocks, thread)` writes the body; all indices are int32. `blocks_at_a_time` limits the
+    kernel's registers so that a multiprocessor runs that many blocks (CUDA only).
     """
     with ExitStack() as frames:
         blocks = [
@@ -104,7 +104,7 @@ def let(value: Expr) -> Expr:
 
 
 class Variable:
-    """A number of one thread that changes."""
+    """A mutable number of one thread."""
 
     def __init__(self, value: Expr) -> None:
         self._memory = private(1, str(value.ty.dtype))
@@ -116,15 +116,15 @@ class Variable:
 
     @property
     def value(self) -> Expr:
-        """What it is at this place of the code."""
+        """Its current value."""
         return self._memory[0]
 
 
 def vector(buffer: Expr, *index: Expr) -> list[Expr]:
     """Emit one load of buffer[..., k : k + 4], k the last of `index`; the four elements.
 
-    Halves become float32. k is a multiple of four, and an expression of no buffer's elements where
-    that can be had: the compiler of the device has to see that the four lie side by side.
+    Float16 becomes float32. k is a multiple of four, if possible without loads: the device's
+    compiler must see that the four elements are adjacent.
     """
     loaded = buffer[(*index[:-1], T.ramp(index[-1], 1, 4))]
     if is_half(buffer):
@@ -135,7 +135,7 @@ def vector(buffer: Expr, *index: Expr) -> list[Expr]:
 
 
 def is_half(buffer: Expr) -> bool:
-    """Whether its elements are float16: kernels keep them in memory, and compute in float32."""
+    """Whether its elements are float16, which kernels store but do not compute with."""
     return str(buffer.dtype) == "float16"
 
 
@@ -145,18 +145,18 @@ def load(buffer: Expr, *index: Expr) -> Expr:
 
 
 def store(buffer: Expr, value: Expr, *index: Expr) -> None:
-    """Emit buffer[index] = value, a float32, as `kept` has it."""
+    """Emit buffer[index] = value, a float32, rounded by `rounded`."""
     dtype = str(buffer.dtype)
-    T.buffer_store(buffer, T.Cast(dtype, kept(dtype, value)), list(index))
+    T.buffer_store(buffer, T.Cast(dtype, rounded(dtype, value)), list(index))
 
 
-def kept(dtype: str, value: Expr) -> Expr:
-    """The float32 that is read back from memory of `dtype` after `value` was stored there.
+def rounded(dtype: str, value: Expr) -> Expr:
+    """`value` rounded to `dtype`, as float32: what a load after a store would give.
 
-    Float16 gets the nearest, of two the even one; the largest, 65504, for what is larger, because
-    an infinity would make the whole row NaN; and zero below its least normal number, 2^-14. All of
-    it by integers: how a conversion rounds, and whether it knows numbers less than that, differs
-    between devices and may differ between kernels; these it cannot but leave as they are.
+    Rounds to nearest even; clamps to 65504, because an infinity would make the whole row NaN; and
+    flushes numbers below the least normal one, 2^-14, to zero. It uses integer operations, because
+    rounding and subnormals of conversions differ between devices, perhaps between kernels. A
+    conversion leaves the results unchanged.
     """
     if dtype != "float16":
         return value
@@ -172,7 +172,7 @@ def kept(dtype: str, value: Expr) -> Expr:
 
 
 def div(a: Expr, b: int) -> Expr:
-    """a // b for a >= 0, which TVM cannot always see: it would guard, and that in 64 bits."""
+    """a // b for a >= 0; without the sign TVM would emit a guard in 64 bits."""
     return T.truncdiv(a, b)
 
 
@@ -192,7 +192,7 @@ def when(condition: Expr, emit: Callable[[], None]) -> None:
         emit()
 
 
-def either(condition: Expr, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+def if_else(condition: Expr, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
     """Emit `if (condition) ... else ...`."""
     with T.If(condition):
         with T.Then():
@@ -204,14 +204,14 @@ def either(condition: Expr, then: Callable[[], None], otherwise: Callable[[], No
 def choose(condition: Expr, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
     """Emit the host's choice between launches: two loops of at most one turn.
 
-    Not an `if`: TVM's search for missing barriers takes one around a launch for one around the
-    barriers in it, and gives up where it would add one.
+    Not an `if`: TVM's barrier insertion would take it for a condition around the barriers of the
+    launch, and fail.
     """
-    perhaps(condition, then)
-    perhaps(T.Not(condition), otherwise)
+    launch_if(condition, then)
+    launch_if(T.Not(condition), otherwise)
 
 
-def perhaps(condition: Expr, emit: Callable[[], None]) -> None:
+def launch_if(condition: Expr, emit: Callable[[], None]) -> None:
     """Emit one of the launches of `choose`."""
     with T.serial(T.Cast("int32", condition)):
         emit()
@@ -238,7 +238,7 @@ def block_sums(values: Sequence[Expr], threads: int, thread: Expr) -> list[Expr]
 
     `threads` is a power of two. Must be reached by the whole block.
     """
-    partials = [shared((threads,)) for _ in values]  # apart: TVM sees that they do not meet
+    partials = [shared((threads,)) for _ in values]  # TVM sees that they do not overlap
     for partial, value in zip(partials, values, strict=True):
         T.buffer_store(partial, value, [thread])
     barrier()
@@ -261,8 +261,8 @@ def block_sums(values: Sequence[Expr], threads: int, thread: Expr) -> list[Expr]
 def fma(a: Expr, b: Expr, c: Expr) -> Expr:
     """a * b + c, rounded once.
 
-    Explicit, because whether `a * b + c` is contracted is up to the device's compiler, and it may
-    choose differently in two kernels that must agree.
+    Explicit, because the device's compiler may contract `a * b + c` in one kernel and not in
+    another that must agree.
     """
     return T.call_pure_extern("float32", "fma", a, b, c)
 
@@ -270,8 +270,8 @@ def fma(a: Expr, b: Expr, c: Expr) -> Expr:
 def number(value: float) -> Expr:
     """A float32 constant to its last bit.
 
-    TVM writes seven digits of a float into OpenCL C, Metal and WGSL, where nine are needed; what
-    they do not tell apart goes in as its bits.
+    TVM writes seven digits of a float into OpenCL C, Metal and WGSL, but nine are needed; numbers
+    that need more are written as their bits.
     """
     exact = np.float32(value)
     if np.float32(f"{exact:.6e}") == exact:
@@ -279,16 +279,16 @@ def number(value: float) -> Expr:
     return T.reinterpret("float32", T.uint32(int(exact.view(np.uint32))))
 
 
-# 2^32 / (2 pi), a turn's share of 32 bits for a radian, and the next twelve bits of it.
+# 2^32 / (2 pi): a radian in units of 2^-32 turns; and the next twelve bits of it.
 _RADIAN, _RADIAN_REST = divmod(round(2**44 / math.tau), 2**12)
 
 
 def cos_sin(angle: Expr) -> tuple[Expr, Expr]:
     """Emit cosine and sine of 0 to 2^20 radians, with an absolute error below 1e-6.
 
-    By polynomials of our own: WGSL and Vulkan promise an error of 2^-11, and within [-pi, pi]
-    alone, and Metal's fast functions are no better. Whole turns are taken away by integers, which
-    wrap: compilers of devices merge the parts in which floats would have to subtract them.
+    By polynomials: WGSL and Vulkan only guarantee an error of 2^-11 within [-pi, pi], and Metal's
+    fast functions are no better. Range reduction uses integers, which wrap at a whole turn:
+    devices' compilers would merge the parts of a float subtraction.
     """
     bits = let(T.reinterpret("uint32", angle))
     digits = let(T.bitwise_or(T.bitwise_and(bits, T.uint32(2**23 - 1)), T.uint32(2**23)))

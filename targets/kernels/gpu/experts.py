@@ -1,9 +1,9 @@
 """Linears of experts on GPUs, from portable weights; `linear` has the order of sums.
 
-With few slots an expert, each slot goes to blocks of its own, as one row of `gemv`. With many,
-`route` has sorted them, and a tile of `gemm` has slots of one expert. What a row's experts
-give is added up in their order, ascending, one fused multiply-add each: of few slots as they are
-computed, of many by a launch after them.
+With few slots per expert, each slot has blocks of its own, as one row of `gemv`. With many, `route`
+has sorted them, and a tile of `gemm` has slots of one expert. A row's results are added in
+ascending order of experts, one fused multiply-add each: by the same blocks for few slots, by
+another launch for many.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from . import emit as e
 from .cooperative import gemm as cooperative
 from .elementwise import gated, gelu_tanh
 from .gemm import ThreadTile, shape_for
-from .gemv import multiply
+from .gemv import Columns, multiply
 from .limits import GpuLimits
 from .linear_plan import Operands, Plan, eight
 from .route import gemv_slots
 from .simdgroups.gemm import MatrixTile
 from .simdgroups.plan import slots_tile
 from .tile import Share, Tile
-from .weights import OfExpert, Weights, stored_shapes
+from .weights import ExpertMatrix, Weights, fits_float16, stored_shapes
 
 
 def expert_linear(spec: ExpertLinearSpec, limits: GpuLimits) -> PrimFunc | FusedKernel:
@@ -88,7 +88,7 @@ class _Linear:
     def operands(self, expert: Any) -> Operands:
         """Operands with the weights of one expert."""
         count = len(stored_shapes(self.spec.linear()))
-        stored = tuple(OfExpert(self.b[f"w{i}"], expert) for i in range(count))
+        stored = tuple(ExpertMatrix(self.b[f"w{i}"], expert) for i in range(count))
         return Operands(self.b["x"], Weights(self.spec.linear(), stored), self.b["y"])
 
     def x_row(self, slot: Any) -> Any:
@@ -96,12 +96,12 @@ class _Linear:
         return e.div(slot, self.spec.top_k) if self.spec.shared_rows else slot
 
     def expert_of(self, slot: Any) -> Any:
-        """Whose weights a slot takes."""
+        """The expert of a slot."""
         row, k = e.div(slot, self.spec.top_k), e.mod(slot, self.spec.top_k)
         return e.let(self.b["ids"][row, k]) if self.spec.routed else e.let(k)
 
     def result(self, expert: Any, column: Any, sums: list[Any]) -> Any:
-        """What a slot gives, of the sums of a column (two with a gate)."""
+        """A slot's result, from the sums of a column (two with a gate)."""
         spec = self.spec
         if spec.bias:
             places = (column, column + spec.width) if spec.gate else (column,)
@@ -153,14 +153,14 @@ def _launch_gemv(linear: _Linear, slots: Any) -> None:
             )
 
         load = partial(eight, plan, tensors, row, None)
-        first = e.let(block * columns)
-        multiply(plan, tensors, [load], first, thread, threads, plan.outputs, store)
+        own = Columns(e.let(block * columns), plan.outputs, thread, threads)
+        multiply(plan, tensors, [load], own, store)
 
     e.launch((-(-plan.spec.width // columns), slots), threads, block)
 
 
 def _launch_combined(linear: _Linear, n: Any) -> None:
-    """Emit blocks of one row, which go through its slots."""
+    """Emit blocks of one row, which visit its slots in turn."""
     plan, b, k = linear.plan, linear.b, linear.spec.top_k
     threads = plan.gemv_threads
     columns = threads // plan.lanes * plan.outputs
@@ -168,7 +168,7 @@ def _launch_combined(linear: _Linear, n: Any) -> None:
     def block(block: Any, row: Any, thread: Any) -> None:
         in_registers = plan.limits.simdgroups
         partial_sums = None if in_registers else e.shared((plan.outputs * threads,))
-        first = e.let(block * columns)
+        own = Columns(e.let(block * columns), plan.outputs, thread, threads)
         with T.serial(k) as turn:
             slot = e.let(row * k + turn)
             expert = linear.expert_of(slot)
@@ -184,17 +184,8 @@ def _launch_combined(linear: _Linear, n: Any) -> None:
 
                 e.when(column < plan.spec.width, add)
 
-            multiply(
-                plan,
-                tensors,
-                [partial(eight, plan, tensors, slot, None)],
-                first,
-                thread,
-                threads,
-                plan.outputs,
-                store,
-                shared=partial_sums,
-            )
+            load = partial(eight, plan, tensors, slot, None)
+            multiply(plan, tensors, [load], own, store, partial_sums)
             if not in_registers:
                 e.barrier()
 
@@ -205,7 +196,7 @@ def _launch_gemm(linear: _Linear, n: Any) -> None:
     """Emit tiles of slots of one expert, and the sums of rows."""
     spec, plan = linear.spec, linear.plan
     cut = slots_tile()
-    together = linear.limits.cooperative_matrices and cooperative.fits(plan.spec)
+    together = linear.limits.cooperative_matrices and fits_float16(plan.spec)
     if linear.limits.simdgroups:
         shape = cut.shape
     else:
@@ -230,7 +221,7 @@ def _launch_gemm(linear: _Linear, n: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Which slots a tile has; beyond the last tile there is work for nobody."""
+    """The slots of a tile; blocks beyond the last tile have none."""
 
     expert: Any
     begin: Any  # its first place in `slots`
@@ -257,11 +248,11 @@ class _Place:
 class _ExpertTile(Tile):
     """A tile whose rows are slots of one expert.
 
-    Its operands fill the shared memory that every device has: places of slots are read again.
+    Its operands fill the guaranteed shared memory, so places of slots are read again.
     """
 
     def __init__(self, linear: _Linear, place: _Place, cut: Any, block: Any, thread: Any) -> None:
-        """Args: `cut` as the tile that this one is wants it."""
+        """Args: `cut` is the argument of the base tile."""
         self.linear, self.place = linear, place
         tensors = linear.operands(place.expert)
         share = Share(linear.plan, tensors, place.count, block, T.int32(0), thread)
@@ -270,7 +261,7 @@ class _ExpertTile(Tile):
         self.last = T.Cast("int32", linear.b["x"].shape[0] * per_row) - 1
 
     def slot(self, tile_row: Any) -> Any:
-        """Emit the slot of a row of the tile; some slot where there is none."""
+        """Emit the slot of a row of the tile; any slot for padding rows."""
         inside = T.min(tile_row, T.max(self.m - 1, 0))
         at = T.min(self.place.begin + inside, self.last)
         return e.let(self.linear.b["slots"][e.let(at)])
@@ -280,7 +271,7 @@ class _ExpertTile(Tile):
         return self.linear.x_row(self.slot(tile_row))
 
     def put(self, tile_row: Any, column: Any, sums: list[Any]) -> None:
-        """Where the slot's result goes."""
+        """Emit the store of the slot's result."""
         linear = self.linear
         out = linear.b["each" if linear.spec.combined else "y"]
 
@@ -304,7 +295,7 @@ class _ExpertCooperativeTile(_ExpertTile, cooperative.CooperativeTile):
 
 
 def launch_sums(spec: ExpertLinearSpec, threads: int, b: dict[str, Any], n: Any) -> None:
-    """Emit the sums of each row's slots, which are in "each"."""
+    """Emit the sum of each row's slots, whose results are in "each"."""
 
     def block(block: Any, row: Any, thread: Any) -> None:
         column = e.let(block * threads + thread)
@@ -322,5 +313,5 @@ def launch_sums(spec: ExpertLinearSpec, threads: int, b: dict[str, Any], n: Any)
 
 
 def before(spec: ExpertLinearSpec, b: dict[str, Any], row: Any, column: Any) -> Any:
-    """What the experts of a row are added to."""
+    """The initial value of a row's sum over its experts."""
     return b["residual"][row, column] if spec.residual else T.float32(0)

@@ -1,4 +1,4 @@
-"""Tiled GEMM with shared memory, for prefill: a thread adds the lanes of `linear` in turn."""
+"""Tiled GEMM with shared memory, for prefill: a thread computes the lanes of `linear` in turn."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def launch_inverses(plan: Plan, tensors: Operands, m: Any) -> None:
 
 
 class ThreadTile(Tile):
-    """A thread has some rows and columns of its own."""
+    """A tile whose threads have several rows and columns each."""
 
     def __init__(self, share: Share, shape: tuple[int, int, int]) -> None:
         super().__init__(share, shape)
@@ -81,12 +81,12 @@ class ThreadTile(Tile):
                 T.buffer_store(total, total[i] + lane_sum[i], [i])
         self._store(total)
 
-    def keep_x(self, row: Any, k: Any, values: list[Any]) -> None:
+    def store_x(self, row: Any, k: Any, values: list[Any]) -> None:
         """See Tile."""
         for i, value in enumerate(values):
             T.buffer_store(self.x, value, [row, k + i])
 
-    def keep_w(self, k: Any, column: Any, values: list[Any]) -> None:
+    def store_w(self, k: Any, column: Any, values: list[Any]) -> None:
         """See Tile."""
         for i, value in enumerate(values):
             T.buffer_store(self.w, value, [k + i, column])

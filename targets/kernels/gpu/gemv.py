@@ -6,6 +6,7 @@ A block computes some columns for one row, or for four rows that read the weight
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,7 @@ from .linear_plan import Operands, Plan, eight, epilogue, inverses_of
 from .simdgroups.sums import over_lanes
 from .weights import GROUP, WORD, WORDS
 
-Words = Callable[[Any], list[Any]]  # of k: eight elements of a row of x, from k on
+Words = Callable[[Any], list[Any]]  # called with k: eight elements of a row of x, from k on
 
 
 def launch_gemv(plan: Plan, tensors: Operands, m: Any, rows: int) -> None:
@@ -42,45 +43,50 @@ def launch_gemv(plan: Plan, tensors: Operands, m: Any, rows: int) -> None:
                 inside = T.And(inside, first * rows + r <= last)
             e.when(inside, lambda: epilogue(plan, tensors, indices[r], column, sums))
 
-        multiply(plan, tensors, loads, first_column, thread, threads, plan.outputs, store)
+        own = Columns(first_column, plan.outputs, thread, threads)
+        multiply(plan, tensors, loads, own, store)
 
     e.launch((-(-plan.spec.width // columns), (m + rows - 1) // rows), threads, block)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns a block computes, and its threads."""
+
+    first: Any
+    outputs: int  # columns of each thread
+    thread: Any
+    threads: int
+    place: Callable[[Any], Any] = lambda column: column  # row of the weight for a column
+    width: int | None = None  # number of all columns; None: the linear's
 
 
 def multiply(
     plan: Plan,
     tensors: Operands,
     loads: Sequence[Words],
-    first_column: Any,
-    thread: Any,
-    threads: int,
-    outputs: int,
+    columns: Columns,
     store: Callable[[int, Any, list[Any]], None],
-    place: Callable[[Any], Any] = lambda column: column,
     shared: Any = None,
-    width: int | None = None,
 ) -> None:
-    """Emit the sums of `outputs` columns a thread column, from `first_column` on.
+    """Emit the sums of some columns, for each row.
 
     Args:
         plan: of the linear.
         tensors: of the linear.
         loads: of each row of x.
-        first_column: of this block.
-        thread: its index.
-        threads: of the block.
-        outputs: columns of each thread.
+        columns: of this block.
         store: called once a row as `store(row, column, sums)`, in a branch of some threads.
-        place: row of the weight for a column.
         shared: float32 [rows * sums * threads] of the block; None: allocated here, if needed.
-        width: number of columns; None: the linear's.
     """
+    first_column, outputs = columns.first, columns.outputs
+    thread, threads = columns.thread, columns.threads
     lanes, across = plan.lanes, threads // plan.lanes
     halves = (0, plan.spec.width) if plan.spec.gated else (0,)
     lane, own = e.let(thread % lanes), e.let(first_column + thread // lanes)
-    last = (width or plan.spec.width) - 1
+    last = (columns.width or plan.spec.width) - 1
     weight_rows = [
-        e.let(place(T.min(own + c * across, last)) + half)
+        e.let(columns.place(T.min(own + c * across, last)) + half)
         for c in range(outputs)
         for half in halves
     ]

@@ -49,7 +49,7 @@ class GpuKernels:
 
     Args:
         limits: of a kernel launch.
-        device: the target as a dict of TVM's, for the rules that schedule the rest.
+        device: TVM's dict of the target, for the rules that schedule other PrimFuncs.
     """
 
     def __init__(self, limits: GpuLimits, device: Mapping[str, Any]) -> None:
@@ -124,7 +124,7 @@ class GpuKernels:
     def paged_attention(self, spec: PagedAttentionSpec) -> FusedKernel | None:
         """(qkv [n, qkv_heads, e], table, query_indptr, norms of q and k if any, pages, out).
 
-        None with sinks: rotation and attention are then two.
+        None with sinks: rotation and attention are two launches then.
         """
         if self.limits.tensor_cores and tensor_cores.fits_attention(spec):
             return tensor_cores.paged_attention(spec, self.limits)
@@ -133,7 +133,7 @@ class GpuKernels:
     def qkv_attention(self, spec: QkvAttentionSpec) -> FusedKernel | None:
         """(x, norm if any, *stored, table, query_indptr, norms [2, e] if any, pages, out).
 
-        None where launches are cheap: blocks as few as KV heads then take longer than they save.
+        None where launches are cheap: as few blocks as KV heads cost more than a launch saves.
         """
         if spec.attention.sinks or not self.limits.few_launches:
             return None
@@ -142,7 +142,7 @@ class GpuKernels:
     def candidates(self, spec: CandidatesSpec) -> FusedKernel | None:
         """(logits [m, vocab], scales [m], result u32 [m, 2 count + 4]).
 
-        None for larger vocabularies than its bound of the error is for.
+        None for vocabularies above the limit of the error bound.
         """
         return candidates(spec, self.limits) if spec.vocab <= MOST_VOCABULARY else None
 

@@ -1,4 +1,4 @@
-"""What the GPU kernels need to know about a device."""
+"""Properties of a device that GPU kernels depend on."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ class GpuLimits:
 
     threads_per_block: int  # work-items of a work-group; a power of two from 64
     shared_memory_bytes: int  # of one block
-    asked_shared_bytes: int = 0  # that a block may have where its launch asks for them
-    storage_buffers: int | None = None  # tensors that one kernel may take; None: any number
+    asked_shared_bytes: int = 0  # that a launch may request for a block
+    storage_buffers: int | None = None  # tensors that one kernel may bind; None: any number
 
-    # A launch costs tens of microseconds (browsers): have few, even at the price of few blocks.
+    # A launch costs tens of microseconds (browsers): prefer few launches, even with few blocks.
     few_launches: bool = False
 
     # A warp multiplies float16 matrices of 16 x 16 and 16 x 8 (NVIDIA's, from sm_80 on).
@@ -42,7 +42,7 @@ class GpuLimits:
             raise ValueError(f"storage_buffers {self.storage_buffers} is less than 8")
 
     def block_for(self, elements: int, most: int = 256) -> int:
-        """Threads for so many elements: a power of two, at least 32."""
+        """Threads for a number of elements: a power of two, at least 32."""
         threads = 32
         while threads < min(elements, most, self.threads_per_block):
             threads *= 2

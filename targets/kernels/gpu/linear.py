@@ -1,12 +1,12 @@
 """y = x W^T from portable weights, with prologue (norm) and epilogue (gate, residual) fused.
 
 Decode runs a GEMV (`gemv`), prefill a tiled GEMM (`gemm`). A row has the same bits from both,
-because both add in one order that depends on K alone. Groups of 32 columns are dealt to `lanes`:
-group i goes to lane i mod lanes. Inside a group the columns are added in ascending order, each by
-one fused multiply-add; the sum of a 4-bit group starts at zero, and is multiplied by its scale when
-it is added to the lane's sum. At the end the lanes' sums are added in ascending order.
+because both add in an order that depends on K alone. Groups of 32 columns are distributed over
+`lanes`: lane i mod lanes has group i. Inside a group the columns are added in ascending order, each
+by one fused multiply-add; the sum of a quantized group starts at zero, and is multiplied by its
+scale when it is added to the lane's sum. Finally the lanes' sums are added in ascending order.
 
-Targets with SIMD groups have one order for each of the two: the GEMV adds the lanes' sums as a tree
+On targets with SIMD groups the two have different orders: the GEMV adds the lanes' sums as a tree
 in registers, the GEMM multiplies matrices (`simdgroups/`).
 """
 
@@ -27,10 +27,10 @@ from .limits import GpuLimits
 from .linear_plan import Operands, Plan
 from .simdgroups import gemm as simdgroups
 from .waves import gemm as waves
-from .weights import Weights, stored_parameters
+from .weights import Weights, fits_float16, stored_parameters
 
-GEMV_ROWS = 8  # up to so many go to `gemv`
-ROWS_TOGETHER = 4  # rows of a block of `gemv`, if there is more than one
+GEMV_ROWS = 8  # largest batch of `gemv`
+ROWS_TOGETHER = 4  # rows of a block of `gemv`, for more than one row
 
 
 def fused_linear(spec: FusedLinearSpec, limits: GpuLimits) -> FusedKernel:
@@ -87,9 +87,9 @@ def emit(spec: FusedLinearSpec, limits: GpuLimits, tensors: Operands, m: Any) ->
     launch_tiled = launch_gemm
     if limits.simdgroups:
         launch_tiled = simdgroups.launch_gemm
-    elif limits.wave_matrices and waves.fits(spec):
+    elif limits.wave_matrices and fits_float16(spec):
         launch_tiled = waves.launch_gemm
-    elif limits.cooperative_matrices and cooperative.fits(spec):
+    elif limits.cooperative_matrices and fits_float16(spec):
         launch_tiled = cooperative.launch_gemm
     e.choose(
         m <= GEMV_ROWS,

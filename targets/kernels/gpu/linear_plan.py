@@ -1,4 +1,4 @@
-"""Tiling of a linear, and what its kernels share; `linear` gives the order of the sums."""
+"""Tiling of a linear, and loads and stores of its kernels; see `linear` for the order of sums."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .norm import Load, inverses_rms
 from .weights import GROUP, WORD, Weights
 
 MOST_LANES = 16
-GEMV_THREADS = 128  # of a block of `gemv`; they also add up a row's squares, for any kernel
+GEMV_THREADS = 128  # of a block of `gemv`, and of the sum of a row's squares for any kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Operands:
     y: Any  # [m, width]
     norm: Any = None  # [K]
     residual: Any = None  # [m, width]
-    inverse: Any = None  # [m], of the root mean square; written for the GEMM
+    inverse: Any = None  # [m], 1 / root mean square; a launch before the GEMM writes it
 
 
 def inverses_of(plan: Plan, x: Any, rows: Sequence[Any], thread: Any) -> list[Any]:
@@ -91,7 +91,7 @@ def one(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> Any:
 
 
 def epilogue(plan: Plan, tensors: Operands, row: Any, column: Any, sums: list[Any]) -> None:
-    """Emit the store of y[row, column], of the linear's sums (two if gated)."""
+    """Emit the store of y[row, column], from the linear's sums (two if gated)."""
     value = gated(*sums) if plan.spec.gated else sums[0]
     if plan.spec.residual:
         value = tensors.residual[row, column] + value

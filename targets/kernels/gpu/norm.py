@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tvm.script import tirx as T
@@ -14,7 +15,16 @@ from . import emit as e
 from .limits import GpuLimits
 from .sums import block_sums
 
-Load = Callable[[Any], Any]  # of k: element k of a vector
+Load = Callable[[Any], Any]  # called with k: element k of a vector
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """The threads that share a row."""
+
+    thread: Any
+    threads: int
+    limits: GpuLimits
 
 
 def rms_norm(spec: RMSNormSpec, limits: GpuLimits) -> PrimFunc:
@@ -23,7 +33,7 @@ def rms_norm(spec: RMSNormSpec, limits: GpuLimits) -> PrimFunc:
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         def block(row: Any, t: Any) -> None:
-            _normalise(b["x"], b["w"], b["y"], row, t, threads, spec.eps, limits)
+            _normalise(b["x"], b["w"], b["y"], row, spec.eps, _Block(t, threads, limits))
 
         e.launch((sizes["n"],), threads, block)
 
@@ -40,7 +50,7 @@ def add_rms_norm(spec: RMSNormSpec, limits: GpuLimits) -> PrimFunc:
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         def block(row: Any, t: Any) -> None:
             x, residual, total, y = (b[name] for name in row_names)
-            _add_normalise(x, residual, b["w"], total, y, row, t, threads, spec.eps, limits)
+            _add_normalise(x, residual, b["w"], total, y, row, spec.eps, _Block(t, threads, limits))
 
         e.launch((sizes["n"],), threads, block)
 
@@ -54,7 +64,7 @@ def layer_norm(spec: LayerNormSpec, limits: GpuLimits) -> PrimFunc:
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         def block(row: Any, t: Any) -> None:
-            _centre(b["x"], b["w"], b.get("b"), b["y"], row, t, threads, spec.eps, limits)
+            _centre(b["x"], b["w"], b.get("b"), b["y"], row, spec.eps, _Block(t, threads, limits))
 
         e.launch((sizes["n"],), threads, block)
 
@@ -75,18 +85,16 @@ def _centre(
     B: Any | None,
     Y: Any,
     row: Any,
-    thread: Any,
-    threads: int,
     eps: float,
-    limits: GpuLimits,
+    block: _Block,
 ) -> None:
     """Emit Y[row] = (X[row] - mean) / sqrt(variance + eps) * W + B."""
-    d = int(X.shape[1])
+    d, thread, threads = int(X.shape[1]), block.thread, block.threads
     sums = e.private(2)
     for i in range(2):
         T.buffer_store(sums, T.float32(0), [i])
     e.over(d, threads, thread, lambda k: T.buffer_store(sums, sums[0] + X[row, k], [0]))
-    (total,) = block_sums(limits, [sums[0]], threads, thread)
+    (total,) = block_sums(block.limits, [sums[0]], threads, thread)
     mean = e.let(total * e.number(1 / d))
 
     def add_square(k: Any) -> None:
@@ -94,7 +102,7 @@ def _centre(
         T.buffer_store(sums, e.fma(x, x, sums[1]), [1])
 
     e.over(d, threads, thread, add_square)
-    (squares,) = block_sums(limits, [sums[1]], threads, thread)
+    (squares,) = block_sums(block.limits, [sums[1]], threads, thread)
     inverse = e.let(T.float32(1) / T.sqrt(e.fma(squares, e.number(1 / d), e.number(eps))))
 
     def scale(k: Any) -> None:
@@ -111,17 +119,15 @@ def _add_normalise(
     Sum: Any,
     Y: Any,
     row: Any,
-    thread: Any,
-    threads: int,
     eps: float,
-    limits: GpuLimits,
+    block: _Block,
 ) -> None:
     def add(k: Any) -> None:
         T.buffer_store(Sum, X[row, k] + R[row, k], [row, k])
 
-    # A thread reads back what it wrote itself: no barrier.
-    e.over(int(X.shape[1]), threads, thread, add)
-    _normalise(Sum, W, Y, row, thread, threads, eps, limits)
+    # A thread only reads elements that it wrote itself: no barrier.
+    e.over(int(X.shape[1]), block.threads, block.thread, add)
+    _normalise(Sum, W, Y, row, eps, block)
 
 
 def _normalise(
@@ -129,13 +135,11 @@ def _normalise(
     W: Any,
     Y: Any,
     row: Any,
-    thread: Any,
-    threads: int,
     eps: float,
-    limits: GpuLimits,
+    block: _Block,
 ) -> None:
-    d = int(X.shape[1])
-    inverse = e.let(inverse_rms(lambda k: X[row, k], d, thread, threads, eps, limits))
+    d, thread, threads = int(X.shape[1]), block.thread, block.threads
+    inverse = e.let(inverse_rms(lambda k: X[row, k], d, thread, threads, eps, block.limits))
 
     def scale(k: Any) -> None:
         T.buffer_store(Y, X[row, k] * inverse * W[k], [row, k])

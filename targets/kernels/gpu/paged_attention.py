@@ -1,9 +1,9 @@
-"""Rotation, append and attention: one launch for short decode steps, two or four for any other.
+"""Rotation, append and attention: one launch for short decode steps, otherwise two or four.
 
-The host knows the sizes of a step alone. Every sequence has one row if there are as many rows as
-sequences, none has if there is one sequence of several rows; else the batch is a mixed one, and
-each row goes to the kernels for rows like it, which the batch table tells them. No row's context is
-longer than a split if there are no more page ids than a split has pages.
+The host only knows the sizes of a step. With as many rows as sequences, every sequence has one row;
+with one sequence of several rows, none has; otherwise the batch is mixed, and the batch table tells
+kernels which rows are theirs. No context is longer than a split if the step has no more page ids
+than a split has pages.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ def norm_names(spec: PagedAttentionSpec) -> tuple[str, ...]:
 
 
 def scratch_parameters(spec: PagedAttentionSpec) -> list[e.Parameter]:
-    """The parameters that `scratch_of` is the memory for."""
+    """The parameters for the scratch memory of `scratch_of`."""
     h, d = spec.heads, spec.head_dim
     return [("q", ("n", h, d), "float32"), ("parts", ("w", h, d + 2), "float32")]
 
 
 def scratch_of(spec: PagedAttentionSpec) -> tuple[tuple[tuple[Size, ...], str], ...]:
-    """Memory of the paths that take several launches: rotated q, and states of splits."""
+    """Scratch memory of paths with several launches: rotated q, and states of splits."""
     h, d = spec.heads, spec.head_dim
 
     def own(sizes: Any) -> Any:
@@ -84,9 +84,9 @@ def emit_attention(
         launch_rope(spec.rope(), limits, rope, n, range(spec.rope().qkv_heads))
         launch_rows(spec.attention(), limits, tensors.table, q, tensors.pages, tensors.out, n)
 
-    e.perhaps(choice.whole, lambda: launch_decode(spec, limits, tensors, n))
-    e.perhaps(choice.several, several)
-    e.perhaps(
+    e.launch_if(choice.whole, lambda: launch_decode(spec, limits, tensors, n))
+    e.launch_if(choice.several, several)
+    e.launch_if(
         choice.splits,
         lambda: launch_split_decode(spec, limits, tensors, s["w"], s["r1"] - 1),
     )
@@ -94,7 +94,7 @@ def emit_attention(
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which kernels a step takes: one of the first two, or the last, or the last two."""
+    """The kernels of a step: one of the first two, or the last, or the last two."""
 
     whole: Any  # decode rows, each in one piece
     several: Any  # rows of sequences that have several

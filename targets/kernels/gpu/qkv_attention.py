@@ -1,7 +1,7 @@
-"""The linear before the attention, and all of it, in one launch: decode steps of a row or two.
+"""The linear before the attention, and the attention, in one launch: steps of one or two rows.
 
-A block computes q, k and v of its own heads from x, and goes on as `decode` does. All other steps
-take the launches of the linear and those of the attention; the bits are the same.
+A block computes q, k and v of its own heads from x, and continues as in `decode`. Other steps use
+the launches of the linear and of the attention, with the same bits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .attend import bytes_of
 from .attention import MOST_SHARED, heads_of_block
 from .batch_table import Table
 from .decode import DecodeBlock, DecodeTensors, bytes_beyond
-from .gemv import Words, multiply
+from .gemv import Columns, Words, multiply
 from .limits import GpuLimits
 from .paged_attention import Choice, emit_attention, scratch_of, scratch_parameters
 from .rope import Load, threads_of
@@ -142,36 +142,32 @@ def _compute_qkv(
     partial = e.shared((OUTPUTS * threads,))
 
     def store(_row: int, column: Any, sums: list[Any]) -> None:
-        def put() -> None:  # what the linear alone would leave in memory
-            T.buffer_store(work.raw, e.kept(spec.linear.y_dtype, sums[0]), [column])
+        def put() -> None:  # rounded as the linear alone would store it
+            T.buffer_store(work.raw, e.rounded(spec.linear.y_dtype, sums[0]), [column])
 
         e.when(column < width, put)
 
     with T.serial(-(-width // (across * OUTPUTS))) as turn:
-        multiply(
-            plan,
-            operands,
-            [words],
-            e.let(turn * (across * OUTPUTS)),
-            work.thread,
-            threads,
-            OUTPUTS,
-            store,
-            lambda column: work.head_of(e.div(column, d)) * d + e.mod(column, d),
-            partial,
-            width,
+        columns = Columns(
+            first=e.let(turn * (across * OUTPUTS)),
+            outputs=OUTPUTS,
+            thread=work.thread,
+            threads=threads,
+            place=lambda column: work.head_of(e.div(column, d)) * d + e.mod(column, d),
+            width=width,
         )
+        multiply(plan, operands, [words], columns, store, partial)
         e.barrier()
 
 
 def _x_fits(spec: PagedAttentionSpec, limits: GpuLimits, heads: int, columns: int) -> bool:
-    """Whether a row of x can stay in the block's memory."""
+    """Whether shared memory has room for a row of x."""
     used = bytes_of(1, heads, spec.head_dim) + bytes_beyond(spec, limits)(heads) + _partial(limits)
     return used + 4 * columns <= min(MOST_SHARED, limits.shared_memory_bytes)
 
 
 def _in_shared(columns: int, load: Words, work: DecodeBlock) -> Words:
-    """Emit the copy of x, normalised; its words."""
+    """Emit the copy of x, normalised; returns the load of its words."""
     x = e.shared((columns,))
 
     def copy(word: Any) -> None:

@@ -17,8 +17,8 @@ from .batch_table import Arrays, Rows, element
 from .limits import GpuLimits
 from .norm import inverses_rms
 
-Load = Callable[[Any], Any]  # of k: element k of a head
-Store = Callable[[Any, Any], None]  # of k and its value
+Load = Callable[[Any], Any]  # called with k: element k of a head
+Store = Callable[[Any, Any], None]  # called with k and its value
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def rope_append(spec: RopeAppendSpec, limits: GpuLimits) -> PrimFunc:
         rows = Arrays(b["positions"], b["sequences"], b["page_indptr"], b["page_ids"])
         norms: tuple[Load, ...] = tuple(lambda k, w=b[name]: w[k] for name in names)
         tensors = RopeTensors(b["qkv"], rows, norms, b["pages"], b["q_out"])
-        # One launch for q and one for k and v where one takes more tensors than a device allows.
+        # Two launches, for q and for k and v, where one would bind too many tensors.
         most = limits.storage_buffers
         some = names and most and most < 9 and width > h
         parts = (0, h, width) if some else (0, width)
@@ -71,7 +71,7 @@ def rope_append(spec: RopeAppendSpec, limits: GpuLimits) -> PrimFunc:
 def launch_rope(
     spec: RopeAppendSpec, limits: GpuLimits, tensors: RopeTensors, n: Any, heads: range
 ) -> None:
-    """Emit the kernel for some heads of qkv, of the rows that have no slots."""
+    """Emit the kernel for some heads of qkv, for rows without slots."""
 
     def emit(block: Any, row: Any, t: Any) -> None:
         _head(spec, tensors, row, e.let(block + heads.start), heads, t, limits)
@@ -88,7 +88,7 @@ def _head(
     thread: Any,
     limits: GpuLimits,
 ) -> None:
-    """Emit one head of qkv. `heads` are those that the launch has: a test that none fails goes."""
+    """Emit one head of qkv. `heads` are the launch's heads: tests that all pass are omitted."""
     h, g, size = spec.heads, spec.kv_heads, spec.head_dim
     threads = threads_of(limits)
     x = e.shared((size,))
@@ -99,7 +99,7 @@ def _head(
     load: Load = x.__getitem__
     value = load
     weights: list[Load | None] = []
-    if tensors.norms:  # of V too, unused without `v_norm`: no branch around barriers
+    if tensors.norms:  # for V, too (unused without `v_norm`): no branch around barriers
         weights = [_weight(spec, tensors, head, heads), *([None] if spec.v_norm else [])]
         load, *plain = normed(spec, [load] * len(weights), weights, thread, limits)
         value = plain[0] if plain else value
@@ -117,7 +117,7 @@ def _head(
 
     def cache(k: Any) -> None:
         slot = Slot(spec, tensors.pages, tensors.rows, row, position)
-        e.either(
+        e.if_else(
             head < h + g,
             lambda: rotated(
                 spec, [load], [lambda k, v: slot.store(0, head - h, k, v)], k, position, weights
@@ -137,14 +137,14 @@ def _head(
         elif heads.start >= h:
             e.over(size, threads, thread, append)
         else:
-            e.either(
+            e.if_else(
                 head < h,
                 lambda: e.over(size, threads, thread, query),
                 lambda: e.over(size, threads, thread, append),
             )
 
-    # Little is wasted for a row that has slots. A branch around the barriers
-    # above would be allowed, the whole block takes it; PoCL 3.1 gives wrong numbers for one.
+    # A row with slots wastes little work. A branch around the barriers above would be uniform, but
+    # PoCL 3.1 computes wrong numbers with it.
     slot = e.let(tensors.rows.slot(row))
     e.when(slot < 0, store)
 
@@ -159,7 +159,7 @@ def _weight(spec: RopeAppendSpec, tensors: RopeTensors, head: Any, heads: range)
 
 
 class Slot:
-    """The place of a row's token in the cache; made where it is used."""
+    """The place of a row's token in the cache; constructed where it is used."""
 
     def __init__(
         self, spec: RopeAppendSpec, pages: Any, rows: Rows, row: Any, position: Any
@@ -184,9 +184,9 @@ def normed(
     thread: Any,
     limits: GpuLimits,
 ) -> list[Load]:
-    """Emit the root mean squares of heads, with `threads_of` threads; the normed heads.
+    """Emit root mean squares of heads, with `threads_of` threads; returns the normed heads.
 
-    With `norm_last` without the weights, which `rotated` then is to have; values have none.
+    With `norm_last` without the weights, which `rotated` applies; values have no weights.
     """
     assert spec.qk_norm_eps is not None
     threads, eps = threads_of(limits), spec.qk_norm_eps
@@ -208,15 +208,15 @@ def rotated(
     position: Any,
     weights: Sequence[Load | None] = (),
 ) -> None:
-    """Emit element k of each head after the rotation; beyond `rotary_dim` it passes.
+    """Emit element k of each head after the rotation; beyond `rotary_dim` it is unchanged.
 
-    `weights` are those of the heads' norms; without `norm_last` the heads have them already.
+    `weights` are of the heads' norms; they are applied here only with `norm_last`.
     """
     half = spec.rotary_dim // 2
     if spec.norm_last:
         stores = [
             lambda k, v, store=store, weight=weight: store(k, v * weight(k))
-            for store, weight in zip(stores, weights, strict=False)  # of values there is no store
+            for store, weight in zip(stores, weights, strict=False)  # values have no store
         ]
 
     def rotate() -> None:
@@ -236,4 +236,4 @@ def rotated(
     elif not half:
         passed()
     else:
-        e.either(k < spec.rotary_dim, rotate, passed)
+        e.if_else(k < spec.rotary_dim, rotate, passed)

@@ -1,8 +1,8 @@
-"""The choice of experts on GPUs: a block a row; then a block an expert, which finds its slots.
+"""The choice of experts on GPUs: a block per row; then a block per expert finds its slots.
 
-An expert is chosen if fewer than K have a higher score. Every thread that wants a sum or a maximum
-over experts goes through all of them, in ascending order: there are some hundreds in shared memory,
-and what all threads compute alike needs no barrier.
+An expert is chosen if fewer than K have a higher score. Every thread that needs a sum or a maximum
+over experts loops over all of them, in ascending order: there are some hundreds in shared memory,
+and redundant computation needs no barrier.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from . import emit as e
 from .limits import GpuLimits
 
 LEAST = -3.0e38  # below every score
-SORTED_FROM = 4  # slots an expert: with fewer no kernel reads the order, see `experts`
+SORTED_FROM = 4  # slots per expert; with fewer no kernel reads the order, see `experts`
 _SORT_THREADS = 128
 
 
@@ -29,10 +29,10 @@ def gemv_slots(n: Any, experts: int, top_k: int) -> Any:
 
 
 def gemv_slots_on_tensor_cores(n: Any, experts: int, top_k: int) -> Any:
-    """The same for `tensor_cores/experts`: weights that slots share are then read but once.
+    """The same for `tensor_cores/experts`, whose GEMM reads shared weights once.
 
-    With a slot for each fourth expert an eighth of the weights is read twice, which takes as long
-    as the launches that it saves.
+    With one slot per four experts the GEMV reads an eighth of the weights twice, which takes as
+    long as the launches that it saves.
     """
     return n * top_k <= max(experts // SORTED_FROM, top_k)
 
@@ -55,7 +55,7 @@ def route(spec: RouteSpec, limits: GpuLimits) -> PrimFunc:
         e.launch((n,), threads, lambda row, t: _Row(spec, b, threads, row, t).emit())
         few = gemv_slots_on_tensor_cores if limits.tensor_cores else gemv_slots
         sorting = min(_SORT_THREADS, limits.threads_per_block)
-        e.perhaps(
+        e.launch_if(
             T.Not(few(n, count, k)),
             lambda: e.launch((count,), sorting, lambda x, t: _sort(spec, b, sorting, n, x, t)),
         )
@@ -80,11 +80,11 @@ class _Row:
             return
         self._find_scores()
         if self.spec.groups > 1:
-            self._keep_groups()
+            self._reject_groups()
         self._choose()
 
     def _each(self, emit: Callable[[Any], None]) -> None:
-        """Emit `emit(expert)`, on some thread, for all; then all threads see what was written."""
+        """Emit `emit(expert)` for all experts, distributed over threads, and a barrier."""
         e.over(self.spec.experts, self.threads, self.thread, emit)
         e.barrier()
 
@@ -96,7 +96,7 @@ class _Row:
         return total.value
 
     def _find_scores(self) -> None:
-        """Emit the scores of the logits that are in them, and the choice's."""
+        """Emit the scores, instead of logits, and the scores for the choice."""
         one, spec = T.float32(1), self.spec
         if spec.score == "softmax":
             largest = self._fold(LEAST, lambda m, i: T.max(m, self.scores[i]))
@@ -117,8 +117,8 @@ class _Row:
 
         self._each(choice)
 
-    def _keep_groups(self) -> None:
-        """Emit the least score for experts of groups that are not kept."""
+    def _reject_groups(self) -> None:
+        """Emit the least score for experts of rejected groups."""
         spec = self.spec
         size, groups = spec.experts // spec.groups, spec.groups
         of_groups = e.shared((groups,))
@@ -152,7 +152,7 @@ class _Row:
 
     def _choose(self) -> None:
         spec, one, none = self.spec, T.int32(1), T.int32(0)
-        # Floats, as all shared memory here: TVM puts several arrays into one, and casts.
+        # Floats, as all shared memory here: TVM merges arrays, and would cast others.
         chosen = e.shared((spec.experts,))
         yes, no = T.float32(1), T.float32(0)
 
@@ -185,13 +185,13 @@ class _Row:
                 T.buffer_store(self.b["weights"], weight, [self.row, place.value])
 
             is_chosen = e.let(chosen[i])  # a condition may not read shared memory
-            # What is not a number compares with nothing: all of these would be chosen.
+            # Comparisons with NaN are false: every NaN would be chosen.
             e.when(T.And(is_chosen == yes, place.value < spec.top_k), store)
 
         e.over(spec.experts, self.threads, self.thread, put)
 
     def _mix(self) -> None:
-        """Emit the choice of "sparsemixer": every thread makes it, the first one stores it."""
+        """Emit the choice of "sparsemixer": every thread computes it, the first one stores it."""
         spec, logits = self.spec, self.scores
         ids = [e.Variable(T.int32(-1)) for _ in range(2)]
         found = []
@@ -227,7 +227,7 @@ def _sort(
 ) -> None:
     """Emit starts[expert] and its slots, ascending: each thread goes through a part of all."""
     count, k = spec.experts, spec.top_k
-    found = e.shared((2 * threads,), "int32")  # of each thread: slots of experts before, its own
+    found = e.shared((2 * threads,), "int32")  # per thread: slots of earlier experts, its own
     size = n * k
     part = e.let(T.truncdiv(size + (threads - 1), T.int32(threads)))
     first = e.let(thread * part)
@@ -264,7 +264,7 @@ def _sort(
 
     each(put)
     e.when(thread == 0, lambda: T.buffer_store(b["starts"], start.value, [expert]))
-    e.when(  # the place of the last is behind all
+    e.when(  # the end of the last expert's slots
         T.And(thread == threads - 1, expert == count - 1),
         lambda: T.buffer_store(b["starts"], place.value, [count]),
     )

@@ -1,4 +1,4 @@
-"""A schedule for what no kernel covers: TVM's default rules for GPUs."""
+"""A schedule for PrimFuncs without a kernel: TVM's default rules for GPUs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def schedule(func: PrimFunc, device: Mapping[str, Any]) -> PrimFunc:
         device: the target that it is compiled for, as a dict of TVM's.
 
     Raises:
-        WherryError: no rule fits; unscheduled, the host would read the device's memory.
+        WherryError: no rule fits; without a schedule the host would read device memory.
     """
     if func.attrs and func.attrs.get("tirx.is_scheduled"):
         return func

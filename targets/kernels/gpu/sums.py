@@ -1,4 +1,4 @@
-"""Sums over a block, as a device does them fastest."""
+"""Sums over a block: by shuffles where the device has SIMD groups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .simdgroups import sums as simdgroups
 
 
 def block_sums(limits: GpuLimits, values: Sequence[Any], threads: int, thread: Any) -> list[Any]:
-    """Emit what `emit.block_sums` says, in registers where there are SIMD groups."""
+    """See `emit.block_sums`; in registers with SIMD groups."""
     if limits.simdgroups:
         return simdgroups.block_sums(values, threads, thread)
     return e.block_sums(values, threads, thread)

@@ -29,7 +29,7 @@ class Tile(ABC):
     """Emits the code of one block: rows of x from `tile * rows`, columns of `block`."""
 
     def __init__(self, share: Share, shape: tuple[int, int, int]) -> None:
-        """Args: `shape`, rows and columns (rows of the weight) of a tile, threads of a block."""
+        """Args: `shape` has rows, columns (rows of the weight) and threads of a block."""
         self.plan, self.tensors = share.plan, share.tensors
         self.rows, self.columns, self.threads = shape
         self.block, self.thread = share.block, share.thread
@@ -41,11 +41,11 @@ class Tile(ABC):
         """All sums, then the stores."""
 
     @abstractmethod
-    def keep_x(self, row: Any, k: Any, values: list[Any]) -> None:
+    def store_x(self, row: Any, k: Any, values: list[Any]) -> None:
         """Emit the stores of elements k, k + 1, ... of a group of x into shared memory."""
 
     @abstractmethod
-    def keep_w(self, k: Any, column: Any, values: list[Any]) -> None:
+    def store_w(self, k: Any, column: Any, values: list[Any]) -> None:
         """Emit the stores of elements k, k + 1, ... of a group of the weight into shared memory."""
 
     def dequantized(self, row: Any, word: Any) -> list[Any]:
@@ -53,9 +53,9 @@ class Tile(ABC):
         return self.tensors.weights.word(row, word)
 
     def weight_row(self, column: Any) -> Any:
-        """Of a column of the tile; the last where there is none.
+        """Row of the weight for a column of the tile; the last row for padding.
 
-        Of a gated linear, the tile's left half has gates, its right half what they are for.
+        With a gate, the tile's left half has gate columns, its right half the up projection's.
         """
         spec = self.plan.spec
         if spec.gated:
@@ -70,13 +70,27 @@ class Tile(ABC):
         return self.columns // (2 if self.plan.spec.gated else 1)
 
     def x_row(self, tile_row: Any) -> Any:
-        """Row of x for one of the tile; some row where there is none."""
+        """Row of x for a row of the tile; any row for padding."""
         return T.min(self.first_row + tile_row, self.m - 1)
 
     def put(self, tile_row: Any, column: Any, sums: list[Any]) -> None:
         """Emit the store of the result of a row of the tile, if there is one."""
         row = self.first_row + tile_row
         e.when(row < self.m, lambda: epilogue(self.plan, self.tensors, row, column, sums))
+
+    def put_all(self, sums: Any, stride: int) -> None:
+        """Emit the stores of all results, from sums in shared memory with rows `stride` apart."""
+        spec = self.plan.spec
+
+        def output(index: Any) -> None:
+            row, own = e.let(e.div(index, self.width)), e.let(e.mod(index, self.width))
+            column = e.let(self.block * self.width + own)
+            at = e.let(row * stride + own)
+            places = (at, at + self.width) if spec.gated else (at,)
+            found = [e.let(sums[place]) for place in places]
+            e.when(column < spec.width, lambda: self.put(row, column, found))
+
+        e.over(self.rows * self.width, self.threads, self.thread, output)
 
     def load_x(self, group: Any) -> None:
         """Emit the copy of a group of all rows of x, normalised."""
@@ -95,16 +109,16 @@ class Tile(ABC):
                 if whole
                 else [one(plan, tensors, row, inverse, k)]
             )
-            self.keep_x(tile_row, at, values)
+            self.store_x(tile_row, at, values)
 
         e.over(self.rows * GROUP // count, self.threads, self.thread, load)
 
     def load_w(self, group: Any) -> None:
-        """Emit the opening of a group of all columns."""
+        """Emit the dequantization of a group of all columns."""
 
         def load(index: Any) -> None:
             column, word = index % self.columns, index // self.columns
             row = self.weight_row(column)
-            self.keep_w(word * WORD, column, self.dequantized(row, group * WORDS + word))
+            self.store_w(word * WORD, column, self.dequantized(row, group * WORDS + word))
 
         e.over(self.columns * WORDS, self.threads, self.thread, load)

@@ -1,6 +1,6 @@
-"""What WebLLM calls on logits and probabilities of one row, on the GPU.
+"""GPU functions on logits and probabilities that WebLLM calls.
 
-Its script does the rest: it makes the arrays, in shapes of its own. Rows are one block each.
+Its script allocates the arrays, in its own shapes. Each row has one block.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tvm.tirx import PrimFunc
 from . import emit as e
 from .limits import GpuLimits
 
-_LEAST = -3.4e38  # what a token that may not come has for a logit
+_LEAST = -3.4e38  # logit of a masked token
 _BITS = 31  # of a float32 that is not negative
 
 
@@ -46,13 +46,13 @@ def softmax(vocab: int, limits: GpuLimits) -> PrimFunc:
 
 
 def sample_top_p(vocab: int, limits: GpuLimits) -> PrimFunc:
-    """Draw a token of each row of a distribution, of the most likely ones that have top_p together.
+    """Draw a token of each row of a distribution, among the most likely tokens with mass top_p.
 
     (probabilities f32 [b, vocab], uniform f32 [m], rows i32 [m], top_p f32 [b], token i32 [m])
 
-    Nothing is sorted: the least probability that is kept is searched for, bit by bit, as integers
-    of the same order; the token is the one at the place uniform * (mass of the kept), in the order
-    of ids. Equals of the least one are all kept.
+    Nothing is sorted: a radix select finds the least probability inside the nucleus, bit by bit, as
+    integers of the same order; the token is at uniform * (mass of the nucleus), in the order of
+    ids. All tokens with the least probability are inside.
     """
     threads = limits.threads_per_block
     part = -(-vocab // threads)  # of a thread: neighbours
@@ -99,7 +99,7 @@ def sample_top_p(vocab: int, limits: GpuLimits) -> PrimFunc:
                 here = T.And(done.value == 0, value > T.float32(0))
                 token.set(
                     T.Select(here, c, token.value)
-                )  # the last one that is kept, if none passes
+                )  # the last token of the nucleus, if none passes
                 done.set(T.Select(before.value > place, T.int32(1), done.value))
             T.buffer_store(b["token"], token.value, [i])
 
@@ -118,9 +118,9 @@ def sample_top_p(vocab: int, limits: GpuLimits) -> PrimFunc:
 def _passed(
     count: int, limit: Any, value: Callable[[Any], Any], start: Any
 ) -> tuple[Any, e.Variable]:
-    """Emit the search for the first of `count` whose sum with those before passes `limit`.
+    """Emit the search for the first of `count` whose prefix sum passes `limit`.
 
-    Its index, else that of the last one that adds anything; and the sum of those before it.
+    Returns its index, or the index of the last positive one; and the sum before it.
     """
     before, sum_ = e.Variable(start), e.Variable(start)
     at, done = e.Variable(T.int32(0)), e.Variable(T.int32(0))
@@ -151,11 +151,11 @@ def bias(vocab: int, limits: GpuLimits) -> PrimFunc:
 
 
 def penalty(vocab: int, limits: GpuLimits) -> PrimFunc:
-    """Change logits in place by what was there: presence, frequency, and repetition.
+    """Apply presence, frequency and repetition penalties to logits in place.
 
     (logits f32 [b, vocab], sequences i32 [m], rows i32 [k], ids i32 [k], counts i32 [k],
-    penalties f32 [m, 3]); frequency counts as often as the token was there, repetition divides
-    logits above 0 and multiplies others.
+    penalties f32 [m, 3]); the frequency penalty is multiplied by a token's count, the repetition
+    penalty divides logits above 0 and multiplies others.
     """
 
     def one(b: dict[str, Any], k: Any) -> None:
@@ -183,7 +183,7 @@ def penalty(vocab: int, limits: GpuLimits) -> PrimFunc:
 def bitmask(vocab: int, limits: GpuLimits) -> PrimFunc:
     """(logits f32 [b, vocab], rows i32 [m], mask i32 [b, ceil(vocab / 32)]), in place.
 
-    Where a bit is 0 the token may not come.
+    A token whose bit is 0 is masked.
     """
     words, threads = -(-vocab // 32), limits.threads_per_block
 
@@ -212,7 +212,7 @@ Emit = Callable[[dict[str, Any], dict[str, Any]], None]
 
 
 def _rows(row: Callable[[dict[str, Any], Any, Any], None], count: str, threads: int) -> Emit:
-    """A block for each row."""
+    """Launch a block for each row."""
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         e.launch((sizes[count],), threads, lambda i, t: row(b, i, t))
@@ -221,7 +221,7 @@ def _rows(row: Callable[[dict[str, Any], Any, Any], None], count: str, threads: 
 
 
 def _each(one: Callable[[dict[str, Any], Any], None], count: str, threads: int) -> Emit:
-    """A thread for each element."""
+    """Launch a thread for each element."""
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         n = sizes[count]

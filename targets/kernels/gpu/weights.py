@@ -8,21 +8,21 @@ from typing import Any
 
 from tvm.script import tirx as T
 
-from wherry.ops import LinearSpec
+from wherry.ops import FusedLinearSpec, LinearSpec
 
 from . import emit as e
 
 WORD = 8  # weights read at a time: a uint32 of nibbles
 BITS = {"q4": 4, "q8": 8}
 ZEROS = {4: 7, 8: 127}  # by bits: the integer that stands for 0
-GROUP = 32  # weights that a lane adds up before it multiplies by their scale
+GROUP = 32  # weights that a lane sums before it multiplies by their scale
 WORDS = GROUP // WORD
 _MAGIC = 0x4B000000  # float32 2^23: an integer below 2^23 in its low bits is added to it
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The stored tensors of one matrix [N, K], and how an element is read."""
+    """The stored tensors of one matrix [N, K], and loads of its elements."""
 
     spec: LinearSpec
     tensors: tuple[Any, ...]  # TIR buffers, in the order of the spec's portable layout
@@ -54,7 +54,7 @@ class Weights:
     def word(self, row: Any, index: Any) -> list[Any]:
         """Emit the load of w[row, 8 * index : 8 * index + 8], unscaled; eight float32 expressions.
 
-        Beyond K they are finite, and have to be multiplied by zeros.
+        Elements beyond K are finite; the caller multiplies them by zeros.
         """
         tensor = self.tensors[0]
         if bits := BITS.get(self.spec.scheme):
@@ -67,7 +67,7 @@ class Weights:
         return [T.if_then_else(i < inside, e.load(tensor, row, i), T.float32(0)) for i in k]
 
     def dequantized(self, row: Any, index: Any) -> list[Any]:
-        """Emit the load of what `word` does, times the scale; exact if that is float16."""
+        """Emit the load of `word`, times the scale; exact if the scale is float16."""
         values = self.word(row, index)
         if not self.has_scales:
             return values
@@ -86,7 +86,13 @@ def _integers(words: list[Any], bits: int) -> list[Any]:
     return [number(word, shift) for word in words for shift in range(0, 32, bits)]
 
 
-class OfExpert:
+def fits_float16(spec: LinearSpec | FusedLinearSpec) -> bool:
+    """Whether matrix units may multiply in float16: weights and scales have no more bits."""
+    narrow = spec.scheme == "f16" or (spec.scheme in BITS and spec.scale_dtype == "float16")
+    return narrow and spec.in_features % GROUP == 0
+
+
+class ExpertMatrix:
     """A tensor [E, rows, columns] as the matrix of one expert."""
 
     def __init__(self, buffer: Any, expert: Any) -> None:

@@ -1,4 +1,4 @@
-"""Schemas of our own: each keyword that is enforced, alone and beside others."""
+"""Schemas of these tests: each enforced keyword, alone and with others."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ ENFORCED = {
     },
     "allOf of strings": {"allOf": [{"type": "string"}, {"pattern": "^a+$"}, {"maxLength": 3}]},
     "anyOf": {"anyOf": [{"type": "string", "maxLength": 1}, {"type": "integer", "maximum": 1}]},
-    "anyOf beside properties": {
+    "anyOf with properties": {
         "type": "object",
         "properties": {"a": {"type": "integer"}},
         "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
@@ -121,7 +121,7 @@ ENFORCED = {
         "required": ["shape"],
         "additionalProperties": False,
     },
-    "oneOf beside anyOf": {
+    "oneOf with anyOf": {
         "anyOf": [{"type": "string"}, {"type": "integer"}],
         "oneOf": [{"type": "integer"}, {"type": "null"}],
     },
@@ -254,7 +254,7 @@ ENFORCED = {
     "format ipv6": {"type": "string", "format": "ipv6"},
     "format uri": {"type": "string", "format": "uri", "maxLength": 60},
     "format uuid": {"type": "string", "format": "uuid"},
-    "format beside a pattern": {"type": "string", "format": "date", "pattern": "^20"},
+    "format with a pattern": {"type": "string", "format": "date", "pattern": "^20"},
     "a format of the client's": {"type": "string", "format": "int64", "maxLength": 2},
 }
 
@@ -286,7 +286,7 @@ REFUSED = {
         },
         "#/not",
     ),
-    "not a reference beside others": (
+    "not a reference with others": (
         {"not": {"$ref": "#/$defs/a", "type": "null"}, "$defs": {"a": {}}},
         "#/not",
     ),

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
+from wherry.runtime.errors import RequestError
 from wherry.runtime.grammar.fields import FIELDS, MAX_REGEX, constraint_of
-from wherry.runtime.request.errors import RequestError
-from wherry.runtime.request.shapes import ChatRequest, parse
+from wherry.runtime.shapes.requests import ChatRequest, parse
 
 from .walking import END, TOKENS, bytes_vocabulary, outputs, walk_of
 

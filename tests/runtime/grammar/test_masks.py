@@ -11,10 +11,10 @@ import pytest
 
 from wherry.errors import UsageError, WherryError
 from wherry.runtime.core.library import open_core
+from wherry.runtime.errors import RequestError
 from wherry.runtime.grammar.audit import prepared
 from wherry.runtime.grammar.native import Vocabulary
 from wherry.runtime.grammar.vocabulary import SPECIAL, grammar_tokens
-from wherry.runtime.request.errors import RequestError
 from wherry.runtime.text.tokenizer import Tokenizer
 
 from .. import small_tokenizers

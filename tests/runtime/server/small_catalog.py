@@ -7,7 +7,9 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+from wherry.base.locks import Use
 from wherry.runtime.load.memory import Room
+from wherry.runtime.load.model import Origin
 from wherry.runtime.server.catalog.catalog import Catalog
 from wherry.runtime.server.catalog.listing import Spec
 from wherry.runtime.server.catalog.prepared import Prepared
@@ -19,7 +21,7 @@ MB = 10**6
 
 
 def prepared(folder: Path, manifest, name, *, megabytes=100, per_token=0, **fields) -> Prepared:
-    """A model of so many MB; with `per_token` bytes of a token's cache besides."""
+    """A model of `mb` MB; with `per_token` bytes of a token's cache besides."""
     memory = {"weights": megabytes * MB, "workspace": 0, "kv_per_token": per_token}
     return Prepared(
         spec=Spec(name=name, model=str(folder), options=fields.pop("options", {}), **fields),
@@ -51,7 +53,7 @@ class Loads:
             raise self.fails[name]
         text = self.texts.get(name, f"I am {name}")
         model = make_model(text, **self.cores.get(name, {}))
-        model.folder, model.manifest = made.folder, made.manifest
+        model.origin = Origin(made.folder, made.manifest, Use(made.folder))
         self.open.setdefault(name, []).append(model)
         return model
 

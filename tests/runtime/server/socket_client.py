@@ -30,7 +30,7 @@ class Refused(Exception):
 
 
 class SocketClient:
-    """One connection; `code` is why it was closed, 1006 if nobody said so."""
+    """One connection; `code` is its close code, 1006 without a close frame."""
 
     def __init__(self, url, path=PATH, timeout=20, **headers):
         place = urlsplit(url)

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from wherry.runtime.answer.delta import Delta
-from wherry.runtime.answer.parts import CallArguments, CallBegin, CallEnd, Reasoning, Text, joined
 from wherry.runtime.answer.shapes import PromptTokensDetails, Usage
 from wherry.runtime.server.endpoints.anthropic.reply import MessageReply
+from wherry.runtime.tools.parts import CallArguments, CallBegin, CallEnd, Reasoning, Text, joined
 
 USAGE = Usage(10, 7, 17, PromptTokensDetails(4))
 DONE = SimpleNamespace(usage=USAGE)

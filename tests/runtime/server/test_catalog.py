@@ -114,7 +114,7 @@ async def test_who_goes_away_while_waiting_breaks_nothing(open_, loads):
     queued = asyncio.create_task(ask(models, "b"))
     await until(lambda: loads.begun == ["a"])
     gone.cancel()
-    queued.cancel()  # the load of b has not begun, and nobody else wants it
+    queued.cancel()  # the load of b has not begun, and no other request waits for it
     await asyncio.gather(gone, queued, return_exceptions=True)
     loads.gates["a"].set()
     assert await stays == "a"

@@ -33,7 +33,7 @@ def test_a_socket_file_that_another_server_has(tmp_path):
         with pytest.raises(UsageError, match=f"--uds {path}: another server listens .*wherry ps"):
             checked(uds=path)
         assert path.is_socket()  # theirs is left
-    assert checked(uds=path)[0].uds == path  # a dead one is in nobody's way
+    assert checked(uds=path)[0].uds == path  # the socket of a dead server is no obstacle
     assert not path.exists()  # nothing of the attempt is left
 
 

@@ -215,7 +215,7 @@ def test_opened_from_compiled_folders(tmp_path, monkeypatch):
         loaded = prepared.load(made, 1024)
         try:
             assert (loaded.name, loaded.context) == ("small", 256)
-            assert loaded.manifest == made.manifest and loaded.folder == made.folder
+            assert (loaded.origin.folder, loaded.origin.manifest) == (made.folder, made.manifest)
         finally:
             loaded.close()
     ((name, device, options, config),) = given

@@ -263,7 +263,7 @@ def test_models_of_a_server_of_one(client):
 
 
 def test_the_one_model_stays(client, model):
-    """Its owner has loaded it; nobody else unloads it, and that is said."""
+    """The engine's owner loaded the model, so a client cannot unload it, and the answer says so."""
     for path, said in (("/api/chat", "message"), ("/api/generate", "response")):
         answer = client.post(path, json={"model": "small"})
         assert answer.json()["done_reason"] == "load" and said in answer.json()

@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient as AnyClient
 from wherry.runtime import MLCEngine, create_app
 from wherry.runtime.core.interface import Event, Finish
 from wherry.runtime.load.model import LoadedModel
+from wherry.runtime.load.side_files import SideFiles
 from wherry.runtime.text.tokenizer import Tokenizer
 
 from .. import small_tokenizers
@@ -33,7 +34,7 @@ class EmbeddingCore(FakeCore):
 @pytest.fixture
 def model():
     tokenizer = Tokenizer(small_tokenizers.byte_level(), {"eos_token": "</s>"})
-    model = LoadedModel("small", EmbeddingCore(), tokenizer, None, max_batch=4)
+    model = LoadedModel("small", EmbeddingCore(), SideFiles(tokenizer), max_batch=4)
     yield model
     model.close()
 

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient as AnyClient
 
 from wherry.errors import ModelError
 from wherry.runtime import MLCEngine, create_app
-from wherry.runtime.request.errors import RequestError
+from wherry.runtime.errors import RequestError
 from wherry.runtime.server.catalog.catalog import Catalog
 from wherry.runtime.server.endpoints.ollama.pull import Wanted, _Statuses, wanted_of
 

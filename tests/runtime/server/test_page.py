@@ -64,7 +64,7 @@ def test_the_policy_lets_its_own_script_run_and_no_other(client):
 def test_it_asks_nobody_else_and_writes_no_html_of_others():
     text = FILE.read_text()
     addresses = set(re.findall(r"https?://[^\s'\"<>]+", text))
-    # Names, which nobody asks.
+    # Namespaces, which are names and never requested.
     assert addresses == {"http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML"}
     for wrong in ("innerHTML", "outerHTML", "insertAdjacentHTML", "eval(", " onclick=", " style="):
         assert wrong not in text, wrong

@@ -160,7 +160,7 @@ def test_items_of_a_response(openai_client, model):
     kept = prompt(model)
     sent = [{"role": "user", "content": "weather?"}, *answer.to_dict()["output"], *results]
     openai_client.responses.create(model="small", input=sent, tools=[FUNCTION], store=False)
-    assert prompt(model) == kept  # whoever keeps the conversation
+    assert prompt(model) == kept  # in either place the conversation is stored
     assert kept.count("<|tool|>sunny") == 2 and kept.split("<|user|>")[1].count("<think>") == 1
 
 

@@ -11,10 +11,10 @@ from pydantic import TypeAdapter
 
 from wherry.runtime.answer.delta import Delta, LoggedToken
 from wherry.runtime.answer.openai import token_logprobs
-from wherry.runtime.answer.parts import CallArguments, CallBegin, CallEnd, Reasoning, Text, joined
 from wherry.runtime.answer.shapes import PromptTokensDetails, Usage
 from wherry.runtime.server.endpoints.responses.reply import ResponseReply
 from wherry.runtime.server.wire.errors import ApiError
+from wherry.runtime.tools.parts import CallArguments, CallBegin, CallEnd, Reasoning, Text, joined
 
 EVENT = TypeAdapter(ResponseStreamEvent)
 DONE = SimpleNamespace(usage=Usage(10, 7, 17, PromptTokensDetails(4)))

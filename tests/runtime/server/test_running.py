@@ -150,7 +150,7 @@ def test_a_hung_engine_is_said_and_ends_the_process_where_that_is_asked():
     _, log = process.communicate(timeout=30)
     thread.join(20)
     assert process.returncode == 1
-    assert "The engine is stuck, with 1 requests under way" in log
+    assert "The engine is stuck, with 1 requests running" in log
     assert "--exit-when-stuck" in log
     assert "shutting_down" in answers[0][2]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from wherry.runtime.request.errors import RequestError
+from wherry.runtime.errors import RequestError
 from wherry.runtime.server.endpoints.responses.memory import KeptConversation, Memory
 from wherry.runtime.server.endpoints.responses.shelf import Shelf
 from wherry.runtime.server.wire.errors import ApiError

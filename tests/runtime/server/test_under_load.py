@@ -98,7 +98,7 @@ def ask(server, requests) -> int:
 
 @pytest.fixture(scope="module")
 def idle(tmp_path_factory):
-    """A server that nobody uses: what it takes to answer is this machine's own doing."""
+    """The latency of an idle server, which depends on this machine alone."""
     with served(tmp_path_factory.mktemp("idle")) as server:
         yield server
 

@@ -9,11 +9,11 @@ otherwise than vLLM's on purpose:
 | white space before calls | content keeps it in most readers | left out, unless words follow the calls | a template prints it again; a message of spaces is no message |
 | words after calls | some readers drop them, some join them by a line break | kept, with the space that was there | nothing that a model says is lost |
 | arguments that are no JSON | the call is text, or is dropped | a call; the arguments are as the model wrote them | they have streamed, and OpenAI's are so |
-| a call that cannot be read among others | dropped | text, or a call with what there is | nothing is lost, and nobody has to look into a log |
-| JSON without a mark that names a tool which nobody offered | a call | text | it is an example, or an answer in JSON |
+| a call that cannot be read among others | dropped | text, or a call with what there is | nothing is lost, and the log is not needed |
+| JSON without a marker that names an unknown tool | a call | text | it is an example, or an answer in JSON |
 | Kimi's header with a number and no name | the tool is inferred from its arguments | a call of a tool of that name | nothing is guessed |
 | Gemma's `call:f{...}` without its mark, `<call>f{...}`, `<turn|>` as the end of a call | a call; the end | text, but for the end, which ends the answer | `call:` is a word, too |
-| DeepSeek's `string="true"` beside a schema that says integer | the schema counts | the model's word counts | it says what it has written |
+| DeepSeek's `string="true"` although the schema says integer | the schema counts | the model's word counts | it says what it has written |
 | LFM2's echo of a call behind its end | dropped | text | it may be what the user asked for |
 | `</think>` behind a call amid reasoning | words behind it come before the call | they come behind it | a stream cannot go back |
 | a call amid reasoning where a grammar holds the output | a call | reasoning | the grammar has calls of its own after the reasoning, which keep to their schemas |
@@ -34,7 +34,7 @@ class Slip(NamedTuple):
         what: went wrong.
         output: of the model.
         calls: names and arguments; arguments that are a text are no JSON.
-        text, reasoning: beside them.
+        text, reasoning: the rest of the output.
         prompt: its last characters.
         ids: of the calls, where the model says them.
     """
@@ -276,7 +276,7 @@ SLIPS = [
         [PARIS],
     ),
     Slip(
-        "a wrapper beside others",
+        "a wrapper with other arguments",
         "deepseek-v3.2",
         dsml(("arguments", False, "{}"), ("city", True, "Paris")),
         [("get_weather", {"arguments": {}, "city": "Paris"})],

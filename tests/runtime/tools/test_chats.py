@@ -13,7 +13,8 @@ from tokenizers import AddedToken
 
 from wherry.runtime import MLCEngine, RequestError
 from wherry.runtime.load.model import LoadedModel
-from wherry.runtime.request.shapes import ChatRequest, ignored, parse
+from wherry.runtime.load.side_files import SideFiles
+from wherry.runtime.shapes.requests import ChatRequest, ignored, parse
 from wherry.runtime.text.chat_template import ChatTemplate
 from wherry.runtime.text.detokenizer import detokenizer
 from wherry.runtime.text.tokenizer import Tokenizer
@@ -53,7 +54,7 @@ ASK = [{"role": "user", "content": "x"}]
 
 @pytest.fixture
 def engine():
-    """An engine whose model says a text; special tokens beside those of the small tokenizer."""
+    """An engine whose model writes a text; `special` are further special tokens."""
     made = []
 
     def build(text="", *, template=TEMPLATE, specials=(), words=(), seconds=0.0, **options):
@@ -63,7 +64,7 @@ def engine():
         tokenizer = Tokenizer(backend, {"eos_token": "</s>"})
         script = saying(tokenizer.encode(text), backend.token_to_id("</s>"))
         core = FakeCore(script, context=4096, pages=8192, step_seconds=seconds)
-        model = LoadedModel("small", core, tokenizer, ChatTemplate(template), **options)
+        model = LoadedModel("small", core, SideFiles(tokenizer, ChatTemplate(template)), **options)
         made.append(model)
         return MLCEngine.of(model)
 

@@ -9,15 +9,15 @@ from functools import cache
 import jsonschema
 import pytest
 
-from wherry.runtime.answer.parts import message_of
+from wherry.runtime.errors import RequestError
 from wherry.runtime.grammar.constraint import Constraint
 from wherry.runtime.grammar.native import Walk
-from wherry.runtime.request.errors import RequestError
-from wherry.runtime.request.tool_shapes import Function
+from wherry.runtime.shapes.tools import Function
 from wherry.runtime.tools.enforce import Enforcement
 from wherry.runtime.tools.families import FAMILIES, GENERIC, named
 from wherry.runtime.tools.format import Tools
 from wherry.runtime.tools.parser import OutputParser
+from wherry.runtime.tools.parts import message_of
 from wherry.runtime.tools.reasoning import Thoughts
 
 from ..grammar.walking import END, TOKENS, bytes_vocabulary, outputs, vocabulary, walk_of
@@ -222,7 +222,7 @@ def test_a_schema_after_reasoning():
     ],
 )
 def test_a_constraint_or_calls(base):
-    """Tools beside another constraint: the output is either."""
+    """Tools with another constraint: the output is either."""
     made = enforcement(named("hermes")).held(base, FUNCTIONS, several=False)
     assert made.param == base.param
     texts = outputs(compiled(made), 40, seed=1)

@@ -8,10 +8,10 @@ import random
 import pytest
 
 from wherry.errors import UsageError
-from wherry.runtime.answer.parts import CallArguments, CallBegin, CallEnd, joined, message_of
 from wherry.runtime.tools.families import FAMILIES, NAMES, family_of, named
 from wherry.runtime.tools.format import Tools
 from wherry.runtime.tools.parser import OutputParser
+from wherry.runtime.tools.parts import CallArguments, CallBegin, CallEnd, joined, message_of
 from wherry.runtime.tools.reasoning import thoughts_of
 
 from .slips import SLIPS, Slip, found

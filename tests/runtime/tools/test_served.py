@@ -142,7 +142,7 @@ def test_allowed_tools(obedient):
 
 
 def test_a_schema_or_calls_after_reasoning(obedient):
-    """response_format beside tools and reasoning: thoughts, then either."""
+    """response_format with tools and reasoning: reasoning, then a call or the format."""
     engine = obedient(TEMPLATE)
     asked = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"const": [1]}}}
     kinds = set()

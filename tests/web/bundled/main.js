@@ -1,4 +1,4 @@
-// A page of somebody who uses the package: loads the model here and in a worker, asks, and posts what
+// A page of a user of the package: loads the model here and in a worker, asks, and posts what
 // came of it. Served by tests/web/browser.py as its bundler made it.
 import { MLCEngine } from "wherry";
 import { connect } from "wherry/worker";

@@ -1,8 +1,8 @@
 // The state of a model of ours as WebLLM drives it: one sequence, whose pages lie in order.
 //
 // WebLLM makes a cache, says before each step how many rows it has, and hands the cache to the
-// step. The step's function (compiler/web_llm.py) asks the cache for the arrays of the batch and
-// for the tensors of the state, which are plain arguments of `forward`.
+// step. The step's function (compiler/library/web_llm.py) asks the cache for the arrays of the
+// batch and for the tensors of the state, which are plain arguments of `forward`.
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/shape.h>
 #include <tvm/ffi/dtype.h>
@@ -171,7 +171,7 @@ class PagesInOrder : public tvm::runtime::vm::KVStateObj {
   std::vector<std::string> inputs_;
   ffi::Array<Tensor> state_;
   int64_t length_ = 0;  // tokens whose rows are in the state
-  int64_t rows_ = 0;    // of the step under way
+  int64_t rows_ = 0;    // of the running step
   bool exists_ = false;
 };
 

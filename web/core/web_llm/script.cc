@@ -1,4 +1,4 @@
-// What tvmjs, the JavaScript below WebLLM, calls beside TVM's own functions, of
+// What tvmjs, the JavaScript below WebLLM, calls besides TVM's own functions, of
 // @mlc-ai/web-runtime 0.27: memory, callbacks, and tensors from and to its bytes.
 #include <tvm/ffi/any.h>
 #include <tvm/ffi/container/array.h>

@@ -51,7 +51,7 @@ export interface CoreProgress {
 export interface CoreOptions {
   files: CoreFiles;
   device: DeviceKind;
-  /** For webgpu; whoever calls asks for the adapter and its features. */
+  /** For webgpu; the caller requests the adapter and its features. */
   gpu?: GPUDevice;
   engine?: EngineConfig;
   progress?: (event: CoreProgress) => void;

@@ -1,4 +1,5 @@
 import type { Instance } from "./instance.js";
+import type { Heap } from "./memory.js";
 import { EVENT } from "./records.js";
 
 export type CoreFinish = "stop" | "length" | "abort" | "error" | "done";
@@ -66,4 +67,32 @@ function readEvent(instance: Instance, record: number): CoreEvent {
     prefillSeconds: get("prefill_seconds"),
     decodeSeconds: get("decode_seconds"),
   };
+}
+
+/** Writes events for another module, EVENT.bytes each; their embeddings are not for it. */
+export function writeEvents(heap: Heap, at: number, events: readonly CoreEvent[]): void {
+  heap.bytes(at, events.length * EVENT.bytes).fill(0);
+  const view = heap.view();
+  for (const [i, event] of events.entries()) writeEvent(view, at + i * EVENT.bytes, event);
+}
+
+function writeEvent(view: DataView, record: number, event: CoreEvent): void {
+  const set = (name: string, value: number, index = 0): void =>
+    EVENT.set(view, record, name, value, index);
+  set("id", event.id);
+  set("token", event.token);
+  set("finish", FINISHES.indexOf(event.finish));
+  set("prompt", event.prompt ? 1 : 0);
+  set("logprob", event.logprob);
+  set("n_top", event.top.length);
+  event.top.forEach(({ token, logprob }, k) => {
+    set("top_ids", token, k);
+    set("top_logprobs", logprob, k);
+  });
+  set("cached_tokens", event.cachedTokens);
+  set("drafted_tokens", event.draftedTokens);
+  set("accepted_tokens", event.acceptedTokens);
+  set("queue_seconds", event.queueSeconds);
+  set("prefill_seconds", event.prefillSeconds);
+  set("decode_seconds", event.decodeSeconds);
 }

@@ -76,7 +76,7 @@ export class Gpu implements GpuCalls {
         this.built++;
         this.onBuilt();
       },
-      () => undefined, // whoever needs it is told
+      () => undefined, // its user gets the error
     );
     return this.kernels.push(kernel);
   }

@@ -43,7 +43,7 @@ export class Kernel {
           throw new CoreError("internal", `kernel ${name} does not compile: ${reasonOf(thrown)}`);
         },
       );
-    this.built.catch(() => undefined); // whoever needs the pipeline is told
+    this.built.catch(() => undefined); // the pipeline's user gets the error
   }
 
   /** The group of these buffers; the same one for the same buffers, step after step. */

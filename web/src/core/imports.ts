@@ -5,8 +5,9 @@ const WASI = "wasi_snapshot_preview1";
 const NOT_SUPPORTED = 52; // its errno of a function that a page has not
 
 /**
- * Imports of an instance: ours by module, its memory if that is not its own, and of WASI a clock; its other functions say that they are
- * not supported. There is no file system, and nothing is printed.
+ * The imports of a WebAssembly instance: our functions by module, the memory if the instance does not
+ * own it, and WASI's clock and random bytes. Other WASI functions return "not supported"; there is no
+ * file system, and no output.
  *
  * @param now milliseconds on a clock that only goes forward
  * @throws CoreError incompatible: the instance wants something else
@@ -29,6 +30,10 @@ export function importsOf(
       return 0;
     },
     environ_get: () => 0,
+    random_get: (at: number, length: number) => {
+      heap().bytes(at, length).set(crypto.getRandomValues(new Uint8Array(length))); // memory may be shared
+      return 0;
+    },
     fd_write: (_file: number, parts: number, count: number, total: number) => {
       const view = heap().view();
       let bytes = 0;

@@ -78,6 +78,12 @@ export class Arguments {
     return at;
   }
 
+  bytes(bytes: Uint8Array): number {
+    const at = this.block(bytes.length);
+    this.heap.bytes(at, bytes.length).set(bytes);
+    return at;
+  }
+
   ints(values: ArrayLike<number>): number {
     const at = this.block(values.length * 4);
     this.heap.ints(at, values.length).set(values);

@@ -1,6 +1,6 @@
 import type { CoreMask } from "./masks.js";
 import type { Instance } from "./instance.js";
-import type { Arguments } from "./memory.js";
+import type { Arguments, Heap } from "./memory.js";
 import { PARAMS } from "./records.js";
 
 /** One request's settings; names and meaning as in engine/include/wherry.h, wherry_params. */
@@ -149,4 +149,35 @@ export function writeParams(
   set("mask", maskAt);
   set("embed", params.embed ? 1 : 0);
   return record;
+}
+
+/** A record that another module has written, whose masks are nothing to this one. */
+export function readParams(heap: Heap, record: number): CoreParams {
+  const view = heap.view();
+  const get = (name: string): number => PARAMS.get(view, record, name);
+  const list = (pointer: string, length: string): number[] =>
+    get(length) > 0 ? [...heap.ints(get(pointer), get(length))] : [];
+  const numbers = {} as Record<NumberField, number>;
+  for (const field of Object.keys(NUMBERS) as NumberField[]) numbers[field] = get(NUMBERS[field]);
+  const lists = {} as Record<ListField, number[]>;
+  for (const [field, [pointer, length]] of Object.entries(LISTS)) {
+    lists[field as ListField] = list(pointer, length);
+  }
+  const values = heap.floats(get("bias_values"), get("n_bias"));
+  const lengths = list("bad_word_lengths", "n_bad_words");
+  let at = get("bad_words");
+  return {
+    ...numbers,
+    ...lists,
+    seed: PARAMS.exact(view, record, "seed"),
+    user: PARAMS.exact(view, record, "user"),
+    salt: PARAMS.exact(view, record, "salt"),
+    bias: new Map(list("bias_ids", "n_bias").map((id, k) => [id, values[k] ?? 0])),
+    badWords: lengths.map((length) => {
+      const word = [...heap.ints(at, length)];
+      at += 4 * length;
+      return word;
+    }),
+    embed: get("embed") !== 0,
+  };
 }

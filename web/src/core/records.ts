@@ -40,8 +40,13 @@ export class RecordLayout {
     }
   }
 
-  set(view: DataView, record: number, name: string, value: number | bigint): void {
-    const { at, type } = this.place(record, name, 0);
+  /** A field of 64 bits, whole. */
+  exact(view: DataView, record: number, name: string): bigint {
+    return view.getBigUint64(this.place(record, name, 0).at, true);
+  }
+
+  set(view: DataView, record: number, name: string, value: number | bigint, index = 0): void {
+    const { at, type } = this.place(record, name, index);
     switch (type) {
       case "i32":
         return view.setInt32(at, Number(value), true);

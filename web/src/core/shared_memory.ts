@@ -57,7 +57,7 @@ export function memoryImport(bytes: Uint8Array): MemoryImport | undefined {
   try {
     return find(new Reader(bytes, HEADER_BYTES), bytes.length);
   } catch (thrown) {
-    if (thrown instanceof RangeError) return undefined; // whoever compiles it says more
+    if (thrown instanceof RangeError) return undefined; // compiling it gives a better error
     throw thrown;
   }
 }

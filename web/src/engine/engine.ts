@@ -16,7 +16,7 @@ export interface RequestOptions {
 
 /** Requests of one kind, in the manner of OpenAI's client. */
 export interface Endpoint<Request, Whole, Chunk> {
-  /** An answer piece by piece. Whoever leaves the loop ends the request. */
+  /** An answer piece by piece. Leaving the loop aborts the request. */
   create(request: Request & { stream: true }, options?: RequestOptions): Promise<Answer<Chunk>>;
   /** An answer, whole. */
   create(request: Request & { stream?: false | null }, options?: RequestOptions): Promise<Whole>;
@@ -36,7 +36,7 @@ export interface Engine {
   };
   readonly completions: Endpoint<CompletionRequest, Completion, Completion>;
   /**
-   * Load a model beside those that are there.
+   * Load a further model.
    *
    * @throws DownloadError, DamagedFileError, QuotaError, ModelError, MissingFeatureError,
    *   OutOfMemoryError, AbortedError

@@ -7,7 +7,7 @@ import { defaultThreads } from "./threads.js";
  * for long: Windows after 2 s.
  */
 const STEP_SECONDS = 1;
-const CACHE_BYTES = 2 ** 30; // of keys and values, where nobody says how many tokens
+const CACHE_BYTES = 2 ** 30; // of the KV cache, without a number of tokens
 const PAGE = 16; // tokens
 const BATCH = 8; // the core's own choice of max_batch
 

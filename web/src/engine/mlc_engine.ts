@@ -1,8 +1,9 @@
-import { type Reply, chatReply, completionReply, joinedDeltas } from "../answer/openai.js";
-import type { Delta } from "../answer/choice.js";
+import { appProgram } from "../app/programs.js";
 import { loadCore } from "../core/core.js";
 import { AbortedError, RequestError, throwIfAborted } from "../errors.js";
-import { type Plan, planChat, planCompletion, type ModelText } from "../request/plan.js";
+import { jsonOf } from "../request/json.js";
+import { checkNames } from "../request/names.js";
+import { truncated } from "../request/truncation.js";
 import type {
   ChatCompletion,
   ChatCompletionChunk,
@@ -17,12 +18,11 @@ import type { Answer, Endpoint, Engine, RequestOptions } from "./engine.js";
 import { deviceOf } from "./device.js";
 import { engineLimits } from "./engine_limits.js";
 import { requestAdapter, requestDevice } from "./gpu.js";
-import { type EngineStats, type LoadedModel, modelText } from "./loaded_model.js";
-import { masksOf } from "./masks.js";
+import type { EngineStats, LoadedModel } from "./loaded_model.js";
+import { ModelApp, type Running } from "./model_app.js";
 import { ModelRunner, ofCore } from "./model_runner.js";
 import { openSource } from "./open_source.js";
 import type { EngineOptions, LoadOptions, ModelInfo, ModelSource } from "./options.js";
-import { runPlan, type Running } from "./run_plan.js";
 
 /**
  * Language models on this thread. In a page a worker is the better place for them
@@ -48,8 +48,8 @@ export class MLCEngine implements Engine {
 
   constructor(options: EngineOptions = {}) {
     this.#options = options;
-    this.chat = { completions: this.#endpoint(planChat, chatReply) };
-    this.completions = this.#endpoint(planCompletion, completionReply);
+    this.chat = { completions: this.#endpoint("chat") };
+    this.completions = this.#endpoint("completion");
   }
 
   /** {@inheritDoc Engine.load} */
@@ -57,6 +57,7 @@ export class MLCEngine implements Engine {
     const { signal, progress } = options;
     throwIfAborted(signal);
     const disposals = this.#disposals;
+    appProgram().catch(() => undefined); // loads next to the weights; a later caller gets the error
     const adapter = await requestAdapter();
     const cache = this.#options.cache ?? (await ModelCache.open());
     const folder = await openSource(source, adapter, {
@@ -127,22 +128,26 @@ export class MLCEngine implements Engine {
       throwIfAborted(signal);
       throw ofCore(error);
     }
-    const text = await modelText(folder, core.metadata).catch((error: unknown) => {
-      core.destroy();
-      throw error;
-    });
+    const { context, vocab_size: vocabSize } = core.metadata;
+    const runner = new ModelRunner(core);
+    const app = await ModelApp.open(folder, { name, context, vocabSize }, runner).catch(
+      (error: unknown) => {
+        core.destroy();
+        throw error;
+      },
+    );
     const info = {
       name,
       source: folder.source,
       device,
       threads: core.threads,
-      context: text.context,
+      context,
       quantization: manifest.quantization,
       weightBytes: manifest.memory.weights ?? 0,
       kept: folder.kept,
-      chats: text.template !== undefined,
+      chats: app.chats,
     };
-    return { info, text, runner: new ModelRunner(core) };
+    return { info, runner, app };
   }
 
   /** @throws RequestError if there is no such model, or several and none was named. */
@@ -157,44 +162,61 @@ export class MLCEngine implements Engine {
   }
 
   #endpoint<Request extends RequestParams, Whole, Chunk>(
-    plan: (request: Request, text: ModelText) => Plan,
-    reply: (model: string) => Reply<Whole, Chunk>,
+    kind: "chat" | "completion",
   ): Endpoint<Request, Whole, Chunk> {
     const create = async (request: Request, { signal }: RequestOptions = {}): Promise<unknown> => {
-      const { text, runner, info } = this.#model(request.model);
-      const planned = plan(request, text);
-      const masks = await masksOf(planned, text);
-      const running = runPlan(planned, text.tokenizer, runner, masks, signal);
-      return request.stream
-        ? answerOf(chunks(running, reply(info.name)), running)
-        : whole(running, reply(info.name));
+      const { app, info } = this.#model(request.model);
+      checkNames(kind, request);
+      const { json, dropped } = asked(kind, request, app, info.context);
+      const running = await app.ask(json, signal);
+      const more = dropped > 0 ? { dropped_messages: dropped } : {};
+      return request.stream ? answerOf(chunks(running, more), running) : whole(running, more);
     };
     return { create } as Endpoint<Request, Whole, Chunk>;
   }
 }
 
-async function* chunks<Whole, Chunk>(
-  { generation, deltas, close }: Running,
-  reply: Reply<Whole, Chunk>,
-): AsyncGenerator<Chunk, void, undefined> {
+/** What of a request the app is asked, and how many messages are not in it. */
+function asked(
+  kind: "chat" | "completion",
+  request: RequestParams,
+  app: ModelApp,
+  context: number,
+): { json: string; dropped: number } {
+  if (kind === "completion") {
+    const { prompt } = request as Partial<CompletionRequest>;
+    return { json: jsonOf({ ...request, prompt: prompt ?? "" }), dropped: 0 };
+  }
+  const chat = { messages: [], ...request } as unknown as ChatRequest;
+  const { request: sent, dropped } = truncated(chat, context, (one) =>
+    app.promptLength(jsonOf(one)),
+  );
+  return { json: jsonOf(sent), dropped };
+}
+
+async function* chunks(running: Running, more: object): AsyncGenerator<unknown, void, undefined> {
   try {
-    yield* reply.opening(generation);
-    for await (const delta of deltas) yield* reply.chunks(delta);
-    yield* reply.closing(generation);
+    for (let first = true; ;) {
+      for (const { value, last } of await running.next()) {
+        yield first ? { ...(value as object), ...more } : value;
+        if (last) return;
+        first = false;
+      }
+    }
   } finally {
-    close();
+    running.close();
   }
 }
 
-/** A generator that was never read runs nothing at its end: whoever returns it ends its request. */
-function answerOf<Chunk>(
-  made: AsyncGenerator<Chunk, void, undefined>,
-  { close }: Running,
-): Answer<Chunk> {
+/** A generator that was never read runs no cleanup, so `return` must end its request. */
+function answerOf(
+  made: AsyncGenerator<unknown, void, undefined>,
+  running: Running,
+): Answer<unknown> {
   return {
     next: () => made.next(),
     return: () => {
-      close();
+      running.close();
       return made.return();
     },
     [Symbol.asyncIterator]() {
@@ -203,15 +225,11 @@ function answerOf<Chunk>(
   };
 }
 
-async function whole<Whole, Chunk>(
-  { generation, deltas, close }: Running,
-  reply: Reply<Whole, Chunk>,
-): Promise<Whole> {
-  const all: Delta[] = [];
+async function whole(running: Running, more: object): Promise<unknown> {
   try {
-    for await (const delta of deltas) all.push(delta);
+    const [{ value } = { value: {} }] = await running.next();
+    return { ...(value as object), ...more };
   } finally {
-    close();
+    running.close();
   }
-  return reply.whole(joinedDeltas(generation.plan.params.length, all), generation);
 }

@@ -1,4 +1,4 @@
-/** One compiled model at work: requests go in, the core steps while there are any, events come out. */
+/** A core at work: it steps while it has requests, and its events come out. */
 import {
   type Core,
   CoreError,
@@ -9,18 +9,18 @@ import {
 import { DeviceLostError, OutOfMemoryError, RequestError, WherryError } from "../errors.js";
 import { nextTask } from "./next_task.js";
 
-/** Who waits for a request's events. */
-export interface Sink {
-  event(event: CoreEvent): void;
+/** Receives the events of a core's requests. */
+export interface Listener {
+  events(events: readonly CoreEvent[]): void;
   /** The engine is gone, or cannot go on; no event follows. */
-  fail(error: WherryError): void;
+  failed(error: WherryError): void;
 }
 
 /** Steps a core for as long as it has requests. */
 export class ModelRunner {
   readonly core: Core;
-  readonly #sinks = new Map<number, Sink>();
-  #nextId = 1;
+  listener: Listener | undefined;
+  readonly #open = new Set<number>();
   #stepping: Promise<void> | undefined;
   #failure: WherryError | undefined;
 
@@ -30,7 +30,7 @@ export class ModelRunner {
 
   /** Requests that wait or run. */
   get open(): number {
-    return this.#sinks.size;
+    return this.#open.size;
   }
 
   /** Why no request can run any more; undefined while they can. */
@@ -39,31 +39,28 @@ export class ModelRunner {
   }
 
   /**
-   * Queue a request; its events go to the sink until one of them has `finish`.
+   * Queue a request; it is open until one of its events has `finish`.
    *
-   * @returns its id, for `abort`.
    * @throws RequestError if the core refuses it, OutOfMemoryError, DeviceLostError
    */
-  add(prompt: Int32Array, params: Partial<CoreParams>, sink: Sink, mask?: CoreMask): number {
+  add(id: number, prompt: Int32Array, params: CoreParams, mask: CoreMask | undefined): void {
     if (this.#failure) throw this.#failure;
-    const id = this.#nextId++;
     try {
-      this.core.add(id, prompt, { ...this.core.paramsDefault(), ...params }, mask);
+      this.core.add(id, prompt, params, mask);
     } catch (error) {
       throw ofCore(error);
     }
-    this.#sinks.set(id, sink);
+    this.#open.add(id);
     this.#stepping ??= this.#run();
-    return id;
   }
 
-  /** End a request; its sink hears nothing more. Nothing happens if it has ended. */
+  /** End a request, by an event. Nothing happens if it has ended. */
   abort(id: number): void {
-    if (!this.#sinks.delete(id) || this.#failure) return;
+    if (!this.#open.has(id) || this.#failure) return;
     try {
       this.core.abort(id);
     } catch (error) {
-      if (!(error instanceof CoreError) || error.status !== "not_found") throw ofCore(error);
+      if (!(error instanceof CoreError) || error.status !== "not_found") this.#fail(ofCore(error));
     }
   }
 
@@ -75,9 +72,9 @@ export class ModelRunner {
   }
 
   async #run(): Promise<void> {
-    while (this.#sinks.size > 0 && !this.#failure) {
+    while (this.#open.size > 0 && !this.#failure) {
       try {
-        for (const event of await this.core.step()) this.#deliver(event);
+        this.#heard(await this.core.step());
       } catch (error) {
         this.#fail(ofCore(error));
       }
@@ -86,17 +83,17 @@ export class ModelRunner {
     this.#stepping = undefined;
   }
 
-  #deliver(event: CoreEvent): void {
-    const sink = this.#sinks.get(event.id);
-    if (event.finish !== undefined) this.#sinks.delete(event.id);
-    sink?.event(event);
+  #heard(events: readonly CoreEvent[]): void {
+    if (this.#failure || events.length === 0) return;
+    for (const { id, finish } of events) if (finish !== undefined) this.#open.delete(id);
+    this.listener?.events(events);
   }
 
   #fail(error: WherryError): void {
-    this.#failure ??= error;
-    const sinks = [...this.#sinks.values()];
-    this.#sinks.clear();
-    for (const sink of sinks) sink.fail(error);
+    if (this.#failure) return;
+    this.#failure = error;
+    this.#open.clear();
+    this.listener?.failed(error);
   }
 }
 

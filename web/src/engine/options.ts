@@ -16,9 +16,9 @@ export interface LoadProgress {
 export interface EngineOptions {
   /** Where files are kept; default: the best that the browser has. */
   readonly cache?: ModelCache;
-  /** In place of the global `fetch`: for headers, or credentials. */
+  /** Replaces the global `fetch`: for headers, or credentials. */
   readonly fetch?: typeof fetch;
-  /** @internal In place of the real core, for tests. */
+  /** @internal Replaces the real core in tests. */
   readonly loadCore?: typeof loadCore;
 }
 

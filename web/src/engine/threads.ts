@@ -3,7 +3,7 @@ import { platform } from "../platform.js";
 const MOST = 8; // all of them read one memory
 
 /**
- * Threads of the CPU where nobody says how many: half of the processors, the other half being mostly
+ * The default number of CPU threads: half of the processors, the other half being mostly
  * second faces of the same cores, or slow ones; both of two.
  *
  * @param processors as the browser counts them; undefined where it does not.

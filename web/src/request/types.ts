@@ -38,6 +38,14 @@ export interface ToolCall {
   function: { name: string; arguments: string };
 }
 
+/** A piece of a call. */
+export interface ToolCallDelta {
+  index: number;
+  id?: string;
+  type?: "function";
+  function: { name?: string; arguments: string };
+}
+
 /** Whether functions may be called ("auto"), or have to be, or this one has to be. */
 export type ToolChoice =
   "none" | "auto" | "required" | { type: "function"; function: { name: string } };
@@ -60,9 +68,31 @@ export interface SamplingParams {
   frequency_penalty?: number | null;
   /** (0, 10]; over prompt and output. */
   repetition_penalty?: number;
+  /** Temperature varies by it with the entropy, [0, 2], to the power of the exponent, (0, 100]. */
+  dynatemp_range?: number;
+  dynatemp_exponent?: number;
+  /** Tokens whose logit is this many deviations below the best are left out, up to 1000. */
+  top_n_sigma?: number;
+  /** [0, 1]: how often the most likely ones above the threshold, (0, 1], are left out. */
+  xtc_probability?: number;
+  xtc_threshold?: number;
+  /** 2 aims at a surprise of tau, (0, 100], by steps of eta, (0, 1]. */
+  mirostat?: 0 | 2;
+  mirostat_tau?: number;
+  mirostat_eta?: number;
+  /** Against repeated sequences, as llama.cpp has it. */
+  dry_multiplier?: number;
+  dry_base?: number;
+  dry_allowed_length?: number;
+  dry_penalty_last_n?: number;
+  dry_sequence_breakers?: readonly string[];
+  /** Words that may not come. */
+  bad_words?: readonly string[];
+  /** No other token may come. */
+  allowed_token_ids?: readonly number[];
   /** Token id to what is added to its logit, [-100, 100]; at most 4096. */
   logit_bias?: Readonly<Record<string, number>> | null;
-  /** The same seed and request give the same tokens, whatever runs beside it. */
+  /** Equal seeds and requests give equal tokens, independent of other requests. */
   seed?: number | bigint | null;
   /** Tokens before which the output does not end. */
   min_tokens?: number;
@@ -93,6 +123,21 @@ export interface RequestParams extends SamplingParams {
   stream?: boolean | null;
   stream_options?: { include_usage?: boolean } | null;
   response_format?: ResponseFormat;
+  /** As vLLM and llama.cpp name what the output is held to. */
+  structured_outputs?: Readonly<Record<string, unknown>>;
+  guided_json?: Readonly<Record<string, unknown>> | string | boolean;
+  guided_regex?: string;
+  guided_choice?: readonly string[];
+  guided_grammar?: string;
+  grammar?: string;
+  json_schema?: Readonly<Record<string, unknown>> | boolean;
+  /** Draft tokens a step, 0 to 64; default: the engine's choice. */
+  max_drafts?: number;
+  /** Lower goes first. */
+  priority?: number;
+  /** Requests of one user share a place in the queue. */
+  user?: string;
+  safety_identifier?: string;
   /** Only requests of equal salt share cached prefixes. */
   cache_salt?: string;
 }
@@ -105,7 +150,7 @@ export interface ChatRequest extends RequestParams {
   logprobs?: boolean | null;
   /** Alternatives of each token, 0 to 20. */
   top_logprobs?: number | null;
-  /** Functions that the answer may call. Its calls are read as they are written by Hermes and Qwen. */
+  /** Functions that the answer may call; its calls are read as the model's family writes them. */
   tools?: readonly FunctionTool[] | null;
   tool_choice?: ToolChoice | null;
   /** Whether it may call several (true). */
@@ -115,13 +160,25 @@ export interface ChatRequest extends RequestParams {
    * `dropped_messages` tells how many messages; default: that is an error.
    */
   truncation?: "auto" | "disabled" | null;
+  /** How long a model that reasons does; where its template knows it. */
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
+  enable_thinking?: boolean | null;
+  /** "none" leaves reasoning in the text, as `separate_reasoning: false` does. */
+  reasoning_format?: "auto" | "deepseek" | "none" | null;
+  separate_reasoning?: boolean | null;
+  /** Whether reasoning is in the answer (true). */
+  include_reasoning?: boolean | null;
+  /** Whether the prompt ends with the beginning of an answer (true). */
+  add_generation_prompt?: boolean | null;
+  /** Continues the last message, which is the assistant's. */
+  continue_final_message?: boolean | null;
   /** Variables of the template: {"enable_thinking": false}. */
   chat_template_kwargs?: Readonly<Record<string, unknown>>;
 }
 
 /** A text, or its tokens, that the model continues. */
 export interface CompletionRequest extends RequestParams {
-  prompt: string | readonly number[];
+  prompt: string | readonly number[] | readonly (string | readonly number[])[];
   /** Alternatives of each token, 0 to 20. */
   logprobs?: number | null;
 }
@@ -138,6 +195,7 @@ export interface Usage {
   completion_tokens_details: {
     accepted_prediction_tokens: number;
     rejected_prediction_tokens: number;
+    reasoning_tokens: number;
   };
 }
 
@@ -151,11 +209,13 @@ export interface Timings {
   prompt_n: number;
   /** From the first step to the first token. */
   prompt_ms: number;
+  prompt_per_token_ms: number;
   prompt_per_second: number;
   /** Tokens of all choices. */
   predicted_n: number;
   /** From the first token to the last. */
   predicted_ms: number;
+  predicted_per_token_ms: number;
   predicted_per_second: number;
 }
 
@@ -188,6 +248,9 @@ export interface ChatCompletion {
       /** null: calls and nothing else. */
       content: string | null;
       refusal: null;
+      /** What the model wrote to itself, under the names of DeepSeek and of vLLM. */
+      reasoning_content?: string;
+      reasoning?: string;
       tool_calls?: ToolCall[];
     };
     finish_reason: FinishReason;
@@ -210,8 +273,10 @@ export interface ChatCompletionChunk {
     delta: {
       role?: "assistant";
       content?: string;
-      /** Each comes whole; `index` counts those of the choice. */
-      tool_calls?: (ToolCall & { index: number })[];
+      reasoning_content?: string;
+      reasoning?: string;
+      /** How a call begins (id and name), some of its arguments, or both; `index` says of which. */
+      tool_calls?: ToolCallDelta[];
     };
     finish_reason: FinishReason | null;
     logprobs?: ChatLogprobs | null;
@@ -227,7 +292,7 @@ export interface CompletionLogprobs {
   tokens: string[];
   token_logprobs: number[];
   top_logprobs: Record<string, number>[];
-  /** UTF-16 units of the output before each token, as `slice` counts them. */
+  /** Characters of the output before each token. */
   text_offset: number[];
 }
 

@@ -5,7 +5,7 @@ const FIRST_WAIT = 250; // ms before the second one; doubled each time
 
 /** How a folder's files are fetched. */
 export interface FetchOptions {
-  /** In place of the global `fetch`: for headers, credentials, or another way. */
+  /** Replaces the global `fetch`: for headers, credentials, or another way. */
   readonly fetch?: typeof fetch;
   readonly signal?: AbortSignal | undefined;
 }

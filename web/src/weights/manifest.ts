@@ -1,6 +1,6 @@
 /** `wherry.json`, the manifest of a compiled folder: what there is, and how it is checked. */
 import { DamagedFileError, ModelError } from "../errors.js";
-import { isObject, type JsonObject } from "../text/tokenizer.js";
+import { isObject, type JsonObject } from "../json_object.js";
 import { sha256 } from "./sha256.js";
 
 export const MANIFEST = "wherry.json";

@@ -42,7 +42,7 @@ const START_MS = 60_000; // a slow network brings the script
 
 /**
  * Use the engine of a worker that called `serve`. Where the worker does not start, calls throw
- * WorkerError. (Only a SharedWorker itself, not its port, tells of a script that fails.)
+ * WorkerError. (Only a SharedWorker itself, not its port, reports a script that fails.)
  *
  * ```ts
  * const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
@@ -78,14 +78,14 @@ export function connect(
   return engine;
 }
 
-/** What the browser tells of a script that failed. */
+/** The browser's error for a script that failed. */
 function reasonOf(event: Event): string {
   const { message, filename, lineno } = event as Partial<ErrorEvent>;
   if (!message) return "its script cannot be loaded";
   return filename ? `${message} (${filename}:${lineno ?? 0})` : message;
 }
 
-/** Who waits for the answers to a call. */
+/** The waiting reader of a call's answers. */
 interface Waiting {
   readonly started?: () => void;
   readonly chunk?: (chunk: unknown) => void;

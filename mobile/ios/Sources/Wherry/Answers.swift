@@ -95,7 +95,7 @@ private struct Failed: Decodable {
     let error: APIError
 }
 
-/// What the engine says to a request, from its first object to its last. Whoever stops reading
+/// What the engine says to a request, from its first object to its last. A reader that stops
 /// aborts it; what a slow reader has not taken yet waits, no more than the request's tokens.
 func answers<Object: Decodable & Sendable>(
     _ app: App, _ request: Data, as type: Object.Type
@@ -133,7 +133,7 @@ func answer<Object: Decodable & Sendable>(
 
 private func read<Object: Decodable>(_ json: Data, _ app: App?) throws -> Object {
     if let failed = try? JSONDecoder().decode(Failed.self, from: json) {
-        // Nobody else aborts a request that is still listened to, but the system in the background.
+        // Only this reader aborts a request that it listens to, or the system in the background.
         if failed.error.code == "aborted", app?.isClosed ?? true { throw WherryError.closed }
         throw WherryError.request(failed.error)
     }

@@ -7,8 +7,8 @@ final class App: @unchecked Sendable {
     private let condition = NSCondition()  // guards what follows
     private var calls = 0
     private var closed = false
-    private var active = false  // somebody waits until it is idle
-    private var listeners: [ObjectIdentifier: Listener] = [:]  // of requests under way
+    private var active = false  // a task waits until the engine is idle
+    private var listeners: [ObjectIdentifier: Listener] = [:]  // of running requests
 
     init(_ handle: OpaquePointer) {
         self.handle = handle
@@ -54,7 +54,7 @@ final class App: @unchecked Sendable {
         ids.forEach(abort)
     }
 
-    /// Whether nobody waits for the end of what is under way yet; from now on somebody does.
+    /// Registers the caller as the one that waits for running requests; false if there is one already.
     func beginActivity() -> Bool {
         condition.withLock {
             defer { active = true }
@@ -62,7 +62,7 @@ final class App: @unchecked Sendable {
         }
     }
 
-    /// Until no request is under way.
+    /// Waits until no request is running.
     func waitUntilIdle() {
         condition.withLock {
             while !listeners.isEmpty { condition.wait() }
@@ -135,7 +135,7 @@ private func started(_ app: OpaquePointer, _ request: Data, _ listener: Listener
             context.toOpaque(), &id)
     }
     if status != 0 {
-        context.release()  // nobody calls it
+        context.release()  // it will not be called
         throw failure(status)
     }
     return id

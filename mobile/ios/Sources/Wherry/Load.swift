@@ -21,7 +21,7 @@ public struct EngineOptions: Sendable {
     /// Of the kernels; nil: all cores.
     public var threads: Int?
     /// A folder that keeps the weights as the kernels read them: they are mapped from there at the
-    /// next load, in place of being made again.
+    /// next load, instead of being packed again.
     public var packDir: URL?
     /// Whether a load fails at once where the device has too little memory.
     public var checkMemory = true
@@ -41,7 +41,7 @@ public struct EngineOptions: Sendable {
     }
 }
 
-/// Hears how far a call is, for C, and says whether it goes on.
+/// The C callback for a call's progress; it returns whether the call continues.
 final class Watcher: @unchecked Sendable {
     private let lock = NSLock()
     private var cancelled = false

@@ -13,7 +13,7 @@ public let wherryVersion = "0.1.0"
 /// ```
 ///
 /// Cancelling the task aborts its request. When memory is short, or the app goes to the background,
-/// caches of earlier conversations are given up. An engine that nobody holds frees its model.
+/// caches of earlier conversations are given up. Releasing the engine frees its model.
 public actor MLCEngine {
     private let app: App
     private let watch: SystemWatch

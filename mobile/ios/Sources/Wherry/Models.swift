@@ -19,7 +19,7 @@ public enum Models {
     /// Bring a model to `folder`, which `MLCEngine.load` then takes.
     ///
     /// What is there and whole is not fetched again, and a folder that is complete needs no network:
-    /// call it at each start. A download that ended early goes on where it ended; cancelling the task
+    /// call it at each start. An interrupted download resumes; cancelling the task
     /// ends it. A model that is replaced can be loaded until the new one is complete.
     ///
     /// - Parameters:

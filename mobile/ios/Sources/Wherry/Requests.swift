@@ -51,7 +51,7 @@ public struct ToolCall: Codable, Equatable, Sendable {
 
 /// How a request is answered; names and meanings are OpenAI's. What is not set is the model's own.
 public struct Settings: Codable, Equatable, Sendable {
-    /// At most so many tokens; nil: until the model ends or the context does.
+    /// The most tokens of the output; nil: until the model ends or the context does.
     public var maxTokens: Int?
     /// 0 takes the most likely token each time.
     public var temperature: Double?

@@ -3,7 +3,7 @@ import Foundation
 /// What the system asks of an app with a model: while this lives, the engine obeys.
 ///
 /// Memory is short, or the app goes to the background, where what it keeps makes the system end it
-/// sooner: caches of earlier conversations go. Answers under way get the time in the background that
+/// sooner: caches of earlier conversations go. Running answers get the time in the background that
 /// the system grants, and are aborted when it is over.
 final class SystemWatch: @unchecked Sendable {
     #if canImport(Darwin)

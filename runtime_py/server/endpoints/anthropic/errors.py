@@ -15,11 +15,11 @@ _KINDS = {
     429: "rate_limit_error",
     503: "overloaded_error",
 }
-_TOO_LONG = "prompt is too long"  # agents look for these words to shorten their conversation
+_TOO_LONG = "prompt is too long"  # agents search for these words and then shorten the conversation
 
 
 def body(error: ApiError) -> dict[str, Any]:
-    """The JSON of an error."""
+    """Make the JSON of an error."""
     kind = "api_error" if error.status_code >= 500 else "invalid_request_error"
     message = error.detail
     if error.code == "context_length_exceeded":

@@ -10,7 +10,7 @@ from ...models import Listed
 
 
 def described(model: Listed) -> dict[str, Any]:
-    """A model in Anthropic's shape."""
+    """Describe a model in Anthropic's shape."""
     created = datetime.fromtimestamp(model.created, timezone.utc)
     return {
         "type": "model",
@@ -24,7 +24,7 @@ def described(model: Listed) -> dict[str, Any]:
 
 
 def listing(models: Sequence[Listed]) -> dict[str, Any]:
-    """A list of models in Anthropic's shape, all on one page."""
+    """List models in Anthropic's shape, all on one page."""
     names = [model.name for model in models]
     ends = (names[0], names[-1]) if names else (None, None)
     return {

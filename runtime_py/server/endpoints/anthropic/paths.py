@@ -7,10 +7,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ....caller import Caller
 from ....load.model import LoadedModel
-from ....request.caller import Caller
-from ....request.plan import Plan
-from ....request.shapes import not_known
+from ....request.plan import RequestPlan
+from ....shapes.requests import not_known
 from ...pipeline import Endpoint, Pipeline
 from ...wire.errors import add_shape
 from ...wire.framing import Framing, named_event
@@ -39,7 +39,7 @@ class Anthropic:
     """The handlers.
 
     Args:
-        pipeline: answers.
+        pipeline: answers requests.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -59,18 +59,18 @@ class Anthropic:
 
     @described(request=CountRequest, answer=object_of(input_tokens=COUNT))
     async def count_tokens(self, request: Request) -> Response:
-        """Counts the tokens that messages come to, in the model's template."""
+        """Counts the tokens of messages in the model's chat template."""
         return await self._pipeline.computed(request, parse_count, _count)
 
 
 def _plan(
     loaded: LoadedModel, request: MessagesRequest, caller: Caller
-) -> tuple[Plan, MessageReply]:
+) -> tuple[RequestPlan, MessageReply]:
     chat = chat_request(request)
     plan, _ = loaded.chat(chat, caller)
     request.note_unused(chat.unused)
     (job,) = plan.jobs
-    room = job.params.max_tokens  # up to the end of the context: more may be asked for
+    room = job.params.max_tokens  # the room in the context, which may be less than requested
     plan = plan.at_most(request.max_tokens)
     omit = request.thinking is not None and request.thinking.display == "omitted"
     return plan, MessageReply(request.model, cut=room < request.max_tokens, omit=omit)

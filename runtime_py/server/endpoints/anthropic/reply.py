@@ -1,4 +1,4 @@
-"""Answers in Anthropic's shapes: blocks, and the events of their growing."""
+"""Answers in Anthropic's shapes: blocks, and the events of a stream."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pydantic_core import from_json
 
 from ....answer.delta import Delta
 from ....answer.generation import Generation
-from ....answer.parts import CallArguments, CallBegin, CallEnd, Part, Reasoning, Text
 from ....answer.shapes import Usage
+from ....tools.parts import CallArguments, CallBegin, CallEnd, Part, Reasoning, Text
 from ...wire.framing import Plain
 
 Json = dict[str, Any]
@@ -23,9 +23,9 @@ class MessageReply:
     """Answers of /v1/messages.
 
     Args:
-        model: its name.
+        model: the model's name.
         cut: whether the context ends before `max_tokens`.
-        omit: thinking has blocks, and no text in them.
+        omit: thinking blocks have no text.
     """
 
     def __init__(self, model: str, *, cut: bool, omit: bool) -> None:
@@ -37,13 +37,13 @@ class MessageReply:
         self._end: Json = {}
 
     def opening(self, generation: Generation) -> list[Plain]:
-        """See Reply: the message, empty, and a ping."""
+        """See Reply: the empty message, and a ping."""
         usage = _usage(generation.usage)
         start = {"type": "message_start", "message": self._message([], usage, _end(None, None))}
         return [Plain(start), Plain({"type": "ping"})]
 
     def chunks(self, delta: Delta) -> list[Plain]:
-        """See Reply: what is new of its blocks."""
+        """See Reply: additions to its blocks."""
         events = [event for part in delta.parts for event in self._blocks.push(part)]
         if delta.finish is not None:
             events += self._blocks.close()
@@ -51,7 +51,7 @@ class MessageReply:
         return [Plain(event) for event in events]
 
     def closing(self, generation: Generation) -> list[Plain]:
-        """See Reply: why it ended, and the usage."""
+        """See Reply: the stop reason and the usage."""
         usage = _usage(generation.usage)
         end = {"type": "message_delta", "delta": self._end, "usage": usage}
         return [Plain(end), Plain({"type": "message_stop"})]
@@ -74,16 +74,16 @@ class MessageReply:
 
 
 class _Blocks:
-    """The events of blocks that grow one after the other."""
+    """Writes the events of blocks, one block after the other."""
 
     def __init__(self, *, omit: bool) -> None:
         self._omit = omit
         self._index = -1
-        self._open: str | None = None  # type of the block that grows
-        self._digest = hashlib.sha256()  # of the thinking
+        self._open: str | None = None  # type of the open block
+        self._digest = hashlib.sha256()  # of the thinking text
 
     def push(self, part: Part) -> list[Json]:
-        """What a part adds."""
+        """Write the events of a part."""
         if isinstance(part, Text):
             began = self._begin("text", {"text": ""})
             return [*began, self._delta("text_delta", text=part.text)]
@@ -100,7 +100,7 @@ class _Blocks:
         return self.close()
 
     def close(self) -> list[Json]:
-        """The end of the block that is open, if one is."""
+        """Write the end of the open block, if there is one."""
         if self._open is None:
             return []
         events: list[Json] = []
@@ -126,7 +126,7 @@ class _Blocks:
 
 
 def _whole_blocks(parts: Sequence[Part], *, omit: bool) -> list[Json]:
-    """The blocks of an answer whose neighbouring parts are joined."""
+    """Make the blocks of a whole answer, whose parts are joined."""
     blocks: list[Json] = []
     for part in parts:
         if isinstance(part, Text):
@@ -145,7 +145,7 @@ def _whole_blocks(parts: Sequence[Part], *, omit: bool) -> list[Json]:
 
 
 def _object(arguments: str) -> Json:
-    """The arguments as far as they go: those of a call may be cut off, or damaged."""
+    """Parse a call's arguments as far as possible: they may be cut off or wrong."""
     try:
         found = from_json(arguments, allow_partial="trailing-strings", allow_inf_nan=False)
     except ValueError:
@@ -154,7 +154,7 @@ def _object(arguments: str) -> Json:
 
 
 def _signature(digest: Any) -> str:
-    """Clients hand it back with the thinking; here it is a checksum that nobody asks for."""
+    """Make a signature of the thinking: a checksum, which this server does not verify."""
     return base64.b64encode(digest.digest()).decode()
 
 
@@ -163,7 +163,7 @@ def _end(reason: str | None, sequence: str | None) -> Json:
 
 
 def _usage(usage: Usage) -> Json:
-    """Tokens; those that were read from the cache are not in `input_tokens`."""
+    """Count tokens; `input_tokens` excludes those from the cache."""
     cached = usage.prompt_tokens_details.cached_tokens
     return {
         "input_tokens": usage.prompt_tokens - cached,

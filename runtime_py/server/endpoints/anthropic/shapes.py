@@ -1,4 +1,4 @@
-"""The requests that are accepted, in Anthropic's shapes."""
+"""The accepted requests, in Anthropic's shapes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, PrivateAttr, Tag
 
-from ....request.counts import at_most
-from ....request.shapes import MAX_MESSAGES, MAX_PARTS, StopString
+from ....shapes.counts import at_most
+from ....shapes.kinds import MAX_MESSAGES, MAX_PARTS, StopString
 
 MAX_TOOLS = 512
 MAX_STOPS = 1024
@@ -26,20 +26,20 @@ class TextBlock(_Shape):
 
 
 class ThinkingBlock(_Shape):
-    """What the model wrote to itself in a turn that comes back."""
+    """Reasoning of an earlier turn."""
 
     type: Literal["thinking"]
     thinking: str
 
 
 class RedactedThinkingBlock(_Shape):
-    """Thinking that nobody but its author reads: it is left out."""
+    """Encrypted reasoning of an earlier turn, which is dropped."""
 
     type: Literal["redacted_thinking"]
 
 
 class ToolUseBlock(_Shape):
-    """A call of a tool in a turn that comes back."""
+    """A tool call of an earlier turn."""
 
     type: Literal["tool_use"]
     id: str = Field(max_length=1024)
@@ -48,7 +48,7 @@ class ToolUseBlock(_Shape):
 
 
 class OtherBlock(_Shape):
-    """What this server does not read."""
+    """A kind of content that this server does not support."""
 
     type: str
 
@@ -72,7 +72,7 @@ TextOrBlocks = Annotated[str | _TextBlocks, at_most(MAX_PARTS, "blocks")]
 
 
 class ToolResultBlock(_Shape):
-    """What a tool answered."""
+    """The result of a tool call."""
 
     type: Literal["tool_result"]
     tool_use_id: str = Field(max_length=1024)
@@ -103,7 +103,7 @@ class Turn(_Shape):
 class Tool(_Shape):
     """A tool that the client runs."""
 
-    type: str | None = None  # "custom": as if it were not there
+    type: str | None = None  # "custom" is the same as None
     name: str
     description: str | None = None
     input_schema: dict[str, Any] | None = None
@@ -111,7 +111,7 @@ class Tool(_Shape):
 
 
 class ToolChoice(_Shape):
-    """Whether tools are called, and which."""
+    """Whether tools may or must be called, and which."""
 
     type: Literal["auto", "any", "tool", "none"]
     name: str | None = None
@@ -119,20 +119,21 @@ class ToolChoice(_Shape):
 
 
 class Thinking(_Shape):
-    """Whether the model may write to itself first; how much cannot be said here."""
+    """Whether the model may reason first; a budget has no effect."""
 
     type: Literal["enabled", "disabled", "adaptive", "between_tools"]
-    display: Literal["summarized", "omitted"] | None = None  # "omitted": blocks without their text
+    # "omitted": thinking blocks without text
+    display: Literal["summarized", "omitted"] | None = None
 
 
 class Metadata(_Shape):
-    """Who asks."""
+    """The user of the request."""
 
     user_id: str | None = Field(None, max_length=1024)
 
 
 class OutputConfig(_Shape):
-    """How much effort is taken, and what the answer is held to."""
+    """The effort of reasoning, and the format of the answer."""
 
     effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
     format: dict[str, Any] | None = None
@@ -148,16 +149,16 @@ class CountRequest(_Shape):
     tool_choice: ToolChoice | None = None
     thinking: Thinking | None = None
     output_config: OutputConfig | None = None
-    output_format: dict[str, Any] | None = None  # the older name of output_config.format
+    output_format: dict[str, Any] | None = None  # older name of output_config.format
 
     @property
     def thinks(self) -> bool:
-        """Whether thinking is asked for."""
+        """Whether the request asks for reasoning."""
         return self.thinking is not None and self.thinking.type != "disabled"
 
     @property
     def effort(self) -> str | None:
-        """How much of it."""
+        """The requested effort of reasoning."""
         return self.output_config.effort if self.output_config else None
 
 
@@ -174,7 +175,7 @@ class MessagesRequest(CountRequest):
     _unused: list[str] = PrivateAttr(default_factory=list)
 
     def note_unused(self, names: Sequence[str]) -> None:
-        """Remember which fields of the chat that was made of it have no effect with this model."""
+        """Record fields of the resulting chat request that have no effect on this model."""
         if self.effort and ("reasoning_effort" in names or not self.thinks):
             self._unused.append("output_config.effort")
         if self.thinks and "enable_thinking" in names:
@@ -182,11 +183,11 @@ class MessagesRequest(CountRequest):
 
     @property
     def unused(self) -> Sequence[str]:
-        """Fields that have no effect with this model; known when it is planned."""
+        """Request fields that have no effect on this model; available after planning."""
         return self._unused
 
 
-# Fields whose neglect would change the answer; each with the values that ask for nothing.
+# Fields that would change the answer if they were ignored, each with its harmless values.
 MEANINGFUL: dict[str, tuple[Any, ...]] = {
     "mcp_servers": ([],),
     "container": (),

@@ -1,4 +1,4 @@
-"""From Anthropic's request to a chat's."""
+"""Translates Anthropic's requests to chat requests."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ....request.errors import RequestError
-from ....request.shapes import ChatRequest, parse, refuse, validated
+from ....errors import RequestError
+from ....shapes.requests import ChatRequest, parse, refuse, validated
 from .shapes import (
     MEANINGFUL,
     CountRequest,
@@ -27,10 +27,10 @@ _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 
 def parse_messages(fields: Any) -> MessagesRequest:
-    """The body of /v1/messages.
+    """Parse the body of /v1/messages.
 
     Raises:
-        RequestError: a field is missing or out of range, or its neglect would change the answer.
+        RequestError: a field is wrong, or would change the answer if it were ignored.
     """
     request = validated(MessagesRequest, fields)
     refuse(request, MEANINGFUL)
@@ -38,17 +38,17 @@ def parse_messages(fields: Any) -> MessagesRequest:
 
 
 def parse_count(fields: Any) -> CountRequest:
-    """The body of /v1/messages/count_tokens; raises as `parse_messages`."""
+    """Parse the body of /v1/messages/count_tokens; raises as `parse_messages`."""
     request = validated(CountRequest, fields)
     refuse(request, MEANINGFUL)
     return request
 
 
 def chat_request(request: CountRequest) -> ChatRequest:
-    """The chat that is asked for; its length is not limited here.
+    """Make the chat request, without a limit of its length.
 
     Raises:
-        RequestError: a kind of content, or of tool, that is not supported.
+        RequestError: a kind of content or tool is not supported.
     """
     fields: dict[str, Any] = {
         "model": request.model,
@@ -58,7 +58,7 @@ def chat_request(request: CountRequest) -> ChatRequest:
         **_choice(request.tool_choice),
         "tools": [_tool(tool, i) for i, tool in enumerate(request.tools or ())] or None,
     }
-    if request.messages[-1].role == "assistant":  # the answer goes on with it
+    if request.messages[-1].role == "assistant":  # the answer continues this message
         fields["continue_final_message"] = True
     if isinstance(request, MessagesRequest):
         fields |= {
@@ -73,7 +73,7 @@ def chat_request(request: CountRequest) -> ChatRequest:
 
 
 def _thinking(request: CountRequest) -> dict[str, Any]:
-    """Programs that do not ask for thinking do not expect it in the answer."""
+    """Clients that do not ask for thinking do not expect it in the answer."""
     wanted = request.thinks
     return {
         "enable_thinking": wanted,
@@ -146,7 +146,7 @@ def _text(content: str | Iterable[TextBlock | OtherBlock], where: str) -> str:
 
 
 def _assistant(turn: Turn, where: str) -> dict[str, Any]:
-    """One message; what stood between its calls is lost, as in all templates."""
+    """Make one message; text between its calls is dropped, as in all chat templates."""
     message: dict[str, Any] = {"role": "assistant", "content": ""}
     for i, block in enumerate(turn.content):
         if isinstance(block, TextBlock):
@@ -163,7 +163,7 @@ def _assistant(turn: Turn, where: str) -> dict[str, Any]:
 
 
 def _others(turn: Turn, where: str) -> Iterator[dict[str, Any]]:
-    """A tool's answers, each a message of its own, and the texts between them."""
+    """Make a message for each tool result, and for the texts between them."""
     texts: list[str] = []
     for i, block in enumerate(turn.content):
         if isinstance(block, TextBlock):

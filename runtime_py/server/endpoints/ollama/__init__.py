@@ -1,4 +1,4 @@
-"""Ollama's API, under /api/, for the programs that were written for it.
+"""Ollama's API, under /api/.
 
 Format: https://docs.ollama.com/api. Times are nanoseconds, streams are lines of JSON.
 """

@@ -1,33 +1,34 @@
-"""What a model can do, in Ollama's words."""
+"""A model's capabilities, with Ollama's names."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from wherry.artifact import Manifest
+from wherry.artifact.manifest import Manifest
 from wherry.errors import ModelError
 
 from ....text.chat_template import ChatTemplate
 from ....text.fill_in import WAYS
 from ....tools.dialect import Dialect
 
-_NAMES = {"chat": "completion", "score": ""}  # ours -> Ollama's, where they differ; "": none
+# Wherry's name -> Ollama's, where they differ; "": none
+_NAMES = {"chat": "completion", "score": ""}
 
 
 def abilities(
     manifest: Manifest | None, template: str | None, folder: Path | None = None
 ) -> list[str]:
-    """What the manifest, the chat template and the vocabulary tell."""
+    """Read capabilities from the manifest, the chat template and the vocabulary."""
     ours = manifest.capabilities if manifest else ("completion",)
     found = {_NAMES.get(name, name) for name in ours} - {""}
-    if "completion" in found:  # models with embeddings are to Ollama those that write nothing
+    if "completion" in found:  # in Ollama embedding models are those that generate no text
         found.discard("embedding")
         found |= {"insert"} if folder and _fills(folder) else set()
     if template is not None:
         try:
             dialect = Dialect(ChatTemplate(template))
-        except ModelError:  # whoever loads the model is told
+        except ModelError:  # loading the model reports the error
             return sorted(found)
         found |= {"tools"} if dialect.native else set()
         found |= {"thinking"} if thinks(dialect) else set()
@@ -35,10 +36,10 @@ def abilities(
 
 
 def _fills(folder: Path) -> bool:
-    """Whether a vocabulary has tokens to fill gaps with."""
+    """Whether a vocabulary has fill-in-the-middle tokens."""
     try:
         text = (folder / "tokenizer.json").read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):  # whoever loads the model is told
+    except (OSError, UnicodeDecodeError):  # loading the model reports the error
         return False
 
     def known(mark: str) -> bool:
@@ -48,7 +49,7 @@ def _fills(folder: Path) -> bool:
 
 
 def thinks(dialect: Dialect | None) -> bool:
-    """Whether a model writes to itself before it answers."""
+    """Whether a model reasons before it answers."""
     return dialect is not None and (
         dialect.thoughts is not None or dialect.family.name == "harmony"
     )

@@ -12,8 +12,16 @@ from typing import Any
 from ....answer.delta import Delta, LoggedToken
 from ....answer.generation import Generation
 from ....answer.lazy import LazyList
-from ....answer.parts import Call, CallArguments, CallBegin, CallEnd, Part, Reasoning, Text
 from ....answer.shapes import Shape
+from ....tools.parts import (
+    Call,
+    CallArguments,
+    CallBegin,
+    CallEnd,
+    Part,
+    Reasoning,
+    Text,
+)
 from ..described import COUNT, FLAG, TEXT, Schema, object_of, one_of
 
 _NS = 10**9
@@ -21,7 +29,7 @@ _NS = 10**9
 
 @dataclass(slots=True)
 class Message(Shape):
-    """What the assistant says."""
+    """The assistant's message."""
 
     _optional = frozenset({"thinking", "tool_calls"})
     role: str = "assistant"
@@ -32,11 +40,11 @@ class Message(Shape):
 
 @dataclass(slots=True)
 class Ending(Shape):
-    """What the last chunk has, or a whole answer. Durations are nanoseconds."""
+    """Fields of the last chunk and of a whole answer. Durations are nanoseconds."""
 
     done_reason: str
     total_duration: int
-    load_duration: int  # that was waited for the model
+    load_duration: int  # the time that the request waited for the load
     prompt_eval_count: int
     prompt_eval_duration: int
     eval_count: int
@@ -44,7 +52,7 @@ class Ending(Shape):
 
 
 def schema_of(said: Schema) -> Schema:
-    """JSON Schema of a whole answer or a chunk; only the last chunk has the ending."""
+    """The JSON Schema of a whole answer or a chunk; only the last chunk has the ending."""
     counts = {f.name: COUNT for f in fields(Ending) if f.name != "done_reason"}
     head = {"model": TEXT, "created_at": TEXT, **said, "done": FLAG}
     ending = {"done_reason": one_of("stop", "length", "load", "unload"), **counts}
@@ -58,7 +66,7 @@ GENERATE_SCHEMA = schema_of({"response": TEXT})
 
 @dataclass(slots=True)
 class Line(Shape):
-    """A chunk, or a whole answer: `said` is what its endpoint calls it."""
+    """A chunk, or a whole answer; `said` has the fields of its endpoint."""
 
     model: str
     created_at: str
@@ -67,13 +75,13 @@ class Line(Shape):
     ending: dict[str, Any]
 
     def dumped(self) -> dict[str, Any]:
-        """See Shape: all in one object."""
+        """See Shape; all fields are in one object."""
         head = {"model": self.model, "created_at": self.created_at}
         return {**head, **self.said, "done": self.done, **self.ending}
 
 
 def now() -> str:
-    """The time, as Ollama writes it."""
+    """The current time in Ollama's format."""
     return datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
 
 
@@ -81,11 +89,11 @@ class Reply:
     """Answers of /api/chat and /api/generate.
 
     Args:
-        name: what the client calls the model.
-        chat: whether it is /api/chat.
-        started: when the request came, on perf_counter's clock; `planned`: when its model was
-            there.
-        logprobs: whether they were asked for.
+        name: the client's name of the model.
+        chat: whether this is /api/chat.
+        started: arrival of the request, on perf_counter's clock; `planned`: when its model was
+            loaded.
+        logprobs: whether they are requested.
     """
 
     def __init__(
@@ -98,18 +106,18 @@ class Reply:
         self._finish = "stop"
 
     def opening(self, generation: Generation) -> list[Line]:
-        """See Reply: nothing."""
+        """See Reply; there are none."""
         return []
 
     def chunks(self, delta: Delta) -> list[Line]:
-        """See Reply: one, unless it only ends. A call is told when it is whole."""
+        """See Reply. A call is written when it is complete."""
         if delta.finish:
             self._finish = delta.finish
         said = self._said(self._message(delta.parts), delta.logprobs)
         return [Line(self._name, now(), said, False, {})] if said else []
 
     def closing(self, generation: Generation) -> list[Line]:
-        """See Reply: the end, with counts and times."""
+        """See Reply: the ending, with counts and times."""
         return [self._last(self._empty(), generation)]
 
     def whole(self, choices: Sequence[Delta], generation: Generation) -> Line:
@@ -135,7 +143,7 @@ class Reply:
         return message
 
     def _said(self, message: Message, tokens: Sequence[LoggedToken]) -> dict[str, Any]:
-        """The message as the endpoint has it; {} if it says nothing."""
+        """The message in the endpoint's form; {} if it is empty."""
         logged = {"logprobs": LazyList(tokens, _logged)} if self._logprobs and tokens else {}
         if not (message.content or message.thinking or message.tool_calls or logged):
             return {}
@@ -162,13 +170,13 @@ class Reply:
 
 
 def without_prompt(name: str, *, chat: bool, reason: str) -> dict[str, Any]:
-    """The answer to who has asked for nothing but that a model be loaded, or unloaded."""
+    """The answer to a request without a prompt, which only loads or unloads a model."""
     said = {"message": Message().model_dump()} if chat else {"response": ""}
     return Line(name, now(), said, True, {"done_reason": reason}).model_dump()
 
 
 def _called(call: Call, end: CallEnd) -> dict[str, Any] | None:
-    """A call as Ollama has it: its arguments are an object. None if the output ended amid them."""
+    """Make a call in Ollama's form: arguments are an object; None if the call is incomplete."""
     if not end.whole:
         return None
     try:

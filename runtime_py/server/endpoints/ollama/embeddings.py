@@ -1,4 +1,4 @@
-"""Ollama's embeddings: /api/embed, and /api/embeddings of one text, which it has replaced."""
+"""Ollama's embeddings: /api/embed, and its forerunner /api/embeddings for one text."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from starlette.responses import JSONResponse, Response
 
 from ....answer.shapes import Shape
 from ....answer.vectors import VectorPlan
+from ....caller import Caller
 from ....core.interface import Event
 from ....load.vectors import VectorModel
-from ....request.caller import Caller
-from ....request.counts import at_most
-from ....request.shapes import parse
-from ....request.vector_shapes import EmbeddingRequest
+from ....shapes.counts import at_most
+from ....shapes.requests import parse
+from ....shapes.vectors import EmbeddingRequest
 from ...pipeline import Pipeline, VectorEndpoint, body_of
 from ...wire.json_body import parse_json
 from ..described import described
@@ -27,7 +27,7 @@ from .parsing import validated
 from .requests import MAX_OPTIONS, KeepAlive, ShowRequest
 
 _NS = 10**9
-_SMALL = 2**12  # bytes of a body that may ask for nothing
+_SMALL = 2**12  # bytes of a body that may be a request without a prompt
 
 
 class _Fields(ShowRequest):
@@ -40,7 +40,7 @@ class OllamaEmbedRequest(_Fields):
 
     input: str | Annotated[list[str], Field(fail_fast=True)] | None = None
     dimensions: int | None = Field(None, ge=1, le=2**20)
-    truncate: bool = True  # a text that is too long loses its end; else it is an error
+    truncate: bool = True  # true: cut a text that is too long at its end; else it is an error
 
 
 class OllamaEmbeddingsRequest(_Fields):
@@ -69,7 +69,7 @@ class EmbeddingsAnswer(Shape):
 
 @dataclass(slots=True)
 class Asked:
-    """A request (`pipeline.Named`): `name` is the model's as the client has it."""
+    """A request (`pipeline.Named`); `name` is the client's name of the model."""
 
     model: str
     name: str
@@ -81,7 +81,7 @@ class Asked:
 
 
 def embed(body: Any) -> Asked:
-    """A body of /api/embed; raises RequestError."""
+    """Parse a body of /api/embed; raises RequestError."""
     fields = validated(OllamaEmbedRequest, body)
     sent = {
         "input": fields.input or [],
@@ -92,7 +92,7 @@ def embed(body: Any) -> Asked:
 
 
 def embeddings(body: Any) -> Asked:
-    """A body of /api/embeddings; raises RequestError."""
+    """Parse a body of /api/embeddings; raises RequestError."""
     fields = validated(OllamaEmbeddingsRequest, body)
     return _asked(fields, {"input": fields.prompt or ""}, single=True)
 
@@ -112,7 +112,7 @@ def _asked(fields: _Fields, sent: dict[str, Any], *, single: bool) -> Asked:
 
 
 def plan(model: VectorModel, asked: Asked, caller: Caller) -> VectorPlan[Shape]:
-    """What a model is asked; raises as VectorModel.embedding."""
+    """Plan the embeddings; raises as VectorModel.embedding."""
     planned = time.perf_counter()
     made = model.embedding(asked.request, caller)
 
@@ -145,7 +145,7 @@ class OllamaEmbeddings:
     """The handlers.
 
     Args:
-        pipeline: answers.
+        pipeline: answers requests.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -157,7 +157,7 @@ class OllamaEmbeddings:
 
     @described(request=OllamaEmbedRequest, answer=EmbedAnswer)
     async def embed(self, request: Request) -> Response:
-        """A vector for each text; without any, loads the model."""
+        """Embeds each text; without a text it loads the model."""
         body = await body_of(request)
         if len(body) <= _SMALL:
             fields = validated(OllamaEmbedRequest, parse_json(body))
@@ -168,7 +168,7 @@ class OllamaEmbeddings:
 
     @described(request=OllamaEmbeddingsRequest, answer=EmbeddingsAnswer)
     async def embeddings(self, request: Request) -> Response:
-        """The vector of one text; without one, loads the model."""
+        """Embeds one text; without a text it loads the model."""
         body = await body_of(request)
         if len(body) <= _SMALL:
             fields = validated(OllamaEmbeddingsRequest, parse_json(body))

@@ -1,4 +1,4 @@
-"""Ollama's paths about models: which there are, what they are, which are in memory."""
+"""Ollama's paths that list and describe models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from wherry.artifact import MANIFEST, Manifest, digest
+from wherry.artifact.manifest import MANIFEST, Manifest, digest
 
 from ....text.chat_template import source_of
 from ...models import LATEST, Listed, Models, named, unknown_model
@@ -24,7 +24,7 @@ from .abilities import abilities
 from .parsing import validated
 from .requests import ShowRequest
 
-# The version of Ollama whose API this is: its clients ask for one that is new enough.
+# The version of Ollama's API: clients require a recent one.
 VERSION = "0.12.6"
 DETAILS = object_of(
     parent_model=TEXT,
@@ -53,7 +53,7 @@ class OllamaModels:
     """The handlers.
 
     Args:
-        models: what is served.
+        models: the server's models.
     """
 
     def __init__(self, models: Models) -> None:
@@ -71,12 +71,12 @@ class OllamaModels:
 
     @described()
     async def alive(self) -> Response:
-        """Says that the server is there, as Ollama's command line asks first of all."""
+        """Answers 200; Ollama's command line sends this first."""
         return Response()
 
     @described(answer=object_of(version=TEXT))
     async def version(self) -> Response:
-        """The version of the API."""
+        """Returns the version of the API."""
         return JSONResponse({"version": VERSION})
 
     @described(answer=object_of(models=list_of(LISTED)))
@@ -86,7 +86,7 @@ class OllamaModels:
 
     @described(answer=object_of(models=list_of(RUNNING)))
     async def running(self) -> Response:
-        """Lists those in memory."""
+        """Lists the loaded models."""
         models = []
         for served in self._models.served():
             on_device = not _on_cpu(served.listed.manifest)
@@ -113,12 +113,12 @@ class OllamaModels:
 
 
 def _shown(model: Listed) -> dict[str, Any]:
-    """May run on any thread: it reads the model's files."""
+    """Describe a model from its files; any thread may call this."""
     manifest, folder, entry = model.manifest, model.folder, _listed(model)
     template = source_of(folder) if folder else None
     chosen = show.parameters(folder)
     return {
-        "license": "",  # not in a compiled folder
+        "license": "",  # a compiled folder has none
         "modelfile": show.modelfile(entry["name"], template, chosen),
         "parameters": show.as_lines(chosen),
         "template": template or "",
@@ -171,7 +171,7 @@ def _size(manifest: Manifest | None) -> int:
 
 
 def _time(seconds: float | None) -> str:
-    """A time in RFC 3339; None, which means never, is a far date, as in Ollama."""
+    """Write a time in RFC 3339; never (None) is a date far in the future, as in Ollama."""
     if seconds is None:
         return "2318-01-01T00:00:00Z"
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat().replace("+00:00", "Z")

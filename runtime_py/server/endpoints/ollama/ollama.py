@@ -1,4 +1,4 @@
-"""Ollama's paths that a model answers."""
+"""Ollama's endpoints that generate text, /api/chat and /api/generate."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from ....caller import Caller
+from ....errors import RequestError
 from ....load.model import LoadedModel
-from ....request.caller import Caller
-from ....request.errors import RequestError
-from ....request.plan import Plan
+from ....request.plan import RequestPlan
 from ...models import Models
 from ...pipeline import CLIENT_GONE, IGNORED_HEADER, Endpoint, Pipeline, body_of
 from ...wire.errors import ApiError, add_shape
@@ -29,11 +29,11 @@ from .options import without_effect
 from .parsing import validated
 from .requests import AnswerFields, Asked, OllamaChatRequest, OllamaGenerateRequest
 
-_SMALL = 2**12  # bytes of a body that may ask for nothing
+_SMALL = 2**12  # bytes of a body that may be a request without a prompt
 
 
 def error_shape(error: ApiError) -> dict[str, Any]:
-    """The JSON of an error."""
+    """Make the JSON of an error."""
     return {"error": str(error.detail)}
 
 
@@ -41,11 +41,11 @@ FRAMING = Framing("application/x-ndjson", line, error=error_shape)
 add_shape("/api/", error_shape)
 
 
-def plan(loaded: LoadedModel, asked: Asked, caller: Caller) -> tuple[Plan, Reply]:
-    """What a model is asked.
+def plan(loaded: LoadedModel, asked: Asked, caller: Caller) -> tuple[RequestPlan, Reply]:
+    """Plan the request on a model.
 
     Raises:
-        RequestError: it cannot be served.
+        RequestError: the request cannot be served.
         BusyError: the queue is full.
     """
     planned = time.perf_counter()
@@ -70,16 +70,16 @@ def plan(loaded: LoadedModel, asked: Asked, caller: Caller) -> tuple[Plan, Reply
     return made, reply
 
 
-def _within(made: Plan, context: int, most: int | None) -> Plan:
-    """A plan whose prompt and output are at most so many tokens together, as Ollama has it.
+def _within(made: RequestPlan, context: int, most: int | None) -> RequestPlan:
+    """Limit prompt and output together to `context` tokens, as Ollama does.
 
     Args:
-        made: of one prompt, without a limit of its own.
-        context: tokens of both.
-        most: tokens of the output, which may be more than there is room for; None: no limit.
+        made: the plan of one prompt, without a limit of its own.
+        context: tokens of prompt and output together.
+        most: the requested tokens of output, perhaps more than fit; None: no limit.
 
     Raises:
-        RequestError: its prompt alone is as long.
+        RequestError: the prompt alone fills the context.
     """
     (job,) = made.jobs
     room = context - len(job.prompt)
@@ -111,7 +111,7 @@ class Ollama:
     """The handlers.
 
     Args:
-        pipeline: answers.
+        pipeline: answers requests.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -129,7 +129,7 @@ class Ollama:
         request=OllamaChatRequest, answer=CHAT_SCHEMA, chunk=CHAT_SCHEMA, stream=FRAMING.media_type
     )
     async def chat(self, request: Request) -> Response:
-        """Answers messages; without any, loads or unloads the model."""
+        """Answers messages; without messages it loads or unloads the model."""
         return await self._answer(request, CHAT, OllamaChatRequest)
 
     @described(
@@ -139,7 +139,7 @@ class Ollama:
         stream=FRAMING.media_type,
     )
     async def generate(self, request: Request) -> Response:
-        """Answers a prompt; without one, loads or unloads the model."""
+        """Answers a prompt; without a prompt it loads or unloads the model."""
         return await self._answer(request, GENERATE, OllamaGenerateRequest)
 
     async def _answer(
@@ -156,7 +156,7 @@ class Ollama:
         return await self._pipeline.answer(request, endpoint)
 
     async def _load(self, fields: AnswerFields) -> Response:
-        """Load a model, or let it go: `keep_alive` 0."""
+        """Load a model, or unload it if `keep_alive` is 0."""
         name, stays = fields.asked, fields.keep_alive
         told = partial(without_prompt, name, chat=isinstance(fields, OllamaChatRequest))
         if stays == 0:

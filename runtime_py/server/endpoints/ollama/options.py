@@ -1,14 +1,14 @@
-"""Ollama's `options` in the names of our requests."""
+"""Translates Ollama's `options` to fields of Wherry's requests."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from ....request.errors import RequestError
-from ....request.sampling_fields import SamplingFields
+from ....errors import RequestError
+from ....shapes.fields import SamplingFields
 
-# What has the same meaning, under our name; our own names are understood, too.
+# Ollama's name -> Wherry's; Wherry's own names are accepted, too.
 _NAMES = {
     **{name: name for name in SamplingFields.model_fields},
     "seed": "seed",
@@ -17,15 +17,15 @@ _NAMES = {
     "num_predict": "max_tokens",
     "repeat_penalty": "repetition_penalty",
 }
-_MEANS_NONE = {"num_predict", "seed"}  # where they are negative: no limit, a random one
+_MEANS_NONE = {"num_predict", "seed"}  # negative: no limit; a random seed
 _TAKEN = {"num_ctx", "repeat_last_n"}
 
 
 def translated(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a request.
+    """Translate options to fields of a request.
 
-    `num_predict` 0 is no limit, as Ollama has it; `repeat_last_n` 0 is no penalty, other values
-    have no effect: the penalty sees all of prompt and output.
+    `num_predict` 0 means no limit, as in Ollama; `repeat_last_n` 0 means no penalty, and other
+    values have no effect, because the penalty covers all of prompt and output.
     """
     found: dict[str, Any] = {}
     for name, value in options.items():
@@ -41,7 +41,7 @@ def translated(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def context_of(options: Mapping[str, Any]) -> int | None:
-    """`num_ctx`: tokens of prompt and output together; None: the model's.
+    """Read `num_ctx`: tokens of prompt and output together; None: the model's context.
 
     Raises:
         RequestError: it is no number.
@@ -56,11 +56,11 @@ def context_of(options: Mapping[str, Any]) -> int | None:
 
 
 def without_effect(options: Mapping[str, Any], context: int | None) -> list[str]:
-    """Options that change nothing here.
+    """List options that have no effect here.
 
     Args:
-        options: as they were sent.
-        context: of the model; a `num_ctx` beyond it is cut to it. None: not known.
+        options: the client's options.
+        context: the model's; a larger `num_ctx` is cut to it. None: unknown.
     """
     names = [
         n for n, v in options.items() if v is not None and n not in _NAMES | dict.fromkeys(_TAKEN)

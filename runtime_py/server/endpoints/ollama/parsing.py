@@ -1,4 +1,4 @@
-"""Validating Ollama's bodies."""
+"""Validates Ollama's bodies."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ....request.errors import RequestError
-from ....request.shapes import MAX_FIELDS, request_error
+from ....errors import RequestError
+from ....shapes.requests import MAX_FIELDS, request_error
 
 Body = TypeVar("Body", bound=BaseModel)
 
 
 def validated(kind: type[Body], body: Any) -> Body:
-    """A body's fields.
+    """Validate a body.
 
     Raises:
-        RequestError: with all that is wrong.
+        RequestError: lists everything that is wrong.
     """
     if isinstance(body, Mapping) and len(body) > MAX_FIELDS:
         raise RequestError(f"The request has {len(body)} fields; at most {MAX_FIELDS} are read")

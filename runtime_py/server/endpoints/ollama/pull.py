@@ -1,9 +1,9 @@
-"""Ollama's /api/pull: a model of the Hugging Face hub is downloaded, compiled, and served.
+"""Ollama's /api/pull: downloads, compiles and serves a model of the Hugging Face hub.
 
-It writes to the disk and takes the processor for minutes, so whoever starts the server has to allow
-it, key or not: keys are given to those who may ask models, not to those who choose them. The work
-is done by a process of its own (`pull_process`): it has its own memory and interpreter's lock, and
-ends with its client. What is done of it by then stays, and the next pull goes on from there.
+It writes to the disk and uses the processor for minutes, so only an option of the server allows it,
+with or without a key: keys are for clients that use models, not for those who choose them. A
+separate process does the work (`pull_process`), with its own memory and interpreter's lock, and
+ends with its client. Its results stay, and the next pull resumes.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import wherry
 from wherry.errors import ModelError
 
 from ....answer.shapes import Shape
+from ....errors import RequestError
 from ....load.options import for_compiler, for_engine
-from ....request.errors import RequestError
 from ...catalog.catalog import Catalog
 from ...catalog.listing import Spec
 from ...catalog.prepared import prepare
@@ -49,7 +49,7 @@ _PHASES = {"download": "downloading", "convert": "converting weights", "compile"
 
 @dataclass(slots=True)
 class Status(Shape):
-    """How far it is."""
+    """The progress of a pull."""
 
     _optional = frozenset({"total", "completed"})
     status: str
@@ -59,7 +59,7 @@ class Status(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be pulled: MODEL as the command line takes it, and what it will be called."""
+    """A model to pull: a MODEL of the command line, and its name for clients."""
 
     model: str
     name: str
@@ -77,8 +77,8 @@ class Pull:
     """The handler.
 
     Args:
-        catalog: gets what is pulled; None: the server has one model, and no place for others.
-        allowed: whether the server's owner allows it.
+        catalog: receives the model; None: the server has only one model.
+        allowed: whether the server's options allow it.
     """
 
     def __init__(self, catalog: Catalog | None, *, allowed: bool) -> None:
@@ -97,7 +97,7 @@ class Pull:
         stream=FRAMING.media_type,
     )
     async def pull(self, request: Request) -> Response:
-        """Makes a model of the hub one of this server's; says meanwhile how far it is."""
+        """Downloads, compiles and adds a model of the hub; streams the progress."""
         catalog = self._checked()
         fields = validated(PullRequest, parse_json(await body_of(request)))
         known = named({m.name: m for m in catalog.listed()}, fields.asked) if fields.asked else None
@@ -131,11 +131,11 @@ class Pull:
 
 
 class _Statuses:
-    """What a pull says, as StreamedAnswer takes it.
+    """The progress of a pull, in the form of an engine's stream.
 
     Args:
-        wanted: None: it is there already.
-        turn: one model is pulled at a time.
+        wanted: None: the model is already there.
+        turn: a lock, so that one model is pulled at a time.
     """
 
     def __init__(self, catalog: Catalog, wanted: Wanted | None, turn: asyncio.Lock) -> None:
@@ -144,19 +144,19 @@ class _Statuses:
         self._has_turn = self._said_to_wait = self._ended = False
 
     async def all(self) -> None:
-        """All of it.
+        """Await the whole pull.
 
         Raises:
-            WherryError: it failed.
+            WherryError: the pull failed.
         """
         while await self.batch():
             pass
 
     async def batch(self) -> list[Status]:
-        """What is new; [] at the end.
+        """Await new progress; [] at the end.
 
         Raises:
-            WherryError: it failed.
+            WherryError: the pull failed.
         """
         if self._ended:
             return []
@@ -184,7 +184,7 @@ class _Statuses:
         if "folder" not in message:
             phase = _PHASES.get(message["what"], message["what"])
             return Status(phase, message["total"], message["done"])
-        # Compiled already: nothing of the compiler is needed here.
+        # The model is compiled already, so the compiler is not loaded.
         spec = Spec(
             name=wanted.name,
             model=message["folder"],
@@ -212,11 +212,11 @@ class _Statuses:
             json.dumps([wanted.model, options]),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for the server, which ends it
+            start_new_session=True,  # Ctrl-C reaches only the server, which ends this process
         )
 
     def cancel(self) -> None:
-        """End it, wherever it is; idempotent."""
+        """End the process; idempotent."""
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.kill()
@@ -225,7 +225,7 @@ class _Statuses:
             self._turn.release()
 
     async def end(self) -> None:
-        """`cancel`, and wait until it has ended."""
+        """End the process and wait for it."""
         self.cancel()
         if self._process is not None:
             assert self._process.stdout
@@ -234,13 +234,13 @@ class _Statuses:
 
 
 def wanted_of(asked: str) -> Wanted:
-    """What a client means.
+    """Find the model that a client means.
 
     Args:
-        asked: "demo", ORG/NAME, or hf.co/ORG/NAME; with a scheme as its tag, ORG/NAME:q8f16_1.
+        asked: "demo", ORG/NAME, or hf.co/ORG/NAME; the tag may be a scheme, ORG/NAME:q8f16_1.
 
     Raises:
-        RequestError: it is none of these: a path on this machine, or a name of Ollama's library.
+        RequestError: it is none of these, but a path or a name of Ollama's library.
     """
     plain = asked.removesuffix(LATEST)
     if plain == "demo":

@@ -1,10 +1,9 @@
-"""The process of one pull: downloads, converts and compiles, and says how far it is.
+"""The process of one pull: downloads, converts and compiles, and writes its progress.
 
     python -c "from wherry.runtime.server.endpoints.ollama.pull_process import main; main()" \
         '["hf://ORG/NAME", {"quant": "q8f16_1"}]'
 
-writes a line of JSON for each step, {"what", "done", "total"}, and at the end {"folder"} or
-{"error"}.
+writes a JSON line for each step, {"what", "done", "total"}, and at the end {"folder"} or {"error"}.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from wherry.errors import WherryError
 
 from ....load import loading
 
-_SECONDS = 0.2  # between two lines about one phase
+_SECONDS = 0.2  # between two lines of one phase
 
 
 class _Report:
     def __init__(self) -> None:
-        self._last = ("", 0.0)  # phase, when it was told
+        self._last = ("", 0.0)  # phase, and time of its last line
 
     def __call__(self, what: str, done: int, total: int) -> None:
         phase, told = self._last
@@ -39,7 +38,7 @@ def _say(message: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Pull what the first argument says."""
+    """Pull the model in the first argument."""
     model, options = json.loads(sys.argv[1])
     try:
         _say({"folder": str(loading.resolve(model, **options, progress=_Report()).absolute())})

@@ -1,4 +1,4 @@
-"""Ollama's requests, and what they are in ours."""
+"""Ollama's requests, and their translation to Wherry's."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from ....request.counts import at_most
-from ....request.errors import RequestError
-from ....request.shapes import MAX_MESSAGES, ChatRequest, CompletionRequest, parse
+from ....errors import RequestError
+from ....shapes.counts import at_most
+from ....shapes.kinds import MAX_MESSAGES
+from ....shapes.requests import ChatRequest, CompletionRequest, parse
 from ...catalog.quantities import seconds_of
 from . import options as ollama_options
 from .parsing import validated
@@ -26,7 +27,7 @@ class _Shape(BaseModel):
 
 
 class ShowRequest(_Shape):
-    """POST /api/show: what names a model. Older clients call it `name`."""
+    """POST /api/show: the name of a model, which older clients send as `name`."""
 
     model: str = Field("", max_length=1024)
     name: str | None = Field(None, max_length=1024)
@@ -38,7 +39,7 @@ class ShowRequest(_Shape):
 
 
 class AnswerFields(ShowRequest):
-    """What both kinds of answers share."""
+    """Fields that both kinds of requests share."""
 
     stream: bool | None = None
     format: str | dict[str, Any] | None = None
@@ -51,14 +52,14 @@ class AnswerFields(ShowRequest):
 
 
 class Called(_Shape):
-    """A function that was called; its arguments are an object."""
+    """A called function; its arguments are an object."""
 
     name: str = ""
     arguments: dict[str, Any] = Field(default_factory=dict)
 
 
 class Call(_Shape):
-    """A call of an assistant's message."""
+    """A call in an assistant's message."""
 
     id: str | None = None
     function: Called
@@ -102,14 +103,14 @@ class Asked:
     """A request for an answer (`pipeline.Asked`).
 
     Attributes:
-        model: its name; the pipeline puts the model's own in its place.
-        name: as the client has it.
-        chat: what is asked of a model with a chat template; None: it is asked to go on writing.
-        completion: what is asked of one without; None: that cannot be.
-        context: tokens of prompt and output together; None: the model's.
-        most: tokens of the output; None: as many as there is room for.
-        ignored: names of fields that have no effect.
-        model_context: known when the model is.
+        model: the requested name; the pipeline replaces it by the model's own.
+        name: the client's name of the model.
+        chat: the request for a model with a chat template; None: a raw prompt.
+        completion: the request for a model without one; None: it cannot serve this.
+        context: tokens of prompt and output together; None: the model's context.
+        most: tokens of output; None: until the context is full.
+        ignored: names of fields without effect.
+        model_context: the model's context, once it is known.
     """
 
     fields: AnswerFields
@@ -126,10 +127,10 @@ class Asked:
 
 
 def chat(body: Any) -> Asked:
-    """A body of /api/chat.
+    """Parse a body of /api/chat.
 
     Raises:
-        RequestError: with all that is wrong.
+        RequestError: lists everything that is wrong.
     """
     fields = validated(OllamaChatRequest, body)
     _refuse(fields, [(f"messages[{i}]", m.images) for i, m in enumerate(fields.messages or ())])
@@ -148,10 +149,10 @@ def chat(body: Any) -> Asked:
 
 
 def generate(body: Any) -> Asked:
-    """A body of /api/generate: one turn of a chat, unless it is raw or has a suffix.
+    """Parse a body of /api/generate: one turn of a chat, unless it is raw or has a suffix.
 
     Raises:
-        RequestError: with all that is wrong.
+        RequestError: lists everything that is wrong.
     """
     fields = validated(OllamaGenerateRequest, body)
     _refuse(fields, [("", fields.images)])
@@ -171,12 +172,12 @@ def generate(body: Any) -> Asked:
     request = parse(ChatRequest, _shared(fields) | turn)
     if fields.system:
         return _asked(fields, request, None)
-    # For models without a template, which go on writing.
+    # For models without a chat template, which complete text.
     return _asked(fields, request, parse(CompletionRequest, _shared(fields) | prompt | logprobs))
 
 
 def asks_nothing(fields: AnswerFields) -> bool:
-    """Whether a model is to be loaded, or unloaded, and nothing else."""
+    """Whether the request only loads or unloads a model."""
     if isinstance(fields, OllamaChatRequest):
         return not fields.messages
     return isinstance(fields, OllamaGenerateRequest) and not (fields.prompt or fields.suffix)
@@ -188,7 +189,7 @@ def _asked(
     name, most = fields.asked, None
     for request in (chat, completion):
         if request:
-            # Ollama's limit may exceed the context, where one of OpenAI's is refused.
+            # Ollama's limit may exceed the context, which is an error in OpenAI's API.
             most, request.max_tokens = request.max_tokens, None
     return Asked(
         fields=fields,
@@ -204,7 +205,7 @@ def _asked(
 
 
 def _shared(fields: AnswerFields) -> dict[str, Any]:
-    """The options and what the output is held to, as our requests have them."""
+    """The options and the output's constraint, as fields of Wherry's requests."""
     held: dict[str, Any] = {}
     if isinstance(fields.format, dict):
         held = {"type": "json_schema", "json_schema": {"name": "format", "schema": fields.format}}
@@ -230,7 +231,7 @@ def _thinking(fields: AnswerFields) -> dict[str, Any]:
 
 
 def _continuing(messages: list[Message]) -> dict[str, Any]:
-    """Ollama's models go on with a last message of their own."""
+    """Whether the model continues a last message of the assistant, as in Ollama."""
     if not messages or messages[-1].role != "assistant" or messages[-1].tool_calls:
         return {}
     return {"continue_final_message": True, "add_generation_prompt": False}
@@ -243,7 +244,7 @@ def _logprobs(fields: AnswerFields) -> dict[str, Any]:
 
 
 def _messages(messages: list[Message]) -> list[dict[str, Any]]:
-    """Messages as OpenAI has them. Ollama's calls have no ids: results follow them in order."""
+    """Make OpenAI's messages. Ollama's calls have no ids: results follow their calls in order."""
     made: list[dict[str, Any]] = []
     open_ids: list[str] = []
     count = 0
@@ -257,7 +258,8 @@ def _messages(messages: list[Message]) -> list[dict[str, Any]]:
         if message.tool_calls:
             calls, open_ids = [], []
             for call in message.tool_calls:
-                identifier = call.id or f"call{count:05d}"  # 9 characters: Mistral's want so many
+                # 9 characters, as Mistral's templates require
+                identifier = call.id or f"call{count:05d}"
                 open_ids.append(identifier)
                 count += 1
                 function = {"name": call.function.name, "arguments": call.function.arguments}
@@ -271,7 +273,7 @@ def _messages(messages: list[Message]) -> list[dict[str, Any]]:
 
 
 def _refuse(fields: AnswerFields, images: list[tuple[str, list[Any] | None]]) -> None:
-    """What cannot be done, and would change the answer if it were left out."""
+    """Refuse fields that would change the answer if they were ignored."""
     for where, found in images:
         if found:
             raise RequestError(

@@ -1,4 +1,4 @@
-"""What POST /api/show tells of a model: what Ollama tells, so far as a compiled folder knows it."""
+"""The answer of POST /api/show, as far as a compiled folder has its fields."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from wherry.artifact import Manifest
+from wherry.artifact.manifest import Manifest
 from wherry.errors import ModelError
 
 from ....load import generation_config
 from ....text.tokenizer import read_json
 
-# Names of GGUF, which Ollama's clients know -> of config.json; the first that is there.
+# GGUF's names, which Ollama's clients read -> names in config.json; the first existing one counts.
 _INFO = {
     "embedding_length": ("hidden_size", "n_embd", "d_model"),
     "block_count": ("num_hidden_layers", "n_layer", "num_layers"),
@@ -33,7 +33,7 @@ _INFO = {
 }
 _TOKENS = ("bos_token_id", "eos_token_id", "padding_token_id", "unknown_token_id")
 _OF_TOKENS = {"padding_token_id": "pad_token_id", "unknown_token_id": "unk_token_id"}
-# Fields of generation_config.json that are a request's defaults here -> Ollama's.
+# Fields of generation_config.json that are defaults of requests -> Ollama's names.
 _PARAMETERS = {
     "min_p": "min_p",
     "repetition_penalty": "repeat_penalty",
@@ -41,20 +41,20 @@ _PARAMETERS = {
     "top_k": "top_k",
     "top_p": "top_p",
 }
-_ALWAYS = ("repetition_penalty",)  # whether or not the model's authors would sample
-_COLUMN = 30  # characters, where `ollama show` puts the values
+_ALWAYS = ("repetition_penalty",)  # used even if the model's authors chose greedy decoding
+_COLUMN = 30  # characters; where `ollama show` prints values
 _LARGE = ((10**12, "T", 1), (10**9, "B", 1), (10**6, "M", 2), (10**3, "K", 0))
 
 
 def model_info(
     manifest: Manifest | None, folder: Path | None, context: int | None
 ) -> dict[str, Any]:
-    """Numbers of the architecture, under the names of GGUF."""
+    """Numbers of the architecture, with GGUF's names."""
     if manifest is None:
         return {}
     kind = str(manifest.architecture.get("name", ""))
     config: Mapping[str, Any] = manifest.architecture.get("config", {})
-    config = {**(config.get("rope_parameters") or {}), **config}  # where newer files have them
+    config = {**(config.get("rope_parameters") or {}), **config}  # newer files have them there
     found: dict[str, Any] = {"general.architecture": kind, "general.name": manifest.name}
     if count := parameter_count(folder):
         found["general.parameter_count"] = count
@@ -74,7 +74,7 @@ def model_info(
 
 
 def _rotated(config: Mapping[str, Any]) -> int | None:
-    """Elements of a head that RoPE turns; None: the model has none, or they cannot be told."""
+    """The RoPE dimensions of a head; None: the model has none, or they are unknown."""
     if "rope_theta" not in config:
         return None
     size = config.get("head_dim")
@@ -85,17 +85,17 @@ def _rotated(config: Mapping[str, Any]) -> int | None:
 
 
 def parameter_count(folder: Path | None) -> int | None:
-    """Numbers of the model before quantization; None: its folder is not known, or damaged."""
+    """Parameters before quantization; None: the model's folder is unknown or damaged."""
     if folder is None:
         return None
     index = folder / "tensor-cache.json"
     try:
         return _count(index, index.stat().st_mtime_ns)
     except (OSError, ModelError, LookupError, TypeError, ZeroDivisionError):
-        return None  # whoever loads the model is told
+        return None  # loading the model reports the error
 
 
-@lru_cache(256)  # lists of models are asked for often, and name them all
+@lru_cache(256)  # clients often list all models
 def _count(index: Path, _written: int) -> int:
     weights = read_json(index)["metadata"]
     count: int = round(weights["ParamBytes"] * 8 / weights["BitsPerParam"])
@@ -103,7 +103,7 @@ def _count(index: Path, _written: int) -> int:
 
 
 def in_words(count: int | None) -> str:
-    """A number as Ollama shows it: 8.0B, 494.03M."""
+    """Write a number as Ollama does: 8.0B, 494.03M."""
     if count is None:
         return ""
     for unit, letter, digits in _LARGE:
@@ -113,13 +113,13 @@ def in_words(count: int | None) -> str:
 
 
 def parameters(folder: Path | None) -> list[tuple[str, str]]:
-    """Defaults of a request, in Ollama's names, each with its value as a Modelfile has it."""
+    """Defaults of a request: Ollama's names, and values as in a Modelfile."""
     if folder is None:
         return []
     try:
         chosen = generation_config.read(folder)
         ends = read_json(folder / "tokenizer_config.json").get("eos_token")
-    except ModelError:  # whoever loads the model is told
+    except ModelError:  # loading the model reports the error
         return []
     held = _ALWAYS if chosen.get("do_sample") is False else _PARAMETERS
     found = [(_PARAMETERS[n], json.dumps(chosen[n])) for n in held if n in chosen]
@@ -130,12 +130,12 @@ def parameters(folder: Path | None) -> list[tuple[str, str]]:
 
 
 def as_lines(found: list[tuple[str, str]]) -> str:
-    """Parameters as `ollama show --parameters` prints them."""
+    """Write parameters as `ollama show --parameters` prints them."""
     return "\n".join(f"{name:<{_COLUMN}} {value}" for name, value in found)
 
 
 def modelfile(name: str, template: str | None, found: list[tuple[str, str]]) -> str:
-    """The model as a Modelfile has it; the template is Jinja, as the model brings it."""
+    """Write the model's Modelfile; its template is the model's own, in Jinja."""
     lines = [f"FROM {name}"]
     if template:
         lines.append(f'TEMPLATE """{template}"""')

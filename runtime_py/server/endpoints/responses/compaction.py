@@ -1,4 +1,4 @@
-"""POST /v1/responses/compact: a conversation becomes a summary, which the model writes."""
+"""POST /v1/responses/compact: replaces a conversation by a summary that the model writes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from ....answer.delta import Delta
 from ....answer.generation import Generation
+from ....caller import Caller
+from ....errors import RequestError
 from ....load.model import LoadedModel
-from ....request.caller import Caller
-from ....request.errors import RequestError
-from ....request.plan import Plan
-from ....request.shapes import not_known, validated
+from ....request.plan import RequestPlan
+from ....shapes.requests import not_known, validated
 from ...wire.framing import Plain
 from .items import Json, kept_items, new_id
 from .reply import usage_of
@@ -22,7 +22,7 @@ from .summary import sealed
 from .translate import chat_request
 from .turn import Turn
 
-MAX_SUMMARY = 2048  # tokens: a conversation of any length comes to that many at most
+MAX_SUMMARY = 2048  # tokens of the summary of a conversation of any length
 _ASK = (
     "Summarize our conversation so far, so that it can go on from your summary alone. Keep the "
     "user's goals and wishes, facts, names, numbers and file paths, decisions with their reasons, "
@@ -31,7 +31,7 @@ _ASK = (
 
 
 def parse_compact(fields: Any) -> CompactRequest:
-    """The body of /v1/responses/compact.
+    """Parse the body of /v1/responses/compact.
 
     Raises:
         RequestError: a field is missing or out of range.
@@ -47,7 +47,7 @@ def parse_compact(fields: Any) -> CompactRequest:
 
 
 def ignored_fields(request: CompactRequest) -> list[str]:
-    """Names of what was sent and has no effect."""
+    """Names of fields without effect."""
     return not_known(request)
 
 
@@ -55,7 +55,7 @@ class Compaction:
     """One request.
 
     Args:
-        turn: finds the items.
+        turn: resolves the items.
     """
 
     def __init__(self, turn: Turn) -> None:
@@ -63,8 +63,8 @@ class Compaction:
 
     def plan(
         self, loaded: LoadedModel, request: CompactRequest, caller: Caller
-    ) -> tuple[Plan, CompactReply]:
-        """What the model is asked, and the shape of the answer."""
+    ) -> tuple[RequestPlan, CompactReply]:
+        """Plan the summary, and the shape of the answer."""
         asked = CountRequest.model_construct(
             input=request.input or [], previous_response_id=request.previous_response_id
         )
@@ -75,8 +75,8 @@ class Compaction:
         fields = {
             "model": request.model,
             "instructions": request.instructions,
-            "reasoning": {"effort": "none"},  # the summary is all that is wanted
-            "temperature": 0,  # of one conversation there is one summary
+            "reasoning": {"effort": "none"},  # only the summary is needed
+            "temperature": 0,  # equal conversations have equal summaries
         }
         wanted = validated(ResponsesRequest, fields)
         chat = chat_request(wanted, head + past + kept_items(_ASK, lambda _: None))
@@ -88,8 +88,8 @@ class CompactReply:
     """The answer, which is never streamed.
 
     Args:
-        head: items that stay as they are, before the summary.
-        calls: and after it.
+        head: items that stay, before the summary.
+        calls: items that stay, after it.
     """
 
     def __init__(self, head: list[Json], calls: list[Json]) -> None:
@@ -112,7 +112,7 @@ class CompactReply:
         """See Reply.
 
         Raises:
-            RequestError: the model wrote nothing.
+            RequestError: the summary is empty.
         """
         summary = choices[0].text.strip()
         if not summary:
@@ -134,7 +134,7 @@ class CompactReply:
 
 
 def _parts(items: list[Json]) -> tuple[list[Json], list[Json], list[Json]]:
-    """Instructions; what a summary can stand for; calls whose results are still to come."""
+    """Split the items: instructions; the part to summarize; calls without results."""
     answered = {i["call_id"] for i in items if i["type"] == "function_call_output"}
     head: list[Json] = []
     past: list[Json] = []
@@ -149,8 +149,8 @@ def _parts(items: list[Json]) -> tuple[list[Json], list[Json], list[Json]]:
     return head, past, calls
 
 
-def _bounded(plan: Plan, context: int) -> Plan:
-    """The plan of a summary, which ends before the context does."""
+def _bounded(plan: RequestPlan, context: int) -> RequestPlan:
+    """Limit the plan of a summary so that it ends before the context does."""
     (job,) = plan.jobs
     most = min(MAX_SUMMARY, context - len(job.prompt))
     return replace(plan, jobs=[replace(job, params=replace(job.params, max_tokens=most))])

@@ -1,4 +1,4 @@
-"""Paths of conversations: items that responses are made from and join."""
+"""Paths of conversations: stored items, to which responses add theirs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from ....request.errors import RequestError
-from ....request.shapes import validated
+from ....errors import RequestError
+from ....shapes.requests import validated
 from ...pipeline import body_of
 from ...wire.errors import ApiError
 from ...wire.json_body import encoded as encoded_json
@@ -34,10 +34,10 @@ B = TypeVar("B", bound=BaseModel)
 
 
 class Conversations:
-    """The handlers; what they do with bodies and long JSON is done on threads.
+    """The handlers; they parse bodies and long JSON on threads.
 
     Args:
-        memory: what is kept.
+        memory: stores conversations.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -59,7 +59,7 @@ class Conversations:
 
     @described(request=ConversationRequest, answer=CONVERSATION)
     async def create(self, http: Request) -> Response:
-        """Begins a conversation."""
+        """Creates a conversation."""
         whose = tenant()
 
         def made(request: ConversationRequest) -> Json:
@@ -94,7 +94,7 @@ class Conversations:
 
     @described(answer=object_of(id=TEXT, object=one_of("conversation.deleted"), deleted=FLAG))
     def delete(self, id: str) -> Response:
-        """Forgets a conversation."""
+        """Deletes a conversation."""
         key = (tenant(), id)
         self._memory.conversation(*key)
         self._memory.conversations.pop(key)
@@ -107,7 +107,7 @@ class Conversations:
 
     @described(request=ItemsRequest, answer=LISTING)
     async def add_items(self, http: Request, id: str) -> Response:
-        """Puts items at the end."""
+        """Appends items."""
         whose = tenant()
 
         def made(request: ItemsRequest) -> Json:
@@ -119,13 +119,13 @@ class Conversations:
 
     @described(answer=object_of(id=TEXT, type=TEXT))
     def item(self, id: str, item: str) -> Response:
-        """One item."""
+        """Returns one item."""
         kept = self._memory.conversation(tenant(), id)
         return Response(kept.items[_index(kept, item)], media_type="application/json")
 
     @described(answer=CONVERSATION)
     def delete_item(self, id: str, item: str) -> Response:
-        """Takes one item out."""
+        """Deletes one item."""
 
         def without(kept: KeptConversation) -> KeptConversation:
             at = _index(kept, item)

@@ -1,4 +1,4 @@
-"""A request that a WebSocket stands for, served by the application as any other."""
+"""Serves a message of a WebSocket as an HTTP request, by the same application."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from typing import Any
 
 from starlette.types import Message, Scope, Send
 
-_OF_HANDSHAKE = frozenset(  # what it says of itself alone
+_OF_HANDSHAKE = frozenset(  # headers of the handshake alone
     b"connection upgrade content-type content-length transfer-encoding x-request-id".split()
 )
-_TOLD = {b"retry-after": "Retry-After", b"x-request-id": "X-Request-Id"}  # of an error's headers
+# headers of an error that its event repeats
+_TOLD = {b"retry-after": "Retry-After", b"x-request-id": "X-Request-Id"}
 
 
 class Exchange:
-    """A request that a message stands for, and what becomes of it.
+    """The request of a message, and its answer.
 
     Args:
-        body: of the request.
-        tell: called with each event of a stream; None: it is answered whole.
+        body: the request's body.
+        tell: called with each event of a stream; None: the answer is not streamed.
 
     Attributes:
-        gone: set when nobody hears the answer any more.
+        gone: set when the client has gone.
         status: of the answer; 0 before.
     """
 
@@ -36,7 +37,7 @@ class Exchange:
         self.headers: list[tuple[bytes, bytes]] = []
 
     async def receive(self) -> Message:
-        """The body, and then the client's disconnect."""
+        """Give the body, and later the client's disconnect."""
         if self._body is not None:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body, "more_body": False}
@@ -44,7 +45,7 @@ class Exchange:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
-        """Pass on the events of a stream, which are lines; keep what is no stream."""
+        """Pass on the events of a stream; collect other bodies."""
         if message["type"] == "http.response.start":
             self.status, self.headers = message["status"], list(message["headers"])
             return
@@ -57,11 +58,11 @@ class Exchange:
 
     @property
     def answer(self) -> bytes:
-        """The body, if it is no stream."""
+        """The body of an answer that is no stream."""
         return self._answer
 
     def envelope(self) -> dict[str, Any]:
-        """The event that says why there is no response."""
+        """Make the event that reports why there is no response."""
         try:
             error = json.loads(self._answer)["error"]
         except (ValueError, LookupError, TypeError):
@@ -76,7 +77,7 @@ class Exchange:
 
 
 def request_of(scope: Scope, method: str, extra: dict[str, Any]) -> Scope:
-    """The scope of a request that comes over a socket: what its handshake said, and no more."""
+    """Make the scope of a message's request, with the headers of the handshake."""
     headers = [(n, v) for n, v in scope["headers"] if not n.startswith(b"sec-websocket-")]
     if method == "POST":
         headers = [(n, v) for n, v in headers if n not in _OF_HANDSHAKE]
@@ -89,7 +90,7 @@ def request_of(scope: Scope, method: str, extra: dict[str, Any]) -> Scope:
 
 
 async def reject(scope: Scope, send: Send, asked: Exchange) -> None:
-    """Answer a handshake with what the request was answered with."""
+    """Answer a handshake with the answer of its request."""
     if "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": 1008})
         return

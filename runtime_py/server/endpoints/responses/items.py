@@ -1,4 +1,4 @@
-"""Items of a conversation: as they are kept, and as messages of a chat."""
+"""Items of a conversation: their stored form, and their form as messages of a chat."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ....request.errors import RequestError
+from ....errors import RequestError
 from .shapes import (
     CallItem,
     CallOutputItem,
@@ -24,22 +24,22 @@ _TEXTS = ("input_text", "output_text", "text", "reasoning_text", "summary_text")
 
 
 def new_id(kind: str) -> str:
-    """An id that nobody guesses."""
+    """Make an id that cannot be guessed."""
     return f"{kind}_{secrets.token_hex(16)}"
 
 
 def kept_items(
     items: str | Sequence[Item], find: Callable[[str], Json | None], where: str = "input"
 ) -> list[Json]:
-    """The items as they are kept and given out: with ids, and their content in parts.
+    """Make the stored form of items: with ids, and with content in parts.
 
     Args:
-        items: of a request.
-        find: an item of an earlier answer, by its id.
-        where: the field, for errors.
+        items: the items of a request.
+        find: returns an item of an earlier answer, by id.
+        where: name of the field, for errors.
 
     Raises:
-        RequestError: an item of a kind that is not supported, or a reference to none.
+        RequestError: an item's kind is not supported, or a reference has no target.
     """
     if isinstance(items, str):
         items = [MessageItem(role="user", content=items)]
@@ -115,11 +115,11 @@ def _text_of(part: Part, where: str) -> str:
 
 
 def messages_of(instructions: str | None, items: Iterable[Json]) -> list[Json]:
-    """The messages of a chat: what an assistant thought, said and called is one of them."""
+    """Make the messages of a chat: an assistant's reasoning, text and calls become one message."""
     messages: list[Json] = []
     if instructions:
         messages.append({"role": "system", "content": instructions})
-    summary = ""  # of a compaction: templates may want users and assistants to take turns
+    summary = ""  # a compaction's summary: templates may require alternating roles
     for item in items:
         kind = item["type"]
         if summary and (kind != "message" or item["role"] == "assistant"):
@@ -143,10 +143,10 @@ def messages_of(instructions: str | None, items: Iterable[Json]) -> list[Json]:
 
 
 def check_calls(items: Iterable[Json]) -> None:
-    """Refuse results of functions that nobody has called.
+    """Refuse results without a call.
 
     Raises:
-        RequestError: naming the call.
+        RequestError: the message names the call.
     """
     called: set[str] = set()
     for item in items:
@@ -155,14 +155,14 @@ def check_calls(items: Iterable[Json]) -> None:
         elif item["type"] == "function_call_output" and item["call_id"] not in called:
             raise RequestError(
                 f"There is no function_call with call_id {item['call_id'][:100]!r} before its "
-                "function_call_output; send the call, too, or go on from the response that has it",
+                "function_call_output; send the call, too, or continue the response that has it",
                 param="input",
                 code="function_call_not_found",
             )
 
 
 def _assistants(messages: list[Json], item: Json) -> Json:
-    """The message that an item of the assistant belongs to."""
+    """The assistant's message that gets an item."""
     last = messages[-1] if messages else {}
     said = last.get("content") or last.get("tool_calls")
     if last.get("role") != "assistant" or (item["type"] != "function_call" and said):

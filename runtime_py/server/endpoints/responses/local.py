@@ -1,4 +1,4 @@
-"""What one WebSocket connection keeps of its last response, if that is kept nowhere else."""
+"""The last response of a WebSocket connection, if `store` is false."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from .items import new_id
 from .memory import KeptResponse
 from .shelf import Shelf
 
-LOCAL = "wherry.local"  # its name in the scope of a request that came over a socket
+LOCAL = "wherry.local"  # key in the scope of a request that came over a socket
 
 
 class Local:
-    """The state of one connection: the response of its last turn that was not to be stored.
+    """A connection's last response that is not stored elsewhere.
 
     Args:
-        shelf: of all connections, which bounds what they keep together.
+        shelf: shared by all connections; it limits their bytes.
     """
 
     def __init__(self, shelf: Shelf[KeptResponse]) -> None:
@@ -23,26 +23,26 @@ class Local:
         self._previous: str | None = None
 
     def begin(self, previous: str | None) -> None:
-        """A turn begins, which goes on from a response."""
+        """Record which response the new turn continues."""
         self._previous = previous
 
     def get(self, id: str) -> KeptResponse | None:
-        """The response, if it is the last one."""
+        """Return the last response if it has this id."""
         return self._shelf.get((self._connection, id))
 
     def keep(self, id: str, response: KeptResponse) -> None:
-        """The turn has ended with this response, which takes the place of the last one."""
+        """Store the response of this turn instead of the last one."""
         self.close()
         if self._shelf.put((self._connection, id), response):
             self._kept = id
 
     def failed(self) -> None:
-        """The turn has failed: nothing can go on from where it began."""
+        """Forget the response that a failed turn continued."""
         if self._kept is not None and self._kept == self._previous:
             self.close()
 
     def close(self) -> None:
-        """Forget all."""
+        """Forget everything."""
         if self._kept is not None:
             self._shelf.pop((self._connection, self._kept))
             self._kept = None

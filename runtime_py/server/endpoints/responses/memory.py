@@ -1,4 +1,4 @@
-"""Responses and conversations that are kept; the server's memory of them ends with it."""
+"""Stores responses and conversations in memory, until the server ends."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
-from ....request.errors import RequestError
+from ....errors import RequestError
 from ...wire.errors import ApiError
 from .items import Json, new_id
 from .shapes import MAX_ITEMS
 from .shelf import MAX_BYTES, MAX_ENTRIES, Shelf
 
-_OVERHEAD = 512  # bytes of an entry beside its texts
+_OVERHEAD = 512  # bytes of an entry besides its texts
 Encoded = tuple[bytes, ...]  # items, each as JSON; entries share them
 
 
 def encoded_items(items: Iterable[Json]) -> Encoded:
-    """Items as they are kept."""
+    """Encode items for storage."""
     return tuple(encoded(item) for item in items)
 
 
 def encoded(value: Json) -> bytes:
-    """JSON as it is kept."""
+    """Encode JSON for storage."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
 
 @dataclass(frozen=True, slots=True)
 class KeptItem:
-    """An item of an answer, as JSON."""
+    """An item of an answer as JSON."""
 
     text: bytes
 
@@ -42,19 +42,19 @@ class KeptItem:
 
 @dataclass(frozen=True, slots=True)
 class KeptResponse:
-    """A response, as JSON, and all items that it answered."""
+    """A response as JSON, with all items that it continued."""
 
     text: bytes
     items: Encoded
 
     @property
     def size(self) -> int:
-        """Bytes, those that it shares included."""
+        """Bytes, including shared ones."""
         return len(self.text) + sum(map(len, self.items)) + _OVERHEAD
 
     @property
     def context(self) -> list[Json]:
-        """The items that an answer to this response continues."""
+        """The items before an answer that continues this response."""
         items: list[Json] = [json.loads(item) for item in self.items]
         items += json.loads(self.text)["output"]
         return items
@@ -62,7 +62,7 @@ class KeptResponse:
 
 @dataclass(frozen=True, slots=True)
 class KeptConversation:
-    """Items that grow with each response."""
+    """A list of items to which each response adds."""
 
     metadata: Mapping[str, str]
     items: Encoded = ()
@@ -72,63 +72,64 @@ class KeptConversation:
     @property
     def size(self) -> int:
         """Bytes."""
-        return sum(map(len, self.items)) + 20 * _OVERHEAD  # metadata have 16 * 576 at most
+        return sum(map(len, self.items)) + 20 * _OVERHEAD  # metadata have at most 16 * 576 bytes
 
     @property
     def context(self) -> list[Json]:
-        """The items that the next answer continues."""
+        """The items before the next answer."""
         return [json.loads(item) for item in self.items]
 
     def described(self) -> Json:
-        """The conversation in OpenAI's shape."""
+        """Describe the conversation in OpenAI's shape."""
         head = {"id": self.id, "object": "conversation", "created_at": self.created_at}
         return {**head, "metadata": dict(self.metadata)}
 
 
 class Memory:
-    """All that is kept.
+    """Everything that the server stores.
 
     Args:
-        entries: responses, items and conversations that there may be, each.
-        size: bytes of the responses, of the conversations, and of what connections keep, each;
-            items take a quarter of it.
+        entries: most responses, most items, and most conversations.
+        size: bytes of the responses, of the conversations, and of the connections' responses, each;
+            items have a quarter of it.
     """
 
     def __init__(self, entries: int = MAX_ENTRIES, size: int = MAX_BYTES) -> None:
         self.responses: Shelf[KeptResponse] = Shelf(entries, size)
         self.items: Shelf[KeptItem] = Shelf(4 * entries, size // 4)
         self.conversations: Shelf[KeptConversation] = Shelf(entries, size)
-        self.local: Shelf[KeptResponse] = Shelf(entries, size)  # one a WebSocket connection
+        # an entry for each WebSocket connection
+        self.local: Shelf[KeptResponse] = Shelf(entries, size)
 
     def item(self, tenant: str, id: str) -> Json | None:
-        """An item of an answer."""
+        """Return an item of an answer."""
         kept = self.items.get((tenant, id))
         return json.loads(kept.text) if kept else None
 
     def response(self, tenant: str, id: str) -> KeptResponse:
-        """A response.
+        """Return a response.
 
         Raises:
-            ApiError: 404, there is none.
+            ApiError: 404: there is no such response.
         """
         return self.responses.get((tenant, id)) or _missing("response", id)
 
     def conversation(self, tenant: str, id: str) -> KeptConversation:
-        """A conversation; raises as `response`."""
+        """Return a conversation; raises as `response`."""
         return self.conversations.get((tenant, id)) or _missing("conversation", id)
 
     def keep(self, tenant: str, response: Json, items: Encoded) -> None:
-        """Keep a response, and its output for those who name items of it."""
+        """Store a response, and its items for later references."""
         key = (tenant, response["id"])
         self.responses.put(key, KeptResponse(encoded(response), items))
         for item in response["output"]:
             self.items.put((tenant, item["id"]), KeptItem(encoded(item)))
 
     def forget(self, tenant: str, id: str) -> None:
-        """Forget a response, and its output.
+        """Delete a response and its items.
 
         Raises:
-            ApiError: 404, there is none.
+            ApiError: 404: there is no such response.
         """
         kept = self.response(tenant, id)
         self.responses.pop((tenant, id))
@@ -136,10 +137,10 @@ class Memory:
             self.items.pop((tenant, item["id"]))
 
     def extend(self, tenant: str, id: str, items: Encoded) -> KeptConversation:
-        """Put items at the end of a conversation.
+        """Append items to a conversation.
 
         Raises:
-            ApiError: 404, it is not there.
+            ApiError: 404: there is no such conversation.
             RequestError: it would be too long.
         """
 

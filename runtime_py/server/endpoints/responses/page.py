@@ -1,4 +1,4 @@
-"""A part of a list of items, as OpenAI's clients go through it."""
+"""Pages of a list of items, in OpenAI's form."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ....request.errors import RequestError
-from ....request.shapes import validated
+from ....errors import RequestError
+from ....shapes.requests import validated
 from ...wire.json_body import encoded as encoded_json
 from ..described import FLAG, list_of, object_of, one_of
 from .items import Json
@@ -33,14 +33,14 @@ class _Query(BaseModel):
 
 
 def page(http: Request, items: Sequence[bytes]) -> Response:
-    """The items that a request's query asks for.
+    """Select the page that a request asks for.
 
     Args:
-        http: with `after`, the id of the last item that is known; `limit`; `order`.
+        http: its query: `after`, the id of the last known item; `limit`; `order`.
         items: each as JSON.
 
     Raises:
-        RequestError: `after` is the id of none of them, or the query is wrong.
+        RequestError: no item has the id `after`, or the query is wrong.
     """
     query = validated(_Query, dict(http.query_params))
     found: list[Json] = [json.loads(item) for item in items]
@@ -58,7 +58,7 @@ def page(http: Request, items: Sequence[bytes]) -> Response:
 
 
 def listing(items: Sequence[Json], *, more: bool = False) -> Json:
-    """Items as OpenAI lists them."""
+    """Make OpenAI's list of items."""
     first, last = (items[0]["id"], items[-1]["id"]) if items else (None, None)
     head = {"object": "list", "data": list(items), "first_id": first, "last_id": last}
     return {**head, "has_more": more}

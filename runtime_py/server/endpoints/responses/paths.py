@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from ....request.errors import RequestError
+from ....errors import RequestError
 from ...pipeline import Endpoint, Pipeline
 from ...wire.errors import ApiError
 from ...wire.framing import Framing, line, named_event
@@ -27,7 +27,8 @@ from .tenant import tenant
 from .turn import Turn, ignored_fields, parse_count, parse_message, parse_request
 
 PREFIX = "/v1/responses"
-VERSION_HEADER = "OpenResponses-Version"  # who sends it wants that specification's events
+# clients that send it get that specification's event names
+VERSION_HEADER = "OpenResponses-Version"
 _DONE = f"data: {DONE}\n\n".encode()  # the last event of every stream
 RESPONSE = object_of(
     id=TEXT,
@@ -44,11 +45,11 @@ def _last_event(value: Mapping[str, Any]) -> bytes:
 
 
 class Responses:
-    """The handlers. Those that are no coroutines run on threads: they may read long JSON.
+    """The handlers. Those that are not coroutines run on threads, because they may parse long JSON.
 
     Args:
-        pipeline: answers.
-        memory: what is kept.
+        pipeline: answers requests.
+        memory: stores responses.
     """
 
     def __init__(self, pipeline: Pipeline, memory: Memory) -> None:
@@ -76,7 +77,7 @@ class Responses:
         last=DONE,
     )
     async def create(self, request: Request) -> Response:
-        """Answers items."""
+        """Answers a list of items."""
         local: Local | None = request.scope.get(LOCAL)
         thoughts = OPEN_THOUGHTS if VERSION_HEADER in request.headers else OPENAI_THOUGHTS
         turn = Turn(self._memory, tenant(), local, thoughts)
@@ -90,7 +91,7 @@ class Responses:
 
     @described(statuses=(101, 426))
     async def socket(self, request: Request) -> Response:
-        """Opens a WebSocket, whose messages are requests: response.create."""
+        """Opens a WebSocket; each message `response.create` is a request."""
         if request.scope.get(OPENED):
             return Response(status_code=101)
         raise ApiError(
@@ -106,7 +107,7 @@ class Responses:
         answer=object_of(object=one_of("response.input_tokens"), input_tokens=COUNT),
     )
     async def count(self, request: Request) -> Response:
-        """Counts the tokens that items come to, in the model's template."""
+        """Counts the tokens of items in the model's chat template."""
         turn = Turn(self._memory, tenant())
         return await self._pipeline.computed(request, parse_count, turn.count)
 
@@ -121,14 +122,14 @@ class Responses:
         ),
     )
     async def compact(self, request: Request) -> Response:
-        """Makes a conversation shorter: the model writes a summary, which stands for it."""
+        """Replaces a conversation by a summary that the model writes."""
         made = compaction.Compaction(Turn(self._memory, tenant()))
         endpoint = Endpoint(compaction.parse_compact, made.plan, ignored=compaction.ignored_fields)
         return await self._pipeline.answer(request, endpoint)
 
     @described(answer=RESPONSE)
     def retrieve(self, request: Request, id: str) -> Response:
-        """A response that was kept."""
+        """Returns a stored response."""
         if request.query_params.get("stream", "false") != "false":
             raise RequestError(
                 "A response that is whole cannot be streamed again; ask without stream",
@@ -139,19 +140,19 @@ class Responses:
 
     @described(answer=object_of(id=TEXT, object=one_of("response"), deleted=FLAG))
     def delete(self, id: str) -> Response:
-        """Forgets a response."""
+        """Deletes a stored response."""
         self._memory.forget(tenant(), id)
         return JSONResponse({"id": id, "object": "response", "deleted": True})
 
     @described(answer=LISTING)
     def input_items(self, request: Request, id: str) -> Response:
-        """The items that a response answered, those of earlier turns included."""
+        """Lists the items that a response answered, with those of earlier turns."""
         kept = self._memory.response(tenant(), id)
         return page(request, kept.items)
 
     @described()
     def cancel(self, id: str) -> Response:
-        """Refuses: responses end before their id can be asked for."""
+        """Refuses: a response is complete before its id is known."""
         self._memory.response(tenant(), id)
         raise RequestError(
             f"The response {id!r} has ended; only background responses can be cancelled. A "

@@ -1,4 +1,4 @@
-"""Answers in the shapes of OpenAI's Responses: items, and the events of their growing."""
+"""Answers in the shapes of OpenAI's Responses: items, and the events of a stream."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 
 from ....answer.delta import Delta, LoggedToken
 from ....answer.generation import Generation
-from ....answer.parts import CallArguments, CallBegin, Part, Reasoning, Text
 from ....answer.shapes import Usage
+from ....tools.parts import CallArguments, CallBegin, Part, Reasoning, Text
 from ...wire.errors import ApiError
 from ...wire.framing import Plain
 from .items import Json, new_id
 
-OPENAI_THOUGHTS = "reasoning_text"  # as all of OpenAI's clients know the events of reasoning
-OPEN_THOUGHTS = "reasoning"  # as the specification of Open Responses has them
+OPENAI_THOUGHTS = "reasoning_text"  # names of reasoning events in OpenAI's clients
+OPEN_THOUGHTS = "reasoning"  # their names in the specification of Open Responses
 
 
 class ResponseReply:
-    """Answers of /v1/responses.
+    """Responses of the endpoint /v1/responses.
 
     Args:
-        head: the response's fields that are known before the answer.
-        logprobs: writes tokens with their log probabilities; None: they were not asked for.
-        keep: called with the response when it is whole.
-        thoughts: what the events of reasoning are named by.
+        head: fields of the response that are known before the answer.
+        logprobs: writes tokens with log probabilities; None: they are not requested.
+        keep: called with the complete response.
+        thoughts: prefix of the reasoning events' names.
     """
 
     def __init__(
@@ -42,20 +42,20 @@ class ResponseReply:
         self._cut = False
 
     def opening(self, generation: Generation) -> list[Plain]:
-        """See Reply: the response, without output."""
+        """See Reply: the response without output."""
         begun = self._response("in_progress")
         self._events.add("response.created", response=begun)
         self._events.add("response.in_progress", response=begun)
         return self._events.taken()
 
     def chunks(self, delta: Delta) -> list[Plain]:
-        """See Reply: what is new of its items."""
+        """See Reply: additions to its items."""
         self._output.push(delta)
         self._cut = delta.finish == "length"
         return self._events.taken()
 
     def closing(self, generation: Generation) -> list[Plain]:
-        """See Reply: the response."""
+        """See Reply: the complete response."""
         response = self._ended(generation)
         self._events.add(f"response.{response['status']}", response=response)
         return self._events.taken()
@@ -67,7 +67,7 @@ class ResponseReply:
         return Plain(self._ended(generation))
 
     def failed(self, error: ApiError) -> Json:
-        """The last event of an answer that fails after its first."""
+        """Make the last event of an answer that fails after its first event."""
         why = {"code": "server_error", "message": error.detail}
         self._events.add("response.failed", response=self._response("failed") | {"error": why})
         (event,) = self._events.taken()
@@ -88,7 +88,7 @@ class ResponseReply:
 
 
 class _Events:
-    """Events that were not taken yet."""
+    """A queue of events."""
 
     def __init__(self) -> None:
         self._number = 0
@@ -104,7 +104,7 @@ class _Events:
 
 
 class _Output:
-    """Items that grow one after the other; `items` are those that are whole."""
+    """Writes items one after the other; `items` has the complete ones."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class _Output:
         self._thoughts = thoughts
         self._open: Json | None = None
         self._pieces: list[str] = []
-        self._new_logprobs: list[Json] = []  # of text that comes next
+        self._new_logprobs: list[Json] = []  # of the next text
         self._logprobs: list[Json] = []  # of the open item
 
     def push(self, delta: Delta) -> None:
@@ -211,7 +211,7 @@ def _text_part(text: str, logprobs: list[Json]) -> Json:
 
 
 def usage_of(usage: Usage) -> Json:
-    """Tokens, as Responses count them."""
+    """Count tokens in the shape of Responses."""
     cached = usage.prompt_tokens_details.cached_tokens
     return {
         "input_tokens": usage.prompt_tokens,

@@ -1,4 +1,4 @@
-"""The requests that are accepted, in the shapes of OpenAI's Responses."""
+"""The accepted requests, in the shapes of OpenAI's Responses."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, PrivateAttr, Tag
 
 from ....core.interface import MAX_TOP_LOGPROBS
-from ....request.counts import at_most
-from ....request.sampling_fields import SamplingFields
-from ....request.shapes import MAX_PARTS
+from ....shapes.counts import at_most
+from ....shapes.fields import SamplingFields
+from ....shapes.kinds import MAX_PARTS
 
 MAX_ITEMS = 4096  # of one request
 MAX_TOOLS = 512
@@ -29,7 +29,7 @@ class _Shape(BaseModel):
 
 
 class Part(_Shape):
-    """One part of a content; only text is understood."""
+    """One part of a content; only text is supported."""
 
     type: str = Field(max_length=256)
     text: str | None = None
@@ -41,16 +41,16 @@ Content = Annotated[str | _Parts, at_most(MAX_PARTS, "parts")]
 
 
 class MessageItem(_Shape):
-    """A message of anybody."""
+    """A message of any role."""
 
     type: Literal["message"] = "message"
     role: Literal["user", "assistant", "system", "developer"]
     content: Content
-    phase: Literal["commentary", "final_answer"] | None = None  # of an assistant's
+    phase: Literal["commentary", "final_answer"] | None = None  # of an assistant's message
 
 
 class CallItem(_Shape):
-    """A call of a function."""
+    """A function call."""
 
     type: Literal["function_call"]
     call_id: Id
@@ -59,7 +59,7 @@ class CallItem(_Shape):
 
 
 class CallOutputItem(_Shape):
-    """What a function answered."""
+    """The result of a function call."""
 
     type: Literal["function_call_output"]
     call_id: Id
@@ -67,7 +67,7 @@ class CallOutputItem(_Shape):
 
 
 class ReasoningItem(_Shape):
-    """What the model wrote to itself."""
+    """Reasoning of an earlier turn."""
 
     type: Literal["reasoning"]
     content: Annotated[_Parts | None, at_most(MAX_PARTS, "parts")] = None
@@ -75,21 +75,21 @@ class ReasoningItem(_Shape):
 
 
 class CompactionItem(_Shape):
-    """What an earlier POST /v1/responses/compact made of a conversation."""
+    """The summary of an earlier POST /v1/responses/compact."""
 
     type: Literal["compaction"]
     encrypted_content: str
 
 
 class ReferenceItem(_Shape):
-    """An item of an earlier answer that is kept here."""
+    """A reference to a stored item."""
 
     type: Literal["item_reference"] | None = None
     id: Id
 
 
 class OtherItem(_Shape):
-    """What this server does not know."""
+    """A kind of item that this server does not support."""
 
     type: str = Field("", max_length=256)
 
@@ -120,7 +120,7 @@ Items = Annotated[list[Item], Field(fail_fast=True), at_most(MAX_ITEMS, "items")
 
 
 class Tool(_Shape):
-    """A tool; functions are the only kind that clients run."""
+    """A tool; clients can run only functions."""
 
     type: str = Field(max_length=256)
     name: str | None = Field(None, max_length=256)
@@ -129,7 +129,7 @@ class Tool(_Shape):
     strict: bool | None = None
 
     def described(self) -> dict[str, Any]:
-        """The tool as a response repeats it: functions with all fields."""
+        """The tool as a response repeats it, with all fields."""
         if self.type != "function":
             return self.model_dump(exclude_unset=True)
         return self.model_dump() | {"strict": bool(self.strict)}
@@ -145,25 +145,25 @@ class ToolChoice(_Shape):
 
 
 class TextConfig(_Shape):
-    """What the text is held to."""
+    """The format of the text."""
 
     format: dict[str, Any] | None = None
 
 
 class Reasoning(_Shape):
-    """How much the model writes to itself."""
+    """The effort of reasoning."""
 
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
 
 
 class ConversationRef(_Shape):
-    """A conversation that is kept here."""
+    """A stored conversation."""
 
     id: Id
 
 
 class CountRequest(_Shape):
-    """POST /v1/responses/input_tokens: what comes before the answer."""
+    """POST /v1/responses/input_tokens: the fields that precede the answer."""
 
     model: str = Field("", max_length=1024)
     input: str | Items = ""
@@ -179,13 +179,13 @@ class CountRequest(_Shape):
 
     @property
     def conversation_id(self) -> str | None:
-        """Id of the conversation, given as a string or an object."""
+        """The conversation's id, given as a string or an object."""
         given = self.conversation
         return given.id if isinstance(given, ConversationRef) else given
 
 
 class ResponsesRequest(CountRequest, SamplingFields):
-    """POST /v1/responses; and, as extensions, the sampling fields of chats."""
+    """POST /v1/responses. As an extension it has the sampling fields of chats."""
 
     stream: bool | None = None
     store: bool | None = None
@@ -202,23 +202,23 @@ class ResponsesRequest(CountRequest, SamplingFields):
     _unused: list[str] = PrivateAttr(default_factory=list)
 
     def note_unused(self, names: Sequence[str]) -> None:
-        """Remember which fields of the chat that was made of it have no effect with this model."""
+        """Record fields of the resulting chat request that have no effect on this model."""
         if "reasoning_effort" in names:
             self._unused.append("reasoning.effort")
 
     @property
     def unused(self) -> Sequence[str]:
-        """Fields that have no effect with this model; known when it is planned."""
+        """Fields without effect on this model; known after planning."""
         return self._unused
 
     @property
     def wants_logprobs(self) -> bool:
-        """Whether the answer has its tokens' log probabilities."""
+        """Whether the answer has log probabilities."""
         return bool(self.top_logprobs) or LOGPROBS in (self.include or ())
 
 
 class CompactRequest(_Shape):
-    """POST /v1/responses/compact: a conversation that is to become shorter."""
+    """POST /v1/responses/compact."""
 
     model: str = Field(min_length=1, max_length=1024)
     input: str | Items | None = None
@@ -228,7 +228,7 @@ class CompactRequest(_Shape):
 
 
 class ConversationRequest(_Shape):
-    """POST /v1/conversations, and to one of them: items begin it, metadata describes it."""
+    """POST /v1/conversations with its first items, and POST to one with new metadata."""
 
     items: Items | None = None
     metadata: Metadata = None
@@ -240,5 +240,5 @@ class ItemsRequest(_Shape):
     items: Items
 
 
-# Fields whose neglect would change the answer; each with the values that ask for nothing.
+# Fields that would change the answer if they were ignored, each with its harmless values.
 MEANINGFUL: dict[str, tuple[Any, ...]] = {"prompt": (), "generate": (True,)}

@@ -1,4 +1,4 @@
-"""What is kept for later requests: in memory, bounded, each tenant's apart."""
+"""A bounded store in memory, with separate entries for each tenant."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_BYTES = 64 * 2**20
 
 
 class Sized(Protocol):
-    """What has a size."""
+    """An object with a size."""
 
     @property
     def size(self) -> int:
@@ -24,11 +24,11 @@ Key = tuple[str, str]  # tenant, id
 
 
 class Shelf(Generic[T]):
-    """Entries by tenant and id; what was not used for longest makes room. For any thread.
+    """Entries by tenant and id; the least recently used one is evicted. Thread-safe.
 
     Args:
-        entries: that there may be.
-        size: bytes of them all.
+        entries: the most entries.
+        size: the most bytes of all entries.
     """
 
     def __init__(self, entries: int = MAX_ENTRIES, size: int = MAX_BYTES) -> None:
@@ -38,7 +38,7 @@ class Shelf(Generic[T]):
         self._lock = threading.Lock()
 
     def put(self, key: Key, entry: T) -> bool:
-        """Keep an entry; false if it is larger than all that may be kept."""
+        """Store an entry; False if it exceeds the whole store."""
         with self._lock:
             self._drop(key)
             if entry.size > self._most_bytes:
@@ -47,17 +47,17 @@ class Shelf(Generic[T]):
             return True
 
     def get(self, key: Key) -> T | None:
-        """An entry, which is used now."""
+        """Return an entry and mark it as used."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
             return self._entries.get(key)
 
     def change(self, key: Key, how: Callable[[T], T]) -> T | None:
-        """Put `how` of an entry in its place, in one step; None if there is no entry.
+        """Replace an entry by `how(entry)` atomically; None if there is no entry.
 
         Raises:
-            ValueError: what came out is larger than all that may be kept; the entry stays.
+            ValueError: the result exceeds the whole store; the old entry stays.
         """
         with self._lock:
             entry = self._entries.get(key)
@@ -71,7 +71,7 @@ class Shelf(Generic[T]):
             return new
 
     def pop(self, key: Key) -> T | None:
-        """Forget an entry."""
+        """Remove an entry."""
         with self._lock:
             return self._drop(key)
 

@@ -1,7 +1,7 @@
-"""The WebSocket of /v1/responses: a connection whose messages are requests, one after the other.
+"""The WebSocket of /v1/responses: each message is a request, answered one after the other.
 
-Each message is served as the POST that it stands for, by the same application: keys, limits, the
-log, the metrics and the drain hold for it as they do for any request.
+The same application serves each message as the POST that it stands for, so keys, limits, the log,
+the metrics and the drain apply to it as to any request.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from .local import LOCAL, Local
 from .memory import Memory
 
 PATH = "/v1/responses"
-OPENED = "wherry.socket"  # in the scope of the request that asks for a socket
-SECONDS = 3600.0  # that a connection lasts, as the specification has it
-MAX_WAITING = 16  # messages of one connection that wait for the response under way
-_SERVER_ENDS = 1012  # the code that a connection is closed with then
+OPENED = "wherry.socket"  # key in the scope of a handshake's request
+SECONDS = 3600.0  # the longest connection, by the specification
+MAX_WAITING = 16  # messages of one connection that wait for the current response
+_SERVER_ENDS = 1012  # close code at the end of the server
 _log = logging.getLogger(__name__)
 
 
 class Sockets:
-    """Serves the sockets, and lets all else pass. Plain ASGI.
+    """Serves WebSockets and passes on everything else. Plain ASGI.
 
     Args:
-        app: answers the requests that messages stand for.
-        memory: what is kept of responses.
-        life: the server's.
-        max_waiting: bytes of messages that wait, of all connections.
+        app: answers the messages' requests.
+        memory: stores responses.
+        life: the server's state.
+        max_waiting: bytes of waiting messages of all connections.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Sockets:
         self._waiting = Waiting(max_waiting)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection, or pass it on."""
+        """Serve one connection, or pass on a request."""
         if scope["type"] != "websocket" or scope["path"] != PATH:
             await self._app(scope, receive, send)
             return
@@ -75,33 +75,33 @@ class Sockets:
 
 
 class Waiting:
-    """Counts the bytes of all messages that wait."""
+    """Counts the bytes of all waiting messages."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._bytes = 0
 
     def add(self, size: int) -> bool:
-        """Count a message; false if it is too much."""
+        """Add a message; False if the limit is exceeded."""
         if self._bytes + size > self._most:
             return False
         self._bytes += size
         return True
 
     def remove(self, size: int) -> None:
-        """It waits no longer."""
+        """Remove a message."""
         self._bytes -= size
 
 
 class _Session:
-    """One connection that was accepted.
+    """One accepted connection.
 
     Args:
-        app: answers.
-        scope: of the requests.
+        app: answers requests.
+        scope: of the messages' requests.
         receive: the socket's.
         send: the socket's.
-        waiting: counts what waits.
+        waiting: counts waiting messages.
     """
 
     def __init__(
@@ -113,14 +113,14 @@ class _Session:
         self._send = send
         self._waiting = waiting
         self._messages: deque[bytes] = deque()
-        self._changed = asyncio.Event()  # a message came, or the end
-        self._exchange: Exchange | None = None  # under way
+        self._changed = asyncio.Event()  # a message has come, or the end
+        self._exchange: Exchange | None = None  # the current one
         self._task: asyncio.Task[None] | None = None
-        self._code: int | None = None  # why the connection ends; None: it does not
-        self._closed = False  # by us
+        self._code: int | None = None  # the close code, once the connection is to end
+        self._closed = False  # by the server
 
     async def run(self, seconds: float) -> None:
-        """Serve messages until either side ends it."""
+        """Serve messages until either side closes."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         reader = asyncio.ensure_future(self._read())
@@ -150,7 +150,7 @@ class _Session:
         self._mark_idle(None)
 
     def _mark_idle(self, since: float | None) -> None:
-        """For the connection, which is closed before busy ones where there are too many."""
+        """Report the idle time: under a connection limit idle connections are closed first."""
         self._scope["state"]["idle_since"] = since
 
     def _take(self) -> bytes:
@@ -158,7 +158,7 @@ class _Session:
         self._waiting.remove(len(message))
         return message
 
-    # ---- what comes ----
+    # ---- receiving ----
 
     async def _read(self) -> None:
         while self._code is None:
@@ -183,18 +183,18 @@ class _Session:
         self._end_turn(now=code == _SERVER_ENDS)
 
     def _end_turn(self, *, now: bool) -> None:
-        """End the response under way: by a cancellation, which it tells of, or as unheard."""
+        """Abort the current response: by a cancellation with an event, or silently."""
         if self._task and now:
             self._task.cancel()
         if self._exchange:
             self._exchange.gone.set()
 
-    # ---- what goes ----
+    # ---- sending ----
 
     async def _turn(self, body: bytes) -> None:
         exchange = Exchange(body, self._send_text)
         local: Local = self._scope[LOCAL]
-        local.begin(None)  # until it is known what it goes on from
+        local.begin(None)  # until the continued response is known
         scope = dict(self._scope)  # routers write into it
         self._exchange = exchange
         self._task = asyncio.ensure_future(self._app(scope, exchange.receive, exchange.send))
@@ -215,7 +215,7 @@ class _Session:
         await self._send({"type": "websocket.send", "text": data.decode()})
 
     async def _say(self, event: dict[str, Any]) -> None:
-        with contextlib.suppress(OSError):  # nobody hears it
+        with contextlib.suppress(OSError):  # the client has gone
             await self._send_text(json.dumps(event, ensure_ascii=False).encode(errors="replace"))
 
     async def _say_and_close(self, event: dict[str, Any] | None, code: int) -> None:
@@ -249,7 +249,7 @@ def _too_many() -> dict[str, Any]:
         ApiError(
             429,
             f"More than {MAX_WAITING} messages, or too many bytes of them, wait for the response "
-            "under way; send the next when it has ended",
+            "running; send the next when it has ended",
             code="too_many_messages",
         )
     )

@@ -1,7 +1,7 @@
-"""What stands in a compaction item: the summary of a conversation, in a form that clients keep.
+"""The content of a compaction item: a summary in a form that clients store.
 
-It is not encrypted: it is the client's own conversation, and a server that starts again, or another
-replica, must be able to read it.
+It is not encrypted: it is the client's own conversation, and a restarted server or another replica
+must be able to read it.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 import base64
 import binascii
 
-_MARK = "wherry-summary-1."  # whose it is, and in which form
+_MARK = "wherry-summary-1."  # marks the writer and the version
 
 
 def sealed(summary: str) -> str:
-    """A summary as an item's encrypted_content."""
+    """Write a summary as an item's encrypted_content."""
     return _MARK + base64.b64encode(summary.encode(errors="replace")).decode()
 
 
 def opened(content: str) -> str:
-    """The summary of an item's encrypted_content.
+    """Read the summary from an item's encrypted_content.
 
     Raises:
-        ValueError: no server of this kind wrote it.
+        ValueError: another kind of server wrote it.
     """
     mark, text = content[: len(_MARK)], content[len(_MARK) :]
     if mark != _MARK:
@@ -33,5 +33,5 @@ def opened(content: str) -> str:
 
 
 def as_message(content: str) -> str:
-    """What the model reads in place of the conversation."""
+    """Write the text that the model reads instead of the conversation."""
     return f"Summary of our conversation so far:\n\n{opened(content)}"

@@ -1,4 +1,4 @@
-"""Who asks, as far as what is kept is concerned."""
+"""The tenant of a request, for stored items."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from ...observing.record import current
 
 
 def tenant() -> str:
-    """The name of the key that the request under way came with; "" where none is asked for."""
+    """The name of the current request's key; "" without keys."""
     return current().key or ""

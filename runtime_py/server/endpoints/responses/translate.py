@@ -1,22 +1,22 @@
-"""From a request to Responses to a chat's."""
+"""Translates a request to Responses to a chat request."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ....request.errors import RequestError
-from ....request.sampling_fields import SamplingFields
-from ....request.shapes import ChatRequest, parse
+from ....errors import RequestError
+from ....shapes.fields import SamplingFields
+from ....shapes.requests import ChatRequest, parse
 from .items import Json, messages_of
 from .shapes import CountRequest, ResponsesRequest, Tool, ToolChoice
 
 
 def chat_request(request: CountRequest, items: list[Json]) -> ChatRequest:
-    """The chat that is asked for.
+    """Make the chat request.
 
     Args:
-        request: what is asked.
-        items: of the conversation, as they are kept.
+        request: the request to Responses.
+        items: the conversation's items in stored form.
 
     Raises:
         RequestError: a kind of tool that is not supported.

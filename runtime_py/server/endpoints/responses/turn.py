@@ -1,4 +1,4 @@
-"""One request to /v1/responses, and what becomes of it."""
+"""One request to /v1/responses: its plan, and the storage of its answer."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from ....answer.delta import LoggedToken
 from ....answer.openai import token_logprobs
+from ....caller import Caller
+from ....errors import RequestError
 from ....load.model import LoadedModel
-from ....request.caller import Caller
-from ....request.errors import RequestError
-from ....request.plan import Plan
-from ....request.shapes import not_known, refuse, validated
+from ....request.plan import RequestPlan
+from ....shapes.requests import not_known, refuse, validated
 from ...wire.errors import ApiError
 from ...wire.errors import body as error_body
 from .items import Json, check_calls, kept_items, new_id
@@ -24,15 +24,16 @@ from .shapes import MAX_ITEMS, MEANINGFUL, CountRequest, ResponsesRequest, ToolC
 from .translate import chat_request
 
 _log = logging.getLogger(__name__)
-_OF_HTTP = {"stream": True, "stream_options": None, "background": False}  # and what asks nothing
-MAX_OUTPUT = 1024  # items of one answer: twice its calls
+# HTTP's fields with harmless values
+_OF_HTTP = {"stream": True, "stream_options": None, "background": False}
+MAX_OUTPUT = 1024  # items of one answer: twice the most calls
 
 
 def parse_request(fields: Any) -> ResponsesRequest:
-    """The body of /v1/responses.
+    """Parse the body of /v1/responses.
 
     Raises:
-        RequestError: a field is missing or out of range, or its neglect would change the answer.
+        RequestError: a field is wrong, or would change the answer if it were ignored.
     """
     request = validated(ResponsesRequest, fields)
     refuse(request, MEANINGFUL)
@@ -47,11 +48,11 @@ def parse_request(fields: Any) -> ResponsesRequest:
 
 
 def parse_message(local: Local, fields: Any) -> ResponsesRequest:
-    """A message of a WebSocket; raises as `parse_request`.
+    """Parse a message of a WebSocket; raises as `parse_request`.
 
     Args:
-        local: of its connection; it is told what the turn goes on from.
-        fields: of the message.
+        local: the connection's; it records which response the turn continues.
+        fields: the message's fields.
     """
     named = fields if isinstance(fields, dict) else {}
     previous = named.get("previous_response_id")
@@ -76,7 +77,7 @@ def parse_message(local: Local, fields: Any) -> ResponsesRequest:
 
 
 def parse_count(fields: Any) -> CountRequest:
-    """The body of /v1/responses/input_tokens; raises as `parse_request`."""
+    """Parse the body of /v1/responses/input_tokens; raises as `parse_request`."""
     request = validated(CountRequest, fields)
     refuse(request, MEANINGFUL)
     _check(request)
@@ -99,10 +100,11 @@ def _check(request: CountRequest) -> None:
 
 
 def ignored_fields(request: ResponsesRequest) -> list[str]:
-    """Names of what was sent and has no effect."""
+    """Names of fields without effect."""
     nested = (("reasoning", request.reasoning), ("text", request.text))
     inner = [f"{name}.{n}" for name, shape in nested if shape for n in not_known(shape)]
-    key = ["prompt_cache_key"] if request.prompt_cache_key else []  # all prompts share the cache
+    # prompts share the cache without it
+    key = ["prompt_cache_key"] if request.prompt_cache_key else []
     return sorted([*not_known(request), *inner, *key, *request.unused])
 
 
@@ -110,10 +112,10 @@ class Turn:
     """One request.
 
     Args:
-        memory: of the server.
-        tenant: who asks.
-        local: of the WebSocket that it came over; None: it did not.
-        thoughts: what the events of reasoning are named by.
+        memory: the server's.
+        tenant: name of the request's key.
+        local: the WebSocket connection's; None: the request came over HTTP.
+        thoughts: prefix of the reasoning events' names.
     """
 
     def __init__(
@@ -131,12 +133,12 @@ class Turn:
 
     def plan(
         self, loaded: LoadedModel, request: ResponsesRequest, caller: Caller
-    ) -> tuple[Plan, ResponseReply]:
-        """What the model is asked, and the shapes of the answer."""
+    ) -> tuple[RequestPlan, ResponseReply]:
+        """Plan the request, and the shapes of the answer."""
         before, new = self.items(request)
         chat = chat_request(request, before + new)
         plan, _ = loaded.chat(chat, caller)
-        plan = plan.at_most(request.max_output_tokens)  # which may exceed the context
+        plan = plan.at_most(request.max_output_tokens)  # it may exceed the context
         request.note_unused(chat.unused)
         head = _head(request, plan)
         keep = self._keeper(request, before, new)
@@ -145,22 +147,22 @@ class Turn:
         return plan, self._reply
 
     def count(self, loaded: LoadedModel, request: CountRequest, caller: Caller) -> Json:
-        """The tokens that come before an answer."""
+        """Count the tokens before the answer."""
         before, new = self.items(request)
         prompt = loaded.planner.prompt_of(chat_request(request, before + new), caller)
         return {"object": "response.input_tokens", "input_tokens": len(prompt)}
 
     def failure(self, error: ApiError) -> Json:
-        """What is said of an error after the first event."""
+        """The fields of a response that fails after its first event."""
         if self._local:
             self._local.failed()
         return self._reply.failed(error) if self._reply else error_body(error)
 
     def items(self, request: CountRequest) -> tuple[list[Json], list[Json]]:
-        """Items of earlier turns, and those of this one.
+        """The items of earlier turns and of this one.
 
         Raises:
-            RequestError: there are none, or one of them cannot be had.
+            RequestError: there are none, or an item does not exist.
         """
         before: list[Json] = []
         if request.previous_response_id:
@@ -183,7 +185,7 @@ class Turn:
         kept = kept or self._memory.responses.get((self._tenant, id))
         if kept is None:
             raise RequestError(
-                f"There is no response {id!r} here to go on from: it was never kept, was deleted, "
+                f"There is no response {id!r} here to continue: it was never stored, was deleted, "
                 "or made room for others; and what is kept ends with the server",
                 param="previous_response_id",
                 code="previous_response_not_found",
@@ -193,7 +195,7 @@ class Turn:
     def _keeper(
         self, request: ResponsesRequest, before: list[Json], new: list[Json]
     ) -> Callable[[Json], None]:
-        """What keeps the answer when it is whole; the long part of it is done here, on a thread."""
+        """Prepare the storage of the complete answer; the long part runs here, on a thread."""
         stored, conversation = request.store is not False, request.conversation_id
         local = None if stored else self._local
         known = encoded_items(before) if stored or local else ()
@@ -204,7 +206,7 @@ class Turn:
                 said = asked + encoded_items(response["output"])
                 try:
                     self._memory.extend(self._tenant, conversation, said)
-                except (ApiError, RequestError) as e:  # deleted, or filled by others, meanwhile
+                except (ApiError, RequestError) as e:  # deleted or filled by others meanwhile
                     _log.warning("%s was not kept: %s", response["id"], e)
             if stored:
                 self._memory.keep(self._tenant, response, known + asked)
@@ -218,8 +220,8 @@ def _logprobs(tokens: Sequence[LoggedToken]) -> list[Json]:
     return [token.model_dump() for token in token_logprobs(tokens)]
 
 
-def _head(request: ResponsesRequest, plan: Plan) -> Json:
-    """What of a response is known before the answer."""
+def _head(request: ResponsesRequest, plan: RequestPlan) -> Json:
+    """The fields of a response that are known before the answer."""
     params = plan.jobs[0].params
     effort = request.reasoning.effort if request.reasoning else None
     conversation = request.conversation_id
@@ -261,7 +263,7 @@ def _head(request: ResponsesRequest, plan: Plan) -> Json:
 
 
 def _format(request: ResponsesRequest) -> Json:
-    """What the text is held to; a schema always is."""
+    """The format of the text; a schema is always enforced."""
     asked = (request.text and request.text.format) or {"type": "text"}
     if asked.get("type") != "json_schema":
         return asked

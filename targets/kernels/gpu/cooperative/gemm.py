@@ -1,7 +1,7 @@
 """Tiled GEMM by cooperative matrices: tiles of x and of weights are staged in shared memory.
 
 Both are float16 there; products are exact and sums float32. Groups of 32 columns are added in
-ascending order. The device chooses the order inside a group and does not tell it.
+ascending order. The device chooses the order inside a group.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from tvm.script import tirx as T
-
-from wherry.ops import FusedLinearSpec
 
 from .. import emit as e
 from ..gemm import launch_inverses
@@ -23,13 +21,6 @@ _STRIDE = GROUP + 8  # between rows in shared memory, so that neighbours lie in 
 _SUMS_STRIDE = intrinsics.COLUMNS + 4
 _LARGEST_HALF = 65504.0
 SHAPE = intrinsics.ROWS, intrinsics.COLUMNS, intrinsics.THREADS
-
-
-def fits(spec: FusedLinearSpec) -> bool:
-    """Whether float16 is enough for all that is multiplied."""
-    return spec.in_features % GROUP == 0 and (
-        spec.scheme == "f16" or (spec.scheme in ("q4", "q8") and spec.scale_dtype == "float16")
-    )
 
 
 def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
@@ -46,7 +37,7 @@ def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
 
 
 class CooperativeTile(Tile):
-    """The threads of a block hold its sums together; which of them has which is not asked."""
+    """The threads of a block share its sums; their assignment is the device's."""
 
     def __init__(self, share: Share, shape: tuple[int, int, int]) -> None:
         super().__init__(share, shape)
@@ -67,49 +58,39 @@ class CooperativeTile(Tile):
             e.barrier()
         self._store()
 
-    def keep_x(self, row: Any, k: Any, values: list[Any]) -> None:
+    def store_x(self, row: Any, k: Any, values: list[Any]) -> None:
         """See Tile."""
-        self._keep(self.x, row, k, values if self.exact else [_bounded(v) for v in values])
+        self._store_values(self.x, row, k, values if self.exact else [_bounded(v) for v in values])
 
-    def keep_w(self, k: Any, column: Any, values: list[Any]) -> None:
+    def store_w(self, k: Any, column: Any, values: list[Any]) -> None:
         """See Tile."""
-        self._keep(self.w, column, k, values)
+        self._store_values(self.w, column, k, values)
 
     def dequantized(self, row: Any, word: Any) -> list[Any]:
         """See Tile."""
         return self.tensors.weights.dequantized(row, word)
 
     def load_w(self, group: Any) -> None:
-        """See Tile; neighbouring threads open neighbouring words of a row."""
+        """See Tile; neighbouring threads dequantize neighbouring words of a row."""
 
         def load(index: Any) -> None:
             column, word = e.let(e.div(index, WORDS)), e.let(e.mod(index, WORDS))
             row = self.weight_row(column)
-            self.keep_w(word * WORD, column, self.dequantized(row, group * WORDS + word))
+            self.store_w(word * WORD, column, self.dequantized(row, group * WORDS + word))
 
         e.over(self.columns * WORDS, self.threads, self.thread, load)
 
-    def _keep(self, into: Any, row: Any, k: Any, values: list[Any]) -> None:
+    def _store_values(self, into: Any, row: Any, k: Any, values: list[Any]) -> None:
         at = e.let(row * _STRIDE + k)
         for i, value in enumerate(values):
             T.buffer_store(into, T.Cast("float16", value), [at + i])
 
     def _store(self) -> None:
-        spec = self.plan.spec
         intrinsics.store(self.thread, self.sums, _SUMS_STRIDE)
         e.barrier()
-
-        def output(index: Any) -> None:
-            row, own = e.let(e.div(index, self.width)), e.let(e.mod(index, self.width))
-            column = e.let(self.block * self.width + own)
-            at = e.let(row * _SUMS_STRIDE + own)
-            places = (at, at + self.width) if spec.gated else (at,)
-            found = [e.let(self.sums[place]) for place in places]
-            e.when(column < spec.width, lambda: self.put(row, column, found))
-
-        e.over(self.rows * self.width, self.threads, self.thread, output)
+        self.put_all(self.sums, _SUMS_STRIDE)
 
 
 def _bounded(value: Any) -> Any:
-    """What float16 can hold: an infinity would make the whole row NaN."""
+    """Clamp to float16's range: an infinity would make the whole row NaN."""
     return T.max(T.min(value, T.float32(_LARGEST_HALF)), T.float32(-_LARGEST_HALF))

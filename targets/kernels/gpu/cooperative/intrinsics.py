@@ -1,7 +1,7 @@
-"""What a block can do with the tile of sums that its threads hold together, as statements.
+"""Statements on the tile of sums that the threads of a block share.
 
-Every thread of the block has to reach them; who waits for whom is for barriers around them. They
-are calls of functions that no device has: `targets/spirv_matrices.py` puts code in their place.
+Every thread of the block must reach them; they need barriers around them. They call functions that
+no device has, and `targets/spirv_matrices.py` replaces the calls.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Kernels for Apple's SIMD groups (`GpuLimits.simdgroups`): matrices of 8 x 8, sums of lanes.
 
-32 threads run in step; what one of them has in a register another can read, and together they hold
-matrices that they multiply. Which lane holds which element of a matrix is Apple's own: nothing
-here asks. Source: Metal Shading Language Specification 2.3, "SIMD-group Functions" and "SIMD-group
-Matrix Data Types".
+32 threads run in lockstep; they read each other's registers by shuffles, and share matrices that
+they multiply. Apple does not document which lane has which element of a matrix, and no kernel
+depends on it. Source: Metal Shading Language Specification 2.3, "SIMD-group Functions" and
+"SIMD-group Matrix Data Types".
 """

@@ -1,7 +1,7 @@
 """Tiled GEMM by SIMD-group matrices: tiles in shared memory, multiplied 8 x 8 at a time.
 
 x and the dequantized weights are float32 there: a weight of 4 or 8 bits times a float16 scale is
-exact, so this kernel rounds nothing that other kernels would not round. Groups of 32 columns are
+exact, so this kernel rounds only where other kernels round, too. Groups of 32 columns are
 added in ascending order.
 """
 
@@ -41,7 +41,7 @@ def _launch(plan: Plan, tensors: Operands, m: Any, cut: Matrices) -> None:
 
 
 class MatrixTile(Tile):
-    """A SIMD group has some matrices of sums."""
+    """A tile whose SIMD groups have several matrices of sums each."""
 
     def __init__(self, share: Share, cut: Matrices) -> None:
         super().__init__(share, cut.shape)
@@ -67,19 +67,19 @@ class MatrixTile(Tile):
             e.barrier()
         self._store(sums)
 
-    def keep_x(self, row: Any, k: Any, values: list[Any]) -> None:
+    def store_x(self, row: Any, k: Any, values: list[Any]) -> None:
         """See Tile."""
         for i, value in enumerate(values):
             T.buffer_store(self.memory, value, [row * self.cut.x_stride + k + i])
 
-    def keep_w(self, k: Any, column: Any, values: list[Any]) -> None:
+    def store_w(self, k: Any, column: Any, values: list[Any]) -> None:
         """See Tile."""
         for i, value in enumerate(values):
             at = self.cut.w_at + (k + i) * self.cut.w_stride + column
             T.buffer_store(self.memory, value, [at])
 
     def dequantized(self, row: Any, word: Any) -> list[Any]:
-        """See Tile; times the scale, which the portable kernel multiplies sums by."""
+        """See Tile; includes the scale, by which the portable kernel multiplies sums."""
         return self.tensors.weights.dequantized(row, word)
 
     def _multiply(self, sums: MatrixRegisters, xs: Any, ws: Any, k: Any) -> None:
@@ -95,20 +95,11 @@ class MatrixTile(Tile):
                 sums.multiply(i * ws.count + j, xs, i, ws, j)
 
     def _store(self, sums: MatrixRegisters) -> None:
-        cut, spec = self.cut, self.plan.spec
+        cut = self.cut
         down, across = cut.own
         for i in range(down):
             for j in range(across):
                 at = (self.row + i * SIDE) * cut.w_stride + self.column + j * SIDE
                 sums.store(i * across + j, self.memory, at, cut.w_stride)
         e.barrier()
-
-        def output(index: Any) -> None:
-            row, own = e.let(e.div(index, self.width)), e.let(e.mod(index, self.width))
-            column = e.let(self.block * self.width + own)
-            at = e.let(row * cut.w_stride + own)
-            places = (at, at + self.width) if spec.gated else (at,)
-            found = [e.let(self.memory[place]) for place in places]
-            e.when(column < spec.width, lambda: self.put(row, column, found))
-
-        e.over(self.rows * self.width, self.threads, self.thread, output)
+        self.put_all(self.memory, cut.w_stride)

@@ -1,4 +1,4 @@
-"""What SIMD groups can do, as statements: every lane of a group has to reach them."""
+"""Statements of SIMD groups: every lane of a group must reach them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .plan import SIDE
 
 
 class MatrixRegisters:
-    """Some matrices float32 [8, 8], which the lanes of a SIMD group hold together."""
+    """Several matrices float32 [8, 8] in the registers of a SIMD group."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -34,7 +34,7 @@ class MatrixRegisters:
         T.evaluate(metal.simdgroup_store(self._memory.data, i, place, stride))
 
     def multiply(self, i: int, a: MatrixRegisters, j: int, b: MatrixRegisters, k: int) -> None:
-        """Emit matrix i += a[j] b[k]; in which order eight products are added is the device's."""
+        """Emit matrix i += a[j] b[k]; the device chooses the order of the eight products."""
         d = self._memory.data
         T.evaluate(
             metal.simdgroup_multiply_accumulate(d, i, a._memory.data, j, b._memory.data, k, d, i)
@@ -42,5 +42,5 @@ class MatrixRegisters:
 
 
 def shuffle_xor(value: Any, distance: int) -> Any:
-    """The value of the lane whose number has the bit `distance` turned over."""
+    """The value of the lane whose number differs in the bit `distance`."""
     return T.call_pure_extern("float32", "simd_shuffle_xor", value, T.uint16(distance))

@@ -1,7 +1,7 @@
-"""How a GEMM is cut into blocks and SIMD groups: numbers, by shape and rows.
+"""Tile sizes of a GEMM, and its SIMD groups, by shape and rows.
 
-A row has the same bits from every tile, as far as a device multiplies matrices in one way: they
-are for speed alone.
+A row has the same bits with every tile, if the device always multiplies matrices in one way: the
+sizes only affect speed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from ..weights import GROUP
 
 LANES = 32  # of a SIMD group
 SIDE = 8  # rows and columns of a matrix
-# Between rows in shared memory, so that the eight of a matrix lie in different banks.
+# Padding between rows in shared memory, so that the eight rows of a matrix are in different banks.
 _GAP = 8
-# Blocks that keep a device busy: from so many on, tiles are large.
+# Blocks that keep a device busy; with at least as many, tiles are large.
 _ENOUGH_BLOCKS = 96
 
 
@@ -51,12 +51,12 @@ class Matrices:
 
     @property
     def w_at(self) -> int:
-        """Where the weight's tile begins, behind that of x."""
+        """Offset of the weight's tile, after the tile of x."""
         return self.rows * self.x_stride
 
     @property
     def floats(self) -> int:
-        """In shared memory: x and the weight, in whose place come the sums."""
+        """Floats in shared memory: x and the weight, which the sums replace."""
         return max(self.w_at + GROUP * self.w_stride, self.rows * self.w_stride)
 
 
@@ -65,12 +65,12 @@ LARGE = Matrices(rows=64, columns=64, down=4, across=2)
 
 
 def tiles(spec: FusedLinearSpec) -> tuple[int, Matrices, Matrices]:
-    """The most rows that the first tile is for, and the tiles for so many and for more."""
+    """The largest number of rows for the small tile, and the small and the large tile."""
     across = -(-spec.out_features // LARGE.columns)
     most = LARGE.rows * (-(-_ENOUGH_BLOCKS // across) - 1)
     return max(SMALL.rows, most), SMALL, LARGE
 
 
 def slots_tile() -> Matrices:
-    """For the rows of one expert, of which there are few."""
+    """The tile for rows of one expert, a small batch."""
     return SMALL

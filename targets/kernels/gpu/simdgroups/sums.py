@@ -13,9 +13,9 @@ from .plan import LANES
 
 
 def over_lanes(value: Any, lanes: int) -> Any:
-    """Emit the sum over `lanes` neighbours (a power of two up to 32), which all of them have.
+    """Emit the sum over `lanes` neighbours (a power of two up to 32); all of them have it.
 
-    A tree of our own, because the order of `simd_sum` is the device's.
+    An explicit tree, because the device chooses the order of `simd_sum`.
     """
     total = e.Variable(value)
     distance = lanes // 2
@@ -33,7 +33,7 @@ def block_sums(values: Sequence[Any], threads: int, thread: Any) -> list[Any]:
     groups = threads // lanes
     if groups == 1:
         return totals
-    partials = [e.shared((groups,)) for _ in values]  # apart: TVM sees that they do not meet
+    partials = [e.shared((groups,)) for _ in values]  # TVM sees that they do not overlap
 
     def keep() -> None:
         for partial, total in zip(partials, totals, strict=True):

@@ -1,10 +1,11 @@
-// Attention of a warp's sixteen queries over a block of 64 tokens, and how blocks become one.
+// Attention of a warp's sixteen queries over blocks of 64 tokens, and the online softmax over
+// blocks.
 //
-// A block has a softmax of its own: largest score, sum of weights, sum of weighted values. Blocks
-// of a split of 256 tokens, cut from the sequence's first, are folded in ascending order, then
-// splits are. So the bits of a query depend on its position alone: not on which warp or block has
-// a part, nor on what other queries are in the tile. Scores and sums are float32; what is
-// multiplied, queries, keys, weights and values, float16. Scores are in powers of two.
+// A block has a softmax state of its own: largest score, sum of weights, sum of weighted values.
+// Blocks of a split (256 tokens, counted from the sequence's first) are folded in ascending order,
+// then splits are. So the bits of a query depend on its position alone, not on which warp or block
+// computes a part, nor on other queries of the tile. Scores and sums are float32; queries, keys,
+// weights and values are multiplied in float16. Scores are logarithms to base 2.
 #ifndef WHERRY_ATTEND
 #define WHERRY_ATTEND
 
@@ -18,15 +19,15 @@ constexpr int kSplitBlocks = kSplitTokens / kBlockTokens;
 constexpr int kQueries = 16;         // of a warp
 constexpr float kLowest = -3.0e38f;  // below any score
 
-// Dimensions that are multiplied at a time: heads of 80 and 96 end with some that are nothing.
+// Dimensions that are multiplied at a time: heads of 80 and 96 are padded.
 __host__ __device__ constexpr int padded(int dim, int to) { return (dim + to - 1) / to * to; }
 
 struct Scoring {
-  float scale;  // of a score, in powers of two; of what tanh is of, where scores are capped
-  float cap;    // of a score, in powers of two
+  float scale;  // of a score, to base 2; with a cap, of tanh's argument
+  float cap;    // of a score, to base 2
 };
 
-// Lane 4 r + c has a share of queries r and r + 8 (index 0 and 1 here and below).
+// Lane 4 r + c has a part of queries r and r + 8 (index 0 and 1 here and below).
 struct Seen {  // tokens, from begin up to end
   int end[2], window;
 
@@ -36,7 +37,8 @@ struct Seen {  // tokens, from begin up to end
   }
 };
 
-// What the rows of a warp see, one position after another: the first up to first_end.
+// The tokens that the rows of a warp see; the first row sees tokens up to first_end, each next one
+// more.
 struct Reach {
   int first_end, last_end, window;
 
@@ -49,7 +51,7 @@ struct Reach {
   }
 };
 
-struct Factors {  // of what is known and of what is folded into it
+struct Factors {  // of the earlier state, and of the state folded into it
   float largest, known, added;
 };
 
@@ -62,7 +64,7 @@ __device__ __forceinline__ float folded(float known, float added, const Factors&
   return fmaf(known, by.known, added * by.added);
 }
 
-// Element `i` of place `n` is, of query i / 2, dimension `dimension(n, i)`.
+// Element `i` of place `n` is dimension `dimension(n, i)` of query i / 2.
 template <int kDim>
 struct State {
   static constexpr int kPlaces = padded(kDim, 64) / 8;
@@ -103,12 +105,12 @@ struct Queries {
 };
 
 struct BlockWeights {
-  Word words[kBlockPages][4];  // as a multiplication takes them, 16 tokens each
+  Word words[kBlockPages][4];  // operands of multiplications, 16 tokens each
   float totals[2], largest[2];
 };
 
-// The weights of the block from token `first` on. tokens.key(page, half, chunk) is a lane's share
-// of 32 dimensions of token 8 half + r of a page; of one that no query sees, any.
+// The weights of the block from token `first` on. tokens.key(page, half, chunk) is a lane's part of
+// 32 dimensions of token 8 half + r of a page; any values for a token that no query sees.
 template <int kDim, bool kCapped, class Given, class Tokens>
 __device__ __forceinline__ BlockWeights block_weights(const Given& queries, const Tokens& tokens,
                                                       int first, const Seen& seen,
@@ -155,7 +157,7 @@ __device__ __forceinline__ BlockWeights block_weights(const Given& queries, cons
     float weights[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const float score = scores[n][i];  // what is no number stays none
+      const float score = scores[n][i];  // NaN stays NaN
       weights[i] = score <= kLowest ? 0.0f : exp2f(score - found.largest[i / 2]);
       found.totals[i / 2] += weights[i];
     }
@@ -173,9 +175,9 @@ __device__ __forceinline__ BlockWeights block_weights(const Given& queries, cons
 // sums += weights [16, 16] values [16, 64], of these dimensions 2 word and 2 word + 1 of each 8,
 // for the queries that `take` it.
 //
-// A multiplication wants two tokens of one dimension in a word, and memory has two dimensions of a
-// token: a to d are word `word` of unit r of tokens 2 c, 2 c + 1, 2 c + 8 and 2 c + 9, and the lane
-// mixes them.
+// An operand has two tokens of one dimension in a word, but memory has two dimensions of a token: a
+// to d are word `word` of unit r of tokens 2 c, 2 c + 1, 2 c + 8 and 2 c + 9, and the lane permutes
+// them.
 template <bool kAll>
 __device__ __forceinline__ void add_pair(float (&sums)[8][4], int word, const Word (&weights)[4],
                                          Word a, Word b, Word c, Word d, const bool (&take)[2]) {
@@ -203,16 +205,16 @@ __device__ __forceinline__ void add_page(float (&sums)[8][4], const Word (&weigh
 // take(n, sums) for each place of a state: the block's sums of weighted values. tokens.add(page,
 // part, weights, sums) adds those of a page, 64 dimensions; see `add_pair`.
 //
-// What a query does not see is not weighted zero beside what others see: how a device rounds a sum
-// may depend on all that is multiplied, and zero times what is no number is none. A page that a
-// query sees in part is multiplied for its position alone, with zeros where that does not see; of a
-// page that it does not see its sums have nothing.
+// Values that a query does not see are not multiplied by a zero weight: a device's rounding of a
+// sum may depend on all operands, and zero times NaN is NaN. A page that a query sees in part is
+// multiplied for its position alone, with zeros for invisible values; a page that it does not see
+// adds nothing to its sums.
 template <int kDim, class Tokens, class Take>
 __device__ __forceinline__ void block_values(const BlockWeights& weights, const Tokens& tokens,
                                              const Take& take) {
 #pragma unroll(Tokens::kPartsAtATime)
   for (int part = 0; part < padded(kDim, 64) / 64; ++part) {
-    keep_order();  // both parts at a time would need too many registers
+    keep_order();  // both parts at once would need too many registers
     float sums[8][4] = {};
 #pragma unroll
     for (int page = 0; page < kBlockPages; ++page) {

@@ -1,5 +1,5 @@
-// Attention of rows of sequences that have several in a step: a block has a tile of rows, with all
-// query heads of a key-value head, and goes with them through the sequence's keys and values.
+// Attention of sequences with several rows in a step: a block has a tile of rows, with all query
+// heads of a key-value head, and walks the sequence's keys and values.
 #ifndef WHERRY_ATTEND_ROWS
 #define WHERRY_ATTEND_ROWS
 
@@ -8,10 +8,10 @@ namespace wherry {
 constexpr int kRowWarps = 4;
 constexpr int kTileQueries = kRowWarps * kQueries;
 
-// Of a head of more, a block of threads has a part: its scores are computed again for each.
+// A larger head is divided among blocks, each of which computes its scores again.
 constexpr int kMostOfBlock = 128;  // dimensions of values
 
-// Units of a token in shared memory: its own and, up to a power of two, zeros.
+// Units of a token in shared memory, padded with zeros to a power of two.
 __host__ __device__ constexpr int units_of(int dim) { return dim <= 64 ? 8 : dim <= 128 ? 16 : 32; }
 
 // Copies of a block of tokens into shared memory, by all threads.
@@ -20,7 +20,7 @@ struct Copies {
   static constexpr int kUnits = units_of(kDim), kThreads = kRowWarps * 32;
   static constexpr int kSize = kBlockTokens * kUnits;
   static constexpr int kCount = kSize / kThreads;    // of a thread
-  static constexpr int kStride = kThreads / kUnits;  // tokens from one to the next
+  static constexpr int kStride = kThreads / kUnits;  // tokens between two copies
   static_assert(kPageTokens % kStride == 0, "all copies of a thread have one place in a page");
   int token, unit;  // of the first copy
   uint4* to;
@@ -29,9 +29,9 @@ struct Copies {
 };
 
 // Keys and values of a block of tokens in shared memory. Eight lanes at a time read units of 16
-// bytes: of keys four units of two tokens, of values two units of four, all from other banks. So
-// unit u of token t lies at u ^ t % 2 * 4, at u ^ t % 8 / 2 * 2. What is the same for all pages,
-// and all eight tokens, is computed once.
+// bytes: four units of two keys, or two units of four values, all from different banks. So unit u
+// of token t is at u ^ t % 2 * 4 for keys, at u ^ t % 8 / 2 * 2 for values. Terms that are equal
+// for all pages and all eight tokens are computed once.
 template <int kDim, int kOut>
 struct SharedTokens {
   Copies<kDim> of_keys;
@@ -70,8 +70,8 @@ struct SharedTokens {
   }
 };
 
-// A lane's queries, read again for each block of tokens, which costs a quarter more readings: in
-// registers there is no room for those of large heads.
+// A lane's queries, loaded again for each block of tokens, a quarter more loads: registers have no
+// room for queries of large heads.
 template <int kDim, bool kReload>
 struct RowQueries : Queries<kDim> {};
 template <int kDim>
@@ -108,7 +108,7 @@ struct RowsValues {
     for (int end = reach.first_end; end <= reach.last_end; ++end) {
       if (!reach.some(end, token, kPageTokens)) continue;
 #pragma unroll
-      for (int word = 0; word < 4; ++word) {  // few registers: it is seldom
+      for (int word = 0; word < 4; ++word) {  // rare, so it uses few registers
         keep_order();
         Word v[4];
 #pragma unroll
@@ -124,8 +124,7 @@ struct RowsValues {
   }
 };
 
-// What a thread keeps of the splits before: once in 256 tokens it is folded into. In registers
-// there is no room for it.
+// A thread's state of earlier splits, updated once in 256 tokens: registers have no room for it.
 template <int kDim>
 struct Kept {
   static constexpr int kThreads = kRowWarps * 32, kPlaces = State<kDim>::kPlaces;
@@ -182,7 +181,7 @@ struct RowsTile {
       seen.end[i] = inside ? position + row - first + 1 : 0;
       queries.load(i, q + place(tile_row + (inside ? row : first), query) / 8);
     }
-    // Of all queries of the warp.
+    // The tokens that any query of the warp sees.
     const int top = max(warp * kQueries / kGroup, first);
     const int bottom = min((warp * kQueries + kQueries - 1) / kGroup, stop - 1);
     const Reach reach{position + top - first + 1, top <= bottom ? position + bottom - first + 1 : 0,
@@ -192,20 +191,20 @@ struct RowsTile {
     const Kept<kOut> whole{kept};
     split.clear();
     whole.clear();
-    start_keys(begin / kBlockTokens, begin, end);  // nobody reads those of the rows before
+    start_keys(begin / kBlockTokens, begin, end);  // the former rows' keys are no longer read
     for (int block = begin / kBlockTokens; block * kBlockTokens < end; ++block) {
       const int token = block * kBlockTokens;
       const bool some =
           token < reach.last_end && token + kBlockTokens > reach.begin(reach.first_end);
       wait_for_copies<0>();
-      __syncthreads();  // keys are here, and nobody reads values
+      __syncthreads();  // keys have arrived, and no thread reads values
       start_values(block, begin, end);
       BlockWeights weights;
       if (some) {
         weights = block_weights<kDim, kCapped>(queries, shared, token, seen, scoring);
       }
       wait_for_copies<0>();
-      __syncthreads();  // values are here, and nobody reads keys
+      __syncthreads();  // values have arrived, and no thread reads keys
       if (token + kBlockTokens < end) start_keys(block + 1, begin, end);
       if (some) fold_block(split, weights, token, seen, reach);
       if (block % kSplitBlocks == kSplitBlocks - 1 || token + kBlockTokens >= end) {
@@ -228,7 +227,7 @@ struct RowsTile {
     start<1>(shared.of_values, kOut / 8, first_out / 8, block, begin, end);
   }
 
-  // Copies of `units` of one plane of a block; of tokens that no row sees there may be no pages.
+  // Copies of `units` of one plane of a block; tokens that no row sees may have no pages.
   template <int kPlane, class Copies>
   __device__ __forceinline__ void start(const Copies& copies, int units, int first_unit, int block,
                                         int begin, int end) const {

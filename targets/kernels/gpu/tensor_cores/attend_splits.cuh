@@ -1,5 +1,5 @@
-// Attention of one row of a sequence: a block has the query heads of a key-value head, each of its
-// warps a block of tokens of a split, straight from the pages.
+// Attention of one row of a sequence: a block has the query heads of a key-value head, and each of
+// its warps reads a block of tokens of a split directly from the pages.
 #ifndef WHERRY_ATTEND_SPLITS
 #define WHERRY_ATTEND_SPLITS
 
@@ -7,7 +7,7 @@ namespace wherry {
 
 template <int kKvHeads, int kDim, int kPlanes>
 struct PageTokens {
-  static constexpr int kAtATime = 8, kPartsAtATime = 1;  // keys: memory is far
+  static constexpr int kAtATime = 8, kPartsAtATime = 1;  // keys: device memory has a long latency
   Pages<kKvHeads, kDim, kPlanes> pages;
   int ids[kBlockPages];   // -1: of a page that the row does not see
   int first, begin, end;  // of the block; what the row sees
@@ -35,7 +35,7 @@ struct PageTokens {
     const int group = threadIdx.x % 32 / 4, place = threadIdx.x % 4;
     return read(1, page, place * 2 + i / 2 * 8 + i % 2, part * 8 + group);
   }
-  // No branches: all pages' values are under way at once.
+  // No branches: loads of all pages' values are in flight at once.
   __device__ __forceinline__ void add(int page, int part, const Word (&weights)[4],
                                       float (&sums)[8][4]) const {
     uint4 own[4];
@@ -46,9 +46,9 @@ struct PageTokens {
   }
 };
 
-// kWhole: the grid is (kKvHeads, n), out [n, kHeads, kDim]: rows whose tokens one block goes
-// through. Else it is (slots, kKvHeads), out float32 [slots, kHeads, kDim + 2]: a split a block.
-// Four warps; for shared memory see `shared_of_splits` in attention.py.
+// kWhole: one block walks all tokens of a row; the grid is (kKvHeads, n), out [n, kHeads, kDim].
+// Otherwise a block has one split; the grid is (slots, kKvHeads), out float32 [slots, kHeads, kDim
+// + 2]. Four warps; for shared memory see `shared_of_splits` in attention.py.
 template <int kHeads, int kKvHeads, int kDim, int kPlanes, bool kCapped, bool kWhole, class Y>
 __device__ __forceinline__ void attend_splits(const void* q, const int* table, const void* pages,
                                               void* out, unsigned char* shared, int slots_at,
@@ -72,15 +72,15 @@ __device__ __forceinline__ void attend_splits(const void* q, const int* table, c
   float* sums = reinterpret_cast<float*>(shared);   // [kSplitBlocks, kGroup, kDim]
   float* totals = sums + kSplitBlocks * kElements;  // [kSplitBlocks, kGroup]
   float* largest = totals + kSplitBlocks * kGroup;
-  // Of the splits before, where kWhole: each thread's elements; of heads two, read and written in
-  // turns.
+  // State of earlier splits (kWhole): each thread's elements; totals of heads twice, read and
+  // written alternately.
   float* whole = largest + kSplitBlocks * kGroup;  // [kGroup, kDim]
   float* whole_totals = whole + kElements;         // [2, kGroup]
   float* whole_largest = whole_totals + 2 * kGroup;
   for (int split = first_split; split < stop_split; ++split) {
     const int first = split * kSplitTokens + warp * kBlockTokens;
     if (seen.some(0, first, kBlockTokens)) {
-      Queries<kDim> queries;  // of the last head again and again where there are fewer than 16
+      Queries<kDim> queries;  // the last head fills up to 16
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         queries.load(i, queries_at + min(lane / 4 + i * 8, kGroup - 1) * (kDim / 8));
@@ -142,8 +142,8 @@ __device__ __forceinline__ void attend_splits(const void* q, const int* table, c
   }
 }
 
-// A head of the one row of a sequence, from what `attend_splits` left of its splits. The grid is
-// (kHeads, sequences), a thread a dimension, and up to 31 more.
+// Merges the states that `attend_splits` stored for the splits of a row and head. The grid is
+// (kHeads, sequences); a thread has one dimension, and up to 31 threads are padding.
 template <int kHeads, int kDim, class Y>
 __device__ __forceinline__ void merge_splits(const int* table, const int* query_indptr,
                                              const void* parts, void* out, int window) {

@@ -1,14 +1,13 @@
 """Rotation, append and attention on tensor cores, over paged keys and values of float16.
 
-One launch rotates all rows and appends what they bring. Rows of sequences that have several in a
-step then share the reading of pages, tile by tile (`attend_rows.cuh`); the only row of a sequence
-has a block for each split of its tokens (`attend_splits.cuh`), or one block for all where no
-context is long. All compute by the same two functions (`attend.cuh`), in an order that a row's
-position alone gives. Which rows are where the batch table says, see `gpu/paged_attention.py`.
+One launch rotates all rows and appends their keys and values. Rows of a sequence that has several
+in a step then share loads of pages, tile by tile (`attend_rows.cuh`); a decode row has a block for
+each split of its tokens (`attend_splits.cuh`), or a single block if no context is long. All use the
+same two functions (`attend.cuh`), in an order that depends on a row's position alone. The batch
+table tells kernels which rows are theirs, see `gpu/paged_attention.py`.
 
-Queries are rounded to float16, and so are weights, each of its block's largest; scores, sums and
-what is folded are float32. What does not fit (other heads, ALiBi, sinks) stays with
-`gpu/paged_attention.py`.
+Queries are rounded to float16, and so are weights relative to their block's largest score; scores
+and sums are float32. Other heads, ALiBi and sinks use `gpu/paged_attention.py`.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ from wherry.ops import PagedAttentionSpec
 
 from ...kernel_set import FusedKernel
 from .. import emit as e
-from ..batch_table import Together
+from ..batch_table import AllRows
 from ..limits import GpuLimits
 from ..paged_attention import Choice, norm_names, scratch_of
 from ..rope import Load, RopeTensors, launch_rope
 from ..splits import SPLIT
 from .call import FLOATS, call, joined, shared, templated
 
-# Others are left to the portable kernel: with heads of 512 registers would not be enough. Of each,
-# how many blocks of tiles and of splits a multiprocessor is to have room for: left to itself (0),
-# the assembler may spill registers for one more, and told a number, it may fill what that leaves.
+# Supported head sizes; heads of 512 would exceed the registers. For each, the blocks of tiles and
+# of splits that a multiprocessor must have room for: without a number (0) the assembler may spill
+# registers to fit one more, and with a number it may use all registers that the number leaves.
 HEAD_SIZES = {64: (3, 3), 80: (2, 3), 96: (2, 3), 128: (2, 3), 256: (0, 0)}
 PAGE = 16  # tokens: of a multiplication
-MOST_HEADS = 16  # that share a key-value head: queries of a warp
+MOST_HEADS = 16  # query heads that share a key-value head: queries of a warp
 _LANES, _ROW_WARPS = 32, 4
 _TILE = _ROW_WARPS * MOST_HEADS  # queries
-_MOST_OF_BLOCK = 128  # dimensions of values that a block of a tile has
-_BLOCKS, _BLOCK = 4, 64  # of a split, each of a warp; tokens
+_MOST_OF_BLOCK = 128  # dimensions of values in a block of a tile
+_BLOCKS, _BLOCK = 4, 64  # blocks of a split, one per warp; tokens of a block
 assert SPLIT == _BLOCKS * _BLOCK
 _NO_WINDOW = 1 << 30  # tokens
 
@@ -67,21 +66,21 @@ def shared_of_rows(head_dim: int) -> int:
 
 
 def shared_of_splits(spec: PagedAttentionSpec, *, whole: bool) -> int:
-    """Bytes of a block of `attend_splits`: states of its heads in blocks, and in splits before."""
+    """Bytes of a block of `attend_splits`: states of its heads in blocks, and in earlier splits."""
     group, state = spec.heads // spec.kv_heads, spec.head_dim + 2
     numbers = _BLOCKS * state + (state + 2 if whole else 0)
     return 4 * group * numbers
 
 
 def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
-    """See `KernelSet.paged_attention`; float16 q in the place of float32."""
+    """See `KernelSet.paged_attention`; scratch q is float16 instead of float32."""
     h, g, d, width = spec.heads, spec.kv_heads, spec.head_dim, spec.rope().qkv_heads
     names = norm_names(spec)
     (q_shape, _), parts = scratch_of(spec)
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         norms: tuple[Load, ...] = tuple(lambda k, w=b[name]: w[k] for name in names)
-        rope = RopeTensors(b["qkv"], Together(b["table"]), norms, b["pages"], b["q"])
+        rope = RopeTensors(b["qkv"], AllRows(b["table"]), norms, b["pages"], b["q"])
         launch_rope(spec.rope(), limits, rope, sizes["n"], range(width))
         _Attention(spec, b, sizes).emit()
 
@@ -120,11 +119,11 @@ class _Attention:
         self.y = FLOATS[spec.out_dtype]
 
     def emit(self) -> None:
-        """All of them; the host chooses."""
+        """Emit all launches; the host chooses."""
         choice = Choice.of(self.spec, self.sizes)
-        e.perhaps(choice.whole, lambda: self._launch_one(whole=True))
-        e.perhaps(choice.several, self._launch_rows)
-        e.perhaps(choice.splits, self._launch_splits)
+        e.launch_if(choice.whole, lambda: self._launch_one(whole=True))
+        e.launch_if(choice.several, self._launch_rows)
+        e.launch_if(choice.splits, self._launch_splits)
 
     def _launch_rows(self) -> None:
         b, n = self.b, self.sizes["n"]

@@ -1,4 +1,4 @@
-"""Calls of CUDA C++ functions from PrimFuncs: the body of a kernel is one."""
+"""Calls of CUDA C++ functions from PrimFuncs: each kernel's body is one call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def templated(function: str, *arguments: Any) -> str:
 
 
 def shared(size: int) -> Any:
-    """Memory of the block, of a size that the launch gives."""
+    """Shared memory of a block, with a size that the launch decides."""
     return T.sblock_alloc_buffer((size,), "uint8", scope="shared.dyn").data
 
 

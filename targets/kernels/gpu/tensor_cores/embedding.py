@@ -14,7 +14,7 @@ from ..limits import GpuLimits
 from ..weights import ZEROS
 from . import layout
 
-_FOUR = 4  # neighbouring columns that a thread has
+_FOUR = 4  # neighbouring columns of a thread
 
 
 def embedding(spec: EmbeddingSpec, limits: GpuLimits) -> PrimFunc:
@@ -54,14 +54,14 @@ def _four(spec: LinearSpec, packed: Any, row: Any, place: Any) -> list[Any]:
     scale = e.let(_half(scales, T.Cast("uint32", half * 16)))
     if spec.scheme == "q8":
         at = e.let((((piece * 2 + e.div(step, 2)) * layout.LANES + lane) * 2 + e.mod(step, 2)) * 2)
-        words = [_behind(packed[at + pair], half * 8) for pair in range(2)]
+        words = [_shifted(packed[at + pair], half * 8) for pair in range(2)]
         return [_number(8, words[i // 2], i % 2 * 2) * scale for i in range(4)]
-    word = _behind(packed[(piece * layout.LANES + lane) * layout.STEPS + step], half * 4)
+    word = _shifted(packed[(piece * layout.LANES + lane) * layout.STEPS + step], half * 4)
     return [_number(4, word, i // 2 * 2 + i % 2 * 4) * scale for i in range(4)]
 
 
-def _behind(word: Any, bits: Any) -> Any:
-    """Emit the word without so many of its low bits."""
+def _shifted(word: Any, bits: Any) -> Any:
+    """Emit the word shifted right by some bits."""
     return e.let(T.shift_right(word, T.Cast("uint32", bits)))
 
 

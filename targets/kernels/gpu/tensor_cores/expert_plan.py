@@ -1,6 +1,6 @@
-"""How a linear of experts is cut into blocks and warps: numbers, by shape and rows.
+"""Tile sizes of a linear of experts, by shape and rows.
 
-A row has the same bits whatever is chosen here, as with `plan.py`.
+They do not change a row's bits, as in `plan.py`.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _MOST_ROW_BYTES = 65536  # of rows of x in a block's shared memory; from sm_80 o
 class ExpertPlan:
     """Plan of one linear of experts."""
 
-    row_tiles: int  # of a block that has slots of one row alone
-    ahead: int  # pieces of weights that a lane has under way there
-    turns: int  # slots that such a block goes through, and adds up: all of a row, or one
-    gemv: tuple[tuple[int, Gemv], ...]  # by the most slots an expert that it is for, ascending
-    gemm: Gemm  # for more
+    row_tiles: int  # of a block for slots of a single row
+    ahead: int  # loads of weights that a lane of such a block has in flight
+    turns: int  # slots that such a block computes and adds: all of a row, or one
+    gemv: tuple[tuple[int, Gemv], ...]  # by the largest number of slots per expert, ascending
+    gemm: Gemm  # for more slots
     slices: int
 
     @staticmethod
     def of(spec: ExpertLinearSpec) -> ExpertPlan:
         """The one plan of `spec`."""
-        row_tiles = 2 if spec.gate else 1  # a gate's, and that of what it is for
+        row_tiles = 2 if spec.gate else 1  # of the gate and of the up projection
         whole_row = spec.combined and spec.top_k * spec.in_features * 2 <= _MOST_ROW_BYTES
         warps = 1
         while warps < 8 and warps * 2 * ROWS < spec.out_features:

@@ -1,11 +1,11 @@
-// Experts of few slots, which are not sorted: a block has one, or, kCombined, all of a row in turn,
-// and adds up what they give.
+// Experts with few, unsorted slots: a block has one slot, or (kCombined) all slots of a row in
+// turn, and adds their results.
 #ifndef WHERRY_EXPERT_ROW
 #define WHERRY_EXPERT_ROW
 
 namespace wherry {
 
-// Where a warp is in its chunks of kTurns slots, one after the other.
+// A warp's position in its chunks of kTurns slots, which it visits in turn.
 template <class E>
 struct Turns {
   const int* ids;  // of the block's slots
@@ -26,9 +26,9 @@ struct Turns {
 
 // x float32 or float16, ids int32 [n, K], shares float32 [n, K], residual float32 [n, width] if
 // kResidual, y [slots, width], or of kCombined [n, width]. A lane has kAhead pieces of each row
-// tile under way, also those of the next slot. The grid is (row tiles of an expert / kRowTiles,
-// slots or rows). Shared memory has the rows of x as float16, 2 kK bytes each, and the slices'
-// sums: kTurns * kSlices * kRowTiles * 64 bytes.
+// tile in flight, including pieces of the next slot. The grid is (row tiles of an expert /
+// kRowTiles, slots or rows). Shared memory has the rows of x as float16, 2 kK bytes each, and the
+// slices' sums: kTurns * kSlices * kRowTiles * 64 bytes.
 template <class E, int kRowTiles, int kAhead, bool kCombined, bool kResidual, class X, class Y>
 __device__ __forceinline__ void expert_row(const void* x, const void* ids, const void* shares,
                                            const void* bias, const void* packed,
@@ -72,7 +72,7 @@ __device__ __forceinline__ void expert_row(const void* x, const void* ids, const
   float* partial = reinterpret_cast<float*>(shared + kTurns * E::kK * 2);
   __syncthreads();
 
-  // Of a tile of eight tokens there is one, eight times.
+  // The tile of eight tokens repeats one token.
   const uint4* row = reinterpret_cast<const uint4*>(z) + lane % 4 * 2;
   float sums[kRowTiles][4] = {};
   int turn = 0, chunk = begin;

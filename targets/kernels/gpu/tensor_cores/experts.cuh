@@ -1,6 +1,6 @@
-// Linears of experts: of one slot (row, expert), whose weights a block reads for it alone, or of
-// tiles of slots of one expert. All add in the order of every linear (`weights.cuh`), and then over
-// a row's experts, ascending.
+// Linears of experts: a block reads weights for one slot (row, expert), or for a tile of slots of
+// one expert. All add in the order of every linear (`weights.cuh`), and then over a row's experts
+// in ascending order.
 #ifndef WHERRY_EXPERTS
 #define WHERRY_EXPERTS
 
@@ -12,7 +12,7 @@ struct Clamp {  // of kClamped
   float alpha, limit;
 };
 
-// What an `ExpertLinearSpec` says: weights [kExperts, kN, kK], kTopK slots a row. kShared: the
+// The fields of an `ExpertLinearSpec`: weights [kExperts, kN, kK], kTopK slots a row. kShared: the
 // slots of a row read one row of x. Without kRouted slot k has expert k. kBias: float32 [kExperts,
 // kN].
 template <template <int, int> class Stored, int kExpertCount, int kSlotsOfRow, int kRowsOfWeight,
@@ -24,7 +24,7 @@ struct Experts {
   static constexpr int kWidth = kGated ? kN / 2 : kN;
   using Weights = Stored<kExperts * kTiles * kRows, kK>;
 
-  // Of the linear's sum for a column, and of what it gates.
+  // The result of a gate column's sum and of the up projection's.
   static __device__ __forceinline__ float result(const void* bias, int expert, int column,
                                                  float value, float up, Clamp clamp) {
     if (kHasBias) {
@@ -46,9 +46,9 @@ struct Experts {
   }
 };
 
-// Up to kSize slots of one expert; `count` may be none. Of a choice slots are sorted by expert,
-// that of expert e from starts[e] on; expert e has tiles from starts[e] / kSize + e on, of which
-// the last may be empty: so they are found without a table.
+// Up to kSize slots of one expert; `count` may be 0. With routing, slots are sorted by expert, and
+// those of expert e begin at starts[e]; its tiles begin at starts[e] / kSize + e, and the last may
+// be empty, so that tiles are found without a table.
 template <class E, int kSize>
 struct SlotTile {
   const int* slots;
@@ -74,7 +74,7 @@ struct SlotTile {
     count = min(starts[low + 1] - begin, kSize);
   }
 
-  __device__ __forceinline__ int slot(int i) const {  // the last where there is none
+  __device__ __forceinline__ int slot(int i) const {  // the last one for padding
     const int at = begin + min(i, count - 1);
     return E::kRouted ? slots[at] : at * E::kTopK + expert;
   }
@@ -122,7 +122,7 @@ __device__ __forceinline__ void gemv_slots(const void* x, const void* starts, co
   });
 }
 
-// As `gemv_slots`, of as many as `gemm` has.
+// Like `gemv_slots`, with the tiles of `gemm`.
 template <class E, int kRowTiles, int kTokenTiles, int kWarps, int kStages, class Y>
 __device__ __forceinline__ void gemm_slots(const void* x, const void* starts, const void* slots,
                                            const void* bias, const void* packed, void* y,

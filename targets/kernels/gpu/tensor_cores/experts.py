@@ -1,9 +1,9 @@
-"""Linears of experts on tensor cores; `linear` has what is rounded, and the order of the sums.
+"""Linears of experts on tensor cores; see `linear` for rounding and the order of sums.
 
-Gemv slots, which nobody has sorted, have blocks of their own, and a row's block adds up what its
-experts give. More are sorted by expert (`route`) and go in tiles of one expert, as many as leave
-few tiles half empty; their results wait for a launch that adds them. A row's sum over its experts
-is added in ascending order, one fused multiply-add each, in both.
+GEMV: unsorted slots have blocks of their own, and a row's block adds the results of its experts.
+    GEMM: slots are sorted by expert (`route`), tiles have slots of one expert, with a size that
+    leaves few tiles half empty, and another launch adds the results. Both add a row's experts in
+    ascending order, one fused multiply-add each.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Experts:
         )
 
     def emit(self) -> None:
-        """All of them; the host chooses by the number of slots."""
+        """Emit all launches; the host chooses by the number of slots."""
         spec = self.spec
         if spec.routed:
             alone = gemv_slots_on_tensor_cores(self.n, spec.experts, spec.top_k)
@@ -140,7 +140,7 @@ class _Experts:
         def block(_row: Any, _thread: Any) -> None:
             memory = shared(PREPARE_THREADS * 4)
             tensors = [b[key].data for key in ("x", "x", "rows")]
-            # Linears call it, too: TVM wants one source of a function.
+            # Linears call it, too, and TVM requires one source per function.
             call(source_of_linears(), name, *tensors, memory, T.float32(0))
 
         e.launch((rows,), PREPARE_THREADS, block)

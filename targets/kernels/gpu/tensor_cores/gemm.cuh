@@ -1,14 +1,14 @@
-// Gemm tokens: a block has 8 kTokenTiles tokens, whose chunks come to shared memory some ahead of
-// their use, and each of its warps kRowTiles row tiles of the weight, which no other warp opens.
+// GEMM: a block has 8 kTokenTiles tokens, whose chunks are prefetched into shared memory, and each
+// of its warps dequantizes kRowTiles row tiles of the weight.
 #ifndef WHERRY_GEMM
 #define WHERRY_GEMM
 
 namespace wherry {
 
-// What a lane has of the slices that are summed up.
+// A lane's running totals over slices.
 template <bool kSharedTotals, int kRowTiles, int kTokenTiles, int kThreads>
 struct Totals {                                 // in registers
-  static constexpr int kAtATime = kTokenTiles;  // token tiles whose numbers a lane reads at once
+  static constexpr int kAtATime = kTokenTiles;  // token tiles that a lane reads at once
   static constexpr int kUnrolled = kTokenTiles;
   float values[kRowTiles][kTokenTiles][4];
 
@@ -33,8 +33,8 @@ struct Totals {                                 // in registers
   }
 };
 
-// In shared memory, where the sums of twice as many token tiles leave no registers for them. Each
-// thread has places of its own, beside its neighbours': no barriers, and no two in one bank.
+// Totals in shared memory, because the sums of twice as many token tiles leave no registers. Each
+// thread has its own places, adjacent to its neighbours': no barriers, and no bank conflicts.
 template <int kRowTiles, int kTokenTiles, int kThreads>
 struct Totals<true, kRowTiles, kTokenTiles, kThreads> {
   static constexpr int kAtATime = 4;
@@ -60,8 +60,8 @@ struct Totals<true, kRowTiles, kTokenTiles, kThreads> {
 // Sums of row tiles `tile(r)` of the weight and tokens whose rows of x begin at `row(token)`.
 // Shared memory is kStages * kTokenTiles * 1024 bytes.
 //
-// A chunk of a token is 8 units of 16 bytes. Lanes read units in two steps of 2 from each other, of
-// two tokens in a quarter of a warp: unit u of token t lies at u ^ (t % 2), and these are 8 others.
+// A chunk of a token is 8 units of 16 bytes. A quarter of a warp reads every other unit of two
+// tokens: unit u of token t is at u ^ (t % 2), so these are 8 different banks.
 template <class Weights, int kRowTiles, int kTokenTiles, int kWarps, int kStages, class Tile,
           class Row, class Sum>
 __device__ __forceinline__ void multiply_tokens(const Weights& weights, Tile tile, Row row,
@@ -147,7 +147,7 @@ __device__ __forceinline__ void multiply_tokens(const Weights& weights, Tile til
               }
             }
           }
-          if (half == 1 && chunk + 1 == end) {  // while other tiles are multiplied
+          if (half == 1 && chunk + 1 == end) {  // overlaps with the multiplication of other tiles
 #pragma unroll
             for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
@@ -168,7 +168,7 @@ __device__ __forceinline__ void multiply_tokens(const Weights& weights, Tile til
   }
 }
 
-// `put(column of the warp, token of the block, its sum, that of what it gates)`, once each.
+// Calls `put(column of the warp, token of the block, sum, the up projection's sum)` once for each.
 template <bool kGated, int kRowTiles, int kTokenTiles, class Sum, class Put>
 __device__ __forceinline__ void each_total(const Sum& totals, Put put) {
   constexpr int kTileStep = kGated ? 2 : 1;
@@ -187,11 +187,11 @@ __device__ __forceinline__ void each_total(const Sum& totals, Put put) {
   }
 }
 
-// x float16 [m, K], y float32 or float16 [m, N, or N / 2 if gated], residual as y. Blocks begin in
-// the order of x, then y, as far as anybody knows; those that run at once should read little memory
-// between them: the tokens of a patch of kPatch tiles, by as many weights as there are blocks left.
-// The grid is (tiles of a patch, patches * row tiles of all warps of a block). Shared memory has,
-// behind the chunks of tokens, totals that are kSharedTotals.
+// x float16 [m, K], y float32 or float16 [m, N, or N / 2 if gated], residual as y. Blocks seem to
+// start in the order of x, then y; blocks that run at once should share loads: they have the tokens
+// of a patch of kPatch tiles, and as many weights as other blocks fit. The grid is (tiles of a
+// patch, patches * row tiles of all warps of a block). Shared memory has the chunks of tokens and,
+// with kSharedTotals, the totals.
 template <template <int, int> class Stored, int kN, int kK, int kRowTiles, int kTokenTiles,
           int kWarps, int kStages, int kPatch, bool kSharedTotals, bool kGated, bool kResidual,
           class Y>
@@ -201,7 +201,7 @@ __device__ __forceinline__ void gemm(const void* x, const void* packed, const vo
   constexpr int kAcross = divided_up(Weights::kTiles, kRowTiles * kWarps);
   const int warp = blockIdx.y % kAcross * kWarps + threadIdx.x / 32;
   const int first_token = (blockIdx.y / kAcross * kPatch + blockIdx.x) * (8 * kTokenTiles);
-  if (first_token >= m) return;  // of the last patch
+  if (first_token >= m) return;  // padding of the last patch
   Totals<kSharedTotals, kRowTiles, kTokenTiles, kWarps * 32> totals(shared +
                                                                     kStages * kTokenTiles * 1024);
   multiply_tokens<Weights, kRowTiles, kTokenTiles, kWarps, kStages>(

@@ -1,5 +1,5 @@
-// A few tokens: weights are read once, as fast as memory gives them. A block has some row tiles of
-// the weight, and a warp for each slice of K.
+// GEMV and small batches: weights are read once, at the speed of memory. A block has several row
+// tiles of the weight, and a warp for each slice of K.
 #ifndef WHERRY_GEMV_ROWS
 #define WHERRY_GEMV_ROWS
 
@@ -9,8 +9,8 @@ struct Tokens {  // a lane's part of a chunk of eight tokens
   uint4 half[2];
 };
 
-// What a warp multiplies of its slice of K: kRowTiles row tiles of the weight by kTokenTiles tiles
-// of eight tokens. A lane has kAhead pieces of each row tile under way: 4 or 8.
+// A warp's work on its slice of K: kRowTiles row tiles of the weight by kTokenTiles tiles of eight
+// tokens. A lane has kAhead pieces of each row tile in flight: 4 or 8.
 template <class Weights, int kRowTiles, int kTokenTiles, int kAhead>
 struct Slice {
   static constexpr int kK = Weights::kChunks * kChunk;
@@ -22,7 +22,7 @@ struct Slice {
   int tiles[kRowTiles];
   Piece pieces[kRowTiles][kAhead];
 
-  // Slice `slice` of tiles that are still to be said.
+  // Slice `slice`; the tiles are set later.
   __device__ __forceinline__ Slice(const void* packed, int slice, int lane)
       : weights(packed, lane), begin(first_chunk(kK, slice)), end(first_chunk(kK, slice + 1)) {}
 
@@ -39,7 +39,7 @@ struct Slice {
     }
   }
 
-  // `rows`: where the lane's part of each token begins.
+  // `rows`: addresses of the lane's part of each token.
   __device__ __forceinline__ void multiply(const uint4* const (&rows)[kTokenTiles],
                                            float (&sums)[kRowTiles][kTokenTiles][4]) {
     auto tokens = [&](int t, int chunk) -> Tokens {
@@ -121,7 +121,8 @@ struct Partials {
     return sum;
   }
 
-  // `put(column of the block, token of the block, its sum, that of what it gates)`, once each.
+  // Calls `put(column of the block, token of the block, sum, the up projection's sum)` once for
+  // each.
   template <bool kGated, class Put>
   __device__ __forceinline__ void each(Put put) const {
     constexpr int kTileStep = kGated ? 2 : 1;
@@ -133,10 +134,10 @@ struct Partials {
   }
 };
 
-// x float16 [m, K], y float32 or float16 [m, N, or N / 2 if gated], residual as y. Or, kNormed, x
-// float32 [K], which every block normalises for itself while its weights are under way.
-// The grid is (row tiles / kRowTiles, tokens / (8 kTokenTiles)); shared memory is
-// kSlices * kRowTiles * kTokenTiles * 512 bytes, of a kNormed one 2 K more.
+// x float16 [m, K], y float32 or float16 [m, N, or N / 2 if gated], residual as y. With kNormed, x
+// float32 [K], which every block normalises while loads of its weights are in flight. The grid is
+// (row tiles / kRowTiles, tokens / (8 kTokenTiles)); shared memory is kSlices * kRowTiles *
+// kTokenTiles * 512 bytes, with kNormed 2 K more.
 template <template <int, int> class Stored, int kN, int kK, int kRowTiles, int kTokenTiles,
           int kAhead, bool kNormed, bool kGated, bool kResidual, class Y>
 __device__ __forceinline__ void gemv(const void* x, const void* norm, const void* packed,

@@ -1,6 +1,5 @@
-// The instructions of sm_80 and later that the kernels are made of. Tests put an emulator's in
-// their place. Source: PTX ISA 8.0, sections on mma.m16n8k16, cp.async, ld, prmt, shfl and half
-// precision.
+// Instructions of sm_80 and later. Tests replace them by an emulator's. Source: PTX ISA 8.0,
+// sections on mma.m16n8k16, cp.async, ld, prmt, shfl and half precision.
 #ifndef WHERRY_INSTRUCTIONS
 #define WHERRY_INSTRUCTIONS
 
@@ -23,7 +22,7 @@ __device__ __forceinline__ void multiply_add(float (&sums)[4], const Word (&a)[4
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Streaming load, past L1, which activations need: a block reads each weight once.
+// Streaming load that bypasses L1, which activations need: a block reads each weight once.
 __device__ __forceinline__ uint4 load_once(const uint4* from) {
   uint4 v;
   asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -38,8 +37,8 @@ __device__ __forceinline__ Word load_once(const Word* from) {
   return v;
 }
 
-// Read now: a compiler would read before a loop what a loop reads again, and has no registers for
-// it.
+// Volatile load: the compiler would hoist repeated loads out of a loop, and has no registers for
+// them.
 __device__ __forceinline__ uint4 load_volatile(const uint4* from) {
   uint4 v;
   asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -106,12 +105,12 @@ __device__ __forceinline__ Word odd_bytes(Word a, Word above) {
   return both;
 }
 
-// What lane ^ mask has; all lanes of a warp come here.
+// The value of lane ^ mask (shuffle); all lanes of a warp must reach it.
 __device__ __forceinline__ float shuffle_xor(float value, int mask) {
   return __shfl_xor_sync(0xffffffffu, value, mask);
 }
 
-// The compiler moves no reading of memory to the other side.
+// The compiler moves no load across it.
 __device__ __forceinline__ void keep_order() { __syncwarp(); }
 
 __device__ __forceinline__ float as_float(Half x) {
@@ -120,7 +119,7 @@ __device__ __forceinline__ float as_float(Half x) {
   return value;
 }
 
-// 16 bytes from global to shared memory, which are there after `wait_for_copies`.
+// Asynchronous copy of 16 bytes from global to shared memory; complete after `wait_for_copies`.
 __device__ __forceinline__ void start_copy(void* to, const void* from) {
   const Word shared = static_cast<Word>(__cvta_generic_to_shared(to));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(from) : "memory");
@@ -130,7 +129,7 @@ __device__ __forceinline__ void end_batch_of_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-template <int kBatches>  // that may still be under way: the newest
+template <int kBatches>  // the newest copies, which may still be in flight
 __device__ __forceinline__ void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kBatches) : "memory");
 }

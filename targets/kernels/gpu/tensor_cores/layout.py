@@ -1,22 +1,21 @@
-"""Weights as tensor cores multiply by them: packed once, when a model is first loaded.
+"""Packed weights for tensor cores, computed when a model is first loaded.
 
 A weight [N, K] is cut into row tiles of 16 rows (the last filled with zeros) and chunks of 64
 columns. A chunk of a row tile is four multiplications of 16 columns each. Lane 4 r + c of a warp
 (c < 4) has in step s the columns 16 c + 4 s + (0, 1, 2, 3) of rows r and r + 8: so a lane's columns
-of a chunk lie side by side in a row of x, and in one group of 32 with its scale. Which columns a
-lane has is free, as long as x has the same. The order, in uint32, all in one tensor:
+of a chunk are adjacent in a row of x, and in one group of 32 with its scale. Any assignment of
+columns to lanes is possible, if x has the same. The order, in uint32, all in one tensor:
 
     q4   words  [tiles, chunks, lane, step]            eight numbers of 4 bits
          scales [tiles, chunks, lane / 2]              those of rows r and r + 8, float16
     q8   words  [tiles, chunks, step / 2, lane, 2, 2]  four numbers of 8 bits; scales as q4
     f16  words  [tiles, chunks, step, lane, 4]         two numbers each
 
-Of the four pairs (row r, columns 0 and 1), (row r + 8, the same), (row r, columns 2 and 3),
-(row r + 8, the same), pair i is word i in float16; in 4 bits its numbers are nibbles i and i + 4,
-in 8 bits bytes i % 2 and i % 2 + 2 of word i / 2, from where a few operations make two float16 of
-them.
+There are four pairs: (row r, columns 0 and 1), (row r + 8, the same), (row r, columns 2 and 3),
+(row r + 8, the same). In float16 pair i is word i; in 4 bits its numbers are nibbles i and i + 4,
+in 8 bits bytes i % 2 and i % 2 + 2 of word i / 2. A few operations dequantize a pair.
 
-Weights of experts [E, N, K] lie as those of one of E times as many row tiles.
+Weights of experts [E, N, K] have the layout of one weight with E times as many row tiles.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from tvm.tirx import PrimFunc
 from wherry.ops import LinearSpec
 
 from .. import emit as e
-from ..weights import ZEROS, OfExpert, stored_shapes
+from ..weights import ZEROS, ExpertMatrix, fits_float16, stored_shapes
 
 ROWS = 16  # of a row tile
 CHUNK = 64  # columns
@@ -42,11 +41,8 @@ _WORDS = {"q4": _THREADS, "q8": 2 * _THREADS, "f16": 4 * _THREADS}  # of a chunk
 
 
 def fits(spec: LinearSpec) -> bool:
-    """Whether there is a layout for a weight."""
-    float16 = spec.scheme == "f16" or (
-        spec.scheme in ("q4", "q8") and spec.scale_dtype == "float16"
-    )
-    return float16 and spec.in_features % CHUNK == 0
+    """Whether a weight can have this layout."""
+    return fits_float16(spec) and spec.in_features % CHUNK == 0
 
 
 def tiles(spec: LinearSpec) -> int:
@@ -60,7 +56,7 @@ def chunks(spec: LinearSpec) -> int:
 
 
 def scales_at(spec: LinearSpec, experts: int = 1) -> int:
-    """Where the scales of integers begin, in uint32."""
+    """Offset of the scales of integers, in uint32."""
     return experts * tiles(spec) * chunks(spec) * _WORDS[spec.scheme]
 
 
@@ -71,7 +67,7 @@ def size(spec: LinearSpec, experts: int = 1) -> int:
 
 
 def pack(spec: LinearSpec, experts: int | None = None) -> PrimFunc:
-    """(*stored, packed uint32 [size]); `experts`: how many, if the stored tensors are theirs."""
+    """(*stored, packed uint32 [size]); `experts`: their number, if the weight is of experts."""
     axis = () if experts is None else (experts,)
     stored = [
         (f"w{i}", (*axis, *shape), dtype) for i, (shape, dtype) in enumerate(stored_shapes(spec))
@@ -85,7 +81,7 @@ def pack(spec: LinearSpec, experts: int | None = None) -> PrimFunc:
             own = [b[name] for name, _, _ in stored]
             if experts is not None:
                 expert = e.let(e.div(tile, of_each))
-                own = [OfExpert(tensor, expert) for tensor in own]
+                own = [ExpertMatrix(tensor, expert) for tensor in own]
             place(_Chunk(spec, own, b["packed"], tile, chunk, count), thread)
 
         e.launch((count * of_each, chunks(spec)), _THREADS, block)
@@ -95,7 +91,7 @@ def pack(spec: LinearSpec, experts: int | None = None) -> PrimFunc:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """A chunk of a row tile while it is packed."""
+    """Emits the packing of one chunk of a row tile."""
 
     spec: LinearSpec
     stored: list[Any]  # matrices
@@ -106,13 +102,13 @@ class _Chunk:
 
     @property
     def place(self) -> Any:
-        """Among all chunks of all row tiles."""
-        wide = size(self.spec, self.experts) >= 2**31  # addresses have 32 bits if they can
+        """The index among all chunks of all row tiles."""
+        wide = size(self.spec, self.experts) >= 2**31  # addresses have 32 bits where possible
         tile = T.Cast("int64", self.tile) if wide else self.tile
         return tile * chunks(self.spec) + self.chunk
 
     def rows_of(self, row: Any) -> Sequence[tuple[Any, Any]]:
-        """Rows r and r + 8 of the tile: whether there is one, and one that is there."""
+        """Rows r and r + 8 of the tile: whether each exists, and a valid row."""
         tile = e.mod(self.tile, tiles(self.spec))
         own = [tile * ROWS + row + half for half in (0, ROWS // 2)]
         last = self.spec.out_features - 1
@@ -139,7 +135,7 @@ class _Chunk:
 
 
 def _integers(bits: int, word: Any, places: Sequence[int], first: int = 0) -> Any:
-    """Some neighbouring numbers of a word, from `first` on, each to its place in another."""
+    """Neighbouring numbers of a word, from `first` on, moved to places of another word."""
     mask = 2**bits - 1
     total: Any = T.uint32(0)
     for i, place in enumerate(places):

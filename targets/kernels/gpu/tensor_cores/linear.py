@@ -1,9 +1,9 @@
-"""y = x W^T on tensor cores, with what stands before and after it.
+"""y = x W^T on tensor cores, with fused prologue and epilogue.
 
 x is rounded to float16, and so is an integer times its scale; products are exact, sums float32.
-Of the root mean square of y the error is up to 4e-4, half of it for float16 weights: what float16
-in memory costs, once more. Every kernel adds in one order, which K alone gives: a row has the same
-bits in a batch of any size. What does not fit stays with `gpu/linear.py`.
+The error is up to 4e-4 of the root mean square of y, half of that for float16 weights: as large as
+that of float16 in memory. Every kernel adds in one order that depends on K alone, so a row has the
+same bits in a batch of any size. Other shapes and schemes use `gpu/linear.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def source() -> str:
 
 
 def fits_fused(spec: FusedLinearSpec) -> bool:
-    """Whether `fused_linear` is for it; a weight that it is not for may fit into the layout."""
+    """Whether `fused_linear` supports it; it does not support every weight of the layout."""
     return layout.fits(spec.linear()) and (not spec.gated or spec.width % layout.ROWS == 0)
 
 
@@ -55,8 +55,8 @@ def fused_linear(
 
     Args:
         spec: what it computes.
-        asked_bytes: of shared memory that a block may ask for.
-        plan: another than `Plan.of` gives.
+        asked_bytes: shared memory that a launch may request for a block.
+        plan: None: `Plan.of` decides.
     """
     plan = plan or Plan.of(spec, asked_bytes)
     weight, k = spec.linear(), spec.in_features
@@ -90,14 +90,14 @@ class _Linear:
     def __init__(self, spec: FusedLinearSpec, plan: Plan, b: dict[str, Any], m: Any) -> None:
         self.spec, self.plan, self.m = spec, plan, m
         self.buffers = b
-        self.x = b["x"]  # as it is multiplied by
+        self.x = b["x"]  # the activations, which the kernel multiplies by the weights
 
     def emit(self, gemvs: Sequence[tuple[int, Gemv]], prepare: bool) -> None:
-        """All of them; the host chooses by the number of rows.
+        """Emit all launches; the host chooses by the number of rows.
 
         Args:
-            gemvs: kernels that are left, ascending.
-            prepare: whether x has to be prepared for them, and is not yet.
+            gemvs: remaining kernels, ascending.
+            prepare: whether x must still be prepared for them.
         """
         if prepare and not (gemvs and gemvs[0][1].normed):
             self._prepare()
@@ -165,7 +165,7 @@ class _Linear:
         grid = T.min(tiles, gemm.patch), patches * across
         e.launch(grid, gemm.warps * layout.LANES, block)
 
-    # What is not there is some other tensor, which is not read.
+    # An absent operand is replaced by another tensor, which is not read.
     def _norm(self) -> Any:
         return self.buffers["norm" if self.spec.norm_eps is not None else "x"].data
 

@@ -1,7 +1,6 @@
-"""How a linear on tensor cores is cut into blocks and warps: numbers, by shape and rows.
+"""Tile sizes of a linear on tensor cores, by shape and rows.
 
-A row has the same bits whatever is chosen here (`weights.cuh` has the order of the sums), so all of
-this is for speed alone.
+They only affect speed: a row has the same bits with any plan (`weights.cuh` has the order of sums).
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ TOKENS = 8  # of a token tile: of one multiplication
 PREPARE_THREADS = 256
 MOST_SLICES = 8
 _SHARED_BYTES = 49152  # of a block, on every device
-# Blocks that keep a device busy: prompts with at least so many blocks go to `Gemm`.
+# Blocks that keep a device busy: prompts with at least as many blocks use `Gemm`.
 _ENOUGH_BLOCKS = 96
 
 
 @dataclass(frozen=True, slots=True)
 class Gemv:
-    """GEMV and small batches, bound by memory: a block has `row_tiles`, a warp a slice of K."""
+    """GEMV and small batches, limited by memory: a block has `row_tiles`, a warp a slice of K."""
 
     row_tiles: int
     token_tiles: int
@@ -46,7 +45,7 @@ class Gemv:
 
 @dataclass(frozen=True, slots=True)
 class Gemm:
-    """GEMM, bound by the tensor cores: a warp has `row_tiles`, and all tokens of its block."""
+    """GEMM, limited by the tensor cores: a warp has `row_tiles`, and all tokens of its block."""
 
     row_tiles: int
     token_tiles: int
@@ -103,9 +102,9 @@ class Plan:
 
         Args:
             spec: of the linear.
-            asked_bytes: shared memory that a block may ask for; 48 KB it has on every device.
+            asked_bytes: shared memory that a launch may request; every device has 48 KB.
         """
-        row_tiles = 2 if spec.gated else 1  # a gate's, and that of what it is for
+        row_tiles = 2 if spec.gated else 1  # of the gate and of the up projection
         slices = min(MOST_SLICES, spec.in_features // CHUNK)
         ahead = 8 // row_tiles  # so that two blocks share the registers of a multiprocessor
         one = Gemv(row_tiles, 1, ahead, normed=True)
@@ -118,7 +117,7 @@ class Plan:
         wide = _wide(asked_bytes) if spec.scheme == "f16" else None
         if wide is None:
             return Plan(gemv, _GEMM, slices)
-        one_tile = _GEMM.token_tiles * TOKENS  # by which a wide one would be half filled
+        one_tile = _GEMM.token_tiles * TOKENS  # a wide tile would be half empty
         return Plan(gemv, _GEMM, slices, (max(one_tile, wide.most_rows(spec.out_features)), wide))
 
 

@@ -6,8 +6,7 @@ namespace wherry {
 
 constexpr int kPrepareThreads = 256;
 
-// The nearest float16; the largest for what is larger, zero below the least normal one:
-// `emit.kept`.
+// The nearest float16; larger numbers are clamped, subnormal ones are 0: `emit.rounded`.
 __device__ __forceinline__ Half kept_half(float x) {
   const float magnitude = fabsf(x);
   if (magnitude < 0x1p-14f) return {static_cast<unsigned short>(signbit(x) ? 0x8000 : 0)};
@@ -25,7 +24,7 @@ __device__ __forceinline__ float gated(float gate, float up) {
   return gate / (1.0f + expf(fminf(-gate, 87.0f))) * up;
 }
 
-// Sum of one number of each of kPrepareThreads threads, in one order; all have it.
+// Sum of a number over kPrepareThreads threads, in a fixed order; all threads have it.
 __device__ __forceinline__ float block_sum(float value, float* shared) {
   shared[threadIdx.x] = value;
   __syncthreads();
@@ -38,7 +37,7 @@ __device__ __forceinline__ float block_sum(float value, float* shared) {
 }
 
 // z [K] = float16 of x [K], or of x / sqrt(mean(x^2) + eps) * norm, by a block of kPrepareThreads;
-// `shared` has room for a float32 of each.
+// `shared` has a float32 for each thread.
 template <int kK, bool kNormed, class X>
 __device__ __forceinline__ void prepare_row(const void* x, const void* norm, void* z,
                                             unsigned char* shared, float eps) {
@@ -61,7 +60,7 @@ __device__ __forceinline__ void prepare_row(const void* x, const void* norm, voi
   }
 }
 
-// A block a row of x [m, K].
+// A block for each row of x [m, K].
 template <int kK, bool kNormed, class X>
 __device__ __forceinline__ void prepare_rows(const void* x, const void* norm, void* z,
                                              unsigned char* shared, float eps) {

@@ -1,24 +1,24 @@
-// Weights [N, K] in the order in which the lanes of a warp multiply by them, see layout.py.
+// Weights [N, K] in the packed layout for the lanes of a warp, see layout.py.
 #ifndef WHERRY_WEIGHTS
 #define WHERRY_WEIGHTS
 
 namespace wherry {
 
-constexpr int kChunk = 64;  // columns of the weight whose pieces lie together: four multiplications
+constexpr int kChunk = 64;  // columns of the weight with adjacent pieces: four multiplications
 constexpr int kSteps = 4;   // multiplications of a chunk, 16 columns each
 constexpr int kRows = 16;   // of a row tile
 
 __host__ __device__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
 __host__ __device__ constexpr int divided_up(int a, int b) { return (a + b - 1) / b; }
 
-// Parts of K that are summed up apart, in ascending order, and then added in ascending order: the
-// order of every kernel, whatever the number of tokens.
+// Slices of K: each is summed in ascending order, then the slices are added in ascending order.
+// Every kernel has this order, for any number of tokens.
 __host__ __device__ constexpr int slices(int k) { return smaller(8, k / kChunk); }
 __device__ __forceinline__ int first_chunk(int k, int slice) {
   return slice * (k / kChunk) / slices(k);
 }
 
-struct Piece {  // what a lane loads at a time, of a chunk kPieces
+struct Piece {  // a single load of a lane; a chunk has kPieces
   uint4 words;
   Word scales;
 };
@@ -48,7 +48,7 @@ struct Q4 {
                    : step == 1 ? piece.words.y
                    : step == 2 ? piece.words.z
                                : piece.words.w;
-    // A float16 from 1024 on counts by ones: its low bits are an integer.
+    // A float16 from 1024 on has steps of 1: its low bits are an integer.
     const Word low = 0x000f000fu, next = 0x00f000f0u, magic = 0x64006400u;
     const Word row = (piece.scales & 0xffffu) * 0x10001u,
                lower_row = (piece.scales >> 16) * 0x10001u;
@@ -118,8 +118,8 @@ struct F16 {
   }
 };
 
-// The row tile that is `r` of a warp's kRowTiles: of a gated linear, tiles of gates alternate with
-// those of what they are for.
+// Row tile `r` of a warp's kRowTiles: with a gate, tiles of the gate and of the up projection
+// alternate.
 template <int kN, int kRowTiles, bool kGated>
 __device__ __forceinline__ int row_tile(int warp, int r) {
   const int tile =

@@ -11,8 +11,6 @@ from typing import Any
 
 from tvm.script import tirx as T
 
-from wherry.ops import FusedLinearSpec
-
 from .. import emit as e
 from ..gemm import launch_inverses
 from ..linear_plan import Operands, Plan
@@ -25,13 +23,6 @@ DOWN = ACROSS = 2  # waves
 _OWN_ROWS, _OWN_COLUMNS = ROWS // DOWN // SIDE, COLUMNS // ACROSS // SIDE  # matrices of a wave
 _STRIDE = GROUP + 8  # between rows in shared memory, so that neighbours lie in different banks
 _VECTOR = 4  # elements that a lane reads at once
-
-
-def fits(spec: FusedLinearSpec) -> bool:
-    """Whether float16 is enough for all that is multiplied."""
-    return spec.in_features % GROUP == 0 and (
-        spec.scheme == "f16" or (spec.scheme in ("q4", "q8") and spec.scale_dtype == "float16")
-    )
 
 
 def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
@@ -52,7 +43,7 @@ def launch(plan: Plan, tensors: Operands, m: Any, unit: MatrixUnit) -> None:
 
 
 class WaveTile(Tile):
-    """A wave has some matrices of sums; of a gated linear, those of gates and what they are for."""
+    """A tile whose waves have several matrices of sums; with a gate, both halves of each result."""
 
     def __init__(self, share: Share, shape: tuple[int, int, int], unit: MatrixUnit) -> None:
         super().__init__(share, shape)
@@ -82,16 +73,16 @@ class WaveTile(Tile):
             e.barrier()
         self._store(sums)
 
-    def keep_x(self, row: Any, k: Any, values: list[Any]) -> None:
+    def store_x(self, row: Any, k: Any, values: list[Any]) -> None:
         """See Tile."""
-        self._keep(self.x, row, k, [e.kept("float16", value) for value in values])
+        self._store_values(self.x, row, k, [e.rounded("float16", value) for value in values])
 
-    def keep_w(self, k: Any, column: Any, values: list[Any]) -> None:
+    def store_w(self, k: Any, column: Any, values: list[Any]) -> None:
         """See Tile."""
-        self._keep(self.w, column, k, values)
+        self._store_values(self.w, column, k, values)
 
-    def _keep(self, into: Any, row: Any, k: Any, values: list[Any]) -> None:
-        """Emit the stores as vectors: LLVM would store some one by one."""
+    def _store_values(self, into: Any, row: Any, k: Any, values: list[Any]) -> None:
+        """Emit vector stores: LLVM would not combine all of them."""
         halves = e.private(len(values), "float16")
         for i, value in enumerate(values):
             T.buffer_store(halves, T.Cast("float16", value), [i])
@@ -103,7 +94,7 @@ class WaveTile(Tile):
         return self.tensors.weights.dequantized(row, word)
 
     def _matrix_column(self, j: int) -> Any:
-        """The first column of the wave's matrix j: those of gates are in the tile's left half."""
+        """The first column of the wave's matrix j; gate columns are in the tile's left half."""
         return self.column + j * (ACROSS * SIDE)
 
     def _multiply(self, sums: Any, a: Any, b: Any, k: int) -> None:

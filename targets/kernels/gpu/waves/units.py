@@ -3,7 +3,7 @@
     c[16, 16] += a[16, 16] b[16, 16]
 
 Lane l has `own` neighbouring elements of row l mod 16 of a, as many of column l mod 16 of b, and
-`sums` elements of column l mod 16 of c. Which ones is what units differ in.
+`sums` elements of column l mod 16 of c. Units differ in which elements these are.
 
 Sources: AMD's "RDNA3 Instruction Set Architecture", 7.9; "RDNA4 Instruction Set Architecture",
 7.12; "AMD Instinct MI300 Instruction Set Architecture", 7.1; LLVM's "User Guide for AMDGPU
@@ -24,11 +24,11 @@ SIDE = 16
 
 @dataclass(frozen=True, slots=True)
 class MatrixUnit:
-    """One instruction, and what of its matrices a lane has."""
+    """One instruction, and the elements of its matrices that a lane has."""
 
-    intrinsic: str  # of LLVM
+    intrinsic: str  # the name of LLVM's intrinsic
     lanes: int  # of a wave
-    parts: int  # of k, which sets of 16 lanes share; 1: each set has all of it
+    parts: int  # parts of k, one for each set of 16 lanes; 1: each set has all of k
     row_a_set: int  # rows of c between the first element of a set of 16 lanes and the next set's
     row_a_sum: int  # and between a lane's elements
     flags: int = 0  # operands behind the matrices, all 0

@@ -1,5 +1,5 @@
 // dev.wherry.Native: wherry_app.h for Java. A handle is the app's address; Kotlin's MLCEngine sees
-// to it that nobody uses one that is closed.
+// to it that no thread uses a closed one.
 #include <jni.h>
 
 #include <cstdint>
@@ -55,7 +55,7 @@ void on_chunk(void* context, const char* json, size_t length, int last) {
     env->CallVoidMethod(static_cast<Listener*>(context)->global, classes().on_chunk, bytes,
                         static_cast<jboolean>(last != 0));
   }
-  // Nobody is above us who could catch one: the listener's own, who catches all, has failed.
+  // No caller could catch it: the listener, which catches everything, has failed itself.
   if (env->ExceptionCheck()) env->ExceptionClear();
 }
 

@@ -25,7 +25,7 @@ public class Usage internal constructor(public val json: JsonObject) {
 
 /** A chat completion, or a text completion. [json] has all that OpenAI's object has. */
 public class Completion internal constructor(public val json: JsonObject) {
-    /** Of the first choice: the message's content, or the text. */
+    /** The content of the first choice's message, or its text. */
     public val text: String
         get() = choice?.obj("message")?.string("content") ?: choice?.string("text") ?: ""
 
@@ -62,7 +62,7 @@ public class Chunk internal constructor(public val json: JsonObject) {
 /**
  * What the engine says to a request, from its first object to its last.
  *
- * Whoever stops collecting, by cancellation or by an exception, aborts the request. What a slow
+ * A collector that stops, by cancellation or by an exception, aborts the request. What a slow
  * collector has not taken yet waits; it is no more than the request's tokens.
  */
 internal fun answers(app: App, request: JsonObject): Flow<JsonObject> = flow {
@@ -109,7 +109,7 @@ private const val HEXADECIMAL = 16
 private fun read(app: App, bytes: ByteArray): JsonObject {
     val json = Json.parseToJsonElement(bytes.decodeToString()).jsonObject
     val error = json.obj("error") ?: return json
-    // Nobody else aborts a request that is still listened to.
+    // Only this collector aborts a request that it listens to.
     if (error.string("code") == "aborted" && app.isClosed) throw EngineClosedException()
     throw RequestException(
         error.string("message") ?: error.toString(),

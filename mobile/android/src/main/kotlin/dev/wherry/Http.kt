@@ -28,7 +28,7 @@ internal class Http(private val headers: Map<String, String>) : Fetcher {
 
     /**
      * Ends the answer that is being read; any thread may. Where nothing comes, Android ends it at
-     * once, a desktop's Java when its time is over: it lets nobody close what is being read.
+     * once, a desktop's Java when its time is over: it lets no thread close a stream that is being read.
      */
     fun cancel() {
         cancelled = true

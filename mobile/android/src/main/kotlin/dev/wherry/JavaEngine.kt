@@ -10,7 +10,7 @@ import kotlinx.coroutines.cancel
 import kotlinx.coroutines.future.future
 
 /**
- * [MLCEngine] for Java: futures in place of coroutines, a callback in place of a flow.
+ * [MLCEngine] for Java: futures instead of coroutines, a callback instead of a flow.
  *
  * Cancelling a future aborts its request, or its load. Callbacks come on threads of a pool.
  */

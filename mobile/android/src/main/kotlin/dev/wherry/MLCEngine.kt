@@ -31,7 +31,7 @@ public class LoadProgress(public val phase: String, public val done: Long, publi
  * @param kvTokens tokens that the cache holds in all
  * @param threads of the kernels; null: all cores
  * @param packDir a folder that keeps the weights as the kernels read them; they are mapped from
- *     there at the next load, in place of being made again
+ *     there at the next load, instead of being packed again
  * @param checkMemory whether a load fails at once where the device has too little memory
  * @param more any other option of `wherry_app_open`
  */

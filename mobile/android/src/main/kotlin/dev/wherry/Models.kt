@@ -40,7 +40,7 @@ public object Models {
      * Bring a model to [folder], which [MLCEngine.load] then takes, off the caller's thread.
      *
      * What is there and whole is not fetched again, and a folder that is complete needs no network:
-     * call it at each start. A download that ended early goes on where it ended; cancelling the
+     * call it at each start. An interrupted download resumes; cancelling the
      * coroutine ends it. A model that is replaced can be loaded until the new one is complete.
      *
      * @param url of the folder: `assets/NAME` of what `wherry package` has written, on any server

@@ -69,7 +69,7 @@ public class Request internal constructor(internal val json: JsonObject) {
 /**
  * How a request is answered; names and meanings are OpenAI's.
  *
- * @param maxTokens at most so many tokens; null: until the model ends or the context does
+ * @param maxTokens the most tokens of the output; null: until the model ends or the context does
  * @param temperature 0 takes the most likely token each time
  * @param topP of the distribution, the most likely tokens that together have this share
  * @param seed the same seed gives the same answer

@@ -1,0 +1,89 @@
+#include "app/chat/app.h"
+
+#include "app/chat/status.h"
+#include "app/template/json_text.h"
+
+namespace wherry::app {
+
+namespace {
+
+constexpr size_t kEvents = 64;  // events read per call
+
+}  // namespace
+
+void EngineCore::add(uint64_t id, const std::vector<int32_t>& prompt, const wherry_params& params) {
+  check(wherry_engine_add(engine_.get(), id, prompt.data(), prompt.size(), &params));
+}
+
+void EngineCore::abort(uint64_t id) { wherry_engine_abort(engine_.get(), id); }
+
+void EngineCore::wake() { wherry_engine_wake(engine_.get()); }
+
+App::App(std::string name, Speech speech, ModelPtr model, EnginePtr engine, int64_t context,
+         int64_t vocab_size, MakeGrammarCompiler make)
+    : speech_(std::move(speech)),
+      model_(model_of(std::move(name), speech_, context, vocab_size)),
+      core_(std::move(model), std::move(engine)),
+      grammars_(*speech_.tokenizer, vocab_size, std::move(make)),
+      requests_(model_, core_, grammars_) {
+  check(wherry_engine_start(core_.engine()));
+  planner_ = std::make_unique<Thread>([this] { requests_.plan_all(); });
+  listener_ = std::make_unique<Thread>([this] { hear(); });
+}
+
+App::~App() {
+  const std::vector<uint64_t> running = requests_.close();
+  planner_.reset();  // rejects the requests that still wait to be planned
+  requests_.abandon();
+  grammars_.close();
+  for (uint64_t id : running) core_.abort(id);
+  core_.wake();
+  listener_.reset();  // receives the last events
+}
+
+void App::trim() {
+  grammars_.forget();
+  check(wherry_engine_clear_cache(engine()));
+}
+
+std::string App::stats() const {
+  wherry_stats stats{};
+  stats.size = sizeof stats;
+  check(wherry_engine_stats(engine(), &stats));
+  const auto count = [](uint64_t value) { return Value(static_cast<int64_t>(value)); };
+  return jinja::to_compact_json(jinja::make_dict({
+      {"model", model_.name},
+      {"context", model_.abilities.context},
+      {"chat", model_.dialect != nullptr},
+      {"requests", Value::size(requests_.size())},
+      {"waiting", stats.waiting},
+      {"prefilling", stats.prefilling},
+      {"running", stats.running},
+      {"steps", count(stats.steps)},
+      {"prompt_tokens", count(stats.prompt_tokens)},
+      {"cached_tokens", count(stats.cached_tokens)},
+      {"decode_tokens", count(stats.decode_tokens)},
+      {"finished", count(stats.finished)},
+      {"preemptions", count(stats.preemptions)},
+      {"pages_total", stats.pages_total},
+      {"pages_free", stats.pages_free},
+      {"pages_cached", stats.pages_cached},
+      {"disk_problem", stats.disk_problem == nullptr ? Value() : Value(stats.disk_problem)},
+      {"page_size", stats.page_size},
+      {"model_seconds", stats.model_seconds},
+      {"sample_seconds", stats.sample_seconds},
+      {"host_seconds", stats.host_seconds},
+  }));
+}
+
+void App::hear() {
+  std::vector<wherry_event> events(kEvents);
+  while (true) {
+    size_t n = 0;
+    const int status = wherry_engine_wait(engine(), events.data(), events.size(), -1, &n);
+    requests_.hear(events.data(), status == WHERRY_OK ? n : 0, wherry_last_error());
+    if (requests_.over() || status != WHERRY_OK) return;  // all ended, or no engine
+  }
+}
+
+}  // namespace wherry::app

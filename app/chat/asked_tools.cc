@@ -1,0 +1,130 @@
+#include "app/chat/asked_tools.h"
+
+#include <algorithm>
+
+#include "app/request/request_error.h"
+
+namespace wherry::app {
+
+namespace {
+
+using Items = std::vector<std::pair<Value, Value>>;
+
+Value no_parameters() {
+  return jinja::make_dict({{"type", "object"}, {"properties", jinja::make_dict({})}});
+}
+
+const Value& function_of(const Value& tool) { return *tool.dict().find("function"); }
+
+const std::string& name_of(const Value& tool) {
+  return function_of(tool).dict().find("name")->text();
+}
+
+// Returns a tool as templates print it: known fields first, no null fields, no `strict`.
+Value described(const Value& tool) {
+  const Fields given(function_of(tool));
+  const Value* parameters = given.find("parameters");
+  const bool has = parameters != nullptr && jinja::truth(*parameters);
+  Items function = {{"name", *given.find("name")}};
+  if (const Value* words = given.find("description")) function.emplace_back("description", *words);
+  if (parameters != nullptr) function.emplace_back("parameters", *parameters);
+  for (const auto& [name, value] : given.object().dict().items) {
+    if (name.text() != "strict" && !value.is_none()) function.emplace_back(name, value);
+  }
+  if (!given.has("description")) function.emplace_back("description", "");
+  function.emplace_back("parameters", has ? *parameters : no_parameters());
+  Items made = {{"type", "function"}, {"function", jinja::make_dict(std::move(function))}};
+  for (const auto& [name, value] : tool.dict().items) {
+    if (name.text() != "type" && name.text() != "function" && !value.is_none()) {
+      made.emplace_back(name, value);
+    }
+  }
+  return jinja::make_dict(std::move(made));
+}
+
+bool is_strict(const Value& function) {
+  const Value* given = Fields(function).find("strict");
+  return given != nullptr && Checker().boolean("", *given).value_or(Value(false)).integer() != 0;
+}
+
+class Choosing {
+ public:
+  explicit Choosing(const Fields& fields) {
+    if (const Value* tools = fields.find("tools")) tools_ = tools->items();
+    for (size_t i = 0; i < tools_.size(); ++i) {
+      const bool twice =
+          std::any_of(tools_.begin() + static_cast<std::ptrdiff_t>(i) + 1, tools_.end(),
+                      [&](const Value& other) { return name_of(other) == name_of(tools_[i]); });
+      if (twice) {
+        throw RequestError("tools has " + jinja::repr_text(name_of(tools_[i])) + " twice", "tools");
+      }
+    }
+  }
+
+  // Returns the tool that the request names.
+  Value known(const Value& asked, const char* where) const {
+    const std::string& name = name_of(asked);
+    std::string names;
+    for (const Value& tool : tools_) {
+      if (name_of(tool) == name) return tool;
+      names += (names.empty() ? "" : ", ") + jinja::repr_text(name_of(tool));
+    }
+    throw RequestError(std::string(where) + " is " + jinja::repr_text(name) + "; tools has " +
+                           (names.empty() ? "none" : names),
+                       where);
+  }
+
+  // Returns the tools that may be called; sets `must` if the model has to call one.
+  Values chosen(const Value* choice, bool& must) const {
+    if (choice == nullptr) return tools_;
+    if (choice->is_string()) {
+      must = choice->text() == "required" || choice->text() == "any";
+      if (must && tools_.empty()) {
+        throw RequestError(
+            "tool_choice is " + jinja::repr_text(choice->text()) + "; there are no tools",
+            "tool_choice");
+      }
+      return choice->text() == "none" ? Values() : tools_;
+    }
+    const Value* allowed = choice->dict().find("allowed_tools");
+    if (choice->dict().find("type")->text() == "function") {
+      must = true;
+      return {known(*choice, "tool_choice.function.name")};
+    }
+    must = allowed->dict().find("mode")->text() == "required";
+    Values made;
+    for (const Value& tool : allowed->dict().find("tools")->items()) {
+      made.push_back(known(tool, "tool_choice.allowed_tools.tools"));
+    }
+    return made;
+  }
+
+ private:
+  Values tools_;
+};
+
+}  // namespace
+
+Tools AskedTools::schemas() const {
+  Tools made;
+  for (const Value& tool : tools) {
+    made.add(name_of(tool), *function_of(tool).dict().find("parameters"));
+  }
+  return made;
+}
+
+AskedTools asked_tools(const Fields& fields) {
+  AskedTools made;
+  const Value* choice = fields.find("tool_choice");
+  for (const Value& tool : Choosing(fields).chosen(choice, made.must)) {
+    made.strict.push_back(is_strict(function_of(tool)));
+    made.tools.push_back(described(tool));
+  }
+  made.named = choice != nullptr && choice->is_dict() && made.must &&
+               choice->dict().find("type")->text() == "function";
+  made.one =
+      made.named || (fields.has("parallel_tool_calls") && !fields.truth("parallel_tool_calls"));
+  return made;
+}
+
+}  // namespace wherry::app

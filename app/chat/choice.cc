@@ -1,0 +1,163 @@
+#include "app/chat/choice.h"
+
+#include <algorithm>
+
+#include "app/template/code_points.h"
+
+namespace wherry::app {
+
+namespace {
+
+// Part of an event's error where the request's own fields conflict (sampling/adjustment.cc).
+constexpr char kNoTokenLeft[] = "leave no token possible";
+
+std::string joined(const std::vector<Part>& parts, Part::Kind kind) {
+  std::string made;
+  for (const Part& part : parts) {
+    if (part.kind == kind) made += part.text;
+  }
+  return made;
+}
+
+}  // namespace
+
+std::string Delta::text() const { return joined(parts, Part::Kind::kText); }
+std::string Delta::reasoning() const { return joined(parts, Part::Kind::kReasoning); }
+
+void Delta::add(Delta more) {
+  for (Part& part : more.parts) append(parts, std::move(part));
+  std::move(more.logprobs.begin(), more.logprobs.end(), std::back_inserter(logprobs));
+  if (!more.finish.empty()) finish = std::move(more.finish);
+}
+
+Choice::Choice(size_t index, const Plan& plan, const Tokenizer& tokenizer,
+               std::shared_ptr<StopAutomaton> stops)
+    : index_(index),
+      plan_(plan),
+      tokenizer_(tokenizer),
+      detokenizer_(tokenizer, plan.continues ? plan.jobs[index].prompt : std::vector<int32_t>(),
+                   plan.visible),
+      stops_(std::move(stops)),
+      parser_(std::make_unique<OutputParser>(plan.reading)) {}
+
+Delta Choice::push(const wherry_event& event, const std::string& error) {
+  Delta delta;
+  delta.index = index_;
+  if (ended()) return delta;
+  delta.parts = parsed(event, error);
+  delta.finish = finish_;
+  if (plan_.logprobs) delta.logprobs = released();
+  return delta;
+}
+
+// Parses the text of one event; the last event also flushes the text that the parser held back.
+std::vector<Part> Choice::parsed(const wherry_event& event, const std::string& error) {
+  bool thinks = parser_->reasoning();
+  const std::string text = accept(event, error);
+  given_ += jinja::count_code_points(text);
+  std::vector<Part> parts;
+  if (!text.empty()) parts = parser_->push(text);
+  thinks = thinks || parser_->reasoning();
+  if (event.token >= 0) count(thinks, !parts.empty());
+  if (!ended() && parser_->done()) {
+    finish_ = "stop";
+    must_abort_ = event.finish == WHERRY_RUNNING;
+  }
+  if (ended()) {
+    for (Part& part : parser_->finish()) append(parts, std::move(part));
+  }
+  end_with_calls(parts);
+  if (!plan_.shows_reasoning) {
+    const auto hidden = [](const Part& part) { return part.kind == Part::Kind::kReasoning; };
+    parts.erase(std::remove_if(parts.begin(), parts.end(), hidden), parts.end());
+  }
+  return parts;
+}
+
+// Sets the finish reason "tool_calls" if the model ended by itself after a call, not if a stop
+// string cut a call off.
+void Choice::end_with_calls(const std::vector<Part>& parts) {
+  bool cut = false;
+  for (const Part& part : parts) {
+    called_ = called_ || part.kind == Part::Kind::kCallBegin;
+    cut = cut || (part.kind == Part::Kind::kCallEnd && !part.whole);
+  }
+  const bool whole = finish_ == "stop" && called_ && !(cut && stops_.stopped());
+  if (whole && !plan_.named) finish_ = "tool_calls";
+}
+
+// Counts one token. A mark may have several tokens: the last one decides whether they count as
+// reasoning.
+void Choice::count(bool thinks, bool anything) {
+  ++undecided_;
+  if (thinks) reasoning += undecided_;
+  if (thinks || anything) undecided_ = 0;
+}
+
+std::string Choice::accept(const wherry_event& event, const std::string& error) {
+  if (event.finish == WHERRY_ERROR) {
+    const bool own = error.find(kNoTokenLeft) != error.npos;
+    if (own) throw Failed{error, "no_token_possible", true};
+    throw Failed{error.empty() ? "The model failed while it ran this request" : error,
+                 "engine_error", false};
+  }
+  if (event.finish == WHERRY_ABORTED) throw Failed{"The request was aborted", "aborted", false};
+  std::string text;
+  if (event.token >= 0) {
+    ++sampled;
+    cached = event.cached_tokens;
+    drafted = event.drafted_tokens;
+    accepted = event.accepted_tokens;
+    queue = event.queue_seconds;
+    prefill = event.prefill_seconds;
+    decode = event.decode_seconds;
+    const std::vector<int32_t>& ends = plan_.sampling.stop_ids;
+    if (std::find(ends.begin(), ends.end(), event.token) == ends.end()) {
+      text = stops_.push(piece(event));
+      if (stops_.stopped()) {
+        finish_ = "stop";
+        must_abort_ = event.finish == WHERRY_RUNNING;
+      }
+    }
+  }
+  if (event.finish == WHERRY_STOP) finish_ = "stop";
+  if (event.finish == WHERRY_LENGTH && !ended()) finish_ = "length";
+  if (ended() && !stops_.stopped()) {
+    text += stops_.push(detokenizer_.flush());
+    text += stops_.flush();
+    if (stops_.stopped()) finish_ = "stop";
+  }
+  return text;
+}
+
+// Returns a token's text and records its log probability from the event.
+std::string Choice::piece(const wherry_event& event) {
+  std::string text = detokenizer_.push(event.token);
+  const size_t end = decoded_ + jinja::count_code_points(text);
+  if (plan_.logprobs) {
+    LoggedToken logged{tokenizer_.piece(event.token), event.logprob, {}, decoded_};
+    for (int32_t i = 0; i < event.n_top; ++i) {
+      logged.top.emplace_back(tokenizer_.piece(event.top_ids[i]), event.top_logprobs[i]);
+    }
+    logged_.emplace_back(end, std::move(logged));
+  }
+  decoded_ = end;
+  return text;
+}
+
+// Returns the logged tokens whose text has been sent: the whole text, or, at the end, its
+// beginning.
+std::vector<LoggedToken> Choice::released() {
+  std::vector<LoggedToken> ready;
+  const auto out = [&] {
+    const auto& [end, token] = logged_.front();
+    return ended() ? token.offset < given_ || !stops_.stopped() : end <= given_;
+  };
+  while (!logged_.empty() && out()) {
+    ready.push_back(std::move(logged_.front().second));
+    logged_.pop_front();
+  }
+  return ready;
+}
+
+}  // namespace wherry::app

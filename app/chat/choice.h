@@ -1,0 +1,84 @@
+// Turns the events of one choice into pieces of text, reasoning and tool calls.
+#ifndef WHERRY_APP_CHAT_CHOICE_H_
+#define WHERRY_APP_CHAT_CHOICE_H_
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/chat/plan.h"
+#include "app/text/detokenizer.h"
+#include "app/text/stop_strings.h"
+#include "wherry.h"
+
+namespace wherry::app {
+
+// A token with its log probability.
+struct LoggedToken {
+  std::string piece;
+  double logprob;
+  std::vector<std::pair<std::string, double>> top;
+  size_t offset;  // its position in the output, in characters
+};
+
+// The output that some events add to a choice.
+struct Delta {
+  size_t index = 0;
+  std::vector<Part> parts;
+  std::vector<LoggedToken> logprobs;
+  std::string finish;  // "stop", "length", "tool_calls", or "" while the choice is running
+
+  std::string text() const;       // the text for the user
+  std::string reasoning() const;  // the model's reasoning
+  void add(Delta more);
+};
+
+// The core failed the request.
+struct Failed {
+  std::string message, code;
+  bool request;  // the request itself was invalid
+};
+
+class Choice {
+ public:
+  Choice(size_t index, const Plan& plan, const Tokenizer& tokenizer,
+         std::shared_ptr<StopAutomaton> stops);
+
+  // Returns the output that this event adds; an empty delta once the choice has ended. error: the
+  // message of a failed event. Throws Failed.
+  Delta push(const wherry_event& event, const std::string& error);
+
+  size_t index() const { return index_; }
+  bool ended() const { return !finish_.empty(); }
+  bool must_abort() const { return must_abort_; }  // ended, unknown to the core
+
+  int64_t sampled = 0, cached = 0, drafted = 0, accepted = 0, reasoning = 0;
+  double queue = 0, prefill = 0, decode = 0;  // seconds
+
+ private:
+  std::string accept(const wherry_event& event, const std::string& error);
+  std::string piece(const wherry_event& event);
+  void count(bool thinks, bool anything);
+  std::vector<Part> parsed(const wherry_event& event, const std::string& error);
+  void end_with_calls(const std::vector<Part>& parts);
+  std::vector<LoggedToken> released();
+
+  size_t index_;
+  const Plan& plan_;
+  const Tokenizer& tokenizer_;
+  Detokenizer detokenizer_;
+  StopStrings stops_;
+  std::unique_ptr<OutputParser> parser_;
+  std::deque<std::pair<size_t, LoggedToken>> logged_;  // (position where its text ends, token)
+  size_t decoded_ = 0, given_ = 0;  // characters: decoded, and sent to the client
+  int64_t undecided_ = 0;           // tokens whose text has not been sent yet
+  std::string finish_;
+  bool must_abort_ = false, called_ = false;
+};
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_APP_CHAT_CHOICE_H_

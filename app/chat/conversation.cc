@@ -1,0 +1,216 @@
+#include "app/chat/conversation.h"
+
+#include <algorithm>
+#include <map>
+
+#include "app/request/request_error.h"
+#include "app/template/code_points.h"
+#include "app/template/json_text.h"
+
+namespace wherry::app {
+
+namespace {
+
+using Items = std::vector<std::pair<Value, Value>>;
+using Names = std::map<std::string, std::string>;  // tool names by call id
+
+std::string text_of(const Value* content, size_t index) {
+  if (content == nullptr || content->is_none()) return "";
+  if (content->is_string()) return content->text();
+  std::string made;
+  for (size_t i = 0; i < content->items().size(); ++i) {
+    const Fields part(content->items()[i]);
+    const std::string type = part.text("type");
+    const bool text = type == "text" || type == "input_text" || type == "output_text";
+    if (!text || !part.has("text")) {
+      throw RequestError(
+          "Content of type " + jinja::repr_text(type) + " is not supported; this model reads text",
+          "messages[" + std::to_string(index) + "].content[" + std::to_string(i) + "].type",
+          "unsupported_content");
+    }
+    made += part.text("text");
+  }
+  return made;
+}
+
+const Values& calls_of(const Fields& message) {
+  static const Values kNone;
+  const Value* calls = message.find("tool_calls");
+  return calls != nullptr ? calls->items() : kNone;
+}
+
+Names names_of_calls(const Value& messages) {
+  Names made;
+  for (const Value& message : messages.items()) {
+    for (const Value& call : calls_of(Fields(message))) {
+      const Fields fields(call);
+      if (fields.has("id")) made[fields.text("id")] = Fields(*fields.find("function")).text("name");
+    }
+  }
+  return made;
+}
+
+// Returns arguments in the form that the template expects. Text that is not a JSON object stays as
+// it is: the model should see what it wrote.
+Value arguments_of(const Fields& function, const Dialect& dialect) {
+  const Value* given = function.find("arguments");
+  const Value arguments = given != nullptr && jinja::truth(*given) ? *given : Value("{}");
+  if (dialect.takes_text()) {
+    return arguments.is_string() ? arguments : Value(jinja::to_json(arguments));
+  }
+  if (!arguments.is_string()) return arguments;
+  try {
+    Value object = jinja::from_json(arguments.text());
+    return object.is_dict() ? object : arguments;
+  } catch (const jinja::Failure&) {
+    return arguments;
+  }
+}
+
+Value call_of(const Value& call, const Dialect& dialect) {
+  const Fields fields(call), function(*fields.find("function"));
+  Items made;
+  if (fields.has("id")) made.emplace_back("id", dialect.family().known_id(fields.text("id")));
+  made.emplace_back("type", "function");
+  made.emplace_back("function", jinja::make_dict({{"name", function.text("name")},
+                                                  {"arguments", arguments_of(function, dialect)}}));
+  return jinja::make_dict(std::move(made));
+}
+
+// Returns the fields of a message unchanged, known fields first.
+Items given_fields(const Fields& fields) {
+  Items made;
+  static const char* const kKnown[] = {"role", "content", "name", "tool_call_id",
+                                       "reasoning_content"};
+  for (const char* name : kKnown) {
+    if (const Value* value = fields.find(name)) made.emplace_back(name, *value);
+  }
+  for (const auto& [name, value] : fields.object().dict().items) {
+    const std::string& text = name.text();
+    const bool known =
+        std::any_of(std::begin(kKnown), std::end(kKnown), [&](const char* k) { return text == k; });
+    if (!known && text != "tool_calls" && text != "reasoning" && !value.is_none()) {
+      made.emplace_back(name, value);
+    }
+  }
+  return made;
+}
+
+Value plain(const Value& message, size_t index, const Names& names, const Dialect& dialect) {
+  const Fields fields(message);
+  Items made = given_fields(fields);
+  const std::string content = text_of(fields.find("content"), index);
+  made.emplace_back("content", content);
+  const std::string role = fields.text("role"), id = fields.text("tool_call_id");
+  if (role == "developer") made.emplace_back("role", "system");
+  if (role == "tool" || role == "function") {
+    made.emplace_back("role", "tool");
+    const auto called = names.find(id);
+    if (!fields.has("name")) {
+      made.emplace_back("name", called != names.end() ? called->second : "unknown");
+    }
+  }
+  if (fields.has("tool_call_id")) made.emplace_back("tool_call_id", dialect.family().known_id(id));
+  Values calls;
+  for (const Value& call : calls_of(fields)) calls.push_back(call_of(call, dialect));
+  const bool calling = !calls.empty();
+  if (calling) made.emplace_back("tool_calls", jinja::make_list(std::move(calls)));
+  std::string thoughts = fields.text("reasoning_content");
+  if (thoughts.empty()) thoughts = fields.text("reasoning");
+  if (!thoughts.empty()) {
+    made.emplace_back("reasoning_content", thoughts);
+    const bool spoken = !content.empty() && calling;
+    if (dialect.family().thinking_field && !spoken) made.emplace_back("thinking", thoughts);
+  }
+  return jinja::make_dict(std::move(made));
+}
+
+std::string stripped(const std::string& text) {
+  const size_t start = jinja::skip_left(text), end = jinja::skip_right(text);
+  return start < end ? text.substr(start, end - start) : "";
+}
+
+// Returns a copy of a message with other content, without null fields.
+Value with_content(const Value& message, const std::string& content, bool calls = true) {
+  Items made;
+  for (const auto& [name, value] : message.dict().items) {
+    if (calls || name.text() != "tool_calls") made.emplace_back(name, value);
+  }
+  made.emplace_back("content", content);
+  return jinja::make_dict(std::move(made));
+}
+
+std::string content_of(const Value& message) { return Fields(message).text("content"); }
+
+// Replaces calls and results by plain text; consecutive results become one user message.
+Values without_calls(const Values& messages) {
+  Values made;
+  bool results = false;  // the last message holds tool results
+  for (const Value& message : messages) {
+    const Fields fields(message);
+    if (fields.text("role") == "tool") {
+      std::string text = "Result of " + fields.text("name") + ":\n" + content_of(message);
+      if (results) {
+        text = content_of(made.back()) + "\n\n" + text;
+        made.pop_back();
+      }
+      made.push_back(jinja::make_dict({{"role", "user"}, {"content", text}}));
+      results = true;
+      continue;
+    }
+    results = false;
+    Values functions;
+    for (const Value& call : calls_of(fields)) functions.push_back(*call.dict().find("function"));
+    if (functions.empty()) {
+      made.push_back(message);
+      continue;
+    }
+    const std::string written = jinja::to_json(jinja::make_list(std::move(functions)));
+    made.push_back(with_content(message, stripped(content_of(message) + "\n" + written), false));
+  }
+  return made;
+}
+
+std::string preamble(const Values& tools, const std::string& example) {
+  std::string lines;
+  for (const Value& tool : tools) {
+    lines += (lines.empty() ? "" : "\n") + jinja::to_json(*tool.dict().find("function"));
+  }
+  const std::string how =
+      example.empty()
+          ? "To call a function, answer with nothing but a JSON object of its name and its "
+            "arguments: {\"name\": \"NAME\", \"arguments\": {...}}. To call several, answer with a "
+            "list of such objects."
+          : "To call a function, write this, with what is meant in place of the words in capitals, "
+            "and nothing after it:\n" +
+                example + "\n";
+  return "You can call functions. Each line here describes one, as JSON:\n" + lines + "\n\n" + how +
+         " You get the results in the next message. Where no function helps, answer in words.";
+}
+
+Values with_preamble(Values messages, const Values& tools, const Dialect& dialect) {
+  const std::string text = preamble(tools, dialect.family().format->example());
+  const std::string first = content_of(messages[0]);
+  if (!dialect.takes_system()) {
+    messages[0] = with_content(messages[0], text + "\n\n" + first);
+  } else if (Fields(messages[0]).text("role") == "system") {
+    messages[0] = with_content(messages[0], stripped(first + "\n\n" + text));
+  } else {
+    messages.insert(messages.begin(), jinja::make_dict({{"role", "system"}, {"content", text}}));
+  }
+  return messages;
+}
+
+}  // namespace
+
+Values conversation(const Value& messages, const Values& tools, const Dialect& dialect) {
+  const Names names = names_of_calls(messages);
+  Values made;
+  for (const Value& message : messages.items()) {
+    made.push_back(plain(message, made.size(), names, dialect));
+  }
+  if (!dialect.takes_calls()) made = without_calls(made);
+  return dialect.native() || tools.empty() ? made : with_preamble(std::move(made), tools, dialect);
+}
+
+}  // namespace wherry::app

@@ -1,0 +1,22 @@
+// Opens an app from a compiled folder and options.
+#ifndef WHERRY_APP_CHAT_OPEN_H_
+#define WHERRY_APP_CHAT_OPEN_H_
+
+#include <memory>
+#include <string>
+
+#include "app/chat/app.h"
+#include "wherry_app.h"
+
+namespace wherry::app {
+
+// The caller cancelled the load.
+class Cancelled {};
+
+// See wherry_app_open. Throws Error, or Cancelled.
+std::unique_ptr<App> open_app(const std::string& folder, const std::string& options_json,
+                              const wherry_app_progress* progress);
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_APP_CHAT_OPEN_H_

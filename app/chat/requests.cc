@@ -1,0 +1,297 @@
+#include "app/chat/requests.h"
+
+#include <algorithm>
+
+#include "app/request/request_error.h"
+#include "app/template/code_points.h"
+#include "app/template/json_text.h"
+#include "support/error.h"
+
+namespace wherry::app {
+
+namespace {
+
+std::string aborted() {
+  return error_json("The request was aborted", "server_error", "", "aborted");
+}
+
+}  // namespace
+
+int64_t Requests::start(std::string json, Listener listener) {
+  auto request = std::make_shared<Request>();
+  request->json = std::move(json);
+  request->listener = std::move(listener);
+  {
+    const std::lock_guard lock(mutex_);
+    if (closing_) throw Error(WHERRY_NOT_FOUND, "the app is being closed");
+    request->id = next_id_++;
+    requests_[request->id] = request;
+    waiting_.push_back(request);
+  }
+  planned_.notify_one();
+  return request->id;
+}
+
+bool Requests::abort(int64_t id) {
+  RequestPtr request;
+  std::vector<uint64_t> running;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = requests_.find(id);
+    if (found == requests_.end()) return false;
+    request = found->second;
+    request->aborted = true;
+    running = request->core_ids;
+  }
+  abandon(request);
+  for (uint64_t core_id : running) {
+    if (core_id != 0) core_.abort(core_id);
+  }
+  return true;
+}
+
+size_t Requests::size() const {
+  const std::lock_guard lock(mutex_);
+  return requests_.size();
+}
+
+std::vector<uint64_t> Requests::close() {
+  std::vector<uint64_t> running;
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    for (auto& [id, request] : requests_) request->aborted = true;
+    for (const auto& [id, choice] : choices_) running.push_back(id);
+  }
+  planned_.notify_all();
+  return running;
+}
+
+void Requests::abandon() {
+  for (const RequestPtr& request : requests()) abandon(request);
+}
+
+bool Requests::over() const {
+  const std::lock_guard lock(mutex_);
+  return closing_ && requests_.empty();
+}
+
+// ---- the planning thread ----
+
+bool Requests::plan_next() {
+  RequestPtr request;
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.empty()) return false;
+    request = waiting_.front();
+    waiting_.pop_front();
+  }
+  plan(request);
+  return true;
+}
+
+void Requests::plan_all() {
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      planned_.wait(lock, [this] { return closing_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+    }
+    plan_next();
+  }
+}
+
+std::vector<Requests::RequestPtr> Requests::requests() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<RequestPtr> made;
+  for (const auto& [id, request] : requests_) made.push_back(request);
+  return made;
+}
+
+bool Requests::gone(const RequestPtr& request) {
+  const std::lock_guard lock(mutex_);
+  return request->aborted;
+}
+
+void Requests::refuse(const RequestPtr& request, const std::string& error_json) {
+  {
+    const std::lock_guard lock(mutex_);
+    ready_.push_back({request, error_json});
+  }
+  core_.wake();
+}
+
+template <typename Work>
+void Requests::attempt(const RequestPtr& request, const Work& work) {
+  try {
+    work();
+  } catch (const jinja::Abandoned&) {
+    refuse(request, aborted());
+  } catch (const RequestError& error) {
+    refuse(request, error_json(error));
+  } catch (const Error& error) {
+    const bool own = error.status() == WHERRY_INVALID_ARGUMENT;
+    refuse(request, own ? error_json(RequestError(error.what()))
+                        : error_json(error.what(), "server_error", "", "engine_error"));
+  } catch (const std::exception& error) {
+    refuse(request, error_json(error.what(), "server_error", "", "internal_error"));
+  }
+}
+
+void Requests::plan(const RequestPtr& request) {
+  attempt(request, [&] {
+    if (gone(request)) throw jinja::Abandoned();
+    Value given;
+    try {
+      given = jinja::from_json(jinja::well_formed(request->json), jinja::Halves::kKept);
+    } catch (const jinja::Failure& failure) {
+      throw RequestError(std::string("The body is not JSON: ") + failure.what(), "",
+                         "invalid_json");
+    }
+    Plan made = plan_of(given, model_, [&] { return gone(request); });
+    if (made.constraint) {
+      compile(request, std::move(made));
+    } else {
+      submit(request, std::move(made));
+    }
+  });
+}
+
+void Requests::compile(const RequestPtr& request, Plan plan) {
+  const auto kept = std::make_shared<Plan>(std::move(plan));
+  grammars_.compile(request->id, *kept->constraint,
+                    [this, request, kept](HeldToPtr grammar, const std::exception_ptr& error) {
+                      attempt(request, [&] {
+                        if (error) std::rethrow_exception(error);
+                        kept->held_to = std::move(grammar);
+                        submit(request, std::move(*kept));
+                      });
+                    });
+  if (gone(request)) abandon(request);  // the client aborted it before it was registered as waiting
+}
+
+// ---- any thread ----
+
+void Requests::abandon(const RequestPtr& request) {
+  if (grammars_.abandon(request->id)) refuse(request, aborted());
+}
+
+void Requests::add(uint64_t id, const Plan& plan, const Job& job) {
+  wherry_params params = plan.sampling.record();
+  params.seed = job.seed;
+  params.max_tokens = job.max_tokens;
+  wherry_mask mask{};  // owned by the core after it was submitted
+  if (plan.held_to) {
+    mask = plan.held_to->mask(plan.sampling.stop_ids);
+    params.mask = &mask;
+  }
+  core_.add(id, job.prompt, params);
+}
+
+void Requests::submit(const RequestPtr& request, Plan plan) {
+  auto generation =
+      std::make_shared<Generation>(std::move(plan), *model_.abilities.tokenizer, request->listener);
+  const Plan& made = generation->plan();
+  {
+    const std::lock_guard lock(mutex_);
+    if (request->aborted) throw jinja::Abandoned();
+    request->generation = generation;
+    ready_.push_back({request, ""});  // listed before its first event arrives
+    for (size_t i = 0; i < made.jobs.size(); ++i) {
+      request->core_ids.push_back(next_core_id_);
+      choices_[next_core_id_++] = {request, i};
+    }
+  }
+  const std::vector<uint64_t> ids = request->core_ids;
+  for (size_t i = 0; i < made.jobs.size(); ++i) {
+    try {
+      add(ids[i], made, made.jobs[i]);
+    } catch (...) {
+      for (size_t k = 0; k < i; ++k) core_.abort(ids[k]);
+      throw;
+    }
+  }
+  if (gone(request)) {  // the client aborted it while only some of its choices were submitted
+    for (uint64_t id : ids) core_.abort(id);
+  }
+  core_.wake();
+}
+
+// ---- the event thread ----
+
+void Requests::hear(const wherry_event* events, size_t n, const std::string& error) {
+  std::deque<Ready> ready;
+  {
+    const std::lock_guard lock(mutex_);
+    ready.swap(ready_);
+  }
+  for (const Ready& one : ready) open(one);
+  take(events, n, error);
+}
+
+void Requests::open(const Ready& ready) {
+  const RequestPtr& request = ready.request;
+  if (ready.failure.empty()) return request->generation->open();
+  if (request->generation) {
+    request->generation->fail(ready.failure);
+  } else {
+    request->listener(ready.failure, true);
+  }
+  end(request);
+}
+
+void Requests::end(const RequestPtr& request) {
+  const std::lock_guard lock(mutex_);
+  for (uint64_t id : request->core_ids) choices_.erase(id);
+  requests_.erase(request->id);
+}
+
+void Requests::take(const wherry_event* events, size_t n, const std::string& error) {
+  std::vector<RequestPtr> touched;
+  for (size_t i = 0; i < n; ++i) {
+    const wherry_event& event = events[i];
+    std::pair<RequestPtr, size_t> choice;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = choices_.find(event.id);
+      if (found == choices_.end()) continue;
+      choice = found->second;
+      if (event.finish != WHERRY_RUNNING) {  // no event follows for this choice
+        choice.first->core_ids[choice.second] = 0;
+        choices_.erase(found);
+      }
+    }
+    const auto& [request, index] = choice;
+    Generation& generation = *request->generation;
+    const bool before = generation.ended(index);
+    try {
+      generation.push(index, event, event.finish == WHERRY_ERROR ? error : "");
+    } catch (const Failed& failure) {
+      std::vector<uint64_t> others;
+      {
+        const std::lock_guard lock(mutex_);
+        others = request->core_ids;
+      }
+      for (uint64_t id : others) {
+        if (id != 0) core_.abort(id);
+      }
+      generation.fail(error_json(failure.message,
+                                 failure.request ? "invalid_request_error" : "server_error", "",
+                                 failure.code));
+      end(request);
+      continue;
+    }
+    if (!before && generation.ended(index) && generation.must_abort(index)) {
+      core_.abort(event.id);
+    }
+    if (std::find(touched.begin(), touched.end(), request) == touched.end()) {
+      touched.push_back(request);
+    }
+  }
+  for (const RequestPtr& request : touched) {
+    request->generation->flush();
+    if (request->generation->done()) end(request);
+  }
+}
+
+}  // namespace wherry::app

@@ -1,0 +1,93 @@
+// The requests of a model, from JSON to JSON; it has no threads and no engine of its own.
+#ifndef WHERRY_APP_CHAT_REQUESTS_H_
+#define WHERRY_APP_CHAT_REQUESTS_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "app/chat/core.h"
+#include "app/chat/generation.h"
+#include "app/chat/plan.h"
+
+namespace wherry::app {
+
+class Requests {
+ public:
+  // The arguments must outlive this object.
+  Requests(const Model& model, Core& core, GrammarSource& grammars)
+      : model_(model), core_(core), grammars_(grammars) {}
+
+  // Any thread. The listener gets the response from within `hear`.
+  int64_t start(std::string json, Listener listener);
+  bool abort(int64_t id);  // returns whether the request was running
+  size_t size() const;     // number of running requests
+
+  // Called by one thread: renders, tokenizes and submits the started requests.
+  bool plan_next();  // returns false if no request waits
+  void plan_all();   // waits for further requests until `close`
+
+  // Called by one thread: sends the output that the core's events add. error: the message of failed
+  // events.
+  void hear(const wherry_event* events, size_t n, const std::string& error);
+
+  // Ends every request. Returns the core's ids of those to abort, after planning has stopped.
+  std::vector<uint64_t> close();
+  void abandon();     // ends the requests that wait for grammars
+  bool over() const;  // closed, and all requests have ended
+
+ private:
+  struct Request {
+    int64_t id;
+    std::string json;
+    Listener listener;
+    bool aborted = false;
+    std::shared_ptr<Generation> generation;  // set when the request is planned
+    std::vector<uint64_t> core_ids;          // the core's id per choice; 0: the choice has ended
+  };
+  using RequestPtr = std::shared_ptr<Request>;
+  // A request to open, or to end if it has the JSON of an error.
+  struct Ready {
+    RequestPtr request;
+    std::string failure;
+  };
+
+  void plan(const RequestPtr& request);
+  void compile(const RequestPtr& request, Plan plan);  // compiles the constraint before `submit`
+  void abandon(const RequestPtr& request);  // ends the request if it waits for its grammar
+  template <typename Work>
+  void attempt(const RequestPtr& request, const Work& work);  // an exception ends it
+  void submit(const RequestPtr& request, Plan plan);
+  void add(uint64_t id, const Plan& plan, const Job& job);  // adds a job to the core; throws Error
+  void refuse(const RequestPtr& request, const std::string& error_json);
+  bool gone(const RequestPtr& request);
+  std::vector<RequestPtr> requests() const;
+  void open(const Ready& ready);
+  void take(const wherry_event* events, size_t n, const std::string& error);
+  void end(const RequestPtr& request);
+
+  const Model& model_;
+  Core& core_;
+  GrammarSource& grammars_;
+
+  mutable std::mutex mutex_;  // guards all members below
+  std::condition_variable planned_;
+  std::deque<RequestPtr> waiting_;  // requests to plan
+  std::deque<Ready> ready_;
+  std::map<int64_t, RequestPtr> requests_;                               // all running requests
+  std::unordered_map<uint64_t, std::pair<RequestPtr, size_t>> choices_;  // by the core's ids
+  int64_t next_id_ = 1;
+  uint64_t next_core_id_ = 1;
+  bool closing_ = false;
+};
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_APP_CHAT_REQUESTS_H_

@@ -1,0 +1,162 @@
+#include "app/chat/speech.h"
+
+#include <algorithm>
+
+#include "app/template/json_text.h"
+#include "support/error.h"
+
+namespace wherry::app {
+
+namespace {
+
+constexpr int64_t kMostIds = 1 << 24;
+
+[[noreturn]] void reject(const std::string& what) { throw Error(WHERRY_INCOMPATIBLE, what); }
+
+Value special_tokens(const Files& files) {
+  std::vector<std::pair<Value, Value>> made;
+  for (const char* file : {"special_tokens_map.json", "tokenizer_config.json"}) {
+    const Value config = read_object(files, file);
+    for (const char* name :
+         {"bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token"}) {
+      const Value* token = config.dict().find(std::string_view(name));
+      if (token == nullptr) continue;
+      const Value* content = token->is_dict() ? token->dict().find("content") : token;
+      // The later file wins, also where it sets a token to null.
+      made.emplace_back(name, content != nullptr && content->is_string() ? *content : Value());
+    }
+  }
+  const Value all = jinja::make_dict(std::move(made));
+  std::vector<std::pair<Value, Value>> texts;
+  for (const auto& item : all.dict().items) {
+    if (item.second.is_string()) texts.push_back(item);
+  }
+  return jinja::make_dict(std::move(texts));
+}
+
+// Returns the template's source: chat_template.jinja, else that of tokenizer_config.json; the one
+// named "default" if there are several.
+std::optional<std::string> template_source(const Files& files) {
+  if (auto text = files.read("chat_template.jinja")) return text;
+  const Value config = read_object(files, "tokenizer_config.json");
+  const Value* found = config.dict().find("chat_template");
+  if (found == nullptr || found->is_none()) return std::nullopt;
+  if (found->is_string()) return found->text();
+  if (!found->is_sequence()) {
+    reject(files.path("tokenizer_config.json") + ": chat_template is a " +
+           jinja::type_name(*found) + ", not a text");
+  }
+  const Value* chosen = nullptr;
+  for (const Value& one : found->items()) {
+    if (!one.is_dict()) continue;
+    const Value* name = one.dict().find("name");
+    const Value* source = one.dict().find("template");
+    if (source == nullptr || !source->is_string()) continue;
+    const bool usual = name != nullptr && name->is_string() && name->text() == "default";
+    if (usual || chosen == nullptr) chosen = source;
+    if (usual) break;
+  }
+  return chosen ? std::optional<std::string>(chosen->text()) : std::nullopt;
+}
+
+void add_ids(const Value& config, const std::string& path, std::vector<int32_t>& ids) {
+  const Value* value = config.dict().find("eos_token_id");
+  if (value == nullptr) {  // multimodal models have it in a nested object
+    const Value* nested = config.dict().find("text_config");
+    if (nested != nullptr && nested->is_dict()) value = nested->dict().find("eos_token_id");
+  }
+  if (value == nullptr || value->is_none()) return;
+  const Values found = value->is_sequence() ? value->items() : Values{*value};
+  for (const Value& id : found) {
+    if (!id.is(jinja::Kind::kInt) || id.integer() < 0 || id.integer() >= kMostIds) {
+      reject(path + ": eos_token_id is " + jinja::repr(*value) +
+             "; it takes an id or a list of ids");
+    }
+    ids.push_back(static_cast<int32_t>(id.integer()));
+  }
+}
+
+std::vector<int32_t> eos_ids(const Files& files, const Tokenizer& tokenizer, const Value& special) {
+  std::vector<int32_t> ids, made;
+  for (const char* name : {"generation_config.json", "config.json"}) {
+    add_ids(read_object(files, name), files.path(name), ids);
+  }
+  if (const Value* token = special.dict().find("eos_token")) {
+    if (const auto id = tokenizer.id_of(token->text())) ids.push_back(*id);
+  }
+  for (int32_t id : ids) {
+    if (std::find(made.begin(), made.end(), id) == made.end()) made.push_back(id);
+  }
+  return made;
+}
+
+// Reads the supported fields of generation_config.json and checks their ranges.
+Value generation_defaults(const Files& files) {
+  const Value config = read_object(files, "generation_config.json");
+  struct Row {
+    const char* name;
+    double low, high;
+    bool low_is_out, high_is_out;
+    const char* expected;
+  };
+  static constexpr Row kRows[] = {
+      {"temperature", 0, 100, false, false, "a number from 0 to 100"},
+      {"top_p", 0, 1, true, false, "a number above 0, up to 1"},
+      {"top_k", -1, 2147483648.0, false, true, "a whole number from -1"},
+      {"min_p", 0, 1, false, true, "a number from 0, below 1"},
+      {"typical_p", 0, 1, true, false, "a number above 0, up to 1"},
+      {"repetition_penalty", 0, 100, true, false, "a number above 0, up to 100"},
+  };
+  Problems problems;
+  for (const Row& row : kRows) {
+    const Value* value = config.dict().find(std::string_view(row.name));
+    if (value == nullptr || value->is_none()) continue;
+    const bool number = value->is_number() && !value->is(jinja::Kind::kBool);
+    const double found = number ? value->number() : 0;
+    const bool fits = number && (row.low_is_out ? found > row.low : found >= row.low) &&
+                      (row.high_is_out ? found < row.high : found <= row.high);
+    if (!fits) {
+      problems.add(row.name, ": found ", jinja::repr(*value), ", expected ", row.expected);
+    }
+  }
+  problems.raise(WHERRY_INCOMPATIBLE, files.path("generation_config.json") + " cannot be used");
+  return config;
+}
+
+}  // namespace
+
+Value read_object(const Files& files, const std::string& name) {
+  const std::optional<std::string> text = files.read(name);
+  if (!text) return jinja::make_dict({});
+  try {
+    Value value = jinja::from_json(*text);
+    if (!value.is_dict()) reject(files.path(name) + " holds no JSON object");
+    return value;
+  } catch (const jinja::Failure& failure) {
+    reject(files.path(name) + " is not JSON: " + failure.what());
+  }
+}
+
+Speech read_speech(const Files& files, const std::string& tool_format) {
+  const std::optional<std::string> tokens = files.read("tokenizer.json");
+  if (!tokens) throw Error(WHERRY_NOT_FOUND, files.folder + " has no tokenizer.json");
+  Speech made;
+  made.tokenizer = Tokenizer::read(*tokens);
+  const Value special = special_tokens(files);
+  made.eos_ids = eos_ids(files, *made.tokenizer, special);
+  made.defaults = generation_defaults(files);
+  try {
+    if (std::optional<std::string> source = template_source(files)) {
+      const auto known = [&](const std::string& name) {
+        return made.tokenizer->id_of(name).has_value();
+      };
+      made.dialect = std::make_unique<Dialect>(jinja::ChatTemplate(std::move(*source), special),
+                                               tool_format, known);
+    }
+  } catch (const jinja::Invalid& error) {
+    reject(files.folder + ": " + error.what());
+  }
+  return made;
+}
+
+}  // namespace wherry::app

@@ -1,0 +1,190 @@
+#include "app/chat/talk.h"
+
+#include <algorithm>
+#include <random>
+
+#include "app/chat/conversation.h"
+#include "app/chat/enforcement.h"
+#include "app/request/request_error.h"
+#include "app/template/code_points.h"
+
+namespace wherry::app {
+
+namespace {
+
+using Items = std::vector<std::pair<Value, Value>>;
+
+const Dialect& existing(const Dialect* dialect) {
+  if (dialect != nullptr) return *dialect;
+  throw RequestError(
+      "This model has no chat template. Use completions: POST /v1/completions, or "
+      "engine.completions.create(prompt=...).",
+      "messages", "no_chat_template");
+}
+
+// Returns a unique marker for the end of the last message, to find that place in the prompt.
+std::string new_mark() {
+  std::random_device device;
+  std::string made;
+  for (int i = 0; i < 32; ++i) made += "0123456789abcdef"[device() % 16];
+  return made;
+}
+
+void mark_last(Values& messages, const Fields& fields, const std::string& mark) {
+  const Fields last(fields.find("messages")->items().back());
+  const Value* calls = last.find("tool_calls");
+  if (last.text("role") != "assistant" || (calls != nullptr && jinja::truth(*calls)) ||
+      fields.truth("add_generation_prompt")) {
+    throw RequestError(
+        "continue_final_message needs a last message of the assistant without tool_calls, and no "
+        "add_generation_prompt",
+        "continue_final_message");
+  }
+  Items end = messages.back().dict().items;
+  end.emplace_back("content", messages.back().dict().find("content")->text() + mark);
+  messages.back() = jinja::make_dict(std::move(end));
+}
+
+// Returns the effort in the words of Harmony's templates.
+std::string channel_effort(const std::string& effort) {
+  if (effort == "none" || effort == "minimal") return "low";
+  return effort == "xhigh" || effort == "max" ? "high" : effort;
+}
+
+// Sets the variables for reasoning_effort and enable_thinking that the template reads.
+void add_effort(Items& made, const Fields& fields, const Dialect& dialect) {
+  const std::string effort = fields.text("reasoning_effort");
+  std::optional<bool> thinks;
+  if (fields.has("enable_thinking")) {
+    thinks = fields.truth("enable_thinking");
+  } else if (!effort.empty()) {
+    thinks = effort != "none" && effort != "minimal";
+  }
+  if (!effort.empty() && dialect.knows("reasoning_effort")) {
+    made.emplace_back("reasoning_effort",
+                      dialect.family().channels ? channel_effort(effort) : effort);
+  }
+  for (const char* name : {"enable_thinking", "thinking"}) {
+    if (thinks && dialect.knows(name)) made.emplace_back(name, *thinks);
+  }
+}
+
+}  // namespace
+
+Talk::Talk(const Fields& fields, const Dialect* dialect)
+    : fields_(fields),
+      dialect_(existing(dialect)),
+      asked_(asked_tools(fields)),
+      messages_(conversation(*fields.find("messages"), asked_.tools, dialect_)) {}
+
+Value Talk::variables() const {
+  Items made;
+  for (const std::string& name : dialect_.tool_variables()) {
+    if (!asked_.tools.empty()) made.emplace_back(name, jinja::make_list(asked_.tools));
+  }
+  add_effort(made, fields_, dialect_);
+  if (const Value* more = fields_.find("chat_template_kwargs")) {
+    made.insert(made.end(), more->dict().items.begin(), more->dict().items.end());
+  }
+  return jinja::make_dict(std::move(made));
+}
+
+std::string Talk::rendered(const std::function<bool()>& gone) const {
+  Values messages = messages_;
+  const std::string mark = fields_.truth("continue_final_message") ? new_mark() : "";
+  if (!mark.empty()) mark_last(messages, fields_, mark);
+  const bool opens =
+      !fields_.has("add_generation_prompt") || fields_.truth("add_generation_prompt");
+  std::string text;
+  try {
+    text = dialect_.chat_template().render(jinja::make_list(std::move(messages)),
+                                           mark.empty() && opens, variables(), gone);
+  } catch (const jinja::Refused& error) {
+    throw RequestError(error.what(), "messages", "chat_template");
+  }
+  if (mark.empty()) return text;
+  const size_t end = text.rfind(mark);
+  if (end == text.npos) {
+    throw RequestError(
+        "The model's chat template leaves out the last message; it cannot be continued",
+        "continue_final_message", "chat_template");
+  }
+  return text.substr(0, end);
+}
+
+// Whether reasoning is returned separately from the text.
+bool Talk::separate() const {
+  return fields_.text("reasoning_format") != "none" &&
+         (!fields_.has("separate_reasoning") || fields_.truth("separate_reasoning"));
+}
+
+// Whether the parser reads the output in the family's format.
+bool Talk::in_format() const {
+  return !asked_.tools.empty() || (dialect_.family().channels && separate());
+}
+
+// Whether the message that the output continues ends inside reasoning.
+bool Talk::goes_on_thinking(const Thoughts& thoughts) const {
+  if (!fields_.truth("continue_final_message")) return false;
+  const std::string said = Fields(messages_.back()).text("content");
+  const size_t begin = said.rfind(thoughts.begin), end = said.rfind(thoughts.end);
+  return begin != said.npos && (end == said.npos || begin > end);
+}
+
+// Whether the output continues a text, so that no reasoning can precede it.
+bool Talk::goes_on_in_words(const Thoughts& thoughts) const {
+  if (!fields_.truth("continue_final_message") || goes_on_thinking(thoughts)) return false;
+  const std::string said = Fields(messages_.back()).text("content");
+  return jinja::skip_left(said) < said.size() && !thoughts.opened(said);
+}
+
+std::optional<Constraint> Talk::constraint(const std::string& prompt,
+                                           const std::optional<Constraint>& base,
+                                           const Tokenizer& tokenizer) const {
+  const bool strict =
+      std::find(asked_.strict.begin(), asked_.strict.end(), true) != asked_.strict.end();
+  if (!base && !asked_.must && !strict) return std::nullopt;
+  std::optional<Thoughts> thoughts = dialect_.thoughts();
+  if (thoughts && (thoughts->closed(prompt) || goes_on_in_words(*thoughts))) thoughts.reset();
+  const bool opened = thoughts && (thoughts->opened(prompt) || goes_on_thinking(*thoughts));
+  const Family& family = dialect_.family();
+  Enforcement enforcement(in_format() || family.channels ? &family : nullptr, thoughts, opened,
+                          tokenizer);
+  if (asked_.must) return enforcement.calls(asked_);
+  return base ? enforcement.held(*base, asked_) : enforcement.text_or_calls(asked_);
+}
+
+Reading Talk::reading(const std::string& prompt) const {
+  Reading made;
+  if (in_format()) made.family = &dialect_.family();
+  made.tools = asked_.schemas();
+  if (separate()) made.thoughts = dialect_.thoughts();
+  made.opened =
+      made.thoughts && (made.thoughts->opened(prompt) || goes_on_thinking(*made.thoughts));
+  if (asked_.one) made.most = 1;
+  return made;
+}
+
+std::vector<int32_t> Talk::visible(const Tokenizer& tokenizer) const {
+  Texts names;
+  if (in_format() || dialect_.family().channels) names = dialect_.family().format->markers();
+  if (dialect_.thoughts()) {  // also where the response leaves reasoning in the text
+    names.insert(names.end(), {dialect_.thoughts()->begin, dialect_.thoughts()->end});
+  }
+  std::vector<int32_t> made;
+  for (const std::string& name : names) {
+    if (const auto id = tokenizer.special_id(name)) made.push_back(*id);
+  }
+  return made;
+}
+
+std::vector<int32_t> Talk::stop_ids(const Tokenizer& tokenizer, std::vector<int32_t> known) const {
+  if (!in_format()) return known;
+  for (const std::string& name : dialect_.family().stops) {
+    const auto id = tokenizer.special_id(name);
+    if (id && std::find(known.begin(), known.end(), *id) == known.end()) known.push_back(*id);
+  }
+  return known;
+}
+
+}  // namespace wherry::app

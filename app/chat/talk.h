@@ -1,0 +1,58 @@
+// The tools and reasoning of one chat: they decide the template's variables and how the output is
+// parsed.
+#ifndef WHERRY_APP_CHAT_TALK_H_
+#define WHERRY_APP_CHAT_TALK_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/chat/asked_tools.h"
+#include "app/grammar/constraint.h"
+#include "app/request/fields.h"
+#include "app/text/tokenizer.h"
+#include "app/tools/dialect.h"
+#include "app/tools/output_parser.h"
+
+namespace wherry::app {
+
+class Talk {
+ public:
+  // dialect: null if the model has no template; it must outlive this object, as must the fields.
+  // Throws RequestError: tools that contradict each other, content that is not text.
+  Talk(const Fields& fields, const Dialect* dialect);
+
+  // Renders the prompt. Throws RequestError; or jinja::Abandoned if `gone` says that the client has
+  // left.
+  std::string rendered(const std::function<bool()>& gone) const;
+  // Returns what the parser looks for in the output that follows a prompt.
+  Reading reading(const std::string& prompt) const;
+  // Returns the constraint of the output that follows a prompt, if there is one. base: the
+  // constraint from the request's other fields. Throws RequestError: a strict tool's parameters
+  // cannot be enforced.
+  std::optional<Constraint> constraint(const std::string& prompt,
+                                       const std::optional<Constraint>& base,
+                                       const Tokenizer& tokenizer) const;
+  bool named() const { return asked_.named; }  // the request names the tool to call
+  // Returns the special tokens that the parser needs to see.
+  std::vector<int32_t> visible(const Tokenizer& tokenizer) const;
+  // Returns the tokens that end a response, in addition to `known`.
+  std::vector<int32_t> stop_ids(const Tokenizer& tokenizer, std::vector<int32_t> known) const;
+
+ private:
+  Value variables() const;
+  bool separate() const;
+  bool in_format() const;
+  bool goes_on_thinking(const Thoughts& thoughts) const;
+  bool goes_on_in_words(const Thoughts& thoughts) const;
+
+  const Fields& fields_;
+  const Dialect& dialect_;
+  AskedTools asked_;
+  Values messages_;  // for the template
+};
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_APP_CHAT_TALK_H_

@@ -1,0 +1,26 @@
+// Downloads model folders from a server.
+#ifndef WHERRY_APP_FILES_DOWNLOAD_H_
+#define WHERRY_APP_FILES_DOWNLOAD_H_
+
+#include <cstdint>
+#include <string>
+
+#include "wherry_app.h"
+
+namespace wherry::app {
+
+struct DownloadOptions {
+  bool verify = false;
+  int64_t retry_wait = 250;  // ms
+};
+
+// Parses JSON; "" gives the defaults. Throws Error(WHERRY_INVALID_ARGUMENT).
+DownloadOptions read_download_options(const std::string& json);
+
+// See wherry_app_download. Throws DownloadError, Error.
+void download(const std::string& url, const std::string& folder, const DownloadOptions& options,
+              const wherry_app_fetcher& fetcher, const wherry_app_progress* progress);
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_APP_FILES_DOWNLOAD_H_

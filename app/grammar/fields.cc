@@ -1,0 +1,278 @@
+#include "app/grammar/fields.h"
+
+#include <algorithm>
+
+#include "app/grammar/rules.h"
+#include "app/grammar/schema_audit.h"
+#include "app/grammar/structural_tag.h"
+#include "app/request/request_error.h"
+#include "app/template/code_points.h"
+#include "app/template/json_text.h"
+
+namespace wherry::app {
+
+namespace {
+
+// Limits in characters, checked before parsing: compile time grows faster than the length.
+constexpr size_t kLongestGrammar = 64 << 10, kLongestGbnf = 16 << 10, kLongestRegex = 8 << 10;
+constexpr size_t kLongestChoices = 64 << 10, kLongestSchema = 256 << 10;
+constexpr size_t kDeepest = 100;
+constexpr size_t kShown = 80;  // characters of an invalid value in its error message
+
+constexpr const char* kFields[] = {"response_format", "structured_outputs", "guided_json",
+                                   "guided_regex",    "guided_choice",      "guided_grammar",
+                                   "grammar",         "json_schema"};
+
+[[noreturn]] void shape(const std::string& param, const Value& value, const std::string& accepted) {
+  std::string shown = jinja::repr(value);
+  if (jinja::count_code_points(shown) > kShown) {
+    shown = shown.substr(0, jinja::byte_of(shown, kShown)) + "...";
+  }
+  throw RequestError(param + " is " + shown + "; it takes " + accepted, param);
+}
+
+[[noreturn]] void invalid(const std::string& message, const std::string& param) {
+  throw RequestError(message, param, "invalid_grammar");
+}
+
+const std::string& checked_text(const Value& value, const std::string& param, size_t most) {
+  if (!value.is_string()) shape(param, value, "a text");
+  if (value.chars() > most) {
+    invalid(param + " has " + std::to_string(value.chars()) + " characters; accepted are " +
+                std::to_string(most),
+            param);
+  }
+  if (value.text().find('\0') != std::string::npos) {
+    invalid(param + " holds U+0000 or half a surrogate pair", param);
+  }
+  return value.text();
+}
+
+// Limits nested groups, because the parsers are recursive.
+void check_depth(const std::string& text, const std::string& param) {
+  size_t depth = 0, deepest = 0;
+  for (const char c : text) {
+    if (c == '(' || c == '[' || c == '{') deepest = std::max(deepest, ++depth);
+    if ((c == ')' || c == ']' || c == '}') && depth > 0) --depth;
+  }
+  if (deepest <= kDeepest) return;
+  invalid(param + " has brackets " + std::to_string(deepest) + " deep; accepted are " +
+              std::to_string(kDeepest),
+          param);
+}
+
+// Removes the parts of a grammar whose brackets are not groups: strings, expressions, comments.
+std::string groups_of(const std::string& text, bool gbnf) {
+  std::string made;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '#' || (!gbnf && text.compare(at, 2, "//") == 0)) {
+      at = std::min(text.find('\n', at), text.size());
+      continue;
+    }
+    const char end = c == '"' ? '"' : gbnf && c == '[' ? ']' : !gbnf && c == '/' ? '/' : '\0';
+    if (end == '\0') {
+      made += c;
+      continue;
+    }
+    for (++at; at < text.size() && text[at] != end; ++at) {
+      if (text[at] == '\\') ++at;
+    }
+  }
+  return made;
+}
+
+// Accepts a JSON value, or a text that contains JSON.
+Value loaded(const Value& value, const std::string& param) {
+  if (!value.is_string()) return value;
+  try {
+    return jinja::from_json(checked_text(value, param, kLongestSchema));
+  } catch (const jinja::Failure& failure) {
+    invalid(param + " is not JSON: " + failure.what(), param);
+  }
+}
+
+const char* kind_of(const Value& value) {
+  if (value.is(jinja::Kind::kList)) return "an array";
+  return value.is_string() ? "a string" : value.is_none() ? "null" : "a number";
+}
+
+class Making {
+ public:
+  explicit Making(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+
+  Constraint one(const std::string& name, const Value& value) const {
+    if (name == "response_format") return response_format(value);
+    if (name == "structured_outputs") return structured_outputs(value);
+    const std::string kind = name == "json_schema"                ? "json"
+                             : name.compare(0, 7, "guided_") == 0 ? name.substr(7)
+                                                                  : name;
+    return of_kind(kind, value, name);
+  }
+
+ private:
+  Constraint response_format(const Value& value) const {
+    const std::string param = "response_format";
+    if (!value.is_dict()) shape(param, value, "an object: {\"type\": \"json_object\"}");
+    const Value* found = value.dict().find("type");
+    const Value given = found == nullptr ? Value() : *found;
+    const std::string kind = given.is_string() ? given.text() : "";
+    if (kind == "json_object") {  // some clients add a schema to it
+      const Value* schema = value.dict().find("schema");
+      return json(schema != nullptr ? *schema : any_object(), param + ".schema");
+    }
+    if (kind == "json_schema") {
+      const Value* inner = value.dict().find("json_schema");
+      const Value* schema =
+          inner != nullptr && inner->is_dict() ? inner->dict().find("schema") : nullptr;
+      if (schema == nullptr) {
+        shape(param + ".json_schema", inner == nullptr ? Value() : *inner,
+              "an object with a \"schema\"");
+      }
+      return json(*schema, param + ".json_schema.schema");
+    }
+    if (kind == "structural_tag") return structural_tag(value, param, tokenizer_);
+    if (kind == "regex" || kind == "grammar") {
+      const bool pattern = kind == "regex" && value.dict().find("pattern") != nullptr;
+      const std::string key = pattern ? "pattern" : kind;
+      const Value* text = value.dict().find(std::string_view(key));
+      return of_kind(kind, text == nullptr ? Value() : *text, param + "." + key);
+    }
+    shape(param + ".type", given,
+          "'text', 'json_object', 'json_schema', 'structural_tag', 'regex' or 'grammar'");
+  }
+
+  Constraint structured_outputs(const Value& value) const {
+    const std::string param = "structured_outputs";
+    static const std::vector<std::string> kKinds = {"json",   "json_object", "regex",
+                                                    "choice", "grammar",     "structural_tag"};
+    static const std::vector<std::string> kOthers = {
+        "disable_fallback", "disable_any_whitespace"};  // already the behaviour here
+    if (!value.is_dict()) shape(param, value, "an object: {\"json\": {...}}");
+    const auto is = [](const std::vector<std::string>& names, const std::string& name) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    bool unknown = false;
+    for (const auto& [key, item] : value.dict().items) {
+      if (key.text() == "whitespace_pattern" && !item.is_none()) {
+        throw RequestError(
+            "structured_outputs.whitespace_pattern is not enforced here: JSON comes on one line",
+            "structured_outputs.whitespace_pattern", "unsupported_parameter");
+      }
+      unknown = unknown || (!is(kKinds, key.text()) && !is(kOthers, key.text()) &&
+                            key.text() != "whitespace_pattern");
+    }
+    std::vector<std::string> asked;
+    for (const std::string& kind : kKinds) {
+      const Value* item = value.dict().find(std::string_view(kind));
+      const bool off =
+          item == nullptr || item->is_none() || (item->is(jinja::Kind::kBool) && !item->integer());
+      if (!off) asked.push_back(kind);
+    }
+    if (unknown || asked.size() != 1) {
+      Values names;
+      for (const auto& item : value.dict().items) names.push_back(item.first);
+      std::sort(names.begin(), names.end(),
+                [](const Value& a, const Value& b) { return a.text() < b.text(); });
+      std::string kinds;
+      for (const std::string& kind : kKinds) kinds += (kinds.empty() ? "" : ", ") + kind;
+      shape(param, jinja::make_list(std::move(names)), "exactly one of " + kinds);
+    }
+    const std::string where = param + "." + asked[0];
+    const Value& given = *value.dict().find(std::string_view(asked[0]));
+    if (asked[0] == "structural_tag") {
+      return structural_tag(loaded(given, where), where, tokenizer_);
+    }
+    if (asked[0] == "json_object") return json(any_object(), where);
+    return of_kind(asked[0], given, where);
+  }
+
+  Constraint of_kind(const std::string& kind, const Value& value, const std::string& param) const {
+    if (kind == "json") return json(value, param);
+    if (kind == "regex") return regex(value, param);
+    return kind == "choice" ? choice(value, param) : grammar(value, param);
+  }
+
+  Constraint json(const Value& value, const std::string& param) const {
+    const Value schema = loaded(value, param);
+    if (!schema.is_dict() && !schema.is(jinja::Kind::kBool)) {
+      throw RequestError(
+          std::string("#: a schema is an object or a boolean, not ") + kind_of(schema), param,
+          "unsupported_schema");
+    }
+    check_schema(schema, param);
+    const std::string text = jinja::to_json(schema);
+    if (const size_t size = jinja::count_code_points(text); size > kLongestSchema) {
+      throw RequestError("#: " + std::to_string(size) + " characters as JSON; accepted are " +
+                             std::to_string(kLongestSchema),
+                         param, "unsupported_schema");
+    }
+    Rules rules(tokenizer_, {});
+    const std::string root = rules.json(schema, schema);
+    return std::move(rules).made(root, param);
+  }
+
+  Constraint regex(const Value& value, const std::string& param) const {
+    std::string pattern = checked_text(value, param, kLongestRegex);
+    check_depth(pattern, param);
+    // Removes anchors: the whole output has to match anyway.
+    if (pattern.compare(0, 1, "^") == 0) pattern.erase(0, 1);
+    size_t backslashes = 0;
+    while (pattern.size() > 1 + backslashes && pattern[pattern.size() - 2 - backslashes] == '\\') {
+      ++backslashes;
+    }
+    const bool ends = !pattern.empty() && pattern.back() == '$' && backslashes % 2 == 0;
+    if (ends) pattern.pop_back();
+    if (pattern.empty()) return Rules(tokenizer_, {}).made("\"\"", param);
+    return Rules(tokenizer_, {}).made("Regex(" + quoted(pattern) + ", flags=\"u\")", param);
+  }
+
+  Constraint choice(const Value& value, const std::string& param) const {
+    const bool texts = value.is(jinja::Kind::kList) && !value.items().empty() &&
+                       std::all_of(value.items().begin(), value.items().end(),
+                                   [](const Value& one) { return one.is_string(); });
+    if (!texts) shape(param, value, "a list of at least one text");
+    std::string all, made;
+    for (const Value& one : value.items()) {
+      all += one.text();
+      made += (made.empty() ? "" : " | ") + quoted(one.text());
+    }
+    checked_text(Value(all), param, kLongestChoices);
+    return Rules(tokenizer_, {}).made(made, param);
+  }
+
+  Constraint grammar(const Value& value, const std::string& param) const {
+    const std::string& text = checked_text(value, param, kLongestGrammar);
+    const bool gbnf = text.find("::=") != std::string::npos;
+    if (gbnf) checked_text(value, param, kLongestGbnf);
+    check_depth(groups_of(text, gbnf), param);
+    Rules rules(tokenizer_, {});
+    const std::string root =
+        rules.part(gbnf ? GrammarPart::Kind::kEbnf : GrammarPart::Kind::kLark, text);
+    return std::move(rules).made(root, param);
+  }
+
+  static Value any_object() { return jinja::make_dict({{"type", "object"}}); }
+
+  const Tokenizer& tokenizer_;
+};
+
+}  // namespace
+
+std::optional<Constraint> constraint_of(const Fields& fields, const Tokenizer& tokenizer) {
+  static const Value kText = jinja::make_dict({{"type", "text"}});
+  std::vector<std::string> given;
+  for (const char* name : kFields) {
+    const Value* value = fields.find(name);
+    if (value != nullptr && !jinja::equal(*value, kText)) given.emplace_back(name);
+  }
+  if (given.empty()) return std::nullopt;
+  if (given.size() > 1) {
+    std::string names;
+    for (const std::string& name : given) names += (names.empty() ? "" : ", ") + name;
+    throw RequestError("An output is held to one constraint; " + names + " are several", names);
+  }
+  return Making(tokenizer).one(given[0], *fields.find(given[0]));
+}
+
+}  // namespace wherry::app

@@ -1,0 +1,20 @@
+// Reads a constraint from a request's fields: those of OpenAI, vLLM and llama.cpp. The reference is
+// runtime_py/grammar/fields.py, with the same errors.
+#ifndef WHERRY_APP_GRAMMAR_FIELDS_H_
+#define WHERRY_APP_GRAMMAR_FIELDS_H_
+
+#include <optional>
+
+#include "app/grammar/constraint.h"
+#include "app/request/fields.h"
+#include "app/text/tokenizer.h"
+
+namespace wherry::app {
+
+// Returns the constraint of a request, if it has one. Throws RequestError: several constraints, an
+// invalid shape, or a schema that cannot be enforced.
+std::optional<Constraint> constraint_of(const Fields& fields, const Tokenizer& tokenizer);
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_APP_GRAMMAR_FIELDS_H_

@@ -1,0 +1,91 @@
+// Compiles the grammars of a model and caches them.
+#ifndef WHERRY_APP_GRAMMAR_GRAMMARS_H_
+#define WHERRY_APP_GRAMMAR_GRAMMARS_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "app/grammar/compiler.h"
+#include "app/support/thread.h"
+#include "app/text/tokenizer.h"
+
+namespace wherry::app {
+
+using MakeGrammarCompiler =
+    std::function<std::unique_ptr<GrammarCompiler>(const Tokenizer&, int64_t vocab_size)>;
+// vocab_size: the columns of the logits.
+std::unique_ptr<GrammarCompiler> compiler_of(const Tokenizer& tokenizer, int64_t vocab_size);
+
+// A large grammar takes seconds, so one separate thread compiles them in order of arrival, equal
+// ones once. Any thread may call, and no call but `compiled` waits for a compilation.
+class Grammars : public GrammarSource {
+ public:
+  // make: called before the first compilation, because most models never need a compiler.
+  Grammars(const Tokenizer& tokenizer, int64_t vocab_size, MakeGrammarCompiler make = compiler_of)
+      : tokenizer_(tokenizer), vocab_size_(vocab_size), make_(std::move(make)) {}
+  ~Grammars() override { close(); }
+  Grammars(const Grammars&) = delete;
+  Grammars& operator=(const Grammars&) = delete;
+
+  // Calls `done` on the compiling thread.
+  void compile(int64_t id, const Constraint& constraint, Done done) override;
+  // Waits for the compilation. Throws the error that `done` would get.
+  HeldToPtr compiled(const Constraint& constraint);
+  bool abandon(int64_t id) override;  // a compilation without waiting requests is cancelled
+  // Clears the cache; grammars in use and the running compilation remain.
+  void forget();
+  // Drops all waiting requests without calling `done`. Returns when the thread has ended, which is
+  // soon; no call may follow.
+  void close();
+
+ private:
+  struct Kept {
+    std::string key;
+    HeldToPtr grammar;     // null: it failed to compile
+    std::string reason;    // the error message of the failure
+    bool without = false;  // the failure is that this build has no compiler
+  };
+  struct Waiter {
+    int64_t id;
+    std::string param;
+    Done done;
+  };
+  struct Job {
+    std::string key;
+    Constraint constraint;
+    std::vector<Waiter> waiters;
+    std::atomic<bool> unwanted{false};
+  };
+
+  const Kept* found(const std::string& key);
+  Job& job_of(std::string key, const Constraint& constraint);
+  void work();
+  Kept made(const Job& job);
+  void keep(Kept made);
+  static void tell(const Waiter& waiter, const Kept& made);
+
+  const Tokenizer& tokenizer_;
+  const int64_t vocab_size_;
+  const MakeGrammarCompiler make_;
+
+  std::mutex mutex_;  // guards all members below
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Job>> jobs_;      // the first job is being compiled
+  std::unique_ptr<GrammarCompiler> compiler_;  // used by the thread while there are jobs
+  std::list<Kept> kept_;                       // most recently used first
+  bool closing_ = false;
+  std::unique_ptr<Thread> thread_;  // started for the first job
+};
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_APP_GRAMMAR_GRAMMARS_H_

@@ -1,0 +1,43 @@
+// A compiled constraint, and the interface to obtain one.
+#ifndef WHERRY_APP_GRAMMAR_HELD_TO_H_
+#define WHERRY_APP_GRAMMAR_HELD_TO_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "app/grammar/constraint.h"
+#include "wherry.h"
+
+namespace wherry::app {
+
+// A compiled grammar. Thread-safe.
+class HeldTo {
+ public:
+  virtual ~HeldTo() = default;
+  // Returns the mask of one request, as wherry_grammar_mask does.
+  virtual wherry_mask mask(const std::vector<int32_t>& stop_ids) const = 0;
+  virtual size_t bytes() const = 0;
+};
+using HeldToPtr = std::shared_ptr<const HeldTo>;
+
+class GrammarSource {
+ public:
+  // Receives the grammar or an error: RequestError if the constraint cannot be enforced or exceeds
+  // the budget.
+  using Done = std::function<void(HeldToPtr grammar, std::exception_ptr error)>;
+
+  virtual ~GrammarSource() = default;
+  // Calls `done` once: immediately if the grammar is cached, else after its compilation. Throws
+  // RequestError if this model does not support constraints. id: of the waiting request.
+  virtual void compile(int64_t id, const Constraint& constraint, Done done) = 0;
+  // Cancels the wait of `id`: returns true if it waited, and `done` is then not called.
+  virtual bool abandon(int64_t id) = 0;
+};
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_APP_GRAMMAR_HELD_TO_H_

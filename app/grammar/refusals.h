@@ -1,0 +1,20 @@
+// Errors for constraints that cannot be enforced.
+#ifndef WHERRY_APP_GRAMMAR_REFUSALS_H_
+#define WHERRY_APP_GRAMMAR_REFUSALS_H_
+
+#include <string>
+
+#include "app/request/request_error.h"
+#include "app/text/tokenizer.h"
+
+namespace wherry::app {
+
+// Throws RequestError if the bytes of the tokenizer's tokens are unknown.
+void require_token_bytes(const Tokenizer& tokenizer);
+
+// param: the field with the constraint.
+RequestError cannot_enforce(const std::string& param, const std::string& reason);
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_APP_GRAMMAR_REFUSALS_H_

@@ -1,0 +1,297 @@
+#include "app/grammar/schema/numbers.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+namespace wherry::app {
+
+namespace {
+
+using jinja::Kind;
+using Is = Numbers::Is;
+
+constexpr size_t kMostNumberStates = 8000;
+// Maximum digits after the decimal point, for numbers with at most kLongestWhole digits before it,
+// unless the schema allows more. Doubles have fifteen digits: a longer number might be rounded
+// across a bound.
+constexpr size_t kLongestFraction = 6, kLongestWhole = 9;
+constexpr double kLargest = 9223372036854775808.0;  // 2^63
+
+int sign_of(const Decimal& value) {
+  if (value.negative) return -1;
+  return value.whole == "0" && value.fraction.empty() ? 0 : 1;
+}
+
+int compare_sizes(const Decimal& a, const Decimal& b) {
+  if (a.whole.size() != b.whole.size()) return a.whole.size() < b.whole.size() ? -1 : 1;
+  const int whole = a.whole.compare(b.whole);
+  return whole != 0 ? whole : a.fraction.compare(b.fraction);
+}
+
+bool allows(Is is, int order) {
+  switch (is) {
+    case Is::kLeast:
+      return order >= 0;
+    case Is::kAbove:
+      return order > 0;
+    case Is::kMost:
+      return order <= 0;
+    case Is::kBelow:
+      return order < 0;
+    default:
+      return order != 0;
+  }
+}
+
+// A divisor as an integer, scaled by a power of ten.
+struct Divisor {
+  int64_t whole;
+  size_t places;
+};
+
+Divisor divisor_of(const Decimal& value) {
+  const std::string digits = value.whole + value.fraction;
+  const int64_t whole = digits.size() > 17 ? INT64_MAX / 16 : std::atoll(digits.c_str());
+  return {std::max<int64_t>(whole, 1), value.fraction.size()};
+}
+
+int64_t step(int64_t rest, int64_t digit, const Divisor& divisor) {
+  return (rest * 10 + digit) % divisor.whole;
+}
+
+enum Phase { kStart, kMinus, kZero, kBefore, kPoint, kBehind };
+
+// The state after reading a part of a number's text.
+struct Read {
+  Phase phase = kStart;
+  bool negative = false, nonzero = false, broken = false;  // broken: not an integer
+  size_t whole = 0, behind = 0;                            // digits; `whole` counts up to a limit
+  std::vector<int> orders;     // comparison with each limit so far, for numbers with as many digits
+  std::vector<int64_t> rests;  // remainder for each divisor
+
+  std::vector<int64_t> key() const {
+    std::vector<int64_t> made = {phase,
+                                 negative,
+                                 nonzero,
+                                 broken,
+                                 static_cast<int64_t>(whole),
+                                 static_cast<int64_t>(behind)};
+    made.insert(made.end(), orders.begin(), orders.end());
+    made.insert(made.end(), rests.begin(), rests.end());
+    return made;
+  }
+};
+
+class Reading {
+ public:
+  Reading(const Numbers& set, bool whole, bool fractions)
+      : set_(set), takes_whole_(whole), takes_fractions_(fractions) {
+    for (const Decimal& one : set.divisors) divisors_.push_back(divisor_of(one));
+    for (const Divisor& one : divisors_) places_ = std::max(places_, one.places);
+    for (const auto& limit : set.limits) {
+      places_ = std::max(places_, limit.value.fraction.size());
+      counted_ = std::max(counted_, limit.value.whole.size() + 1);
+    }
+  }
+
+  Read start() const {
+    Read made;
+    made.orders.assign(set_.limits.size(), 0);
+    made.rests.assign(divisors_.size(), 0);
+    return made;
+  }
+
+  std::optional<Read> next(Read at, char c) const {
+    if (c == '-') {
+      if (at.phase != kStart) return std::nullopt;
+      at.phase = kMinus;
+      at.negative = true;
+      return at;
+    }
+    if (c == '.') {
+      if ((at.phase != kZero && at.phase != kBefore) || !takes_fractions_) return std::nullopt;
+      for (size_t i = 0; i < at.orders.size(); ++i) at.orders[i] = of_whole(at, i);
+      at.phase = kPoint;
+      at.whole = at.whole > kLongestWhole;
+      return at;
+    }
+    const int digit = c - '0';
+    if (at.phase == kZero) return std::nullopt;
+    return at.phase < kPoint ? before(std::move(at), digit) : behind(std::move(at), digit);
+  }
+
+  bool ends(const Read& at) const {
+    if (at.phase != kZero && at.phase != kBefore && at.phase != kBehind) return false;
+    if ((at.negative && !at.nonzero) || !(at.broken ? takes_fractions_ : takes_whole_))
+      return false;
+    for (size_t i = 0; i < divisors_.size(); ++i) {
+      int64_t rest = at.rests[i];
+      for (size_t k = at.behind; k < divisors_[i].places; ++k) rest = step(rest, 0, divisors_[i]);
+      if (rest != 0) return false;
+    }
+    for (size_t i = 0; i < set_.limits.size(); ++i) {
+      if (!allows(set_.limits[i].is, order(at, i))) return false;
+    }
+    return true;
+  }
+
+ private:
+  Read before(Read at, int digit) const {
+    at.phase = digit == 0 && at.phase != kBefore ? kZero : kBefore;
+    for (size_t i = 0; i < at.orders.size(); ++i) {
+      const std::string& whole = set_.limits[i].value.whole;
+      if (at.orders[i] == 0 && at.whole < whole.size()) at.orders[i] = sign(digit, whole[at.whole]);
+    }
+    for (size_t i = 0; i < divisors_.size(); ++i) {
+      at.rests[i] = step(at.rests[i], digit, divisors_[i]);
+    }
+    at.whole = std::min(at.whole + 1, counted_);
+    at.nonzero = at.nonzero || digit != 0;
+    return at;
+  }
+
+  std::optional<Read> behind(Read at, int digit) const {
+    const size_t most = at.whole != 0 ? places_ : std::max(places_, kLongestFraction);
+    if (at.behind == most) return std::nullopt;
+    at.phase = kBehind;
+    for (size_t i = 0; i < at.orders.size(); ++i) {
+      const std::string& fraction = set_.limits[i].value.fraction;
+      const char other = at.behind < fraction.size() ? fraction[at.behind] : '0';
+      if (at.orders[i] == 0) at.orders[i] = sign(digit, other);
+    }
+    for (size_t i = 0; i < divisors_.size(); ++i) {
+      if (at.behind < divisors_[i].places) {
+        at.rests[i] = step(at.rests[i], digit, divisors_[i]);
+      } else if (digit != 0) {
+        return std::nullopt;
+      }
+    }
+    ++at.behind;
+    at.broken = at.broken || digit != 0;
+    at.nonzero = at.nonzero || digit != 0;
+    return at;
+  }
+
+  static int sign(int digit, char other) {
+    return digit == other - '0' ? 0 : digit < other - '0' ? -1 : 1;
+  }
+
+  int of_whole(const Read& at, size_t i) const {
+    const size_t size = set_.limits[i].value.whole.size();
+    return at.whole == size ? at.orders[i] : at.whole < size ? -1 : 1;
+  }
+
+  int order(const Read& at, size_t i) const {
+    const Decimal& limit = set_.limits[i].value;
+    if (at.negative != limit.negative)
+      return at.negative ? -1 : sign_of(limit) == 0 && !at.nonzero ? 0 : 1;
+    int size = at.phase < kPoint ? of_whole(at, i) : at.orders[i];
+    if (size == 0 && at.behind < limit.fraction.size()) size = -1;
+    return at.negative ? -size : size;
+  }
+
+  const Numbers& set_;
+  const bool takes_whole_, takes_fractions_;
+  std::vector<Divisor> divisors_;
+  size_t places_ = 0, counted_ = kLongestWhole + 1;
+};
+
+}  // namespace
+
+std::optional<Decimal> decimal_of(const jinja::Value& value) {
+  if (!value.is(Kind::kInt) && !value.is(Kind::kFloat)) return std::nullopt;
+  if (value.is(Kind::kFloat) && !(std::abs(value.number()) < kLargest)) return std::nullopt;
+  const std::string text = jinja::to_string(value);
+  Decimal made;
+  made.negative = text[0] == '-';
+  size_t at = made.negative ? 1 : 0;
+  std::string digits;
+  size_t point = std::string::npos;
+  for (; at < text.size() && text[at] != 'e'; ++at) {
+    if (text[at] == '.') {
+      point = digits.size();
+    } else {
+      digits += text[at];
+    }
+  }
+  if (point == std::string::npos) point = digits.size();
+  int64_t places = static_cast<int64_t>(point);
+  if (at < text.size()) places += std::atoi(text.c_str() + at + 1);
+  if (places < 0) digits.insert(0, static_cast<size_t>(-places), '0');
+  places = std::max<int64_t>(places, 0);
+  if (digits.size() < static_cast<size_t>(places))
+    digits.append(static_cast<size_t>(places) - digits.size(), '0');
+  made.whole = digits.substr(0, static_cast<size_t>(places));
+  made.fraction = digits.substr(static_cast<size_t>(places));
+  made.whole.erase(0, std::min(made.whole.find_first_not_of('0'), made.whole.size()));
+  if (made.whole.empty()) made.whole = "0";
+  const size_t last = made.fraction.find_last_not_of('0');
+  made.fraction.resize(last == std::string::npos ? 0 : last + 1);
+  if (made.whole == "0" && made.fraction.empty()) made.negative = false;
+  return made;
+}
+
+int compare(const Decimal& a, const Decimal& b) {
+  if (sign_of(a) != sign_of(b)) return sign_of(a) < sign_of(b) ? -1 : 1;
+  const int sizes = compare_sizes(a, b);
+  return a.negative ? -sizes : sizes;
+}
+
+bool Numbers::has(const Decimal& value) const {
+  const bool within = std::all_of(limits.begin(), limits.end(), [&](const Limit& limit) {
+    return allows(limit.is, compare(value, limit.value));
+  });
+  return within && std::all_of(divisors.begin(), divisors.end(), [&](const Decimal& one) {
+           const Divisor divisor = divisor_of(one);
+           std::string digits = value.fraction;
+           if (digits.size() > divisor.places) return false;
+           digits.resize(divisor.places, '0');
+           int64_t rest = 0;
+           for (const char c : value.whole + digits) rest = step(rest, c - '0', divisor);
+           return rest == 0;
+         });
+}
+
+bool Numbers::may_have_any() const {
+  for (const Limit& low : limits) {
+    if (low.is != Is::kLeast && low.is != Is::kAbove) continue;
+    for (const Limit& high : limits) {
+      if (high.is != Is::kMost && high.is != Is::kBelow) continue;
+      const int order = compare(low.value, high.value);
+      const bool closed = low.is == Is::kLeast && high.is == Is::kMost;
+      if (order > 0 || (order == 0 && !closed)) return false;
+    }
+  }
+  return true;
+}
+
+Automaton Numbers::automaton(bool whole, bool fractions, Steps& steps) const {
+  const Reading reading(*this, whole, fractions);
+  Automaton made;
+  std::map<std::vector<int64_t>, size_t> places;
+  std::vector<Read> order = {reading.start()};
+  places.emplace(order[0].key(), 0);
+  for (size_t i = 0; i < order.size(); ++i) {
+    std::map<size_t, CodePoints> edges;
+    for (const char c : {'-', '.', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'}) {
+      steps.take(10);
+      std::optional<Read> next = reading.next(order[i], c);
+      if (!next) continue;
+      const auto [place, is_new] = places.emplace(next->key(), order.size());
+      if (is_new) order.push_back(std::move(*next));
+      CodePoints& set = edges[place->second];
+      const auto code = static_cast<char32_t>(c);
+      set = joined(std::move(set), {{code, code}});
+    }
+    made.states.push_back({reading.ends(order[i]), {}});
+    for (auto& [to, set] : edges) made.states[i].edges.emplace_back(std::move(set), to);
+    if (order.size() > kMostNumberStates) {
+      throw NotEnforced("", "what its numbers are held to has too many states");
+    }
+  }
+  made.trim();
+  return made;
+}
+
+}  // namespace wherry::app

@@ -1,0 +1,127 @@
+// Normalizes a schema and its references into the constraints for each type.
+#ifndef WHERRY_APP_GRAMMAR_SCHEMA_SHAPES_H_
+#define WHERRY_APP_GRAMMAR_SCHEMA_SHAPES_H_
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "app/grammar/schema/keywords.h"
+#include "app/grammar/schema/numbers.h"
+#include "app/grammar/schema/texts.h"
+#include "app/template/value.h"
+
+namespace wherry::app {
+
+// A requirement on a value: that a schema holds, that it does not hold, or that the value is none
+// of a list of constants.
+struct Literal {
+  enum Kind { kFits, kNot, kNoneOf } kind;
+  const jinja::Value* schema;  // null: any value; for kNoneOf the list
+  unsigned types = kAnyType;   // the types that the value may have, in addition
+  bool operator<(const Literal& other) const {
+    return std::tie(kind, schema, types) < std::tie(other.kind, other.schema, other.types);
+  }
+};
+// Requirements that a value has to satisfy together.
+using Goal = std::vector<Literal>;
+
+struct Shape {
+  unsigned types = kAnyType;
+  unsigned told = 0;  // types that its keywords mention
+  std::optional<jinja::Values> constants;
+  jinja::Values excluded;  // excluded texts, lists and objects
+  Numbers numbers;
+  std::vector<Texts::Id> texts;
+  std::string numbers_at, texts_at;  // where the keywords for each stand, for errors
+  struct ListPart {
+    const jinja::Values* first;
+    const jinja::Value* rest;  // null: any value
+  };
+  std::vector<ListPart> lists;
+  int64_t least_items = 0, most_items = -1;  // -1: any number
+  const jinja::Value* unique = nullptr;      // the schema with `uniqueItems`
+  struct ObjectPart {
+    const jinja::Dict* properties;
+    const jinja::Dict* patterns;
+    const jinja::Value* others;  // each may be null
+  };
+  std::vector<ObjectPart> objects;
+  std::vector<std::string> required;
+  Goal names;  // requirements on property names
+  int64_t least_properties = 0, most_properties = -1;
+};
+
+class Shapes {
+ public:
+  // Both must outlive this object.
+  Shapes(const jinja::Value& root, Texts& texts, Steps& steps);
+
+  // Returns alternatives: a value satisfies the goal if it matches one of them. Throws NotEnforced.
+  const std::vector<Shape>& of(Goal goal);
+  static Goal goal_of(const jinja::Value& schema) { return {{Literal::kFits, &schema}}; }
+  // Resolves references and removes empty requirements, so that equal goals have equal forms.
+  Goal plain(Goal goal);
+  // False if provably no value satisfies the goal.
+  bool may_fit(const Goal& goal, int depth = 0);
+  bool fits(const jinja::Value& value, const Goal& goal);
+  bool fits(const jinja::Value& value, const Shape& shape);
+  // Returns the requirements on an item or a property of this shape.
+  static Goal item(const Shape& shape, size_t at);
+  Goal property(const Shape& shape, const std::string& name);
+  Texts::Id pattern(const std::string& text);
+  // Returns the path of a schema in the document, followed by ".keyword".
+  std::string place(const jinja::Value* schema, const std::string& keyword) const;
+
+ private:
+  using Choice = std::vector<Goal>;  // alternatives, one of which has to hold
+
+  void expand(Shape shape, std::vector<Choice> open, std::set<Literal> seen,
+              std::vector<Shape>& into);
+  bool apply(const Literal& literal, Shape& shape, std::vector<Choice>& open);
+  bool keyword(const std::string& name, const jinja::Value& value, const jinja::Value& schema,
+               Shape& shape, std::vector<Choice>& open);
+  bool of_numbers(const std::string& name, const jinja::Value& value, const jinja::Value& schema,
+                  Shape& shape);
+  void of_texts(const std::string& name, const jinja::Value& value, Shape& shape);
+  void of_lists(const std::string& name, const jinja::Value& value, const jinja::Value& schema,
+                Shape& shape);
+  void of_objects(const std::string& name, const jinja::Value& value, const jinja::Value& schema,
+                  Shape& shape);
+  void dependent(const jinja::Value& value, const std::string& where, std::vector<Choice>& open);
+  const Choice& one_of(const jinja::Value& list, const std::string& where);
+  const Choice& negated(const jinja::Value& schema);
+  void negate(const std::string& name, const jinja::Value& value, const jinja::Value& schema,
+              Choice& into);
+  void negate_bound(const std::string& name, const jinja::Value& value, Choice& into);
+  bool may_have(const Shape& shape, int depth);
+  const jinja::Value& target(const jinja::Value& reference) const;
+  void remember(const jinja::Value& value, const std::string& where);
+  // Creates a schema that the document does not contain.
+  const jinja::Value* made(std::vector<std::pair<jinja::Value, jinja::Value>> items);
+
+  const jinja::Value& root_;
+  Texts& texts_;
+  Steps& steps_;
+  std::map<const jinja::Object*, std::string> places_;
+  std::map<const jinja::Object*, const jinja::Value*> first_;  // the first of equal pointers
+  std::map<std::string, const jinja::Value*> anchors_;
+  std::deque<jinja::Value> made_;
+  std::map<Goal, std::vector<Shape>> known_;
+  std::map<const jinja::Object*, Choice> one_of_, negated_;
+  std::set<const jinja::Object*> open_;  // being expanded, to detect cycles
+  std::map<std::string, Texts::Id> patterns_;
+};
+
+// Compares as JSON Schema does: 1 equals 1.0, and 1 does not equal true.
+bool same(const jinja::Value& a, const jinja::Value& b);
+unsigned type_of(const jinja::Value& value);
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_APP_GRAMMAR_SCHEMA_SHAPES_H_

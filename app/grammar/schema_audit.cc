@@ -1,0 +1,32 @@
+#include "app/grammar/schema_audit.h"
+
+#include "app/grammar/schema/schema_grammar.h"
+#include "app/request/request_error.h"
+
+namespace wherry::app {
+
+bool enforceable(const jinja::Value& schema) {
+  const SchemaGrammar made = schema_grammar(schema, schema);
+  return made.problems.empty() && !made.rules.empty();
+}
+
+std::string checked_rules(const jinja::Value& schema, const jinja::Value& root,
+                          const std::string& param) {
+  SchemaGrammar made = schema_grammar(schema, root);
+  std::string names;
+  for (const std::string& name : made.problems) names += (names.empty() ? "" : ", ") + name;
+  if (!names.empty()) {
+    throw RequestError("The schema has keywords that are not enforced here: " + names, param,
+                       "unsupported_schema");
+  }
+  if (made.rules.empty()) {
+    throw RequestError("The schema has no value that is valid", param, "invalid_grammar");
+  }
+  return std::move(made.rules);
+}
+
+void check_schema(const jinja::Value& schema, const std::string& param) {
+  checked_rules(schema, schema, param);
+}
+
+}  // namespace wherry::app

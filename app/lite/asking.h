@@ -1,0 +1,24 @@
+// A request from the terminal, whose text is printed as it is generated.
+#ifndef WHERRY_APP_LITE_ASKING_H_
+#define WHERRY_APP_LITE_ASKING_H_
+
+#include <functional>
+#include <string>
+
+#include "app/lite/model.h"
+
+namespace wherry::lite {
+
+struct Told {
+  std::string text;
+  std::string finish;       // "stop" or "length"; "" if interrupted
+  std::string error, code;  // set if the request failed
+};
+
+// Prints the text, and a newline if the text does not end with one. fields: the request without
+// "stream"; stopped: polled to see if the user wants to interrupt.
+Told ask(const Model& model, Items fields, const std::function<bool()>& stopped);
+
+}  // namespace wherry::lite
+
+#endif  // WHERRY_APP_LITE_ASKING_H_

@@ -1,0 +1,187 @@
+// `wherry-lite chat`: a conversation in the terminal, or with the lines of a file as messages.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <stdexcept>
+
+#include "app/lite/asking.h"
+#include "app/lite/commands.h"
+#include "app/lite/conversation.h"
+#include "app/lite/interrupts.h"
+
+namespace wherry::lite {
+
+namespace {
+
+constexpr std::string_view kFence = "\"\"\"";
+constexpr char kHelp[] =
+    "/reset    forget the conversation\n"
+    "/system X start again with the system message X\n"
+    "/regen    answer the last message once more\n"
+    "/undo     take the last message and its answer back\n"
+    "/stats    tokens and memory of the cache so far\n"
+    "/exit     leave (also Ctrl-D); Ctrl-C ends an answer, a second one the program\n"
+    "//X       the message /X\n"
+    "\"\"\"       before and after a message of several lines\n";
+
+void say(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
+
+std::string trimmed(const std::string& text) {
+  constexpr char kSpace[] = " \t\r\n";
+  const size_t begin = text.find_first_not_of(kSpace);
+  return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
+}
+
+bool read_line(std::string& line) {
+  if (isatty(STDIN_FILENO) != 0) {
+    // If standard output is a file, print the prompt sign to standard error.
+    std::FILE* shown = isatty(STDOUT_FILENO) != 0 ? stdout : stderr;
+    std::fputs("> ", shown);
+    std::fflush(shown);
+  }
+  return static_cast<bool>(std::getline(std::cin, line));
+}
+
+bool ends_with_fence(const std::string& text) {
+  return text.size() >= kFence.size() &&
+         text.compare(text.size() - kFence.size(), kFence.size(), kFence) == 0;
+}
+
+// Reads one message and trims white space; false at the end of the input.
+bool read_message(std::string& message) {
+  std::string line;
+  if (!read_line(line)) return false;
+  message = trimmed(line);
+  if (message.compare(0, kFence.size(), kFence) != 0) return true;
+  message.erase(0, kFence.size());
+  while (!ends_with_fence(trimmed(message)) && read_line(line)) message += "\n" + line;
+  message = trimmed(message);
+  if (ends_with_fence(message)) message.erase(message.size() - kFence.size());
+  message = trimmed(message);
+  return true;
+}
+
+class Talk {
+ public:
+  Talk(const Model& model, const Arguments& typed)
+      : model_(model), fields_(typed.request), system_(typed.text("system")) {
+    for (const auto& [name, value] : fields_) {
+      if (name.text() == "max_tokens") max_tokens_ = value.integer();
+    }
+    restart(system_);
+  }
+
+  void turn(const std::string& message) {
+    try {
+      const size_t dropped = conversation_->ask(message);
+      if (dropped > 0) {
+        say("[the context of " + std::to_string(model_.context()) + " tokens is full: the oldest " +
+            std::to_string(dropped) + " messages are forgotten]");
+      }
+    } catch (const std::runtime_error& error) {
+      return say(std::string("Not sent: ") + error.what());
+    }
+    answer();
+  }
+
+  // Runs a command that begins with a slash; false: the user quits.
+  bool command(const std::string& line) {
+    const size_t space = line.find(' ');
+    const std::string name = line.substr(0, space);
+    const std::string rest = space == line.npos ? "" : trimmed(line.substr(space));
+    if (name == "/exit") return false;
+    if (name == "/help") {
+      std::fputs(kHelp, stderr);
+    } else if (name == "/reset" || name == "/system") {
+      restart(name == "/system" ? rest : system_);
+      say("The conversation is new.");
+    } else if (name == "/regen" || name == "/undo") {
+      take_back(name == "/regen");
+    } else if (name == "/stats") {
+      stats();
+    } else {
+      say("There is no " + name + "; //" + line.substr(1) + " sends it as a message.");
+      std::fputs(kHelp, stderr);
+    }
+    return true;
+  }
+
+ private:
+  void restart(const std::string& system) {
+    conversation_ = std::make_unique<Conversation>(model_, system, max_tokens_);
+  }
+
+  void answer() {
+    Items fields = fields_;
+    fields.emplace_back("messages", conversation_->messages());
+    const Answering answering;
+    const Told told = ask(model_, std::move(fields), [&] { return answering.interrupted(); });
+    if (told.code == "aborted") {
+      say("[stopped]");
+    } else if (!told.error.empty()) {
+      conversation_->withdraw();
+      return say("Not sent: " + told.error);
+    } else if (told.finish == "length" && max_tokens_ == 0) {
+      say("[the context is full; /reset begins anew]");
+    }
+    conversation_->answered(told.text);
+  }
+
+  void take_back(bool again) {
+    const std::optional<std::string> question = conversation_->withdraw();
+    if (!question) return say("There is no message yet.");
+    if (!again) {
+      return say("Taken back; the conversation has " + std::to_string(conversation_->size()) +
+                 " messages.");
+    }
+    for (auto& [name, value] : fields_) {  // an equal seed would repeat the text
+      if (name.text() == "seed") value = Value(value.integer() + 1);
+    }
+    turn(*question);
+  }
+
+  void stats() const {
+    const Value found = model_.stats();
+    const auto count = [&](const char* name) { return find(found, name)->integer(); };
+    say(std::to_string(count("prompt_tokens")) + " tokens read, " +
+        std::to_string(count("decode_tokens")) + " written; " +
+        std::to_string(count("pages_total") - count("pages_free")) + " of " +
+        std::to_string(count("pages_total")) + " pages of " + std::to_string(count("page_size")) +
+        " tokens in use");
+  }
+
+  const Model& model_;
+  Items fields_;
+  const std::string system_;  // /reset restores it
+  int64_t max_tokens_ = 0;
+  std::unique_ptr<Conversation> conversation_;
+};
+
+}  // namespace
+
+int chat(const Arguments& typed) {
+  const Model model(typed);
+  if (!find(model.stats(), "chat")->integer()) {
+    throw std::runtime_error(model.name() +
+                             " has no chat template, so it cannot chat. Type: wherry-lite run " +
+                             typed.folder + " PROMPT");
+  }
+  Talk talk(model, typed);
+  if (isatty(STDIN_FILENO) != 0) say("Type a message; /help for commands, Ctrl-D to leave.");
+  for (std::string message; read_message(message);) {
+    if (message.empty()) continue;
+    if (message[0] != '/') {
+      talk.turn(message);
+    } else if (message.compare(0, 2, "//") == 0) {  // an escaped message that begins with a slash
+      talk.turn(message.substr(1));
+    } else if (!talk.command(message)) {
+      return EXIT_SUCCESS;
+    }
+  }
+  if (isatty(STDIN_FILENO) != 0) say("");  // ends the line of the prompt sign
+  return EXIT_SUCCESS;
+}
+
+}  // namespace wherry::lite

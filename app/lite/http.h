@@ -1,0 +1,32 @@
+// The server's HTTP routes, over cpp-httplib.
+#ifndef WHERRY_APP_LITE_HTTP_H_
+#define WHERRY_APP_LITE_HTTP_H_
+
+#include <memory>
+#include <string>
+
+#include "app/lite/guard.h"
+#include "app/lite/model.h"
+
+namespace wherry::lite {
+
+class HttpServer {
+ public:
+  // log: whether to log each request to standard error.
+  HttpServer(const Model& model, const Guard& guard, uint64_t max_body, bool log);
+  ~HttpServer();
+
+  // port: 0 chooses a free port. Returns the port. Throws std::runtime_error if the port is in use.
+  int bind(const std::string& host, int port);
+  void listen();     // returns after `stop`, when all running requests have ended
+  void stop();       // accepts no new requests
+  void abort_all();  // aborts all running requests
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace wherry::lite
+
+#endif  // WHERRY_APP_LITE_HTTP_H_

@@ -1,0 +1,122 @@
+#include "app/lite/model.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+#include "app/template/json_text.h"
+
+namespace wherry::lite {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void check(int status) {
+  if (status != WHERRY_OK) throw std::runtime_error(wherry_app_last_error());
+}
+
+// Shows the load's progress on a terminal.
+class Waiting {
+ public:
+  explicit Waiting(const std::string& folder) : shown_(isatty(STDERR_FILENO) != 0) {
+    if (shown_) std::fprintf(stderr, "Loading %s ...", folder.c_str());
+  }
+  ~Waiting() {
+    if (shown_) std::fprintf(stderr, "\r\x1b[2K");
+  }
+
+ private:
+  const bool shown_;
+};
+
+// Returns an existing cache folder; "" if there is none: then weights are packed in memory.
+std::string usual_pack_dir() {
+  const char* base = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  fs::path folder;
+  if (base != nullptr && *base != '\0') {
+    folder = fs::path(base) / "wherry-lite";
+  } else if (home != nullptr && *home != '\0') {
+    folder = fs::path(home) / ".cache" / "wherry-lite";
+  } else {
+    return "";
+  }
+  std::error_code error;
+  fs::create_directories(folder, error);
+  return access(folder.c_str(), W_OK) == 0 ? folder.string() : "";
+}
+
+std::string options_of(const Arguments& typed) {
+  Items made = typed.model;
+  const auto given = std::find_if(made.begin(), made.end(), [](const auto& option) {
+    return option.first.text() == "pack_dir";
+  });
+  if (given != made.end()) {
+    if (!given->second.text().empty()) fs::create_directories(given->second.text());
+  } else if (const std::string usual = usual_pack_dir(); !usual.empty()) {
+    made.emplace_back("pack_dir", usual);
+  }
+  return jinja::to_compact_json(jinja::make_dict(std::move(made)));
+}
+
+}  // namespace
+
+Model::Model(const Arguments& typed) {
+  const Waiting waiting(typed.folder);
+  const std::string options = options_of(typed);
+  check(wherry_app_open(typed.folder.c_str(), options.c_str(), nullptr, &app_));
+  const Value found = stats();
+  name_ = text_at(found, "model");
+  context_ = find(found, "context")->integer();
+}
+
+Model::~Model() { wherry_app_close(app_); }
+
+Value Model::stats() const {
+  char* json = nullptr;
+  check(wherry_app_stats(app_, &json));
+  const std::unique_ptr<char, void (*)(void*)> freed(json, wherry_app_free);
+  return jinja::from_json(json);
+}
+
+int64_t Model::prompt_tokens(const Value& request) const {
+  const std::string json = jinja::to_compact_json(request);
+  char* text = nullptr;
+  int32_t* ids = nullptr;
+  size_t length = 0, count = 0;
+  check(wherry_app_render(app_, json.data(), json.size(), &text, &length));
+  const std::unique_ptr<char, void (*)(void*)> freed(text, wherry_app_free);
+  check(wherry_app_encode(app_, text, length, 0, &ids, &count));
+  wherry_app_free(ids);
+  return static_cast<int64_t>(count);
+}
+
+const Value* find(const Value& value, std::string_view path) {
+  const Value* at = &value;
+  while (at != nullptr && !path.empty()) {
+    const size_t slash = path.find('/');
+    const std::string_view name = path.substr(0, slash);
+    path = slash == path.npos ? "" : path.substr(slash + 1);
+    if (at->is_dict()) {
+      at = at->dict().find(name);
+    } else if (at->is_sequence()) {
+      const auto index = static_cast<size_t>(std::atoi(std::string(name).c_str()));
+      at = index < at->items().size() ? &at->items()[index] : nullptr;
+    } else {
+      at = nullptr;
+    }
+  }
+  return at;
+}
+
+std::string text_at(const Value& value, std::string_view path) {
+  const Value* found = find(value, path);
+  return found != nullptr && found->is_string() ? found->text() : "";
+}
+
+}  // namespace wherry::lite

@@ -1,0 +1,42 @@
+// A loaded model with its app.
+#ifndef WHERRY_APP_LITE_MODEL_H_
+#define WHERRY_APP_LITE_MODEL_H_
+
+#include <memory>
+#include <string>
+
+#include "app/lite/answer.h"
+#include "app/lite/arguments.h"
+
+namespace wherry::lite {
+
+class Model {
+ public:
+  // Loads the model. Throws std::runtime_error.
+  explicit Model(const Arguments& typed);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  std::shared_ptr<Answer> start(const std::string& request_json) const {
+    return Answer::start(app_, request_json);
+  }
+  Value stats() const;
+  const std::string& name() const { return name_; }
+  int64_t context() const { return context_; }  // tokens
+  // Number of prompt tokens of a chat request. Throws std::runtime_error.
+  int64_t prompt_tokens(const Value& request) const;
+
+ private:
+  wherry_app* app_ = nullptr;
+  std::string name_;
+  int64_t context_ = 0;
+};
+
+// Returns the value at a path like "choices/0/text" of JSON; null if there is none.
+const Value* find(const Value& value, std::string_view path);
+std::string text_at(const Value& value, std::string_view path);  // "" if there is none
+
+}  // namespace wherry::lite
+
+#endif  // WHERRY_APP_LITE_MODEL_H_

@@ -1,0 +1,46 @@
+// `wherry-lite run`: one response.
+#include <cstdlib>
+#include <iostream>
+#include <iterator>
+
+#include "app/lite/asking.h"
+#include "app/lite/commands.h"
+#include "app/lite/usage.h"
+
+namespace wherry::lite {
+
+namespace {
+
+Items with_field(Items fields, const char* name, Value value) {
+  fields.emplace_back(name, std::move(value));
+  return fields;
+}
+
+Items chat_fields(const Arguments& typed, const std::string& prompt) {
+  jinja::Values messages;
+  if (const std::string system = typed.text("system"); !system.empty()) {
+    messages.push_back(jinja::make_dict({{"role", "system"}, {"content", system}}));
+  }
+  messages.push_back(jinja::make_dict({{"role", "user"}, {"content", prompt}}));
+  return with_field(typed.request, "messages", jinja::make_list(std::move(messages)));
+}
+
+}  // namespace
+
+int run(const Arguments& typed) {
+  std::string prompt = typed.prompt.value_or("");
+  if (!typed.prompt) prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
+  if (prompt.empty()) throw UsageError("which PROMPT? Type it in quotes, or send it in by a pipe");
+  const Model model(typed);
+  const auto never = [] { return false; };  // Ctrl-C ends the program itself
+  Told told;
+  const bool completes = typed.flag("completion");
+  if (!completes) told = ask(model, chat_fields(typed, prompt), never);
+  if (completes || told.code == "no_chat_template") {
+    told = ask(model, with_field(typed.request, "prompt", prompt), never);
+  }
+  if (told.error.empty()) return EXIT_SUCCESS;
+  throw std::runtime_error(told.error);
+}
+
+}  // namespace wherry::lite

@@ -1,0 +1,49 @@
+// Renders chat templates without a model: one JSON object per line in, one per line out. For tests.
+//
+//   {"source": ..., "special": {...}, "messages": [...], "variables": {...}, "open": true}
+//   -> {"text": ...}, {"refused": ...} or {"invalid": ...}; with "asked": {"variables": [...]}
+#include <iostream>
+#include <string>
+
+#include "app/template/chat_template.h"
+#include "app/template/json_text.h"
+
+namespace {
+
+using wherry::jinja::ChatTemplate;
+using wherry::jinja::Value;
+
+Value field(const Value& request, const char* name, Value otherwise) {
+  const Value* found = request.dict().find(std::string_view(name));
+  return found != nullptr ? *found : otherwise;
+}
+
+std::pair<const char*, Value> answer(const Value& request) {
+  try {
+    const ChatTemplate made(field(request, "source", Value("")).text(),
+                            field(request, "special", Value()));
+    if (truth(field(request, "asked", Value(false)))) {
+      wherry::jinja::Values names;
+      for (const std::string& name : made.variables()) names.emplace_back(name);
+      return {"variables", make_list(std::move(names))};
+    }
+    const Value text(made.render(field(request, "messages", Value()),
+                                 truth(field(request, "open", Value(true))),
+                                 field(request, "variables", Value())));
+    return {"text", text};
+  } catch (const wherry::jinja::Refused& error) {
+    return {"refused", Value(error.what())};
+  } catch (const wherry::jinja::Invalid& error) {
+    return {"invalid", Value(error.what())};
+  }
+}
+
+}  // namespace
+
+int main() {
+  for (std::string line; std::getline(std::cin, line);) {
+    const auto [name, value] = answer(wherry::jinja::from_json(line));
+    std::cout << wherry::jinja::to_compact_json(wherry::jinja::make_dict({{name, value}})) << "\n"
+              << std::flush;
+  }
+}

@@ -1,0 +1,261 @@
+// Runs chats with a scripted model: one JSON object per line in, one per line out. For tests.
+//
+//   {"read": {"family": name, "tools": {name: schema}, "marks": a template's text, "opened": bool,
+//             "most": count or null, "held": bool}, "pieces": [text, ...]}
+//   -> {"parts": a list for each piece, and one for the end; "done": whether after each}
+//   {"family": a template's text} -> {"family": name, "example": text}
+//   {"number": word} -> {"number": text or null}
+//   {"tokenizer": tokenizer.json, "template": text, "special": {...}, "eos": [id], "request":
+//   {...},
+//    "output": [id, ...], "tool_format": name or ""}
+//   -> {"prompt": [id, ...], "answer": [JSON, ...]}; the output ends with the first eos id. With
+// "seed": number instead of "output", the model draws random tokens that its mask allows. With
+// "texts": [text, ...] instead, the result is {"taken": [text, ...]}, the texts that the constraint
+// accepts. Errors have the form {"error": {...}}.
+#include <algorithm>
+#include <functional>
+#include <iostream>
+#include <random>
+#include <string>
+
+#include "app/chat/generation.h"
+#include "app/grammar/grammars.h"
+#include "app/request/request_error.h"
+#include "app/template/json_text.h"
+#include "app/tools/output_parser.h"
+#include "app/tools/python_value.h"
+#include "support/error.h"
+
+namespace wherry::app {
+namespace {
+
+using Items = std::vector<std::pair<Value, Value>>;
+
+constexpr int64_t kContext = 4096, kVocab = 1024;
+
+Value value_of(const Part& part) {
+  static const char* const kNames[] = {"text", "reasoning", "begin", "arguments", "end"};
+  Items made = {{"kind", kNames[static_cast<size_t>(part.kind)]}};
+  const bool begins = part.kind == Part::Kind::kCallBegin, ends = part.kind == Part::Kind::kCallEnd;
+  if (part.kind != Part::Kind::kText && part.kind != Part::Kind::kReasoning) {
+    made.emplace_back("index", Value::size(part.index));
+  }
+  if (begins) made.insert(made.end(), {{"name", part.name}, {"id", part.id}});
+  if (ends) made.emplace_back("whole", part.whole);
+  if (!begins && !ends) made.emplace_back("text", part.text);
+  return jinja::make_dict(std::move(made));
+}
+
+Value values_of(const std::vector<Part>& parts) {
+  Values made;
+  for (const Part& part : parts) made.push_back(value_of(part));
+  return jinja::make_list(std::move(made));
+}
+
+Value read(const Fields& asked, const Value& pieces) {
+  Reading reading;
+  reading.family = &family_named(asked.text("family"));
+  for (const auto& [name, schema] : asked.find("tools")->dict().items) {
+    reading.tools.add(name.text(), schema);
+  }
+  reading.thoughts = thoughts_of(asked.text("marks"));
+  reading.opened = asked.truth("opened");
+  reading.tools.held = asked.truth("held");
+  if (const auto most = asked.integer("most")) reading.most = static_cast<size_t>(*most);
+  OutputParser parser(reading);
+  Values parts, done;
+  for (const Value& piece : pieces.items()) {
+    parts.push_back(values_of(parser.push(piece.text())));
+    done.emplace_back(parser.done());
+  }
+  parts.push_back(values_of(parser.finish()));
+  return jinja::make_dict(
+      {{"parts", jinja::make_list(std::move(parts))}, {"done", jinja::make_list(std::move(done))}});
+}
+
+std::vector<int32_t> ids_of(const Value& list) {
+  std::vector<int32_t> made;
+  for (const Value& id : list.items()) made.push_back(static_cast<int32_t>(id.integer()));
+  return made;
+}
+
+// Returns the n-th token of choice i, and whether it has to be the last.
+using Next = std::function<int32_t(size_t i, size_t n, bool* last)>;
+
+// Generates one token per choice in turn, as the core would, and returns the response's JSON.
+Values said(Plan plan, const Tokenizer& tokenizer, const Next& next) {
+  Values made;
+  Generation generation(std::move(plan), tokenizer,
+                        [&](const std::string& json, bool) { made.emplace_back(json); });
+  const std::vector<int32_t> ends = generation.plan().sampling.stop_ids;
+  generation.open();
+  for (size_t n = 0; !generation.done(); ++n) {
+    for (size_t i = 0; i < generation.plan().jobs.size(); ++i) {
+      if (generation.ended(i)) continue;
+      bool last = false;
+      wherry_event event{};
+      event.token = next(i, n, &last);
+      event.logprob = -0.5;
+      const auto sampled = static_cast<int32_t>(n + 1);
+      if (sampled == generation.plan().jobs[i].max_tokens) event.finish = WHERRY_LENGTH;
+      if (last || std::find(ends.begin(), ends.end(), event.token) != ends.end()) {
+        event.finish = WHERRY_STOP;
+      }
+      generation.push(i, event, "");
+    }
+    generation.flush();
+  }
+  return made;
+}
+
+// Draws a random token that the mask allows; prefers tokens that end something, so that outputs
+// end.
+class Obedient {
+ public:
+  Obedient(const Plan& plan, const Tokenizer& tokenizer, int64_t vocab_size, uint64_t seed)
+      : tokenizer_(tokenizer), bits_(static_cast<size_t>(vocab_size + 31) / 32), random_(seed) {
+    for (size_t i = 0; i < plan.jobs.size(); ++i) {
+      masks_.push_back(plan.held_to->mask(plan.sampling.stop_ids));
+    }
+  }
+  ~Obedient() {
+    for (wherry_mask& mask : masks_) mask.release(mask.context);
+  }
+  Obedient(const Obedient&) = delete;
+  Obedient& operator=(const Obedient&) = delete;
+
+  int32_t next(size_t i, bool* last) {
+    wherry_mask& mask = masks_[i];
+    int all = 0, complete = 0;
+    check(mask, mask.fill(mask.context, bits_.data(), bits_.size(), &all));
+    std::vector<int32_t> allowed, closing;
+    for (size_t id = 0; id < bits_.size() * 32; ++id) {
+      if ((bits_[id / 32] >> id % 32 & 1) == 0) continue;
+      allowed.push_back(static_cast<int32_t>(id));
+      const std::string piece = tokenizer_.piece(allowed.back());
+      if (piece.find_first_of("\"}]>)") != piece.npos) closing.push_back(allowed.back());
+    }
+    const bool closes = !closing.empty() && random_() % 4 == 0;
+    const std::vector<int32_t>& drawn = closes ? closing : allowed;
+    const int32_t token = drawn[random_() % drawn.size()];
+    forced(mask, allowed);
+    check(mask, mask.accept(mask.context, token, &complete));
+    *last = complete != 0;
+    return token;
+  }
+
+ private:
+  static void check(wherry_mask& mask, int status) {
+    if (status != 0) throw Error(WHERRY_INTERNAL, mask.error(mask.context));
+  }
+
+  // Checks that a forced token is the only allowed one, and that querying it changes no state.
+  static void forced(wherry_mask& mask, const std::vector<int32_t>& allowed) {
+    int32_t tokens[4];
+    size_t n = 0;
+    check(mask, mask.forced(mask.context, tokens, 4, &n));
+    if (n > 0 && (allowed.size() != 1 || allowed[0] != tokens[0])) {
+      throw Error(WHERRY_INTERNAL, "a token is forced beside which there are others");
+    }
+  }
+
+  const Tokenizer& tokenizer_;
+  std::vector<uint32_t> bits_;
+  std::vector<wherry_mask> masks_;
+  std::mt19937_64 random_;
+};
+
+// Whether the constraint of a request accepts this text.
+bool takes(const Plan& plan, const Tokenizer& tokenizer, int64_t vocab_size,
+           const std::string& text) {
+  wherry_mask mask = plan.held_to->mask(plan.sampling.stop_ids);
+  const std::unique_ptr<wherry_mask, void (*)(wherry_mask*)> released(
+      &mask, [](wherry_mask* one) { one->release(one->context); });
+  std::vector<uint32_t> bits(static_cast<size_t>(vocab_size + 31) / 32);
+  const auto allowed = [&](int32_t id) {
+    int all = 0;
+    if (mask.fill(mask.context, bits.data(), bits.size(), &all) != 0) {
+      throw Error(WHERRY_INTERNAL, mask.error(mask.context));
+    }
+    return (bits[static_cast<size_t>(id) / 32] >> id % 32 & 1) != 0;
+  };
+  int complete = 0;
+  for (const int32_t id : tokenizer.encode(text, false)) {
+    if (complete != 0 || !allowed(id)) return false;
+    if (mask.accept(mask.context, id, &complete) != 0) return false;
+  }
+  const std::vector<int32_t>& ends = plan.sampling.stop_ids;
+  return complete != 0 || std::any_of(ends.begin(), ends.end(), allowed);
+}
+
+Value answer(const Fields& asked) {
+  const std::unique_ptr<const Tokenizer> tokenizer = Tokenizer::read(asked.text("tokenizer"));
+  const Value* special = asked.find("special");
+  const Dialect dialect(jinja::ChatTemplate(asked.text("template"), special ? *special : Value()),
+                        asked.text("tool_format"), [&](const std::string& name) {
+                          return tokenizer->id_of(name).has_value();
+                        });
+  const std::vector<int32_t> eos = ids_of(*asked.find("eos"));
+  const auto given = asked.integer("vocab_size");
+  const int64_t vocab_size = given.value_or(kVocab);
+  Grammars grammars(*tokenizer, vocab_size);
+  const Model model = {
+      "small", {tokenizer.get(), eos, jinja::make_dict({}), vocab_size, kContext}, &dialect};
+  Plan plan = plan_of(*asked.find("request"), model, nullptr);
+  if (plan.constraint) plan.held_to = grammars.compiled(*plan.constraint);
+  if (const Value* texts = asked.find("texts")) {
+    Values taken;
+    for (const Value& text : texts->items()) {
+      if (takes(plan, *tokenizer, vocab_size, text.text())) taken.push_back(text);
+    }
+    return jinja::make_dict({{"taken", jinja::make_list(std::move(taken))}});
+  }
+  Values prompt;
+  for (const int32_t id : plan.jobs[0].prompt) prompt.emplace_back(static_cast<int64_t>(id));
+  Values chunks;
+  if (const auto seed = asked.integer("seed")) {
+    if (!plan.held_to) throw Error(WHERRY_INVALID_ARGUMENT, "the request is held to nothing");
+    Obedient obedient(plan, *tokenizer, vocab_size, static_cast<uint64_t>(*seed));
+    chunks = said(std::move(plan), *tokenizer,
+                  [&](size_t i, size_t, bool* last) { return obedient.next(i, last); });
+  } else {
+    const std::vector<int32_t> output = ids_of(*asked.find("output"));
+    chunks = said(std::move(plan), *tokenizer,
+                  [&](size_t, size_t n, bool*) { return n < output.size() ? output[n] : eos[0]; });
+  }
+  return jinja::make_dict({{"prompt", jinja::make_list(std::move(prompt))},
+                           {"answer", jinja::make_list(std::move(chunks))}});
+}
+
+std::string line_of(const Fields& asked) {
+  try {
+    if (const Value* what = asked.find("read")) {
+      return jinja::to_compact_json(read(Fields(*what), *asked.find("pieces")));
+    }
+    if (asked.has("family")) {
+      const Family& family = family_of(asked.text("family"));
+      return jinja::to_compact_json(
+          jinja::make_dict({{"family", family.name}, {"example", family.format->example()}}));
+    }
+    if (asked.has("number")) {
+      const auto number = python_number(asked.text("number"));
+      return jinja::to_compact_json(
+          jinja::make_dict({{"number", number ? Value(*number) : Value()}}));
+    }
+    return jinja::to_compact_json(answer(asked));
+  } catch (const RequestError& error) {
+    return error_json(error);
+  } catch (const Error& error) {
+    return error_json(error.what(), "error", "", "");
+  }
+}
+
+}  // namespace
+}  // namespace wherry::app
+
+int main() {
+  for (std::string line; std::getline(std::cin, line);) {
+    std::cout << wherry::app::line_of(wherry::app::Fields(wherry::jinja::from_json(line))) << "\n"
+              << std::flush;
+  }
+}

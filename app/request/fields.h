@@ -1,0 +1,78 @@
+// Validates the fields of a request with the rules of runtime_py/request. One error reports all
+// problems and names the same fields.
+#ifndef WHERRY_APP_REQUEST_FIELDS_H_
+#define WHERRY_APP_REQUEST_FIELDS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "app/template/value.h"
+
+namespace wherry::app {
+
+using jinja::Value;
+using jinja::Values;
+
+// The path of a list item, "messages[0]".
+std::string item(const std::string& list, size_t i);
+
+// Bounds of a number; an unset bound does not apply.
+struct Bounds {
+  std::optional<double> at_least, above, at_most, below;
+};
+
+// Collects the problems, one line for each field.
+class Checker {
+ public:
+  void add(const std::string& where, const std::string& problem);
+  void add_all(const Checker& other);
+  size_t problems() const { return problems_.size(); }
+  void raise() const;  // throws RequestError if there are problems
+
+  // Converts the value, as leniently as pydantic ("5" becomes 5); adds a problem and returns
+  // nothing if it cannot.
+  std::optional<Value> integer(const std::string& where, const Value& value, const Bounds& bounds);
+  std::optional<Value> number(const std::string& where, const Value& value, const Bounds& bounds);
+  std::optional<Value> boolean(const std::string& where, const Value& value);
+  std::optional<Value> text(const std::string& where, const Value& value, size_t longest = 0,
+                            size_t shortest = 0);
+  bool list(const std::string& where, const Value& value);
+  bool object(const std::string& where, const Value& value);
+  void missing(const std::string& where) { add(where, "is missing"); }
+  // Whether the list has at most `limit` items; adds a problem if not.
+  bool few(const std::string& where, const Value& value, size_t limit);
+
+ private:
+  bool within(const std::string& where, double value, const Bounds& bounds);
+
+  std::vector<std::pair<std::string, std::string>> problems_;
+};
+
+// The validated fields of a request; null counts as missing.
+class Fields {
+ public:
+  explicit Fields(Value object) : object_(std::move(object)) {}
+
+  bool has(std::string_view name) const { return find(name) != nullptr; }
+  const Value* find(std::string_view name) const;  // null if missing or null
+  std::optional<double> number(std::string_view name) const;
+  std::optional<int64_t> integer(std::string_view name) const;
+  bool truth(std::string_view name) const;
+  std::string text(std::string_view name) const;  // "" if missing
+  const Value& object() const { return object_; }
+
+ private:
+  Value object_;
+};
+
+// Validates a chat (with "messages") or a completion (with "prompt"). Throws RequestError.
+Fields checked_chat(const Value& request);
+Fields checked_completion(const Value& request);
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_APP_REQUEST_FIELDS_H_

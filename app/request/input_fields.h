@@ -1,0 +1,14 @@
+// Validates the model's input in a request, with the rules of runtime_py/request.
+#ifndef WHERRY_APP_REQUEST_INPUT_FIELDS_H_
+#define WHERRY_APP_REQUEST_INPUT_FIELDS_H_
+
+#include "app/request/fields.h"
+
+namespace wherry::app {
+
+void check_messages(Checker& check, const Value& messages);
+void check_prompt(Checker& check, const Value& prompt);
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_APP_REQUEST_INPUT_FIELDS_H_

@@ -1,0 +1,30 @@
+// The error of one request, with the members of OpenAI's error object.
+#ifndef WHERRY_APP_REQUEST_REQUEST_ERROR_H_
+#define WHERRY_APP_REQUEST_REQUEST_ERROR_H_
+
+#include <stdexcept>
+#include <string>
+
+namespace wherry::app {
+
+// The request is invalid; the engine keeps running.
+class RequestError : public std::runtime_error {
+ public:
+  // param: the invalid field, "messages[0].content"; code: a machine-readable name; "": none.
+  explicit RequestError(const std::string& message, std::string param = "", std::string code = "")
+      : std::runtime_error(message), param_(std::move(param)), code_(std::move(code)) {}
+  const std::string& param() const { return param_; }
+  const std::string& code() const { return code_; }
+
+ private:
+  std::string param_, code_;
+};
+
+// Returns the JSON of an error that is not the request's fault: {"error": {...}} with its own type.
+std::string error_json(const std::string& message, const char* type, const std::string& param,
+                       const std::string& code);
+std::string error_json(const RequestError& error);
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_APP_REQUEST_REQUEST_ERROR_H_

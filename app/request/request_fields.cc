@@ -1,0 +1,267 @@
+// Validates fields in the order of app/data/request_fields.json, with a reader for each kind.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "app/data/data.h"
+#include "app/request/fields.h"
+#include "app/request/input_fields.h"
+#include "app/request/request_error.h"
+#include "app/request/tool_fields.h"
+#include "app/request/whole_characters.h"
+#include "app/template/json_text.h"
+
+namespace wherry::app {
+
+namespace {
+
+constexpr double kInt31 = 2147483648.0;  // 2^31
+constexpr size_t kLongText = 1024, kStops = 1024, kBiases = 4096, kAllowed = size_t{1} << 18;
+constexpr size_t kMostFields = 256;
+
+const Value& data() {
+  static const Value kData = jinja::from_json(data::kRequestFields);
+  return kData;
+}
+
+std::optional<double> bound(const Value& row, const char* name) {
+  const Value* found = row.dict().find(name);
+  return found ? std::optional<double>(found->number()) : std::nullopt;
+}
+
+Bounds bounds_of(const Value& row) {
+  return {bound(row, "least"), bound(row, "above"), bound(row, "most"), bound(row, "below")};
+}
+
+size_t size_of(const Value& row, const char* name) {
+  return static_cast<size_t>(bound(row, name).value_or(0));
+}
+
+bool has(const Value& row, const char* name) { return row.dict().find(name) != nullptr; }
+
+// Whether apps support the field; other fields are rejected.
+bool is_taken(const Value& row) { return !has(row, "apps"); }
+
+// Reads and validates one request.
+class Reader {
+ public:
+  explicit Reader(const Value& request) : given_(request) {}
+
+  // later: a group whose rows override rows of the same name.
+  void group(const char* name, const char* later = nullptr) {
+    for (const Value& row : data().dict().find(std::string_view(name))->items()) {
+      if (later == nullptr || row_of(later, field(row)) == nullptr) {
+        read(row);
+      } else {
+        read(*row_of(later, field(row)));
+      }
+    }
+  }
+
+  Fields done() {
+    check_.raise();
+    std::vector<std::pair<Value, Value>> items = given_.dict().items;
+    for (auto& item : made_) items.push_back(std::move(item));  // replaces the original fields
+    return Fields(jinja::make_dict(std::move(items)));
+  }
+
+ private:
+  using Kind = void (Reader::*)(const std::string& name, const Value& value, const Value& row);
+
+  static const std::string& field(const Value& row) { return row.dict().find("name")->text(); }
+
+  static const Value* row_of(const char* group, const std::string& name) {
+    for (const Value& row : data().dict().find(std::string_view(group))->items()) {
+      if (field(row) == name) return &row;
+    }
+    return nullptr;
+  }
+
+  void read(const Value& row) {
+    static const std::map<std::string, Kind> kKinds = {
+        {"biases", &Reader::biases},       {"flag", &Reader::flag},
+        {"form", &Reader::object},         {"integer", &Reader::integer},
+        {"messages", &Reader::messages},   {"number", &Reader::number},
+        {"object", &Reader::object},       {"one_of", &Reader::one_of},
+        {"prompt", &Reader::prompt},       {"schema", &Reader::schema},
+        {"stops", &Reader::stops},         {"stream_options", &Reader::stream_options},
+        {"text", &Reader::text},           {"texts", &Reader::texts},
+        {"token_ids", &Reader::token_ids}, {"tool_choice", &Reader::tool_choice},
+        {"tools", &Reader::tools},         {"words", &Reader::words},
+    };
+    const std::string& name = field(row);
+    const Value* value = given_.dict().find(std::string_view(name));
+    if (!is_taken(row) || !seen_.insert(name).second) return;
+    if (value == nullptr && has(row, "required")) return check_.missing(name);
+    if (value == nullptr || (value->is_none() && !has(row, "required"))) return;
+    (this->*kKinds.at(row.dict().find("kind")->text()))(name, *value, row);
+  }
+
+  void keep(const std::string& name, std::optional<Value> value) {
+    if (value) made_.emplace_back(name, std::move(*value));
+  }
+
+  void integer(const std::string& name, const Value& value, const Value& row) {
+    keep(name, check_.integer(name, value, bounds_of(row)));
+  }
+
+  void number(const std::string& name, const Value& value, const Value& row) {
+    keep(name, check_.number(name, value, bounds_of(row)));
+  }
+
+  void flag(const std::string& name, const Value& value, const Value&) {
+    keep(name, check_.boolean(name, value));
+  }
+
+  void text(const std::string& name, const Value& value, const Value& row) {
+    check_.text(name, value, size_of(row, "longest"));
+  }
+
+  void object(const std::string& name, const Value& value, const Value&) {
+    check_.object(name, value);
+  }
+
+  void one_of(const std::string& name, const Value& value, const Value& row) {
+    const Value& values = *row.dict().find("values");
+    for (const Value& one : values.items()) {
+      if (jinja::equal(one, value)) return;
+    }
+    check_.add(name, "takes one of " + jinja::to_json(values));
+  }
+
+  void texts(const std::string& name, const Value& value, const Value&) {
+    if (!check_.list(name, value)) return;
+    for (size_t i = 0; i < value.items().size(); ++i) check_.text(item(name, i), value.items()[i]);
+  }
+
+  void words(const std::string& name, const Value& value, const Value& row) {
+    if (!check_.few(name, value, size_of(row, "most")) || !check_.list(name, value)) return;
+    for (size_t i = 0; i < value.items().size(); ++i) {
+      check_.text(item(name, i), value.items()[i], kLongText, 1);
+    }
+  }
+
+  void biases(const std::string& name, const Value& value, const Value&) {
+    if (!check_.few(name, value, kBiases) || !check_.object(name, value)) return;
+    std::vector<std::pair<Value, Value>> made;
+    for (const auto& [key, bias] : value.dict().items) {
+      const auto token = check_.integer(name, key, {0, {}, {}, kInt31});
+      const auto amount = check_.number(name, bias, {-100, {}, 100, {}});
+      if (token && amount) made.emplace_back(*token, *amount);
+    }
+    keep(name, jinja::make_dict(std::move(made)));
+  }
+
+  void token_ids(const std::string& name, const Value& value, const Value&) {
+    if (!check_.few(name, value, kAllowed) || !check_.list(name, value)) return;
+    if (value.items().empty()) check_.add(name, "takes at least 1 item");
+    for (size_t i = 0; i < value.items().size(); ++i) {
+      check_.integer(item(name, i), value.items()[i], {0, {}, {}, kInt31});
+    }
+  }
+
+  void stops(const std::string& name, const Value& value, const Value&) {
+    Values made;
+    if (!value.is(jinja::Kind::kList)) {
+      check_.text(name, value, kLongText);
+      made.push_back(value);
+    } else if (check_.few(name, value, kStops)) {
+      const bool texts = std::all_of(value.items().begin(), value.items().end(),
+                                     [](const Value& stop) { return stop.is_string(); });
+      if (!texts) check_.add(name, "takes a text or a list of texts");
+      for (size_t i = 0; i < value.items().size(); ++i) {
+        check_.text(item(name, i), value.items()[i], kLongText);
+        made.push_back(value.items()[i]);
+      }
+    }
+    keep(name, jinja::make_list(std::move(made)));
+  }
+
+  void stream_options(const std::string& name, const Value& value, const Value&) {
+    if (!check_.object(name, value)) return;
+    const Value* usage = value.dict().find("include_usage");
+    if (usage != nullptr) check_.boolean(name + ".include_usage", *usage);
+  }
+
+  // Accepts an object or a boolean, or a text where allowed; app/grammar/fields.cc validates the
+  // rest.
+  void schema(const std::string& name, const Value& value, const Value& row) {
+    if (value.is_dict() || (has(row, "text") && value.is_string())) return;
+    Checker other;
+    if (std::optional<Value> made = other.boolean(name, value)) return keep(name, std::move(made));
+    check_.add(name, "takes an object or a boolean");
+  }
+
+  void messages(const std::string&, const Value& value, const Value&) {
+    check_messages(check_, value);
+  }
+  void prompt(const std::string&, const Value& value, const Value&) { check_prompt(check_, value); }
+  void tools(const std::string&, const Value& value, const Value&) { check_tools(check_, value); }
+  void tool_choice(const std::string&, const Value& value, const Value&) {
+    check_tool_choice(check_, value);
+  }
+
+  const Value& given_;
+  Checker check_;
+  std::set<std::string> seen_;
+  std::vector<std::pair<Value, Value>> made_;
+};
+
+// Rejects unsupported fields that would change the result if ignored: first those that no runtime
+// supports, then those that only the server supports.
+void refuse_unknown(const Value& request) {
+  std::string names, first;
+  for (const char* group : {"refused", "shared", "chat", "completion"}) {
+    for (const Value& row : data().dict().find(std::string_view(group))->items()) {
+      if (std::string_view(group) != "refused" && is_taken(row)) continue;
+      const std::string& name = row.dict().find("name")->text();
+      const Value* value = request.dict().find(std::string_view(name));
+      if (value == nullptr || value->is_none()) continue;
+      const Value* nothing = row.dict().find("nothing");
+      const bool harmless =
+          nothing != nullptr && std::any_of(nothing->items().begin(), nothing->items().end(),
+                                            [&](const Value& v) { return equal(v, *value); });
+      if (harmless) continue;
+      if (first.empty()) first = name;
+      names += (names.empty() ? "" : ", ") + name;
+      const Value* instead = row.dict().find("instead");
+      if (instead != nullptr) names += " (send " + instead->text() + ")";
+    }
+  }
+  if (first.empty()) return;
+  throw RequestError("Not supported, and leaving it out would change the answer: " + names, first,
+                     "unsupported_parameter");
+}
+
+Fields checked(const Value& request, void (*read)(Reader&)) {
+  if (!request.is_dict()) throw RequestError("The request is no JSON object");
+  const size_t count = request.dict().items.size();
+  if (count > kMostFields) {
+    throw RequestError("The request has " + std::to_string(count) + " fields; at most " +
+                       std::to_string(kMostFields) + " are read");
+  }
+  require_whole_characters(request);
+  Reader reader(request);
+  read(reader);
+  Fields made = reader.done();
+  refuse_unknown(request);
+  return made;
+}
+
+}  // namespace
+
+Fields checked_chat(const Value& request) {
+  return checked(request, [](Reader& reader) {
+    for (const char* group : {"sampling", "shared", "chat"}) reader.group(group);
+  });
+}
+
+Fields checked_completion(const Value& request) {
+  return checked(request, [](Reader& reader) {
+    reader.group("sampling");
+    reader.group("shared", "completion");
+    reader.group("completion");
+  });
+}
+
+}  // namespace wherry::app

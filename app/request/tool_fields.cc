@@ -1,0 +1,162 @@
+#include "app/request/tool_fields.h"
+
+#include "app/template/code_points.h"
+
+namespace wherry::app {
+
+namespace {
+
+constexpr size_t kTools = 512, kCalls = 512, kLongName = 256, kLongId = 1024;
+
+// Returns an object's field; null if missing or null.
+const Value* field(const Value& object, const char* name) {
+  const Value* found = object.dict().find(name);
+  return found == nullptr || found->is_none() ? nullptr : found;
+}
+
+bool required(Checker& check, const std::string& where, const Value& object, const char* name) {
+  if (object.dict().find(name) != nullptr) return true;
+  check.missing(where + "." + name);
+  return false;
+}
+
+// Checks that a field is one of one or two words; `otherwise`: whether it may be missing.
+void word(Checker& check, const std::string& where, const Value& object, const char* name,
+          std::initializer_list<const char*> words, bool otherwise = false) {
+  const Value* found = object.dict().find(name);
+  if (found == nullptr && otherwise) return;
+  if (!required(check, where, object, name)) return;
+  std::string names;
+  for (const char* known : words) {
+    if (found->is_string() && found->text() == known) return;
+    names += (names.empty() ? "" : " or ") + std::string(known);
+  }
+  check.add(where + "." + name, "takes " + names);
+}
+
+void is_function(Checker& check, const std::string& where, const Value& object,
+                 bool otherwise = false) {
+  word(check, where, object, "type", {"function"}, otherwise);
+}
+
+void name_of(Checker& check, const std::string& where, const Value& object) {
+  if (!required(check, where, object, "name")) return;
+  const Value& name = *object.dict().find("name");
+  if (!check.text(where + ".name", name, kLongName, 1)) return;
+  const std::string& text = name.text();
+  bool fits = text.find_first_of("\"'<>{}[]()|") == text.npos;
+  for (size_t at = 0; at < text.size();) {
+    const bool space = jinja::is_space(jinja::next_code_point(text, at));
+    fits = fits && !space;
+  }
+  if (!fits) {
+    check.add(where + ".name", "takes no white space, quotes or brackets");
+  }
+}
+
+void function(Checker& check, const std::string& where, const Value& value) {
+  if (!check.object(where, value)) return;
+  name_of(check, where, value);
+  if (const Value* words = field(value, "description")) check.text(where + ".description", *words);
+  if (const Value* schema = field(value, "parameters"))
+    check.object(where + ".parameters", *schema);
+  if (const Value* strict = field(value, "strict")) check.boolean(where + ".strict", *strict);
+}
+
+bool tool(Checker& check, const std::string& where, const Value& value) {
+  const size_t before = check.problems();
+  if (check.object(where, value)) {
+    is_function(check, where, value);
+    if (required(check, where, value, "function")) {
+      function(check, where + ".function", *value.dict().find("function"));
+    }
+  }
+  return check.problems() == before;
+}
+
+void named_tool(Checker& check, const std::string& where, const Value& value) {
+  if (!check.object(where, value)) return;
+  is_function(check, where, value);
+  if (!required(check, where, value, "function")) return;
+  const Value& function = *value.dict().find("function");
+  if (check.object(where + ".function", function)) {
+    name_of(check, where + ".function", function);
+  }
+}
+
+void allowed(Checker& check, const std::string& where, const Value& value) {
+  if (!check.object(where, value)) return;
+  word(check, where, value, "mode", {"auto", "required"});
+  if (!required(check, where, value, "tools")) return;
+  const Value& tools = *value.dict().find("tools");
+  const std::string at = where + ".tools";
+  if (!check.few(at, tools, kTools) || !check.list(at, tools)) return;
+  if (tools.items().empty()) {
+    check.add(at, "takes at least 1 tool");
+  }
+  for (size_t i = 0; i < tools.items().size(); ++i) {
+    named_tool(check, item(at, i), tools.items()[i]);
+  }
+}
+
+void allowed_tools(Checker& check, const std::string& where, const Value& value) {
+  if (!check.object(where, value)) return;
+  word(check, where, value, "type", {"allowed_tools"});
+  if (required(check, where, value, "allowed_tools")) {
+    allowed(check, where + ".allowed_tools", *value.dict().find("allowed_tools"));
+  }
+}
+
+bool call(Checker& check, const std::string& where, const Value& value) {
+  const size_t before = check.problems();
+  if (!check.object(where, value)) return false;
+  if (const Value* id = field(value, "id")) check.text(where + ".id", *id, kLongId);
+  is_function(check, where, value, true);
+  if (!required(check, where, value, "function")) return false;
+  const Value& called = *value.dict().find("function");
+  const std::string at = where + ".function";
+  if (!check.object(at, called)) return false;
+  if (required(check, at, called, "name")) {
+    check.text(at + ".name", *called.dict().find("name"), kLongName);
+  }
+  const Value* arguments = called.dict().find("arguments");
+  if (arguments != nullptr && !arguments->is_dict()) check.text(at + ".arguments", *arguments);
+  return check.problems() == before;
+}
+
+// Checks the items up to the first invalid one.
+template <typename One>
+void each(Checker& check, const std::string& where, const Value& list, One one) {
+  for (size_t i = 0; i < list.items().size(); ++i) {
+    if (!one(check, item(where, i), list.items()[i])) return;
+  }
+}
+
+}  // namespace
+
+void check_tools(Checker& check, const Value& tools) {
+  if (check.few("tools", tools, kTools) && check.list("tools", tools)) {
+    each(check, "tools", tools, tool);
+  }
+}
+
+void check_tool_choice(Checker& check, const Value& choice) {
+  Checker as_named, as_allowed;  // problems of the two possible shapes
+  named_tool(as_named, "tool_choice.NamedTool", choice);
+  allowed_tools(as_allowed, "tool_choice.AllowedTools", choice);
+  const bool fits = as_named.problems() == 0 || as_allowed.problems() == 0;
+  for (const char* known : {"none", "auto", "required", "any"}) {
+    if (fits || (choice.is_string() && choice.text() == known)) return;
+  }
+  check.add("tool_choice", "takes none, auto, required, any, a function or allowed_tools");
+  check.add_all(as_named);
+  check.add_all(as_allowed);
+}
+
+void check_calls(Checker& check, const std::string& where, const Value& calls) {
+  if (check.few(where, calls, kCalls) && check.list(where, calls)) {
+    each(check, where, calls, call);
+  }
+}
+
+}  // namespace wherry::app

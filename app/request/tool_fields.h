@@ -1,0 +1,18 @@
+// Validates the tools of a request, with the rules of runtime_py/shapes/tools.py.
+#ifndef WHERRY_APP_REQUEST_TOOL_FIELDS_H_
+#define WHERRY_APP_REQUEST_TOOL_FIELDS_H_
+
+#include <string>
+
+#include "app/request/fields.h"
+
+namespace wherry::app {
+
+void check_tools(Checker& check, const Value& tools);
+void check_tool_choice(Checker& check, const Value& choice);
+// Validates the tool calls of an assistant's message.
+void check_calls(Checker& check, const std::string& where, const Value& calls);
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_APP_REQUEST_TOOL_FIELDS_H_

@@ -1,0 +1,15 @@
+// Rejects texts that contain half of a surrogate pair.
+#ifndef WHERRY_APP_REQUEST_WHOLE_CHARACTERS_H_
+#define WHERRY_APP_REQUEST_WHOLE_CHARACTERS_H_
+
+#include "app/template/value.h"
+
+namespace wherry::app {
+
+// request: parsed with jinja::Halves::kKept. Throws RequestError with the path of the first half
+// surrogate pair, in a text or in a name.
+void require_whole_characters(const jinja::Value& request);
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_APP_REQUEST_WHOLE_CHARACTERS_H_

@@ -1,0 +1,66 @@
+// The limits of one template rendering: steps, bytes and time.
+//
+// The rules are those of runtime_py/text/template_budget.py. A template comes from the model's
+// author and is an untrusted program. Each loop iteration, call, filter, test, comparison and
+// attribute access is a step; no value may have a text longer than `most`; the total size of all
+// created values is limited.
+#ifndef WHERRY_APP_TEMPLATE_BUDGET_H_
+#define WHERRY_APP_TEMPLATE_BUDGET_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "app/template/value.h"
+
+namespace wherry::jinja {
+
+class Budget {
+ public:
+  // given: characters of the request. gone: polled; returns true if the client has aborted the
+  // request.
+  Budget(size_t given, std::function<bool()> gone);
+
+  void step(size_t size = 0);     // pays for one step that reads or creates `size` bytes
+  void check(size_t size) const;  // throws if a new value would be too large
+  Value made(Value value);        // pays for a new value
+  void made_text(size_t chars);
+  // Returns the remaining items of an iterator, paying for each.
+  Values listed(const Value& values);
+
+  // Enters a macro call; fails at the depth where Python fails.
+  void enter();
+  void leave() { --depth_; }
+  // One level of recursion over the template's tree; the limit protects the stack.
+  struct Level {
+    explicit Level(Budget& budget) : budget_(budget) { budget_.descend(); }
+    ~Level() { --budget_.levels_; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+
+   private:
+    Budget& budget_;
+  };
+
+ private:
+  void pay(size_t size);
+  void look();
+  void descend();
+
+  size_t most_;
+  int64_t bytes_left_, steps_left_;
+  double end_;  // CPU time of the thread, in seconds
+  int depth_ = 0, levels_ = 0;
+  std::function<bool()> gone_;
+};
+
+// Thrown if the client has aborted the request during its rendering.
+class Abandoned {};
+
+// Checks a number that determines a text's width or its number of pieces.
+void check_width(const Value* value);
+
+}  // namespace wherry::jinja
+
+#endif  // WHERRY_APP_TEMPLATE_BUDGET_H_

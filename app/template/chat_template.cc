@@ -1,0 +1,65 @@
+#include "app/template/chat_template.h"
+
+#include "app/template/code_points.h"
+#include "app/template/globals.h"
+#include "app/template/parser.h"
+#include "app/template/runtime.h"
+
+namespace wherry::jinja {
+
+namespace {
+
+constexpr size_t kLargestSource = size_t{1} << 18;  // characters
+constexpr size_t kLongestReason = 1000;
+
+std::string reason(const Failure& failure) {
+  const std::string whole = failure.what();
+  return whole.empty() ? "it raises an exception" : whole.substr(0, byte_of(whole, kLongestReason));
+}
+
+void add(std::vector<std::pair<Value, Value>>& into, const Value& from) {
+  if (!from.is_dict()) return;
+  const auto& items = from.dict().items;
+  into.insert(into.end(), items.begin(), items.end());
+}
+
+}  // namespace
+
+ChatTemplate::ChatTemplate(std::string source, Value special_tokens)
+    : source_(well_formed(source)), special_tokens_(std::move(special_tokens)) {
+  const size_t size = count_code_points(source_);
+  if (size > kLargestSource) {
+    throw Invalid("The chat template has " + std::to_string(size) + " characters; at most " +
+                  std::to_string(kLargestSource) + " are read");
+  }
+  try {
+    program_ = parse(source_);
+  } catch (const SyntaxError& error) {
+    throw Invalid("The chat template, line " + std::to_string(error.line()) + ": " + error.what());
+  }
+}
+
+ChatTemplate::~ChatTemplate() = default;
+ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
+
+const std::set<std::string>& ChatTemplate::variables() const { return program_->variables; }
+
+std::string ChatTemplate::render(const Value& messages, bool add_generation_prompt,
+                                 const Value& variables, std::function<bool()> gone) const {
+  try {
+    std::vector<std::pair<Value, Value>> items;
+    add(items, special_tokens_);
+    items.emplace_back("tools", Value());
+    items.emplace_back("documents", Value());
+    add(items, variables);
+    items.emplace_back("messages", messages);
+    items.emplace_back("add_generation_prompt", add_generation_prompt);
+    const Value given = make_dict(std::move(items));
+    Budget budget(size_of(given), std::move(gone));
+    return Runtime(*program_, given.dict(), globals(), budget).render();
+  } catch (const Failure& failure) {
+    throw Refused("The model's chat template does not accept these messages: " + reason(failure));
+  }
+}
+
+}  // namespace wherry::jinja

@@ -1,0 +1,60 @@
+// A model's own chat template (Jinja, in the dialect of Hugging Face's transformers).
+//
+// Its output is byte for byte that of runtime_py/text/chat_template.py. It does not support these
+// parts of Jinja: the block autoescape, other templates (include, import and extends fail when they
+// are executed, as in the reference), the filter random, bytes, and integers of more than 63 bits.
+#ifndef WHERRY_APP_TEMPLATE_CHAT_TEMPLATE_H_
+#define WHERRY_APP_TEMPLATE_CHAT_TEMPLATE_H_
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "app/template/budget.h"
+#include "app/template/value.h"
+
+namespace wherry::jinja {
+
+struct Program;
+
+// The template rejects the messages, fails, or exceeds its budget: an error of the request.
+class Refused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The template is not valid Jinja or too large: an error of the model.
+class Invalid : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class ChatTemplate {
+ public:
+  // special_tokens: variables of the template, such as "bos_token". Throws Invalid.
+  ChatTemplate(std::string source, Value special_tokens);
+  ~ChatTemplate();
+  ChatTemplate(ChatTemplate&&) noexcept;
+
+  // Returns the prompt's text; encode it without adding special tokens, because it contains them.
+  // messages: a list of dictionaries; variables: additional template variables. gone: polled;
+  // returns true if the client has aborted the request. Throws Refused, or Abandoned. Thread-safe.
+  std::string render(const Value& messages, bool add_generation_prompt, const Value& variables,
+                     std::function<bool()> gone = nullptr) const;
+
+  const std::string& source() const { return source_; }
+  // Names that the template reads and does not set itself.
+  const std::set<std::string>& variables() const;
+
+ private:
+  std::string source_;
+  Value special_tokens_;
+  std::unique_ptr<const Program> program_;
+};
+
+}  // namespace wherry::jinja
+
+#endif  // WHERRY_APP_TEMPLATE_CHAT_TEMPLATE_H_

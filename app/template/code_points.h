@@ -1,0 +1,29 @@
+// Python's view of texts: counted and sliced by code points, stored in UTF-8.
+#ifndef WHERRY_APP_TEMPLATE_CODE_POINTS_H_
+#define WHERRY_APP_TEMPLATE_CODE_POINTS_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace wherry::jinja {
+
+// Counts the code points of well-formed UTF-8.
+size_t count_code_points(std::string_view text);
+// Returns the code point at byte `at`, and advances `at`.
+char32_t next_code_point(std::string_view text, size_t& at);
+void append_code_point(std::string& text, char32_t code);
+// Returns the byte offset of code point `index`; text.size() if the text is shorter.
+size_t byte_of(std::string_view text, size_t index);
+
+bool is_space(char32_t code);  // like str.isspace
+// Returns byte offsets for a strip of white space or, if given, of the code points in `chars`.
+size_t skip_left(std::string_view text, const std::string_view* chars = nullptr);
+size_t skip_right(std::string_view text, const std::string_view* chars = nullptr);
+
+// Replaces ill-formed bytes by U+FFFD.
+std::string well_formed(std::string_view text);
+
+}  // namespace wherry::jinja
+
+#endif  // WHERRY_APP_TEMPLATE_CODE_POINTS_H_

@@ -1,0 +1,151 @@
+#include "app/template/globals.h"
+
+#include <ctime>
+
+#include "app/template/budget.h"
+#include "app/template/code_points.h"
+#include "app/template/operators.h"
+
+namespace wherry::jinja {
+
+namespace {
+
+constexpr int64_t kLongestRange = 100'000;
+constexpr size_t kLongestError = 1000;  // characters of a template's error message to the client
+constexpr size_t kLongestDate = 200;
+
+Value range(Budget&, const Arguments& given) {
+  const Bound arguments(given, {"start", "stop=", "step="});
+  auto made = std::make_shared<Range>();
+  const bool one = arguments[1] == nullptr;
+  made->start = one ? 0 : whole(*arguments[0]);
+  made->stop = whole(one ? *arguments[0] : *arguments[1]);
+  made->step = arguments[2] ? whole(*arguments[2]) : 1;
+  if (made->step == 0) fail("the step of a range is 0");
+  constexpr int64_t kFar = int64_t{1} << 62;
+  const bool far =
+      made->start > kFar || made->start < -kFar || made->stop > kFar || made->stop < -kFar;
+  if (far || made->length() > kLongestRange) {
+    fail("a range has at most " + std::to_string(kLongestRange) + " numbers");
+  }
+  return Value(Kind::kRange, std::move(made));
+}
+
+// Returns the keyword arguments of dict(...) and namespace(...).
+std::vector<std::pair<Value, Value>> fields(Budget& budget, const Arguments& given) {
+  std::vector<std::pair<Value, Value>> made;
+  if (given.positional.size() > 1) fail("dict takes one value");
+  for (const Value& from : given.positional) {
+    if (from.is_dict()) {
+      made = from.dict().items;
+      continue;
+    }
+    use(from);
+    for (const Value& pair : budget.listed(from)) {
+      const Values parts = budget.listed(pair);
+      if (parts.size() != 2) fail("dict takes pairs");
+      made.emplace_back(parts[0], parts[1]);
+    }
+  }
+  for (const auto& [name, value] : given.named) made.emplace_back(name, value);
+  return made;
+}
+
+Value dict(Budget& budget, const Arguments& given) { return make_dict(fields(budget, given)); }
+
+Value make_namespace(Budget& budget, const Arguments& given) {
+  auto made = std::make_shared<Namespace>();
+  for (auto& [name, value] : fields(budget, given)) {
+    made->set(to_string(name), value);
+  }
+  return Value(Kind::kNamespace, std::move(made));
+}
+
+Value raise_exception(Budget&, const Arguments& given) {
+  const Bound arguments(given, {"message"});
+  const std::string text = to_string(*arguments[0]);
+  fail(text.substr(0, byte_of(text, kLongestError)));
+}
+
+Value strftime_now(Budget&, const Arguments& given) {
+  const Bound arguments(given, {"pattern"});
+  const Value& pattern = *arguments[0];
+  use(pattern);
+  if (!pattern.is_string()) fail("strftime_now takes a text");
+  if (pattern.chars() > kLongestDate) {
+    fail("it has a date of " + std::to_string(pattern.chars()) + " characters");
+  }
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  std::string made(4096, '\0');
+  // The leading space distinguishes an empty date from one that is too long: strftime returns 0 for
+  // both.
+  made.resize(std::strftime(made.data(), made.size(), (" " + pattern.text()).c_str(), &local));
+  if (made.empty()) fail("it has a date of great width");
+  return Value(well_formed(std::string_view(made).substr(1)));
+}
+
+// Returns its items one after the other, in a cycle.
+Value cycler(Budget&, const Arguments& given) {
+  if (given.positional.empty()) fail("cycler takes at least one value");
+  auto at = std::make_shared<size_t>(0);
+  auto made = std::make_shared<Function>();
+  made->type = "Cycler";
+  made->name = "cycler";
+  made->call = [](Budget&, const Arguments&) -> Value { fail("a cycler is not called"); };
+  const Values items = given.positional;
+  made->attributes = {
+      {"next", make_function("next",
+                             [at, items](Budget&, const Arguments&) {
+                               const Value item = items[*at];
+                               *at = (*at + 1) % items.size();
+                               return item;
+                             })},
+      {"reset", make_function("reset",
+                              [at](Budget&, const Arguments&) {
+                                *at = 0;
+                                return Value();
+                              })},
+      {"items", make_tuple(items)},
+  };
+  return Value(Kind::kFunction, std::move(made));
+}
+
+Value joiner(Budget&, const Arguments& given) {
+  const Bound arguments(given, {"sep="});
+  auto used = std::make_shared<bool>(false);
+  const Value separator = arguments.or_else(0, Value(", "));
+  return make_function("joiner", [used, separator](Budget&, const Arguments&) {
+    if (*used) return separator;
+    *used = true;
+    return Value("");
+  });
+}
+
+std::vector<std::pair<Value, Value>> table() {
+  using Run = Value (*)(Budget&, const Arguments&);
+  std::vector<std::pair<Value, Value>> made;
+  for (const auto& [name, run] :
+       std::initializer_list<std::pair<const char*, Run>>{{"range", range},
+                                                          {"dict", dict},
+                                                          {"namespace", make_namespace},
+                                                          {"raise_exception", raise_exception},
+                                                          {"strftime_now", strftime_now},
+                                                          {"cycler", cycler},
+                                                          {"joiner", joiner}}) {
+    made.emplace_back(name, make_function(name, run));
+  }
+  return made;
+}
+
+}  // namespace
+
+const Dict& globals() {
+  static const Value kGlobals = make_dict(table());
+  return kGlobals.dict();
+}
+
+bool is_global(std::string_view name) { return globals().find(name) != nullptr; }
+
+}  // namespace wherry::jinja

@@ -1,0 +1,90 @@
+// Values with behaviour: callable, iterable or mutable ones.
+#ifndef WHERRY_APP_TEMPLATE_OBJECTS_H_
+#define WHERRY_APP_TEMPLATE_OBJECTS_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/template/value.h"
+
+namespace wherry::jinja {
+
+class Budget;
+
+// The arguments of a call, a filter or a test.
+struct Arguments {
+  Values positional;
+  std::vector<std::pair<std::string, Value>> named;
+
+  const Value* by_name(std::string_view name) const;
+};
+
+// Assigns arguments to a function's parameters, as Python does; missing ones are null pointers. A
+// name that ends with "=" is optional.
+class Bound {
+ public:
+  Bound(const Arguments& given, std::initializer_list<const char*> parameters);
+  const Value* operator[](size_t i) const { return found_[i]; }
+  Value or_else(size_t i, Value otherwise) const { return found_[i] ? *found_[i] : otherwise; }
+
+ private:
+  std::vector<const Value*> found_;
+};
+
+struct Function : Object {
+  const char* type = "function";
+  std::string name;
+  std::function<Value(Budget&, const Arguments&)> call;
+  std::vector<std::pair<std::string, Value>> attributes;
+};
+
+Value make_function(std::string name, std::function<Value(Budget&, const Arguments&)> call,
+                    const char* type = "function");
+
+using Next = std::function<bool(Value&)>;  // false at the end
+
+struct Iterator : Object {
+  const char* type = "generator";
+  Next next;
+};
+
+Value make_iterator(Next next, const char* type = "generator");
+// An iterator that starts when its first item is requested, so that errors appear at the same point
+// as with Python's generators.
+Value make_generator(std::function<Next()> begin);
+
+struct Namespace : Object {
+  mutable std::vector<std::pair<std::string, Value>> attributes;
+  const Value* find(std::string_view name) const;
+  void set(std::string_view name, const Value& value) const;
+};
+
+// The variable `loop` of a for loop.
+struct Loop : Object {
+  mutable Next source;
+  mutable std::optional<Value> after;  // read ahead by `peek`
+  mutable std::optional<Value> before, current, changed;
+  mutable int64_t index0 = -1;
+  mutable std::optional<int64_t> length;
+  int64_t depth0 = 0;
+  std::function<Value(const Value& items, int64_t depth0)> recurse;  // for recursive loops
+
+  bool take(Value& item) const;
+  bool peek() const;  // whether there is another item, which `after` then holds
+  int64_t count() const;
+};
+
+// Fails if the value is undefined, with the missing name.
+void use(const Value& value);
+// Iterates over lists, texts, dictionaries (their keys), ...; fails for other values.
+Next iterate(const Value& value);
+// Returns the length; fails as len() does for values without one.
+int64_t length_of(const Value& value);
+bool has_length(const Value& value);
+
+}  // namespace wherry::jinja
+
+#endif  // WHERRY_APP_TEMPLATE_OBJECTS_H_

@@ -1,0 +1,167 @@
+// str() and repr() of values.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "app/template/characters.h"
+#include "app/template/code_points.h"
+#include "app/template/objects.h"
+#include "app/template/value.h"
+
+namespace wherry::jinja {
+
+namespace {
+
+void append_escaped(std::string& made, char32_t code) {
+  char text[12];
+  const char* form = code <= 0xFF ? "\\x%02x" : code <= 0xFFFF ? "\\u%04x" : "\\U%08x";
+  std::snprintf(text, sizeof text, form, static_cast<unsigned>(code));
+  made += text;
+}
+
+// Returns the items between brackets.
+std::string listed(const Values& items, const char* open, const char* close) {
+  std::string made = open;
+  for (size_t i = 0; i < items.size(); ++i) made += (i ? ", " : "") + repr(items[i]);
+  return made + close;
+}
+
+std::string dict_text(const Dict& dict) {
+  std::string made = "{";
+  for (const auto& [key, value] : dict.items) {
+    if (made.size() > 1) made += ", ";
+    made += repr(key) + ": " + repr(value);
+  }
+  return made + "}";
+}
+
+std::string range_text(const Range& range) {
+  std::string made = "range(" + std::to_string(range.start) + ", " + std::to_string(range.stop);
+  return made + (range.step == 1 ? ")" : ", " + std::to_string(range.step) + ")");
+}
+
+std::string view_text(const Value& value) {
+  Values items;
+  Next next = iterate(value);
+  for (Value item; next(item);) items.push_back(item);
+  return std::string(type_name(value)) + listed(items, "([", "])");
+}
+
+// Returns the digits of the shortest text that parses to this number, and the first digit's
+// exponent.
+std::string shortest_digits(double value, int& exponent) {
+  char text[32];
+  for (int precision = 0; precision < 17; ++precision) {
+    std::snprintf(text, sizeof text, "%.*e", precision, value);
+    if (std::strtod(text, nullptr) == value) break;
+  }
+  std::string digits;
+  const char* at = text;
+  for (; *at != 'e'; ++at) {
+    if (*at >= '0' && *at <= '9') digits += *at;
+  }
+  exponent = std::atoi(at + 1);
+  while (digits.size() > 1 && digits.back() == '0') digits.pop_back();
+  return digits;
+}
+
+}  // namespace
+
+std::string float_text(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  if (value == 0) return std::signbit(value) ? "-0.0" : "0.0";
+  int exponent = 0;
+  std::string digits = shortest_digits(std::fabs(value), exponent), made;
+  const int count = static_cast<int>(digits.size());
+  if (exponent < -4 || exponent >= 16) {
+    made = digits.substr(0, 1) + (count > 1 ? "." + digits.substr(1) : "");
+    char text[16];
+    std::snprintf(text, sizeof text, "e%c%02d", exponent < 0 ? '-' : '+', std::abs(exponent));
+    made += text;
+  } else if (exponent < 0) {
+    made = "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
+  } else if (exponent + 1 >= count) {
+    made = digits + std::string(static_cast<size_t>(exponent + 1 - count), '0') + ".0";
+  } else {
+    made = digits.substr(0, exponent + 1) + "." + digits.substr(exponent + 1);
+  }
+  return (value < 0 ? "-" : "") + made;
+}
+
+std::string repr_text(std::string_view text) {
+  const bool doubled =
+      text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
+  const char quote = doubled ? '"' : '\'';
+  std::string made(1, quote);
+  for (size_t at = 0; at < text.size();) {
+    const size_t start = at;
+    const char32_t code = next_code_point(text, at);
+    if (code == '\\' || code == static_cast<char32_t>(quote)) {
+      made += '\\';
+      made += static_cast<char>(code);
+    } else if (code == '\n') {
+      made += "\\n";
+    } else if (code == '\r') {
+      made += "\\r";
+    } else if (code == '\t') {
+      made += "\\t";
+    } else if (is_printable(code)) {
+      made += text.substr(start, at - start);
+    } else {
+      append_escaped(made, code);
+    }
+  }
+  return made + quote;
+}
+
+std::string to_string(const Value& value) {
+  if (value.is_string()) return value.text();
+  return value.is(Kind::kUndefined) ? "" : repr(value);
+}
+
+std::string repr(const Value& value) {
+  switch (value.kind()) {
+    case Kind::kUndefined:
+      return "Undefined";
+    case Kind::kNone:
+      return "None";
+    case Kind::kBool:
+      return value.integer() ? "True" : "False";
+    case Kind::kInt:
+      return std::to_string(value.integer());
+    case Kind::kFloat:
+      return float_text(value.number());
+    case Kind::kString:
+      return value.is_markup() ? "Markup(" + repr_text(value.text()) + ")"
+                               : repr_text(value.text());
+    case Kind::kList:
+      return listed(value.items(), "[", "]");
+    case Kind::kTuple:
+      return listed(value.items(), "(", value.items().size() == 1 ? ",)" : ")");
+    case Kind::kDict:
+      return dict_text(value.dict());
+    case Kind::kRange:
+      return range_text(value.as<Range>());
+    case Kind::kView:
+      return view_text(value);
+    case Kind::kNamespace:
+      return "<Namespace>";
+    case Kind::kLoop: {
+      const auto& loop = value.as<Loop>();
+      return "<LoopContext " + std::to_string(loop.index0 + 1) + "/" +
+             std::to_string(loop.count()) + ">";
+    }
+    case Kind::kFunction: {
+      const auto& function = value.as<Function>();
+      if (std::string_view(function.type) == "Macro")
+        return "<Macro " + (function.name.empty() ? "anonymous" : repr_text(function.name)) + ">";
+      return std::string("<") + function.type + " " + function.name + ">";
+    }
+    case Kind::kIterator:
+      return std::string("<") + type_name(value) + " object>";
+  }
+  return "";
+}
+
+}  // namespace wherry::jinja

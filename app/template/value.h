@@ -1,0 +1,174 @@
+// The values of templates and requests: JSON's types, and those that templates create.
+//
+// They behave like Python's: True == 1, dictionaries keep their order, texts are counted in code
+// points. Lists and dictionaries are immutable once created (the sandbox forbids changes), so their
+// size, which the budget needs, is known at creation. Only a namespace can form a reference cycle;
+// the renderer that created the namespace clears it.
+#ifndef WHERRY_APP_TEMPLATE_VALUE_H_
+#define WHERRY_APP_TEMPLATE_VALUE_H_
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace wherry::jinja {
+
+// An error while a template runs.
+class Failure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+[[noreturn]] void fail(const std::string& message);
+
+enum class Kind : uint8_t {
+  kUndefined,
+  kNone,
+  kBool,
+  kInt,
+  kFloat,
+  kString,
+  kList,
+  kTuple,
+  kDict,
+  kRange,
+  kView,      // a dictionary's keys, values or items
+  kIterator,  // can be iterated once
+  kNamespace,
+  kFunction,
+  kLoop,
+};
+
+struct Object {
+  virtual ~Object() = default;
+};
+
+class Value {
+ public:
+  Value() : kind_(Kind::kNone), int_(0) {}
+  Value(bool value) : kind_(Kind::kBool), int_(value) {}  // NOLINT: values are written as they are
+  Value(int64_t value) : kind_(Kind::kInt), int_(value) {}
+  Value(int value) : kind_(Kind::kInt), int_(value) {}
+  Value(double value) : kind_(Kind::kFloat), float_(value) {}
+  Value(std::string text);
+  Value(std::string_view text) : Value(std::string(text)) {}
+  Value(const char* text) : Value(std::string(text)) {}
+  Value(Kind kind, std::shared_ptr<const Object> object)
+      : kind_(kind), int_(0), object_(std::move(object)) {}
+  static Value markup(std::string text);
+  static Value size(size_t value) { return Value(static_cast<int64_t>(value)); }
+
+  Kind kind() const { return kind_; }
+  bool is(Kind kind) const { return kind_ == kind; }
+  bool is_none() const { return kind_ == Kind::kNone; }
+  bool is_string() const { return kind_ == Kind::kString; }
+  bool is_sequence() const { return kind_ == Kind::kList || kind_ == Kind::kTuple; }
+  bool is_dict() const { return kind_ == Kind::kDict; }
+  bool is_integer() const { return kind_ == Kind::kInt || kind_ == Kind::kBool; }
+  bool is_number() const { return is_integer() || kind_ == Kind::kFloat; }
+
+  // The caller has checked the kind.
+  int64_t integer() const { return int_; }  // bool, too
+  double number() const { return kind_ == Kind::kFloat ? float_ : static_cast<double>(int_); }
+  const std::string& text() const;
+  size_t chars() const;                     // for texts
+  bool is_markup() const;                   // a text that is marked as HTML
+  const std::vector<Value>& items() const;  // for lists and tuples
+  const struct Dict& dict() const;
+  template <typename T>
+  const T& as() const {
+    return static_cast<const T&>(*object_);
+  }
+  const std::shared_ptr<const Object>& object() const { return object_; }
+
+ private:
+  Kind kind_;
+  union {
+    int64_t int_;
+    double float_;
+  };
+  std::shared_ptr<const Object> object_;
+};
+
+using Values = std::vector<Value>;
+
+struct Str : Object {
+  std::string text;
+  size_t chars;
+  bool markup = false;  // marked as HTML: texts that are added to it are escaped
+};
+
+constexpr int kDeepestValue = 500;  // nested containers
+
+struct Container : Object {
+  size_t size = 2;  // approximate characters; a value that is referred to twice counts twice
+  int depth = 1;
+  bool open = false;  // contains namespaces, which change, so `size` is not valid
+  // Updates the depth and size for an added value; fails beyond the maximum depth.
+  void holds(const Value& value);
+};
+
+struct List : Container {
+  Values items;
+};
+
+struct Dict : Container {
+  std::vector<std::pair<Value, Value>> items;     // in the order of insertion
+  std::unordered_multimap<size_t, size_t> index;  // hash -> position, for large dictionaries
+
+  const Value* find(const Value& key) const;
+  const Value* find(std::string_view key) const;
+  const Value* find(const char* key) const { return find(std::string_view(key)); }
+  void set(const Value& key, Value value);  // only during construction
+
+ private:
+  size_t place(const Value& key, size_t hash) const;
+};
+
+// An undefined value, with the error for its use.
+struct Missing : Object {
+  std::string message;  // the error message
+};
+
+struct Range : Object {
+  int64_t start, stop, step;
+  int64_t length() const;
+};
+
+struct View : Object {
+  char part;  // 'k', 'v' or 'i'
+  Value of;
+};
+
+Value make_list(Values items);
+Value make_tuple(Values items);
+Value make_dict(std::vector<std::pair<Value, Value>> items);  // the last of equal keys wins
+Value undefined(const std::string& name);                     // "'x' is undefined"
+Value undefined_because(const std::string& message);
+
+const char* type_name(const Value& value);  // Python's name
+bool truth(const Value& value);
+bool equal(const Value& a, const Value& b);
+// Returns a negative number, 0 or a positive one; fails for values without an order. `sign`: the
+// operator for the error, "<".
+int compare(const Value& a, const Value& b, const char* sign);
+size_t hash_of(const Value& value);  // fails for lists and dictionaries
+size_t size_of(const Value& value);  // for the budget; fails if namespaces are nested too deeply
+
+std::string to_string(const Value& value);  // str
+// Like Jinja's filter `escape`; markup remains unchanged.
+std::string escaped(const Value& value);
+// Returns the text as markup if `origin` is markup.
+Value like(const Value& origin, std::string text);
+std::string repr(const Value& value);
+std::string repr_text(std::string_view text);
+std::string float_text(double value);
+
+}  // namespace wherry::jinja
+
+#endif  // WHERRY_APP_TEMPLATE_VALUE_H_

@@ -1,0 +1,67 @@
+// Tokens that are matched before normalization and the model: <|im_end|> and the like.
+#ifndef WHERRY_APP_TEXT_STEPS_ADDED_TOKENS_H_
+#define WHERRY_APP_TEXT_STEPS_ADDED_TOKENS_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "app/text/steps/normalizer.h"
+#include "app/text/steps/pieces.h"
+
+namespace wherry::text {
+
+class Json;
+class Model;
+class Trie;
+
+class AddedTokens {
+ public:
+  // `json`: the list, or nullptr; `normalizer`: may be nullptr. Neither needs to outlive this
+  // object.
+  AddedTokens(const Json* json, const Model& model, const Normalizer* normalizer);
+  ~AddedTokens();
+
+  // Splits the normalized text into added tokens and the text between them. Tokens with
+  // "normalized": false are matched before normalization, the others after it.
+  Pieces split(std::string_view text, const Normalizer* normalizer) const;
+
+  int32_t find(std::string_view content) const;            // -1 if there is none
+  std::optional<std::string_view> name(int32_t id) const;  // normalized if the token is
+  bool is_special(int32_t id) const;                       // omitted by decode
+  bool is_special_name(std::string_view name) const;
+  size_t beyond(const Model& model) const;  // number of tokens that the model lacks
+  int32_t largest_id() const { return largest_id_; }
+
+ private:
+  struct Token {
+    std::string content, normal;  // `normal`: the text to match
+    bool single_word, left, right, normalized, special;
+  };
+  struct Found {
+    size_t begin, end;
+    int32_t id;  // -1: the text between tokens
+  };
+  struct Finder {  // for one of the two kinds of tokens
+    std::unique_ptr<const Trie> trie;
+    bool firsts[256] = {};
+  };
+  Token read_token(const Json& json, const Normalizer* normalizer) const;
+  void make_finder(Finder& finder, bool normalized) const;
+  std::vector<Found> find_all(std::string_view text, const Finder& finder) const;
+
+  std::unordered_map<int32_t, Token> tokens_;
+  std::unordered_map<std::string, int32_t> ids_;
+  std::unordered_set<std::string> special_;
+  Finder raw_, normal_;
+  int32_t largest_id_ = -1;
+};
+
+}  // namespace wherry::text
+
+#endif  // WHERRY_APP_TEXT_STEPS_ADDED_TOKENS_H_

@@ -1,0 +1,97 @@
+#include "app/text/stop_strings.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+namespace wherry {
+
+// A prefix of stop strings: the first `depth` bytes, shared by stops[low, high).
+struct StopAutomaton::State {
+  size_t low, high, depth;
+  std::unordered_map<char, State*> next;
+  State* fail = nullptr;  // the longest proper suffix that is a prefix, too
+  size_t ends = 0;        // length of the longest stop string that is a suffix
+};
+
+StopAutomaton::StopAutomaton(std::vector<std::string> stops) : stops_(std::move(stops)) {
+  std::sort(stops_.begin(), stops_.end());
+  stops_.erase(std::unique(stops_.begin(), stops_.end()), stops_.end());
+  if (!stops_.empty() && stops_[0].empty()) stops_.erase(stops_.begin());
+  states_.emplace_back(new State{0, stops_.size(), 0, {}, nullptr, 0});
+  start_ = states_[0].get();
+}
+
+StopAutomaton::~StopAutomaton() = default;
+
+StopAutomaton::State* StopAutomaton::longer(const State& state, char byte) {
+  auto begin = stops_.begin() + static_cast<std::ptrdiff_t>(state.low);
+  auto end = stops_.begin() + static_cast<std::ptrdiff_t>(state.high);
+  // The end of a string sorts before any byte.
+  auto key = [&](const std::string& stop) {
+    return stop.size() > state.depth ? static_cast<unsigned char>(stop[state.depth]) : -1;
+  };
+  int wanted = static_cast<unsigned char>(byte);
+  auto low = std::lower_bound(
+      begin, end, wanted, [&](const std::string& stop, int value) { return key(stop) < value; });
+  auto high = std::upper_bound(
+      low, end, wanted, [&](int value, const std::string& stop) { return value < key(stop); });
+  if (low == high) return nullptr;
+  states_.emplace_back(new State{static_cast<size_t>(low - stops_.begin()),
+                                 static_cast<size_t>(high - stops_.begin()),
+                                 state.depth + 1,
+                                 {},
+                                 nullptr,
+                                 0});
+  return states_.back().get();
+}
+
+StopAutomaton::State* StopAutomaton::after(State* state, char byte) {
+  std::vector<State*> made;
+  State* at = state;
+  State* found = start_;
+  for (; at; at = at->fail) {
+    auto it = at->next.find(byte);
+    if (it != at->next.end()) {
+      found = it->second;
+      break;
+    }
+    if (State* created = longer(*at, byte)) {
+      at->next.emplace(byte, created);
+      made.push_back(created);
+    }
+  }
+  // Shorter prefixes first, because `ends` may come from the suffix's state.
+  for (auto each = made.rbegin(); each != made.rend(); ++each) {
+    (*each)->fail = found;
+    bool whole = stops_[(*each)->low].size() == (*each)->depth;
+    (*each)->ends = whole ? (*each)->depth : found->ends;
+    found = *each;
+  }
+  return found;
+}
+
+StopStrings::StopStrings(std::shared_ptr<StopAutomaton> automaton)
+    : automaton_(std::move(automaton)), state_(automaton_->start()) {}
+
+std::string StopStrings::push(std::string_view text) {
+  if (stopped()) return "";
+  for (size_t i = 0; i < text.size(); ++i) {
+    state_ = automaton_->after(state_, text[i]);
+    if (state_->ends == 0) continue;
+    std::string all = std::exchange(held_, "");
+    all += text.substr(0, i + 1);
+    found_ = all.substr(all.size() - state_->ends);
+    all.resize(all.size() - state_->ends);
+    return all;
+  }
+  std::string all = std::exchange(held_, "");
+  all += text;
+  held_ = all.substr(all.size() - state_->depth);
+  all.resize(all.size() - state_->depth);
+  return all;
+}
+
+std::string StopStrings::flush() { return std::exchange(held_, ""); }
+
+}  // namespace wherry

@@ -1,0 +1,30 @@
+#include "app/text/unicode/mappings.h"
+
+#include "app/text/unicode/packed.h"
+
+namespace wherry::text {
+
+// The format of an entry: the difference to the previous character, 2 * length + 1 or 2 * run, and
+// the targets as differences; a run maps consecutive characters to consecutive ones.
+Mappings::Mappings(const char* table) {
+  PackedNumbers numbers(table);
+  char32_t code = 0, target = 0;
+  auto next_target = [&] {
+    target = static_cast<char32_t>(static_cast<int32_t>(target) + numbers.next_signed());
+    return target;
+  };
+  while (!numbers.done()) {
+    code += numbers.next();
+    uint32_t head = numbers.next();
+    if (head & 1) {
+      std::u32string to;
+      for (uint32_t i = 0; i < head / 2; ++i) to += next_target();
+      map_.emplace(code++, std::move(to));
+    } else {
+      char32_t first = next_target();
+      for (uint32_t i = 0; i < head / 2; ++i) map_.emplace(code++, std::u32string(1, first + i));
+    }
+  }
+}
+
+}  // namespace wherry::text

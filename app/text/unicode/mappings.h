@@ -1,0 +1,25 @@
+// Mappings of characters to texts.
+#ifndef WHERRY_APP_TEXT_UNICODE_MAPPINGS_H_
+#define WHERRY_APP_TEXT_UNICODE_MAPPINGS_H_
+
+#include <string>
+#include <unordered_map>
+
+namespace wherry::text {
+
+class Mappings {
+ public:
+  explicit Mappings(const char* table);
+  const std::u32string* find(char32_t code) const {  // nullptr if it is unchanged
+    auto it = map_.find(code);
+    return it == map_.end() ? nullptr : &it->second;
+  }
+  const std::unordered_map<char32_t, std::u32string>& all() const { return map_; }
+
+ private:
+  std::unordered_map<char32_t, std::u32string> map_;
+};
+
+}  // namespace wherry::text
+
+#endif  // WHERRY_APP_TEXT_UNICODE_MAPPINGS_H_

@@ -1,0 +1,16 @@
+// NFC, NFD, NFKC, NFKD (Unicode Standard Annex 15), in the Unicode version of `tokenizers`.
+#ifndef WHERRY_APP_TEXT_UNICODE_NORMAL_FORMS_H_
+#define WHERRY_APP_TEXT_UNICODE_NORMAL_FORMS_H_
+
+#include <string>
+#include <string_view>
+
+namespace wherry::text {
+
+enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
+
+std::string normal_form(std::string_view text, NormalForm form);
+
+}  // namespace wherry::text
+
+#endif  // WHERRY_APP_TEXT_UNICODE_NORMAL_FORMS_H_

@@ -1,0 +1,28 @@
+// Reads packed tables: base64 text of numbers in seven-bit groups (varints).
+#ifndef WHERRY_APP_TEXT_UNICODE_PACKED_H_
+#define WHERRY_APP_TEXT_UNICODE_PACKED_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace wherry::text {
+
+// False if `text` is not base64.
+bool decode_base64(std::string_view text, std::string& bytes);
+
+class PackedNumbers {
+ public:
+  explicit PackedNumbers(const char* table);
+  bool done() const { return at_ == bytes_.size(); }
+  uint32_t next();
+  int32_t next_signed();  // zigzag
+
+ private:
+  std::string bytes_;
+  size_t at_ = 0;
+};
+
+}  // namespace wherry::text
+
+#endif  // WHERRY_APP_TEXT_UNICODE_PACKED_H_

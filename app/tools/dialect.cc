@@ -1,0 +1,73 @@
+#include "app/tools/dialect.h"
+
+namespace wherry::app {
+
+namespace {
+
+constexpr const char* kNeedle = "needle7";
+
+Value message(const char* role, const char* content) {
+  return jinja::make_dict({{"role", role}, {"content", content}});
+}
+
+Value with_call(const Value& arguments) {
+  const Value function = jinja::make_dict({{"name", "f"}, {"arguments", arguments}});
+  const Value call =
+      jinja::make_dict({{"id", "abcdefghi"}, {"type", "function"}, {"function", function}});
+  return jinja::make_list(
+      {message("user", "x"),
+       jinja::make_dict(
+           {{"role", "assistant"}, {"content", ""}, {"tool_calls", jinja::make_list({call})}}),
+       jinja::make_dict(
+           {{"role", "tool"}, {"content", "y"}, {"name", "f"}, {"tool_call_id", "abcdefghi"}})});
+}
+
+}  // namespace
+
+Dialect::Dialect(jinja::ChatTemplate chat_template, const std::string& tool_format,
+                 const std::function<bool(const std::string&)>& known)
+    : template_(std::move(chat_template)), thoughts_(thoughts_of(template_.source())) {
+  for (const char* name : {"tools", "xml_tools", "functions"}) {
+    if (knows(name)) tool_variables_.emplace_back(name);
+  }
+  family_ = tool_format.empty() ? &found(known) : &family_named(tool_format);
+  ask();
+}
+
+bool Dialect::knows(const std::string& variable) const {
+  return template_.variables().count(variable) > 0;
+}
+
+// Returns the family that the model was trained on, or one that a system message can describe to
+// it.
+const Family& Dialect::found(const std::function<bool(const std::string&)>& known) const {
+  const Family& shown = family_of(template_.source());
+  const Family& generic = generic_family();
+  if (native()) return &shown == &generic ? family_of_tokens(known) : shown;
+  return shown.format->example().empty() ? generic : shown;
+}
+
+// Renders messages with the template; "" if it rejects them.
+std::string Dialect::tried(const Value& messages) const {
+  try {
+    return template_.render(messages, false, Value());
+  } catch (const jinja::Refused&) {
+    return "";
+  }
+}
+
+// Probes the template's capabilities by rendering examples: a template that concatenates the
+// arguments fails for an object, and one that just prints the object writes Python's quotes.
+void Dialect::ask() {
+  const std::string needle = kNeedle;
+  const auto shows = [&](const std::string& made) { return made.find(needle) != made.npos; };
+  const std::string as_object = tried(with_call(jinja::make_dict({{needle, "x"}})));
+  const bool as_text = shows(tried(with_call("{\"" + needle + "\": \"x\"}")));
+  const bool printed = as_object.find("{'" + needle + "'") != as_object.npos;
+  takes_text_ = as_text && (!shows(as_object) || printed);
+  takes_calls_ = native() || shows(as_object) || takes_text_;
+  takes_system_ =
+      shows(tried(jinja::make_list({message("system", kNeedle), message("user", "x")})));
+}
+
+}  // namespace wherry::app

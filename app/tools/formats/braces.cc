@@ -1,0 +1,125 @@
+#include "app/template/code_points.h"
+#include "app/template/json_text.h"
+#include "app/tools/formats/formats.h"
+#include "app/tools/json_value.h"
+#include "app/tools/python_value.h"
+
+namespace wherry::app {
+
+namespace {
+
+bool of_dotted(char32_t code) { return code == '.' || code == '-' || of_python_name(code); }
+
+bool of_braced_key(char32_t code) {
+  return !jinja::is_space(code) &&
+         (code > 0x7F ||
+          std::string_view(":{}[],<").find(static_cast<char>(code)) == std::string_view::npos);
+}
+
+}  // namespace
+
+bool Braces::calls(Scanner& s, Output& out, const Tools&, const std::string&) const {
+  s.space();
+  s.accept(":");  // models sometimes misplace the colon or omit the word
+  s.accept("call:");
+  const std::string name = s.match(of_dotted);
+  if (name.empty() || !s.accept("{")) return false;
+  out.begin(name);
+  out.arguments("{");
+  out.end(arguments(s, out));
+  s.space();
+  s.accept(end);
+  return true;
+}
+
+bool Braces::arguments(Scanner& s, Output& out) const {
+  for (bool first = true;; first = false) {
+    char32_t code = s.space();
+    if (code == ',' && !first) {
+      ++s.at;
+      code = s.space();
+    }
+    if (code == '}') {
+      ++s.at;
+      out.arguments("}");
+      return true;
+    }
+    const bool quoted = s.accept(quote);
+    const std::string key = s.match(of_braced_key);
+    if (quoted) s.accept(quote);
+    if (key.empty() || s.space() != ':') return false;
+    ++s.at;
+    out.arguments((first ? "" : ", ") + json_string(key) + ": ");
+    if (!python_value(s, out.to_arguments(), quote)) return false;
+  }
+}
+
+Texts Pythonic::markers() const {
+  Texts made = begin;
+  made.push_back(end);
+  return not_empty(made);
+}
+
+std::string Pythonic::example() const {
+  const std::string call = brackets ? "[NAME(KEY=VALUE)]" : "NAME(KEY=VALUE)";
+  return (begin.empty() ? "" : begin[0]) + call + end;
+}
+
+bool Pythonic::calls(Scanner& s, Output& out, const Tools& tools, const std::string& mark) const {
+  const bool listed = s.space() == '[';
+  if (mark.empty() && !listed) return false;
+  s.at += listed;
+  const Tools* known = mark.empty() ? &tools : nullptr;
+  if (!call(s, out, known)) return false;
+  while (!out.full()) {
+    if (s.space() == ',') {
+      ++s.at;
+      s.space();
+    }
+    if (!s.attempt([&] { return call(s, out, known); })) break;
+  }
+  if (listed && s.space() == ']') ++s.at;
+  if (!mark.empty() && !end.empty()) {
+    s.space();
+    s.accept(end.substr(jinja::skip_left(end)));
+  }
+  return true;
+}
+
+bool Pythonic::call(Scanner& s, Output& out, const Tools* known) {
+  s.space();
+  const std::string name = s.match(begins_python_name, of_dotted);
+  if (name.empty() || (known != nullptr && !known->has(name)) || !s.accept("(")) return false;
+  out.begin(name);
+  out.arguments("{");
+  out.end(arguments(s, out));
+  return true;
+}
+
+bool Pythonic::arguments(Scanner& s, Output& out) {
+  jinja::JsonStyle ascii;
+  ascii.ensure_ascii = true;
+  for (bool first = true;; first = false) {
+    char32_t code = s.space();
+    if (code == ',' && !first) {
+      ++s.at;
+      code = s.space();
+    }
+    if (code == ')') {
+      ++s.at;
+      out.arguments("}");
+      return true;
+    }
+    const std::string key = s.match(begins_python_name, of_python_name);
+    const std::string written = (first ? "" : ", ") + jinja::to_json(Value(key), ascii);
+    if (key.empty() || s.space() != '=') {
+      if (!key.empty()) out.arguments(written);
+      return false;
+    }
+    ++s.at;
+    out.arguments(written + ": ");
+    if (!python_argument(s, out.to_arguments())) return false;
+  }
+}
+
+}  // namespace wherry::app

@@ -1,0 +1,105 @@
+#include "app/template/code_points.h"
+#include "app/tools/formats/formats.h"
+#include "app/tools/json_value.h"
+
+namespace wherry::app {
+
+namespace {
+
+bool of_header(char32_t code) {
+  constexpr char32_t kFullwidthBar = 0xFF5C;  // in DeepSeek's marks
+  return code != kFullwidthBar && !jinja::is_space(code) &&
+         (code > 0x7F ||
+          std::string_view("{}[]<>\"'|:").find(static_cast<char>(code)) == std::string_view::npos);
+}
+
+bool of_id(char32_t code) {
+  return (code >= '0' && code <= '9') || ((code | 0x20) >= 'a' && (code | 0x20) <= 'z');
+}
+
+std::string without_left_space(const std::string& text) {
+  return text.substr(jinja::skip_left(text));
+}
+
+}  // namespace
+
+Texts Headed::markers() const {
+  Texts made = begins();
+  made.insert(made.end(), {before, tag, section_end});
+  made.insert(made.end(), middle.begin(), middle.end());
+  made.insert(made.end(), end.begin(), end.end());
+  return not_empty(made);
+}
+
+std::string Headed::example() const {
+  const std::string number = whole_id ? tag + "0" : "";
+  return section + begin + before + "NAME" + number + middle[0] + "{ARGUMENTS}" +
+         (end.empty() ? "" : end[0]) + section_end;
+}
+
+bool Headed::calls(Scanner& s, Output& out, const Tools&, const std::string& mark) const {
+  if (mark != begin) {
+    s.space();
+    if (!s.accept(begin)) return false;
+  }
+  if (!call(s, out)) return false;
+  while (!out.full()) {
+    s.space();
+    if (!s.accept(begin)) break;
+    if (!s.attempt([&] { return call(s, out); })) {
+      out.text(begin);
+      break;
+    }
+  }
+  if (!section_end.empty()) s.accept(section_end);
+  return true;
+}
+
+bool Headed::call(Scanner& s, Output& out) const {
+  s.space();
+  const bool prefixed = !before.empty() && s.accept(before);
+  s.match(jinja::is_space);
+  const std::string name = s.match(of_header);
+  std::string given;
+  if (!tag.empty() && s.accept(tag)) {
+    given = s.match(of_id);
+    if (!given.empty() && whole_id) given = (prefixed ? before : "") + name + tag + given;
+  }
+  s.space();
+  Texts behind;
+  for (const std::string& text : middle) behind.push_back(without_left_space(text));
+  if (name.empty() || !s.accept_one(behind)) return false;
+  const char32_t first = s.space();
+  if (first != '{' && first != '"') return false;
+  out.begin(name, given);
+  arguments(s, out);
+  return true;
+}
+
+void Headed::arguments(Scanner& s, Output& out) const {
+  Texts ends;
+  for (const std::string& text : end) ends.push_back(without_left_space(text));
+  const bool whole = s.next() == '"'
+                         ? json_unquoted(s, out.to_arguments())
+                         : json_value(s, out.to_arguments(), ends.empty() ? "" : ends.back());
+  out.end(whole);
+  if (ends.empty()) return;
+  s.space();
+  s.accept_one(ends);
+}
+
+Mistral::Mistral() {
+  list.begin = {"[TOOL_CALLS]"};
+  list.listed = list.form.ids = true;
+  headed.begin = "[TOOL_CALLS]";
+  headed.middle = {"[ARGS]", ""};
+  headed.tag = "[CALL_ID]";
+}
+
+bool Mistral::calls(Scanner& s, Output& out, const Tools& tools, const std::string& mark) const {
+  const char32_t first = s.space();
+  const bool listed = first == '[' || first == '{' || first == kNoChar;
+  return listed ? list.calls(s, out, tools, mark) : headed.calls(s, out, tools, mark);
+}
+
+}  // namespace wherry::app

@@ -1,0 +1,64 @@
+#include "app/template/code_points.h"
+#include "app/tools/formats/formats.h"
+
+namespace wherry::app {
+
+namespace {
+
+bool left_over(char32_t code) {  // surplus brackets
+  return code == '}' || code == ']' || jinja::is_space(code);
+}
+
+}  // namespace
+
+Texts Tagged::markers() const {
+  Texts made = begin;
+  made.push_back(end);
+  made.insert(made.end(), left_out.begin(), left_out.end());
+  return not_empty(made);
+}
+
+std::string Tagged::example() const {
+  std::string call = head + "NAME" + middle + "{ARGUMENTS}}";
+  if (listed) call = "[" + call + "]";
+  return begin[0] + space + call + space + end;
+}
+
+bool Tagged::calls(Scanner& s, Output& out, const Tools&, const std::string&) const {
+  CallObject object = form;
+  object.end = end;
+  if (!object.list(s, out, nullptr)) return false;
+  s.match(left_over);
+  if (!end.empty()) s.accept(end);
+  return true;
+}
+
+std::string Bare::example() const {
+  return fences.empty() ? "{\"name\": \"NAME\", \"parameters\": {ARGUMENTS}}" : "";
+}
+
+bool Bare::calls(Scanner& s, Output& out, const Tools& tools, const std::string& mark) const {
+  const Tools* known = mark.empty() ? &tools : nullptr;
+  const CallObject form;
+  s.space();
+  std::string fence;
+  for (size_t i = 0; mark.empty() && i < fences.size() && fence.empty(); ++i) {
+    if (!s.accept(fences[i].first)) continue;
+    fence = fences[i].second;
+    s.space();
+  }
+  const auto begun = [](char32_t code) { return code == '{' || code == '['; };
+  if (!begun(s.next()) || !form.list(s, out, known)) return false;
+  while (!out.full()) {  // Llama's models separate several calls by semicolons
+    const char32_t code = s.space();
+    if (code == ';' || code == ',') ++s.at;
+    if (!begun(s.space()) || !s.attempt([&] { return form.list(s, out, known); })) break;
+  }
+  if (!fence.empty()) {
+    s.space();
+    s.accept(fence);
+  }
+  return true;
+}
+
+}  // namespace wherry::app

@@ -1,0 +1,181 @@
+#include "app/tools/json_value.h"
+
+#include "app/template/code_points.h"
+#include "app/template/json_text.h"
+
+namespace wherry::app {
+
+namespace {
+
+constexpr std::string_view kLetters = "\"\\/bfnrt", kMeant = "\"\\/\b\f\n\r\t";
+constexpr char32_t kHigh = 0xD800, kLow = 0xDC00, kPastSurrogates = 0xE000;
+
+// Parses four hexadecimal digits; nothing if they are invalid.
+std::optional<char32_t> hex4(std::string_view digits) {
+  if (digits.size() != 4) return std::nullopt;
+  char32_t code = 0;
+  for (const char digit : digits) {
+    const size_t value = std::string_view("0123456789abcdefABCDEF").find(digit);
+    if (value == std::string_view::npos) return std::nullopt;
+    code = code * 16 + static_cast<char32_t>(value < 16 ? value : value - 6);
+  }
+  return code;
+}
+
+// Resolves the escapes of a string's content; nothing if an escape is invalid. Like Python's
+// `strict=False`, it allows control characters.
+std::optional<std::string> unescaped(std::string_view inner) {
+  std::string made;
+  char32_t high = 0;  // the first half of a surrogate pair
+  const auto pay = [&] {
+    if (high != 0) append_character(made, high);
+    high = 0;
+  };
+  for (size_t at = 0; at < inner.size(); ++at) {
+    if (inner[at] != '\\') {
+      pay();
+      made += inner[at];
+      continue;
+    }
+    const char letter = ++at < inner.size() ? inner[at] : '\0';
+    const size_t known = kLetters.find(letter);
+    if (letter != 'u') {
+      if (letter == '\0' || known == kLetters.npos) return std::nullopt;
+      pay();
+      made += kMeant[known];
+      continue;
+    }
+    const std::optional<char32_t> code = hex4(inner.substr(at + 1, 4));
+    if (!code) return std::nullopt;
+    at += 4;
+    if (high != 0 && *code >= kLow && *code < kPastSurrogates) {
+      append_character(made, 0x10000 + ((high - kHigh) << 10) + (*code - kLow));
+      high = 0;
+      continue;
+    }
+    pay();
+    if (*code >= kHigh && *code < kLow) {
+      high = *code;
+    } else {
+      append_character(made, *code);
+    }
+  }
+  pay();
+  return made;
+}
+
+// Emits text up to one of `special`, where `s` then stands; false if the text ends first.
+bool handed_on(Scanner& s, const Emit& emit, const char* special) {
+  const std::string_view left = s.rest();
+  const size_t found = left.find_first_of(special);
+  const size_t size = found == left.npos ? left.size() : found;
+  emit(left.substr(0, size));
+  s.at += size;
+  if (found == left.npos) s.next();  // throws Wait, or the text has ended
+  return found != left.npos;
+}
+
+bool quoted(Scanner& s, const Emit& emit) {
+  emit("\"");
+  ++s.at;
+  while (handed_on(s, emit, "\"\\")) {
+    if (s.text[s.at++] == '"') {
+      emit("\"");
+      return true;
+    }
+    s.next();  // waits for the character after a backslash
+    emit("\\" + s.take(1));
+  }
+  return false;
+}
+
+bool bracketed(Scanner& s, const Emit& emit, std::string_view stop) {
+  const std::string special = "\"{}[]" + std::string(stop.substr(0, 1));
+  for (int depth = 0; handed_on(s, emit, special.c_str());) {
+    const char found = s.text[s.at];
+    if (!stop.empty() && found == stop[0] && s.comes(stop)) return false;
+    if (found == '"') {
+      if (!quoted(s, emit)) return false;
+      continue;
+    }
+    emit(std::string_view(&found, 1));
+    ++s.at;
+    depth += (found == '{' || found == '[') - (found == '}' || found == ']');
+    if (depth <= 0 && std::string_view("{[}]").find(found) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+bool ends_scalar(char32_t code) {
+  return code == ',' || code == '}' || code == ']' || jinja::is_space(code);
+}
+
+// Returns the character of an escape whose backslash is consumed; the text itself if the escape is
+// invalid.
+std::string meant(Scanner& s) {
+  const std::string escape = s.take(s.next() == 'u' ? 5 : 1);
+  const std::optional<char32_t> high =
+      escape.substr(0, 1) == "u" ? hex4(std::string_view(escape).substr(1)) : std::nullopt;
+  if (!high || *high < kHigh || *high >= kLow || !s.accept("\\u")) {
+    return unescaped("\\" + escape).value_or("\\" + escape);
+  }
+  const std::string low = s.take(4);
+  const std::optional<std::string> pair = unescaped("\\" + escape + "\\u" + low);
+  return pair ? *pair : "\xEF\xBF\xBD\\u" + low;
+}
+
+}  // namespace
+
+void append_character(std::string& text, char32_t code) {
+  if (code >= kHigh && code < kPastSurrogates) {
+    text += '?';
+  } else {
+    jinja::append_code_point(text, code);
+  }
+}
+
+std::optional<std::string> json_name(Scanner& s) {
+  if (s.space() != '"') return std::nullopt;
+  const size_t start = s.at++;
+  for (size_t count = 1; count <= kMostMatched; ++count) {
+    const std::string taken = s.take(1);
+    if (taken == "\\") {
+      s.take(1);
+      ++count;
+    }
+    if (taken == "\"") {
+      return unescaped(std::string_view(s.text).substr(start + 1, s.at - start - 2));
+    }
+    if (taken.empty()) break;
+  }
+  return std::nullopt;
+}
+
+bool json_value(Scanner& s, const Emit& emit, std::string_view stop) {
+  char32_t code = s.space();
+  if (code == '"') return quoted(s, emit);
+  if (code == '{' || code == '[') return bracketed(s, emit, stop);
+  while (code != kNoChar && !ends_scalar(code) && (stop.empty() || !s.comes(stop))) {
+    emit(s.take(1));
+    code = s.next();
+  }
+  return code != kNoChar;
+}
+
+bool json_unquoted(Scanner& s, const Emit& emit) {
+  ++s.at;
+  while (handed_on(s, emit, "\"\\")) {
+    if (s.text[s.at++] == '"') return true;
+    emit(meant(s));
+  }
+  return false;
+}
+
+std::string json_string(std::string_view text) { return jinja::to_json(jinja::Value(text)); }
+
+std::string json_escaped(std::string_view text) {
+  const std::string quoted = json_string(text);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+}  // namespace wherry::app

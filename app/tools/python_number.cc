@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "app/template/value.h"
+#include "app/tools/python_value.h"
+
+namespace wherry::app {
+
+namespace {
+
+int value_of(char digit) {
+  if (digit >= '0' && digit <= '9') return digit - '0';
+  const char letter = static_cast<char>(digit | 0x20);
+  return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : 99;
+}
+
+// Removes underscores, which are only allowed between two digits; nothing if one is misplaced.
+std::optional<std::string> joined_digits(std::string_view text, int base) {
+  const auto digit = [&](size_t i) { return i < text.size() && value_of(text[i]) < base; };
+  std::string made;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '_') {
+      made += text[i];
+    } else if (i == 0 || !digit(i - 1) || !digit(i + 1)) {
+      return std::nullopt;
+    }
+  }
+  return made;
+}
+
+// Converts digits of any base and length to decimal.
+std::string in_decimal(const std::string& digits, int base) {
+  std::string made = "0";  // the least significant digit first
+  for (const char digit : digits) {
+    int carry = value_of(digit);
+    for (char& place : made) {
+      carry += (place - '0') * base;
+      place = static_cast<char>('0' + carry % 10);
+      carry /= 10;
+    }
+    for (; carry > 0; carry /= 10) made += static_cast<char>('0' + carry % 10);
+  }
+  std::reverse(made.begin(), made.end());
+  return made;
+}
+
+// Like int(text, 0), but also accepts decimal digits after leading zeros, which Python rejects and
+// models write.
+std::optional<std::string> integer(std::string_view text, bool negative) {
+  int base = 10;
+  if (text.size() > 2 && text[0] == '0') {
+    const char letter = static_cast<char>(text[1] | 0x20);
+    base = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 10;
+    if (base != 10) text.remove_prefix(text[2] == '_' ? 3 : 2);
+  }
+  const std::optional<std::string> digits = joined_digits(text, base);
+  if (!digits || digits->empty()) return std::nullopt;
+  for (const char digit : *digits) {
+    if (value_of(digit) >= base) return std::nullopt;
+  }
+  const std::string made = in_decimal(*digits, base);
+  return (negative && made != "0" ? "-" : "") + made;
+}
+
+// Like float(text).
+std::optional<std::string> real(std::string_view text, bool negative) {
+  const std::optional<std::string> digits = joined_digits(text, 10);
+  if (!digits || digits->find_first_not_of("0123456789.eE+-") != std::string::npos) {
+    return std::nullopt;
+  }
+  if (digits->empty() || (*digits)[0] == '+' || (*digits)[0] == '-') return std::nullopt;
+  char* end = nullptr;
+  const double value = std::strtod(digits->c_str(), &end);
+  if (*end != '\0' || end == digits->c_str() || !std::isfinite(value)) return std::nullopt;
+  return jinja::float_text(negative ? -value : value);
+}
+
+}  // namespace
+
+std::optional<std::string> python_number(std::string_view word) {
+  const bool negative = !word.empty() && word[0] == '-';
+  if (negative || (!word.empty() && word[0] == '+')) word.remove_prefix(1);
+  const std::optional<std::string> whole = integer(word, negative);
+  return whole ? whole : real(word, negative);
+}
+
+}  // namespace wherry::app

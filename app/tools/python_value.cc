@@ -1,0 +1,210 @@
+#include "app/tools/python_value.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "app/template/characters.h"
+#include "app/template/code_points.h"
+#include "app/tools/json_value.h"
+
+namespace wherry::app {
+
+namespace {
+
+constexpr int kDeepestLiteral = 64;
+constexpr size_t kLongestWord = 1 << 16;
+
+char closing(char32_t opening) {
+  return opening == '[' ? ']' : opening == '(' ? ')' : opening == '{' ? '}' : '\0';
+}
+
+bool bare(char32_t code) {
+  return code > 0x7F ||
+         std::string_view(",()[]{}=:\n").find(static_cast<char>(code)) == std::string_view::npos;
+}
+
+bool hex(char32_t code) {
+  return (code >= '0' && code <= '9') || ((code | 0x20) >= 'a' && (code | 0x20) <= 'f');
+}
+
+bool value(Scanner& s, const Emit& emit, const std::string& quote, int depth, bool argument);
+
+// Converts a number, a constant, or a string without quotes.
+std::string of_word(const std::string& word) {
+  static constexpr std::pair<const char*, const char*> kWords[] = {
+      {"True", "true"}, {"False", "false"}, {"None", "null"}};
+  for (const auto& [python, json] : kWords) {
+    if (word == python) return json;
+  }
+  return is_json(word) ? word : python_number(word).value_or(json_string(word));
+}
+
+bool marked(Scanner& s, const Emit& emit, const std::string& quote) {
+  emit("\"");
+  const bool found =
+      s.until({quote}, [&](std::string_view text) { emit(json_escaped(text)); }).has_value();
+  if (found) emit("\"");
+  return found;
+}
+
+// Resolves an escape; an unknown one remains with its backslash.
+std::string python_escape(Scanner& s) {
+  s.next();
+  const std::string letter = s.take(1);
+  const size_t size = letter == "x" ? 2 : letter == "u" ? 4 : letter == "U" ? 8 : 0;
+  if (size == 0) {
+    static constexpr std::pair<char, const char*> kKnown[] = {{'n', "\n"}, {'t', "\t"}, {'r', "\r"},
+                                                              {'b', "\b"}, {'f', "\f"}, {'\n', ""}};
+    if (letter == "0") return std::string(1, '\0');
+    for (const auto& [known, meant] : kKnown) {
+      if (letter.size() == 1 && letter[0] == known) return meant;
+    }
+    const bool itself = letter.empty() || letter == "\\" || letter == "'" || letter == "\"";
+    return itself ? letter : "\\" + letter;
+  }
+  const std::string digits = s.match(hex, hex, kMostMatched, size);
+  const auto code = static_cast<char32_t>(std::strtoul(digits.c_str(), nullptr, 16));
+  if (digits.empty() || code > 0x10FFFF) return "\\" + letter + digits;
+  std::string made;
+  append_character(made, code);
+  return made;
+}
+
+// Whether a consumed quote does not end its string. Models do not escape quotes inside strings:
+// command='sed -n '1,9p' a.py'. The quote that ends a string precedes a comma or a closing bracket.
+bool goes_on(Scanner& s, bool argument) {
+  const char32_t code = s.space();
+  if (code == kNoChar) return false;
+  if (!argument || (code != ',' && code != ')')) {
+    return code > 0x7F ||
+           std::string_view(",)]}:").find(static_cast<char>(code)) == std::string_view::npos;
+  }
+  ++s.at;
+  if (code == ')') {
+    const char32_t after = s.next();
+    return after == ')' || after == '"' || after == '\'';
+  }
+  const char32_t after = s.space();
+  const std::string word = s.match(begins_python_name, of_python_name);
+  if (after == kNoChar || after == ')') return false;
+  if (word.empty()) return true;
+  const char32_t behind = s.space();
+  return behind != kNoChar && behind != '=';
+}
+
+bool python_string(Scanner& s, const Emit& emit, char quote, bool argument) {
+  ++s.at;
+  emit("\"");
+  const char special[] = {quote, '\\', '\0'};
+  for (char32_t code = s.next(); code != kNoChar; code = s.next()) {
+    if (code == static_cast<char32_t>(quote)) {
+      const size_t behind = ++s.at;
+      const bool inner = goes_on(s, argument);
+      s.at = behind;
+      emit(inner ? json_escaped(std::string(1, quote)) : "\"");
+      if (inner) continue;
+      return true;
+    }
+    if (code == '\\') {
+      ++s.at;
+      emit(json_escaped(python_escape(s)));
+      continue;
+    }
+    const std::string_view left = s.rest();
+    const size_t size = std::min(left.find_first_of(special), left.size());
+    s.at += size;
+    emit(json_escaped(left.substr(0, size)));
+  }
+  return false;
+}
+
+// Reads a key, or an item of a set; nothing if the text ends within it.
+std::optional<std::string> key(Scanner& s, const std::string& quote) {
+  std::string made;
+  const Emit keep = [&](std::string_view text) { made += text; };
+  if (!value(s, keep, quote, kDeepestLiteral, false)) return std::nullopt;
+  return made;
+}
+
+// Reads a list, tuple, set or dictionary.
+bool items(Scanner& s, const Emit& emit, const std::string& quote, int depth) {
+  const char closed = closing(static_cast<unsigned char>(s.text[s.at]));
+  bool keyed = s.text[s.at++] == '{';  // true until a set's item shows that it is no dictionary
+  emit(keyed ? "" : "[");
+  for (bool first = true;;) {
+    char32_t code = s.space();
+    if (code == kNoChar) return false;
+    if (code == static_cast<char32_t>(closed)) {
+      ++s.at;
+      emit(keyed && first ? "{}" : keyed ? "}" : "]");
+      return true;
+    }
+    if (code == ',' && !first) {
+      ++s.at;
+      continue;
+    }
+    const size_t before = s.at;
+    emit(first ? "" : ", ");
+    if (keyed) {
+      const std::optional<std::string> name = key(s, quote);
+      code = s.space();
+      if (first && name && s.at > before && (code == ',' || code == '}')) {
+        keyed = first = false;
+        emit("[" + *name);
+        continue;
+      }
+      emit(first ? "{" : "");
+      if (!name) return false;
+      emit((name->substr(0, 1) == "\"" ? *name : json_string(*name)) + ": ");
+      if (code != ':') return false;
+      ++s.at;
+    }
+    first = false;
+    if (!value(s, emit, quote, depth + 1, false)) return false;
+    if (s.at == before) ++s.at;  // a character that begins no value
+  }
+}
+
+bool value(Scanner& s, const Emit& emit, const std::string& quote, int depth, bool argument) {
+  const char32_t code = s.space();
+  if (!quote.empty() && s.accept(quote)) return marked(s, emit, quote);
+  if (code == '\'' || code == '"') {
+    return python_string(s, emit, static_cast<char>(code), argument);
+  }
+  if (closing(code) != '\0' && depth < kDeepestLiteral) return items(s, emit, quote, depth);
+  const std::string word = s.match(bare, kLongestWord);
+  const size_t start = jinja::skip_left(word), end = jinja::skip_right(word);
+  emit(of_word(start < end ? word.substr(start, end - start) : ""));
+  return s.next() != kNoChar;
+}
+
+}  // namespace
+
+bool begins_python_name(char32_t code) {
+  return code == '_' || ((code | 0x20) >= 'a' && (code | 0x20) <= 'z');
+}
+
+bool of_python_name(char32_t code) {  // like \w in regular expressions
+  return code == '_' || jinja::is_alpha(code) || jinja::is_decimal(code) || jinja::is_digit(code) ||
+         jinja::is_numeric(code);
+}
+
+bool python_value(Scanner& s, const Emit& emit, const std::string& quote) {
+  return value(s, emit, quote, 0, false);
+}
+
+bool python_argument(Scanner& s, const Emit& emit) { return value(s, emit, "", 0, true); }
+
+std::optional<std::string> python_whole(std::string_view text) {
+  if (text.empty() || closing(static_cast<unsigned char>(text[0])) == '\0') return std::nullopt;
+  Scanner s;
+  s.feed(text);
+  s.ended = true;
+  std::string made;
+  const bool found = python_value(s, [&](std::string_view piece) { made += piece; }, "");
+  if (!found || s.at != text.size() || !is_json(made)) return std::nullopt;
+  return made;
+}
+
+}  // namespace wherry::app

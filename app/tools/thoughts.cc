@@ -1,0 +1,39 @@
+#include "app/tools/thoughts.h"
+
+#include <vector>
+
+#include "app/data/data.h"
+#include "app/template/code_points.h"
+#include "app/template/json_text.h"
+
+namespace wherry::app {
+
+namespace {
+
+// Ignores trailing white space.
+bool ends_with(std::string_view text, std::string_view end) {
+  text = text.substr(0, jinja::skip_right(text));
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+}  // namespace
+
+bool Thoughts::opened(std::string_view prompt) const { return ends_with(prompt, begin); }
+bool Thoughts::closed(std::string_view prompt) const { return ends_with(prompt, end); }
+
+std::optional<Thoughts> thoughts_of(std::string_view chat_template) {
+  static const std::vector<Thoughts> kMarks = [] {
+    std::vector<Thoughts> made;
+    const jinja::Value data = jinja::from_json(data::kReasoningMarks);
+    for (const jinja::Value& row : data.items()) {
+      made.push_back({row.dict().find("begin")->text(), row.dict().find("end")->text()});
+    }
+    return made;
+  }();
+  for (const Thoughts& marks : kMarks) {
+    if (chat_template.find(marks.end) != chat_template.npos) return marks;
+  }
+  return std::nullopt;
+}
+
+}  // namespace wherry::app

@@ -1,0 +1,94 @@
+"""Assembles parameters from a checkpoint's tensors, a block of rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wherry.models.weight_plan import ParameterPlan, Piece
+
+from .tensors import Checkpoint, widen
+from .unpack import experts
+
+BLOCK_BYTES = 8 << 20  # approximate float32 bytes of a block of rows
+
+
+def blocks(
+    plan: ParameterPlan, checkpoint: Checkpoint
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Yield (first row, rows) of one parameter, in the order of `plan.rows`.
+
+    A scalar or constant is one block.
+    """
+    if plan.constant is not None:
+        yield 0, np.full(plan.shape, plan.constant, np.float32)
+        return
+    if not plan.shape:
+        yield 0, checkpoint.read(plan.pieces[0].name)
+        return
+    step = max(1, BLOCK_BYTES // max(1, 4 * prod(plan.rows[1:])))
+    if plan.unpacked:
+        yield from experts(plan, checkpoint)
+        return
+    if plan.transpose:
+        yield from _transposed(plan, checkpoint, step)
+        return
+    for start in range(0, plan.rows[0], step):
+        stop = min(start + step, plan.rows[0])
+        read = _stacked if plan.axis == 0 else _side_by_side
+        rows = read(plan, checkpoint, start, stop)
+        yield start, _unit(rows) if plan.unit_rows else rows
+
+
+def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Normalize rows to length one; zero rows stay."""
+    lengths = np.sqrt((rows.astype(np.float64) ** 2).sum(-1, keepdims=True))
+    unit: NDArray[np.float32] = (rows / np.maximum(lengths, 1e-12)).astype(np.float32)
+    return unit
+
+
+def _transposed(
+    plan: ParameterPlan, checkpoint: Checkpoint, step: int
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Transpose a tensor [in, out]; memory holds the whole tensor in the file's dtype."""
+    name = plan.pieces[0].name
+    raw = checkpoint.read_raw(name)
+    for start in range(0, plan.shape[0], step):
+        columns = np.ascontiguousarray(raw[:, start : start + step].T)
+        yield start, widen(columns, checkpoint.tensors[name].dtype)
+
+
+def _stacked(
+    plan: ParameterPlan, checkpoint: Checkpoint, start: int, stop: int
+) -> NDArray[np.float32]:
+    parts = []
+    first = 0  # the parameter's row where the piece begins
+    for piece in plan.pieces:
+        size = piece.stop - piece.start
+        low, high = max(start - first, 0), min(stop - first, size)
+        if low < high:
+            parts.append(_rows(piece, checkpoint, piece.start + low, piece.start + high))
+        first += size
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _rows(piece: Piece, checkpoint: Checkpoint, start: int, stop: int) -> NDArray[np.float32]:
+    """Rows start to stop of a tensor, in the parameter's order."""
+    if piece.order is None:
+        return checkpoint.read(piece.name, start, stop)
+    theirs = piece.order.source(np.arange(start, stop))
+    first = int(theirs.min())
+    return checkpoint.read(piece.name, first, int(theirs.max()) + 1)[theirs - first]
+
+
+def _side_by_side(
+    plan: ParameterPlan, checkpoint: Checkpoint, start: int, stop: int
+) -> NDArray[np.float32]:
+    parts = []
+    for piece in plan.pieces:
+        cut = (slice(None),) * plan.axis + (slice(piece.start, piece.stop),)
+        parts.append(checkpoint.read(piece.name, start, stop)[cut])
+    return np.ascontiguousarray(np.concatenate(parts, axis=plan.axis))

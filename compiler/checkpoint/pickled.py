@@ -1,0 +1,102 @@
+"""Checkpoints that PyTorch pickled: pytorch_model.bin, or the shards in its index.
+
+PyTorch reads its own format: with `weights_only` a file can only have tensors, no code, and mapped
+files are read row by row, as safetensors are. It is the extra `wherry[torch]`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wherry.base import extras
+from wherry.errors import ModelError, ToolchainError, listing
+from wherry.hub.file_names import PICKLED_INDEX
+
+from .tensors import Checkpoint, TensorFile
+
+_NAMES = {"torch.float32": "F32", "torch.float16": "F16", "torch.bfloat16": "BF16"}
+
+
+@dataclass(frozen=True, slots=True)
+class TorchCheckpoint(Checkpoint):
+    """The tensors of a folder, in files that PyTorch maps."""
+
+    held: Mapping[str, Any] = field(default_factory=dict, repr=False)  # torch.Tensor
+
+    def read_raw(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """See `Checkpoint.read_raw`."""
+        import torch
+
+        tensor = self.held[name]
+        rows = tensor[start:stop] if tensor.dim() else tensor
+        if tensor.dtype == torch.bfloat16:
+            bits: NDArray[Any] = rows.contiguous().view(torch.int16).numpy().view(np.uint16)
+            return bits
+        made: NDArray[Any] = rows.contiguous().numpy()
+        return made
+
+
+def open_pickled(folder: Path, names: Sequence[str], expected: Mapping[str, str]) -> Checkpoint:
+    """Map the files `names` of `folder`; `expected`: of each tensor the file, if an index says it.
+
+    Raises:
+        ToolchainError: PyTorch is not installed.
+        ModelError: a file is damaged, has more than tensors, or has unexpected tensors.
+    """
+    if not extras.installed("torch"):
+        raise ToolchainError(
+            f"{folder / names[0]} is pickled, which only PyTorch reads safely. Type: "
+            f"{extras.TORCH}; or take a model that has safetensors."
+        )
+    held: dict[str, Any] = {}
+    tensors: dict[str, TensorFile] = {}
+    digest = hashlib.sha256()
+    problems: list[str] = []
+    for name in names:
+        for key, tensor in _load(folder / name).items():
+            if key in held:
+                problems.append(f"{key} is in {name} and in another file")
+            held[key] = tensor
+            size = tensor.numel() * tensor.element_size()
+            dtype = _NAMES.get(str(tensor.dtype), str(tensor.dtype).removeprefix("torch."))
+            tensors[key] = TensorFile(folder / name, dtype, tuple(tensor.shape), 0, size)
+        stat = (folder / name).stat()
+        digest.update(f"{name} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+    problems += [f"{t} is not in {f}" for t, f in expected.items() if t not in held]
+    if problems:
+        raise ModelError(f"{folder / PICKLED_INDEX} is wrong:\n{listing(problems)}")
+    files = tuple(folder / name for name in names)
+    return TorchCheckpoint(folder, MappingProxyType(tensors), files, digest.hexdigest(), held)
+
+
+def _load(path: Path) -> dict[str, Any]:
+    """Load the tensors of a file on the host, by name; mapped, unless the file predates 2020."""
+    import torch
+
+    try:
+        mapped = zipfile.is_zipfile(path)
+        found = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+    except Exception as e:  # PyTorch's readers raise many kinds of errors
+        raise ModelError(
+            f"{path} cannot be read ({_first_line(e)}). It is damaged, or holds more than tensors, "
+            "which may be programs: take a model that has safetensors."
+        ) from e
+    others = [] if isinstance(found, dict) else ["(the whole file)"]
+    others = others or [str(k) for k, v in found.items() if not isinstance(v, torch.Tensor)]
+    if others:
+        raise ModelError(f"{path} holds what is no tensor:\n{listing(others)}")
+    tensors: dict[str, Any] = {str(name): tensor.detach() for name, tensor in found.items()}
+    return tensors
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

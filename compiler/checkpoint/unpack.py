@@ -1,0 +1,66 @@
+"""Unpacks weights of all experts or heads from one tensor: transposed, in parts, or in MXFP4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wherry.models.weight_plan import ParameterPlan
+from wherry.models.weights import Heads
+
+from .tensors import Checkpoint
+
+# E2M1: a sign, two bits of exponent, one of mantissa.
+_VALUES = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0], np.float32)
+FP4 = np.concatenate([_VALUES, -_VALUES])
+_BIAS = 127  # of an exponent; 255 is not a number
+
+
+def experts(
+    plan: ParameterPlan, checkpoint: Checkpoint
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Yield (first row, rows) of a parameter with `unpacked`, an expert or head at a time."""
+    assert plan.unpacked is not None
+    if isinstance(plan.unpacked, Heads):
+        yield from _heads(plan, plan.unpacked, checkpoint)
+        return
+    names = [piece.name for piece in plan.pieces]
+    order = np.arange(plan.shape[1])
+    if plan.unpacked.interleaved:
+        order = np.concatenate([order[0::2], order[1::2]])
+    if len(plan.shape) == 2:  # biases
+        yield 0, np.ascontiguousarray(checkpoint.read(names[0])[:, order])
+        return
+    count, rows, columns = plan.shape
+    for e in range(count):
+        if len(names) == 1:
+            weight = checkpoint.read(names[0], e, e + 1)[0].T
+        else:
+            blocks, scales = (checkpoint.read_raw(name, e, e + 1)[0] for name in names)
+            weight = mxfp4(blocks, scales)[:, :columns]
+        yield e * rows, np.ascontiguousarray(weight[order])
+
+
+def _heads(
+    plan: ParameterPlan, word: Heads, checkpoint: Checkpoint
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    first, stop, whole = plan.rows_of_head
+    for head in range(plan.shape[0]):
+        rows = checkpoint.read(plan.pieces[0].name, head * whole + first, head * whole + stop)
+        yield head * plan.shape[1], np.ascontiguousarray(rows.T if word.transposed else rows)
+
+
+def mxfp4(blocks: NDArray[np.uint8], scales: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Decode blocks [..., groups, 16] and scales [..., groups], as in `Unpack`, to [..., columns].
+
+    Exact; a NaN scale gives NaN weights.
+    """
+    pairs = np.stack([FP4[blocks & 15], FP4[blocks >> 4]], -1)  # [..., groups, 16, 2]
+    exponents = np.where(scales == 255, 0, scales.astype(np.int32) - _BIAS)
+    weights: NDArray[np.float32] = np.ldexp(
+        pairs.reshape(*scales.shape, 32), exponents[..., None]
+    ).astype(np.float32, copy=False)
+    weights[scales == 255] = np.nan
+    return weights.reshape(*scales.shape[:-1], -1)

@@ -1,0 +1,132 @@
+"""What a person may choose of a compilation: target, scheme, dtypes, limits."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TypedDict
+
+from wherry.errors import UsageError
+from wherry.quant.scheme import DEFAULT as DEFAULT_QUANT
+from wherry.quant.scheme import Scheme
+from wherry.quant.scheme import find as find_scheme
+from wherry.targets.target import TargetPreset
+from wherry.targets.target import find as find_target
+
+from .library.build import Deployment
+from .load import Described
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a person may ask of a deployment; None: the default."""
+
+    context: int | None = None  # tokens of one sequence; the model's own maximum
+    max_batch: int | None = None  # sequences in one step
+    prefill_chunk: int | None = None  # rows of one step
+
+    @classmethod
+    def holding(cls, max_batch: int | None = None, prefill_chunk: int | None = None) -> Limits:
+        """Those that a deployment has without a word, and more of what it has too little of."""
+        usual = Deployment(context=1)
+        rows = max(max_batch or 0, prefill_chunk or 0)
+        return cls(
+            max_batch=max_batch if (max_batch or 0) > usual.max_batch else None,
+            prefill_chunk=rows if rows > usual.prefill_chunk else None,
+        )
+
+    def deployment(self, described: Described) -> Deployment:
+        """The record, checked against the model.
+
+        Raises:
+            UsageError: a limit is not positive, or more than the model can.
+        """
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        deployment = Deployment(**{"context": described.config.context} | given)
+        problems = [f"{n} is {v}, at least 1 is needed" for n, v in given.items() if v < 1]
+        if deployment.context > described.config.longest:
+            problems.append(
+                f"context is {deployment.context}, the model's positions end at "
+                f"{described.config.longest}: --context takes 1 to {described.config.longest}"
+            )
+        if deployment.prefill_chunk < deployment.max_batch:
+            problems.append(
+                f"prefill_chunk is {deployment.prefill_chunk}, it has to hold a row for each of "
+                f"the {deployment.max_batch} sequences of max_batch"
+            )
+        if problems:
+            raise UsageError("Limits that do not fit: " + "; ".join(problems) + ".")
+        return deployment
+
+
+class Choices(TypedDict, total=False):
+    """The keywords of `ensure_artifact` and `forecast`; see Choice."""
+
+    target: str
+    host: str | None
+    quant: str | None
+    kv_dtype: str
+    activations: str
+    limits: Limits | None
+    max_batch: int | None
+    prefill_chunk: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What is asked of a compilation."""
+
+    target: str = "auto"  # a preset's name; "auto": the best of this machine
+    host: str | None = None  # of the machine that drives it: name or triple; None: the target's own
+    quant: str | None = None  # a scheme's name; None: q4f16_1
+    kv_dtype: str = "auto"  # "float32", "float16", "int8"; "auto": the target's own
+    # What weights are multiplied by: "int8" (of 4 and 8 bits, on CPUs), "float16" (on GPUs),
+    # "float"; "auto": what suits target and scheme.
+    activations: str = "auto"
+    limits: Limits | None = None
+    # What an engine will ask for: without `limits` the deployment has no less.
+    max_batch: int | None = None
+    prefill_chunk: int | None = None
+
+    @property
+    def scheme(self) -> Scheme:
+        """The scheme of the weights; UsageError if there is none of the name."""
+        return find_scheme(self.quant or DEFAULT_QUANT)
+
+    @property
+    def preset(self) -> TargetPreset:
+        """The target with its dtypes.
+
+        Raises:
+            UsageError: no such target, or as `with_dtypes`.
+        """
+        return with_dtypes(
+            find_target(self.target, self.host), self.scheme, self.kv_dtype, self.activations
+        )
+
+    def deployment(self, described: Described) -> Deployment:
+        """What memory is planned for; raises as `Limits.deployment`."""
+        limits = self.limits or Limits.holding(self.max_batch, self.prefill_chunk)
+        return limits.deployment(described)
+
+
+def with_dtypes(
+    preset: TargetPreset, scheme: Scheme, kv_dtype: str, activations: str
+) -> TargetPreset:
+    """The preset with the cache and the activations that were asked for, or that suit the scheme.
+
+    Raises:
+        UsageError: the target has no such kernels, or int8 was asked for with float weights.
+    """
+    suited = preset.suited_to(scheme.float_dtype)
+    kv_dtype = suited.kv_dtype if kv_dtype == "auto" else kv_dtype
+    if scheme.kernel_spec()["scheme"] not in ("q4", "q8"):
+        if activations == "int8":
+            raise UsageError(
+                f"Activations 'int8' were asked for; weights in {scheme.name} are floats, and are "
+                "multiplied by floats. Type: --activations auto, or --quant q8f16_1"
+            )
+        if activations == "auto" and suited.activations == "int8":
+            activations = "float"
+    if activations == "auto":
+        activations = suited.activations
+    return preset.with_kv_dtype(kv_dtype).with_activations(activations)

@@ -1,0 +1,1 @@
+"""From an architecture to a compiled library with its metadata."""

@@ -1,0 +1,268 @@
+"""Compiles a program to a library with metadata."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm import IRModule, relax
+from tvm.ir import StringImm
+from tvm.relax.expr_functor import PyExprVisitor, visitor
+from tvm.support import cc
+from tvm.target import Target
+
+from wherry.artifact.manifest import INTERFACE_HASH
+from wherry.passes.kv_cache import PAGE_SIZE
+from wherry.passes.pipelines import PipelineInputs, run
+from wherry.passes.select_kernels import PARAMS
+from wherry.targets import web_toolchain
+from wherry.targets.target import TargetPreset
+from wherry.targets.toolchain import Requirement, require
+from wherry.targets.webgpu import LIMITS as WEBGPU_LIMITS
+
+from . import web_llm
+from .candidates import CHOICE, add_candidates
+from .candidates import ENTRY as CANDIDATES
+from .device_limits import require_limits
+from .device_sources import device_sources
+from .export import Program
+
+DRAFT_ROWS = 16
+# Compacting buffers and merging common subexpressions take a third of a compilation for CPUs, and
+# are not needed: Wherry's kernels allocate what they use, and LLVM finds common expressions itself.
+_NEEDLESS_ON_CPUS = ("s_tir.CompactBufferAllocation", "tirx.CommonSubexprElim")
+OnPhase = Callable[[str, IRModule], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """Limits that a library's memory is planned for. An engine may have smaller ones."""
+
+    context: int  # tokens of one sequence
+    max_batch: int = 32  # sequences in one step
+    prefill_chunk: int = 512  # rows of one step
+    logit_rows: int = 0  # rows of one step with logits; 0: enough for draft tokens
+    page_size: int = PAGE_SIZE  # tokens
+
+    def bounds(self) -> dict[str, int]:
+        """Upper bounds of a step: rows, logit rows, page ids of a group, sequences."""
+        pages = self.max_batch * -(-self.context // self.page_size)
+        rows = {"n": self.prefill_chunk, "m": self.logit_rows}
+        return {**rows, "p": pages, "r": self.max_batch}
+
+    def record(self, target: TargetPreset, longest: int) -> dict[str, Any]:
+        """The record in the manifest: these limits, and choices of `target`.
+
+        Args:
+            target: with the dtypes of KV cache and activations.
+            longest: the longest possible context of the model.
+        """
+        return {
+            **asdict(self),
+            "longest": longest,
+            "kv_dtype": target.kv_dtype,
+            "activations": target.activations,
+        }
+
+    def __post_init__(self) -> None:
+        if not self.logit_rows:  # a row for each sequence, and some for draft tokens
+            rows = min(self.prefill_chunk, self.max_batch + DRAFT_ROWS)
+            object.__setattr__(self, "logit_rows", rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """A built library."""
+
+    metadata: dict[str, Any]
+    workspace: int  # bytes of intermediate tensors of a step
+    largest_tensor: int  # the largest intermediate tensor, bytes
+    asked_shared_bytes: int  # the most dynamic shared memory that a launch asks for; 0: none
+    sources: dict[str, str]  # source of the device's code, by file suffix: "cu", "cl"
+
+
+def build_library(
+    program: Program,
+    target: TargetPreset,
+    deployment: Deployment,
+    out: Path | None,
+    *,
+    name: str,
+    vocab_size: int,
+    symbols: str | None = None,
+    on_phase: OnPhase = lambda phase, mod: None,
+) -> Library:
+    """Compile `program` for `target` and write it to `out` (.so, .tar, .wasm).
+
+    Args:
+        program: from `export`.
+        target: the target.
+        deployment: limits of the memory plan.
+        out: path of the library; its folder exists. None: stop after the last phase, without any
+            requirements.
+        name: the architecture's, for the metadata.
+        vocab_size: number of logits.
+        symbols: prefix by which a program finds the library that is linked into it; None: it is
+            loaded from a file.
+        on_phase: called with the module after each phase.
+
+    Raises:
+        ToolchainError: a requirement of the target is missing.
+        UsageError: the model's kernels exceed the limits of the target's blocks.
+    """
+    if out:
+        requirements = target.toolchain.requirements() if target.toolchain else ()
+        links = out.suffix == ".so" and target.linker is None
+        require(target.name, (*requirements, *([_linker()] if links else [])))
+    inputs = PipelineInputs(
+        cache=program.cache,
+        kernels=target.kernels,
+        bounds=program.bounds(deployment.bounds()),
+        stored=program.stored,
+        entries=program.entries,
+        narrow=target.activations == "float16",
+    )
+    state = [
+        {
+            "kind": "paged_kv",
+            "layers": len(own.layers),
+            "shape": list(own.page_shape),
+            "dtype": program.cache.dtype,
+            "group": own.group,
+        }
+        for own in program.cache.state
+    ]
+    metadata: dict[str, Any] = {
+        "schema": 2,
+        "interface": INTERFACE_HASH,
+        "name": name,
+        "vocab_size": vocab_size,
+        "embedding_size": program.embedding_size,
+        **asdict(deployment),
+        "inputs": list(program.inputs),
+        "entries": list(program.entries),
+        "groups": [{"kind": "self", "window": group.window or 0} for group in program.cache.groups],
+        "state": state,
+    }
+
+    def with_metadata(mod: IRModule) -> IRModule:
+        metadata["params"] = json.loads(str(mod.attrs[PARAMS]))
+        if target.interface:
+            mod = web_llm.add_interface(mod, metadata, WEBGPU_LIMITS, vocab_size=vocab_size)
+            require_limits(mod, target)
+        elif "forward" in program.entries:
+            mod, found = add_candidates(
+                mod, target, vocab_size=vocab_size, logit_rows=deployment.logit_rows
+            )
+            metadata.update(found)
+            if found:
+                require_limits(mod, target)
+        return _add_metadata(mod, metadata)
+
+    workspace = largest = asked = 0
+
+    def seen(phase: str, mod: IRModule) -> None:
+        nonlocal workspace, largest, asked
+        if phase == "schedule":
+            asked = require_limits(mod, target)
+        if phase == "link":
+            own = (CANDIDATES, CHOICE) if CANDIDATES in metadata else ()
+            storage = _storage(mod, program.entries + own)
+            workspace, largest = sum(storage.elements()), max(storage, default=0)
+            if own:  # a step may run while the previous one is read, so there are two results
+                workspace += 4 * deployment.logit_rows * vocab_size
+        on_phase(phase, mod)
+
+    def made(sources: dict[str, str]) -> Library:
+        return Library(
+            metadata=metadata,
+            workspace=workspace,
+            largest_tensor=largest,
+            asked_shared_bytes=asked,
+            sources=sources,
+        )
+
+    with ExitStack() as stack:
+        if target.toolchain and out:
+            stack.enter_context(target.toolchain.active())
+        device = Target(dict(target.device), host=dict(target.host))
+        stack.enter_context(device)
+        mod = run(program.mod, inputs, seen, before_link=with_metadata)
+        if out is None:
+            return made({})
+        if symbols:  # TVM cannot read back an empty one, which means only system_lib
+            mod = mod.with_attr("system_lib_prefix", symbols)
+        with code_generation(device):
+            executable = relax.build(
+                mod,
+                device,
+                relax_pipeline=tvm.transform.Sequential([]),
+                system_lib=symbols is not None,
+            )
+        link = cc.cross_compiler(target.linker) if target.linker else None
+        if target.library == "wasm":
+            link = web_toolchain.Linker(target.interface, threads=device.kind.name == "llvm")
+        # LLVM's debug sections are a quarter of a library, and of no use without sources.
+        linked = {"options": ["-Wl,-S"]} if out.suffix == ".so" else {}
+        executable.export_library(str(out), fcompile=link, **linked)
+        sources = device_sources(executable.mod)
+        sources |= target.toolchain.sources() if target.toolchain else {}
+    return made(sources)
+
+
+def _linker() -> Requirement:
+    """The linker of a library for this machine: the one in CXX, or the first that is found."""
+    command = cc.get_cc() or ""
+    return Requirement(
+        name=f"C++ compiler, which links models{f' ({command} is not here)' if command else ''}",
+        found=shutil.which(command),
+        fix="apt-get install g++",
+    )
+
+
+def code_generation(device: Target) -> tvm.transform.PassContext:
+    """TVM's settings for a device; tests of single kernels use them, too."""
+    needless = list(_NEEDLESS_ON_CPUS) if device.kind.name == "llvm" else []
+    return tvm.transform.PassContext(opt_level=3, disabled_pass=needless)
+
+
+def _add_metadata(mod: IRModule, metadata: dict[str, Any]) -> IRModule:
+    builder = relax.BlockBuilder(mod)
+    with builder.function("_metadata", []):
+        builder.emit_func_output(StringImm(json.dumps(metadata)))
+    return builder.get()
+
+
+def _storage(mod: IRModule, entries: tuple[str, ...]) -> Counter[int]:
+    """The planned storage by size. TVM's allocator caches freed storage by size.
+
+    So entries share storage of equal sizes, and the rest adds up.
+    """
+    most: Counter[int] = Counter()
+    for entry in entries:
+        storage = _Storage()
+        storage.visit_expr(mod[entry])
+        most |= storage.sizes
+    return most
+
+
+@visitor
+class _Storage(PyExprVisitor):
+    """Counts planned storage by size."""
+
+    def __init__(self) -> None:
+        self.sizes: Counter[int] = Counter()
+
+    def visit_call_(self, call: relax.Call) -> None:
+        if getattr(call.op, "name", "") == "relax.vm.alloc_storage":
+            shape = call.args[0]
+            if isinstance(shape, relax.ShapeExpr):
+                self.sizes[int(shape.values[0])] += 1
+        super().visit_call_(call)

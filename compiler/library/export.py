@@ -1,0 +1,153 @@
+"""Exports an architecture with its configuration as a Relax module with one function, `forward`.
+
+A library may have several entries (docs/design/compiled-library.md). They differ in what they
+compute from the last layer's hidden states, so `forward` is exported with a result for each: the
+passes see the layers once, and `SplitEntries` makes functions of them at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import IRModule
+from tvm.relax.frontend import nn
+from tvm.relax.frontend.nn import Tensor, op, spec
+from tvm.relax.frontend.nn.exporter import Exporter
+
+from wherry.models.arch import Architecture, Shape
+from wherry.models.layers import EXACT
+from wherry.models.step import Batch
+from wherry.passes.kv_cache import KVCache
+from wherry.passes.paged_kv import cached_attentions
+from wherry.quant.scheme import Scheme
+
+from .quantize import quantize
+
+# Symbolic sizes of the batch arrays, in the order of Batch's fields.
+SIZES = {
+    "tokens": "n",
+    "positions": "n",
+    "sequences": "n",
+    "query_indptr": "r1",
+    "logit_rows": "m",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A model as a module: `forward(*batch, *parameters)` -> the results of `entries`.
+
+    `PagedKV` adds `cache` to the arguments.
+    """
+
+    mod: IRModule
+    entries: tuple[str, ...]
+    stored: dict[str, str]  # dtype on disk of each parameter, in order
+    cache: KVCache
+    embedding_size: int  # numbers of a hidden state
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The core's names of a step's arrays; a page table is two of them."""
+        *rows, logit_rows = SIZES
+        return (*rows, *(f"pages.{g}" for g in range(len(self.cache.groups))), logit_rows)
+
+    def bounds(self, of: Mapping[str, int]) -> dict[str, int]:
+        """Upper bounds of all symbolic sizes, of those of n, m, p and r."""
+        names = (SIZES | self.cache.tables()).values()
+        return {name: of[name[0]] + (name[0] == "r") for name in names}
+
+
+def _step(model: Any, entries: tuple[str, ...]) -> Callable[..., Any]:
+    """What is exported: takes plain tensors, calls the model with what it knows."""
+    results: dict[str, Callable[[Tensor], Tensor]] = {
+        "forward": lambda x: model.logits(x),
+        "embed": lambda x: op.astype(x, "float32"),
+    }
+
+    def forward(*arrays: Any) -> Any:
+        x = model.hidden(Batch(*arrays))
+        made = tuple(results[entry](x) for entry in entries)
+        return made if len(made) > 1 else made[0]
+
+    return forward
+
+
+def _model(arch: Architecture, config: Any, entries: tuple[str, ...]) -> Any:
+    """The model, without its head if no entry needs it: embedding models have none."""
+    model = arch.model(config)
+    if "forward" not in entries:
+        model.lm_head = None
+    return model
+
+
+def parameters(
+    arch: Architecture, config: Any, entries: tuple[str, ...] = ("forward",)
+) -> dict[str, Shape]:
+    """Names and shapes of the parameters of `entries`, before quantization."""
+    model = _model(arch, config, entries)
+    return {name: tuple(int(d) for d in p.shape) for name, p in model.named_parameters()}
+
+
+def exact_parameters(
+    arch: Architecture, config: Any, entries: tuple[str, ...] = ("forward",)
+) -> frozenset[str]:
+    """Names of parameters that stay float32 in every scheme."""
+    return _exact(_model(arch, config, entries))
+
+
+def _exact(model: Any) -> frozenset[str]:
+    return frozenset(name for name, p in model.named_parameters() if EXACT in p.attrs)
+
+
+def export(
+    arch: Architecture,
+    config: Any,
+    scheme: Scheme,
+    *,
+    dtype: str,
+    kv_dtype: str,
+    entries: tuple[str, ...] = ("forward",),
+    latents_once: bool = False,
+    most_bytes: int | None = None,
+) -> Program:
+    """Build the module of one model.
+
+    Args:
+        arch: the architecture.
+        config: an instance of `arch.config`.
+        scheme: the scheme of the weights.
+        dtype: of activations and of weights that `scheme` does not quantize.
+        kv_dtype: of the KV cache.
+        entries: the library's: "forward", "embed".
+        latents_once: whether kernels read a latent as key and value from one plane.
+        most_bytes: of the largest tensor that the target can bind; None: no limit.
+    """
+    model = _model(arch, config, entries)
+    exact = _exact(model)
+    model.to(dtype)
+    model = quantize(model, scheme, dtype, most_bytes)
+    method = spec.MethodSpec(
+        method=_step(model, entries),
+        arg_names=list(SIZES),
+        arg_specs=[spec.Tensor([size], "int32") for size in SIZES.values()],
+        param_mode="plain",
+        effect_mode="none",
+    )
+    mod, params, _ = Exporter(debug=False).build(spec.ModuleSpec(model, ["forward"], [method]))
+    return Program(
+        mod=mod,
+        entries=entries,
+        stored={n: _stored_dtype(param, scheme, n in exact) for n, param in params},
+        cache=KVCache.of(cached_attentions(mod), kv_dtype, latents_once=latents_once),
+        embedding_size=getattr(config, "embedding_size", config.hidden_size),
+    )
+
+
+def _stored_dtype(param: nn.Parameter, scheme: Scheme, exact: bool) -> str:
+    """The stored dtype: floats that the scheme does not quantize have its `float_dtype`."""
+    if exact:
+        return "float32"
+    return scheme.float_dtype if param.dtype.startswith("float") else param.dtype

@@ -1,0 +1,35 @@
+// A session as large as a cache and the steps over it.
+#ifndef WHERRY_ENGINE_CACHE_OPEN_SESSION_H_
+#define WHERRY_ENGINE_CACHE_OPEN_SESSION_H_
+
+#include <algorithm>
+#include <memory>
+
+#include "cache/kv_cache.h"
+#include "model/model.h"
+
+namespace wherry {
+
+struct StepLimits {
+  int64_t rows, sequences, logit_rows;
+  int64_t context;  // tokens of a sequence
+};
+
+inline std::unique_ptr<Session> open_session(const Model& model, const KvCache& cache,
+                                             const StepLimits& step) {
+  SessionLimits limits;
+  limits.pages = cache.pages();
+  for (size_t group = 0; group < cache.groups(); ++group) {
+    // Entries behind a window are in the table, too, and prefixes count once a sequence.
+    limits.page_ids.push_back(step.sequences * pages_for(step.context, cache.page_size()));
+  }
+  limits.rows = step.rows;
+  limits.sequences = step.sequences;
+  limits.logit_rows = step.logit_rows;
+  limits.slots = cache.slots();
+  return model.open(limits);
+}
+
+}  // namespace wherry
+
+#endif  // WHERRY_ENGINE_CACHE_OPEN_SESSION_H_

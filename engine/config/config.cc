@@ -1,0 +1,87 @@
+#include "config/config.h"
+
+#include <algorithm>
+
+#include "support/json_reader.h"
+
+namespace wherry {
+
+namespace {
+
+JsonReader reader_of(const char* json, const char* what, Problems& problems) {
+  std::string text = json == nullptr || *json == '\0' ? "{}" : json;
+  return {parse_json_object(text, what, WHERRY_INVALID_ARGUMENT), what, problems};
+}
+
+int64_t bounded(JsonReader& reader, const char* key, int64_t otherwise, int64_t low, int64_t high,
+                Problems& problems) {
+  int64_t value = reader.integer_or(key, otherwise);
+  if (reader.has(key) && (value < low || value > high)) {
+    problems.add(reader.where(), ": \"", key, "\" is ", value, "; accepted are ", low, "..", high);
+  }
+  return value;
+}
+
+}  // namespace
+
+ModelOptions parse_model_options(const char* json) {
+  Problems problems;
+  JsonReader reader = reader_of(json, "the model's options", problems);
+  reader.only({"threads", "pack_dir", "check_weights", "cuda_graphs"});
+  ModelOptions options;
+  options.threads = static_cast<int>(bounded(reader, "threads", 0, 0, 1024, problems));
+  options.pack_dir = reader.string_or("pack_dir", "");
+  options.check_weights = bounded(reader, "check_weights", 1, 0, 1, problems) != 0;
+  options.cuda_graphs = bounded(reader, "cuda_graphs", 1, 0, 1, problems) != 0;
+  problems.raise(WHERRY_INVALID_ARGUMENT, "the model's options are wrong");
+  return options;
+}
+
+EngineConfig parse_engine_config(const char* json, const Metadata& metadata) {
+  return parse_engine_config(json, metadata, 0);
+}
+
+EngineConfig parse_engine_config(const char* json, const Metadata& metadata, int drafts) {
+  Problems problems;
+  JsonReader reader = reader_of(json, "the engine's configuration", problems);
+  reader.only({"max_batch", "context", "kv_tokens", "prefill_chunk", "prefix_cache", "cache_dir",
+               "cache_bytes", "max_drafts", "max_slowdown", "max_step_seconds"});
+  const int64_t page = metadata.page_size;
+  const int64_t most_tokens = INT32_MAX / 2;  // page and row numbers are int32
+
+  EngineConfig config;
+  int64_t max_batch = bounded(reader, "max_batch", std::min<int64_t>(8, metadata.max_batch), 1,
+                              metadata.max_batch, problems);
+  int64_t given_kv = bounded(reader, "kv_tokens", metadata.context, page, most_tokens, problems);
+  int64_t context = bounded(reader, "context", std::min(metadata.context, given_kv), 2,
+                            metadata.context, problems);
+  int64_t whole = std::min(max_batch * context, most_tokens);
+  int64_t kv_tokens = reader.has("kv_tokens") ? given_kv : whole;
+  int64_t rows = std::min(std::max<int64_t>(256, max_batch), metadata.prefill_chunk);
+  int64_t chunk = bounded(reader, "prefill_chunk", rows, 1, metadata.prefill_chunk, problems);
+  if (chunk < max_batch) {
+    problems.add("\"prefill_chunk\" is ", chunk, ", but it is the number of rows of one step and ",
+                 "must hold max_batch (", max_batch, ") of them");
+  }
+  config.prefix_cache = reader.boolean_or("prefix_cache", true);
+  config.cache_dir = reader.string_or("cache_dir", "");
+  config.cache_bytes = bounded(reader, "cache_bytes", config.cache_bytes, 0, INT64_MAX, problems);
+  config.max_drafts = static_cast<int>(bounded(reader, "max_drafts", drafts, 0, 64, problems));
+  config.max_slowdown = reader.number_or("max_slowdown", config.max_slowdown);
+  if (!(config.max_slowdown > 1)) {
+    problems.add("\"max_slowdown\" is ", config.max_slowdown, "; accepted is more than 1");
+  }
+  config.max_step_seconds = reader.number_or("max_step_seconds", config.max_step_seconds);
+  if (!(config.max_step_seconds >= 0)) {
+    problems.add("\"max_step_seconds\" is ", config.max_step_seconds, "; accepted is 0 or more");
+  }
+  problems.raise(WHERRY_INVALID_ARGUMENT, "the engine's configuration is wrong");
+
+  config.max_batch = static_cast<int>(max_batch);
+  config.context = static_cast<int>(context);
+  config.kv_tokens = (kv_tokens + page - 1) / page * page;
+  config.prefill_chunk = static_cast<int>(chunk);
+  return config;
+}
+
+}  // namespace wherry

@@ -1,0 +1,87 @@
+#include "config/config.h"
+
+#include "testing/testing.h"
+
+namespace wherry {
+namespace {
+
+Metadata library() {
+  Metadata metadata;
+  metadata.context = 512;
+  metadata.page_size = 16;
+  return metadata;
+}
+
+TEST(defaults) {
+  for (const char* text : {static_cast<const char*>(nullptr), "", "{}"}) {
+    EngineConfig config = parse_engine_config(text, library());
+    CHECK_EQ(config.max_batch, 8);
+    CHECK_EQ(config.context, 512);
+    CHECK_EQ(config.kv_tokens, 8 * 512);
+    CHECK_EQ(config.prefill_chunk, 256);
+    CHECK_EQ(parse_model_options(text).threads, 0);
+  }
+}
+
+TEST(given_values) {
+  EngineConfig config = parse_engine_config(
+      R"({"max_batch": 300, "context": 100, "kv_tokens": 1001, "prefill_chunk": 400})", library());
+  CHECK_EQ(config.max_batch, 300);
+  CHECK_EQ(config.context, 100);
+  CHECK_EQ(config.kv_tokens, 1008);  // whole pages
+  CHECK_EQ(config.prefill_chunk, 400);
+  CHECK_EQ(parse_engine_config(R"({"max_batch": 300})", library()).prefill_chunk, 300);
+  CHECK_EQ(parse_engine_config(R"({"kv_tokens": 100})", library()).context, 100);
+  ModelOptions options = parse_model_options(R"({"threads": 3, "pack_dir": "/p"})");
+  CHECK_EQ(options.threads, 3);
+  CHECK_EQ(options.pack_dir, "/p");
+  CHECK(options.check_weights);
+  CHECK(!parse_model_options(R"({"check_weights": 0})").check_weights);
+  CHECK(options.cuda_graphs);
+  CHECK(!parse_model_options(R"({"cuda_graphs": 0})").cuda_graphs);
+}
+
+TEST(the_library_bounds_the_step) {
+  Metadata small = library();
+  small.max_batch = 4;
+  small.prefill_chunk = 32;
+  CHECK_EQ(parse_engine_config("{}", small).max_batch, 4);
+  CHECK_EQ(parse_engine_config("{}", small).prefill_chunk, 32);
+  std::string text =
+      ERROR_OF(WHERRY_INVALID_ARGUMENT,
+               parse_engine_config(R"({"max_batch": 5, "prefill_chunk": 33})", small));
+  CHECK_CONTAINS(text, "\"max_batch\" is 5; accepted are 1..4");
+  CHECK_CONTAINS(text, "\"prefill_chunk\" is 33; accepted are 1..32");
+}
+
+TEST(everything_wrong_is_named) {
+  std::string text =
+      ERROR_OF(WHERRY_INVALID_ARGUMENT,
+               parse_engine_config(
+                   R"({"max_batch": 0, "context": 513, "kv_tokens": "many", "kv": 1})", library()));
+  CHECK_CONTAINS(text, "\"max_batch\" is 0; accepted are 1..4096");
+  CHECK_CONTAINS(text, "\"context\" is 513; accepted are 2..512");
+  CHECK_CONTAINS(text, "\"kv_tokens\" must be an integer");
+  CHECK_CONTAINS(text, "unknown key \"kv\"; known are max_batch, context, kv_tokens");
+  CHECK_CONTAINS(ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_model_options(R"({"thread": true})")),
+                 "unknown key \"thread\"; known are threads, pack_dir, check_weights, cuda_graphs");
+  ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_model_options(R"({"threads": true})"));
+  ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_model_options(R"({"threads": 1.5})"));
+}
+
+TEST(a_step_must_hold_the_batch) {
+  CHECK_CONTAINS(
+      ERROR_OF(WHERRY_INVALID_ARGUMENT,
+               parse_engine_config(R"({"max_batch": 8, "prefill_chunk": 7})", library())),
+      "must hold max_batch (8)");
+}
+
+TEST(what_is_no_object_is_refused) {
+  for (const char* text : {"{", "[]", "3", "{}{}", "nonsense"}) {
+    ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_model_options(text));
+    ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_engine_config(text, library()));
+  }
+}
+
+}  // namespace
+}  // namespace wherry

@@ -1,0 +1,35 @@
+// The interface of grammar matchers, which track one request; llguidance and xgrammar implement it.
+#ifndef WHERRY_ENGINE_MATCHER_MATCHER_H_
+#define WHERRY_ENGINE_MATCHER_MATCHER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace wherry {
+
+// Not thread-safe.
+class Matcher {
+ public:
+  Matcher() = default;
+  virtual ~Matcher() = default;
+  Matcher(const Matcher&) = delete;
+  Matcher& operator=(const Matcher&) = delete;
+
+  // Size of the vocabulary. The id after the last one stands for "the text may end here". It is no
+  // token of the model, so the stop tokens of a request do not depend on the tokenizer.
+  virtual size_t tokens() const = 0;
+  // Number of uint32 words in a mask: one bit for each token, and one for the end.
+  virtual size_t words() const = 0;
+  // False: error() says why.
+  virtual bool fill(uint32_t* bits) = 0;
+  virtual bool accept(uint32_t token) = 0;
+  virtual bool rollback(size_t tokens) = 0;
+  // Whether the text is complete and nothing may follow.
+  virtual bool stopped() = 0;
+  virtual bool accepting() = 0;
+  virtual const char* error() const = 0;  // null: none
+};
+
+}  // namespace wherry
+
+#endif  // WHERRY_ENGINE_MATCHER_MATCHER_H_

@@ -1,0 +1,204 @@
+#include "vm/kernel_threads.h"
+
+#include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/extra/module.h>
+#include <tvm/ffi/function.h>
+#include <tvm/ffi/string.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <system_error>
+
+#include "support/error.h"
+#include "vm/threads.h"
+
+namespace wherry {
+
+namespace {
+
+namespace ffi = tvm::ffi;
+using Clock = std::chrono::steady_clock;
+
+// How long a thread polls for the next launch before it sleeps: longer than the gap between steps.
+constexpr std::chrono::microseconds kBetweenSteps{5000};
+// How long the caller polls for the end of a launch; after that the last thread may be descheduled.
+constexpr std::chrono::microseconds kLastTask{200};
+// Polls between two yields, a few microseconds.
+constexpr int kLooks = 64;
+
+// Whether this thread runs a task: nested launches run in the same thread.
+thread_local bool inside = false;
+
+void breathe() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__) && !defined(_MSC_VER)
+  asm volatile("yield");
+#endif
+}
+
+// Polls until `seen` returns true; false: `most` has passed. The bound is a time because a yield
+// takes longer on a busy machine.
+template <typename Seen>
+bool look(std::chrono::microseconds most, Seen seen) {
+  for (Clock::time_point begun{};; std::this_thread::yield()) {
+    for (int i = 0; i < kLooks; ++i) {
+      if (seen()) return true;
+      breathe();
+    }
+    const Clock::time_point now = Clock::now();
+    if (begun == Clock::time_point{}) begun = now;
+    if (now - begun >= most) return false;
+  }
+}
+
+int run_alone(KernelTask task, void* closure) {
+  KernelGroup group{nullptr, 1};
+  return task(0, &group, closure);
+}
+
+}  // namespace
+
+KernelThreads::KernelThreads(int threads) : slots_(static_cast<size_t>(std::max(threads, 1))) {
+  try {
+    for (int own = 1; own < size(); ++own) threads_.emplace_back([this, own] { serve(own); });
+  } catch (const std::system_error& error) {
+    end();
+    throw Error(WHERRY_INTERNAL, concat("the system gives this process no ", threads,
+                                        " threads: ", error.what(), ". Ask for fewer"));
+  }
+}
+
+KernelThreads::~KernelThreads() { end(); }
+
+void KernelThreads::end() {
+  ended_.store(true);
+  announce();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+int KernelThreads::launch(KernelTask task, void* closure) {
+  if (size() == 1) return run_alone(task, closure);
+  task_ = task;
+  closure_ = closure;
+  failed_.store(false, std::memory_order_relaxed);
+  unfinished_.store(size(), std::memory_order_relaxed);
+  const uint64_t launch = launch_.load(std::memory_order_relaxed) + 1;
+  for (TaskSlot& slot : slots_) slot.state.store(2 * launch, std::memory_order_release);
+  announce();
+  work(launch, 0);
+  auto finished = [this] { return unfinished_.load() == 0; };
+  if (!look(kLastTask, finished)) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    waiting_.store(true);
+    finished_.wait(lock, finished);
+    waiting_.store(false);
+  }
+  if (!failed_.load(std::memory_order_relaxed)) return 0;
+  if (error_) ffi::details::SetSafeCallRaised(*error_);
+  error_.reset();
+  return -1;
+}
+
+// Publishes a new launch number to polling and sleeping threads. Either a thread that is about to
+// sleep sees the number, or this function sees the thread in `sleeping_`.
+void KernelThreads::announce() {
+  launch_.fetch_add(1);
+  if (sleeping_.load() == 0) return;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+  }  // every thread counted in sleeping_ is in wait() by now
+  launched_.notify_all();
+}
+
+void KernelThreads::serve(int own) {
+  inside = true;
+  uint64_t launch = 0;
+  while (await(launch)) work(launch, own);
+}
+
+// Waits for a launch after `launch`, and sets `launch` to it; false: the threads shall end.
+bool KernelThreads::await(uint64_t& launch) {
+  auto another = [&] { return launch_.load() != launch; };
+  if (!look(kBetweenSteps, another)) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    sleeping_.fetch_add(1);
+    launched_.wait(lock, another);
+    sleeping_.fetch_sub(1);
+  }
+  launch = launch_.load();
+  return !ended_.load();
+}
+
+void KernelThreads::work(uint64_t launch, int own) {
+  for (int i = 0; i < size(); ++i) {
+    const int task = (own + i) % size();
+    if (!take(launch, task)) continue;
+    run(task);
+    finish();
+  }
+}
+
+bool KernelThreads::take(uint64_t launch, int task) {
+  std::atomic<uint64_t>& state = slots_[static_cast<size_t>(task)].state;
+  uint64_t offered = 2 * launch;
+  return state.load(std::memory_order_relaxed) == offered &&
+         state.compare_exchange_strong(offered, offered + 1, std::memory_order_acquire);
+}
+
+void KernelThreads::run(int task) {
+  const bool before = inside;
+  inside = true;
+  KernelGroup group{nullptr, size()};
+  if (task_(task, &group, closure_) != 0) {
+    ffi::Error error = ffi::details::MoveFromSafeCallRaised();
+    if (!failed_.exchange(true)) error_ = std::move(error);
+  }
+  inside = before;
+}
+
+void KernelThreads::finish() {
+  if (unfinished_.fetch_sub(1) != 1 || !waiting_.load()) return;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+  }
+  finished_.notify_one();
+}
+
+// ---- entry points for compiled code ----
+
+namespace {
+
+constexpr char kSymbol[] = "__TVMBackendParallelLaunch";
+
+thread_local std::unique_ptr<KernelThreads> pool;
+
+int (*others)(KernelTask, void*, int) = nullptr;  // TVM's
+
+}  // namespace
+
+void take_kernel_launches() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    ffi::Module::VisitContextSymbols([](const ffi::String& name, void* symbol) {
+      if (name == kSymbol) others = reinterpret_cast<decltype(others)>(symbol);  // last one wins
+    });
+    TVM_FFI_CHECK_SAFE_CALL(
+        TVMFFIEnvModRegisterContextSymbol(kSymbol, reinterpret_cast<void*>(launch_kernel)));
+  });
+}
+
+void configure_kernel_threads(int threads) {
+  if (pool && pool->size() == threads) return;
+  pool.reset();  // ends its threads before new ones start
+  pool = std::make_unique<KernelThreads>(threads);
+}
+
+int launch_kernel(KernelTask task, void* closure, int tasks) {
+  if (inside) return run_alone(task, closure);
+  if (pool) return pool->launch(task, closure);
+  return others ? others(task, closure, tasks) : run_alone(task, closure);
+}
+
+}  // namespace wherry

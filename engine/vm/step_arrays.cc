@@ -1,0 +1,94 @@
+#include "vm/step_arrays.h"
+
+#include <string>
+
+#include "support/error.h"
+
+namespace wherry {
+
+namespace {
+
+constexpr DLDataType kInt32{kDLInt, 32, 1};
+constexpr int64_t kStep = 64;  // elements; the alignment of CUDA's own allocations
+
+int64_t aligned(int64_t n) { return (n + kStep - 1) / kStep * kStep; }
+
+ffi::Tensor part(const ffi::Tensor& whole, int64_t begin, int64_t n) {
+  const int64_t stride = 1;
+  return whole.as_strided(ffi::ShapeView(&n, 1), ffi::ShapeView(&stride, 1), begin);
+}
+
+}  // namespace
+
+StepArrays::StepArrays(const Metadata& metadata, const SessionLimits& limits, DLDevice device) {
+  for (const std::string& name : metadata.inputs) add(name, limits);
+  // On CUDA each copy is a driver call, so all arrays share one. Other devices have handles in
+  // place of addresses, and their kernels would have to add offsets.
+  if (device.device_type == kDLCUDA) {
+    int64_t capacity = 0;
+    for (const Field& field : fields_) capacity += aligned(field.capacity);
+    together_ = std::make_unique<Staging>(capacity, kInt32, device);
+    return;
+  }
+  for (const Field& field : fields_) apart_.emplace_back(field.capacity, kInt32, device);
+}
+
+const std::vector<ffi::Tensor>& StepArrays::fill(const Batch& batch) {
+  views_.clear();
+  if (together_) {
+    fill_together(batch);
+  } else {
+    fill_apart(batch);
+  }
+  return views_;
+}
+
+void StepArrays::fill_apart(const Batch& batch) {
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    views_.push_back(apart_[i].view(fields_[i].of(batch)));
+  }
+}
+
+void StepArrays::fill_together(const Batch& batch) {
+  joined_.clear();
+  std::vector<int64_t> begins;
+  for (const Field& field : fields_) {
+    Values values = field.of(batch);
+    if (static_cast<int64_t>(values.size()) > field.capacity) {
+      throw Error(WHERRY_INTERNAL,
+                  concat("a batch has ", values.size(), " elements; the session was opened for ",
+                         field.capacity));
+    }
+    begins.push_back(static_cast<int64_t>(joined_.size()));
+    joined_.insert(joined_.end(), values.begin(), values.end());
+    joined_.resize(static_cast<size_t>(aligned(static_cast<int64_t>(joined_.size()))));
+  }
+  ffi::Tensor whole = together_->view(joined_);
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    views_.push_back(part(whole, begins[i], static_cast<int64_t>(fields_[i].of(batch).size())));
+  }
+}
+
+void StepArrays::add(const std::string& name, const SessionLimits& limits) {
+  auto plain = [&](std::vector<int32_t> Batch::* field, int64_t capacity) {
+    fields_.push_back({[field](const Batch& b) -> Values { return b.*field; }, capacity});
+  };
+  const int64_t n = limits.rows, r = limits.sequences;
+  if (name == "tokens") {
+    tokens_ = fields_.size();
+    return plain(&Batch::tokens, n);
+  }
+  if (name == "positions") return plain(&Batch::positions, n);
+  if (name == "sequences") return plain(&Batch::sequences, n);
+  if (name == "adapters") return plain(&Batch::adapters, n);
+  if (name == "query_indptr") return plain(&Batch::query_indptr, r + 1);
+  if (name == "slots") return plain(&Batch::slots, r);
+  if (name == "source_lengths") return plain(&Batch::source_lengths, r);
+  if (name == "logit_rows") return plain(&Batch::logit_rows, limits.logit_rows);
+  size_t group = std::stoul(name.substr(name.find('.') + 1));  // "pages.0": see parse_metadata
+  fields_.push_back({[group](const Batch& b) -> Values { return b.pages[group].indptr; }, r + 1});
+  fields_.push_back(
+      {[group](const Batch& b) -> Values { return b.pages[group].ids; }, limits.page_ids[group]});
+}
+
+}  // namespace wherry

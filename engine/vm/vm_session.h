@@ -1,0 +1,32 @@
+// Runs a compiled library's entries on the state of one engine.
+#ifndef WHERRY_ENGINE_VM_VM_SESSION_H_
+#define WHERRY_ENGINE_VM_VM_SESSION_H_
+
+#include <tvm/ffi/container/array.h>
+#include <tvm/ffi/function.h>
+
+#include <memory>
+
+#include "model/model.h"
+#include "tensors/device.h"
+
+namespace wherry {
+
+// What all sessions of one model share.
+struct VmShared {
+  Metadata metadata;
+  ffi::Function executable;  // the result of open_executable()
+  ffi::Array<ffi::Tensor> params;
+  DLDevice device{kDLCPU, 0};
+  int threads = 1;        // for kernels
+  bool graphs = true;     // whether to use CUDA graphs
+  uint64_t identity = 0;  // see Model
+};
+
+// Allocates the state and the staging tensors; each session has a VM of its own.
+std::unique_ptr<Session> open_vm_session(std::shared_ptr<const VmShared> shared,
+                                         const SessionLimits& limits);
+
+}  // namespace wherry
+
+#endif  // WHERRY_ENGINE_VM_VM_SESSION_H_

@@ -1,0 +1,168 @@
+"""PagedKV: store keys and values in pages, which the core hands out.
+
+    def forward(tokens, positions, sequences, query_indptr, logit_rows, w):
+      o = call_dps_packed("wherry.attention", (spec, qkv, positions, sequences, query_indptr))
+
+    def forward(tokens, ..., query_indptr, page_indptr_0, page_ids_0, logit_rows, state_0, w):
+      pages, q = rope_append(qkv, positions, sequences, page_indptr_0, page_ids_0, state_0)
+      o = attention(q, positions, sequences, query_indptr, page_indptr_0, page_ids_0, pages)
+
+Runs first in the attach phase. Each group of layers gets a page table, each layer that owns a cache
+a tensor of pages, updated in place; a layer that shares a cache reads its owner's (`kv_cache.py`).
+Weights of the norms of q and k go before the pages of `rope_append`, sinks before those of
+`attention`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tvm import IRModule, ir, relax, tirx
+from tvm.relax.expr_functor import PyExprMutator, mutator
+
+from wherry.ops import AttentionShape, AttentionSpec, RopeAppendSpec
+from wherry.ops.tags import CACHED_ATTENTION
+
+from .kernels import rewritten
+from .kv_cache import PAGE_SIZE, KVCache
+from .paged_reference import attention, rope_append
+
+CALL = ir.Op.get("relax.call_dps_packed")
+
+
+def cached_attentions(mod: IRModule) -> Iterator[AttentionShape]:
+    """What each attention of `forward` is, in order."""
+    for block in mod["forward"].body.blocks:
+        for binding in block.bindings:
+            if _is_attention(binding.value):
+                yield _shape(binding.value)
+
+
+def _is_attention(expr: relax.Expr) -> bool:
+    is_call = isinstance(expr, relax.Call) and expr.op == CALL
+    return is_call and str(expr.args[0].global_symbol) == CACHED_ATTENTION
+
+
+def _shape(call: relax.Call) -> AttentionShape:
+    return AttentionShape.from_json(str(call.args[1].fields[0].value))
+
+
+@ir.transform.module_pass(opt_level=0, name="PagedKV")
+class PagedKV:
+    """The pass; see the module's text."""
+
+    def __init__(self, cache: KVCache) -> None:
+        self.cache = cache
+
+    def transform_module(self, mod: IRModule, _ctx: ir.transform.PassContext) -> IRModule:
+        """Rewrite `forward`."""
+        (var,) = [v for v in mod.get_global_vars() if v.name_hint == "forward"]
+        arguments = _Arguments(self.cache)
+        mod = mod.clone()
+        mod.update_func(var, arguments.added(mod[var]))
+        return rewritten(mod, _Rewriter(mod, self.cache, arguments))
+
+
+class _Arguments:
+    """The parameters that `forward` gets: page tables behind the batch's rows, then the state."""
+
+    def __init__(self, cache: KVCache) -> None:
+        tables = [
+            relax.Var(name, relax.TensorType([tirx.Var(size, "int64")], "int32"))
+            for name, size in cache.tables().items()
+        ]
+        self.tables = list(
+            zip(tables[::2], tables[1::2], strict=True)
+        )  # one pair of tables per cache group
+        count = tirx.Var("pages", "int64")
+        owners = [(layer, own) for own in cache.state for layer in own.layers]
+        self.pages = {
+            layer: relax.Var(f"state_{i}", relax.TensorType([count, *own.page_shape], cache.dtype))
+            for i, (layer, own) in enumerate(owners)
+        }
+        self.group_of = {layer: own.group for layer, own in owners}
+
+    def added(self, func: relax.Function) -> relax.Function:
+        """`func` with these parameters, too."""
+        first_weight = int(func.attrs["num_input"])
+        *rows, logit_rows = func.params[:first_weight]
+        tables = [var for table in self.tables for var in table]
+        inputs = [*rows, *tables, logit_rows, *self.pages.values()]
+        params = [*inputs, *func.params[first_weight:]]
+        made = relax.Function(params, func.body, func.ret_ty, func.is_pure, func.attrs)
+        return made.with_attr("num_input", len(inputs))
+
+
+@mutator
+class _Rewriter(PyExprMutator):
+    def __init__(self, mod: IRModule, cache: KVCache, arguments: _Arguments) -> None:
+        super().__init__(mod)
+        self.cache = cache
+        self.tables, self.group_of = arguments.tables, arguments.group_of
+        self.pages: dict[int, relax.Expr] = dict(arguments.pages)  # by layer, as last written
+
+    def visit_call_(self, call: relax.Call) -> relax.Expr:
+        call = super().visit_call_(call)
+        if not _is_attention(call):
+            return call
+        shape = _shape(call)
+        _, qkv, positions, sequences, query_indptr, *weights = call.args[1].fields
+        norms, sinks = (
+            (weights[:2], weights[2:]) if shape.qk_norm_eps is not None else ([], weights)
+        )
+        table = self.tables[self.group_of[shape.cache]]
+        rope, spec = specs(shape, self.pages[shape.cache], sinks=bool(sinks))
+        q = self._append(rope, qkv, [positions, sequences, *table, *norms], shape.cache)
+        rows = [q, positions, sequences, query_indptr, *table]
+        var = self.builder_.add_func(attention(spec, qkv.ty.dtype), "attention")
+        args = [*rows, *sinks, self.pages[shape.cache]]
+        out = self.builder_.emit(relax.call_tir(var, args, out_ty=q.ty))
+        return relax.op.reshape(out, call.ty.shape)
+
+    def _append(
+        self, rope: RopeAppendSpec, qkv: relax.Expr, args: list[relax.Expr], layer: int
+    ) -> relax.Expr:
+        """Q, rotated, [n, h, e]; `self.pages` gets the pages with the rows' K and V."""
+        n, dtype = qkv.ty.shape[0], qkv.ty.dtype
+        heads = relax.op.reshape(qkv, (n, rope.qkv_heads, rope.head_dim))
+        args = [self.builder_.emit(heads), *args, self.pages[layer]]
+        types = [args[-1].ty, relax.TensorType([n, rope.heads, rope.head_dim], dtype)]
+        var = self.builder_.add_func(rope_append(rope, dtype), "rope_append")
+        places = [len(args) - 1, -1]
+        both = self.builder_.emit(relax.call_tir_inplace(var, relax.Tuple(args), places, types))
+        self.pages[layer] = self.builder_.emit(relax.TupleGetItem(both, 0))
+        return self.builder_.emit(relax.TupleGetItem(both, 1))
+
+
+def specs(
+    shape: AttentionShape, pages: relax.Expr, *, sinks: bool
+) -> tuple[RopeAppendSpec, AttentionSpec]:
+    """The two operations that `shape` becomes over a layer's `pages`."""
+    dtype = str(pages.ty.dtype)
+    common: dict[str, Any] = {
+        "heads": shape.heads,
+        "kv_heads": shape.kv_heads,
+        "head_dim": shape.head_dim,
+        "page_size": PAGE_SIZE,
+        "kv_dtype": dtype,
+        "planes": 2 if dtype == "int8" else int(pages.ty.shape[1]),
+    }
+    rope = RopeAppendSpec(
+        **common,
+        rotary_dim=2 * len(shape.inv_freq),
+        inv_freq=shape.inv_freq,
+        scaling=shape.rope_scaling,
+        qk_norm_eps=shape.qk_norm_eps,
+        norm_last=shape.norm_last,
+        v_norm=shape.v_norm,
+        kv=shape.kv,
+    )
+    return rope, AttentionSpec(
+        **common,
+        scale=shape.scale,
+        window=shape.window,
+        softcap=shape.softcap,
+        slopes=shape.slopes,
+        sinks=sinks,
+    )

@@ -1,0 +1,294 @@
+"""Reference PrimFuncs of the operations that Relax has no operator for: slow, obvious, portable.
+
+Each carries two attributes, `wherry.op` (its name) and `wherry.spec` (its static parameters, JSON):
+a target's kernel set may replace it by a PrimFunc of the same signature. The arguments that
+describe the batch are those of `forward`, see docs/design/compiled-library.md.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from tvm import tirx
+from tvm.script import tirx as T
+
+from wherry.ops import AttentionSpec, RopeAppendSpec
+from wherry.ops.tags import tag
+
+# Axes: n rows, r sequences, h query heads, g kv heads, e head dim, j frequencies.
+
+
+def _store(buffer: tirx.Buffer, values: list[float]) -> None:
+    """Emit a store of each constant; called while TVMScript is parsed."""
+    for j, value in enumerate(values):
+        T.buffer_store(buffer, T.float32(value), [j])
+
+
+def _integer(x: tirx.PrimExpr, largest: tirx.PrimExpr, most: int) -> tirx.PrimExpr:
+    """The integer of x, int32; called while TVMScript is parsed."""
+    return T.Cast("int32", T.nearbyint(x * (T.float32(most) / largest)))
+
+
+def _load(
+    pages: tirx.Buffer, page: tirx.PrimExpr, which: int, *index: tirx.PrimExpr
+) -> tirx.PrimExpr:
+    """Float32 of an element of a key (0) or value (1); called while TVMScript is parsed."""
+    head, slot, k = index
+    if str(pages.dtype) != "int8":
+        return T.Cast("float32", pages[page, min(which, int(pages.shape[1]) - 1), head, slot, k])
+    e = (int(pages.shape[4]) - 8) * 2 // 5
+    begin = e + e // 2 + 4 if which else 0
+    whole = T.Cast("int32", pages[page, 0, head, slot, begin + k])
+    if not which:
+        nibbles = T.Cast("int32", pages[page, 0, head, slot, e + k // 2])
+        whole = whole * 16 + ((nibbles >> (k % 2 * 4)) & 15)
+    end = begin + (e if which else e + e // 2)
+    scale = T.reinterpret("float32", pages[page, 0, head, slot, T.ramp(end, 1, 4)])
+    return T.Cast("float32", whole) * scale
+
+
+@cache  # one a distinct layer shape: parsing takes longer than all passes
+def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
+    """Rotate Q and K, write K and V into the cache, hand Q on.
+
+    (qkv dtype [n, qkv_heads, e], positions, sequences, page_indptr, page_ids,
+    [q_norm, k_norm dtype [e]], pages kv_dtype [pages, *page_shape] in place) -> q dtype [n, h, e]
+
+    The norms are arguments if `qk_norm_eps` is set. The rotation is Hugging Face's half-split one.
+    """
+    h, g, e, half = spec.heads, spec.kv_heads, spec.head_dim, len(spec.inv_freq)
+    page, page_size, kv_dtype = spec.page_shape, spec.page_size, spec.kv_dtype
+    freqs, scaling, planes = list(spec.inv_freq), spec.scaling, spec.planes
+    normed, norm_last, v_norm = spec.qk_norm_eps is not None, spec.norm_last, spec.v_norm
+    eps = spec.qk_norm_eps or 0.0
+    width, first_value = spec.qkv_heads, spec.first_value
+    keys = values = 0 if spec.kv == "none" else g
+    first = not norm_last
+
+    def weight(
+        q_norm: tirx.Buffer, k_norm: tirx.Buffer, head: tirx.PrimExpr, k: tirx.PrimExpr, now: bool
+    ) -> tirx.PrimExpr:
+        if not now:
+            return T.float32(1)
+        return T.Cast("float32", T.if_then_else(head < h, q_norm[k], k_norm[k]))
+
+    @T.macro
+    def find_largest(y, total):
+        total[0] = T.float32(1e-30)
+        for k in T.serial(e):
+            total[0] = T.max(total[0], T.abs(y[k]))
+
+    @T.macro
+    def append_key(pages, page, head, slot, y, total):
+        if kv_dtype == "int8":
+            find_largest(y, total)
+            for k in T.serial(e):
+                pages[page, 0, head, slot, k] = T.Cast("int8", _integer(y[k], total[0], 2047) >> 4)
+            for k in T.serial(e // 2):
+                pages[page, 0, head, slot, e + k] = T.Cast(
+                    "int8",
+                    (_integer(y[2 * k], total[0], 2047) & 15)
+                    | ((_integer(y[2 * k + 1], total[0], 2047) & 15) << 4),
+                )
+            pages[page, 0, head, slot, e + e // 2 : e + e // 2 + 4] = T.reinterpret(
+                "int8x4", total[0] * T.float32(1 / 2047)
+            )
+        else:
+            for k in T.serial(e):
+                pages[page, 0, head, slot, k] = T.Cast(kv_dtype, y[k])
+
+    @T.macro
+    def append_value(pages, page, head, slot, y, total):
+        if kv_dtype == "int8":
+            find_largest(y, total)
+            for k in T.serial(e):
+                pages[page, 0, head, slot, e + e // 2 + 4 + k] = T.Cast(
+                    "int8", _integer(y[k], total[0], 127)
+                )
+            pages[page, 0, head, slot, 2 * e + e // 2 + 4 : 2 * e + e // 2 + 8] = T.reinterpret(
+                "int8x4", total[0] * T.float32(1 / 127)
+            )
+        elif planes == 2:
+            for k in T.serial(e):
+                pages[page, 1, head, slot, k] = T.Cast(kv_dtype, y[k])
+
+    @T.macro
+    def body(qkv, positions, sequences, page_indptr, page_ids, q_norm, k_norm, pages, q_out, n):
+        for i in T.serial(n):
+            with T.sblock("row"):
+                T.reads()
+                T.writes()
+                freq = T.sblock_alloc_buffer((max(half, 1),), "float32")
+                x = T.sblock_alloc_buffer((e,), "float32")
+                y = T.sblock_alloc_buffer((e,), "float32")
+                total = T.sblock_alloc_buffer((1,), "float32")
+                _store(freq, freqs)
+                for head in T.serial(h + keys):
+                    for k in T.serial(e):
+                        x[k] = T.Cast("float32", qkv[i, head, k])
+                    if normed:
+                        total[0] = T.float32(0)
+                        for k in T.serial(e):
+                            total[0] = total[0] + x[k] * x[k]
+                        for k in T.serial(e):
+                            x[k] = (
+                                x[k]
+                                * T.rsqrt(total[0] / T.float32(e) + T.float32(eps))
+                                * weight(q_norm, k_norm, head, k, first)
+                            )
+                    for k in T.serial(e):
+                        y[k] = x[k]
+                    for j in T.serial(half):
+                        y[j] = T.float32(scaling) * (
+                            x[j] * T.cos(T.Cast("float32", positions[i]) * freq[j])
+                            - x[j + half] * T.sin(T.Cast("float32", positions[i]) * freq[j])
+                        )
+                        y[j + half] = T.float32(scaling) * (
+                            x[j + half] * T.cos(T.Cast("float32", positions[i]) * freq[j])
+                            + x[j] * T.sin(T.Cast("float32", positions[i]) * freq[j])
+                        )
+                    if norm_last:
+                        for k in T.serial(e):
+                            y[k] = y[k] * weight(q_norm, k_norm, head, k, True)
+                    if head < h:
+                        for k in T.serial(e):
+                            q_out[i, head, k] = T.Cast(dtype, y[k])
+                    else:
+                        append_key(
+                            pages,
+                            page_ids[page_indptr[sequences[i]] + positions[i] // page_size],
+                            head - h,
+                            positions[i] % page_size,
+                            y,
+                            total,
+                        )
+                for head in T.serial(values):
+                    for k in T.serial(e):
+                        y[k] = T.Cast("float32", qkv[i, first_value + head, k])
+                    if v_norm:
+                        total[0] = T.float32(0)
+                        for k in T.serial(e):
+                            total[0] = total[0] + y[k] * y[k]
+                        for k in T.serial(e):
+                            y[k] = y[k] * T.rsqrt(total[0] / T.float32(e) + T.float32(eps))
+                    append_value(
+                        pages,
+                        page_ids[page_indptr[sequences[i]] + positions[i] // page_size],
+                        head,
+                        positions[i] % page_size,
+                        y,
+                        total,
+                    )
+
+    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    def func(
+        qkv: T.handle,
+        positions: T.handle,
+        sequences: T.handle,
+        page_indptr: T.handle,
+        page_ids: T.handle,
+        q_norm: T.Buffer((e,), dtype),
+        k_norm: T.Buffer((e,), dtype),
+        pages: T.handle,
+        q_out: T.handle,
+    ):
+        n, r1, p, all_pages = T.int64(), T.int64(), T.int64(), T.int64()
+        QKV = T.match_buffer(qkv, (n, width, e), dtype)
+        POS = T.match_buffer(positions, (n,), "int32")
+        SEQ = T.match_buffer(sequences, (n,), "int32")
+        PTR = T.match_buffer(page_indptr, (r1,), "int32")
+        IDS = T.match_buffer(page_ids, (p,), "int32")
+        PAGES = T.match_buffer(pages, (all_pages, *page), kv_dtype)
+        Q = T.match_buffer(q_out, (n, h, e), dtype)
+        body(QKV, POS, SEQ, PTR, IDS, q_norm, k_norm, PAGES, Q, n)
+
+    return tag(func if normed else _without(func, 5, 6), "rope_append", spec)
+
+
+def _without(func: tirx.PrimFunc, *unused: int) -> tirx.PrimFunc:
+    """`func` without the parameters at `unused`, which its body does not read."""
+    params = [param for i, param in enumerate(func.params) if i not in unused]
+    return tirx.PrimFunc(params, func.body, func.ret_type, func.attrs)
+
+
+@cache
+def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
+    """Causal attention of each row over its sequence's cache; see `AttentionSpec`.
+
+    (q dtype [n, h, e], positions, sequences, query_indptr, page_indptr, page_ids,
+    sinks float32 [h] if there are any, pages kv_dtype [pages, *page_shape]) -> dtype [n, h, e]
+    """
+    h, g, e = spec.heads, spec.kv_heads, spec.head_dim
+    page, page_size, kv_dtype = spec.page_shape, spec.page_size, spec.kv_dtype
+    scale, softcap, has_sinks = spec.scale, spec.softcap, spec.sinks
+    group = h // g
+    reach = spec.window or 2**31 - 1  # tokens
+    bias, biased = list(spec.slopes), bool(spec.slopes)
+
+    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    def func(
+        q: T.handle,
+        positions: T.handle,
+        sequences: T.handle,
+        query_indptr: T.handle,
+        page_indptr: T.handle,
+        page_ids: T.handle,
+        sinks: T.Buffer((h,), "float32"),
+        pages: T.handle,
+        out: T.handle,
+    ):
+        n, r1, r2, p, all_pages = T.int64(), T.int64(), T.int64(), T.int64(), T.int64()
+        Q = T.match_buffer(q, (n, h, e), dtype)
+        POS = T.match_buffer(positions, (n,), "int32")
+        SEQ = T.match_buffer(sequences, (n,), "int32")
+        T.match_buffer(query_indptr, (r1,), "int32")
+        PTR = T.match_buffer(page_indptr, (r2,), "int32")
+        IDS = T.match_buffer(page_ids, (p,), "int32")
+        PAGES = T.match_buffer(pages, (all_pages, *page), kv_dtype)
+        OUT = T.match_buffer(out, (n, h, e), dtype)
+        for i, head in T.grid(n, h):
+            with T.sblock("row_head"):
+                T.reads()
+                T.writes()
+                acc = T.sblock_alloc_buffer((e,), "float32")
+                state = T.sblock_alloc_buffer((4,), "float32")  # max, sum, score, correction
+                slope = T.sblock_alloc_buffer((max(len(bias), 1),), "float32")
+                _store(slope, bias)
+                state[0] = sinks[head] if has_sinks else T.float32(-3.0e38)
+                state[1] = T.float32(1 if has_sinks else 0)
+                for k in T.serial(e):
+                    acc[k] = T.float32(0)
+                first = T.max(POS[i] + 1 - reach, 0)
+                for after in T.serial(POS[i] + 1 - first):
+                    t = first + after
+                    state[2] = T.float32(0)
+                    for k in T.serial(e):
+                        state[2] = state[2] + T.Cast("float32", Q[i, head, k]) * _load(
+                            PAGES,
+                            IDS[PTR[SEQ[i]] + t // page_size],
+                            0,
+                            head // group,
+                            t % page_size,
+                            k,
+                        )
+                    state[2] = state[2] * T.float32(scale)
+                    if softcap is not None:
+                        state[2] = T.tanh(state[2] / T.float32(softcap)) * T.float32(softcap)
+                    if biased:
+                        state[2] = state[2] + slope[head] * T.Cast("float32", t - POS[i])
+                    state[3] = T.exp(state[0] - T.max(state[0], state[2]))
+                    state[0] = T.max(state[0], state[2])
+                    state[1] = state[1] * state[3] + T.exp(state[2] - state[0])
+                    for k in T.serial(e):
+                        acc[k] = acc[k] * state[3] + T.exp(state[2] - state[0]) * _load(
+                            PAGES,
+                            IDS[PTR[SEQ[i]] + t // page_size],
+                            1,
+                            head // group,
+                            t % page_size,
+                            k,
+                        )
+                for k in T.serial(e):
+                    OUT[i, head, k] = T.Cast(dtype, acc[k] / state[1])
+
+    return tag(func if has_sinks else _without(func, 6), "attention", spec)

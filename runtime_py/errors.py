@@ -1,0 +1,31 @@
+"""The error of one request, with what OpenAI's error object carries."""
+
+from __future__ import annotations
+
+from wherry.errors import ResourceError, UsageError
+
+
+class RequestError(UsageError):
+    """The request cannot be served; the engine continues.
+
+    Attributes:
+        param: the wrong field, such as "messages[0].content"; None if there is no single one.
+        code: a name for programs, such as "context_length_exceeded"; or None.
+    """
+
+    def __init__(self, message: str, *, param: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+        self.code = code
+
+
+class BusyError(ResourceError):
+    """The queue is full; the same request may be served later.
+
+    Attributes:
+        retry_after: seconds after which there may be room; None: unknown.
+    """
+
+    def __init__(self, message: str, *, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after

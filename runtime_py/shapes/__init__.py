@@ -1,0 +1,1 @@
+"""Requests in OpenAI's shapes, validated, with additions of vLLM and llama.cpp."""

@@ -1,0 +1,168 @@
+"""The accepted requests, in OpenAI's shapes. Validation happens once a request, never per token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from wherry.data import read
+from wherry.errors import told
+
+from ..errors import RequestError
+from .fields import ChatFields, CompletionFields, SharedFields
+from .kinds import RequestShape
+
+MAX_FIELDS = 256  # of a request, unknown ones included
+# characters of a field's path in an error: the path may have names that the client made up
+_MAX_WHERE = 200
+
+
+class SamplingRequest(SharedFields):
+    """Fields of chats and completions. None: generation_config.json, else OpenAI's default.
+
+    The constraints of the output (`wherry.runtime.grammar.fields`) are OpenAI's response_format,
+    vLLM's structured_outputs and guided_*, and llama.cpp's grammar and json_schema.
+    """
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """The stop strings as a tuple."""
+        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+
+
+class ChatRequest(ChatFields, SamplingRequest):
+    """POST /v1/chat/completions."""
+
+
+class CompletionRequest(CompletionFields, SamplingRequest):
+    """POST /v1/completions."""
+
+
+_KNOWN = read("request_fields")
+# Fields that clients send and that cannot change an answer here.
+_NO_EFFECT = frozenset(_KNOWN["no_effect"])
+# Fields that would change the answer if they were ignored, each with its harmless values.
+_MEANINGFUL: dict[str, tuple[Any, ...]] = {
+    row["name"]: tuple(row.get("nothing", ())) for row in _KNOWN["refused"]
+}
+_INSTEAD = {
+    row["name"]: f" (send {row['instead']!r})" for row in _KNOWN["refused"] if "instead" in row
+}
+
+R = TypeVar("R", bound=RequestShape)
+V = TypeVar("V", bound=BaseModel)
+
+
+def parse(kind: type[R], fields: Any) -> R:
+    """Validate a request's fields.
+
+    Raises:
+        RequestError: see `validated` and `refuse`.
+    """
+    request = validated(kind, fields)
+    refuse(request, _MEANINGFUL)
+    return request
+
+
+def validated(kind: type[V], fields: Any) -> V:
+    """Validate a request of any protocol.
+
+    Raises:
+        RequestError: a field is missing or out of range; the message lists all of them, and `param`
+            is the first.
+    """
+    if isinstance(fields, Mapping) and len(fields) > MAX_FIELDS:
+        raise RequestError(f"The request has {len(fields)} fields; at most {MAX_FIELDS} are read")
+    if (where := _half_a_character(fields)) is not None:
+        raise RequestError(
+            f"{where or 'request'} holds half of a surrogate pair (as \\ud800), which is no "
+            "character: a text was cut in the middle of one",
+            param=where or None,
+        )
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as e:
+        raise request_error(e) from e
+
+
+def refuse(request: BaseModel, meaningful: Mapping[str, tuple[Any, ...]]) -> None:
+    """Refuse unknown fields that would change the answer if they were ignored.
+
+    Args:
+        request: the request with its unknown fields.
+        meaningful: names of fields, each with its harmless values.
+
+    Raises:
+        RequestError: the request has such fields; the message lists them.
+    """
+    extra = request.model_extra or {}
+    refused = [
+        name
+        for name, harmless in meaningful.items()
+        if extra.get(name) is not None and extra[name] not in harmless
+    ]
+    if refused:
+        raise RequestError(
+            "Not supported, and leaving it out would change the answer: "
+            + ", ".join(f"{name!r}{_INSTEAD.get(name, '')}" for name in refused),
+            param=refused[0],
+            code="unsupported_parameter",
+        )
+
+
+def _half_a_character(fields: Any) -> str | None:
+    """Find a text that UTF-8 cannot express, and return its path; None if there is none."""
+    for where, text in _texts(fields, ""):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return where[:_MAX_WHERE].encode("ascii", "replace").decode()
+    return None
+
+
+def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
+    """Yield all texts of a value, names of fields included, each with its path."""
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _texts(name, where)
+            yield from _texts(item, f"{where}.{name}" if where else str(name))
+    elif isinstance(value, (list, tuple)):
+        for i, item in enumerate(value):
+            # requests have token ids by the hundred thousand
+            if not isinstance(item, (int, float)):
+                yield from _texts(item, f"{where}[{i}]")
+
+
+def request_error(error: ValidationError) -> RequestError:
+    """Make one error of pydantic's list, a line each; a union gives its most specific branch."""
+    lines: dict[str, str] = {}
+    for problem in error.errors(include_url=False, include_context=False):
+        where = ""
+        for part in problem["loc"]:
+            if isinstance(part, int):
+                where += f"[{part}]"
+            elif part.isidentifier() and part not in ("str", "int"):
+                where += f".{part}" if where else part
+        where = where[:_MAX_WHERE]
+        lines.setdefault(where, f"{where or 'request'}: {problem['msg']}")
+    return RequestError(told(lines.values()), param=next(iter(lines)) or None)
+
+
+def ignored(request: RequestShape) -> list[str]:
+    """List the fields that were sent and have no effect."""
+    return sorted([*not_known(request), *request.unused])
+
+
+def not_known(request: BaseModel) -> list[str]:
+    """List the fields that were sent and that the class does not have."""
+    return sorted(n for n, value in (request.model_extra or {}).items() if value is not None)
+
+
+def unknown(request: RequestShape) -> list[str]:
+    """List names of `ignored` that no version of the protocol has: probably a mistake."""
+    known = _NO_EFFECT | _MEANINGFUL.keys() | set(request.unused)
+    return [n for n in ignored(request) if n not in known]

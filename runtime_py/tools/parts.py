@@ -1,0 +1,149 @@
+"""The parts of a streamed output: text, reasoning and tool calls.
+
+A parser (`Parser`) turns the model's text into parts, and every protocol is written from them. The
+parts of one kind, joined in order, are the message:
+
+- `Text` is the answer, `Reasoning` what the model wrote before it.
+- A call is one `CallBegin`, any number of `CallArguments`, whose texts joined are a JSON object as
+  the model wrote it, and one `CallEnd`. Calls have indexes 0, 1, ... and do not overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(slots=True)
+class Text:
+    """A piece of the text."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class Reasoning:
+    """A piece of the reasoning."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class CallBegin:
+    """A tool call begins; its arguments follow."""
+
+    index: int
+    id: str
+    name: str
+
+
+@dataclass(slots=True)
+class CallArguments:
+    """A piece of JSON: arguments of the call that began last."""
+
+    index: int
+    text: str
+
+
+@dataclass(slots=True)
+class CallEnd:
+    """The call's arguments are complete; `whole` is false if the output ended inside of them."""
+
+    index: int
+    whole: bool = True
+
+
+Part = Text | Reasoning | CallBegin | CallArguments | CallEnd
+
+
+class Parser(Protocol):
+    """Turns the text of one choice into parts."""
+
+    @property
+    def reasoning(self) -> bool:
+        """Whether the next text is reasoning, as far as the parser knows."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the output has everything that was requested, so that the rest can be dropped."""
+
+    def push(self, text: str) -> list[Part]:
+        """Parse more text. The joined parts do not depend on where the text was cut."""
+
+    def finish(self) -> list[Part]:
+        """Return the text that was held back at the end."""
+
+
+class PlainParser:
+    """Treats everything as text."""
+
+    reasoning = False
+    done = False
+
+    def push(self, text: str) -> list[Part]:
+        """See Parser."""
+        return [Text(text)] if text else []
+
+    def finish(self) -> list[Part]:
+        """See Parser."""
+        return []
+
+
+def joined(parts: Iterable[Part]) -> list[Part]:
+    """Join neighbouring parts of one kind, in linear time."""
+    made: list[Part] = []
+    texts: list[list[str]] = []  # the pieces of each part of `made`
+    for part in parts:
+        piece = "" if isinstance(part, (CallBegin, CallEnd)) else part.text
+        if made and _continues(made[-1], part):
+            texts[-1].append(piece)
+        else:
+            made.append(part)
+            texts.append([piece])
+    return [_with(part, "".join(pieces)) for part, pieces in zip(made, texts, strict=True)]
+
+
+def _continues(last: Part, part: Part) -> bool:
+    if isinstance(part, CallArguments):
+        return isinstance(last, CallArguments) and last.index == part.index
+    return isinstance(part, (Text, Reasoning)) and type(last) is type(part)
+
+
+def _with(part: Part, text: str) -> Part:
+    if isinstance(part, CallArguments):
+        return CallArguments(part.index, text)
+    return part if isinstance(part, (CallBegin, CallEnd)) else type(part)(text)
+
+
+@dataclass(slots=True)
+class Call:
+    """A tool call; `arguments` is JSON as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str = ""
+
+
+@dataclass(slots=True)
+class Message:
+    """All parts of an output, sorted by kind."""
+
+    text: str = ""
+    reasoning: str = ""
+    calls: list[Call] = field(default_factory=list)
+
+
+def message_of(parts: Iterable[Part]) -> Message:
+    """Sort parts by kind."""
+    message = Message()
+    for part in joined(parts):
+        if isinstance(part, Text):
+            message.text += part.text
+        elif isinstance(part, Reasoning):
+            message.reasoning += part.text
+        elif isinstance(part, CallBegin):
+            message.calls.append(Call(part.id, part.name))
+        elif isinstance(part, CallArguments):
+            message.calls[-1].arguments += part.text
+    return message

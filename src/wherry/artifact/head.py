@@ -1,0 +1,83 @@
+r"""What a model makes of hidden states if it generates no text: embeddings or scores.
+
+`wherry-head.json` in folders of weights and compiled folders has it. A model without the file
+generates text; its embeddings are the normalized states of last tokens, without prompts.
+
+    {"kind": "embedding", "pooling": "last", "normalize": true, "max_tokens": 32768,
+     "prompts": {"query": "Instruct: ...\nQuery:"}, "default_prompt": null}
+    {"kind": "score", "yes": 9693, "no": 2152, "prompts": {}, "default_prompt": null}
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import ConfigDict, Discriminator, Field, TypeAdapter, ValidationError
+
+from wherry.base.json_file import parse_object
+from wherry.errors import ModelError, listing
+
+HEAD = "wherry-head.json"
+_STRICT = ConfigDict(strict=True, extra="forbid")
+_TokenId = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    prompts: dict[str, str] = field(default_factory=dict)  # by name; a prompt precedes a text
+    default_prompt: str | None = None  # name of the prompt of texts without one
+
+    def __post_init__(self) -> None:
+        if self.default_prompt is not None and self.default_prompt not in self.prompts:
+            raise ValueError(f"default_prompt is {self.default_prompt!r}, of no prompt")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingHead(_Head):
+    """A vector for a text."""
+
+    kind: Literal["embedding"] = "embedding"
+    pooling: Literal["last"] = "last"  # the vector is the last token's hidden state
+    normalize: bool = True  # to length 1
+    max_tokens: Annotated[int, Field(ge=1)] | None = None  # of a text; None: the model's context
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreHead(_Head):
+    """A number for a query and a document: how much more likely `yes` follows them than `no`."""
+
+    yes: _TokenId
+    no: _TokenId
+    kind: Literal["score"] = "score"
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+
+Head = EmbeddingHead | ScoreHead
+_HEAD: TypeAdapter[Head] = TypeAdapter(Annotated[Head, Discriminator("kind")])
+
+
+def to_json(head: Head) -> str:
+    """Write the content of HEAD."""
+    return json.dumps(_HEAD.dump_python(head), indent=2, sort_keys=True) + "\n"
+
+
+def read_head(folder: Path) -> Head | None:
+    """Read `folder/wherry-head.json`; None if there is none.
+
+    Raises:
+        ModelError: it is damaged.
+    """
+    path = folder / HEAD
+    if not path.is_file():
+        return None
+    try:
+        return _HEAD.validate_json(json.dumps(parse_object(path.read_bytes())))
+    except ValidationError as e:
+        problems = (f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in e.errors())
+        raise ModelError(f"{path} is damaged:\n{listing(problems)}") from e
+    except (OSError, ValueError) as e:
+        raise ModelError(f"{path} cannot be read: {e}.") from e

@@ -1,0 +1,354 @@
+"""The compiled model: a folder with a manifest, `wherry.json`, which every runtime checks.
+
+    wherry.json            this record
+    model.so | model.tar   the compiled library, and model.LEVEL.so for faster machines;
+    | model.wasm           for pages, with the core inside
+    tensor-cache.json      the weights' index, and params_shard_*.bin
+    config.json            the architecture, as in Hugging Face's folders
+    tokenizer.json, tokenizer_config.json, chat_template.jinja, generation_config.json
+    wherry-head.json       for embeddings and scores (wherry.artifact.head)
+
+This module imports neither TVM nor NumPy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, fields
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from wherry.base.json_file import parse_object
+from wherry.errors import ArtifactError, listing
+from wherry.machine.cpu import machine_problems
+
+from .head import HEAD
+
+MANIFEST = "wherry.json"
+SCHEMA_VERSION = 2  # of wherry.json
+# Files that a compiled model copies besides the weights, as shell patterns.
+SIDE_FILES = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer*.json",
+    "tokenizer.model",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "chat_template*",
+)
+INDEX, SHARDS = "tensor-cache.json", "params_shard_*.bin"
+# Files that a runtime reads if they exist, so they must be listed and checked.
+_READ = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    HEAD,
+    SHARDS,
+)
+# The contract of the core and a compiled library: names, order, dtypes and meaning of `forward`'s
+# arguments and of the metadata. Change the text whenever one of them changes.
+INTERFACE = (
+    "forward | embed | encode(*inputs, *state, *params); inputs, named by the metadata, i32: "
+    "tokens[n], positions[n], sequences[n], adapters[n], query_indptr[r+1], "
+    "pages.<group>: indptr[r+1] and ids[p], slots[r], source_lengths[r], logit_rows[m]"
+    " -> logits[m, vocab] | embeddings[m, d] | nothing, f32; metadata 2"
+)
+INTERFACE_HASH = hashlib.sha256(INTERFACE.encode()).hexdigest()[:16]
+
+FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$", max_length=255)]
+Text = Annotated[str, Field(max_length=1000)]
+Positive = Annotated[int, Field(ge=1, lt=2**31)]
+Bytes = Annotated[int, Field(ge=0, lt=2**63)]
+_STRICT = ConfigDict(strict=True, extra="forbid")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRecord:
+    """One file of the folder."""
+
+    size: Bytes
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """The content of `wherry.json`: the model, its target, its files, and their memory."""
+
+    schema: int
+    key: Text  # hash of all inputs of the compilation: equal keys have equal folders
+    interface: Text  # INTERFACE_HASH of the compiler that wrote it
+    wherry: Text  # version
+    tvm: Text  # version
+    name: Text  # the name in `wherry list` and /v1/models
+    architecture: dict[str, Any]  # {"name": "llama", "config": {...}}
+    quantization: Text  # scheme, "q4f16_1"
+    # {"name": "cpu", "host": triple, "cpu": LLVM's name, "features": [...], "variants": [...]}.
+    # "variants", if there are any: {"name", "features", "library"}, from the slowest to the
+    # fastest. "objects", if the library is an archive of objects or was linked from them:
+    # {"format", "symbols"}; "symbols" is the prefix by which ffi.SystemLib finds them in a program.
+    # "device_features", except on CPUs: features that the device needs beyond its API's minimum,
+    # ["shader-f16"]. "device_limits": {"maxStorageBufferBindingSize": bytes} of webgpu,
+    # {"sharedMemPerBlockOptin": bytes} of cuda. "fast_math": the compiler of the kernels may
+    # reorder additions.
+    target: dict[str, Any]
+    # {"context", "max_batch", "prefill_chunk", "page_size"}; older folders lack "longest", the
+    # largest possible "context", and "kv_dtype" and "activations", each one of its _WORDS
+    deployment: dict[str, Any]
+    # bytes: {"weights", "largest_weight", "kv_per_token", "workspace"}, and "kv_layers":
+    # "kv_per_token" divided by the bytes of the largest layer
+    memory: dict[str, Bytes]
+    capabilities: tuple[Text, ...]
+    library: FileName  # see variants.library_for
+    files: dict[FileName, FileRecord]
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    def to_json(self) -> str:
+        """Write readable, sorted JSON with a final newline and its own SHA-256."""
+        values = asdict(self)
+        return json.dumps(values | {"digest": digest(values)}, indent=2, sort_keys=True) + "\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Variant:
+    name: Text
+    features: list[Text]
+    library: FileName
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="allow")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """The checked fields of Manifest.target. Each device has further fields."""
+
+    name: Text
+    kind: Text
+    host: Text = ""
+    cpu: Text = ""
+    features: list[Text] = ()  # type: ignore[assignment]
+    codes: list[Text] = ()  # type: ignore[assignment]
+    variants: list[_Variant] = ()  # type: ignore[assignment]
+    objects: dict[str, Text] | None = None
+    device_limits: dict[str, Bytes] | None = None
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="ignore")
+
+
+_MANIFEST, _TARGET = TypeAdapter(Manifest), TypeAdapter(_Target)
+_LIMITS = TypeAdapter(dict[str, Positive], config=ConfigDict(strict=True))
+_WORDS = {
+    "activations": ("int8", "float16", "float"),
+    "kv_dtype": ("int8", "float16", "float32"),
+}
+
+
+def digest(values: Mapping[str, Any]) -> str:
+    """SHA-256 of a record without its own field "digest"."""
+    rest = {name: value for name, value in values.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def sha256_of(path: Path, progress: Callable[[int], None] | None = None) -> str:
+    """Hash a file in 1 MiB pieces; `progress` is called with each piece's bytes."""
+    digest = hashlib.sha256()
+    with path.open("rb") as f:
+        while piece := f.read(1 << 20):
+            digest.update(piece)
+            if progress:
+                progress(len(piece))
+    return digest.hexdigest()
+
+
+def record(path: Path) -> FileRecord:
+    """Size and hash of a file."""
+    return FileRecord(size=path.stat().st_size, sha256=sha256_of(path))
+
+
+def record_of(data: bytes) -> FileRecord:
+    """Size and hash of a file's intended content."""
+    return FileRecord(size=len(data), sha256=hashlib.sha256(data).hexdigest())
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Parse `folder/wherry.json`.
+
+    Raises:
+        ArtifactError: there is no manifest, or it is no JSON, of another schema, or has wrong
+            fields.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise ArtifactError(
+            f"{folder} is not a compiled model: it has no {MANIFEST}.\n"
+            f"Compile one: wherry compile MODEL --target cpu -o {folder}"
+        )
+    try:
+        text = path.read_bytes()
+        raw = parse_object(text)
+    except (OSError, ValueError) as e:
+        raise ArtifactError(f"{path} is damaged ({e}). Compile the model again.") from e
+    if type(raw.get("schema")) is not int or raw["schema"] != SCHEMA_VERSION:
+        raise ArtifactError(
+            f"{path} has schema {raw.get('schema')!r}; this version reads schema {SCHEMA_VERSION}. "
+            "Compile the model again with this version."
+        )
+    return _parse(raw, path)
+
+
+def _parse(raw: dict[str, Any], path: Path) -> Manifest:
+    stated = raw.pop("digest", None)
+    known = {f.name for f in fields(Manifest)}
+    problems = [f"missing field {n!r}" for n in sorted(known - set(raw))]
+    problems += [f"unknown field {n!r}" for n in sorted(set(raw) - known)]
+    given = {name: raw[name] for name in known & set(raw)}
+    manifest = None
+    try:
+        # Through JSON, where a tuple is an array, even for strict types.
+        manifest = _MANIFEST.validate_json(json.dumps(given))
+    except ValidationError as e:
+        problems += [p for p in _spelled(e, "") if not p.startswith("missing")]
+    if isinstance(raw.get("target"), dict):
+        try:
+            _TARGET.validate_json(json.dumps(raw["target"]))
+        except ValidationError as e:
+            problems += _spelled(e, "target.")
+    if isinstance(raw.get("deployment"), dict):
+        limits = dict(raw["deployment"])
+        for name, accepted in _WORDS.items():
+            if limits.pop(name, accepted[0]) not in accepted:
+                problems.append(f"deployment.{name}: expected one of {', '.join(accepted)}")
+        try:
+            _LIMITS.validate_json(json.dumps(limits))
+        except ValidationError as e:
+            problems += _spelled(e, "deployment.")
+    if manifest is not None and not problems:
+        problems += _inconsistent(manifest)
+    if not problems and stated != digest(raw):
+        problems.append("its content has changed: its digest is another")
+    if problems:
+        raise ArtifactError(
+            f"{path} is damaged, or not of schema {SCHEMA_VERSION}:\n{listing(problems)}\n"
+            "Compile the model again: wherry compile MODEL -o DIR"
+        )
+    assert manifest is not None
+    return manifest
+
+
+def _spelled(error: ValidationError, where: str) -> Iterator[str]:
+    """A line for each wrong field."""
+    for e in error.errors(include_url=False):
+        if e["type"] == "missing" and not where and len(e["loc"]) == 1:
+            continue  # a field of the manifest itself, which is listed already
+        place = ".".join(map(str, e["loc"]))
+        yield f"{where}{place}: {e['msg']}; found {_short(e['input'])}"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _inconsistent(manifest: Manifest) -> Iterator[str]:
+    """Every named file must be listed, so that no unchecked file is read."""
+    variants = [v["library"] for v in manifest.target.get("variants", [])]
+    for name in dict.fromkeys([manifest.library, *variants, INDEX]):
+        if name not in manifest.files:
+            yield f"files: {name} is not listed"
+    if MANIFEST in manifest.files:
+        yield f"files: lists {MANIFEST} itself"
+
+
+def verify(
+    folder: Path, *, hashes: bool = True, machine: bool = True, known: Collection[str] = ()
+) -> Manifest:
+    """Check a compiled folder against its manifest and this machine; report all problems at once.
+
+    Sizes are always compared, contents only with `hashes` and for files that are not in `known`.
+    Without `machine` the folder may be for another machine.
+
+    Raises:
+        ArtifactError: the list of problems, and what to type.
+    """
+    manifest = read_manifest(folder)
+    known = known if hashes else manifest.files
+    raise_for(folder, manifest, file_problems(folder, manifest.files, known), machine=machine)
+    return manifest
+
+
+def raise_for(
+    folder: Path, manifest: Manifest, found: Mapping[str, str], *, machine: bool = True
+) -> None:
+    """Raise if there are problems with the files, the interface, or this machine.
+
+    Args:
+        folder: the manifest's folder.
+        manifest: its content.
+        found: the result of `file_problems`.
+        machine: whether the folder must run here.
+
+    Raises:
+        ArtifactError: the list of problems, and what to type.
+    """
+    problems = [*interface_problems(manifest), *found.values(), *unlisted(folder, manifest.files)]
+    if machine:
+        problems += machine_problems(manifest.target)
+    if problems:
+        raise ArtifactError(
+            f"{folder} cannot be used here:\n{listing(problems)}\n"
+            "Compile it again on this machine: wherry compile MODEL -o DIR"
+        )
+
+
+def interface_problems(manifest: Manifest) -> list[str]:
+    """Problems if the manifest's library has another interface than this runtime."""
+    if manifest.interface == INTERFACE_HASH:
+        return []
+    return [f"its library speaks interface {manifest.interface}, this runtime {INTERFACE_HASH}"]
+
+
+def unlisted(folder: Path, files: Mapping[str, FileRecord]) -> list[str]:
+    """Files that a runtime would read although the manifest does not list them."""
+    return [
+        f"{path.name} is there, but {MANIFEST} does not list it"
+        for path in sorted(folder.iterdir())
+        if path.name not in files and any(fnmatch(path.name, pattern) for pattern in _READ)
+    ]
+
+
+def file_problems(
+    folder: Path, files: Mapping[str, FileRecord], known: Collection[str] = ()
+) -> dict[str, str]:
+    """Problems of `files`, by name; files in `known` are not hashed."""
+
+    def problem(name: str) -> str | None:
+        path, expected = folder / name, files[name]
+        try:
+            size = path.stat().st_size
+            if not path.is_file():
+                return f"{name} is not a file"
+            if size != expected.size:
+                return f"{name} has {size} bytes, not {expected.size}"
+            if name not in known and sha256_of(path) != expected.sha256:
+                return f"{name} has changed: its SHA-256 is another than when it was made"
+        except FileNotFoundError:
+            return f"{name} is missing"
+        except OSError as e:
+            return f"{name} cannot be read: {e.strerror}"
+        return None
+
+    names = sorted(files)
+    # hashing releases the interpreter's lock
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        found = dict(zip(names, pool.map(problem, names), strict=True))
+    return {name: text for name, text in found.items() if text}

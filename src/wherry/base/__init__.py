@@ -1,0 +1,1 @@
+"""What every other room needs: settings, locks, and files that are read and written with care."""

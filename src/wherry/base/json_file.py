@@ -1,0 +1,53 @@
+"""Reads JSON from untrusted files: everything that can be wrong is a ValueError."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+LARGEST = 64 << 20  # bytes; the longest index of a checkpoint has about 10 MB
+DEEPEST = 100  # nested brackets
+
+
+def parse_object(text: bytes | str) -> dict[str, Any]:
+    """Parse an object.
+
+    Raises:
+        ValueError: it is not UTF-8, not JSON, no object, or nested too deep.
+    """
+    try:
+        value = json.loads(text if isinstance(text, str) else text.decode())
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    if not isinstance(value, dict):
+        raise ValueError(f"it holds a {type(value).__name__}, not an object")
+    _check_depth(value)
+    return value
+
+
+_TOO_DEEP = f"brackets nest more than {DEEPEST} levels deep"
+
+
+def _check_depth(value: dict[str, Any]) -> None:
+    """Later steps recurse, too: printing, comparing, writing."""
+    level: list[Any] = [value]
+    for _ in range(DEEPEST):
+        inner = (v.values() if isinstance(v, dict) else v for v in level)
+        level = [v for values in inner for v in values if isinstance(v, dict | list)]
+        if not level:
+            return
+    raise ValueError(_TOO_DEEP)
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Read an object from a file.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: as `parse_object`, or the file is larger than 64 MiB.
+    """
+    size = path.stat().st_size
+    if size > LARGEST:
+        raise ValueError(f"{size} bytes, more than the {LARGEST} that are read of such a file")
+    return parse_object(path.read_bytes())

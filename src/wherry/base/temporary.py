@@ -1,0 +1,71 @@
+"""Files and folders get their name when they are whole; until then they have a temporary one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_under_way: set[Path] = set()
+
+
+@contextmanager
+def temporary_folder(target: Path) -> Iterator[Path]:
+    """Make an empty folder next to `target`; it is removed at the end unless it was renamed.
+
+    The caller has locked `target` (`locks.making`), so folders with its temporary names belong to
+    dead processes and are removed.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for dead in leftovers(target):
+        shutil.rmtree(dead, ignore_errors=True)
+    made = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    made.mkdir()
+    _under_way.add(made)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+        _under_way.discard(made)
+
+
+def write_atomically(path: Path, data: bytes | str) -> None:
+    """Write under a temporary name in the same folder, flush to disk, rename."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as f:
+            f.write(data.encode() if isinstance(data, str) else data)
+            f.flush()
+            os.fsync(f.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def leftovers(target: Path) -> list[Path]:
+    """Temporary folders of `target` of killed processes; the caller has locked it."""
+    prefix = f".{target.name}."
+    siblings = target.parent.iterdir() if target.parent.is_dir() else ()
+    return [
+        p for p in siblings if p.name.startswith(prefix) and _is_temporary(p.name[len(prefix) :])
+    ]
+
+
+def _is_temporary(rest: str) -> bool:
+    pid, _, suffix = rest.partition(".")
+    return pid.isdigit() and suffix in ("tmp", "gone")
+
+
+def remove_all() -> None:
+    """Remove this process's unfinished folders, before it ends at once.
+
+    Its other threads still run. A folder is renamed first, so that no thread gives its final name
+    to a half-empty one.
+    """
+    for folder in list(_under_way):
+        gone = folder.with_suffix(".gone")
+        with suppress(OSError):
+            folder.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)

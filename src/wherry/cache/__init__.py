@@ -1,0 +1,1 @@
+"""The cache folder: what it holds, what may go, and which servers share it."""

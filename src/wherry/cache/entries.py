@@ -1,0 +1,135 @@
+"""Lists the cache: every entry with its size and last use. All of it can be made again.
+
+    models/NAME-SCHEME-TARGET-KEY   compiled; its weights are hard links
+    weights/NAME-SCHEME-PLACE       converted
+    packed/KEY                      weights in the layout of a library's kernels
+    hub/ORG--NAME/COMMIT            downloads
+    programs/KIND                   programs that a device's driver compiled
+    verified/, locks/, running/     small notes
+
+`tools` belongs to the user and is never removed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from wherry.artifact.manifest import Manifest, read_manifest
+from wherry.base import settings
+from wherry.errors import ArtifactError
+
+KEPT_SECONDS = 30 * 24 * 3600  # an entry stays so long after its last use by default
+_CODE_DIGITS = 6
+
+
+@dataclass(slots=True, kw_only=True)
+class Entry:
+    """An entry that can be removed separately."""
+
+    kind: str  # "download", "weights", "model", "packed", "programs"
+    name: str  # name of its model, or ""
+    about: str  # scheme, target, commit
+    path: Path
+    bytes: int  # on disk; files that entries share count for the first one
+    last_used: float  # seconds since 1970
+    manifest: Manifest | None = None  # of a complete model
+
+    @property
+    def short_name(self) -> str:
+        """Make a name for folders: letters, digits and "-_."."""
+        return safe(self.name)
+
+
+def safe(name: str) -> str:
+    """Make a name a part of a folder's name."""
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)
+
+
+def entries() -> list[Entry]:
+    """List all entries: downloads first, then weights and models."""
+    cache = settings.cache_dir()
+    seen: set[tuple[int, int]] = set()
+    found = [
+        *_entries_of(cache.glob("hub/[!.]*/[!.]*"), _download, seen),
+        *_entries_of(cache.glob("weights/[!.]*"), _weights, seen),
+        *_entries_of(cache.glob("models/[!.]*"), _model, seen),
+        *_entries_of(cache.glob("packed/[!.]*"), lambda p: ("packed", "", "", None), seen),
+        *_entries_of(cache.glob("programs/[!.]*"), lambda p: ("programs", "", p.name, None), seen),
+    ]
+    names = {e.short_name: e.name for e in found if e.kind in ("download", "model")}
+    for entry in found:
+        entry.name = names.get(entry.name, entry.name)
+    return found
+
+
+def key_of(code: str, inputs: str) -> str:
+    """A compiled folder's key: which compiler made it, and of what. Both are hashes."""
+    return code[:_CODE_DIGITS] + inputs[:12]
+
+
+def is_made_by(code: str, key: str) -> bool:
+    """Whether a compiler with these sources made `key`."""
+    return key.startswith(code[:_CODE_DIGITS])
+
+
+_Facts = tuple[str, str, str, Manifest | None]  # kind, name, about, manifest
+
+
+def _entries_of(
+    paths: Iterator[Path], facts: Callable[[Path], _Facts], seen: set[tuple[int, int]]
+) -> list[Entry]:
+    made = []
+    for path in sorted(paths):
+        if not path.is_dir() or path.name == "refs":
+            continue
+        kind, name, about, manifest = facts(path)
+        size, newest = _measure(path, seen)
+        used = newest if kind == "programs" else path.stat().st_mtime
+        entry = Entry(kind=kind, name=name, about=about, path=path, bytes=size, last_used=used)
+        entry.manifest = manifest
+        made.append(entry)
+    return made
+
+
+def _download(path: Path) -> _Facts:
+    return "download", path.parent.name.replace("--", "/", 1), path.name[:8], None
+
+
+def _weights(path: Path) -> _Facts:
+    name, _, rest = path.name.rpartition("-")[0].rpartition("-")
+    return "weights", name or path.name, rest, None
+
+
+def _model(path: Path) -> _Facts:
+    try:
+        manifest = read_manifest(path)
+    except ArtifactError:
+        return "model", path.name, "damaged", None
+    about = f"{manifest.quantization} {manifest.target['name']}"
+    return "model", manifest.name, about, manifest
+
+
+def _measure(folder: Path, seen: set[tuple[int, int]]) -> tuple[int, float]:
+    """Bytes of the files that were not counted yet, and the time of their last read or write."""
+    size, newest = 0, 0.0
+    for _path, stat in files(folder):
+        newest = max(newest, stat.st_mtime, stat.st_atime)
+        inode = (stat.st_dev, stat.st_ino)
+        if inode not in seen:
+            seen.add(inode)
+            size += stat.st_size
+    return size, newest
+
+
+def files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """List all files of a folder; vanishing ones are left out."""
+    for here, _, names in os.walk(folder):
+        for name in names:
+            path = Path(here, name)
+            try:
+                yield path, path.lstat()
+            except OSError:
+                continue

@@ -1,0 +1,134 @@
+"""Removes entries of the cache: on request, or because nothing needs them.
+
+Other processes may run: entries that one makes or uses stay, see base/locks.py. A folder is renamed
+before it is emptied, so that no process finds half of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from wherry.base import settings
+from wherry.base.locks import InUseError, nobody_makes, nobody_uses
+
+from .entries import KEPT_SECONDS, Entry, entries, files, is_made_by
+
+logger = logging.getLogger(__name__)
+_TEMPORARY = re.compile(r"\.(.+?)\.(\d+)(?:\.\d+)?\.(?:tmp|gone|old)")  # .NAME.PID[.N].tmp
+_STILL_WRITTEN = 3600  # seconds; a temporary file that changed later may still be written
+
+
+def freed(chosen: Iterable[Entry]) -> int:
+    """Bytes that removing entries frees: a file is freed with the last of its links."""
+    links: Counter[tuple[int, int]] = Counter()
+    stats: dict[tuple[int, int], os.stat_result] = {}
+    for entry in chosen:
+        for _, stat in files(entry.path):
+            inode = (stat.st_dev, stat.st_ino)
+            links[inode] += 1
+            stats[inode] = stat
+    return sum(s.st_size for inode, s in stats.items() if s.st_nlink <= links[inode])
+
+
+def remove(entry: Entry) -> int:
+    """Remove an entry; return the freed bytes.
+
+    Raises:
+        InUseError: another process makes or uses it.
+    """
+    count = freed([entry])
+    if entry.kind == "programs":  # a driver's runtime has the folder open
+        for path, _ in files(entry.path):
+            path.unlink(missing_ok=True)
+        return count
+    with ExitStack() as held:
+        held.enter_context(nobody_makes(entry.path))
+        held.enter_context(nobody_uses(entry.path))
+        gone = entry.path.with_name(f".{entry.path.name}.{os.getpid()}.gone")
+        entry.path.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
+    if entry.kind == "download" and not any(entry.path.parent.glob("[!.]*/config.json")):
+        shutil.rmtree(entry.path.parent / "refs", ignore_errors=True)
+        with suppress(OSError):  # another download has begun
+            entry.path.parent.rmdir()
+    return count
+
+
+def unused(older_than: float) -> list[Entry]:
+    """List entries that were not used for `older_than` seconds."""
+    before = time.time() - older_than
+    return [e for e in entries() if e.last_used <= before]
+
+
+def sweep(code: str) -> None:
+    """Remove files of dead processes, and old entries of other compiler versions.
+
+    Called before a compilation, which takes time anyway; entries that cannot be removed stay.
+
+    Args:
+        code: hash of the sources of this compiler; see `entries.key_of`.
+    """
+    with suppress(OSError):  # another process sweeps, too, or the cache is read-only
+        for path in leftovers():
+            discard(path)
+        for entry in unused(KEPT_SECONDS):
+            other = entry.manifest and not is_made_by(code, entry.manifest.key)
+            if other or entry.kind == "packed":
+                with suppress(InUseError):
+                    remove(entry)
+                    logger.info("%s was not used for long, and is removed", entry.path)
+
+
+def leftovers() -> list[Path]:
+    """List temporary files and folders of dead processes."""
+    return [p for p in _temporaries(settings.cache_dir()) if _is_left(p)]
+
+
+def discard(path: Path) -> None:
+    """Remove a leftover as far as possible."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _temporaries(cache: Path) -> Iterator[Path]:
+    for kind in ("hub", "weights", "models", "packed", "programs", "verified"):
+        for pattern in (".*", "*/.*", "*/*/.*"):
+            yield from (cache / kind).glob(pattern)
+
+
+def _is_left(path: Path) -> bool:
+    found = _TEMPORARY.fullmatch(path.name)
+    if not found or _lives(int(found[2])):
+        return False
+    try:
+        if path.is_dir():
+            with nobody_makes(path.with_name(found[1])):
+                return True
+        return time.time() - path.stat().st_mtime > _STILL_WRITTEN
+    except (InUseError, OSError):  # used in another container, whose processes are not visible here
+        return False
+
+
+def _lives(pid: int) -> bool:
+    """Whether a process exists; if that cannot be known, locks and times decide."""
+    if sys.platform == "win32":
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,100 @@
+"""Which files of a repository of the Hugging Face hub are needed."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+import huggingface_hub as hf
+
+from wherry.artifact.manifest import SIDE_FILES
+from wherry.base import extras
+from wherry.errors import ModelError, ToolchainError
+
+from .file_names import (
+    MODULE_FILES,
+    OLDER_TOKENIZERS,
+    PICKLED,
+    PICKLED_INDEX,
+    SAFETENSORS,
+    SAFETENSORS_INDEX,
+    SENTENCE_TRANSFORMERS,
+)
+
+_CHUNK = 1 << 20  # bytes
+_ABOUT = ("README.md", "LICENSE*")  # what says how a model may be used
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryFile:
+    """A file, as the hub describes it."""
+
+    name: str
+    size: int  # bytes
+    sha256: str | None  # of files in large storage
+    git: str | None  # of others: the SHA-1 of a git blob
+
+    def matches(self, path: Path) -> bool:
+        """Whether the content is what the hub says it is."""
+        if path.stat().st_size != self.size:
+            return False
+        expected = self.sha256 or self.git
+        digest = hashlib.sha256() if self.sha256 else hashlib.sha1(b"blob %d\0" % self.size)
+        with path.open("rb") as f:
+            while piece := f.read(_CHUNK):
+                digest.update(piece)
+        return expected is None or digest.hexdigest() == expected
+
+
+def list_files(repo: str, revision: str) -> tuple[str, list[RepositoryFile]]:
+    """Return the revision's commit, and its files that a conversion needs.
+
+    Raises:
+        ModelError: the repository has no model that can be read.
+        ToolchainError: its weights take PyTorch to read, which is not here.
+    """
+    info = hf.HfApi().model_info(repo, revision=revision, files_metadata=True, timeout=30)
+    found = info.siblings or []
+    names = {s.rfilename for s in found}
+    weights = [SAFETENSORS] if SAFETENSORS in names else [SAFETENSORS_INDEX, "*.safetensors"]
+    pickles = names & {PICKLED, PICKLED_INDEX}
+    if pickles and not names & {SAFETENSORS, SAFETENSORS_INDEX}:
+        if not extras.installed("torch"):
+            raise ToolchainError(
+                f"hf://{repo} has no safetensors but {pickles.pop()}, which only PyTorch reads "
+                f"safely. Type: {extras.TORCH}"
+            )
+        single = PICKLED in names
+        weights = [PICKLED] if single else [PICKLED_INDEX, "pytorch_model-*.bin"]
+    files = [
+        RepositoryFile(s.rfilename, s.size or 0, s.lfs.sha256 if s.lfs else None, s.blob_id)
+        for s in found
+        if _is_needed(s.rfilename, weights)
+    ]
+    lacking = [] if "config.json" in names else ["config.json"]
+    lacking += (
+        []
+        if names & {SAFETENSORS, SAFETENSORS_INDEX} or pickles
+        else [f"{SAFETENSORS} or {SAFETENSORS_INDEX}"]
+    )
+    if lacking:
+        others = ", ".join(sorted(n for n in names if Path(n).suffix != ".md")[:8])
+        raise ModelError(
+            f"hf://{repo} has no {' and no '.join(lacking)}, so it is not a model that can be "
+            f"read; it has {others or 'no files'}."
+        )
+    assert info.sha is not None
+    return info.sha, files
+
+
+def _is_needed(name: str, weights: list[str]) -> bool:
+    if name.count("/") == MODULE_FILES.count("/") and fnmatch(name, MODULE_FILES):
+        return True
+    if "/" in name or fnmatch(name, "consolidated*"):  # the same weights in another layout
+        return False
+    return any(
+        fnmatch(name, pattern)
+        for pattern in (*SIDE_FILES, *OLDER_TOKENIZERS, *SENTENCE_TRANSFORMERS, *_ABOUT, *weights)
+    )

@@ -1,0 +1,94 @@
+"""Resolves MODEL to a folder in Hugging Face's layout."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import wherry
+from wherry.base.progress import Progress
+from wherry.errors import ModelError, UsageError
+
+from .download import fetch
+
+_HUB = re.compile(r"hf://([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
+# Other programs' spellings, and copied addresses; /tree/ precedes a revision.
+_OTHER_HUB = re.compile(
+    r"(?:HF://|Hf://|hf:|(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/)?"
+    r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:/tree/([\w.-]+)|:\w+)?/?"
+)
+_GGUF = " GGUF is not read: give the original model, which --quant rounds to 4 or 8 bits."
+_ACCEPTED = """MODEL is one of
+  demo                     the small model that comes with Wherry
+  DIR                      a folder with config.json, *.safetensors and tokenizer.json
+  hf://ORG/NAME[@REVISION] a model of the Hugging Face hub"""
+
+
+def resolve(model: str, *, cache: Path, progress: Progress | None = None) -> Path:
+    """Return the folder of `model`; a model of the hub is downloaded to `cache` first.
+
+    Args:
+        model: "demo", a folder, or hf://ORG/NAME[@REVISION].
+        cache: folder for downloads.
+        progress: called with ("download", bytes done, total bytes).
+
+    Raises:
+        UsageError: `model` is none of these.
+        ModelError: the model does not exist, or cannot be read.
+    """
+    if model == "demo":
+        return _checked(Path(wherry.__path__[0]) / "demo", model)
+    if parts := parse_hub(model):
+        return _checked(fetch(*parts, cache=cache, progress=progress), model)
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        return _checked(folder, model)
+    if folder.exists():
+        raise UsageError(f"{model} is a file, not a folder.{_on_file(folder)}\n{_ACCEPTED}")
+    raise UsageError(f"There is no folder {model!r}.{_on_name(model)}\n{_ACCEPTED}")
+
+
+def _on_file(file: Path) -> str:
+    """The error for a file that is no model folder."""
+    if file.suffix.lower() == ".gguf":
+        return _GGUF
+    if (file.parent / "config.json").is_file():
+        return f" Type its folder: {file.parent}"
+    return ""
+
+
+def _on_name(model: str) -> str:
+    """The error for a name that does not exist, with a suggestion."""
+    if found := _OTHER_HUB.fullmatch(model):
+        at = f"@{found[2]}" if found[2] and found[2] != "main" else ""
+        return f"\nDid you mean hf://{found[1]}{at}?"
+    if re.fullmatch(r"[\w.-]+:[\w.-]+", model):
+        return (
+            "\nNames of Ollama's library are not known here: give a model of the Hugging Face hub."
+        )
+    return ""
+
+
+def parse_hub(model: str) -> tuple[str, str | None] | None:
+    """Parse ORG/NAME and the revision of a model of the hub; None if `model` is none.
+
+    Raises:
+        UsageError: it begins with hf:// but is malformed.
+    """
+    if not model.startswith("hf://"):
+        return None
+    found = _HUB.fullmatch(model)
+    if not found:
+        raise UsageError(f"{model!r} is not of the form hf://ORG/NAME[@REVISION].")
+    return found[1], found[2]
+
+
+def _checked(folder: Path, model: str) -> Path:
+    if not (folder / "config.json").is_file():
+        why = _GGUF if any(p.suffix.lower() == ".gguf" for p in folder.iterdir()) else ""
+        if (folder / "mlc-chat-config.json").is_file():
+            why = " mlc-llm has quantized its weights: give the original model, and --quant."
+        raise ModelError(
+            f"{model}: {folder} has no config.json, so it is not a model.{why}\n{_ACCEPTED}"
+        )
+    return folder

@@ -1,0 +1,1 @@
+"""This machine: its CPU, its devices, and the libraries that drive them."""

@@ -1,0 +1,55 @@
+"""Which libraries the CPU of this machine can run.
+
+This module imports neither TVM nor NumPy.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+# Part of LLVM's triple -> sys.platform; the first match counts.
+_SYSTEMS = {
+    "linux-android": "android",
+    "linux": "linux",
+    "apple-ios": "ios",
+    "apple-macos": "darwin",
+    "pc-windows": "win32",
+}
+
+
+def machine_problems(target: Mapping[str, Any]) -> list[str]:
+    """Features that this machine lacks for a library of `target`; [] if there are none."""
+    triple = str(target.get("host", ""))
+    arch = triple.partition("-")[0].replace("arm64", "aarch64")
+    here = platform.machine().replace("AMD64", "x86_64").replace("arm64", "aarch64")
+    system = next((s for word, s in _SYSTEMS.items() if f"-{word}" in triple), sys.platform)
+    if (arch and arch != here) or system != sys.platform:
+        return [f"it was compiled for {triple}, this machine is {here} with {sys.platform}"]
+    problems: list[str] = []
+    if "objects" in target:
+        problems.append("its library is an archive of objects, which wait for a linker")
+    if str(target.get("kind", "")) != "llvm":
+        return problems  # opening the device checks its limits
+    missing = sorted(set(target.get("features", ())) - cpu_features())
+    if missing and cpu_features():
+        problems.append(
+            f"it needs the CPU features {', '.join(missing)} of {target.get('cpu')}, "
+            "which this machine lacks"
+        )
+    return problems
+
+
+def cpu_features() -> frozenset[str]:
+    """Feature flags in Linux's names ("avx512_vnni"); empty if they cannot be read."""
+    info = Path("/proc/cpuinfo")
+    if not info.is_file():
+        return frozenset()
+    for line in info.read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() in ("flags", "Features"):
+            return frozenset(value.split())
+    return frozenset()

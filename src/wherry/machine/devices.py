@@ -1,0 +1,94 @@
+"""Lists this machine's devices, by CUDA's driver or the plugins."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from wherry.errors import UsageError
+
+from . import cuda_driver
+from .plugins import PLUGINS, open_plugin
+from .tvm_runtime import open_runtime
+
+KINDS = ("cuda", *PLUGINS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A device; its index in the list is its number."""
+
+    name: str  # the driver's name of it
+    kind: str  # "cuda", "opencl", "vulkan"
+    memory_bytes: int  # total memory
+    available_bytes: int | None  # free memory; None: the driver does not tell
+    largest_buffer_bytes: int  # the largest buffer of a kernel
+    discrete: bool  # it has memory of its own
+    driver: str  # version
+    software: bool  # a CPU emulates the GPU
+    threads_per_block: int | None  # most threads of a kernel's block; None: unknown
+    code: str | None  # architecture of its machine code: "sm_90"; None: the driver compiles
+
+
+def list_devices(kind: str) -> list[Device]:
+    """List all devices of a kind, best first; [] if there are none: `problems` may say why.
+
+    Raises:
+        UsageError: there is no driver or plugin for this kind.
+        ToolchainError: the plugin was not built, or was built for another version of TVM.
+    """
+    if kind == "cuda":
+        return [_cuda(gpu) for gpu in cuda_driver.gpus()]
+    return [
+        Device(
+            name=found["name"],
+            kind=kind,
+            memory_bytes=found["memory"],
+            available_bytes=found["available_memory"] if found["available_memory"] >= 0 else None,
+            largest_buffer_bytes=found["largest_buffer"],
+            discrete=found["discrete"],
+            driver=found["driver"],
+            software=found["software"],
+            threads_per_block=found["threads_per_block"],
+            code=None,
+        )
+        for found in _listed(kind)["devices"]
+    ]
+
+
+def problems(kind: str) -> str:
+    """Problems of the search for devices, a line each; "" if there are none.
+
+    Raises:
+        UsageError, ToolchainError: as `list_devices`.
+    """
+    if kind == "cuda":
+        return cuda_driver.problem()
+    return str(_listed(kind)["problems"]).strip()
+
+
+def _cuda(gpu: cuda_driver.Gpu) -> Device:
+    return Device(
+        name=gpu.name,
+        kind="cuda",
+        memory_bytes=gpu.memory_bytes,
+        available_bytes=None,  # asking for it would take memory of the GPU
+        largest_buffer_bytes=gpu.memory_bytes,
+        discrete=gpu.discrete,
+        driver=gpu.driver,
+        software=False,
+        threads_per_block=None,
+        code=gpu.code,
+    )
+
+
+def _listed(kind: str) -> dict[str, Any]:
+    if kind not in PLUGINS:
+        raise UsageError(f"Devices of kind {kind!r} are not listed; accepted: {', '.join(KINDS)}")
+    open_runtime(kind)
+    function = getattr(open_plugin(kind), f"wherry_{kind}_devices")
+    function.restype = ctypes.c_char_p
+    listed: dict[str, Any] = json.loads(function())
+    return listed

@@ -1,0 +1,124 @@
+"""Finds Wherry's libraries: the core, and plugins for devices that TVM's wheel has no runtime for.
+
+Importing this module imports neither TVM nor tvm_ffi.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import wherry
+from wherry.base import settings
+from wherry.errors import ToolchainError
+
+PLUGINS = ("opencl", "vulkan")  # kinds of devices
+_NEEDS = {"vulkan": " and the headers of Vulkan (Debian: apt-get install libvulkan-dev)"}
+_SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
+
+
+def file_name(stem: str) -> str:
+    """The file name of a shared library on this system: libwherry.so."""
+    return f"{stem}{_SUFFIX}" if sys.platform == "win32" else f"lib{stem}{_SUFFIX}"
+
+
+def places(stem: str) -> list[Path]:
+    """Where a library of ours may be: in the installed package, or in build/dev of a checkout."""
+    package = Path(wherry.__file__).parent
+    folders = (package, package / "lib", package.parents[1] / "build" / "dev")
+    return [folder / file_name(stem) for folder in folders]
+
+
+def find_core() -> Path:
+    """Find libwherry: WHERRY_CORE, else in the installed package, else in build/dev.
+
+    Raises:
+        ToolchainError: it is in none of these places.
+    """
+    chosen = settings.core_library()
+    candidates = [chosen] if chosen else places("wherry")
+    for place in candidates:
+        if place.is_file():
+            return place
+    raise ToolchainError(
+        f"{file_name('wherry')}, the core, was not found; looked for\n"
+        + "\n".join(f"  {place}" for place in candidates)
+        + "\nIn a checkout, build it: cmake --preset dev && cmake --build --preset dev"
+    )
+
+
+def find_plugin(kind: str) -> Path:
+    """Find libwherry_<kind>, next to the core.
+
+    Raises:
+        ToolchainError: it was not built.
+    """
+    name = file_name(f"wherry_{kind}")
+    candidates = [core.with_name(name) for core in (find_core(), *places("wherry"))]
+    path = next((place for place in candidates if place.is_file()), None)
+    if path is None:
+        raise ToolchainError(
+            f"{name}, which drives {kind} devices, was not found; looked for\n"
+            + "\n".join(f"  {place}" for place in dict.fromkeys(candidates))
+            + f"\nBuild it, with apache-tvm installed{_NEEDS.get(kind, '')}: "
+            f"cmake --preset dev -DWHERRY_{kind.upper()}=ON && cmake --build --preset dev"
+        )
+    return path
+
+
+def open_library(path: Path) -> ctypes.CDLL:
+    """Open a library, visible to all that are opened after it.
+
+    Raises:
+        ToolchainError: the message has the loader's error.
+    """
+    try:
+        return ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
+    except OSError as e:
+        raise ToolchainError(f"{path} cannot be loaded: {e}") from e
+
+
+@cache
+def open_plugin(kind: str) -> ctypes.CDLL:
+    """Open libwherry_<kind>, which registers its devices; TVM's runtime must be loaded.
+
+    Raises:
+        ToolchainError: it was not built, or was built for another version of TVM.
+    """
+    path = find_plugin(kind)
+    plugin = open_library(path)
+    register = getattr(plugin, f"wherry_{kind}_open")
+    register.restype, register.argtypes = ctypes.c_char_p, (ctypes.c_char_p, ctypes.c_char_p)
+    programs = settings.cache_dir() / "programs" / kind
+    if problem := register(version("apache-tvm").encode(), str(programs).encode()):
+        raise ToolchainError(f"{path}: {problem.decode(errors='replace')}")
+    return plugin
+
+
+def _autoload(kind: str) -> None:
+    """Register devices of a kind in a process that imports TVM, if it has none and a plugin exists.
+
+    The entry points of the group "tvm.backends" call it. TVM turns an error into a warning.
+    """
+    import tvm_ffi  # imported already, because TVM calls this
+
+    own = tvm_ffi.get_global_func(f"device_api.{kind}", allow_missing=True) is not None
+    try:
+        find_plugin(kind)
+    except ToolchainError:  # not built, which is no error here
+        return
+    if not own:
+        open_plugin(kind)
+
+
+def autoload_opencl() -> None:
+    """See `_autoload`."""
+    _autoload("opencl")
+
+
+def autoload_vulkan() -> None:
+    """See `_autoload`."""
+    _autoload("vulkan")

@@ -1,0 +1,1 @@
+"""Models for apps: libraries for phones with the core, TVM's runtime and models' code."""

@@ -1,0 +1,145 @@
+"""Builds libraries for one platform with CMake: the core, and the models linked to it.
+
+The core is compiled once for each version of its sources and each compiler, in the cache's folder
+`native`; a package then only links.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from wherry.artifact.manifest import Manifest
+from wherry.base import settings
+from wherry.base.locks import making
+from wherry.errors import ToolchainError
+
+from . import httplib, sources, xgrammar
+from .compilers import Compiler, find_program
+from .platforms import Platform
+
+PROGRAM = "wherry-lite"  # see app/lite
+Progress = Callable[[str, int, int], None]
+_STEP = re.compile(rb"^\[(\d+)/(\d+)\]")  # ninja's progress
+
+
+def build(
+    platform: Platform,
+    compiler: Compiler,
+    models: Path,
+    out: Path,
+    progress: Progress | None = None,
+    *,
+    grammar: bool = False,
+) -> tuple[Path, ...]:
+    """Build the libraries in `out`: lib/libwherry.a, and lib/libwherry.so if it can be linked.
+
+    Platforms with a terminal also get bin/wherry-lite.
+
+    Args:
+        platform: what for.
+        compiler: of it, without missing requirements.
+        models: folder of models.cc and the models' objects, see `write_models`.
+        out: a folder.
+        progress: called with the platform's name, steps done, and steps in all.
+        grammar: compile xgrammar in; it has to be here.
+
+    Returns:
+        The libraries and programs, stripped.
+
+    Raises:
+        ToolchainError: CMake or the compiler failed; the message ends with its output.
+    """
+    folder = _folder(platform, compiler, grammar=grammar)
+    environment = {**os.environ, **compiler.environment}
+    with making(folder, f"the core for {platform.name}"):
+        _remove_older(folder, platform)
+        cmake = find_program("cmake") or "cmake"
+        configure = [cmake, "-S", str(sources.root() / "mobile" / "native"), "-B", str(folder)]
+        configure += ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={find_program('ninja')}"]
+        configure += [f"-D{name}={value}" for name, value in compiler.definitions.items()]
+        configure += [f"-DPython_EXECUTABLE={sys.executable}", f"-DWHERRY_MODELS={models}"]
+        configure += [f"-DWHERRY_SHARED={'ON' if compiler.links else 'OFF'}"]
+        configure += [f"-DWHERRY_NATIVE_TOOLS={'ON' if platform.programs else 'OFF'}"]
+        configure += [f"-DWHERRY_HTTPLIB={httplib.requirement().found or ''}"]
+        configure += [f"-DWHERRY_XGRAMMAR={xgrammar.requirement().found or '' if grammar else ''}"]
+        _run(configure, environment, platform)
+        _run([cmake, "--build", str(folder)], environment, platform, progress)
+        _run(
+            [cmake, "--install", str(folder), "--prefix", str(out), "--strip"],
+            environment,
+            platform,
+        )
+    return (*sorted((out / "lib").iterdir()), *sorted((out / "bin").glob(PROGRAM)))
+
+
+def write_models(folder: Path, models: Sequence[tuple[Path, Manifest]]) -> None:
+    """Unpack the objects of compiled models, and write models.cc, which refers to each of them.
+
+    Args:
+        folder: an empty output folder.
+        models: compiled folders with their manifests.
+    """
+    symbols = []
+    for number, (place, manifest) in enumerate(models):
+        prefix = manifest.target["objects"]["symbols"]
+        symbols += [f"{prefix}__tvm_ffi__library_bin", f"{prefix}__tvm_ffi__library_ctx"]
+        with tarfile.open(place / manifest.library) as archive:
+            for member in archive.getmembers():
+                if content := archive.extractfile(member):
+                    name = f"model{number}_{Path(member.name).name}"
+                    (folder / name).write_bytes(content.read())
+    declared = "".join(f"extern const char {name}[];\n" for name in symbols)
+    listed = "".join(f"    {name},\n" for name in symbols)
+    (folder / "models.cc").write_text(
+        "// A symbol of each object file of the models that are linked in; see runtime.cc.\n"
+        f'extern "C" {{\n{declared}extern const void* const wherry_linked_models[];\n'
+        f"const void* const wherry_linked_models[] = {{\n{listed}    nullptr,\n}};\n}}\n"
+    )
+
+
+def _folder(platform: Platform, compiler: Compiler, *, grammar: bool) -> Path:
+    parts = (sorted(compiler.definitions.items()), compiler.requirements, version("apache-tvm"))
+    inputs = repr((*parts, xgrammar.VERSION) if grammar else parts)
+    key = hashlib.sha256(inputs.encode()).hexdigest()[:8]
+    return settings.cache_dir() / "native" / f"{platform.name}-{sources.digest()}-{key}"
+
+
+def _remove_older(folder: Path, platform: Platform) -> None:
+    """Remove builds of other versions of the sources."""
+    pattern = re.compile(re.escape(platform.name) + r"-[0-9a-f]{12}-[0-9a-f]{8}")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for other in folder.parent.iterdir():
+        if other != folder and pattern.fullmatch(other.name):
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def _run(
+    command: list[str],
+    environment: dict[str, str],
+    platform: Platform,
+    progress: Progress | None = None,
+) -> None:
+    lines: list[bytes] = []
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
+    ) as process:
+        assert process.stdout
+        for line in process.stdout:
+            lines.append(line)
+            if progress and (step := _STEP.match(line)):
+                progress(platform.name, int(step[1]), int(step[2]))
+    if process.returncode:
+        said = b"".join(lines[-40:]).decode(errors="replace")
+        raise ToolchainError(
+            f"The core could not be built for {platform.name}: {' '.join(command)} ended with "
+            f"{process.returncode}:\n{said}"
+        )

@@ -1,0 +1,41 @@
+"""Finds cpp-httplib, the header that `wherry-lite serve` is compiled with."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from wherry.base import settings
+from wherry.targets.toolchain import Requirement
+
+VERSION = "0.58.0"  # the oldest accepted; cmake/httplib.cmake has it, too
+_URL = f"https://raw.githubusercontent.com/yhirose/cpp-httplib/v{VERSION}/httplib.h"
+_SAYS = re.compile(r'^#define CPPHTTPLIB_VERSION "([\d.]+)"', re.MULTILINE)
+
+
+def requirement() -> Requirement:
+    """Its folder, or what to type."""
+    folder = settings.toolchain_dir() / "httplib"
+    fix = f"curl -fL --create-dirs -o {folder / 'httplib.h'} {_URL}"
+    found = next((str(place) for place in _places(folder) if _is_new(place)), None)
+    return Requirement(name=f"cpp-httplib {VERSION}", found=found, fix=fix)
+
+
+def _places(folder: Path) -> Iterator[Path]:
+    yield folder
+    for root in (sys.prefix, "/opt/homebrew", "/usr/local", "/usr"):
+        yield Path(root) / "include"
+
+
+def _is_new(folder: Path) -> bool:
+    header = folder / "httplib.h"
+    if not header.is_file():
+        return False
+    said = _SAYS.search(header.read_text(encoding="utf-8", errors="replace"))
+    return said is not None and _numbers(said[1]) >= _numbers(VERSION)
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".") if part]

@@ -1,0 +1,22 @@
+"""The Kotlin library of an Android app: a Gradle module next to jniLibs and assets."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from . import sources
+
+NAME = "android"  # its folder in a package
+_FILES = ("build.gradle.kts", "settings.gradle.kts", "gradle.properties", "consumer-rules.pro")
+_FOLDERS = ("src/main/kotlin", "src/android/kotlin")
+
+
+def write_library(folder: Path) -> None:
+    """Write the module; `build.gradle.kts` takes native files from the folders next to `folder`."""
+    ours = sources.root() / "mobile" / "android"
+    manifest = "src/main/AndroidManifest.xml"
+    for name in _FOLDERS:
+        shutil.copytree(ours / name, folder / name)
+    for name in (*_FILES, manifest):
+        shutil.copyfile(ours / name, folder / name)

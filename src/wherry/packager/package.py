@@ -1,0 +1,251 @@
+"""Writes a package for an app: everything that it needs of models, in one folder.
+
+    wherry-package.json           the package's record: models, libraries, programs, sizes, SHA-256
+    assets/NAME/                  a model's weights, tokenizer and manifest, for wherry_app_open
+    jniLibs/ABI/libwherry.so      Android: core, runtime and models in one library, for Java
+    lib/PLATFORM/libwherry.{a,so} Linux
+    bin/PLATFORM/wherry-lite      Linux, Termux: a program with the models, for terminals and HTTP
+    Wherry.xcframework/           Apple: static libraries and headers
+    Package.swift, Sources/       Apple: the Swift package
+    android/                      Android: the Kotlin library, a Gradle module
+    include/                      headers, with a module map
+    objects/PLATFORM/             models' code for platforms whose compiler is missing
+
+A model's manifest here is the compiled folder's without the library, because the app's library has
+the model's objects.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import wherry
+from wherry.artifact.manifest import MANIFEST, Manifest, read_manifest, record
+from wherry.base.locks import making
+from wherry.base.temporary import temporary_folder
+from wherry.errors import ToolchainError, UsageError, listing
+from wherry.targets.toolchain import Requirement
+
+from . import kotlin_library, sources, swift_package, xcframework
+from .build import PROGRAM, Progress, build, write_models
+from .check import check_library, check_objects
+from .compilers import Compiler, compiler_for
+from .platforms import Platform
+
+INDEX = "wherry-package.json"
+_SCHEMA = 1
+# Model name -> platform -> compiled folder.
+Compiled = Mapping[str, Mapping[str, Path]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A library or program of a package."""
+
+    platform: str
+    path: str  # in the package
+    size: int  # bytes
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """A written package."""
+
+    libraries: tuple[Made, ...]
+    programs: tuple[Made, ...]
+    # Platforms without libraries, and what these want.
+    missing: Mapping[str, tuple[Requirement, ...]]
+
+
+def check_new(out: Path) -> None:
+    """Refuse to overwrite other files.
+
+    Raises:
+        UsageError: the folder has files and is no package.
+    """
+    if not out.exists():
+        return
+    names = [path.name for path in out.iterdir()] if out.is_dir() else [out.name]
+    if names and INDEX not in names:
+        raise UsageError(
+            f"{out} has files and is no package:\n{listing(sorted(names), 5)}\n"
+            "Choose another folder: -o DIR"
+        )
+
+
+def write_package(
+    out: Path,
+    compiled: Compiled,
+    platforms: Sequence[Platform],
+    progress: Progress | None = None,
+    *,
+    grammar: bool = False,
+) -> Package:
+    """Write `out`, replacing an older package.
+
+    Args:
+        out: the output folder.
+        compiled: compiled folders of each model, for all platforms.
+        platforms: the platforms.
+        progress: as for `build`.
+        grammar: with structured output.
+
+    Raises:
+        ToolchainError: a compiler failed, or a library needs a symbol that the system lacks.
+    """
+    check_new(out)
+    with making(out, f"the package {out.name}"), temporary_folder(out) as folder:
+        missing: dict[str, tuple[Requirement, ...]] = {}
+        libraries: list[Made] = []
+        programs: list[Made] = []
+        _write_headers(folder / "include")
+        for platform in platforms:
+            models = [
+                (all_[platform.name], read_manifest(all_[platform.name]))
+                for all_ in compiled.values()
+            ]
+            compiler = compiler_for(platform)
+            if compiler.missing:
+                missing[platform.name] = compiler.missing
+            for made in _write_code(folder, platform, compiler, models, progress, grammar=grammar):
+                (programs if Path(made.path).name == PROGRAM else libraries).append(made)
+        linked = {p.folder: p for p in platforms if p.system == "apple" and p.name not in missing}
+        if linked:
+            xcframework.write_info(folder / xcframework.NAME, linked)
+            swift_package.write_package(folder)
+        if any(p.system == "android" for p in platforms):
+            kotlin_library.write_library(folder / kotlin_library.NAME)
+        records = [_write_assets(folder, name, all_) for name, all_ in compiled.items()]
+        index = {
+            "schema": _SCHEMA,
+            "wherry": wherry.__version__,
+            "tvm": version("apache-tvm"),
+            "grammar": grammar,
+            "models": records,
+            "libraries": [asdict(made) for made in libraries],
+            "programs": [asdict(made) for made in programs],
+            "missing": {
+                name: [asdict(t) for t in requirements] for name, requirements in missing.items()
+            },
+        }
+        (folder / INDEX).write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
+        if out.exists():
+            shutil.rmtree(out)
+        folder.rename(out)
+    return Package(libraries=tuple(libraries), programs=tuple(programs), missing=missing)
+
+
+def require_all(out: Path, package: Package) -> None:
+    """Check that every platform has libraries.
+
+    Raises:
+        ToolchainError: a platform has none; the message says what to type.
+    """
+    if not package.missing:
+        return
+    lines = [
+        f"{name}: models' code is in {out / 'objects' / name}; its library takes "
+        f"{needed.name}. Type: {needed.fix}"
+        for name, requirements in package.missing.items()
+        for needed in requirements
+        if needed.found is None
+    ]
+    raise ToolchainError(
+        f"{out} is written, but libraries are missing in it:\n{listing(lines)}\n"
+        "Then type the same again: what is compiled is kept."
+    )
+
+
+def _write_code(
+    folder: Path,
+    platform: Platform,
+    compiler: Compiler,
+    models: Sequence[tuple[Path, Manifest]],
+    progress: Progress | None,
+    *,
+    grammar: bool,
+) -> list[Made]:
+    objects = folder / "objects" / platform.name
+    objects.mkdir(parents=True)
+    write_models(objects, models)
+    check_objects(platform, sorted(objects.glob("*.o")))
+    if compiler.missing:
+        return [_made(folder, platform, path) for path in sorted(objects.glob("*.o"))]
+    staged = folder / "staged"
+    built = build(platform, compiler, objects, staged, progress, grammar=grammar)
+    for library in built:
+        if library.suffix == ".a":
+            check_library(platform, library)
+    place = folder / platform.folder
+    if platform.system == "apple":
+        place = folder / xcframework.NAME / platform.folder
+        _write_headers(place / xcframework.HEADERS)
+    # An Android app needs only the shared library.
+    taken = [p for p in built if platform.system != "android" or p.suffix != ".a"]
+    places = [folder / platform.programs if p.name == PROGRAM else place for p in taken]
+    for path, to in zip(taken, places, strict=True):
+        to.mkdir(parents=True, exist_ok=True)
+        path.rename(to / path.name)
+    shutil.rmtree(staged)
+    shutil.rmtree(objects)
+    if not any(objects.parent.iterdir()):
+        objects.parent.rmdir()
+    return [_made(folder, platform, to / path.name) for path, to in zip(taken, places, strict=True)]
+
+
+def _made(folder: Path, platform: Platform, path: Path) -> Made:
+    found = record(path)
+    name = path.relative_to(folder).as_posix()
+    return Made(platform=platform.name, path=name, size=found.size, sha256=found.sha256)
+
+
+def _write_headers(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    headers = sorted(
+        path
+        for part in ("engine", "app")
+        for path in (sources.root() / part / "include").glob("*.h")
+    )
+    for header in headers:
+        shutil.copyfile(header, folder / header.name)
+    lines = [f'header "{header.name}"' for header in headers] + ['link "c++"', "export *"]
+    body = "".join(f"    {line}\n" for line in lines)
+    (folder / "module.modulemap").write_text(f"module CWherry {{\n{body}}}\n")
+
+
+def _write_assets(folder: Path, name: str, compiled: Mapping[str, Path]) -> dict[str, Any]:
+    """Copy the model's files that all platforms share; return their record for the index."""
+    manifests = {platform: read_manifest(place) for platform, place in compiled.items()}
+    (place, manifest), *others = [(compiled[p], m) for p, m in manifests.items()]
+    files = _without_library(manifest)
+    # All platforms' libraries use one prefix for the model, and its weights are portable.
+    assert all(_without_library(m) == files for _, m in others)
+    assert len({m.target["objects"]["symbols"] for m in manifests.values()}) == 1
+    to = folder / "assets" / name
+    to.mkdir(parents=True)
+    for file in files:
+        try:
+            os.link(place / file, to / file)
+        except OSError:  # another disk, or a file system without links
+            shutil.copyfile(place / file, to / file)
+    (to / MANIFEST).write_text(replace(manifest, files=files).to_json(), encoding="utf-8")
+    return {
+        "name": manifest.name,
+        "folder": f"assets/{name}",
+        "symbols": manifest.target["objects"]["symbols"],
+        "quantization": manifest.quantization,
+        "memory": manifest.memory,
+        "bytes": sum(file.size for file in files.values()),
+    }
+
+
+def _without_library(manifest: Manifest) -> dict[str, Any]:
+    return {name: file for name, file in manifest.files.items() if name != manifest.library}

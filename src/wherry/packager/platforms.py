@@ -1,0 +1,94 @@
+"""The systems of apps: their hosts, compilers' names and folders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from wherry.targets.hosts import HOSTS
+
+MIN_SDK = 26  # Android 8.0
+IOS = "16.0"  # the oldest version; targets/hosts.py names it, too
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    """A system on a CPU."""
+
+    name: str  # value of --target
+    host: str  # of targets/hosts.py: the host that models are compiled for
+    system: Literal["linux", "android", "apple"]
+    folder: str  # of its libraries in a package; for Apple, in the xcframework
+    # LC_BUILD_VERSION's name of the platform; zig's; Info.plist's and CMake's.
+    platform: str = ""
+    zig: str = ""
+    plist: tuple[str, str] = ("", "")  # SupportedPlatform, SupportedPlatformVariant
+    sdk: str = ""
+
+    @property
+    def programs(self) -> str:
+        """The folder of its programs in a package; "" without a terminal (Android: Termux)."""
+        return "" if self.system == "apple" else f"bin/{self.name}"
+
+    @property
+    def arch(self) -> str:
+        """CPU architecture: "aarch64", "x86_64"."""
+        return HOSTS[self.host].arch
+
+    @property
+    def format(self) -> str:
+        """The format of its object files."""
+        return HOSTS[self.host].objects
+
+
+PLATFORMS = {
+    platform.name: platform
+    for platform in (
+        Platform(name="android", host="android", system="android", folder="jniLibs/arm64-v8a"),
+        Platform(  # emulators
+            name="android-x86_64", host="android-x86_64", system="android", folder="jniLibs/x86_64"
+        ),
+        Platform(
+            name="iphone",
+            host="ios",
+            system="apple",
+            folder="ios-arm64",
+            platform=f"ios {IOS}",
+            zig=f"aarch64-ios.{IOS}",
+            plist=("ios", ""),
+            sdk="iphoneos",
+        ),
+        Platform(
+            name="ios-simulator",
+            host="ios-simulator",
+            system="apple",
+            folder="ios-arm64-simulator",
+            platform=f"ios-simulator {IOS}",
+            zig=f"aarch64-ios.{IOS}-simulator",
+            plist=("ios", "simulator"),
+            sdk="iphonesimulator",
+        ),
+        Platform(
+            name="macabi",
+            host="macabi",
+            system="apple",
+            folder="ios-arm64-maccatalyst",
+            platform=f"macabi {IOS}",
+            zig=f"aarch64-maccatalyst.{IOS}",
+            plist=("ios", "maccatalyst"),
+            sdk="macosx",
+        ),
+        Platform(
+            name="linux-x86_64",
+            host="linux-x86_64-app",
+            system="linux",
+            folder="lib/linux-x86_64",
+        ),
+        Platform(
+            name="linux-aarch64",
+            host="linux-aarch64-app",
+            system="linux",
+            folder="lib/linux-aarch64",
+        ),
+    )
+}

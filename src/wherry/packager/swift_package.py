@@ -1,0 +1,19 @@
+"""The Swift package of an app for Apple's systems: its sources next to the .xcframework."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from . import sources
+
+_MANIFEST = "Package.swift"
+_FOLDERS = ("Sources", "Tests", "Linux")
+
+
+def write_package(folder: Path) -> None:
+    """Write the package; `folder` has, or will have, its .xcframework."""
+    ours = sources.root() / "mobile" / "ios"
+    shutil.copyfile(ours / _MANIFEST, folder / _MANIFEST)
+    for name in _FOLDERS:
+        shutil.copytree(ours / name, folder / name)

@@ -1,0 +1,30 @@
+"""Finds xgrammar's sources, which `wherry package --grammar` compiles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wherry.base import settings
+from wherry.targets.toolchain import Requirement
+
+VERSION = "0.2.8"  # the accepted version; cmake/xgrammar.cmake has it, too
+
+
+def requirement() -> Requirement:
+    """Their folder, or what to type."""
+    folder = settings.toolchain_dir() / "xgrammar"
+    archive = f"/tmp/xgrammar-{VERSION}.tar.gz"
+    fix = (
+        f"pip download --no-deps --no-binary xgrammar -d /tmp xgrammar=={VERSION} && "
+        f"mkdir -p {folder} && tar -xzf {archive} -C {folder} --strip-components=1"
+    )
+    found = str(folder) if _version(folder) == VERSION else None
+    return Requirement(name=f"xgrammar {VERSION}", found=found, fix=fix)
+
+
+def _version(folder: Path) -> str:
+    said = folder / "PKG-INFO"
+    if not said.is_file() or not (folder / "include" / "xgrammar" / "compiler.h").is_file():
+        return ""
+    lines = said.read_text(encoding="utf-8", errors="replace").splitlines()
+    return next((line[9:].strip() for line in lines if line.startswith("Version: ")), "")

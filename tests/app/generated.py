@@ -1,0 +1,227 @@
+"""Writes what is made of the data of app/data:
+
+    python -m tests.app.generated
+
+tests/app/test_generated.py fails where a file is not what this writes.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from wherry.data import read
+
+ROOT = Path(__file__).parents[2]
+_TEXTS = {
+    "reasoning_marks": "kReasoningMarks",
+    "request_fields": "kRequestFields",
+    "tool_families": "kToolFamilies",
+}
+_NOTE = "Written by `make generated` of {}; not to be edited."
+_WIDE = 100  # characters of a line that is written
+
+
+def texts() -> str:
+    """Files that C++ reads as they are, for it."""
+    made = [
+        f"// {_NOTE.format('the JSON files here')}",
+        '#include "app/data/data.h"',
+        "",
+        "namespace wherry::app::data {",
+        "",
+        "// clang-format off",
+    ]
+    for name, constant in _TEXTS.items():
+        lines = _rows(read(name))
+        made += [f"const char* const {constant} =", *(f'    R"json({x})json"' for x in lines)]
+        made[-1] += ";"
+    return "\n".join([*made, "// clang-format on", "", "}  // namespace wherry::app::data", ""])
+
+
+def _rows(data: Any) -> list[str]:
+    """JSON, a row of a list a line."""
+    if isinstance(data, dict):
+        made = ["{"]
+        for i, (name, rows) in enumerate(data.items()):
+            made += [f'{"," if i else ""}"{name}":', *_rows(rows)]
+        return [*made, "}"]
+    rows = (json.dumps(r, ensure_ascii=False, separators=(",", ":")) for r in data)
+    return [*(f"{',' if i else '['}{row}" for i, row in enumerate(rows)), "]"]
+
+
+def python_fields() -> str:
+    """Pydantic's classes of the fields."""
+    groups = read("request_fields")
+    made = [_PYTHON_HEAD]
+    for group, (base, says) in _GROUPS.items():
+        made += ["", "", f"class {group.capitalize()}Fields({base}):", f'    """{says}"""', ""]
+        for row in groups[group]:
+            line = f"    {row['name']}: {_python_type(row)}"
+            note = f"  # {row['says']}" if "says" in row else ""
+            if len(line + note) > _WIDE:
+                made += [f"    {note.strip()}"] if note else []
+                note = ""
+            if len(line) > _WIDE:
+                line = f"{line.removesuffix('None')}(\n        None\n    )"
+            made.append(line + note)
+    return "\n".join([*made, ""])
+
+
+_GROUPS = {
+    "sampling": ("BaseModel", "None: generation_config.json, else what changes nothing."),
+    "shared": ("RequestShape, SamplingFields", "What chats and completions share."),
+    "chat": ("BaseModel", "Of chats."),
+    "completion": ("BaseModel", "Of completions."),
+}
+_PYTHON_HEAD = f'''"""The fields of requests.
+
+{_NOTE.format("app/data/request_fields.json")}
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from .counts import at_most
+from .kinds import (
+    Biases,
+    Messages,
+    Prediction,
+    Prompt,
+    PromptLogprobs,
+    RequestShape,
+    Schema,
+    SchemaOrText,
+    Stops,
+    StreamOptions,
+    TokenIds,
+    Tools,
+    Word,
+)
+from .tools import ToolChoice'''
+_BOUNDS = {"least": "ge", "above": "gt", "most": "le", "below": "lt"}
+_PYTHON = {
+    "biases": "Biases = None",
+    "flag": "bool | None = None",
+    "form": "dict[str, Any] | None = None",
+    "messages": "Messages",
+    "object": "dict[str, Any] | None = None",
+    "prediction": "Prediction | None = None",
+    "prompt": "Prompt",
+    "prompt_logprobs": "PromptLogprobs = None",
+    "schema": "Schema = None",
+    "stops": "Stops = None",
+    "stream_options": "StreamOptions | None = None",
+    "texts": "list[str] | None = None",
+    "token_ids": "TokenIds = None",
+    "tool_choice": "ToolChoice | None = None",
+    "tools": "Tools = None",
+}
+
+
+def _python_type(row: dict[str, Any]) -> str:
+    kind = row["kind"]
+    if kind in ("number", "integer"):
+        bounds = ", ".join(f"{to}={row[name]}" for name, to in _BOUNDS.items() if name in row)
+        return f"{'int' if kind == 'integer' else 'float'} | None = Field(None, {bounds})"
+    if kind == "text" and "longest" in row:
+        default = f'"{row["default"]}"' if "default" in row else None
+        none = "" if default else " | None"
+        return f"str{none} = Field({default}, max_length={row['longest']})"
+    if kind == "text":
+        return "str | None = None"
+    if kind == "one_of":
+        return f"Literal[{', '.join(map(json.dumps, row['values']))}] | None = None"
+    if kind == "words":
+        return f'Annotated[list[Word] | None, at_most({row["most"]}, "words")] = None'
+    if kind == "schema" and "text" in row:
+        return "SchemaOrText = None"
+    return _PYTHON[kind]
+
+
+def types() -> str:
+    """The fields that apps and pages take, for TypeScript."""
+    groups = read("request_fields")
+    named = "ChatMessageParam, FunctionTool, ResponseFormat, ToolChoice"
+    made = [
+        f"// {_NOTE.format('app/data/request_fields.json')}",
+        f'import type {{ {named} }} from "./types.js";',
+    ]
+    for group in _GROUPS:
+        made += ["", f"export interface {group.capitalize()}Fields {{"]
+        for row in groups[group]:
+            if row.get("apps", True):
+                says = "; ".join(filter(None, [_range(row), row.get("says")]))
+                made += [f"  /** {says} */"] if says else []
+                made.append(f"  {row['name']}{_type(row)};")
+        made.append("}")
+    return "\n".join([*made, ""])
+
+
+_TYPES = {
+    "biases": "Readonly<Record<string, number>>",
+    "flag": "boolean",
+    "form": "ResponseFormat",
+    "integer": "number",
+    "messages": "readonly ChatMessageParam[]",
+    "number": "number",
+    "object": "Readonly<Record<string, unknown>>",
+    "prompt": "string | readonly string[] | readonly number[] | readonly (readonly number[])[]",
+    "schema": "Readonly<Record<string, unknown>> | boolean",
+    "stops": "string | readonly string[]",
+    "stream_options": "{ include_usage?: boolean }",
+    "text": "string",
+    "texts": "readonly string[]",
+    "token_ids": "readonly number[]",
+    "tool_choice": "ToolChoice",
+    "tools": "readonly FunctionTool[]",
+    "words": "readonly string[]",
+}
+
+
+def _type(row: dict[str, Any]) -> str:
+    kind = " | ".join(map(json.dumps, row["values"])) if "values" in row else _TYPES[row["kind"]]
+    if row["kind"] == "integer" and max(abs(row[b]) for b in _BOUNDS if b in row) > 2**53:
+        kind += " | bigint"
+    if row.get("text"):
+        kind += " | string"
+    return f": {kind}" if row.get("required") else f"?: {kind} | null"
+
+
+def _range(row: dict[str, Any]) -> str:
+    """Its bounds as mathematicians write them."""
+    if row["kind"] not in ("number", "integer") or "bigint" in _type(row):
+        return ""
+    low = f"({row['above']}" if "above" in row else f"[{row['least']}"
+    high = f"{row['below']})" if "below" in row else f"{row['most']}]"
+    return f"{low}, {high}"
+
+
+def codes() -> str:
+    """The codes of requests that apps and pages refuse, for TypeScript."""
+    made = [
+        f"// {_NOTE.format('app/data/error_codes.json')}",
+        "",
+        "/** Why a request was refused, or has failed: `code` of its error. */",
+        "export type RequestErrorCode =",
+    ]
+    for row in read("error_codes"):
+        if row.get("apps"):
+            made += [f"  /** {row['says']} */", f'  | "{row["code"]}"']
+    return "\n".join([*made, ""]).removesuffix("\n") + ";\n"
+
+
+MADE = {
+    "app/data/texts.cc": texts,
+    "runtime_py/shapes/fields.py": python_fields,
+    "web/src/request/error_codes.ts": codes,
+    "web/src/request/request_fields.ts": types,
+}
+
+if __name__ == "__main__":
+    for path, make in MADE.items():
+        (ROOT / path).write_text(make(), encoding="utf-8")

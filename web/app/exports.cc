@@ -1,0 +1,31 @@
+#include "exports.h"
+
+#include <cstdlib>
+
+namespace wherry::app {
+namespace {
+
+std::string last_error;
+
+}  // namespace
+
+void set_last_error(const std::string& reason) { last_error = reason; }
+
+}  // namespace wherry::app
+
+extern "C" {
+
+void __wasm_call_ctors(void);
+
+__attribute__((import_module("wasi_snapshot_preview1"), import_name("random_get"))) int
+random_bytes(void* data, size_t n);
+// Of the C library, for std::random_device.
+int getentropy(void* data, size_t n) { return random_bytes(data, n); }
+
+// The first call of all.
+WHERRY_API void _initialize(void) { __wasm_call_ctors(); }
+WHERRY_API void* wherry_page_allocate(size_t bytes) { return std::malloc(bytes); }
+WHERRY_API void wherry_page_free(void* data) { std::free(data); }
+WHERRY_API const char* wherry_last_error(void) { return wherry::app::last_error.c_str(); }
+
+}  // extern "C"

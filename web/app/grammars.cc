@@ -1,0 +1,79 @@
+// Grammars for pages, a module of its own: the page loads it when an answer is first held to one.
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/grammar/compiler.h"
+#include "exports.h"
+#include "packed.h"
+
+namespace {
+
+using namespace wherry;
+using namespace wherry::app;
+
+std::unique_ptr<GrammarCompiler> compiler;
+std::map<int, HeldToPtr> grammars;  // by number
+int next_number = 1;
+
+}  // namespace
+
+extern "C" {
+
+// The first call but _initialize. packed: as wherry_page_vocabulary gives it.
+WHERRY_API int wherry_grammars_open(const char* packed, size_t n) {
+  return guarded([&] { compiler = make_grammar_compiler(unpacked(std::string_view(packed, n))); });
+}
+
+// packed: as the app gives it to script_compile. A number, or a negative status.
+WHERRY_API int wherry_grammars_compile(const char* packed, size_t n) {
+  const std::atomic<bool> unwanted{false};
+  const int status = guarded([&] {
+    grammars[next_number] =
+        compiler->compile(unpacked_constraint(std::string_view(packed, n)), unwanted);
+  });
+  return status == WHERRY_OK ? next_number++ : status;
+}
+
+// Masks keep what they need of it.
+WHERRY_API void wherry_grammars_forget(int number) { grammars.erase(number); }
+
+// The mask of one request; null: see wherry_last_error.
+WHERRY_API wherry_mask* wherry_grammars_mask(int number, const int32_t* stop_ids, size_t n) {
+  std::unique_ptr<wherry_mask> made;
+  const int status = guarded([&] {
+    made = std::make_unique<wherry_mask>(
+        grammars.at(number)->mask(std::vector<int32_t>(stop_ids, stop_ids + n)));
+  });
+  return status == WHERRY_OK ? made.release() : nullptr;
+}
+
+// 1: every token may come; negative: see wherry_grammars_error.
+WHERRY_API int wherry_grammars_fill(wherry_mask* mask, uint32_t* bits, size_t words) {
+  int all = 0;
+  const int status = mask->fill(mask->context, bits, words, &all);
+  return status < 0 ? status : all;
+}
+// 1: the output must end here.
+WHERRY_API int wherry_grammars_accept(wherry_mask* mask, int32_t token) {
+  int complete = 0;
+  const int status = mask->accept(mask->context, token, &complete);
+  return status < 0 ? status : complete;
+}
+// How many it wrote.
+WHERRY_API int wherry_grammars_forced(wherry_mask* mask, int32_t* tokens, size_t cap) {
+  size_t n = 0;
+  const int status = mask->forced(mask->context, tokens, cap, &n);
+  return status < 0 ? status : static_cast<int>(n);
+}
+WHERRY_API const char* wherry_grammars_error(wherry_mask* mask) {
+  return mask->error(mask->context);
+}
+WHERRY_API void wherry_grammars_release(wherry_mask* mask) {
+  mask->release(mask->context);
+  delete mask;
+}
+
+}  // extern "C"

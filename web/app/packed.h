@@ -1,0 +1,55 @@
+// Texts in a row, on their way from one module to another: each behind its length, 4 bytes.
+#ifndef WHERRY_WEB_APP_PACKED_H_
+#define WHERRY_WEB_APP_PACKED_H_
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/grammar/constraint.h"
+
+namespace wherry::app {
+
+inline void pack(std::string& to, std::string_view text) {
+  const auto length = static_cast<uint32_t>(text.size());
+  to.append(reinterpret_cast<const char*>(&length), sizeof length);
+  to += text;
+}
+
+inline std::vector<std::string> unpacked(std::string_view from) {
+  std::vector<std::string> made;
+  while (from.size() >= sizeof(uint32_t)) {
+    uint32_t length = 0;
+    std::memcpy(&length, from.data(), sizeof length);
+    made.emplace_back(from.substr(sizeof length, length));
+    from.remove_prefix(sizeof length + length);
+  }
+  return made;
+}
+
+inline std::string packed(const Constraint& constraint) {
+  std::string made;
+  pack(made, constraint.ebnf);
+  for (const GrammarPart& part : constraint.parts) {
+    pack(made, part.rule);
+    pack(made, std::string(1, static_cast<char>('0' + static_cast<int>(part.kind))));
+    pack(made, part.text);
+  }
+  return made;
+}
+
+inline Constraint unpacked_constraint(std::string_view from) {
+  const std::vector<std::string> texts = unpacked(from);
+  Constraint made{texts.at(0), {}, ""};
+  for (size_t i = 1; i + 2 < texts.size(); i += 3) {
+    const auto kind = static_cast<GrammarPart::Kind>(texts[i + 1].at(0) - '0');
+    made.parts.push_back({texts[i], kind, texts[i + 2]});
+  }
+  return made;
+}
+
+}  // namespace wherry::app
+
+#endif  // WHERRY_WEB_APP_PACKED_H_

@@ -1,0 +1,213 @@
+// The app for pages: what a request's JSON comes to for the core, and the core's events to JSON.
+// The core is another module, which the script has; see script.h.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "app/chat/requests.h"
+#include "app/chat/talk.h"
+#include "app/grammar/refusals.h"
+#include "app/grammar/vocabulary.h"
+#include "app/request/request_error.h"
+#include "app/template/code_points.h"
+#include "app/template/json_text.h"
+#include "app/text/parts.h"
+#include "exports.h"
+#include "packed.h"
+#include "sampling/params.h"
+#include "script.h"
+
+namespace {
+
+using namespace wherry;
+using namespace wherry::app;
+
+class ScriptCore : public Core {
+ public:
+  void add(uint64_t id, const std::vector<int32_t>& prompt, const wherry_params& params) override {
+    const int status = script_add(id, prompt.data(), prompt.size(), &params);
+    if (status == WHERRY_OK) return;
+    std::string reason(1024, '\0');
+    reason.resize(script_error(reason.data(), reason.size()));
+    throw Error(static_cast<wherry_status>(status), reason);
+  }
+  void abort(uint64_t id) override { script_abort(id); }
+  void wake() override {}  // the calling script reads the events itself
+};
+
+// A grammar that the script has, by its number.
+class Numbered : public HeldTo {
+ public:
+  explicit Numbered(uint32_t number) : number_(number) {}
+  wherry_mask mask(const std::vector<int32_t>&) const override {
+    wherry_mask made{};
+    made.size = sizeof made;
+    made.context = reinterpret_cast<void*>(static_cast<uintptr_t>(number_));
+    return made;
+  }
+  size_t bytes() const override { return 0; }
+
+ private:
+  uint32_t number_;
+};
+
+class ScriptGrammars : public GrammarSource {
+ public:
+  explicit ScriptGrammars(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+
+  void compile(int64_t id, const Constraint& constraint, Done done) override {
+    require_token_bytes(tokenizer_);
+    waiting_[id] = {constraint.param, std::move(done)};
+    const std::string text = packed(constraint);
+    script_compile(id, text.data(), text.size());
+  }
+  bool abandon(int64_t id) override { return waiting_.erase(id) > 0; }
+
+  void compiled(int64_t id, uint32_t number, const std::string& reason) {
+    const auto found = waiting_.find(id);
+    if (found == waiting_.end()) return;
+    const auto [param, done] = std::move(found->second);
+    waiting_.erase(found);
+    if (number != 0) return done(std::make_shared<Numbered>(number), nullptr);
+    done(nullptr, std::make_exception_ptr(cannot_enforce(param, reason)));
+  }
+
+ private:
+  const Tokenizer& tokenizer_;
+  std::map<int64_t, std::pair<std::string, Done>> waiting_;
+};
+
+struct Page {
+  Page(std::string name, Speech given, int64_t context, int64_t vocab_size)
+      : speech(std::move(given)),
+        model(model_of(std::move(name), speech, context, vocab_size)),
+        grammars(*speech.tokenizer),
+        requests(model, core, grammars) {}
+
+  Speech speech;
+  Model model;
+  ScriptCore core;
+  ScriptGrammars grammars;
+  Requests requests;
+};
+
+std::unordered_map<std::string, std::string> files;  // until it is opened
+std::unique_ptr<Page> page;
+std::string given;  // what the last call gave out
+
+Value request_of(const char* json, size_t n) {
+  return jinja::from_json(jinja::well_formed(std::string_view(json, n)), jinja::Halves::kKept);
+}
+
+std::string rendered(const char* json, size_t n) {
+  const Value request = request_of(json, n);
+  const Fields fields = checked_chat(request);
+  return Talk(fields, page->model.dialect).rendered(nullptr);
+}
+
+// Where `given` is; 0 if there is none, because of wherry_last_error.
+template <typename Work>
+const char* gives(size_t* n, const Work& work) {
+  if (guarded([&] { given = work(); }) != WHERRY_OK) return nullptr;
+  *n = given.size();
+  return given.c_str();
+}
+
+std::string bytes_of(const std::vector<int32_t>& ids) {
+  return {reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(int32_t)};
+}
+
+}  // namespace
+
+void wherry_params_init(wherry_params* params) { *params = default_params(); }
+
+extern "C" {
+
+// A file of the folder, before wherry_page_open.
+WHERRY_API int wherry_page_file(const char* name, const char* text, size_t n) {
+  return guarded([&] { files[name] = std::string(text, n); });
+}
+
+// folder: for messages. tool_format: "" where the template tells.
+WHERRY_API int wherry_page_open(const char* folder, const char* name, const char* tool_format,
+                                int64_t context, int64_t vocab_size) {
+  return guarded([&] {
+    const Files found{folder, [](const std::string& file) -> std::optional<std::string> {
+                        const auto at = files.find(file);
+                        return at == files.end() ? std::nullopt : std::optional(at->second);
+                      }};
+    page = std::make_unique<Page>(name, read_speech(found, tool_format), context, vocab_size);
+    files.clear();
+  });
+}
+
+// Whether it has a chat template.
+WHERRY_API int wherry_page_chats(void) { return page->model.dialect != nullptr; }
+
+// Bytes of the records that the script reads and writes: params, event.
+WHERRY_API size_t wherry_page_size(int record) {
+  return record == 0 ? sizeof(wherry_params) : sizeof(wherry_event);
+}
+
+// number: the script's own, for chunks. Gives the request's, for wherry_page_abort.
+WHERRY_API int64_t wherry_page_ask(uint32_t number, const char* json, size_t n) {
+  const int64_t id =
+      page->requests.start(std::string(json, n), [number](const std::string& chunk, bool last) {
+        script_chunk(number, chunk.data(), chunk.size(), last);
+      });
+  page->requests.plan_next();
+  page->requests.hear(nullptr, 0, "");
+  return id;
+}
+
+WHERRY_API void wherry_page_end(int64_t id) {
+  page->requests.abort(id);
+  page->requests.hear(nullptr, 0, "");
+}
+
+// error: of the events that have failed.
+WHERRY_API void wherry_page_hear(const wherry_event* events, size_t n, const char* error) {
+  page->requests.hear(events, n, error);
+}
+
+// number: of the grammar; 0: there is none because of `reason`.
+WHERRY_API void wherry_page_compiled(int64_t waiter, uint32_t number, const char* reason) {
+  page->grammars.compiled(waiter, number, reason);
+  page->requests.hear(nullptr, 0, "");
+}
+
+// For grammars: each token's bytes behind their length. Null: none, see wherry_last_error.
+WHERRY_API const char* wherry_page_vocabulary(size_t* n) {
+  return gives(n, [] {
+    std::string made;
+    const Abilities& abilities = page->model.abilities;
+    for (const std::string& token : grammar_vocabulary(*abilities.tokenizer, abilities.vocab_size))
+      pack(made, token);
+    return made;
+  });
+}
+
+// The prompt that a chat request would have. Null: see wherry_last_error.
+WHERRY_API const char* wherry_page_rendered(const char* json, size_t length, size_t* n) {
+  return gives(n, [&] { return rendered(json, length); });
+}
+
+// int32 ids.
+WHERRY_API const char* wherry_page_encoded(const char* text, size_t length, int special,
+                                           size_t* n) {
+  return gives(n, [&] {
+    return bytes_of(
+        page->model.abilities.tokenizer->encode(std::string_view(text, length), special != 0));
+  });
+}
+
+WHERRY_API const char* wherry_page_decoded(const int32_t* ids, size_t count, int skip, size_t* n) {
+  return gives(
+      n, [&] { return page->model.abilities.tokenizer->decode({ids, ids + count}, skip != 0); });
+}
+
+}  // extern "C"

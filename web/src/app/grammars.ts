@@ -1,0 +1,127 @@
+import type { CoreMask } from "../core/core.js";
+import { grammarProgram } from "./programs.js";
+import { Program, type ProgramExports } from "./program.js";
+
+/** web/app/grammars.cc */
+interface Exports extends ProgramExports {
+  wherry_grammars_open(packed: number, n: number): number;
+  wherry_grammars_compile(packed: number, n: number): number;
+  wherry_grammars_forget(number: number): void;
+  wherry_grammars_mask(number: number, stopIds: number, n: number): number;
+  wherry_grammars_fill(mask: number, bits: number, words: number): number;
+  wherry_grammars_accept(mask: number, token: number): number;
+  wherry_grammars_forced(mask: number, tokens: number, cap: number): number;
+  wherry_grammars_error(mask: number): number;
+  wherry_grammars_release(mask: number): void;
+}
+
+const MOST_KEPT = 32;
+
+/** The grammars of one model: compiled by a module that is fetched for the first of them. */
+export class Grammars {
+  readonly #vocabulary: () => Uint8Array;
+  readonly #known = new Map<string, number>(); // the latest last
+  #program: Promise<Program<Exports>> | undefined;
+  #started: Program<Exports> | undefined;
+
+  /** @param vocabulary what each token is to a grammar: wherry_page_vocabulary. */
+  constructor(vocabulary: () => Uint8Array) {
+    this.#vocabulary = vocabulary;
+  }
+
+  /**
+   * The number of a compiled grammar.
+   *
+   * @throws Error saying why there is none.
+   */
+  async compile(packed: Uint8Array): Promise<number> {
+    const program = await (this.#program ??= this.#start());
+    const key = new TextDecoder("latin1").decode(packed);
+    const number = this.#known.get(key) ?? this.#compiled(program, packed);
+    this.#known.delete(key);
+    this.#known.set(key, number);
+    for (const [oldest, gone] of this.#known) {
+      if (this.#known.size <= MOST_KEPT) break;
+      this.#known.delete(oldest);
+      program.exports.wherry_grammars_forget(gone);
+    }
+    return number;
+  }
+
+  /** A request's mask by a compiled grammar. */
+  mask(number: number, stopIds: readonly number[]): CoreMask {
+    const program = this.#started;
+    if (!program) throw new Error("no grammar is compiled yet");
+    const { exports } = program;
+    const mask = program.with((args) =>
+      exports.wherry_grammars_mask(number, args.ints(stopIds), stopIds.length),
+    );
+    if (mask === 0) throw new Error(program.lastError());
+    return maskOf(program, mask);
+  }
+
+  async #start(): Promise<Program<Exports>> {
+    try {
+      const program = await Program.start<Exports>(await grammarProgram(), () => ({}));
+      const packed = this.#vocabulary();
+      const status = program.with((args) =>
+        program.exports.wherry_grammars_open(args.bytes(packed), packed.length),
+      );
+      if (status !== 0) throw new Error(program.lastError());
+      return (this.#started = program);
+    } catch (error) {
+      this.#program = undefined; // the next request tries again
+      throw error;
+    }
+  }
+
+  #compiled(program: Program<Exports>, packed: Uint8Array): number {
+    let number;
+    try {
+      number = program.with((args) =>
+        program.exports.wherry_grammars_compile(args.bytes(packed), packed.length),
+      );
+    } catch (error) {
+      // Too deep for this thread's stack: others get a new module, masks of this one go on.
+      this.#program = undefined;
+      this.#known.clear();
+      throw new Error("it takes too much stack", { cause: error });
+    }
+    if (number < 0) throw new Error(program.lastError());
+    return number;
+  }
+}
+
+function maskOf({ exports, heap }: Program<Exports>, mask: number): CoreMask {
+  const checked = (result: number): number => {
+    if (result < 0) throw new Error(heap.text(exports.wherry_grammars_error(mask)));
+    return result;
+  };
+  let place = 0; // of bits or tokens in the module's memory, for as long as the mask lives
+  let bytes = 0;
+  const room = (wanted: number): number => {
+    if (wanted <= bytes) return place;
+    exports.wherry_page_free(place);
+    place = exports.wherry_page_allocate(wanted);
+    bytes = place === 0 ? 0 : wanted;
+    if (place === 0) throw new Error("no memory for a mask");
+    return place;
+  };
+  return {
+    fill(bits) {
+      const at = room(bits.byteLength);
+      if (checked(exports.wherry_grammars_fill(mask, at, bits.length)) > 0) return true;
+      bits.set(heap.words(at, bits.length));
+      return false;
+    },
+    accept: (token) => checked(exports.wherry_grammars_accept(mask, token)) > 0,
+    forced(most) {
+      const at = room(most * 4);
+      return heap.ints(at, checked(exports.wherry_grammars_forced(mask, at, most))).slice();
+    },
+    release() {
+      exports.wherry_grammars_release(mask);
+      exports.wherry_page_free(place);
+    },
+  };
+}

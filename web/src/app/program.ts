@@ -1,0 +1,59 @@
+import { importsOf } from "../core/imports.js";
+import { Arguments, Heap } from "../core/memory.js";
+
+/** What both modules of the app export: web/app/exports.cc. */
+export interface ProgramExports {
+  memory: WebAssembly.Memory;
+  _initialize(): void;
+  wherry_page_allocate(bytes: number): number;
+  wherry_page_free(at: number): void;
+  wherry_last_error(): number;
+}
+
+/** A module of the app, at work. */
+export class Program<Exports extends ProgramExports> {
+  readonly exports: Exports;
+  readonly heap: Heap;
+
+  private constructor(exports: Exports) {
+    this.exports = exports;
+    this.heap = new Heap(exports.memory);
+  }
+
+  /** @param imports made with the instance's memory. */
+  static async start<Exports extends ProgramExports>(
+    module: WebAssembly.Module,
+    imports: (heap: () => Heap) => WebAssembly.Imports,
+  ): Promise<Program<Exports>> {
+    let made: Program<Exports> | undefined;
+    const heap = (): Heap => {
+      if (!made) throw new Error("the module has no memory yet");
+      return made.heap;
+    };
+    const all = importsOf(module, imports(heap), heap, Date.now);
+    const { exports } = await WebAssembly.instantiate(module, all);
+    made = new Program(exports as unknown as Exports);
+    made.exports._initialize();
+    return made;
+  }
+
+  /** Memory for one call's arguments, given back when it is over. */
+  with<T>(call: (args: Arguments) => T): T {
+    const { exports } = this;
+    const args = new Arguments(
+      this.heap,
+      (bytes) => exports.wherry_page_allocate(bytes),
+      (at) => exports.wherry_page_free(at),
+    );
+    try {
+      return call(args);
+    } finally {
+      args.free();
+    }
+  }
+
+  /** Why the last call has failed. */
+  lastError(): string {
+    return this.heap.text(this.exports.wherry_last_error());
+  }
+}

@@ -1,0 +1,111 @@
+/** A loaded model that answers: its core at work, and the app that speaks for it. */
+import { App, type AppModel } from "../app/app.js";
+import { AbortedError, RequestError, throwIfAborted, WherryError } from "../errors.js";
+import type { ModelFolder } from "../weights/folder.js";
+import { EventQueue } from "./event_queue.js";
+import type { ModelRunner } from "./model_runner.js";
+
+/** A piece of an answer, or all of it. */
+export interface Piece {
+  readonly value: unknown;
+  readonly last: boolean;
+}
+
+/** A running request. */
+export interface Running {
+  /** The next pieces. @throws what is wrong with the request, or has ended it */
+  next(): Promise<Piece[]>;
+  /** End it; may be called more than once. */
+  close(): void;
+}
+
+export class ModelApp {
+  readonly #app: App;
+  readonly #runner: ModelRunner;
+  readonly #queues = new Set<EventQueue<Piece>>();
+
+  private constructor(app: App, runner: ModelRunner) {
+    this.#app = app;
+    this.#runner = runner;
+    runner.listener = {
+      events: (events) => {
+        app.hear(events);
+      },
+      failed: (error) => {
+        for (const queue of this.#queues) queue.fail(error);
+        this.#queues.clear();
+      },
+    };
+  }
+
+  /** @throws ModelError if one of the folder's files cannot be read. */
+  static async open(folder: ModelFolder, model: AppModel, runner: ModelRunner): Promise<ModelApp> {
+    return new ModelApp(await App.open(folder, model, runner), runner);
+  }
+
+  get chats(): boolean {
+    return this.#app.chats;
+  }
+
+  /** Tokens of a chat's prompt; undefined where the request is wrong. */
+  promptLength(json: string): number | undefined {
+    try {
+      return this.#app.encode(this.#app.rendered(json), { addSpecialTokens: false }).length;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /**
+   * Start a request.
+   *
+   * @throws RequestError, OutOfMemoryError, DeviceLostError, AbortedError: it runs no more
+   */
+  async ask(json: string, signal: AbortSignal | undefined): Promise<Running> {
+    throwIfAborted(signal);
+    if (this.#runner.failure) throw this.#runner.failure;
+    const queue = new EventQueue<Piece>();
+    let wrong: WherryError | undefined;
+    this.#queues.add(queue);
+    const asked = this.#app.ask(json, (text, last, thrown) => {
+      const value: unknown = JSON.parse(text);
+      const error = thrown instanceof WherryError ? thrown : errorOf(value);
+      if (last) this.#queues.delete(queue);
+      if (!error) queue.push({ value, last });
+      else queue.fail((wrong = error));
+    });
+    const close = (): void => {
+      signal?.removeEventListener("abort", aborted);
+      if (this.#queues.delete(queue)) void asked.then((id) => this.#app.end(id));
+    };
+    const aborted = (): void => {
+      close();
+      queue.fail(new AbortedError(undefined, { cause: signal?.reason }));
+    };
+    signal?.addEventListener("abort", aborted, { once: true });
+    await asked;
+    if (wrong) {
+      close();
+      throw wrong;
+    }
+    return { next: () => queue.next(), close };
+  }
+}
+
+interface AnswerError {
+  readonly message: string;
+  readonly type: string;
+  readonly param: string | null;
+  readonly code: string | null;
+}
+
+/** The error that an answer is; undefined of one that is none. */
+function errorOf(value: unknown): WherryError | undefined {
+  const { error } = value as { error?: AnswerError };
+  if (!error) return undefined;
+  const { message, type, param, code } = error;
+  if (type !== "invalid_request_error") return new WherryError("internal", message);
+  const long = code === "context_length_exceeded" && param === "messages";
+  const way = long ? ' Or drop the oldest messages with truncation: "auto".' : "";
+  return new RequestError(message + way, { ...(param && { param }) });
+}

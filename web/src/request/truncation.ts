@@ -1,0 +1,42 @@
+import { RequestError } from "../errors.js";
+import type { ChatRequest } from "./types.js";
+
+const ANSWER_SHARE = 4; // a quarter of the context is for the answer if the request sets no limit
+
+/** A chat that fits, and how many messages are not in it. */
+export interface Truncated {
+  readonly request: ChatRequest;
+  readonly dropped: number;
+}
+
+/**
+ * What a conversation begins with, and its newest turns: as many as leave room for the answer, as
+ * `wherry chat` sends them. A turn begins with a message of the user.
+ *
+ * @param length tokens of a chat's prompt; undefined: it is wrong, which is said elsewhere.
+ * @throws RequestError: `truncation` is something else
+ */
+export function truncated(
+  { truncation, ...request }: ChatRequest,
+  context: number,
+  length: (request: ChatRequest) => number | undefined,
+): Truncated {
+  if (![undefined, null, "auto", "disabled"].includes(truncation)) {
+    const words = 'truncation takes "auto" or "disabled"';
+    throw new RequestError(words, { param: "truncation" });
+  }
+  const { messages } = request;
+  const listed: unknown = messages; // whatever was sent
+  if (truncation !== "auto" || !Array.isArray(listed)) return { request, dropped: 0 };
+  const asked = request.max_completion_tokens ?? request.max_tokens;
+  const most = context - (asked ?? Math.floor(context / ANSWER_SHARE));
+  const first = messages.findIndex((message) => !["system", "developer"].includes(message.role));
+  const turns = [...messages.keys()].filter((k) => k > first && messages[k]?.role === "user");
+  let sent: ChatRequest = request;
+  for (const turn of turns) {
+    const tokens = length(sent);
+    if (tokens === undefined || tokens <= most) break;
+    sent = { ...request, messages: [...messages.slice(0, first), ...messages.slice(turn)] };
+  }
+  return { request: sent, dropped: messages.length - sent.messages.length };
+}

@@ -1,0 +1,2 @@
+/** The app's grammars, wherry-grammar.wasm: gzipped, in base64. Made by scripts/programs.js. */
+export declare const program: string;
