@@ -55,7 +55,7 @@ export class OpfsStore implements ByteStore {
 
   async remove(path: string): Promise<void> {
     const { folder, last } = await this.#place(path);
-    await folder?.removeEntry(last, { recursive: true }).catch(missing);
+    await folder?.removeEntry(last, { recursive: true }).catch(missingOrInUse);
   }
 
   async names(path: string): Promise<string[]> {
@@ -95,6 +95,12 @@ async function collect(
     if (entry.kind === "file") found.push(`${path}/${name}`);
     else await collect(entry, `${path}/${name}`, found);
   }
+}
+
+/** Undefined for what is not there, or for what another page or worker writes at this moment: that stays. */
+function missingOrInUse(error: unknown): undefined {
+  const inUse = error instanceof DOMException && error.name === "NoModificationAllowedError";
+  return inUse ? undefined : missing(error);
 }
 
 /** Undefined for what is not there. */

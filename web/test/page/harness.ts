@@ -46,6 +46,20 @@ async function removed(url: string): Promise<string[]> {
   return cache.store.names("blobs");
 }
 
+/** Forget a model while one of its files is written to; how many files are left then, and after it. */
+async function removedInUse(url: string): Promise<number[]> {
+  const { store } = await ModelCache.open();
+  const [name = ""] = await store.names("blobs");
+  let folder = await navigator.storage.getDirectory();
+  const parts = ["wherry", ...name.split("/")];
+  for (const part of parts.slice(0, -1)) folder = await folder.getDirectoryHandle(part);
+  const file = await folder.getFileHandle(parts.at(-1) ?? "");
+  const writable = await file.createWritable();
+  const held = (await removed(url)).length;
+  await writable.close();
+  return [held, (await removed(url)).length];
+}
+
 async function engineIn(place: Place): Promise<RemoteEngine | MLCEngine> {
   switch (place) {
     case "page":
@@ -138,6 +152,6 @@ async function failure(script: string, kind: "worker" | "shared worker"): Promis
   return `${error.name}: ${error.message}`;
 }
 
-const harness = { answer, bytesKept, damageChunks, failure, fetched, removed };
+const harness = { answer, bytesKept, damageChunks, failure, fetched, removed, removedInUse };
 export type Harness = typeof harness;
 (globalThis as unknown as { harness: Harness }).harness = harness;

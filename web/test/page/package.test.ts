@@ -150,6 +150,18 @@ for (const store of ["opfs", "cache"] as const) {
   });
 }
 
+describe("a model that is removed", () => {
+  before(() => open(folder()));
+  after(close);
+
+  it("leaves what is written at that moment, without an error", async () => {
+    await fetched();
+    const [during = 0, afterwards] = await call("removedInUse", server.url);
+    assert.ok(during > 0);
+    assert.equal(afterwards, 0);
+  });
+});
+
 describe("an engine", () => {
   const CONTENTS = ["What is the capital of France?", "What is two plus three?"];
   before(() => open(filesOf(MODEL, "models/demo/")));
