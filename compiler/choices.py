@@ -66,6 +66,7 @@ class Choices(TypedDict, total=False):
     quant: str | None
     kv_dtype: str
     activations: str
+    format: str
     limits: Limits | None
     max_batch: int | None
     prefill_chunk: int | None
@@ -82,6 +83,8 @@ class Choice:
     # What weights are multiplied by: "int8" (of 4 and 8 bits, on CPUs), "float16" (on GPUs),
     # "float"; "auto": what suits target and scheme.
     activations: str = "auto"
+    # "library", "objects", or "auto"; see TargetPreset.in_format.
+    format: str = "auto"
     limits: Limits | None = None
     # What an engine will ask for: without `limits` the deployment has no less.
     max_batch: int | None = None
@@ -94,14 +97,13 @@ class Choice:
 
     @property
     def preset(self) -> TargetPreset:
-        """The target with its dtypes.
+        """The target with its dtypes and format.
 
         Raises:
-            UsageError: no such target, or as `with_dtypes`.
+            UsageError: no such target, or as `with_dtypes` and `TargetPreset.in_format`.
         """
-        return with_dtypes(
-            find_target(self.target, self.host), self.scheme, self.kv_dtype, self.activations
-        )
+        target = find_target(self.target, self.host).in_format(self.format)
+        return with_dtypes(target, self.scheme, self.kv_dtype, self.activations)
 
     def deployment(self, described: Described) -> Deployment:
         """What memory is planned for; raises as `Limits.deployment`."""

@@ -1,11 +1,13 @@
 """Hosts: machines whose CPU drives a device, or is the device.
 
-A program of this machine loads a library, `model.so`; for others there are objects, `model.tar`,
-unless a compiler that links for them is installed. A page loads a program: `model.wasm`.
+A program loads a library, `model.so`, if a compiler that links for its machine is installed. Else
+there is an archive of objects, `model.tar`: a process of that machine links them when it loads the
+model. Phones link such objects into an app. A page loads a program: `model.wasm`.
 """
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import sys
@@ -49,7 +51,8 @@ class Host:
             return "wasm"
         if self.symbols is not None:  # for the linker of a program
             return "tar"
-        return "so" if self == here() or self.linker() else "tar"
+        links = local_compiler() if self == here() else self.linker()
+        return "so" if links else "tar"
 
 
 # Each model has its own prefix, because an app or a page may have several.
@@ -124,6 +127,7 @@ HOSTS = {
     )
 }
 _WHY_NOT = "Windows is none: the core, which runs compiled models, does not build there. "
+_COMPILERS = ("g++", "clang++", "c++", "gcc", "clang", "cc")
 SERVERS = ("linux-x86_64", "linux-aarch64")
 APPLE = ("macos", "macabi", "ios", "ios-simulator")
 
@@ -140,6 +144,15 @@ def find(text: str) -> Host:
     known = listing(f"{h.name:<14} {h.triple}" for h in HOSTS.values())
     why = _WHY_NOT if "windows" in text else ""
     raise UsageError(f"Unknown host {text!r}; there are\n{known}\n{why}Type: --host android")
+
+
+def local_compiler() -> str | None:
+    """The C++ compiler that links libraries for this machine; None: there is none.
+
+    It is the one in CXX or CC, whether it is installed or not, else the first that is found.
+    """
+    chosen = os.environ.get("CXX") or os.environ.get("CC")
+    return chosen or next(filter(None, map(shutil.which, _COMPILERS)), None)
 
 
 def require_host(target: str, host: Host, among: tuple[str, ...]) -> None:

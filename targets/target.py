@@ -156,6 +156,32 @@ class TargetPreset:
         symbols = {} if host.symbols is None else {"symbols": host.symbols.format(key=key)}
         return {"format": host.objects, **symbols}
 
+    def in_format(self, name: str) -> TargetPreset:
+        """Return this preset with another kind of file for its library.
+
+        Args:
+            name: "library" (a shared library, which a compiler links), "objects" (an archive that
+                the process links when it loads the model), or "auto": a library where a compiler
+                is installed.
+
+        Raises:
+            UsageError: the host loads no such file.
+        """
+        wanted: Library = {"library": "so", "objects": "tar"}.get(name, self.library)  # type: ignore[assignment]
+        if name == "auto" or wanted == self.library:
+            return self
+        host = find_host(str(self.host["mtriple"]))
+        if host.library() == "wasm" or host.symbols is not None:
+            raise UsageError(
+                f"Target {self.name} has one format, model.{self.library}, and not {name!r}. "
+                "Type: --format auto"
+            )
+        return replace(
+            self,
+            library=wanted,
+            variants=tuple(variant.in_format(name) for variant in self.variants),
+        )
+
     def on(self, host: Host) -> TargetPreset:
         """This device, driven by another host.
 

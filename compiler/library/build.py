@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import tarfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from wherry.passes.kv_cache import PAGE_SIZE
 from wherry.passes.pipelines import PipelineInputs, run
 from wherry.passes.select_kernels import PARAMS
 from wherry.targets import web_toolchain
+from wherry.targets.hosts import local_compiler
 from wherry.targets.target import TargetPreset
 from wherry.targets.toolchain import Requirement, require
 from wherry.targets.webgpu import LIMITS as WEBGPU_LIMITS
@@ -206,7 +208,9 @@ def build_library(
                 relax_pipeline=tvm.transform.Sequential([]),
                 system_lib=symbols is not None,
             )
-        link = cc.cross_compiler(target.linker) if target.linker else None
+        link: Callable[..., None] = _write_archive
+        if out.suffix == ".so":
+            link = cc.cross_compiler(target.linker or local_compiler())
         if target.library == "wasm":
             link = web_toolchain.Linker(target.interface, threads=device.kind.name == "llvm")
         # LLVM's debug sections are a quarter of a library, and of no use without sources.
@@ -218,13 +222,23 @@ def build_library(
 
 
 def _linker() -> Requirement:
-    """The linker of a library for this machine: the one in CXX, or the first that is found."""
-    command = cc.get_cc() or ""
+    """The compiler that links a library for this machine."""
+    command = local_compiler() or ""
     return Requirement(
         name=f"C++ compiler, which links models{f' ({command} is not here)' if command else ''}",
         found=shutil.which(command),
-        fix="apt-get install g++",
+        fix="apt-get install g++, or wherry compile --format objects",
     )
+
+
+def _write_archive(path: str, objects: Sequence[str], **_: Any) -> None:
+    """Write object files as a tar archive, equal for equal objects; TVM calls it as a linker."""
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
+        for file in map(Path, objects):
+            entry = tarfile.TarInfo(file.name)
+            entry.size = file.stat().st_size
+            with file.open("rb") as content:
+                archive.addfile(entry, content)
 
 
 def code_generation(device: Target) -> tvm.transform.PassContext:

@@ -5,6 +5,7 @@
 #include "support/error.h"
 #include "support/hash.h"
 #include "tensors/mapped_file.h"
+#include "vm/objects.h"
 #include "vm/threads.h"
 
 namespace wherry {
@@ -26,7 +27,7 @@ ffi::Module open_library(const std::string& lib) {
   if (!std::filesystem::is_regular_file(path, error)) {
     throw Error(WHERRY_NOT_FOUND, "no compiled library " + lib);
   }
-  return ffi::Module::LoadFromFile(path.string());
+  return is_archive(lib) ? load_objects(path.string()) : ffi::Module::LoadFromFile(path.string());
 }
 
 }  // namespace

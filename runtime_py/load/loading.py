@@ -18,6 +18,7 @@ from wherry.base import settings
 from wherry.base.locks import touch
 from wherry.errors import ArtifactError, UsageError
 from wherry.machine.cuda_driver import require_code
+from wherry.machine.tvm_runtime import open_object_linker
 
 from ..core.interface import Core
 from ..core.library import open_core, open_runtime
@@ -164,6 +165,8 @@ def native_core(
     if known:  # once after each start of the machine is enough
         options = {**options, "check_weights": 0}
     draft_model = (draft / library_for(read_manifest(draft)), draft) if draft else None
+    if ".tar" in (library.suffix, draft_model[0].suffix if draft_model else ""):
+        open_object_linker()
     core = NativeCore(open_core(), library, folder, device, options, config, draft_model)
     after = _inodes(packed)
     _look_at_packed(before, after)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tvm.support import cc
 
+from wherry.compiler.library import build
 from wherry.compiler.library.build import Deployment, build_library
 from wherry.errors import ToolchainError
 from wherry.targets.target import find
@@ -15,11 +15,11 @@ from wherry.targets.target import find
     [(None, "C\\+\\+ compiler, which"), ("no-such-cxx", "no-such-cxx is not here")],
 )
 def test_what_to_type_is_said_first(tmp_path, monkeypatch, compiler, said):
-    monkeypatch.setattr(cc, "get_cc", lambda: compiler)
+    monkeypatch.setattr(build, "local_compiler", lambda: compiler)
     with pytest.raises(ToolchainError, match=f"{said}.* Type: apt-get install g\\+\\+"):
         build_library(
             None,  # it is not looked at
-            find("cpu"),
+            find("cpu").in_format("library"),
             Deployment(context=16),
             tmp_path / "model.so",
             name="toy",

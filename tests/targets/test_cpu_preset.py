@@ -77,6 +77,7 @@ def test_a_foreign_cpu_is_linked_where_there_is_a_linker(monkeypatch):
     cpu.preset.cache_clear()
     monkeypatch.setattr(hosts.shutil, "which", lambda name: None)
     assert (find(f"cpu:{FOREIGN}").library, find(f"cpu:{FOREIGN}").linker) == ("tar", None)
+    monkeypatch.setattr(hosts, "local_compiler", lambda: "g++")
     assert (find("cpu").library, find("cpu").linker) == ("so", None)
 
 

@@ -113,7 +113,7 @@ def test_a_program_finds_the_model_that_is_linked_into_it(model, monkeypatch, tm
     folder = compiled(model)
     target = read_manifest(folder).target
     assert machine_problems(target) == [
-        "its library is an archive of objects, which wait for a linker"
+        "its library is an archive of objects, which wait for a program's linker"
     ]
     for file in object_files.of(folder / "model.tar"):
         (tmp_path / file.name.rpartition("/")[2]).write_bytes(file.data)

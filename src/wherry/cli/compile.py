@@ -34,6 +34,14 @@ def convert_command(model: str, quant: str | None, output: Path | None) -> None:
 @options.quant
 @options.kv_dtype
 @options.activations
+@click.option(
+    "--format",
+    type=click.Choice(["auto", "library", "objects"]),
+    default="auto",
+    show_default=True,
+    help="The compiled code: a shared library, which a C++ compiler links, or objects, which "
+    "Wherry links when it loads the model. auto is a library if the compiler is installed.",
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; default: the cache.")
 @options.limits
 @click.option(

@@ -15,6 +15,7 @@ import click
 
 import wherry
 from wherry.base import settings
+from wherry.machine.tvm_runtime import find_object_linker
 
 from . import doctor_text
 
@@ -116,10 +117,12 @@ def _cpu() -> str:
 
 
 def _linker() -> str:
-    found = shutil.which("g++") or shutil.which("clang++")
-    if not found:
-        raise FileNotFoundError("no g++ or clang++; it links compiled models: apt install g++")
-    return found
+    from wherry.targets.hosts import local_compiler
+
+    if found := shutil.which(local_compiler() or ""):
+        return found
+    place = find_object_linker()  # raises if it is missing, too
+    return f"no C++ compiler is installed; {place.name} links models when they are loaded"
 
 
 def _cache() -> str:

@@ -40,8 +40,9 @@ def _kind(manifest: Manifest) -> str:
     if objects is None:
         return "a library to load"
     symbols = objects.get("symbols")
-    found = "" if symbols is None else f'; found by SystemLib("{symbols}")'
-    return f"{objects['format']} objects to link{found}"
+    if symbols is None:
+        return f"{objects['format']} objects, linked when the model is loaded"
+    return f"{objects['format']} objects to link; " + f'found by SystemLib("{symbols}")'
 
 
 def _size(size: int) -> str:

@@ -30,8 +30,8 @@ def machine_problems(target: Mapping[str, Any]) -> list[str]:
     if (arch and arch != here) or system != sys.platform:
         return [f"it was compiled for {triple}, this machine is {here} with {sys.platform}"]
     problems: list[str] = []
-    if "objects" in target:
-        problems.append("its library is an archive of objects, which wait for a linker")
+    if "symbols" in target.get("objects", {}):
+        problems.append("its library is an archive of objects, which wait for a program's linker")
     if str(target.get("kind", "")) != "llvm":
         return problems  # opening the device checks its limits
     missing = sorted(set(target.get("features", ())) - cpu_features())

@@ -15,18 +15,40 @@ from .plugins import PLUGINS, file_name, open_library, open_plugin
 WITHOUT_RUNTIME = ("rocm", "metal", "webgpu")
 
 
-def _package_library(package: str, stem: str) -> Path:
+def _package_library(
+    package: str, stem: str, distribution: str = "apache-tvm==0.27.0.post1"
+) -> Path:
     """Find a shared library in the `lib` folder of an installed package, without importing it."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise ToolchainError(
-            f"The Python package {package} is not installed. "
-            "Type: pip install apache-tvm==0.27.0.post1"
+            f"The Python package {package} is not installed. Type: pip install {distribution}"
         )
     path = Path(spec.origin).parent / "lib" / file_name(stem)
     if not path.is_file():
         raise ToolchainError(f"{package} is installed without {path.name}; looked for {path}")
     return path
+
+
+def find_object_linker() -> Path:
+    """Find the library that links object files in a process, LLVM's ORC.
+
+    Raises:
+        ToolchainError: its package is not installed.
+    """
+    package = "tvm_ffi_orcjit"
+    return _package_library(package, package, "apache-tvm-ffi-orcjit==0.1.3")
+
+
+@cache
+def open_object_linker() -> None:
+    """Open the linker that the core needs for `model.tar`; raises as `find_object_linker`."""
+    _open_ffi()
+    open_library(find_object_linker())
+
+
+def _open_ffi() -> None:
+    open_library(_package_library("tvm_ffi", "tvm_ffi"))
 
 
 @cache
@@ -45,7 +67,7 @@ def open_runtime(kind: str) -> None:
             "bring one. AMD's and Apple's GPUs run models through Vulkan here. "
             "Type: --target vulkan"
         )
-    open_library(_package_library("tvm_ffi", "tvm_ffi"))
+    _open_ffi()
     open_library(_package_library("tvm", "tvm_runtime"))
     if kind in PLUGINS:
         open_plugin(kind)
