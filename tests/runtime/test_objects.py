@@ -119,14 +119,10 @@ def test_a_damaged_archive(folder, tmp_path):
     open_runtime("cpu")
     tvm_runtime.open_object_linker()
     whole = (folder / "model.tar").read_bytes()
-    for name, content in {
-        "short": whole[:2000],
-        "object": whole[:512] + bytes(64) + whole[576:],  # the ELF header
-        "empty": b"",
-    }.items():
+    for name, content in {"short": whole[:2000], "empty": b""}.items():
         path = tmp_path / f"{name}.tar"
         path.write_bytes(content)
-        with pytest.raises(WherryError, match=r"cannot be loaded|is damaged"):
+        with pytest.raises(WherryError, match="archive of objects is damaged"):
             NativeCore(open_core(), path, folder, "cpu", {}, {}, None)
 
 
