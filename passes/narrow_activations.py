@@ -100,7 +100,7 @@ class _Flow:
         return _kernel(self.mod, expr)
 
     def results(self) -> Iterator[tuple[relax.Var, relax.Var]]:
-        """Yield (variable of the call, variable of the result) of each kernel with float16 output."""
+        """Yield (variable of the call, variable of its result) where a kernel can write float16."""
         for binding in self.bindings:
             found = self.kernel(binding.value)
             if found is None or found[1].get("residual"):
