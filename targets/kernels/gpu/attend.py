@@ -322,7 +322,7 @@ class Attend:
         e.over(self.units * PARTS, self.threads, self.thread, find)
 
     def _weights(self) -> None:
-        """Emit weights, which replace scores, and the factor of earlier sums."""
+        """Emit softmax weights in the place of scores, and the factor for earlier sums."""
         s = self.shared
 
         for turn in range(self.turns):
@@ -341,7 +341,7 @@ class Attend:
             e.when(T.And(self.thread % TILE == 0, unit < self.units), keep)
 
     def _top(self, unit: Any) -> Any:
-        """Emit the largest score of the split, with this tile's."""
+        """Emit the largest score of a unit's split, including this tile."""
         s, top = self.shared, e.private(1)
         T.buffer_store(top, s.largest[unit], [0])
         for part in range(PARTS):
@@ -349,9 +349,13 @@ class Attend:
         return top[0]
 
     def _values(self, first_page: Any, start: Any, begin: Any, held: Any, last: Any) -> None:
-        """Emit sums = sums * factor + weights . values, and the same for the weights' total."""
+        """Emit sums = sums * factor + weights .
+
+        values, and the same update of the total of weights.
+        """
         s, d = self.shared, self.spec.head_dim
-        together = self.threads % d == 0  # a thread's slots are one column of several units
+        # whether all slots of a thread are one column of several units
+        together = self.threads % d == 0
 
         def scale(slot: int, unit: Any, k: Any) -> None:
             for known in (self.sums, self.totals):
@@ -372,7 +376,8 @@ class Attend:
                 T.buffer_store(self.sums, e.fma(weight, value, self.sums[slot]), [slot])
                 T.buffer_store(self.totals, self.totals[slot] + weight, [slot])
 
-            # A value that a row does not see is skipped, not multiplied by zero.
+            # A value that a row does not attend to is skipped, not multiplied by zero: it may be
+            # infinite.
             e.when(weight > T.float32(0), accumulate)
 
         def value_of(place: tuple[Any, Any], k: Any) -> Any:
@@ -406,7 +411,7 @@ class Attend:
 
 
 def _capped(score: Any, cap: float) -> Any:
-    """Emit cap * tanh(score / cap), of |score|: exp cannot overflow."""
+    """Emit cap * tanh(score / cap), computed from |score| so that exp cannot overflow."""
     size = T.max(score, T.float32(0) - score)
     power = e.let(T.exp(size * e.number(-2 / cap)))
     tanh = e.let((T.float32(1) - power) / (T.float32(1) + power) * e.number(cap))
@@ -414,7 +419,7 @@ def _capped(score: Any, cap: float) -> Any:
 
 
 def first_seen(spec: AttentionSpec | PagedAttentionSpec, position: Any) -> Any:
-    """The first token that a row at `position` sees."""
+    """Return the first token that a row at `position` attends to."""
     if spec.window is None:
         return T.int32(0)
     return T.max(position + 1 - spec.window, 0)

@@ -1,4 +1,7 @@
-"""Tiling of a linear, and loads and stores of its kernels; see `linear` for the order of sums."""
+"""Tiling of a linear, and the loads and stores of its kernels.
+
+`linear` documents the order of sums.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from .norm import Load, inverses_rms
 from .weights import GROUP, WORD, Weights
 
 MOST_LANES = 16
-GEMV_THREADS = 128  # of a block of `gemv`, and of the sum of a row's squares for any kernel
+GEMV_THREADS = 128  # threads of a GEMV block, and of any block that sums the squares of a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Plan:
 
     @staticmethod
     def of(spec: FusedLinearSpec, limits: GpuLimits) -> Plan:
-        """The plan of `spec`."""
+        """Return the tiling for `spec`."""
         groups = -(-spec.in_features // GROUP)
         lanes = 1
         while lanes < min(groups, MOST_LANES):
@@ -40,12 +43,12 @@ class Plan:
 
     @property
     def gemv_threads(self) -> int:
-        """Threads of a GEMV block, and of the blocks that sum squares."""
+        """Return the threads of a GEMV block, and of the blocks that sum squares."""
         return min(GEMV_THREADS, self.limits.threads_per_block)
 
     @property
     def outputs(self) -> int:
-        """Columns of y that a GEMV thread computes; narrow linears have one."""
+        """Return the columns of y that a GEMV thread computes: one in narrow linears, else two."""
         return 1 if self.spec.gated or self.spec.out_features <= 2048 else 2
 
 
@@ -58,11 +61,11 @@ class Operands:
     y: Any  # [m, width]
     norm: Any = None  # [K]
     residual: Any = None  # [m, width]
-    inverse: Any = None  # [m], 1 / root mean square; a launch before the GEMM writes it
+    inverse: Any = None  # [m], 1 / root mean square of each row; a launch before the GEMM writes it
 
 
 def inverses_of(plan: Plan, x: Any, rows: Sequence[Any], thread: Any) -> list[Any]:
-    """Emit the reciprocals of the root mean squares of rows of x, the same in every kernel."""
+    """Emit 1 / root mean square of rows of x, by the same operations in every kernel."""
     assert plan.spec.norm_eps is not None
     loads: list[Load] = [lambda k, row=row: e.load(x, row, k) for row in rows]
     width, eps = plan.spec.in_features, plan.spec.norm_eps
@@ -70,7 +73,7 @@ def inverses_of(plan: Plan, x: Any, rows: Sequence[Any], thread: Any) -> list[An
 
 
 def eight(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> list[Any]:
-    """Emit the load of x[row, k : k + 8], normalised if `inverse` is given; 0 beyond K."""
+    """Emit the load of x[row, k : k + 8], normalized if `inverse` is given; 0 beyond K."""
     if tensors.weights.whole_groups:
         x = [v for half in (0, 4) for v in e.vector(tensors.x, row, k + half)]
         if inverse is None:
@@ -81,7 +84,7 @@ def eight(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> list
 
 
 def one(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> Any:
-    """x[row, k], normalised if `inverse` is given; 0 beyond K."""
+    """Emit the load of x[row, k], normalized if `inverse` is given; 0 beyond K."""
     x = e.load(tensors.x, row, k)
     if inverse is not None:
         x = x * inverse * tensors.norm[k]
