@@ -2,9 +2,7 @@
 
 `attend` has the arithmetic of a block, which gives a row the same bits from any launch:
 
-- `launch_rows`, in this file: blocks of several rows; rows of one sequence share the loads of
-pages.
-
+- `launch_rows`, in this file: blocks of several rows; rows of one sequence share loads of pages.
 - `decode`: blocks of one row per sequence.
 """
 
