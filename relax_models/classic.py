@@ -33,7 +33,7 @@ SPELLED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Classic's config.json that shape the computation."""
 
     intermediate_size: Annotated[int, Range(0, 2**20)] = 0  # 0: 4 * hidden_size
     norm_eps: Epsilon = 1e-5

@@ -207,7 +207,7 @@ class Attention(nn.Module):
         self.o_proj = nn.Linear(h * e, d, bias=biases.out)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute attention: x [n, d] -> [n, d]."""
         return self.o_proj(attention(self.qkv_proj(x), batch, self.shape))
 
 
@@ -219,7 +219,7 @@ class ClippedAttention(Attention):
         self.clip = cfg.clip()
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute attention: x [n, d] -> [n, d]."""
         qkv = self.qkv_proj(x)
         if self.clip is not None:
             qkv = clipped(qkv, self.clip)
@@ -236,7 +236,7 @@ class HeadNormAttention(Attention):
         self.k_norm = cfg.norm(e) if normed else None
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute attention: x [n, d] -> [n, d]."""
         norms = None
         if self.q_norm is not None and self.k_norm is not None:
             norms = (self.q_norm.factor(), self.k_norm.factor())
@@ -257,11 +257,11 @@ class ProjectionNormAttention(Attention):
         return made
 
     def qkv(self, x: Tensor) -> Tensor:
-        """x [n, d] -> [n, (h + 2g) * e]."""
+        """Compute attention: x [n, d] -> [n, (h + 2g) * e]."""
         return normed_qkv(self.qkv_proj(x), self.shape, self.q_norm, self.k_norm)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute attention: x [n, d] -> [n, d]."""
         return self.o_proj(attention(self.qkv(x), batch, self.shape))
 
 
@@ -304,7 +304,7 @@ class Block(_Residual):
         self.post_attention_layernorm = cfg.norm()
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Run the layer: x [n, d] -> [n, d]."""
         x = self.added(x, self.self_attn(self.input_layernorm(x), batch))
         return self.added(x, self.mlp(self.post_attention_layernorm(x)))
 
@@ -318,7 +318,7 @@ class PostNormBlock(_Residual):
         self.post_feedforward_layernorm = cfg.norm()
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Run the layer: x [n, d] -> [n, d]."""
         x = self.added(x, self.post_attention_layernorm(self.self_attn(x, batch)))
         return self.added(x, self.post_feedforward_layernorm(self.mlp(x)))
 
@@ -334,7 +334,7 @@ class SandwichBlock(_Residual):
         self.post_feedforward_layernorm = cfg.norm()
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Run the layer: x [n, d] -> [n, d]."""
         y = self.self_attn(self.input_layernorm(x), batch)
         x = self.added(x, self.post_attention_layernorm(y))
         y = self.mlp(self.pre_feedforward_layernorm(x))
@@ -349,7 +349,7 @@ class ParallelBlock(_Residual):
         super().__init__(cfg, layer)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Run the layer: x [n, d] -> [n, d]."""
         z = self.input_layernorm(x)
         return self.added(self.added(x, self.self_attn(z, batch)), self.mlp(z))
 
@@ -363,7 +363,7 @@ class TwinNormBlock(_Residual):
         self.post_attention_layernorm = cfg.norm()
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Run the layer: x [n, d] -> [n, d]."""
         y = self.self_attn(self.input_layernorm(x), batch)
         return self.added(self.added(x, y), self.mlp(self.post_attention_layernorm(x)))
 
@@ -392,7 +392,7 @@ class Decoder(nn.Module):
         return self.tokens(batch)
 
     def forward(self, batch: Batch) -> Tensor:
-        """-> [m, d], the normalised hidden states of the logit rows."""
+        """Return the normalized hidden states of the logit rows, [m, d]."""
         x = self.embedded(batch)
         for block in self.layers:
             x = block(x, batch)
@@ -413,7 +413,7 @@ class CausalLM(nn.Module):
         )
 
     def hidden(self, batch: Batch) -> Tensor:
-        """-> [m, d], the normalised hidden states of the logit rows."""
+        """Return the normalized hidden states of the logit rows, [m, d]."""
         return self.model(batch)
 
     def logits(self, x: Tensor) -> Tensor:

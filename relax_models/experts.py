@@ -84,7 +84,7 @@ class ExpertBank(nn.Module):
         self.down_proj = ExpertLinear(count, made.size, hidden_size, bias=made.biases)
 
     def forward(self, x: Tensor, chosen: Chosen) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute the feed-forward: x [n, d] -> [n, d]."""
         made = self.made
         gate = {"gate": made.gate, "alpha": made.alpha, "limit": made.limit}
         h = self.gate_up_proj(x, chosen, **gate)
@@ -109,7 +109,7 @@ class SparseMLP(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute the feed-forward: x [n, d] -> [n, d]."""
         bias = self.e_score_correction_bias
         if bias is not None and len(bias.shape) == 2:
             bias = op.reshape(bias, (self.routing.experts,))

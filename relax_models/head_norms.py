@@ -24,7 +24,7 @@ class SharedNorm(nn.Module):
         self.norm = LayerNorm(head_dim, eps)
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [n, heads * e] -> [n, heads * e]."""
+        """Normalize each head: x [n, heads * e] -> [n, heads * e]."""
         n, width = x.shape[0], self.heads * self.head_dim
         each = self.norm(op.reshape(x, (n * self.heads, self.head_dim)))
         return op.reshape(each, (n, width))
@@ -39,7 +39,7 @@ class OwnNorm(nn.Module):
         self.factors = nn.Parameter((heads, head_dim))
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [n, heads * e] -> [n, heads * e]."""
+        """Normalize each head: x [n, heads * e] -> [n, heads * e]."""
         n, width = x.shape[0], self.heads * self.head_dim
         each = self.unit(op.reshape(x, (n * self.heads, self.head_dim)))
         return op.reshape(each, (n, width)) * op.reshape(self.factors, (width,))
@@ -60,7 +60,7 @@ class Attention(decoder.Attention):
         self.q_layernorm, self.k_layernorm = made(shape.heads), made(shape.kv_heads)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute attention: x [n, d] -> [n, d]."""
         qkv = decoder.normed_qkv(self.qkv_proj(x), self.shape, self.q_layernorm, self.k_layernorm)
         return self.o_proj(attention(qkv, batch, self.shape))
 

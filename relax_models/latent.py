@@ -101,7 +101,7 @@ class Attention(nn.Module):
         self.o_proj = nn.Linear(h * self.value, d, bias=bias)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute attention: x [n, d] -> [n, d]."""
         n, h, r, c = x.shape[0], self.shape.heads, self.rotated, self.rank
         q = self._queries(x, n)
         rotated, latent = op.split(self.kv_a_proj_with_mqa(x), [r], axis=-1)
@@ -111,7 +111,7 @@ class Attention(nn.Module):
         return self.o_proj(op.reshape(self.v_up_proj.each(gathered), (n, h * self.value)))
 
     def _queries(self, x: Tensor, n: Any) -> Tensor:
-        """x [n, d] -> [n, h * e], over latents."""
+        """Compute attention: x [n, d] -> [n, h * e], over latents."""
         h, r = self.shape.heads, self.rotated
         if self.q_proj is not None:
             q = self.q_proj(x)

@@ -12,7 +12,7 @@ class Embedding(nn.Embedding):
     """A token table [vocab, d] that may also serve as the output head (tied embeddings)."""
 
     def logits(self, x: Tensor) -> Tensor:
-        """x [m, d] -> [m, vocab]."""
+        """Compute: x [m, d] -> [m, vocab]."""
         return op.matmul(x, op.permute_dims(self.weight))
 
 
@@ -50,7 +50,7 @@ class GatedMLP(nn.Module):
         self.down_proj = nn.Linear(intermediate_size, hidden_size, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute the feed-forward: x [n, d] -> [n, d]."""
         both = self.gate_up_proj(x)
         if self.activation != "silu":
             return self.down_proj(activate(both, self.activation, gated=True))
@@ -69,5 +69,5 @@ class MLP(nn.Module):
         self.down_proj = nn.Linear(intermediate_size, hidden_size, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute the feed-forward: x [n, d] -> [n, d]."""
         return self.down_proj(activate(self.up_proj(x), self.activation, gated=False))

@@ -32,7 +32,7 @@ class RMSNorm(_Norm):
     """x / sqrt(mean(x^2) + eps) * (offset + weight)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Normalize: x [n, d] -> [n, d]."""
         return op.rms_norm(x, self.factor(), -1, self.eps)
 
 
@@ -44,7 +44,7 @@ class LayerNorm(_Norm):
         self.bias = nn.Parameter((size,)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Run the layer: x [n, d] -> [n, d]."""
         func = layer_norm_reference(self.size, self.eps, self.bias is not None, x.dtype)
         bias = [] if self.bias is None else [self.bias]
         out = Tensor.placeholder(list(x.shape), x.dtype)

@@ -17,7 +17,7 @@ from ..positions import alibi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaichuanConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation.
+    """Fields of Baichuan's config.json that shape the computation.
 
     Models with ALiBi have `model_max_length` alone. Baichuan 2, which has `z_loss_weight`,
     normalises the rows of its head.

@@ -17,7 +17,7 @@ PARTS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeGenConfig(gptj.GPTJConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of CodeGen's config.json that shape the computation."""
 
     def problems(self) -> Iterator[str]:
         yield from gptj.GPTJConfig.problems(self)

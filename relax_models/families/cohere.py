@@ -22,7 +22,7 @@ from ..norms import LayerNorm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CohereConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Cohere's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 8192
     layer_norm_eps: Epsilon = 1e-5
@@ -53,7 +53,7 @@ class HeadNorm(nn.Module):
         self.each = cfg.norm(e)  # with weights of one
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [n, heads * e] -> [n, heads * e]."""
+        """Normalize each head: x [n, heads * e] -> [n, heads * e]."""
         n, (h, e) = x.shape[0], self.weight.shape
         normed = op.reshape(self.each(op.reshape(x, (n * h, e))), (n, h * e))
         func = row_reference(int(h), self.pairs, self.weight.dtype)

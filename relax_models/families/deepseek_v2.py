@@ -16,7 +16,7 @@ from . import glm4_moe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeepseekV2Config(glm4_moe.GroupedConfig, latent.LatentConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of DeepseekV2's config.json that shape the computation."""
 
     ALIASES: ClassVar[Mapping[str, str]] = glm4_moe.GroupedConfig.ALIASES
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {

@@ -20,7 +20,7 @@ Few = Annotated[int, Range(0, 2**12)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ernie4_5MoeConfig(ernie4_5.Ernie4_5Config):
-    """Fields of config.json that shape the computation."""
+    """Fields of Ernie4.5Moe's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4, "rope_theta": 500000.0}
     ALIASES: ClassVar[Mapping[str, str]] = {

@@ -14,7 +14,7 @@ from ..decoder import TIED, CausalLM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExaoneConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Exaone's config.json that shape the computation."""
 
     rms_norm_eps: Epsilon = 1e-5
     SPELLED: ClassVar[Mapping[str, str]] = {

@@ -16,7 +16,7 @@ from ..decoder import WEIGHTS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exaone4Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Exaone4's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 32}
     rms_norm_eps: Epsilon = 1e-5

@@ -24,7 +24,7 @@ KINDS = ("weight", "bias")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FalconConfig(classic.ClassicConfig):
-    """Fields of config.json that shape the computation.
+    """Fields of Falcon's config.json that shape the computation.
 
     ALiBi's biases are exact here; transformers rounds them to bfloat16.
     """
@@ -93,7 +93,7 @@ class TwinNormBlock(classic.TwinNormBlock):
         del self.input_layernorm, self.post_attention_layernorm
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Run the layer: x [n, d] -> [n, d]."""
         y = self.self_attn(self.ln_attn(x), batch)
         return self.added(self.added(x, y), self.mlp(self.ln_mlp(x)))
 

@@ -23,7 +23,7 @@ Cap = Annotated[float, Range(1e-3, 1e6)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gemma2Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Gemma2's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4}
     head_dim: Size | None = 256

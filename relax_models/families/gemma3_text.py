@@ -18,7 +18,7 @@ from .gemma2 import Cap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gemma3Config(gemma2.Gemma2Config):
-    """Fields of config.json that shape the computation."""
+    """Fields of Gemma3's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 131072
     final_logit_softcapping: Cap | None = None

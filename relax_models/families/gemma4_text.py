@@ -40,7 +40,7 @@ PATTERN = 6  # without layer_types every Nth layer has no window
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gemma4Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Gemma4's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4}
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
@@ -216,7 +216,7 @@ class Attention(nn.Module):
         self.k_norm = None if shape.kv == "none" else cfg.norm(e)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute attention: x [n, d] -> [n, d]."""
         made = self.qkv_proj or self.qk_proj or self.q_proj
         assert made is not None
         q_norm = self.q_norm.factor()
@@ -256,7 +256,7 @@ class LayerInput(nn.Module):
         self.norm = cfg.norm()
 
     def forward(self, x: Tensor, inputs: Tensor) -> Tensor:
-        """x [n, d], inputs [n, layers * p] -> [n, d]."""
+        """Run the layer: x [n, d], inputs [n, layers * p] -> [n, d]."""
         gate = activate(self.gate(x), "gelu_tanh", gated=False)
         first = self.first
         gated = op.tensor_expr_op(
@@ -328,7 +328,7 @@ class Decoder(decoder.Decoder):
         self.per_layer = LayerTables(cfg) if cfg.hidden_size_per_layer_input else None
 
     def forward(self, batch: Batch) -> Tensor:
-        """-> [m, d], the normalised hidden states of the logit rows."""
+        """Return the normalized hidden states of the logit rows, [m, d]."""
         x = self.embedded(batch)
         inputs = None if self.per_layer is None else self.per_layer(batch.tokens, x)
         for block in self.layers:

@@ -72,7 +72,7 @@ class GroupedConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glm4MoeConfig(GroupedConfig, decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Glm4Moe's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8}
     head_dim: Size | None = 128  # the default sizes of transformers give no whole number

@@ -16,7 +16,7 @@ from ..decoder import TIED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GPT2Config(classic.ClassicConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of GPT2's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 1024
     tie_word_embeddings: bool = True

@@ -16,7 +16,7 @@ from . import gpt2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GPTBigCodeConfig(gpt2.GPT2Config):
-    """Fields of config.json that shape the computation."""
+    """Fields of GPTBigCode's config.json that shape the computation."""
 
     hidden_act: Name = "gelu_pytorch_tanh"
     multi_query: bool = True

@@ -16,7 +16,7 @@ from ..decoder import TIED, Biases
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GPTNeoXConfig(classic.ClassicConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of GPTNeoX's config.json that shape the computation."""
 
     hidden_act: Name = "gelu"
     attention_bias: bool = True

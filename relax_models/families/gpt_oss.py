@@ -26,7 +26,7 @@ Positive = Annotated[float, Range(1e-6, 1e6)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GptOssConfig(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of GptOss's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8, "rope_theta": 150000.0}
     ALIASES: ClassVar[Mapping[str, str]] = {
@@ -82,7 +82,7 @@ class Attention(decoder.Attention):
         self.sinks = nn.Parameter((self.shape.heads,))
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute attention: x [n, d] -> [n, d]."""
         sinks = op.astype(self.sinks, "float32")
         return self.o_proj(attention(self.qkv_proj(x), batch, self.shape, sinks=sinks))
 

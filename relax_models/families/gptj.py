@@ -14,7 +14,7 @@ from ..decoder import Biases
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GPTJConfig(classic.ClassicConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of GPTJ's config.json that shape the computation."""
 
     rotary_dim: Annotated[int, Range(2, 2**20)] | None = 64  # None: all of a head
     max_position_embeddings: Positions = 2048

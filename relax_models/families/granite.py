@@ -18,7 +18,7 @@ Multiplier = Annotated[float, Range(1e-6, 1e6)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraniteConfig(llama.LlamaConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Granite's config.json that shape the computation."""
 
     embedding_multiplier: Multiplier = 1.0
     attention_multiplier: Multiplier = 1.0  # of scores, instead of 1 / sqrt(e)

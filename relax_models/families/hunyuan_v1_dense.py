@@ -17,7 +17,7 @@ from . import qwen3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HunYuanDenseV1Config(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of HunYuanDenseV1's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 2048
     rms_norm_eps: Epsilon = 1e-5

@@ -18,7 +18,7 @@ from . import hunyuan_v1_dense
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HunYuanMoEV1Config(hunyuan_v1_dense.HunYuanDenseV1Config):
-    """Fields of config.json that shape the computation."""
+    """Fields of HunYuanMoEV1's config.json that shape the computation."""
 
     ALIASES: ClassVar[Mapping[str, str]] = {
         "num_local_experts": "num_experts",

@@ -17,7 +17,7 @@ from .granite import Multiplier
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HyperCLOVAXConfig(llama.LlamaConfig):
-    """Fields of config.json that shape the computation. Logits are multiplied, not divided."""
+    """Fields of HyperCLOVAX's config.json that shape the computation. Logits are multiplied, not divided."""
 
     embedding_multiplier: Multiplier = 1.0
     attention_multiplier: Multiplier | None = None  # of scores; None: 1 / sqrt(e)

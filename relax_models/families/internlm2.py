@@ -12,7 +12,7 @@ from ..decoder import Biases, CausalLM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternLM2Config(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of InternLM2's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 32768
     bias: bool = False

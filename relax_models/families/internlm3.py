@@ -14,7 +14,7 @@ from . import llama
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternLM3Config(llama.LlamaConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of InternLM3's config.json that shape the computation."""
 
     head_dim: Size | None = 128
     max_position_embeddings: Positions = 32768

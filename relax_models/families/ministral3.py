@@ -30,7 +30,7 @@ _YARN: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ministral3Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Ministral3's config.json that shape the computation."""
 
     head_dim: Size | None = 128
     max_position_embeddings: Positions = 262144
@@ -61,7 +61,7 @@ class Attention(decoder.Attention):
         self.growth, self.grown_from = float(cfg.growth), cfg.grown_from
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute attention: x [n, d] -> [n, d]."""
         qkv = self.qkv_proj(x)
         if self.growth:
             qkv = self._grown(qkv, batch.positions)

@@ -14,7 +14,7 @@ from ..decoder import WEIGHTS, CausalLM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MistralConfig(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation. `layer_types` as in Ministral."""
+    """Fields of Mistral's config.json that shape the computation. `layer_types` as in Ministral."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8}
     max_position_embeddings: Positions = 131072

@@ -25,7 +25,7 @@ SPARSE_MOE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixtralConfig(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Mixtral's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8, "rope_theta": 1000000.0}
     ALIASES: ClassVar[Mapping[str, str]] = {"num_experts": "num_local_experts"}

@@ -16,7 +16,7 @@ from ..norms import LayerNorm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OlmoConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Olmo's config.json that shape the computation."""
 
     attention_bias: bool = False
     clip_qkv: Annotated[float, Range(1e-3, 1e6)] | None = None

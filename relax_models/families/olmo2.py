@@ -12,7 +12,7 @@ from ..decoder import WEIGHTS, Biases
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Olmo2Config(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Olmo2's config.json that shape the computation."""
 
     rms_norm_eps: Epsilon = 1e-5
     attention_bias: bool = False

@@ -15,7 +15,7 @@ from . import olmo2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Olmo3Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Olmo3's config.json that shape the computation."""
 
     rms_norm_eps: Epsilon = 1e-5
     sliding_window: Positions | None = 4096

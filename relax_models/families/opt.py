@@ -22,7 +22,7 @@ KINDS = ("weight", "bias")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OPTConfig(classic.ClassicConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of OPT's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 2048
     intermediate_size: Annotated[int, Range(0, 2**20)] = 3072
@@ -68,7 +68,7 @@ class PostNormBlock(classic.Block):
     """Post-norm block: the norm follows the residual addition."""
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Run the layer: x [n, d] -> [n, d]."""
         x = self.input_layernorm(self.added(x, self.self_attn(x, batch)))
         y: Tensor = self.post_attention_layernorm(self.added(x, self.mlp(x)))
         return y

@@ -14,7 +14,7 @@ from ..decoder import CausalLM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phi3Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation.
+    """Fields of Phi3's config.json that shape the computation.
 
     With LongRoPE the context is that of the short factors, unless a longer one is compiled for.
     """

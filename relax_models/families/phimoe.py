@@ -20,7 +20,7 @@ _SCALES = ("short_mscale", "long_mscale")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhimoeConfig(mixtral.MixtralConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Phimoe's config.json that shape the computation."""
 
     IGNORED: ClassVar[tuple[str, ...]] = ("input_jitter_noise",)  # of training
     num_local_experts: Count = 16

@@ -14,7 +14,7 @@ from ..decoder import WEIGHTS, Biases, CausalLM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Qwen2Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Qwen2's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 32}
     max_position_embeddings: Positions = 32768

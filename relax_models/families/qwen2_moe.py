@@ -16,7 +16,7 @@ from .qwen2 import Qwen2Config
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Qwen2MoeConfig(qwen3_moe.SparseConfig, Qwen2Config):
-    """Fields of config.json that shape the computation."""
+    """Fields of Qwen2Moe's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 16}
     moe_intermediate_size: Size = 1408

@@ -41,7 +41,7 @@ class SparseConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Qwen3MoeConfig(SparseConfig, qwen3.Qwen3Config):
-    """Fields of config.json that shape the computation."""
+    """Fields of Qwen3Moe's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4}
     head_dim: Size | None = None

@@ -14,7 +14,7 @@ from ..decoder import WEIGHTS, Biases, CausalLM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmolLM3Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of SmolLM3's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 32768
     tie_word_embeddings: bool = True

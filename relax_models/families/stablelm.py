@@ -17,7 +17,7 @@ from ..norms import LayerNorm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StableLmConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of StableLm's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 4096
     norm_eps: Epsilon = 1e-5

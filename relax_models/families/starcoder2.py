@@ -18,7 +18,7 @@ from ..norms import LayerNorm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starcoder2Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Starcoder2's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 2}
     max_position_embeddings: Positions = 4096
