@@ -17,7 +17,7 @@ from .step import Batch, attention
 
 
 class SharedNorm(nn.Module):
-    """LayerNorm whose weight and bias [e] all heads share."""
+    """LayerNorm of each head, whose weight and bias [e] all heads share."""
 
     def __init__(self, heads: int, head_dim: int, eps: float) -> None:
         self.heads, self.head_dim = heads, head_dim
@@ -31,11 +31,11 @@ class SharedNorm(nn.Module):
 
 
 class OwnNorm(nn.Module):
-    """LayerNorm with a weight for each head [heads, e] and no bias."""
+    """LayerNorm of each head, with a weight per head [heads, e] and no bias."""
 
     def __init__(self, heads: int, head_dim: int, eps: float) -> None:
         self.heads, self.head_dim = heads, head_dim
-        self.unit = LayerNorm(head_dim, eps, bias=False)  # of weight one
+        self.unit = LayerNorm(head_dim, eps, bias=False)  # a LayerNorm whose weight is one
         self.factors = nn.Parameter((heads, head_dim))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class OwnNormAttention(Attention):
     norm = OwnNorm
 
 
-# Weights of checkpoints that have a tensor for each head.
+# Weight rules of checkpoints that have a norm tensor for each head.
 OWN: tuple[Word, ...] = tuple(
     word
     for name in ("q_layernorm", "k_layernorm")
@@ -78,7 +78,7 @@ OWN: tuple[Word, ...] = tuple(
         stack(f"{name}.factors", f"{name}.norms.{{}}.weight"),
     )
 )
-# Weights of other checkpoints.
+# Weight rules of checkpoints whose heads share a norm tensor.
 SHARED: tuple[Word, ...] = tuple(
     rename(f"{name}.norm.{kind}", f"{name}.{kind}")
     for name in ("q_layernorm", "k_layernorm")

@@ -51,9 +51,9 @@ class ApertusConfig(decoder.DecoderConfig):
 
 
 class XIELU(nn.Module):
-    """x > 0: p x^2 + beta x; else n (exp(min(x, eps)) - 1 - x) + beta x.
+    """Activation xIELU: p x^2 + beta x for x > 0, else n (exp(min(x, eps)) - 1 - x) + beta x.
 
-    With p = softplus(alpha_p), n = beta + softplus(alpha_n); https://arxiv.org/abs/2411.13010.
+    p = softplus(alpha_p), n = beta + softplus(alpha_n); https://arxiv.org/abs/2411.13010.
     """
 
     def __init__(self) -> None:

@@ -44,13 +44,13 @@ class CohereConfig(decoder.DecoderConfig):
 
 
 class HeadNorm(nn.Module):
-    """A LayerNorm of each head, with weights of its own."""
+    """LayerNorm of each head, with separate weights per head."""
 
     def __init__(self, cfg: CohereConfig, heads: int) -> None:
         e = cfg.head_size
         self.heads, self.pairs = heads, Pairs(e, cfg.rope.rotary_dim(e))
         self.weight = nn.Parameter((heads, e))
-        self.each = cfg.norm(e)  # with weights of one
+        self.each = cfg.norm(e)  # norm of one head, with weights of one
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalize each head: x [n, heads * e] -> [n, heads * e]."""
@@ -63,7 +63,7 @@ class HeadNorm(nn.Module):
 
 @cache
 def row_reference(heads: int, pairs: Pairs, dtype: str) -> tirx.PrimFunc:
-    """(weight dtype [heads, e]) -> [heads * e], in the order of the projection's rows."""
+    """Return the PrimFunc (weight dtype [heads, e]) -> [heads * e], in the projection's order."""
     e = pairs.head_dim
     weight = te.placeholder((heads, e), dtype, "weight")
     half = pairs.rotary_dim // 2

@@ -1,4 +1,4 @@
-"""Cohere 2 decoders (Command R7B, Command A): windows in most layers, NoPE in the others."""
+"""Cohere 2 decoders (Command R7B, Command A): sliding windows in most layers, NoPE in others."""
 
 from __future__ import annotations
 

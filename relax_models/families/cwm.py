@@ -1,4 +1,4 @@
-"""CWM decoders: Llama with windows in three layers of four."""
+"""CWM decoders: Llama with sliding windows in three layers of four."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EXAONE 3 and 3.5 decoders: Llama under other names."""
+"""EXAONE 3 and 3.5 decoders: Llama with other names of tensors and fields."""
 
 from __future__ import annotations
 

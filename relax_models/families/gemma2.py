@@ -1,4 +1,4 @@
-"""Gemma 2 decoders: Gemma with windows in every other layer, more norms and capped scores."""
+"""Gemma 2 decoders: Gemma with windows in every other layer, more norms, and softcapped scores."""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ class GptOssConfig(decoder.WindowedConfig):
         "num_experts": "num_local_experts",
         "experts_per_token": "num_experts_per_tok",
     }
-    IGNORED: ClassVar[tuple[str, ...]] = ("initial_context_length",)  # RoPE's fields have it, too
+    # RoPE's fields contain it, too
+    IGNORED: ClassVar[tuple[str, ...]] = ("initial_context_length",)
     head_dim: Size | None = 64
     max_position_embeddings: Positions = 131072
     rms_norm_eps: Epsilon = 1e-5
@@ -46,7 +47,7 @@ class GptOssConfig(decoder.WindowedConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Accepts MXFP4; RoPE defaults to YaRN."""
+        """Accept MXFP4 weights, and set RoPE's default, YaRN."""
         quantized = given.get("quantization_config")
         if isinstance(quantized, dict) and quantized.get("quant_method") == "mxfp4":
             given = {k: v for k, v in given.items() if k != "quantization_config"}

@@ -21,9 +21,9 @@ class GraniteConfig(llama.LlamaConfig):
     """Fields of Granite's config.json that shape the computation."""
 
     embedding_multiplier: Multiplier = 1.0
-    attention_multiplier: Multiplier = 1.0  # of scores, instead of 1 / sqrt(e)
+    attention_multiplier: Multiplier = 1.0  # scale of attention scores, instead of 1 / sqrt(e)
     residual_multiplier: Multiplier = 1.0
-    logits_scaling: Multiplier = 1.0  # logits are divided by it
+    logits_scaling: Multiplier = 1.0  # divisor of logits
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
         shape = decoder.DecoderConfig.attention_shape(self, layer)

@@ -1,4 +1,4 @@
-"""Granite mixtures of experts: Granite with experts in every layer, some with a shared one."""
+"""Granite mixtures of experts: Granite with experts in every layer, some also a shared expert."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class InternLM3Config(llama.LlamaConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """transformers writes Llama's field names."""
+        """Rename fields of checkpoints that transformers wrote with Llama's names."""
         own = {"attention_bias": "qkv_bias", "mlp_bias": "bias"}
         return {own.get(name, name): value for name, value in given.items()}
 

@@ -1,4 +1,4 @@
-"""IQuest-Coder decoders: Llama."""
+"""IQuest-Coder decoders: the same architecture as Llama."""
 
 from __future__ import annotations
 

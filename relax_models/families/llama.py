@@ -1,4 +1,4 @@
-"""Llama decoders (Llama 2, 3, 3.x, SmolLM and all that share `model_type: llama`)."""
+"""Llama decoders (Llama 2, 3, 3.x, SmolLM and all other models with `model_type: llama`)."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class MiniCPMConfig(decoder.DecoderConfig):
         "hidden_act": ("silu",),
         "attention_bias": (False,),
     }
-    IGNORED: ClassVar[tuple[str, ...]] = ("mup_denominator",)  # of the training
+    IGNORED: ClassVar[tuple[str, ...]] = ("mup_denominator",)  # affects training alone
 
     def scales(self) -> Scales:
         return Scales(

@@ -1,4 +1,4 @@
-"""Nemotron decoders (Minitron): LayerNorm of 1 + weight, squared ReLU, partial RoPE."""
+"""Nemotron decoders (Minitron): LayerNorm by 1 + weight, squared ReLU, partial RoPE."""
 
 from __future__ import annotations
 

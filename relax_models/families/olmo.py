@@ -1,4 +1,4 @@
-"""OLMo decoders: Llama with LayerNorm that has no weights, some sizes clip q, k and v."""
+"""OLMo decoders: Llama with LayerNorm that has no weights; some sizes clip q, k and v."""
 
 from __future__ import annotations
 

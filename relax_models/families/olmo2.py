@@ -1,4 +1,4 @@
-"""OLMo 2 decoders: norms after attention and feed-forward, and over all of q and of k."""
+"""OLMo 2 decoders: norms after attention and feed-forward, and norms over all of q and of k."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Attention(decoder.ProjectionNormAttention):
         self.clip = cfg.clip_qkv
 
     def qkv(self, x: Tensor) -> Tensor:
-        """Compute attention: x [n, d] -> [n, (h + 2g) * e]."""
+        """Compute q, k, v with their norms, clipped: x [n, d] -> [n, (h + 2g) * e]."""
         made = super().qkv(x)
         return made if self.clip is None else clipped(made, self.clip)
 

@@ -1,4 +1,4 @@
-"""Qwen2 and Qwen2.5 decoders: Llama with biases of q, k and v, and windows in the upper layers."""
+"""Qwen2 and Qwen2.5 decoders: Llama with biases of q, k and v; sliding windows in upper layers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class Qwen2Config(decoder.WindowedConfig):
     max_position_embeddings: Positions = 32768
     sliding_window: Positions | None = 4096
     use_sliding_window: bool = False
-    max_window_layers: Annotated[int, Range(0, 2**12)] = 28  # layers without a window
+    # the lowest layers, which have no sliding window
+    max_window_layers: Annotated[int, Range(0, 2**12)] = 28
 
     @property
     def window(self) -> int | None:

@@ -16,9 +16,10 @@ from ..experts import STACKED, Experts
 from . import qwen3
 
 
-@dataclass(frozen=True, kw_only=True)  # no slots: families add it to their dense model's fields
+# no slots, because families combine it with their dense model's fields
+@dataclass(frozen=True, kw_only=True)
 class SparseConfig:
-    """Fields of Qwen's mixtures of experts."""
+    """Configuration fields of Qwen's mixtures of experts."""
 
     ALIASES: ClassVar[Mapping[str, str]] = {"num_local_experts": "num_experts"}
     decoder_sparse_step: Count = 1

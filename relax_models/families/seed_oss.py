@@ -1,4 +1,4 @@
-"""Seed-OSS decoders: Llama whose output projection has a bias of its own."""
+"""Seed-OSS decoders: Llama whose attention output projection may have a bias."""
 
 from __future__ import annotations
 

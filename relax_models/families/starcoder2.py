@@ -1,4 +1,4 @@
-"""StarCoder2 decoders: LayerNorm, biases, GELU without a gate, in some sizes windows."""
+"""StarCoder2 decoders: LayerNorm, biases, GELU without a gate; some sizes have sliding windows."""
 
 from __future__ import annotations
 
