@@ -81,7 +81,7 @@ class _Shape:
     def of(cls, spec: CandidatesSpec, limits: GpuLimits) -> _Shape:
         """Return the shape with the largest groups of which there are eight per candidate.
 
-        With so many groups, few contain two candidates.
+        With eight groups per candidate, few groups contain two candidates.
         """
         threads = min(256, limits.threads_per_block)
         group = 16
