@@ -43,7 +43,7 @@ def longest(context: int, prefill: int) -> int:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes to measure; a folder is compiled for these."""
+    """Prompt length, context and batch sizes to measure; a folder is compiled for these."""
 
     batches: Sequence[int] = BATCHES
     context: int = CONTEXT

@@ -73,14 +73,14 @@ class KernelSet(Protocol):
         ...
 
     def embedding(self, spec: EmbeddingSpec) -> PrimFunc | None:
-        """Return a PrimFunc (tokens i32 [n], *packed, y [n, dim]).
+        """Return the PrimFunc of an embedding lookup (tokens i32 [n], *packed, y [n, dim]).
 
         Its weights are packed as `linear(spec.as_linear())` packs them.
         """
         ...
 
     def rms_norm(self, spec: RMSNormSpec) -> PrimFunc | None:
-        """Return a PrimFunc (x [n, d], w [d], y [n, d])."""
+        """Return the PrimFunc of RMSNorm (x [n, d], w [d], y [n, d])."""
         ...
 
     def add_rms_norm(self, spec: RMSNormSpec) -> PrimFunc | None:
@@ -91,15 +91,15 @@ class KernelSet(Protocol):
         ...
 
     def layer_norm(self, spec: LayerNormSpec) -> PrimFunc | None:
-        """Return a PrimFunc (x [n, d], w [d], b [d] if the spec has a bias, y [n, d])."""
+        """Return the PrimFunc of LayerNorm (x [n, d], w [d], b [d] if any, y [n, d])."""
         ...
 
     def swiglu(self, spec: SwiGLUSpec) -> PrimFunc | None:
-        """Return a PrimFunc (gate_up [n, 2d], y [n, d])."""
+        """Return the PrimFunc of SwiGLU (gate_up [n, 2d], y [n, d])."""
         ...
 
     def activation(self, spec: ActivationSpec) -> PrimFunc | None:
-        """Return a PrimFunc (x [n, d], or [n, 2d] if gated, y [n, d])."""
+        """Return the PrimFunc of an activation (x [n, d], or [n, 2d] if gated, y [n, d])."""
         ...
 
     def rope_append(self, spec: RopeAppendSpec) -> PrimFunc | None:

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server."""
+    """A running `wherry serve` process of this machine."""
 
     pid: int
     url: str  # address such as "http://127.0.0.1:8000", or "unix:PATH"

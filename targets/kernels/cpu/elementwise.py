@@ -17,7 +17,10 @@ from .tiles import each_row
 
 
 def swiglu(spec: SwiGLUSpec, isa: Isa) -> PrimFunc:
-    """Return a PrimFunc (gate_up [n, 2d], y [n, d]), float32: y = gate / (1 + exp(-gate)) * up."""
+    """Return the PrimFunc of SwiGLU: y = gate / (1 + exp(-gate)) * up.
+
+    (gate_up [n, 2d], y [n, d]), float32
+    """
     d = spec.dim
 
     @script.prim_func(s_tir=True, private=True)
@@ -42,7 +45,7 @@ def _gate(X: Any, Y: Any, row: Any, d: int, isa: Isa) -> None:
 
 
 def activation(spec: ActivationSpec, isa: Isa) -> PrimFunc:
-    """Return a PrimFunc (x [n, d], or [n, 2d] if gated, y [n, d]), float32."""
+    """Return the PrimFunc of an activation (x [n, d] or [n, 2d] if gated, y [n, d]), float32."""
     d, width = spec.dim, spec.dim * (2 if spec.gated else 1)
 
     @script.prim_func(s_tir=True, private=True)

@@ -18,7 +18,7 @@ from .tiles import PANEL, each_row
 
 
 def embedding(spec: EmbeddingSpec, isa: Isa) -> PrimFunc:
-    """Return a PrimFunc (tokens i32 [n], *packed, y float32 [n, dim])."""
+    """Return the PrimFunc of a lookup (tokens i32 [n], *packed, y float32 [n, dim])."""
     return _int_embedding(spec) if spec.scheme in LAYOUTS else _float_embedding(spec, isa)
 
 

@@ -24,7 +24,7 @@ _CHAINS = 4  # independent accumulators, which hide the latency of the FMA
 
 
 def rms_norm(spec: RMSNormSpec, isa: Isa) -> PrimFunc:
-    """Return a PrimFunc (x [n, d], w [d], y [n, d]), all float32."""
+    """Return the PrimFunc of RMSNorm (x [n, d], w [d], y [n, d]), all float32."""
     d = spec.dim
 
     @script.prim_func(s_tir=True, private=True)
@@ -40,7 +40,10 @@ def rms_norm(spec: RMSNormSpec, isa: Isa) -> PrimFunc:
 
 
 def add_rms_norm(spec: RMSNormSpec, isa: Isa) -> PrimFunc:
-    """Return a PrimFunc (x [n, d], residual [n, d], w [d], sum [n, d], y [n, d]), all float32."""
+    """Return the PrimFunc of a residual addition with RMSNorm.
+
+    (x [n, d], residual [n, d], w [d], sum [n, d], y [n, d]), all float32
+    """
     d = spec.dim
 
     @script.prim_func(s_tir=True, private=True)
@@ -60,7 +63,10 @@ def add_rms_norm(spec: RMSNormSpec, isa: Isa) -> PrimFunc:
 
 
 def layer_norm(spec: LayerNormSpec, isa: Isa) -> PrimFunc:
-    """Return a PrimFunc (x [n, d], w [d], b [d] if the spec has a bias, y [n, d]), all float32."""
+    """Return the PrimFunc of LayerNorm.
+
+    (x [n, d], w [d], b [d] if the spec has a bias, y [n, d]), all float32
+    """
     d = spec.dim
 
     if spec.bias:

@@ -17,14 +17,17 @@ from .weights import WORD, WORDS, Weights, stored_parameters
 
 
 def swiglu(spec: SwiGLUSpec, limits: GpuLimits) -> PrimFunc:
-    """Return a PrimFunc (gate_up [n, 2d], y [n, d]), float32: y = gate / (1 + exp(-gate)) * up."""
+    """Return the PrimFunc of SwiGLU: y = gate / (1 + exp(-gate)) * up.
+
+    (gate_up [n, 2d], y [n, d]), float32
+    """
     d, threads = spec.dim, limits.block_for(spec.dim)
 
     return _pointwise(2 * d, d, threads, lambda X, row, k: gated(X[row, k], X[row, k + d]))
 
 
 def activation(spec: ActivationSpec, limits: GpuLimits) -> PrimFunc:
-    """Return a PrimFunc (x [n, d], or [n, 2d] if gated, y [n, d]), float32."""
+    """Return the PrimFunc of an activation (x [n, d] or [n, 2d] if gated, y [n, d]), float32."""
     d, threads = spec.dim, limits.block_for(spec.dim)
 
     def value(X: Any, row: Any, k: Any) -> Any:
@@ -112,7 +115,7 @@ _FORMULAS: dict[str, Callable[[Any], Any]] = {
 
 
 def embedding(spec: EmbeddingSpec, limits: GpuLimits) -> PrimFunc:
-    """Return a PrimFunc (tokens i32 [n], *stored, y float32 [n, dim])."""
+    """Return the PrimFunc of a lookup (tokens i32 [n], *stored, y float32 [n, dim])."""
     stored = stored_parameters(spec.as_linear())
     d, threads = spec.dim, limits.block_for(-(-spec.dim // WORD))
 

@@ -24,7 +24,7 @@ from .elementwise import gated, gelu_tanh
 from .gemm import ThreadTile, shape_for
 from .gemv import Columns, multiply
 from .limits import GpuLimits
-from .linear_plan import Operands, Plan, eight
+from .linear_plan import LinearTiling, Operands, eight
 from .route import gemv_slots
 from .simdgroups.gemm import MatrixTile
 from .simdgroups.plan import slots_tile
@@ -72,7 +72,7 @@ class _Linear:
     b: dict[str, Any]
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> LinearTiling:
         """Return the tiling of one expert's linear."""
         own = self.spec.linear()
         fused = FusedLinearSpec(
@@ -83,7 +83,7 @@ class _Linear:
             group=own.group,
             gated=self.spec.gate is not None,
         )
-        return Plan.of(fused, self.limits)
+        return LinearTiling.of(fused, self.limits)
 
     def operands(self, expert: Any) -> Operands:
         """Return the operands with the weights of one expert."""

@@ -9,7 +9,7 @@ from tvm.script import tirx as T
 
 from . import emit as e
 from .limits import GpuLimits
-from .linear_plan import Operands, Plan, inverses_of
+from .linear_plan import LinearTiling, Operands, inverses_of
 from .tile import Share, Tile
 from .weights import GROUP
 
@@ -20,7 +20,7 @@ COLUMNS_A_THREAD = TILE_COLUMNS // SIDE
 SIZE = ROWS_A_THREAD * COLUMNS_A_THREAD
 
 
-def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
+def launch_gemm(plan: LinearTiling, tensors: Operands, m: Any) -> None:
     """Emit the GEMM kernel, and before it a kernel for the rows' norms if x is normalized."""
     launch_inverses(plan, tensors, m)
     shape = shape_for(plan.limits)
@@ -38,7 +38,7 @@ def shape_for(limits: GpuLimits) -> tuple[int, int, int]:
     return ROWS_A_THREAD * threads // SIDE, TILE_COLUMNS, threads
 
 
-def launch_inverses(plan: Plan, tensors: Operands, m: Any) -> None:
+def launch_inverses(plan: LinearTiling, tensors: Operands, m: Any) -> None:
     """Emit the kernel that computes the rows' norms, if the linear has a fused norm."""
 
     def block(row: Any, thread: Any) -> None:

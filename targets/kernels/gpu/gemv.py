@@ -13,14 +13,14 @@ from typing import Any
 from tvm.script import tirx as T
 
 from . import emit as e
-from .linear_plan import Operands, Plan, eight, epilogue, inverses_of
+from .linear_plan import LinearTiling, Operands, eight, epilogue, inverses_of
 from .simdgroups.sums import over_lanes
 from .weights import GROUP, WORD, WORDS
 
 Words = Callable[[Any], list[Any]]  # function: k -> the eight elements of a row of x from k on
 
 
-def launch_gemv(plan: Plan, tensors: Operands, m: Any, rows: int) -> None:
+def launch_gemv(plan: LinearTiling, tensors: Operands, m: Any, rows: int) -> None:
     """Emit the GEMV kernel, whose blocks compute `rows` rows each."""
     threads = plan.gemv_threads
     columns = threads // plan.lanes * plan.outputs
@@ -63,7 +63,7 @@ class Columns:
 
 
 def multiply(
-    plan: Plan,
+    plan: LinearTiling,
     tensors: Operands,
     loads: Sequence[Words],
     columns: Columns,

@@ -24,7 +24,7 @@ from .cooperative import gemm as cooperative
 from .gemm import launch_gemm
 from .gemv import launch_gemv
 from .limits import GpuLimits
-from .linear_plan import Operands, Plan
+from .linear_plan import LinearTiling, Operands
 from .simdgroups import gemm as simdgroups
 from .waves import gemm as waves
 from .weights import Weights, fits_float16, stored_parameters
@@ -41,7 +41,7 @@ def fused_linear(spec: FusedLinearSpec, limits: GpuLimits) -> FusedKernel:
 
 
 def linear(spec: LinearSpec, limits: GpuLimits) -> PrimFunc:
-    """Return a PrimFunc (x [m, K], *stored, y [m, N])."""
+    """Return the PrimFunc of a linear (x [m, K], *stored, y [m, N])."""
     return fused_linear(fused(spec), limits).compute
 
 
@@ -83,7 +83,7 @@ def operands(spec: FusedLinearSpec, buffers: dict[str, Any]) -> Operands:
 
 def emit(spec: FusedLinearSpec, limits: GpuLimits, tensors: Operands, m: Any) -> None:
     """Emit GEMV and GEMM kernels; the host chooses by the number of rows."""
-    plan = Plan.of(spec, limits)
+    plan = LinearTiling.of(spec, limits)
     launch_tiled = launch_gemm
     if limits.simdgroups:
         launch_tiled = simdgroups.launch_gemm

@@ -24,7 +24,7 @@ GEMV_THREADS = 128  # threads of a GEMV block, and of any block that sums the sq
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LinearTiling:
     """Tiling of one linear."""
 
     spec: FusedLinearSpec
@@ -33,13 +33,13 @@ class Plan:
     groups: int
 
     @staticmethod
-    def of(spec: FusedLinearSpec, limits: GpuLimits) -> Plan:
+    def of(spec: FusedLinearSpec, limits: GpuLimits) -> LinearTiling:
         """Return the tiling for `spec`."""
         groups = -(-spec.in_features // GROUP)
         lanes = 1
         while lanes < min(groups, MOST_LANES):
             lanes *= 2
-        return Plan(spec, limits, lanes, groups)
+        return LinearTiling(spec, limits, lanes, groups)
 
     @property
     def gemv_threads(self) -> int:
@@ -64,7 +64,7 @@ class Operands:
     inverse: Any = None  # [m], 1 / root mean square of each row; a launch before the GEMM writes it
 
 
-def inverses_of(plan: Plan, x: Any, rows: Sequence[Any], thread: Any) -> list[Any]:
+def inverses_of(plan: LinearTiling, x: Any, rows: Sequence[Any], thread: Any) -> list[Any]:
     """Emit 1 / root mean square of rows of x, by the same operations in every kernel."""
     assert plan.spec.norm_eps is not None
     loads: list[Load] = [lambda k, row=row: e.load(x, row, k) for row in rows]
@@ -72,7 +72,7 @@ def inverses_of(plan: Plan, x: Any, rows: Sequence[Any], thread: Any) -> list[An
     return inverses_rms(loads, width, thread, plan.gemv_threads, eps, plan.limits)
 
 
-def eight(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> list[Any]:
+def eight(plan: LinearTiling, tensors: Operands, row: Any, inverse: Any, k: Any) -> list[Any]:
     """Emit the load of x[row, k : k + 8], normalized if `inverse` is given; 0 beyond K."""
     if tensors.weights.whole_groups:
         x = [v for half in (0, 4) for v in e.vector(tensors.x, row, k + half)]
@@ -83,7 +83,7 @@ def eight(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> list
     return [e.let(one(plan, tensors, row, inverse, k + i)) for i in range(WORD)]
 
 
-def one(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> Any:
+def one(plan: LinearTiling, tensors: Operands, row: Any, inverse: Any, k: Any) -> Any:
     """Emit the load of x[row, k], normalized if `inverse` is given; 0 beyond K."""
     x = e.load(tensors.x, row, k)
     if inverse is not None:
@@ -93,7 +93,7 @@ def one(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> Any:
     return T.if_then_else(k < plan.spec.in_features, x, T.float32(0))
 
 
-def epilogue(plan: Plan, tensors: Operands, row: Any, column: Any, sums: list[Any]) -> None:
+def epilogue(plan: LinearTiling, tensors: Operands, row: Any, column: Any, sums: list[Any]) -> None:
     """Emit the store of y[row, column], from the linear's sums (two if gated)."""
     value = gated(*sums) if plan.spec.gated else sums[0]
     if plan.spec.residual:

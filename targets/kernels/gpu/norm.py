@@ -28,7 +28,7 @@ class _Block:
 
 
 def rms_norm(spec: RMSNormSpec, limits: GpuLimits) -> PrimFunc:
-    """Return a PrimFunc (x [n, d], w [d], y [n, d]), all float32."""
+    """Return the PrimFunc of RMSNorm (x [n, d], w [d], y [n, d]), all float32."""
     d, threads = spec.dim, limits.block_for(spec.dim)
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
@@ -43,7 +43,10 @@ def rms_norm(spec: RMSNormSpec, limits: GpuLimits) -> PrimFunc:
 
 
 def add_rms_norm(spec: RMSNormSpec, limits: GpuLimits) -> PrimFunc:
-    """Return a PrimFunc (x [n, d], residual [n, d], w [d], sum [n, d], y [n, d]), all float32."""
+    """Return the PrimFunc of a residual addition with RMSNorm.
+
+    (x [n, d], residual [n, d], w [d], sum [n, d], y [n, d]), all float32
+    """
     d, threads = spec.dim, limits.block_for(spec.dim)
     row_names = ("x", "residual", "sum", "y")
 
@@ -59,7 +62,10 @@ def add_rms_norm(spec: RMSNormSpec, limits: GpuLimits) -> PrimFunc:
 
 
 def layer_norm(spec: LayerNormSpec, limits: GpuLimits) -> PrimFunc:
-    """Return a PrimFunc (x [n, d], w [d], b [d] if the spec has a bias, y [n, d]), all float32."""
+    """Return the PrimFunc of LayerNorm.
+
+    (x [n, d], w [d], b [d] if the spec has a bias, y [n, d]), all float32
+    """
     d, threads = spec.dim, limits.block_for(spec.dim)
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:

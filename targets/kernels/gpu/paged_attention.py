@@ -26,7 +26,7 @@ from .splits import needed, pages_of, slots
 
 
 def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
-    """Return the fused kernel; see `KernelSet.paged_attention`."""
+    """Return the fused kernel of RoPE, cache append and attention."""
     h, g, d, width = spec.heads, spec.kv_heads, spec.head_dim, spec.rope().qkv_heads
     names = norm_names(spec)
 

@@ -48,7 +48,7 @@ class _Heads:
 
 
 def qkv_attention(spec: QkvAttentionSpec, limits: GpuLimits) -> FusedKernel:
-    """Return the fused kernel; see `KernelSet.qkv_attention`."""
+    """Return the fused kernel of the qkv linear, RoPE, cache append and attention."""
     fused, attention = spec.linear, spec.attention
     h, g, d = attention.heads, attention.kv_heads, attention.head_dim
     has_norms = attention.qk_norm_eps is not None
@@ -124,7 +124,7 @@ def _compute_qkv(
 ) -> None:
     """Emit the q, k and v heads that `DecodeBlock.load_qkv` would load."""
     plan, d, threads = (
-        linear_plan.Plan.of(spec.linear, limits),
+        linear_plan.LinearTiling.of(spec.linear, limits),
         spec.attention.head_dim,
         work.threads,
     )

@@ -9,7 +9,7 @@ from typing import Any
 from tvm.script import tirx as T
 
 from . import emit as e
-from .linear_plan import Operands, Plan, eight, epilogue, one
+from .linear_plan import LinearTiling, Operands, eight, epilogue, one
 from .weights import GROUP, WORD, WORDS
 
 
@@ -17,7 +17,7 @@ from .weights import GROUP, WORD, WORDS
 class Share:
     """Operands of a GEMM, and the indices of one thread in one block."""
 
-    plan: Plan
+    plan: LinearTiling
     tensors: Operands
     m: Any  # number of rows of x
     block: Any  # index of the block along the columns

@@ -12,7 +12,7 @@ from tvm.script import tirx as T
 
 from .. import emit as e
 from ..gemm import launch_inverses
-from ..linear_plan import Operands, Plan
+from ..linear_plan import LinearTiling, Operands
 from ..tile import Share, Tile
 from ..weights import GROUP, WORD, WORDS
 from . import intrinsics
@@ -24,7 +24,7 @@ _LARGEST_HALF = 65504.0
 SHAPE = intrinsics.ROWS, intrinsics.COLUMNS, intrinsics.THREADS
 
 
-def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
+def launch_gemm(plan: LinearTiling, tensors: Operands, m: Any) -> None:
     """Emit the GEMM kernel, and before it a kernel for the rows' norms if x is normalized."""
     launch_inverses(plan, tensors, m)
     e.launch(

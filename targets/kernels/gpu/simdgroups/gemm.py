@@ -13,14 +13,14 @@ from tvm.script import tirx as T
 
 from .. import emit as e
 from ..gemm import launch_inverses
-from ..linear_plan import Operands, Plan
+from ..linear_plan import LinearTiling, Operands
 from ..tile import Share, Tile
 from ..weights import GROUP
 from .intrinsics import MatrixRegisters
 from .plan import LANES, SIDE, Matrices, tiles
 
 
-def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
+def launch_gemm(plan: LinearTiling, tensors: Operands, m: Any) -> None:
     """Emit GEMM kernels of two tile sizes, and before them a kernel for the rows' norms.
 
     The host chooses the tile by the number of rows.
@@ -34,7 +34,7 @@ def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
     )
 
 
-def _launch(plan: Plan, tensors: Operands, m: Any, cut: Matrices) -> None:
+def _launch(plan: LinearTiling, tensors: Operands, m: Any, cut: Matrices) -> None:
     rows, columns, threads = cut.shape
     e.launch(
         (-(-plan.spec.out_features // columns), (m + rows - 1) // rows),

@@ -18,7 +18,7 @@ _FOUR = 4  # neighbouring columns that one thread computes
 
 
 def embedding(spec: EmbeddingSpec, limits: GpuLimits) -> PrimFunc:
-    """Return a PrimFunc (tokens i32 [n], packed, y float32 [n, dim])."""
+    """Return the PrimFunc of a lookup (tokens i32 [n], packed, y float32 [n, dim])."""
     linear = spec.as_linear()
     threads = limits.block_for(spec.dim // _FOUR)
 

@@ -30,7 +30,7 @@ class ExpertPlan:
 
     @staticmethod
     def of(spec: ExpertLinearSpec) -> ExpertPlan:
-        """Return the plan for `spec`."""
+        """Return the kernels of the expert linear `spec` and their tile sizes."""
         row_tiles = 2 if spec.gate else 1  # one for the gate, one for the up projection
         whole_row = spec.combined and spec.top_k * spec.in_features * 2 <= _MOST_ROW_BYTES
         warps = 1

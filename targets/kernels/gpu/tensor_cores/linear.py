@@ -19,7 +19,7 @@ from ...kernel_set import FusedKernel
 from .. import emit as e
 from . import layout
 from .call import FLOATS, call, joined, shared, templated
-from .plan import PREPARE_THREADS, TOKENS, Gemm, Gemv, Plan
+from .plan import PREPARE_THREADS, TOKENS, Gemm, Gemv, TensorCoreLinearPlan
 
 STORED = {"q4": "Q4", "q8": "Q8", "f16": "F16"}
 
@@ -49,7 +49,7 @@ def linear(spec: LinearSpec, asked_bytes: int = 0) -> FusedKernel:
 
 
 def fused_linear(
-    spec: FusedLinearSpec, asked_bytes: int = 0, plan: Plan | None = None
+    spec: FusedLinearSpec, asked_bytes: int = 0, plan: TensorCoreLinearPlan | None = None
 ) -> FusedKernel:
     """Return the kernel of a linear with fused norm and epilogue.
 
@@ -60,7 +60,7 @@ def fused_linear(
         asked_bytes: bytes of shared memory that a launch may request for a block.
         plan: tile sizes; None: those of the default plan.
     """
-    plan = plan or Plan.of(spec, asked_bytes)
+    plan = plan or TensorCoreLinearPlan.of(spec, asked_bytes)
     weight, k = spec.linear(), spec.in_features
     normed, residual = spec.norm_eps is not None, spec.residual
     prepared = normed or spec.x_dtype != "float16"
@@ -89,7 +89,9 @@ def fused_linear(
 class _Linear:
     """Emits the launches of one linear."""
 
-    def __init__(self, spec: FusedLinearSpec, plan: Plan, b: dict[str, Any], m: Any) -> None:
+    def __init__(
+        self, spec: FusedLinearSpec, plan: TensorCoreLinearPlan, b: dict[str, Any], m: Any
+    ) -> None:
         self.spec, self.plan, self.m = spec, plan, m
         self.buffers = b
         self.x = b["x"]  # activations, which the kernel multiplies by the weights

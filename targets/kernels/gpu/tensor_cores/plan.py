@@ -95,7 +95,7 @@ _WIDE_GEMM = Gemm(row_tiles=2, token_tiles=16, warps=8, stages=3, patch=16, shar
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TensorCoreLinearPlan:
     """Kernels of one linear, by the number of rows."""
 
     gemv: tuple[tuple[int, Gemv], ...]  # (largest number of rows, kernel), ascending
@@ -104,8 +104,8 @@ class Plan:
     wide: tuple[int, Gemm] | None = None  # (number of rows, kernel for more rows than that)
 
     @staticmethod
-    def of(spec: FusedLinearSpec, asked_bytes: int = 0) -> Plan:
-        """Return the plan for `spec`.
+    def of(spec: FusedLinearSpec, asked_bytes: int = 0) -> TensorCoreLinearPlan:
+        """Return the kernels of the linear `spec` and their tile sizes.
 
         Args:
             spec: shapes and fused operations of the linear.
@@ -123,9 +123,11 @@ class Plan:
         )
         wide = _wide(asked_bytes) if spec.scheme == "f16" else None
         if wide is None:
-            return Plan(gemv, _GEMM, slices)
+            return TensorCoreLinearPlan(gemv, _GEMM, slices)
         one_tile = _GEMM.token_tiles * TOKENS  # with fewer rows a wide tile would be half empty
-        return Plan(gemv, _GEMM, slices, (max(one_tile, wide.most_rows(spec.out_features)), wide))
+        return TensorCoreLinearPlan(
+            gemv, _GEMM, slices, (max(one_tile, wide.most_rows(spec.out_features)), wide)
+        )
 
 
 def _wide(asked_bytes: int) -> Gemm | None:

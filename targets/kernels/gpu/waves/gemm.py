@@ -13,7 +13,7 @@ from tvm.script import tirx as T
 
 from .. import emit as e
 from ..gemm import launch_inverses
-from ..linear_plan import Operands, Plan
+from ..linear_plan import LinearTiling, Operands
 from ..tile import Share, Tile
 from ..weights import GROUP
 from .units import SIDE, UNITS, MatrixUnit
@@ -27,13 +27,13 @@ _STRIDE = GROUP + 8
 _VECTOR = 4  # elements that a lane reads at once
 
 
-def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
+def launch_gemm(plan: LinearTiling, tensors: Operands, m: Any) -> None:
     """Emit the GEMM kernel, and before it a kernel for the rows' norms if x is normalized."""
     assert plan.limits.wave_matrices is not None
     launch(plan, tensors, m, UNITS[plan.limits.wave_matrices])
 
 
-def launch(plan: Plan, tensors: Operands, m: Any, unit: MatrixUnit) -> None:
+def launch(plan: LinearTiling, tensors: Operands, m: Any, unit: MatrixUnit) -> None:
     """Emit the GEMM kernels of `launch_gemm` for the matrix unit `unit`."""
     launch_inverses(plan, tensors, m)
     shape = ROWS, COLUMNS, unit.lanes * DOWN * ACROSS
@@ -47,7 +47,7 @@ def launch(plan: Plan, tensors: Operands, m: Any, unit: MatrixUnit) -> None:
 class WaveTile(Tile):
     """A GEMM tile whose waves have several matrices of sums.
 
-    With a gate, both halves of each result.
+    With a gate, a wave has the gate's and the up projection's half of each result.
     """
 
     def __init__(self, share: Share, shape: tuple[int, int, int], unit: MatrixUnit) -> None:
