@@ -50,7 +50,7 @@ def vocabulary(size: int) -> tuple[list[str], list[str]]:
 def readable_folder(folder: Path, shape: str) -> Path:
     """Return the Hugging Face folder of a shape, with a tokenizer.
 
-    Write it if it does not exist.
+    The folder is written if it does not exist.
     """
     out = folder / f"{shape}-words"
     if not (out / "tokenizer.json").is_file():

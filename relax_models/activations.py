@@ -35,7 +35,7 @@ NAMES: dict[str, Activation] = {
 def activate(x: Tensor, kind: Activation, *, gated: bool) -> Tensor:
     """Compute activation(x): x [n, d] -> [n, d].
 
-    Gated, activation(left half) * right half, [n, d/2].
+    With `gated` it is activation(left half) * right half, [n, d/2].
     """
     columns = int(x.shape[1]) // (2 if gated else 1)
     func = reference(columns, kind, gated, x.dtype)
@@ -47,7 +47,7 @@ def activate(x: Tensor, kind: Activation, *, gated: bool) -> Tensor:
 def reference(dim: int, kind: Activation, gated: bool, dtype: str) -> tirx.PrimFunc:
     """Return the reference PrimFunc (x dtype [n, dim or 2 dim]) -> dtype [n, dim].
 
-    Float32 inside.
+    The PrimFunc computes in float32.
     """
     n = te.var("n", "int64")
     x = te.placeholder((n, 2 * dim if gated else dim), dtype, "x")

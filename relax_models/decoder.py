@@ -119,7 +119,7 @@ class DecoderConfig:
     def window_of(self, layer: int) -> int | None:
         """Return the sliding window of a layer in tokens, the row's own included.
 
-        None: no window.
+        It is None for layers without a window.
         """
         return None
 
@@ -198,7 +198,7 @@ class WindowedConfig(DecoderConfig):
     def window_of(self, layer: int) -> int | None:
         """Return the window of `layer` in tokens.
 
-        None without one, or if it covers the whole context.
+        It is None without a window, or if it covers the whole context.
         """
         window = self.window if self.windowed(layer) else None
         return window if window and window < self.context else None

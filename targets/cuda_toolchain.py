@@ -125,7 +125,7 @@ def find_nvcc(codes: tuple[str, ...] = ()) -> Path | None:
 def known_codes(nvcc: Path) -> frozenset[str]:
     """Return the GPU codes ({"sm_80", ...}) that `nvcc` can compile for.
 
-    Empty if it does not run.
+    The set is empty if nvcc does not run.
     """
     try:
         done = subprocess.run([str(nvcc), "--list-gpu-code"], capture_output=True, timeout=60)

@@ -84,9 +84,9 @@ class KernelSet(Protocol):
         ...
 
     def add_rms_norm(self, spec: RMSNormSpec) -> PrimFunc | None:
-        """Return a PrimFunc (x [n, d], residual [n, d], w [d], sum [n, d], y [n, d]).
+        """Return the PrimFunc of a residual addition with RMSNorm, y = norm(sum).
 
-        Y = norm(sum).
+        (x [n, d], residual [n, d], w [d], sum [n, d], y [n, d])
         """
         ...
 

@@ -253,7 +253,7 @@ def test_wide_tiles_are_for_long_prompts_of_floats(n, rows, wide):
         smaller = TensorCoreLinearPlan.of(floats, kilobytes << 10).wide
         assert smaller and smaller[1].stages == stages
         assert smaller[1].shared_bytes() <= kilobytes << 10
-    # Half of all GPUs have less shared memory than a wide tile needs.
+    # Half of all GPUs offer a block this much shared memory.
     assert TensorCoreLinearPlan.of(floats, (160 << 10) - 1).wide is None
     for scheme in ("q4", "q8"):
         integers = replace(floats, scheme=scheme, scale_dtype="float16")

@@ -36,7 +36,7 @@ def cache_dir() -> Path:
 def state_dir() -> Path:
     """Return the folder for files that cannot be recreated: chats' history.
 
-    It may not exist yet.
+    The folder may not exist yet.
     """
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "wherry"
@@ -45,7 +45,7 @@ def state_dir() -> Path:
 def toolchain_dir() -> Path:
     """Return the folder of programs that targets need, with npm's node_modules.
 
-    It may not exist.
+    The folder may not exist.
     """
     chosen = os.environ.get("WHERRY_TOOLS")
     return Path(chosen).expanduser() if chosen else cache_dir() / "tools"

@@ -85,7 +85,7 @@ class CpuKernels:
     def attention(self, spec: AttentionSpec) -> PrimFunc | None:
         """Return the attention kernel.
 
-        None unless pages have 16 tokens and heads 4 * k elements.
+        It is None unless pages have 16 tokens and heads 4 * k elements.
         """
         return attention(spec, self.isa)
 
@@ -96,7 +96,7 @@ class CpuKernels:
     def expert_linear(self, spec: ExpertLinearSpec) -> PackedLinear | None:
         """Return the expert linear kernel.
 
-        None with a residual, which the next norm adds on CPUs.
+        It is None with a residual, which the next norm adds on CPUs.
         """
         return None if spec.residual else expert_linear(spec, self.isa)
 

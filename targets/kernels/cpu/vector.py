@@ -269,7 +269,7 @@ _EXP2 = [1.326472731307149e-3, 9.671512991e-3, 5.550733585e-2, 2.402224243e-1, 6
 def exp2(value: Expr, lanes: int, fused: bool = True) -> Expr:
     """Emit 2^x for x <= 127, with relative error below 2e-7.
 
-    Exactly 1 at 0, exactly 0 below -127.
+    The result is exactly 1 at 0, and exactly 0 below -127.
     """
     x = let(value)
     x = let(maximum(x, splat(-127.0, lanes)))

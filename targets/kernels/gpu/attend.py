@@ -349,10 +349,7 @@ class Attend:
         return top[0]
 
     def _values(self, first_page: Any, start: Any, begin: Any, held: Any, last: Any) -> None:
-        """Emit sums = sums * factor + weights .
-
-        values, and the same update of the total of weights.
-        """
+        """Emit sums = sums * factor + (weights times values), and likewise the sum of weights."""
         s, d = self.shared, self.spec.head_dim
         # whether all slots of a thread are one column of several units
         together = self.threads % d == 0

@@ -71,9 +71,9 @@ class _Shape:
 
     @property
     def scratch(self) -> int:
-        """Return the scratch of a row in uint32: group maxima.
+        """Return the size of a row's scratch memory in uint32.
 
-        Maximum, minimum, two sums of each part.
+        It holds the groups' maxima, and each part's maximum, minimum and two sums.
         """
         return self.bests + 4 * self.parts
 

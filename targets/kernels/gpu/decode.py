@@ -233,7 +233,7 @@ class DecodeBlock:
     def _rotate(self) -> None:
         """Emit rotated q, times the scale of scores; rotated k, rounded as stored.
 
-        And normalized v.
+        V is normalized if the spec says so.
         """
         spec, heads, d = self.spec, self.heads, self.spec.head_dim
         made = heads if self.key is None else heads + 1

@@ -60,17 +60,11 @@ class CooperativeTile(Tile):
         self._store()
 
     def store_x(self, row: Any, k: Any, values: list[Any]) -> None:
-        """Emit the stores of elements k, k + 1, ...
-
-        of a row of x into shared memory, as float16.
-        """
+        """Emit the stores of `values` into a row of x from k on, in shared memory, as float16."""
         self._store_values(self.x, row, k, values if self.exact else [_bounded(v) for v in values])
 
     def store_w(self, k: Any, column: Any, values: list[Any]) -> None:
-        """Emit the stores of elements k, k + 1, ...
-
-        of a weight row into shared memory, as float16.
-        """
+        """Emit the stores of `values` into a weight row from k on, as float16, in shared memory."""
         self._store_values(self.w, column, k, values)
 
     def dequantized(self, row: Any, word: Any) -> list[Any]:

@@ -204,7 +204,7 @@ class _Experts:
     def _data(self, name: str) -> Any:
         """Return the pointer to a tensor.
 
-        For an absent one, a pointer that the kernel does not read.
+        An absent tensor is replaced by a pointer that the kernel does not read.
         """
         return self.b.get(name, self.b["packed"]).data
 

@@ -79,17 +79,11 @@ class WaveTile(Tile):
         self._store(sums)
 
     def store_x(self, row: Any, k: Any, values: list[Any]) -> None:
-        """Emit the stores of elements k, k + 1, ...
-
-        of a row of x into shared memory, as float16.
-        """
+        """Emit the stores of `values` into a row of x from k on, in shared memory, as float16."""
         self._store_values(self.x, row, k, [e.rounded("float16", value) for value in values])
 
     def store_w(self, k: Any, column: Any, values: list[Any]) -> None:
-        """Emit the stores of elements k, k + 1, ...
-
-        of a weight row into shared memory, as float16.
-        """
+        """Emit the stores of `values` into a weight row from k on, as float16, in shared memory."""
         self._store_values(self.w, column, k, values)
 
     def _store_values(self, into: Any, row: Any, k: Any, values: list[Any]) -> None:
