@@ -222,7 +222,7 @@ def stall(bench: Bench) -> dict[str, Any]:
 
 
 def shared_prefix(bench: Bench) -> dict[str, Any]:
-    """Measure a second request that shares 2,000 tokens; then again after a restart, from disk."""
+    """Measure a request whose prefix of 2,000 tokens is cached: in memory, then on disk."""
     rng = np.random.default_rng(8)
     shared = rng.integers(0, bench.vocab, 2000).tolist()
     row: dict[str, Any] = {}

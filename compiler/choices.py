@@ -103,7 +103,7 @@ class Choice:
         """Return the target preset with the chosen dtypes.
 
         Raises:
-            UsageError: there is no such target, or see `with_dtypes`.
+            UsageError: there is no such target, or it has no kernels for a chosen dtype.
         """
         return with_dtypes(
             find_target(self.target, self.host), self.scheme, self.kv_dtype, self.activations
