@@ -18,7 +18,7 @@ from wherry.ops.tags import tag
 
 from .activations import formula
 
-LEAST = -3.0e38  # below every score
+LEAST = -3.0e38  # a value below every real score
 
 
 @cache

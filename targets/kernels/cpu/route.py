@@ -20,7 +20,7 @@ from .function import Parameter, prim_func
 from .isa import Isa
 from .tiles import PANEL, each_row
 
-LEAST = -3.0e38  # below every score
+LEAST = -3.0e38  # a value below every real score
 LANES = PANEL
 
 

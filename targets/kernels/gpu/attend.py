@@ -23,7 +23,7 @@ from .splits import SPLIT
 
 TILE = 64  # tokens of a tile
 PARTS = 8  # parts of a tile, whose maximum scores are reduced independently
-LOWEST = -3.0e38  # below any score
+LOWEST = -3.0e38  # a value below every real score
 assert SPLIT % TILE == 0
 
 Load = Callable[[Any], Any]

@@ -18,7 +18,7 @@ from wherry.ops import RouteSpec
 from . import emit as e
 from .limits import GpuLimits
 
-LEAST = -3.0e38  # below every score
+LEAST = -3.0e38  # a value below every real score
 SORTED_FROM = 4  # slots per expert from which kernels of `experts` read sorted slots
 _SORT_THREADS = 128
 
