@@ -19,7 +19,7 @@ from tvm.target import Target
 from wherry.targets.target import find
 
 BYTES = 512 << 20
-BLOCK = 1 << 20  # bytes of a thread's task
+BLOCK = 1 << 20  # bytes of one thread's task
 LANES = 16
 VECTORS = 8  # independent sums, so that additions do not wait for each other
 BLOCKS = BYTES // BLOCK
@@ -45,9 +45,10 @@ def _sum(
 
 
 def read_bandwidth(threads: int, passes: int = 7) -> float:
-    """Measure the bytes a second that `threads` threads read together."""
+    """Return the bytes per second that `threads` threads read together."""
     configure = tvm.get_global_func("runtime.config_threadpool")
-    configure(-3, threads, [str(i) for i in range(threads)])  # -3: no thread is bound to a core
+    # mode -3: no thread is bound to a core
+    configure(-3, threads, [str(i) for i in range(threads)])
     target = Target(dict(find("cpu").device))
     run = tvm.compile(tvm.IRModule({"sum": _sum}), target=target)["sum"]
     data = tvm.runtime.tensor(np.ones((BLOCKS, STEPS, VECTORS, LANES), np.int32))
@@ -62,7 +63,7 @@ def read_bandwidth(threads: int, passes: int = 7) -> float:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure the read bandwidth and print it as JSON."""
     parser = argparse.ArgumentParser(description="Read bandwidth of this CPU.")
     parser.add_argument("--threads", type=int, default=1)
     threads = parser.parse_args().threads

@@ -34,9 +34,9 @@ from .word_models import readable_folder, readable_gguf
 
 WEB = Path(__file__).parents[1] / "web"
 CONTEXT = 1024
-PROMPT, OUTPUT = 256, 64  # tokens
-PEERS = {"wllama": "wasm", "webllm": "webgpu"}  # and Wherry's target for the comparison
-_SECONDS = 1200  # a page's time limit
+PROMPT, OUTPUT = 256, 64  # tokens of a prompt and of a response
+PEERS = {"wllama": "wasm", "webllm": "webgpu"}  # peer -> Wherry's target for the comparison
+_SECONDS = 1200  # time limit of a page in seconds
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -51,7 +51,7 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(root: int) -> float:
-    """CPU time so far of a process and all its descendants, from /proc."""
+    """Return the CPU time so far of a process and all its descendants, from /proc."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
@@ -61,7 +61,8 @@ def cpu_seconds(root: int) -> float:
             continue
         pid = int(path.parent.name)
         parents[pid] = int(fields[1])
-        ticks[pid] = sum(int(x) for x in fields[11:15])  # its own, and its ended children's
+        # CPU time of the process and of its ended children
+        ticks[pid] = sum(int(x) for x in fields[11:15])
 
     def belongs(pid: int) -> bool:
         while pid in parents and pid != root:
@@ -108,7 +109,7 @@ class Page:
         return found
 
     def _file(self, path: str) -> Path:
-        path = path.replace("/resolve/main/", "/")  # WebLLM appends this to every address
+        path = path.replace("/resolve/main/", "/")  # WebLLM appends this path to every address
         name, _, rest = path.strip("/").partition("/")
         if name and name in self._files:
             return self._files[name] / rest if rest else self._files[name]
@@ -148,13 +149,13 @@ class Page:
                 self.wfile.write(body)
 
             def log_message(self, *_: Any) -> None:
-                """Log nothing."""
+                """Suppress the log line of each request."""
 
         return Handler
 
 
 def compiled(shape: str, target: str, quant: str, out: Path) -> Path:
-    """Compile the shape's model with a tokenizer for a browser."""
+    """Compile the shape's model, which has a tokenizer, for a browser; return its folder."""
     model = "demo" if shape == "demo" else str(readable_folder(DEFAULT_FOLDER, shape))
     command = [sys.executable, "-m", "wherry", "compile", model, "--target", target]
     sizes = ["--context", str(CONTEXT), "--max-batch", "1", "--prefill-chunk", str(PROMPT)]
@@ -163,14 +164,14 @@ def compiled(shape: str, target: str, quant: str, out: Path) -> Path:
 
 
 def prompts(rounds: int, prompt: int, output: int) -> list[dict[str, Any]]:
-    """Requests whose prompts have this many words, a token each, and no common prefix."""
+    """Return requests with prompts of `prompt` one-token words and no common prefix."""
     rng = random.Random(0)
     texts = [" " + " ".join(rng.choices(WORDS, k=prompt)) for _ in range(rounds)]
     return [{"prompt": text, "tokens": output + 1} for text in texts]
 
 
 def compare(peer: str, arguments: argparse.Namespace, out: Path) -> dict[str, Any]:
-    """Measure both sides in one page; return their part of a row."""
+    """Measure Wherry and a peer in one page; return their part of a row."""
     ours = PEERS[peer]
     page = out / "page"
     run_child(["node", str(WEB / "bench" / "bundle.js"), str(page)])
@@ -185,7 +186,8 @@ def compare(peer: str, arguments: argparse.Namespace, out: Path) -> dict[str, An
             {"kind": "wherry", "url": "ours/", "context": CONTEXT},
             {"kind": peer, "url": theirs, "context": CONTEXT},
         ],
-        # The first run of each does not count, because the browser compiles code in it.
+        # One extra run for each side, which does not count, because the browser compiles code in
+        # it.
         "requests": prompts(1 + arguments.rounds, arguments.prompt, arguments.output),
     }
     busy = busy_cores()
@@ -208,7 +210,7 @@ def compare(peer: str, arguments: argparse.Namespace, out: Path) -> dict[str, An
 
 
 def summary(side: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
-    """Medians over the rounds: seconds of a prompt, and of all tokens after the first."""
+    """Return medians over the rounds: seconds of a prompt, and of all tokens after the first."""
     _, *runs = side["runs"]
     wanted = arguments.output + 1
     if wrong := [run["output"] for run in runs if run["output"] != wanted]:

@@ -1,4 +1,4 @@
-"""Measures how many cores other work uses while this process waits."""
+"""Measures how many cores other processes use while this one waits."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 
 STAT = Path("/proc/stat")
-TOO_BUSY = 0.1  # cores; more would change the ratios
+TOO_BUSY = 0.1  # busy cores above which the ratios would change
 SECONDS = 1.0
 
 
 def busy_cores(seconds: float = SECONDS) -> float | None:
-    """The mean number of busy cores in `seconds`; None if there is no /proc/stat.
+    """Return the mean number of busy cores during `seconds`; None if there is no /proc/stat.
 
     Time that the hypervisor gives to other machines ("steal") counts as far as it is visible.
     """
@@ -26,7 +26,7 @@ def busy_cores(seconds: float = SECONDS) -> float | None:
 
 
 def _ticks() -> tuple[int, int, int] | None:
-    """Ticks of all cores, their idle ticks, and the number of cores."""
+    """Return ticks of all cores, their idle ticks, and the number of cores; None: no /proc/stat."""
     try:
         lines = STAT.read_text().splitlines()
     except OSError:
@@ -39,7 +39,7 @@ def _ticks() -> tuple[int, int, int] | None:
 
 
 def warning(cores: float | None) -> str | None:
-    """A warning about a busy machine; None if it is quiet."""
+    """Return a warning about a busy machine; None if it is idle."""
     if cores is None:
         return "whether the machine was busy is not known: there is no /proc/stat"
     if cores <= TOO_BUSY:

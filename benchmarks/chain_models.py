@@ -1,8 +1,8 @@
 """Random models that continue a text in a known way, at the cost of real models.
 
 The next token is a fixed successor of the last one: every layer computes as usual but adds little,
-and the head's row of a token is the embedding of its predecessor. So the model's continuation is
-known, and two models can agree as often as a test needs.
+and the LM head's row of a token is the embedding of its predecessor. So the model's continuation is
+known, and the rate at which two models agree can be chosen.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 
 from .shapes import SHAPES, weight_shapes
 
-# It has a tenth of smollm2-135m's bytes a token; most of them are the head's.
+# A draft model with a tenth of smollm2-135m's bytes per token; the LM head has most of them.
 DRAFT: dict[str, Any] = SHAPES["smollm2-135m"] | {
     "hidden_size": 128,
     "intermediate_size": 512,
@@ -27,18 +27,21 @@ DRAFT: dict[str, Any] = SHAPES["smollm2-135m"] | {
 
 
 def successors(vocab: int, agree: float, seed: int = 0) -> np.ndarray:
-    """The successor of each token, [vocab] int64; a share of 1 - agree differs from agree=1."""
+    """Return the successor of each token, [vocab] int64.
+
+    A share 1 - `agree` of them differs from the successors with agree=1.
+    """
     rng = np.random.default_rng(seed)
     order = rng.permutation(vocab)
     after = np.empty(vocab, np.int64)
-    after[order] = np.roll(order, -1)  # one long cycle
+    after[order] = np.roll(order, -1)  # all tokens form one long cycle
     differ = rng.random(vocab) >= agree
     after[differ] = rng.permutation(after[differ])
     return after
 
 
 def write(folder: Path, shape: dict[str, Any], *, agree: float = 1.0) -> Path:
-    """Write a Hugging Face folder whose model continues texts by `successors`."""
+    """Write a Hugging Face folder whose model continues texts by `successors`; return it."""
     if (folder / "config.json").is_file():
         return folder
     config = shape | {"tie_word_embeddings": False}
@@ -62,7 +65,7 @@ def write(folder: Path, shape: dict[str, Any], *, agree: float = 1.0) -> Path:
 
 
 def walk(first: int, length: int, vocab: int) -> list[int]:
-    """List `length` tokens from `first` on, as the model continues them."""
+    """Return `length` tokens from `first` on, as the model continues them."""
     after, tokens = successors(vocab, 1.0), [first]
     while len(tokens) < length:
         tokens.append(int(after[tokens[-1]]))

@@ -17,7 +17,7 @@ from .rows import ROWS, read_rows
 
 FOLDER = Path(__file__).parents[1] / "docs" / "assets"
 MODEL = "llama-3.2-1b"
-# (label, shape, workload, field of the ratio), from top to bottom; two threads each.
+# Bars from top to bottom: (label, shape, workload, field of the ratio); two threads each.
 BARS = (
     ("Prefill, 512 tokens", MODEL, "prefill", "ratio_wall"),
     ("Decode, one sequence", MODEL, "decode", "ratio_wall"),
@@ -29,10 +29,10 @@ WIDTH, LEFT, RIGHT, TOP, STEP, BAR = 720, 190, 60, 64, 40, 20  # pixels
 
 @dataclass(frozen=True, slots=True)
 class Colours:
-    """CSS colours of one file."""
+    """CSS colours of one version (light or dark) of the chart."""
 
     text: str
-    quiet: str  # of the peer's line and the footnote
+    quiet: str  # colour of the peer's line and the footnote
     bar: str
 
 
@@ -43,7 +43,7 @@ THEMES = {
 
 
 def newest(rows: list[dict[str, Any]], shape: str, what: str) -> dict[str, Any]:
-    """The newest row of a workload on a quiet machine with two threads."""
+    """Return the newest row of a workload on an idle machine with two threads."""
     found = [
         row
         for row in rows
@@ -57,7 +57,7 @@ def newest(rows: list[dict[str, Any]], shape: str, what: str) -> dict[str, Any]:
 
 
 def svg(rows: list[dict[str, Any]], colours: Colours) -> str:
-    """Draw the newest rows as SVG."""
+    """Return the newest rows as an SVG chart."""
     bars = [(label, float(newest(rows, shape, what)[field])) for label, shape, what, field in BARS]
     scale = (WIDTH - LEFT - RIGHT) / max(ratio for _, ratio in bars)
     height = TOP + STEP * len(bars) + 34
@@ -98,7 +98,7 @@ def _text(
     x: float, y: float, text: str, colour: str, *, anchor: str = "start", size: int = 13,
     weight: int = 400,
 ) -> str:  # fmt: skip
-    """One line of text at its baseline, pixels."""
+    """Return an SVG text element; x and y are its baseline in pixels."""
     return (
         f'<text x="{x:.1f}" y="{y}" fill="{colour}" font-size="{size}" font-weight="{weight}" '
         f'text-anchor="{anchor}">{escape(text)}</text>'

@@ -1,6 +1,6 @@
 """Compares Wherry with llama.cpp on this CPU: `python -m benchmarks.cpu`; see README.md.
 
-Both have equal random weights and run in turn (A B A B), each run in its own process.
+Both engines have equal random weights and run in turn (A B A B), each run in its own process.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .make_models import DEFAULT_FOLDER, gguf_file, hf_folder
 from .rows import ROWS, machine, versions, write_row
 from .shapes import LARGE, SHAPES, inactive_numbers, weight_shapes
 
-DEPTH = 96  # tokens before the first measured one
+DEPTH = 96  # tokens of context before the first measured token
 CONTEXT = 2048
 PEERS = {"q4f16_1": "q4_0", "q8f16_1": "q8_0", "q0f16": "f16", "q0f32": "f32"}
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A measured phase; `rows`: tokens that the model computes in it."""
+    """A measured phase: prefill, or decoding at some batch size and context."""
 
     name: str
     prefill: int = 0
@@ -40,7 +40,7 @@ class Workload:
 
     @property
     def rows(self) -> int:
-        """The number of tokens that the phase computes."""
+        """Return the number of tokens that the phase computes."""
         return self.prefill or self.batch * self.tokens
 
 
@@ -48,7 +48,7 @@ WORKLOADS = {
     w.name: w
     for w in (
         Workload("decode", tokens=128),
-        Workload("decode-1536", tokens=128, depth=1536),  # longer than the sliding windows
+        Workload("decode-1536", tokens=128, depth=1536),  # longer than the models' sliding windows
         Workload("prefill", prefill=512),
         Workload("batch8", batch=8, tokens=64),
     )
@@ -59,9 +59,9 @@ USUAL = ["decode", "prefill", "batch8"]
 
 
 def compile_model(folder: Path, quant: str) -> tuple[Path, dict[str, float]]:
-    """Convert and compile a model; return its folder, and the wall and CPU seconds of both.
+    """Convert and compile a model; return its folder, and the wall and CPU seconds of both steps.
 
-    There are no times of what the cache already has: empty WHERRY_CACHE to measure them.
+    A step whose result the cache has is not timed: empty WHERRY_CACHE to measure it.
     """
     times: dict[str, float] = {}
     started = time.time()
@@ -78,7 +78,7 @@ def compile_model(folder: Path, quant: str) -> tuple[Path, dict[str, float]]:
 
 
 def wherry_run(folder: Path, load: Workload, threads: int) -> dict[str, Any]:
-    """Run Wherry once."""
+    """Run a workload once with Wherry; return its times."""
     command = [sys.executable, "-m", "benchmarks.drive_wherry", str(folder)]
     command += ["--threads", str(threads), "--depth", str(load.depth)]
     if load.prefill:
@@ -90,7 +90,7 @@ def wherry_run(folder: Path, load: Workload, threads: int) -> dict[str, Any]:
 
 
 def llama_run(llama: Llama, load: Workload) -> dict[str, Any]:
-    """Run llama.cpp once."""
+    """Run a workload once with llama.cpp; return its times."""
     if load.prefill:
         return llama.prefill(load.prefill)
     if load.batch == 1:
@@ -99,7 +99,7 @@ def llama_run(llama: Llama, load: Workload) -> dict[str, Any]:
 
 
 def bandwidth(threads: int) -> float:
-    """Measure the bytes a second that `threads` threads read now."""
+    """Return the bytes per second that `threads` threads can read now."""
     command = [sys.executable, "-m", "benchmarks.bandwidth", "--threads", str(threads)]
     return float(json.loads(run_child(command).text)["bytes_per_s"])
 
@@ -107,10 +107,10 @@ def bandwidth(threads: int) -> float:
 def summary(
     runs: list[dict[str, Any]], load: Workload, speed: float, active: float = 1.0
 ) -> dict[str, Any]:
-    """Medians of one side's runs.
+    """Return medians of one engine's runs.
 
-    `bandwidth_share`: bytes of weights that a step reads (the share `active` of all), over the time
-        of a step, over the CPU's read bandwidth.
+    `bandwidth_share` is (bytes of weights that a step reads, the share `active` of all) / (time of
+    a step) / (the CPU's read bandwidth).
     """
     wall, cpu = (statistics.median(r[k] for r in runs) for k in ("wall_s", "cpu_s"))
     result: dict[str, Any] = {
@@ -132,7 +132,7 @@ def summary(
 def compare(
     ours: Path, llama: Llama, load: Workload, pairs: int, active: float = 1.0
 ) -> dict[str, Any]:
-    """Run both in turn; return a part of a row. Ratios above 1: Wherry takes less time."""
+    """Run both engines in turn; return a part of a row. With a ratio above 1, Wherry is faster."""
     others = busy_cores()
     if said := warning(others):
         print(f"warning: {said}", file=sys.stderr)
@@ -155,7 +155,7 @@ def compare(
 
 
 def active_share(shape: str) -> float:
-    """The share of the matrices' weights that a token computes."""
+    """Return the share of the matrices' weights that a token uses."""
     numbers = sum(prod(s) for s in weight_shapes(SHAPES[shape]).values())
     return 1 - inactive_numbers(SHAPES[shape]) / numbers
 

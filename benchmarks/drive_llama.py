@@ -1,7 +1,7 @@
 """Runs llama.cpp's own benchmark programs.
 
-Wall times are the programs' own, of the measured phase. CPU time is a process's, so the time of a
-shorter run is subtracted: loading, warming up and the prompt cancel out.
+Wall times are those that the programs report for the measured phase. CPU time is a whole process's,
+so the time of a shorter run is subtracted: loading, warm-up and the prompt cancel out.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ BATCH_PROMPT_CONTEXT = 4096  # tokens of the KV cache in batched runs
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output of a child process, and its CPU seconds."""
+    """Output of a child process, with its CPU seconds and peak memory."""
 
     text: str
     cpu_s: float
-    peak_bytes: int  # of memory, mapped files included
+    peak_bytes: int  # bytes of peak memory, including mapped files
 
 
 def run_child(command: list[str], environment: dict[str, str] | None = None) -> Output:
-    """Run a command to its end; `environment` adds to this process's.
+    """Run a command to its end; `environment` is added to this process's variables.
 
     Raises:
-        SystemExit: it failed; the message has the end of its output.
+        SystemExit: the command failed; the message has the end of its output.
     """
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         environment = dict(os.environ) | (environment or {})
@@ -50,7 +50,7 @@ def run_child(command: list[str], environment: dict[str, str] | None = None) -> 
 
 @dataclass(frozen=True, slots=True)
 class Llama:
-    """The two programs with a model and a number of threads."""
+    """llama.cpp's two benchmark programs, with a model and a number of threads."""
 
     bench: str
     batched_bench: str
@@ -59,7 +59,7 @@ class Llama:
 
     @classmethod
     def from_environment(cls, model: Path, threads: int) -> Llama:
-        """Find the programs by LLAMA_BENCH and LLAMA_BATCHED_BENCH; see README.md."""
+        """Find the programs in LLAMA_BENCH and LLAMA_BATCHED_BENCH; see README.md."""
         names = ("LLAMA_BENCH", "LLAMA_BATCHED_BENCH")
         if missing := [n for n in names if not os.environ.get(n)]:
             raise SystemExit(f"Set {' and '.join(missing)}: see benchmarks/README.md.")
@@ -67,7 +67,7 @@ class Llama:
         return cls(bench, batched, model, threads)
 
     def prefill(self, tokens: int) -> dict[str, Any]:
-        """Measure a prompt: wall and CPU seconds."""
+        """Measure a prompt of `tokens` tokens; return wall and CPU seconds."""
         (full, long), (_, short) = (
             self._bench(["-p", str(tokens), "-n", "0", "-r", str(r)]) for r in (3, 1)
         )
@@ -75,7 +75,10 @@ class Llama:
         return self._result(full, long, wall_s=wall, cpu_s=(long.cpu_s - short.cpu_s) / 2)
 
     def decode(self, depth: int, tokens: int) -> dict[str, Any]:
-        """Measure `tokens` steps of one sequence of `depth` tokens: seconds of all steps."""
+        """Measure `tokens` decode steps of a sequence of `depth` tokens.
+
+        Return seconds of all steps.
+        """
         short_tokens = tokens // 4
         (full, long), (_, short) = (
             self._bench(["-p", "0", "-n", str(n), "-d", str(depth), "-r", "1"])
@@ -85,7 +88,7 @@ class Llama:
         return self._result(full, long, wall_s=full["samples_ns"][0] * 1e-9, cpu_s=cpu)
 
     def decode_batch(self, batch: int, depth: int, tokens: int) -> dict[str, Any]:
-        """Measure `tokens` steps of `batch` sequences of `depth` tokens each."""
+        """Measure `tokens` decode steps of `batch` sequences of `depth` tokens each."""
         short_tokens = tokens // 4
         (full, long), (_, short) = (self._batched(batch, depth, n) for n in (tokens, short_tokens))
         cpu = (long - short) * tokens / (tokens - short_tokens)

@@ -1,7 +1,7 @@
-"""One measured run of Wherry in its own process: prints a JSON object.
+"""Runs one workload of Wherry in its own process and prints a JSON object.
 
-It drives the core (`wherry_engine_add`, `wherry_engine_step`) with token ids: no tokenizer, no
-server, no stop tokens. A step includes greedy sampling, which the other side does not do.
+It drives the engine (`wherry_engine_add`, `wherry_engine_step`) with token ids: no tokenizer, no
+server, no stop tokens. A step includes greedy sampling, which llama.cpp's programs do not do.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from wherry.runtime.core.interface import SamplingParams
 from wherry.runtime.core.native import EVENT_BATCH, NativeCore
 from wherry.runtime.load.loading import native_core
 
-NO_BUDGET = 1_000_000  # no limit of a step's prompt rows by time
+NO_BUDGET = 1_000_000  # step budget so large that time does not limit a step's prompt rows
 
 
 class Driver:
-    """A loaded model and its engine, stepped by this object."""
+    """A loaded model and its engine, whose steps this object runs."""
 
     def __init__(self, folder: Path, threads: int, config: dict[str, int]) -> None:
         begin = time.perf_counter(), time.process_time()
@@ -74,14 +74,14 @@ class Driver:
         return stats.waiting + stats.prefilling + stats.running > 0
 
     def prefill(self, tokens: int) -> dict[str, float]:
-        """Measure a prompt in as few steps as the chunk allows, with its first token."""
+        """Measure a prompt in as few steps as the chunk allows, including its first token."""
         self.add(tokens, 1)
         result = self.run()
         assert result["prefilled"] == tokens, result
         return result
 
     def decode(self, batch: int, depth: int, tokens: int) -> dict[str, float]:
-        """Measure `tokens` steps of `batch` sequences that have `depth` tokens."""
+        """Measure `tokens` decode steps of `batch` sequences with `depth` tokens each."""
         steps = warm_up(batch, depth, self.chunk)
         for _ in range(batch):
             self.add(depth, tokens + steps + 2)
@@ -91,7 +91,7 @@ class Driver:
             self.step()
         else:
             raise AssertionError(f"{batch} prompts of {depth} took more than {steps} steps")
-        self.step()  # the first step of a batch size does not count
+        self.step()  # the first step of a batch size is a warm-up
         result = self.run(tokens)
         assert result["decoded"] == batch * tokens, result
         self.core.reset()
@@ -99,21 +99,21 @@ class Driver:
 
 
 def warm_up(batch: int, depth: int, chunk: int) -> int:
-    """The most steps in which `batch` prompts of `depth` tokens are computed.
+    """Return the most steps that `batch` prompts of `depth` tokens can take.
 
-    Of the `chunk` rows of a step each decoding sequence has one; `NO_BUDGET` leaves all others to
+    Each decoding sequence has one of a step's `chunk` rows; `NO_BUDGET` leaves all others to
     prompts.
     """
     return -(-batch * depth // max(chunk - batch, 1)) + batch + 1
 
 
 def weight_bytes(metadata: dict[str, Any]) -> int:
-    """Bytes of all parameters in the kernels' layout."""
+    """Return the bytes of all parameters in the kernels' layout."""
     return sum(int(np.prod(p["shape"])) * np.dtype(p["dtype"]).itemsize for p in metadata["params"])
 
 
 def main() -> None:
-    """Measure one workload and print it."""
+    """Measure one workload and print its times as JSON."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--threads", type=int, required=True)
@@ -127,13 +127,13 @@ def main() -> None:
     decoded = a.depth + a.tokens + warm_up(a.batch, a.depth, chunk) + 2
     config = {
         "max_batch": a.batch,
-        "context": -(-(max(a.prefill or 0, decoded) + 1) // 16) * 16,  # whole pages
+        "context": -(-(max(a.prefill or 0, decoded) + 1) // 16) * 16,  # rounded up to whole pages
         "prefill_chunk": chunk,
         "max_slowdown": NO_BUDGET,
     }
     driver = Driver(a.folder, a.threads, config)
     if a.prefill:
-        driver.prefill(a.prefill)  # first touch of the memory of the KV cache and the workspace
+        driver.prefill(a.prefill)  # warm-up: touches the memory of the KV cache and the workspace
         result = driver.prefill(a.prefill)
     else:
         result = driver.decode(a.batch, a.depth, a.tokens)

@@ -1,9 +1,7 @@
 """Measures what the engine's features save and cost: `python -m benchmarks.engine`.
 
-README.md lists the workloads.
-
-Each workload runs with a feature and without it, in turn (A B A B) in one process on the same
-model, and must give equal tokens. Ratios above 1: the feature saves time.
+README.md lists the workloads. Each one runs with a feature and without it, in turn (A B A B) in one
+process on the same model, and must give equal tokens. With a ratio above 1, the feature saves time.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ QUANT = "q4f16_1"
 
 
 class Bench:
-    """A compiled model, on which engines of several configurations are opened."""
+    """A compiled model, and engines of several configurations for it."""
 
     def __init__(self, folder: Path, draft: Path, threads: int, vocab: int) -> None:
         self.folder, self.draft, self.threads, self.vocab = folder, draft, threads, vocab
@@ -58,7 +56,7 @@ class Bench:
 
 
 def answer(core: NativeCore, prompt: Sequence[int], **params: Any) -> list[Event]:
-    """Yield all events of one request."""
+    """Return all events of one request."""
     core.add(1, prompt, SamplingParams(temperature=0.0, **params))
     events: list[Event] = []
     while not events or not events[-1].finish:
@@ -67,13 +65,13 @@ def answer(core: NativeCore, prompt: Sequence[int], **params: Any) -> list[Event
 
 
 def timed(core: NativeCore, prompt: Sequence[int], **params: Any) -> tuple[list[int], float]:
-    """Return a request's tokens, and the seconds a token after the first."""
+    """Return a request's tokens, and the mean seconds per token after the first."""
     events = answer(core, prompt, **params)
     return [e.token for e in events], events[-1].decode_seconds / (len(events) - 1)
 
 
 def edited(length: int, share: float, vocab: int) -> list[int]:
-    """Make a text that the model would write, with some tokens replaced."""
+    """Return a text that the model would write, with some tokens replaced."""
     rng = np.random.default_rng(3)
     tokens = np.array(walk(7, length, vocab))
     wrong = rng.random(length) < share
@@ -87,11 +85,12 @@ def compared(
     prompt: Sequence[int],
     asked: dict[str, Any],
 ) -> dict[str, Any]:
-    """Compare a request with and without a feature, three times in turn."""
+    """Compare a request with and without a feature, three times in turn; return the ratio."""
     cores = [bench.open(**on), bench.open(**off)]
     seconds: list[list[float]] = [[], []]
     try:
-        tokens = [timed(core, prompt, **asked)[0] for core in cores]  # warm-up
+        # warm-up run, which also gives the tokens to compare
+        tokens = [timed(core, prompt, **asked)[0] for core in cores]
         assert tokens[0] == tokens[1], "the feature changed the tokens"
         for _ in range(3):
             for core, times in zip(cores, seconds, strict=True):
@@ -111,20 +110,20 @@ def compared(
 
 
 def prompt_lookup(bench: Bench) -> dict[str, Any]:
-    """An edit: the output repeats all but a twentieth of the prompt."""
+    """Measure prompt lookup on an edit: the output repeats all but a twentieth of the prompt."""
     prompt = [*edited(512, 0.05, bench.vocab), walk(7, 1, bench.vocab)[0]]
     on, off = {"max_drafts": 8}, {"max_drafts": 0}
     return compared(bench, on, off, prompt, {"max_tokens": 256})
 
 
 def draft_model(bench: Bench) -> dict[str, Any]:
-    """A draft model of a tenth of the size that agrees four times in five; no repetitions."""
+    """Measure a draft model of a tenth of the size that agrees in four of five tokens."""
     prompt = walk(100, 32, bench.vocab)
     return compared(bench, {"draft": True}, {}, prompt, {"max_tokens": 256})
 
 
 def unused_features(bench: Bench) -> dict[str, Any]:
-    """The cost of prefix cache and speculation that find nothing."""
+    """Measure the cost of prefix cache and speculation where neither finds anything."""
     rng = np.random.default_rng(5)
     prompt = rng.integers(0, bench.vocab, 64).tolist()
     on = {"prefix_cache": True, "max_drafts": 8}
@@ -133,7 +132,7 @@ def unused_features(bench: Bench) -> dict[str, Any]:
 
 
 def overhead(bench: Bench) -> dict[str, Any]:
-    """The share of a step outside of model and sampling, with 1 and 32 sequences."""
+    """Measure the share of a step outside of model and sampling, with 1 and 32 sequences."""
     row = {}
     for batch in (1, 32):
         core = bench.open(max_batch=batch, kv_tokens=batch * 256, context=256)
@@ -160,7 +159,7 @@ def overhead(bench: Bench) -> dict[str, Any]:
 
 
 class Streams:
-    """Four streams and the seconds between their tokens."""
+    """Four running streams, and the seconds between their tokens."""
 
     def __init__(self, bench: Bench) -> None:
         self.core = bench.open(max_batch=8, context=CONTEXT, kv_tokens=20480, prefill_chunk=512)
@@ -174,11 +173,11 @@ class Streams:
         self.prompt_done = 0.0
 
     def prompt(self, length: int) -> list[int]:
-        """Tokens."""
+        """Return random tokens."""
         return self.rng.integers(0, self.vocab, length).tolist()
 
     def run(self, until: Callable[[], bool]) -> None:
-        """Take events until there are enough gaps, or until a condition holds."""
+        """Process events until the condition `until` holds."""
         while not until():
             for event in self.core.wait_events(-1):
                 now = time.perf_counter()
@@ -190,7 +189,7 @@ class Streams:
 
 
 def stall(bench: Bench) -> dict[str, Any]:
-    """The gaps between tokens of four running streams while a prompt of 4k tokens arrives.
+    """Measure the gaps between tokens of four streams while a prompt of 4k tokens arrives.
 
     They are compared with the gaps before it, and with the same tokens without the prompt, because
     contexts grow meanwhile.
@@ -198,7 +197,7 @@ def stall(bench: Bench) -> dict[str, Any]:
     streams = Streams(bench)
     streams.run(lambda: len(streams.gaps) >= 800)
     begin = len(streams.gaps)
-    before = streams.gaps[200:begin]  # the first gaps are between their prompts
+    before = streams.gaps[200:begin]  # the first gaps include the streams' own prompts
     arrived = time.perf_counter()
     streams.core.add(99, streams.prompt(4096), SamplingParams(max_tokens=1))
     streams.run(lambda: streams.prompt_done > 0)
@@ -223,7 +222,7 @@ def stall(bench: Bench) -> dict[str, Any]:
 
 
 def shared_prefix(bench: Bench) -> dict[str, Any]:
-    """A second request that shares 2,000 tokens; then again after a restart, from disk."""
+    """Measure a request whose prefix of 2,000 tokens is cached: in memory, then on disk."""
     rng = np.random.default_rng(8)
     shared = rng.integers(0, bench.vocab, 2000).tolist()
     row: dict[str, Any] = {}
@@ -254,7 +253,7 @@ WORKLOADS: dict[str, Callable[[Bench], dict[str, Any]]] = {
 
 
 def compiled(folder: Path) -> Path:
-    """The compiled folder of a model, compiled now if it does not exist."""
+    """Return the compiled folder of a model; compile it if it does not exist."""
     command = [sys.executable, "-m", "wherry", "compile", str(folder), "--quant", QUANT]
     command += ["--context", str(CONTEXT)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -1,6 +1,6 @@
-"""Writes random models of published shapes for both sides: `python -m benchmarks.make_models`.
+"""Writes random models of published shapes for both engines: `python -m benchmarks.make_models`.
 
-Random values cost the same time as real ones. Two steps of a real conversion to GGUF are left out,
+Random weights cost the same time as real ones. Two steps of a real conversion to GGUF are left out,
 because they change neither sizes nor costs: the permutation of Q's and K's rows for llama's RoPE,
 and RoPE frequency factors.
 """
@@ -21,14 +21,14 @@ from safetensors.numpy import save_file
 from .shapes import LARGE, SHAPES, weight_shapes
 
 DEFAULT_FOLDER = Path.home() / ".cache" / "wherry-benchmarks"
-ARCHS = {"gemma3_text": "gemma3"}  # llama.cpp's names, if they differ
+ARCHS = {"gemma3_text": "gemma3"}  # names of architectures in llama.cpp, where they differ
 GGUF_TYPES = {"q4_0": "Q4_0", "q8_0": "Q8_0", "f16": "F16", "f32": "F32"}
 
 
 def tensors(config: dict[str, Any], seed: int = 0) -> Iterator[tuple[str, np.ndarray]]:
-    """Random float16 weights: norms near 1, the rest with deviation 0.02."""
+    """Yield random float16 weights: norms near 1, the rest with standard deviation 0.02."""
     rng = np.random.default_rng(seed)
-    # the first expert's weights, which all experts of a layer share
+    # The first expert's weights, which all experts of a layer share.
     first: dict[str, np.ndarray] = {}
     for name, shape in weight_shapes(config).items():
         of_all = re.sub(r"experts\.\d+", "experts", name)
@@ -44,7 +44,7 @@ def tensors(config: dict[str, Any], seed: int = 0) -> Iterator[tuple[str, np.nda
 
 
 def hf_folder(folder: Path, shape: str) -> Path:
-    """The Hugging Face folder of a shape, written now if it does not exist."""
+    """Return the Hugging Face folder of a shape; write it if it does not exist."""
     out = folder / shape
     if not (out / "config.json").is_file():
         out.mkdir(parents=True, exist_ok=True)
@@ -54,10 +54,10 @@ def hf_folder(folder: Path, shape: str) -> Path:
 
 
 def gguf_file(folder: Path, shape: str, kind: str) -> Path:
-    """The GGUF file of a shape, written now; matrices have `kind`, norms are float32.
+    """Return the GGUF file of a shape; write it if it does not exist.
 
-    Published q4_0 files often store the embedding as Q6_K; here both engines read the same number
-    of bits.
+    Matrices have the type `kind`, norms are float32. Published q4_0 files often store the embedding
+    as Q6_K; here both engines read the same number of bits.
     """
     out = folder / f"{shape}-{kind}.gguf"
     if not out.is_file():
@@ -79,7 +79,7 @@ def _write_gguf(path: Path, config: dict[str, Any], kind: str) -> None:
 
 
 def tensors_for_gguf(writer: gguf.GGUFWriter, config: dict[str, Any], kind: str) -> None:
-    """Give the writer all weights; matrices have `kind`, norms are float32."""
+    """Add all weights to the writer; matrices have the type `kind`, norms are float32."""
     stored = gguf.GGMLQuantizationType[GGUF_TYPES[kind]]
     names = gguf.get_tensor_name_map(
         gguf.MODEL_ARCH[arch(config).upper()], config["num_hidden_layers"]
@@ -98,7 +98,7 @@ def tensors_for_gguf(writer: gguf.GGUFWriter, config: dict[str, Any], kind: str)
 
 
 def arch(config: dict[str, Any]) -> str:
-    """gguf's name of the architecture."""
+    """Return the architecture's name in the Python package gguf."""
     return ARCHS.get(config["model_type"], str(config["model_type"]).replace("_", ""))
 
 
@@ -110,7 +110,7 @@ def _add_experts(
     values: np.ndarray,
     stored: gguf.GGMLQuantizationType,
 ) -> None:
-    """Add the weights of all experts, which are equal, at the first one."""
+    """Add the weights of all experts, which are equal, when the first expert's come."""
     if ".experts.0." not in name:
         return
     short = names.get_name(name.replace(".experts.0.", ".experts."), try_suffixes=(".weight",))
@@ -121,7 +121,7 @@ def _add_experts(
 
 
 def describe(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
-    """Write everything but tensors and tokens."""
+    """Write the metadata: all fields but tensors and tokens."""
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
     writer.add_block_count(config["num_hidden_layers"])
@@ -143,7 +143,7 @@ def describe(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Write the models of the named shapes, or of all."""
+    """Write the models of the named shapes, or of all shapes."""
     parser = argparse.ArgumentParser(description="Write random models of published shapes.")
     usual = [shape for shape in SHAPES if shape not in LARGE]
     parser.add_argument("shapes", nargs="*", default=usual, help=", ".join(SHAPES))

@@ -27,7 +27,7 @@ Clock = Callable[[], float]
 
 
 class Profile:
-    """Seconds and calls by callee, a dictionary for each step; the VM's instrument."""
+    """Seconds and calls by callee, one dictionary per step; it is the VM's instrument."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -37,7 +37,10 @@ class Profile:
         self._begin: list[float] = []
 
     def __call__(self, _func: Any, name: str, before: bool, _result: Any, *args: Any) -> int:
-        """See relax.VirtualMachine.set_instrument; 0 means continue."""
+        """Time a call of the virtual machine; see relax.VirtualMachine.set_instrument.
+
+        Returns 0, which means continue.
+        """
         now = self.clock()
         if before:
             if name not in self.labels:
@@ -52,7 +55,7 @@ class Profile:
 
 
 class Step:
-    """A compiled folder, and sequences whose pages are contiguous."""
+    """A compiled folder, and sequences whose pages are contiguous, to run single steps."""
 
     def __init__(self, folder: Path, context: int, sequences: int) -> None:
         manifest = read_manifest(folder)
@@ -89,7 +92,8 @@ class Step:
             "positions": [[depth + i for _ in every for i in range(rows)]],
             "sequences": [[s for s in every for _ in range(rows)]],
             "query_indptr": [range(0, (batch + 1) * rows, rows)],
-            "pages": [range(0, (batch + 1) * pages, pages), range(batch * pages)],  # of any group
+            # page tables of every cache group
+            "pages": [range(0, (batch + 1) * pages, pages), range(batch * pages)],
             "logit_rows": [range(rows - 1, batch * rows, rows)],
         }
         arrays = [array for name in self.inputs for array in named[name.partition(".")[0]]]
@@ -101,7 +105,7 @@ Work = tuple[int, int, int]  # batch, rows, depth
 
 
 def bare(step: Step, work: Work, clock: Clock, repeats: int) -> float:
-    """Median seconds of a step without an instrument."""
+    """Return the median seconds of a step without an instrument."""
     step.run(*work)
     times = []
     for _ in range(repeats):
@@ -112,7 +116,7 @@ def bare(step: Step, work: Work, clock: Clock, repeats: int) -> float:
 
 
 def profile(step: Step, work: Work, clock: Clock, repeats: int) -> list[dict[str, Any]]:
-    """Median seconds of each callee in a step, the most expensive one first."""
+    """Return the median seconds of each callee in a step, the most expensive one first."""
     step.run(*work)
     profiles = []
     for _ in range(repeats):
@@ -135,7 +139,7 @@ def profile(step: Step, work: Work, clock: Clock, repeats: int) -> list[dict[str
 
 
 def report(lines: list[dict[str, Any]]) -> str:
-    """A table: share, milliseconds a step, calls, microseconds a call, callee, shapes."""
+    """Format a table: share, ms per step, calls, us per call, callee, shapes."""
     total = sum(line["seconds"] for line in lines)
     rows = [f"{total * 1e3:.3f} ms in all", "share    ms/step  calls   us/call  callee"]
     for line in lines:
@@ -158,7 +162,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     a = parser.parse_args()
     configure = tvm.get_global_func("runtime.config_threadpool")
-    configure(-3, a.threads, [str(i) for i in range(a.threads)])  # -3: no thread is bound to a core
+    # mode -3: no thread is bound to a core
+    configure(-3, a.threads, [str(i) for i in range(a.threads)])
     clock = time.process_time if a.threads == 1 else time.perf_counter
     steps: list[tuple[str, Work, int]] = [
         (f"{batch} x decode at {a.depth}", (batch, 1, a.depth), 25) for batch in a.batch
@@ -166,7 +171,7 @@ def main() -> None:
     if a.prefill:
         steps.insert(0, (f"prefill of {a.prefill}", (1, a.prefill, 0), 5))
     result: dict[str, dict[str, Any]] = {}
-    for name, work, repeats in steps:  # without the instrument first: it cannot be removed
+    for name, work, repeats in steps:  # first without the instrument, because it cannot be removed
         step = Step(a.folder, work[1] + work[2], work[0])
         alone = bare(step, work, clock, repeats)
         result[name] = {"seconds": alone, "calls": profile(step, work, clock, repeats)}

@@ -1,4 +1,4 @@
-"""Rows: a JSON file for each measurement, in the repository."""
+"""Writes and reads rows: one JSON file per measurement, in the repository."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FLAGS = ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "asimddp",
 
 
 def machine() -> dict[str, Any]:
-    """The facts that the numbers depend on."""
+    """Return the facts about the machine that the measurements depend on."""
     present = cpu_features()
     return {
         "cpu": _cpu_name(),
@@ -31,7 +31,7 @@ def machine() -> dict[str, Any]:
 
 
 def _cpu_name() -> str:
-    """Read /proc/cpuinfo: brand, family and model, because virtual machines may hide the brand."""
+    """Return the CPU's brand, family and model, because virtual machines may hide the brand."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -43,7 +43,7 @@ def _cpu_name() -> str:
 
 
 def versions() -> dict[str, str]:
-    """The versions of Wherry, with its commit, and of TVM."""
+    """Return the versions of Wherry, with its commit, and of TVM."""
     root = str(Path(__file__).parents[1])
     commit = _git(root, "rev-parse", "--short=12", "HEAD")
     changed = [
@@ -64,7 +64,7 @@ def _git(root: str, *arguments: str) -> str:
 
 
 def write_row(folder: Path, row: dict[str, Any]) -> Path:
-    """Write a row under its date and subject; return its path."""
+    """Write a row to a file named by date and subject; return its path."""
     now = datetime.now(timezone.utc)
     what = f"{row['shape']}-{row['what']}-t{row['threads']}-{row['quant']}"
     folder.mkdir(parents=True, exist_ok=True)

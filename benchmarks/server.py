@@ -1,7 +1,7 @@
 """Compares Wherry's server with llama.cpp's: `python -m benchmarks.server`; see README.md.
 
-Both serve equal random weights, one after the other, and `wherry bench` sends both the same
-requests.
+Both servers have equal random weights, run one after the other, and get the same requests from
+`wherry bench`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from .word_models import readable_folder, readable_gguf
 CONTEXT = 2048  # tokens of one conversation
 CLIENTS = 32
 START_SECONDS = 600
-PROMPT, OUTPUT = 256, 64  # tokens
-REQUESTS = {1: 6, 8: 32, 32: 96}  # by number of clients
+PROMPT, OUTPUT = 256, 64  # tokens of a prompt and of a response
+REQUESTS = {1: 6, 8: 32, 32: 96}  # number of clients -> number of requests
 _CONVERSATIONS, _TURNS, _TURN_WORDS = 4, 6, 120
 
 
@@ -73,14 +73,14 @@ def _is_ready(url: str) -> bool:
 
 
 def wherry_server(shape: str, threads: int) -> list[str]:
-    """The command of Wherry's server."""
+    """Return the command that starts Wherry's server."""
     folder = str(readable_folder(DEFAULT_FOLDER, shape))
     sizes = ["--context", str(CONTEXT), "--max-batch", str(CLIENTS), "--threads", str(threads)]
     return [sys.executable, "-m", "wherry", "serve", folder, *sizes]
 
 
 def llama_server(shape: str, threads: int) -> list[str]:
-    """The peer's command: a slot for each client, each with the whole context."""
+    """Return the command of llama.cpp's server: a slot per client, each with the whole context."""
     program = os.environ.get("LLAMA_SERVER") or sys.exit("Set LLAMA_SERVER to llama-server's path")
     file = str(readable_gguf(DEFAULT_FOLDER, shape, "q4_0"))
     sizes = ["-c", str(CONTEXT * CLIENTS), "-np", str(CLIENTS), "-t", str(threads)]
@@ -88,7 +88,7 @@ def llama_server(shape: str, threads: int) -> list[str]:
 
 
 def asked(url: str, *arguments: str) -> dict[str, Any]:
-    """Run `wherry bench` on a server."""
+    """Run `wherry bench` on a server; return its results."""
     command = [sys.executable, "-m", "wherry", "bench", "--url", url, "--json"]
     output = run_child([*command, "--endpoint", "completions", *arguments])
     found: dict[str, Any] = json.loads(output.text)
@@ -96,7 +96,7 @@ def asked(url: str, *arguments: str) -> dict[str, Any]:
 
 
 def closed_loop(url: str, clients: int) -> dict[str, Any]:
-    """Run this many clients, each with one request at a time."""
+    """Measure `clients` clients, each with one request at a time."""
     counts = ["--concurrency", str(clients), "--requests", str(REQUESTS[clients])]
     sizes = ["--prompt-tokens", str(PROMPT), "--output-tokens", str(OUTPUT)]
     return asked(url, *counts, *sizes, "--seed", str(clients))
@@ -110,21 +110,22 @@ def turns(path: Path) -> Path:
     for turn in range(_TURNS):
         for i in range(_CONVERSATIONS):
             said[i] += " " + " ".join(rng.choices(WORDS, k=_TURN_WORDS))
-            at = (turn * _CONVERSATIONS + i) * 1.5  # seconds: the last answer has ended by then
+            # seconds; the previous response has ended by then
+            at = (turn * _CONVERSATIONS + i) * 1.5
             lines.append(json.dumps({"at": at, "prompt": said[i].strip(), "max_tokens": 16}))
     path.write_text("\n".join(lines) + "\n")
     return path
 
 
 def measured(url: str, trace: Path) -> dict[str, dict[str, Any]]:
-    """Measure all workloads of one server."""
+    """Measure all workloads on one server."""
     found = {f"clients{n}": closed_loop(url, n) for n in REQUESTS}
     found["multi-turn"] = asked(url, "--trace", str(trace))
     return found
 
 
 def compare(shape: str, threads: int, rounds: int) -> None:
-    """Measure both in turn; write the rows."""
+    """Measure both servers in turn; write the rows."""
     before = busy_cores()
     runs: dict[str, list[dict[str, dict[str, Any]]]] = {"wherry": [], "llama": []}
     with tempfile.TemporaryDirectory() as folder:
@@ -158,13 +159,13 @@ def compare(shape: str, threads: int, rounds: int) -> None:
 
 
 def _over(sides: dict[str, dict[str, float]], name: str, *, inverse: bool = False) -> float:
-    """Wherry's value over the peer's, or the reverse if less is better."""
+    """Return Wherry's value over llama.cpp's, or the reverse if less is better."""
     ours, theirs = sides["wherry"][name], sides["llama"][name]
     return round(theirs / ours if inverse else ours / theirs, 3)
 
 
 def _summary(found: list[dict[str, Any]]) -> dict[str, float]:
-    """Medians over the rounds."""
+    """Return medians over the rounds."""
 
     def median(*path: str) -> float:
         values = []
@@ -185,7 +186,7 @@ def _summary(found: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure the named shapes."""
+    """Measure the shapes named on the command line."""
     parser = argparse.ArgumentParser(description="Compare Wherry's server with llama.cpp's.")
     parser.add_argument("shapes", nargs="*", default=["smollm2-135m"], help=", ".join(SHAPES))
     parser.add_argument("--threads", type=int, default=2)

@@ -1,4 +1,4 @@
-"""The measured shapes: `config.json` of published Hugging Face repositories."""
+"""The shapes to measure: `config.json` of published Hugging Face repositories."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _COMMON: dict[str, Any] = {
     "hidden_act": "silu",
     "rope_scaling": None,
     "tie_word_embeddings": True,
-    "torch_dtype": "float16",  # of the weights from make_models.py
+    "torch_dtype": "float16",  # dtype of the weights from make_models.py
 }
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -108,7 +108,7 @@ SHAPES: dict[str, dict[str, Any]] = {
         "rope_theta": 1000000.0,
         "tie_word_embeddings": False,
     },
-    # Four of 48 layers: 3 billion weights instead of 30; a token computes a tenth of them.
+    # Four of 48 layers: 3 billion weights instead of 30; a token uses a tenth of them.
     "qwen3-30b-a3b-4l": _COMMON
     | {
         "architectures": ["Qwen3MoeForCausalLM"],
@@ -130,7 +130,7 @@ SHAPES: dict[str, dict[str, Any]] = {
         "decoder_sparse_step": 1,
         "mlp_only_layers": [],
     },
-    # Five of six layers have a window of 512 tokens.
+    # Five of six layers have a sliding window of 512 tokens.
     "gemma-3-1b": {
         "architectures": ["Gemma3ForCausalLM"],
         "model_type": "gemma3_text",
@@ -155,11 +155,12 @@ SHAPES: dict[str, dict[str, Any]] = {
         "sliding_window_pattern": 6,
     },
 }
-LARGE = ("qwen3-30b-a3b-4l", "gemma-3-1b")  # measured only on request: gigabytes of weights
+# measured only on request, because they have gigabytes of weights
+LARGE = ("qwen3-30b-a3b-4l", "gemma-3-1b")
 
 
 def weight_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of a checkpoint's tensors, in Hugging Face's names."""
+    """Return the shapes of a checkpoint's tensors, by Hugging Face's names."""
     hidden, inner, head = config["hidden_size"], config["intermediate_size"], config["head_dim"]
     queries, keys = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
     shapes: dict[str, tuple[int, ...]] = {
@@ -186,7 +187,7 @@ def weight_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
 
 
 def _feed_forward(config: dict[str, Any], hidden: int, inner: int) -> dict[str, tuple[int, ...]]:
-    """The tensors of a layer's feed-forward part."""
+    """Return the tensors of a layer's feed-forward."""
 
     def of(name: str, inner: int) -> dict[str, tuple[int, ...]]:
         up = (inner, hidden)
@@ -201,7 +202,7 @@ def _feed_forward(config: dict[str, Any], hidden: int, inner: int) -> dict[str, 
 
 
 def inactive_numbers(config: dict[str, Any]) -> int:
-    """The number of weights that a token does not compute: the other experts'."""
+    """Return the number of weights that a token does not use: those of other experts."""
     if not (experts := config.get("num_experts")):
         return 0
     each = 3 * config["hidden_size"] * config["moe_intermediate_size"]

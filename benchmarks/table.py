@@ -66,19 +66,19 @@ def features(rows: Iterable[Row]) -> Iterable[list[str]]:
 
 
 def _origin(row: Row) -> tuple[str, str]:
-    """Machine and commit, with a mark for a busy machine."""
+    """Return machine and commit of a row, with a mark for a busy machine."""
     cpu_name = row["machine"]["cpu"].partition(" (")[0]
     return cpu_name + (" (busy)" if row.get("warning") else ""), row["versions"]["commit"][:7]
 
 
 def newest(rows: Iterable[Row]) -> list[Row]:
-    """The newest row of each shape, workload, number of threads and scheme."""
+    """Return the newest row of each shape, workload, number of threads and scheme."""
     kinds = {(r["shape"], r["what"], r["threads"], r["quant"]): r for r in rows}
     return [kinds[kind] for kind in sorted(kinds, key=str)]
 
 
 def page(rows: list[Row]) -> str:
-    """The whole page as Markdown."""
+    """Return the whole page as Markdown."""
     parts = [HEAD]
     titles = {cpu: "CPU", server: "Server", browser: "Browser", features: "Features of the engine"}
     for section, title in titles.items():

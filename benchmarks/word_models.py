@@ -1,4 +1,4 @@
-"""Random models with a tokenizer, for both sides of a server's benchmark.
+"""Random models with a tokenizer, for both servers of a benchmark.
 
 The tokenizer is byte-level BPE. Each word of `wherry.bench` is one token; the other ids are words
 that no prompt has, so every sampled token has a text.
@@ -23,14 +23,14 @@ _TEMPLATE = "{% for m in messages %}{{ m.content }}\n{% endfor %}"
 
 
 def byte_characters() -> list[str]:
-    """GPT-2's character for each byte: the byte itself if it is printable, else another one."""
+    """Return GPT-2's character for each byte: the byte itself if printable, else another one."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = iter(range(256, 512))
     return [chr(b if b in printable else next(others)) for b in range(256)]
 
 
 def vocabulary(size: int) -> tuple[list[str], list[str]]:
-    """Tokens by id, and merges, in the form of GPT-2's files."""
+    """Return tokens by id, and merges, in the form of GPT-2's files."""
     tokens, merges = [END, *byte_characters()], []
     space = byte_characters()[ord(" ")]
     known = set(tokens)
@@ -48,7 +48,10 @@ def vocabulary(size: int) -> tuple[list[str], list[str]]:
 
 
 def readable_folder(folder: Path, shape: str) -> Path:
-    """The Hugging Face folder of a shape, with a tokenizer."""
+    """Return the Hugging Face folder of a shape, with a tokenizer.
+
+    The folder is written if it does not exist.
+    """
     out = folder / f"{shape}-words"
     if not (out / "tokenizer.json").is_file():
         made = hf_folder(folder, shape)
@@ -98,7 +101,7 @@ def _tokenizer(size: int) -> dict[str, Any]:
 
 
 def readable_gguf(folder: Path, shape: str, kind: str) -> Path:
-    """The GGUF file of a shape, with the same tokenizer."""
+    """Return the GGUF file of a shape, with the same tokenizer; write it if it does not exist."""
     out = folder / f"{shape}-words-{kind}.gguf"
     if not out.is_file():
         config = SHAPES[shape]
@@ -126,7 +129,7 @@ def readable_gguf(folder: Path, shape: str, kind: str) -> Path:
 
 
 def main() -> None:
-    """Write the models of all shapes."""
+    """Write the models of all shapes, and print their paths."""
     for shape in SHAPES:
         print(readable_folder(DEFAULT_FOLDER, shape))
         print(readable_gguf(DEFAULT_FOLDER, shape, "q4_0"))

@@ -1,1 +1,1 @@
-"""Turns a model into an artefact: load, convert, compile, link, package."""
+"""Turns a model into a compiled folder (the artefact): load, convert, compile, link, package."""

@@ -1,7 +1,7 @@
 """The compiler's functions: convert weights, compile a model, or find the cached result.
 
-What is made lies in the cache, see wherry/cache/entries.py. Two processes that want the same wait
-for each other, and the second uses what the first has made.
+Results are stored in the cache (wherry/cache/entries.py). If two processes ask for the same result,
+one compiles it under a lock; the other waits and reuses it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from .load import describe
 from .package import Compilation, package, repair
 
 _log = logging.getLogger(__name__)
-Progress = Callable[[str, int, int], None]  # what, done, total
+Progress = Callable[[str, int, int], None]  # arguments: phase, steps done, steps in total
 _SOURCES = (".py", ".ll", ".mjs", ".cuh")  # suffixes of the compiler's own source files
 
 
@@ -64,10 +64,10 @@ def convert_model(
 
     Args:
         model: "demo", a folder, or hf://ORG/NAME[@REVISION].
-        out: the output folder; None: the cache.
-        quant: a scheme's name; None: q4f16_1.
-        progress: called with what is done, how much of it, and the total.
-        thorough: verify all existing weights, and make damaged ones again.
+        out: the output folder; None: a folder in the cache.
+        quant: name of a quantization scheme; None: q4f16_1.
+        progress: called with the phase, the steps done, and the steps in total.
+        thorough: verify all existing weights, and convert damaged ones again.
     """
     scheme = find_scheme(quant or DEFAULT_QUANT)
     folder = _resolve(model, progress)
@@ -100,18 +100,18 @@ def ensure_artifact(
     thorough: bool = False,
     **choices: Unpack[Choices],
 ) -> Path:
-    """Return the compiled folder of `model`; compile it if there is none of the same inputs.
+    """Return the compiled folder of `model`; compile it if the cache has none for the same inputs.
 
-    Damaged files are made again, with a warning in the log.
+    Damaged files are written again, with a warning in the log.
 
     Args:
         model: "demo", a folder, or hf://ORG/NAME[@REVISION].
-        out: a folder for the result; None: the cache.
-        dump: a folder for the module after each phase and the source of the device's code;
-            compiles even if the cache has the result.
-        progress: called with what is done, how much of it, and the total.
-        thorough: verify all existing files, whatever is known about them.
-        choices: see Choice.
+        out: the output folder; None: a folder in the cache.
+        dump: a folder for the module after each phase and the generated device code; forces a
+            compilation.
+        progress: called with the phase, the steps done, and the steps in total.
+        thorough: verify the hashes of all existing files, even of files verified before.
+        choices: the fields of `Choice`.
     """
     choice = Choice(**choices)
     scheme, preset = choice.scheme, choice.preset
@@ -120,7 +120,8 @@ def ensure_artifact(
     deployment = choice.deployment(described)
     described = described.at(deployment.context)
     key = _key(weights, _inputs_of(preset), scheme.name, deployment)
-    # An app has one folder of weights for all systems, and the model has one name in all of them.
+    # All libraries of an app share one folder of weights, so the model has one name on every
+    # target.
     linked = _key(weights, {"kind": preset.device["kind"]}, scheme.name, deployment)
     name = f"{safe(name_of(model))}-{scheme.name}-{safe(preset.name)}-{key}"
     folder = out or settings.cache_dir() / "models" / name
@@ -132,7 +133,8 @@ def ensure_artifact(
         return folder
     pruning.sweep(_own_code())
     with Use(weights), making(folder, f"{name_of(model)} for {preset.name}"):
-        # The other process has made it, or only a repair is needed.
+        # Another process may have compiled the folder while this one waited for the lock, or a
+        # repair suffices.
         if dump is None and _is_repaired(folder, key, weights, thorough):
             return folder
         made = Compilation(
@@ -146,7 +148,8 @@ def ensure_artifact(
             linked=linked,
         )
         package(folder, made, dump=dump, progress=progress)
-        # Linking has changed a time of the weights, nothing else. Copies are not known yet.
+        # Linking a weight file changes only its ctime. A copied file is new: its record is not
+        # known yet.
         taken, files = files_of(weights), read_manifest(folder).files
         integrity.keep(weights, taken)
         whole = [n for n in files if n not in taken or (folder / n).samefile(weights / n)]
@@ -155,7 +158,7 @@ def ensure_artifact(
 
 
 def name_of(model: str) -> str:
-    """A name for the model: demo, the folder's name, ORG/NAME."""
+    """Return the model's display name: "demo", the folder's name, or ORG/NAME on the Hub."""
     if model.startswith("hf://"):
         return model.removeprefix("hf://").partition("@")[0]
     return model if model == "demo" else Path(model).expanduser().resolve().name
@@ -166,7 +169,7 @@ def _resolve(model: str, progress: Progress | None) -> Path:
 
 
 def _key(weights: Path, target: dict[str, Any], scheme: str, deployment: Deployment) -> str:
-    """Hash everything that determines a compiled folder; `target` must be complete."""
+    """Return a hash of everything that determines a compiled folder; `target` must be complete."""
     inputs: dict[str, Any] = {
         "weights": json.loads((weights / MARKER).read_text()),
         "target": target,
@@ -181,21 +184,22 @@ def _key(weights: Path, target: dict[str, Any], scheme: str, deployment: Deploym
 
 
 def _inputs_of(preset: TargetPreset) -> dict[str, Any]:
-    """The parts of a target that determine its libraries."""
+    """Return the fields of a target that determine its libraries, as JSON values."""
     return preset.record() | {
         "device": dict(preset.device),
         "library": preset.library,
         "kv_dtype": preset.kv_dtype,
         "activations": preset.activations,
         "variants": [_inputs_of(variant) for variant in preset.variants],
-        # It is linked into the library.
+        # A WebAssembly library contains the engine, so a change of the engine's sources must
+        # recompile it.
         **({"core": core_digest(preset.interface)} if preset.library == "wasm" else {}),
     }
 
 
 @remembered
 def _own_code() -> str:
-    """Hash the compiler's own sources, so that every change of them counts."""
+    """Hash the compiler's own sources, so that a change of any of them recompiles models."""
     digest = hashlib.sha256()
     root = Path(wherry.__path__[0])
     for package_name in ("compiler", "models", "ops", "passes", "quant", "targets"):
@@ -206,7 +210,7 @@ def _own_code() -> str:
 
 
 def _is_made(folder: Path, key: str, weights: Path, thorough: bool) -> bool:
-    """Whether `folder` was compiled from the inputs of `key` and is complete."""
+    """Return whether `folder` was compiled from the inputs of `key` and is complete."""
     try:
         manifest = read_manifest(folder)
     except ArtifactError:
@@ -217,7 +221,10 @@ def _is_made(folder: Path, key: str, weights: Path, thorough: bool) -> bool:
 
 
 def _is_repaired(folder: Path, key: str, weights: Path, thorough: bool) -> bool:
-    """Like `_is_made`; it also reports damage, and repairs it if that needs no compilation."""
+    """Return whether `folder` is current, as `_is_made`, after repairing what needs no compilation.
+
+    Damage is reported in the log.
+    """
     if not (folder / MANIFEST).exists():
         return False
     try:
@@ -237,7 +244,10 @@ def _is_repaired(folder: Path, key: str, weights: Path, thorough: bool) -> bool:
 def _problems(
     folder: Path, manifest: Manifest, weights: Path, thorough: bool
 ) -> tuple[dict[str, str], list[str]]:
-    """Problems of files by name, and other problems. The core checks weights where it uses them."""
+    """Return problems by file name, and problems that belong to no file.
+
+    Weights are not hashed here: the engine checks each shard when it maps it.
+    """
     lazily = files_of(weights)
     damaged = integrity.damaged(folder, manifest.files, lazily=lazily, thorough=thorough)
     return damaged, [*unlisted(folder, manifest.files), *interface_problems(manifest)]

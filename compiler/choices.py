@@ -1,4 +1,4 @@
-"""What a person may choose of a compilation: target, scheme, dtypes, limits."""
+"""The choices of a compilation: target, quantization scheme, dtypes, limits."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .load import Described
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a person may ask of a deployment; None: the default."""
+    """Limits of a deployment that the user may set; None: the default."""
 
-    context: int | None = None  # tokens of one sequence; the model's own maximum
+    context: int | None = None  # tokens of one sequence; None: the model's own maximum
     max_batch: int | None = None  # sequences in one step
     prefill_chunk: int | None = None  # rows of one step
 
     @classmethod
     def holding(cls, max_batch: int | None = None, prefill_chunk: int | None = None) -> Limits:
-        """Those that a deployment has without a word, and more of what it has too little of."""
+        """Return the default limits, raised to hold `max_batch` sequences, `prefill_chunk` rows."""
         usual = Deployment(context=1)
         rows = max(max_batch or 0, prefill_chunk or 0)
         return cls(
@@ -35,10 +35,10 @@ class Limits:
         )
 
     def deployment(self, described: Described) -> Deployment:
-        """The record, checked against the model.
+        """Return the deployment with these limits, checked against the model.
 
         Raises:
-            UsageError: a limit is not positive, or more than the model can.
+            UsageError: a limit is not positive, or exceeds what the model supports.
         """
         given = {name: value for name, value in asdict(self).items() if value is not None}
         deployment = Deployment(**{"context": described.config.context} | given)
@@ -59,7 +59,7 @@ class Limits:
 
 
 class Choices(TypedDict, total=False):
-    """The keywords of `ensure_artifact` and `forecast`; see Choice."""
+    """Keyword arguments of `ensure_artifact` and `forecast`; `Choice` explains each."""
 
     target: str
     host: str | None
@@ -74,25 +74,31 @@ class Choices(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What is asked of a compilation."""
+    """What to compile for: target, host, quantization scheme, dtypes and limits."""
 
-    target: str = "auto"  # a preset's name; "auto": the best of this machine
-    host: str | None = None  # of the machine that drives it: name or triple; None: the target's own
-    quant: str | None = None  # a scheme's name; None: q4f16_1
-    kv_dtype: str = "auto"  # "float32", "float16", "int8"; "auto": the target's own
-    # What weights are multiplied by: "int8" (of 4 and 8 bits, on CPUs), "float16" (on GPUs),
-    # "float"; "auto": what suits target and scheme.
+    target: str = "auto"  # name of a target preset; "auto": the fastest target of this machine
+    # host CPU that drives the device: name or LLVM triple; None: the target's default
+    host: str | None = None
+    quant: str | None = None  # name of a quantization scheme; None: q4f16_1
+    kv_dtype: str = "auto"  # "float32", "float16" or "int8"; "auto": the target's default
+    # The dtype of activations in matrix products: "int8" (with 4-bit and 8-bit weights, on CPUs),
+    # "float16" (on GPUs), "float"; "auto": what suits target and scheme.
     activations: str = "auto"
     # "library", "objects", or "auto"; see TargetPreset.in_format.
     format: str = "auto"
     limits: Limits | None = None
-    # What an engine will ask for: without `limits` the deployment has no less.
+    # Sizes that the engine will request at load. Without `limits`, the deployment is at least this
+    # large.
     max_batch: int | None = None
     prefill_chunk: int | None = None
 
     @property
     def scheme(self) -> Scheme:
-        """The scheme of the weights; UsageError if there is none of the name."""
+        """Return the quantization scheme of the weights.
+
+        Raises:
+            UsageError: there is no scheme of this name.
+        """
         return find_scheme(self.quant or DEFAULT_QUANT)
 
     @property
@@ -106,7 +112,7 @@ class Choice:
         return with_dtypes(target, self.scheme, self.kv_dtype, self.activations)
 
     def deployment(self, described: Described) -> Deployment:
-        """What memory is planned for; raises as `Limits.deployment`."""
+        """Return the limits that memory is planned for; raises as `Limits.deployment` does."""
         limits = self.limits or Limits.holding(self.max_batch, self.prefill_chunk)
         return limits.deployment(described)
 
@@ -114,10 +120,12 @@ class Choice:
 def with_dtypes(
     preset: TargetPreset, scheme: Scheme, kv_dtype: str, activations: str
 ) -> TargetPreset:
-    """The preset with the cache and the activations that were asked for, or that suit the scheme.
+    """Return the preset with the chosen dtypes of KV cache and activations.
+
+    "auto" becomes the dtype that suits the scheme.
 
     Raises:
-        UsageError: the target has no such kernels, or int8 was asked for with float weights.
+        UsageError: the target has no such kernels, or int8 was chosen with float weights.
     """
     suited = preset.suited_to(scheme.float_dtype)
     kv_dtype = suited.kv_dtype if kv_dtype == "auto" else kv_dtype

@@ -1,7 +1,7 @@
-"""Forecasts a compilation: the manifest's numbers, without weights and without generating code.
+"""Forecasts a compilation: the manifest's numbers, without weights and without code generation.
 
-The memory of a run is known after the pipeline: parameters, their layouts, the memory plan of a
-step. Generating code takes most of a compilation's time and changes none of that.
+The memory of a run is known after the pass pipeline: parameters, their layouts, the memory plan of
+a step. Code generation takes most of a compilation's time and changes none of these.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .load import Described, describe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """The manifest's fields after a compilation."""
+    """The sizes that a compilation would write into the manifest."""
 
     name: str
     described: Described
@@ -38,14 +38,14 @@ class Forecast:
     target: dict[str, Any]
     kv_dtype: str
     deployment: dict[str, Any]
-    memory: dict[str, int]  # bytes
+    memory: dict[str, int]  # bytes by purpose, as in the manifest's `memory`
     stored: int  # bytes of the weights on disk
-    parameters: int  # before quantization
+    parameters: int  # number of parameters before quantization
 
 
 @contextmanager
 def described_folder(model: str) -> Iterator[Path]:
-    """Return a folder with all files of a model but its weights, which are not downloaded."""
+    """Yield a folder that has all files of a model except its weights, which are not downloaded."""
     parts = source.parse_hub(model)
     if parts is None:
         yield source.resolve(model, cache=settings.cache_dir() / "hub")
@@ -61,12 +61,12 @@ def described_folder(model: str) -> Iterator[Path]:
 
 
 def forecast(model: str, folder: Path, **choices: Unpack[Choices]) -> Forecast:
-    """What `ensure_artifact` would make of the same arguments.
+    """Return the sizes that `ensure_artifact` would write for the same arguments.
 
     Args:
-        model: what the person has typed.
-        folder: of `described_folder`.
-        choices: see Choice.
+        model: the model as the user typed it.
+        folder: the folder from `described_folder`.
+        choices: the fields of `Choice`.
     """
     choice = Choice(**choices)
     scheme, preset = choice.scheme, choice.preset

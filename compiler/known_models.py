@@ -1,6 +1,7 @@
-"""The best-known models of each family, their published context, and their tool calls.
+"""The best-known models of each family, their published context length, and their tool-call format.
 
-Only docs/models.md and `wherry list --supported` use it; a model's own folder always counts.
+Only docs/models.md and `wherry list --supported` read this table; a model's own config.json always
+takes precedence.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from typing import NamedTuple
 
 
 class Known(NamedTuple):
-    """A family as its users know it."""
+    """The names, context lengths and tool-call format by which users know a model family."""
 
     models: str
-    context: str  # tokens of the published configurations, from the shortest to the longest
-    # value of `--tool-format` for its instruct models; "": the prompt describes tools
+    context: str  # context lengths in tokens of the published models, shortest to longest
+    # Value of `--tool-format` for the family's instruct models; "": tools are described in the
+    # prompt.
     tools: str = ""
 
 

@@ -1,4 +1,4 @@
-"""Reads a folder in Hugging Face's layout: architecture and configuration."""
+"""Reads a model folder in Hugging Face's layout: architecture and configuration."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ class Described:
 
     arch: Architecture
     config: Any  # an instance of arch.config
-    raw: dict[str, Any]  # config.json, or the text model's part of it
-    head: Head | None = None  # of a model that generates no text: embeddings or scores
-    is_part: bool = False  # the folder has other models besides the text model
+    raw: dict[str, Any]  # content of config.json, or the text model's part of it
+    head: Head | None = None  # pooling or score head of a model that generates no text
+    is_part: bool = False  # whether the folder also has vision or audio models
 
     def at(self, context: int) -> Described:
-        """The model for sequences of up to `context` tokens."""
+        """Return the model configured for sequences of up to `context` tokens."""
         return replace(self, config=self.config.at(context))
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """Entries of the library. Bare "...Model" classes of transformers have no LM head.
+        """Return the library's entries: "forward" for models with an LM head, "embed" for others.
 
-        Older classes with a head are called "...LMHeadModel".
+        transformers calls classes without an LM head "...Model", and some older classes with one
+        "...LMHeadModel".
         """
         if isinstance(self.head, ScoreHead):
             return ("forward",)
@@ -45,13 +46,13 @@ class Described:
 
 
 def architectures() -> list[str]:
-    """Names of the files that end with an `ARCH`; `families` adds the aliases in them."""
+    """Return the names of the family files that define an `ARCH`; `families` adds its aliases."""
     (folder,) = wherry.models.families.__path__
     return sorted(p.stem for p in Path(folder).glob("*.py") if "\nARCH = " in p.read_text())
 
 
 def families() -> dict[str, Architecture]:
-    """Every supported `model_type`, and its architecture."""
+    """Return every supported `model_type` with its architecture."""
     found: dict[str, Architecture] = {}
     for name in architectures():
         arch: Architecture = importlib.import_module(f"wherry.models.families.{name}").ARCH
@@ -60,7 +61,10 @@ def families() -> dict[str, Architecture]:
 
 
 def _family(name: object) -> Architecture | None:
-    """The architecture of a `model_type`; only one family file is imported if it has that name."""
+    """Return the architecture of a `model_type`.
+
+    If a family file has that name, no other family file is imported.
+    """
     if isinstance(name, str) and name in architectures():
         arch: Architecture = importlib.import_module(f"wherry.models.families.{name}").ARCH
         return arch
@@ -68,7 +72,7 @@ def _family(name: object) -> Architecture | None:
 
 
 def describe(folder: Path) -> Described:
-    """Read config.json; find the architecture of its `model_type`, and the head.
+    """Read config.json; return the architecture of its `model_type`, its configuration and head.
 
     Raises:
         ModelError: there is no such architecture, or it does not support the configuration.
@@ -91,7 +95,7 @@ def describe(folder: Path) -> Described:
 
 
 def _unknown(folder: Path, whole: dict[str, Any], name: object) -> str:
-    """The error for an unsupported model_type."""
+    """Return the error message for an unsupported model_type, with the supported ones."""
     said = f"{folder}/config.json has model_type {repr(whole.get('model_type'))[:100]}"
     if name != whole.get("model_type"):
         said += f", whose text_config has {repr(name)[:100]}"

@@ -45,16 +45,17 @@ PHASES = ("export", "attach", "fuse", "lower", "schedule", "link", "generate")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compilation:
-    """All that determines a compiled folder."""
+    """All inputs that determine a compiled folder."""
 
     described: Described
-    weights: Path  # folder of converted weights; its files are linked, or copied to another disk
-    scheme: Scheme  # in which the weights are
+    weights: Path  # folder of converted weights; files are hard-linked, or copied to another disk
+    scheme: Scheme  # quantization scheme of the converted weights
     target: TargetPreset
-    deployment: Deployment  # what memory is planned for
-    name: str  # what people call the model
-    key: str  # hash of all of these, kept in the manifest
-    # By what a program finds the model if it is linked into it: the same on all systems.
+    deployment: Deployment  # limits that memory is planned for
+    name: str  # model name that users see
+    key: str  # hash of all inputs, stored in the manifest
+    # Symbol prefix by which a program finds the library if it is linked in: the same on every
+    # target.
     linked: str
 
 
@@ -65,12 +66,12 @@ def package(
     dump: Path | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Compile and write `folder`, under a temporary name first.
+    """Compile and write `folder`; files appear under their final name only when complete.
 
     Args:
-        folder: where to; what an older compilation left there is replaced, nothing else touched.
-        made: of what, and for what.
-        dump: a folder for the module after each phase, and the source of the device's code.
+        folder: the output folder; files of an older compilation are replaced, other files stay.
+        made: the inputs of the compilation.
+        dump: a folder for the module after each phase, and the generated device code.
         progress: called with "compile" and the number of phases done.
 
     Raises:
@@ -78,7 +79,8 @@ def package(
     """
     described, target, deployment = made.described, made.target, made.deployment
     with temporary_folder(folder) as making:
-        taken = _take_weights(made.weights, making)  # first: `wherry rm` may remove them later
+        # links come first, because `wherry rm` may remove the weights later
+        taken = _take_weights(made.weights, making)
         report = _Report(progress, dump, libraries=1 + len(target.variants))
         program = export(
             described.arch,
@@ -87,7 +89,7 @@ def package(
             dtype=target.dtype,
             kv_dtype=target.kv_dtype,
             entries=web_llm.entries(described.entries) if target.interface else described.entries,
-            # WebLLM's interface brings its own KV cache.
+            # WebLLM's interface has its own KV cache, without this layout.
             latents_once=target.latents_once and target.interface is None,
             most_bytes=target.binding_bytes,
         )
@@ -124,7 +126,7 @@ def _write_chat_config(
     quantization: str,
     files: Collection[str],
 ) -> Path:
-    """Write the file that WebLLM reads first."""
+    """Write mlc-chat-config.json, the file that WebLLM reads first; return its path."""
     generation = folder / "generation_config.json"
     content = web_llm.chat_config(
         described.raw,
@@ -141,7 +143,7 @@ def _write_chat_config(
 
 
 def _conversation(folder: Path) -> dict[str, Any] | None:
-    """The chat template in WebLLM's form; None without one."""
+    """Return the chat template in WebLLM's form; None: the model has no template."""
     config = folder / "tokenizer_config.json"
     fields = read_json(config) if config.is_file() else {}
     apart = folder / "chat_template.jinja"
@@ -157,13 +159,13 @@ def _conversation(folder: Path) -> dict[str, Any] | None:
 
 
 class _Report:
-    """Counts phases for the progress, and writes modules for the dump."""
+    """Counts phases for the progress callback, and writes modules to the dump folder."""
 
     def __init__(self, progress: Progress | None, dump: Path | None, libraries: int) -> None:
         self.progress = progress
         self.dump = dump
         self.done = 0
-        self.phases = 1 + libraries * (len(PHASES) - 1)  # the libraries share the export
+        self.phases = 1 + libraries * (len(PHASES) - 1)  # libraries share the export phase
 
     def __call__(self, level: str, phase: str, made: IRModule | Mapping[str, str]) -> None:
         self.done += 1
@@ -180,7 +182,7 @@ class _Report:
 
 
 def _take_weights(weights: Path, folder: Path) -> dict[str, FileRecord]:
-    """Link the converted files into `folder`; return their records from the conversion."""
+    """Link the converted weights into `folder`; return their file records from the conversion."""
     files = files_of(weights)
     for name in files:
         _take(weights / name, folder / name)
@@ -190,14 +192,14 @@ def _take_weights(weights: Path, folder: Path) -> dict[str, FileRecord]:
 def _take(file: Path, to: Path) -> None:
     try:
         os.link(file, to)
-    except OSError:  # another disk, or a file system without links
+    except OSError:  # another disk, or a file system without hard links
         shutil.copyfile(file, to)
 
 
 def repair(folder: Path, manifest: Manifest, weights: Path, damaged: Collection[str]) -> bool:
-    """Replace `damaged` files by intact ones from `weights`.
+    """Replace `damaged` files by intact ones from `weights`; return whether that was possible.
 
-    Returns False and does nothing if other files are damaged: that needs a compilation.
+    If other files than weights are damaged, nothing is changed, because they need a compilation.
     """
     whole = files_of(weights)
     if any(whole.get(name) != manifest.files[name] for name in damaged):
@@ -211,7 +213,7 @@ def repair(folder: Path, manifest: Manifest, weights: Path, damaged: Collection[
 
 
 def _capabilities(described: Described, *, has_template: bool) -> tuple[str, ...]:
-    """The kinds of requests that the model answers."""
+    """Return the kinds of requests that the model serves, such as "chat" or "score"."""
     if isinstance(described.head, ScoreHead):
         return ("score",)
     found = {"forward": ("completion", "chat") if has_template else ("completion",)}
@@ -226,10 +228,10 @@ def _has_template(folder: Path) -> bool:
 
 
 def _put(made: Path, folder: Path) -> None:
-    """Make `folder` contain the files of `made`, and keep the user's own files.
+    """Move the files of `made` into `folder`, and leave the user's own files there.
 
     An older folder is replaced file by file, its manifest last, so that an interrupted replacement
-    is found damaged and repeated.
+    is detected as damaged and repeated.
     """
     if not folder.exists():
         made.rename(folder)
@@ -237,7 +239,7 @@ def _put(made: Path, folder: Path) -> None:
     new = sorted(path.name for path in made.iterdir() if path.name != MANIFEST)
     try:
         old: Collection[str] = read_manifest(folder).files
-    except ArtifactError:  # damaged or missing: the compilation's files are unknown
+    except ArtifactError:  # without a valid manifest, the old compilation's files are unknown
         old = new if (folder / MANIFEST).exists() else ()
     taken = [name for name in new if name not in old and (folder / name).exists()]
     if taken:

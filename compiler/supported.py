@@ -1,7 +1,7 @@
-"""The table of supported model families, and the page of the docs with it.
+"""The table of supported model families, and the page docs/models.md with it.
 
-`python -m wherry.compiler.supported` writes the page, and a test compares it. checked.json, which
-`python -m tests.models.checked` writes from the tests, says what they check on which target.
+`python -m wherry.compiler.supported` writes the page, and a test compares it. `python -m
+tests.models.checked` writes checked.json: what the tests check for each family on each target.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ Of models with vision or audio Wherry runs the text model and says which parts i
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One value of `model_type`."""
+    """A supported value of `model_type`, with what the tests check for it."""
 
     model_type: str
-    about: str  # the first line of its file
+    about: str  # first line of the family file's docstring
     known: Known
-    checked: dict[str, str]  # by target, what the tests compare there; "": nothing
-    reference: str  # the reference of the comparison
+    checked: dict[str, str]  # target -> what the tests compare there; "": nothing
+    reference: str  # the implementation that tests compare with
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the fields as JSON values."""
         return {
             "model_type": self.model_type,
             "about": self.about,
@@ -72,7 +72,7 @@ class Family:
 
 
 def rows() -> list[Family]:
-    """Every family."""
+    """Return all supported families."""
     known: dict[str, dict[str, Any]] = json.loads(CHECKED.read_text())
     found = []
     for name, arch in families().items():
@@ -86,7 +86,7 @@ def rows() -> list[Family]:
 
 
 def _checked(known: dict[str, Any], target: str) -> str:
-    """The comparison of a family on a target."""
+    """Return what the tests compare for a family on a target, as text."""
     float32 = "f32" if target in known.get("float32", ()) else ""
     if float32 and known["nightly"]:
         float32 += " at night"
@@ -96,7 +96,7 @@ def _checked(known: dict[str, Any], target: str) -> str:
 
 
 def page() -> str:
-    """The page of the docs."""
+    """Return docs/models.md as Markdown."""
     lines = ["| model_type | models | context | tool calls | runs on |", "|---|---|---|---|---|"]
     for row in rows():
         targets = ", ".join(TARGETS[name] for name, how in row.checked.items() if how)

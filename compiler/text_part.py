@@ -1,8 +1,8 @@
-"""Reads the text model of a folder that also has others, for vision or audio.
+"""Extracts the text model of a folder that also has vision or audio models.
 
-Its config.json has the text model's in `text_config` or among its own fields, and the checkpoint
-has the text model's tensors under a prefix. Converted weights get the text model's own config.json,
-so later steps know nothing of the rest.
+In config.json, the text model's fields are in `text_config` or at the top level; in the checkpoint,
+its tensors have a prefix. Converted weights get a config.json of the text model alone, so later
+steps know nothing of the other models.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# Model_type -> the text model's, if its text_config has none. Other models may compute text
-# differently (cross-attention, a prefix with full attention).
+# model_type of the whole model -> model_type of its text model, if `text_config` names none.
+# Multimodal types that are not listed may compute text differently (cross-attention, a prefix with
+# full attention).
 READ: Mapping[str, str] = {
     "gemma3": "gemma3_text",
     "gemma4": "gemma4_text",
@@ -21,7 +22,7 @@ READ: Mapping[str, str] = {
     "qwen2_vl": "qwen2",
     "qwen3_vl": "qwen3",
 }
-# Text models that equal another family if all position axes of a token are equal.
+# Text models that equal another family's if all position axes of a token have the same value.
 _ALIKE = {"qwen2_vl_text": "qwen2", "qwen2_5_vl_text": "qwen2", "qwen3_vl_text": "qwen3"}
 _OUTER = frozenset(
     "vision_config image_token_id video_token_id vision_start_token_id vision_end_token_id "
@@ -37,7 +38,7 @@ _OF_BOTH = ("architectures", "bos_token_id", "eos_token_id", "pad_token_id", "ti
 
 
 def text_part(raw: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The text model's config.json, from the whole one; None: it is no such model."""
+    """Return config.json of the text model alone; None: the model is not multimodal."""
     kind = raw.get("model_type")
     if not isinstance(kind, str) or kind not in READ:
         return None
@@ -56,7 +57,7 @@ def text_part(raw: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _of_text(rope: Mapping[str, Any]) -> dict[str, Any]:
-    """Remove the sections of axes: all position axes of text are equal."""
+    """Return RoPE parameters without the sections of axes: in text, all position axes are equal."""
     if "mrope_section" not in rope:
         return dict(rope)
     kept = {n: v for n, v in rope.items() if n not in ("mrope_section", "mrope_interleaved")}
@@ -64,7 +65,7 @@ def _of_text(rope: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def text_names(theirs: Iterable[str]) -> dict[str, str]:
-    """The text model's tensors: name in the text model alone -> name in the checkpoint."""
+    """Return the text model's tensors: name in a text-only checkpoint -> name in this one."""
     found = {}
     for name in theirs:
         for prefix, alone in _PREFIXES:
@@ -75,7 +76,7 @@ def text_names(theirs: Iterable[str]) -> dict[str, str]:
 
 
 def others(theirs: Iterable[str], text: Mapping[str, str]) -> dict[str, int]:
-    """Count the tensors outside of the text model, by the beginning of their names."""
+    """Count the tensors that do not belong to the text model, by the first part of their names."""
     counts: dict[str, int] = {}
     known = set(text.values())
     for name in theirs:

@@ -1,8 +1,8 @@
-"""Makes a tokenizer.json for models that have only older formats.
+"""Converts older tokenizer formats to tokenizer.json.
 
 The formats are SentencePiece's tokenizer.model, tiktoken's ranks under the same name, Mistral's
-tekken.json, and BPE's vocab.json and merges.txt. transformers has the converters, and reads the
-first two with their formats' libraries; all of these are the extra `wherry[tokenizers]`.
+tekken.json, and BPE's vocab.json with merges.txt. transformers has the converters, and reads the
+first two with the libraries of these formats; the extra `wherry[tokenizers]` installs all of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ABOUT = ("merges.txt", "added_tokens.json", "special_tokens_map.json", "tokeniz
 
 
 def older(folder: Path) -> tuple[Path, ...]:
-    """The files that `tokenizer_json` reads; () if there is a tokenizer.json, or none of them."""
+    """Return the files that `tokenizer_json` converts; () if it exists, or no older format does."""
     found = tuple(folder / name for name in OLDER_TOKENIZERS if (folder / name).is_file())
     if not found or (folder / TOKENIZER).is_file():
         return ()
@@ -27,7 +27,7 @@ def older(folder: Path) -> tuple[Path, ...]:
 
 
 def fingerprint(files: tuple[Path, ...]) -> str:
-    """A value that changes with the files."""
+    """Return a hash that changes with the content of `files`."""
     digest = hashlib.sha256()
     for path in files:
         digest.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())
@@ -35,11 +35,11 @@ def fingerprint(files: tuple[Path, ...]) -> str:
 
 
 def tokenizer_json(folder: Path) -> bytes:
-    """Make the text of a tokenizer.json.
+    """Convert the folder's tokenizer; return the content of tokenizer.json.
 
     Raises:
         ToolchainError: the libraries that read these files are not installed.
-        ModelError: they cannot make a tokenizer of these files.
+        ModelError: the libraries cannot convert these files.
     """
     names = ", ".join(path.name for path in older(folder))
     lacking = [m for m in ("transformers", "sentencepiece", "tiktoken") if not extras.installed(m)]
@@ -50,7 +50,7 @@ def tokenizer_json(folder: Path) -> bytes:
         )
     try:
         text = _tekken(folder) if (folder / TEKKEN).is_file() else _converted(folder)
-    except Exception as e:  # the converters raise many kinds of errors
+    except Exception as e:  # the converters raise many classes of errors
         reason = (str(e).strip().splitlines() or [type(e).__name__])[0][:200]
         raise ModelError(
             f"No tokenizer can be made of {names} in {folder} ({reason}). "

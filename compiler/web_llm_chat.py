@@ -17,15 +17,15 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from wherry.errors import UsageError
 
 _USER, _ASSISTANT, _AGAIN, _SYSTEM = "\ue000", "\ue001", "\ue002", "\ue003"
-_PLACE = "{system_message}"  # in a system_template
+_PLACE = "{system_message}"  # WebLLM's placeholder for the system message in `system_template`
 
 
 def conversation(template: str, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of `conv_template`: system_template, system_message, seps.
+    """Return fields of WebLLM's `conv_template`: system_template, system_message, seps.
 
     Args:
         template: the Jinja template.
-        names: variables besides the messages: bos_token, eos_token.
+        names: template variables other than messages: bos_token, eos_token.
 
     Raises:
         UsageError: WebLLM's form cannot express the template.
@@ -43,7 +43,7 @@ def conversation(template: str, names: Mapping[str, Any]) -> dict[str, Any]:
     found = {"system_template": first, "system_message": "", "seps": [between, after]}
     try:
         before, behind, _ = _texts(template, names, [("system", _SYSTEM), ("user", _USER)])
-    except UsageError:  # the template has no system message
+    except UsageError:  # the template accepts no system message
         return found
     usual = ""
     if first.startswith(before) and first.endswith(behind):
@@ -54,7 +54,7 @@ def conversation(template: str, names: Mapping[str, Any]) -> dict[str, Any]:
 def _texts(
     template: str, names: Mapping[str, Any], messages: list[tuple[str, str]]
 ) -> tuple[str, ...]:
-    """The texts before, between and after the contents."""
+    """Render `messages` and return the texts before, between and after their contents."""
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
     environment.globals["raise_exception"] = _refuse
     given = [{"role": role, "content": content} for role, content in messages]

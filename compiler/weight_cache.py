@@ -1,4 +1,7 @@
-"""The folder of weights, `tensor-cache.json` and `params_shard_*.bin`, as in TVM and mlc-llm."""
+"""Writes and reads folders of weights in the layout of TVM and mlc-llm.
+
+A folder has `tensor-cache.json` (the index) and `params_shard_*.bin`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from wherry.errors import ArtifactError
 from wherry.quant.stored import StoredTensor
 
 SHARD_BYTES = 32 << 20
-ALIGNMENT = 64  # bytes; shards are mapped, and kernels load whole vectors
+ALIGNMENT = 64  # bytes; shards are memory-mapped, and kernels load whole vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +28,12 @@ class Placed:
     """A tensor and its place in its shard."""
 
     tensor: StoredTensor
-    offset: int  # bytes
+    offset: int  # bytes from the beginning of the shard
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One file. `parameters` are indices of groups of `lay_out`."""
+    """One shard file. `parameters` are indices into the groups passed to `lay_out`."""
 
     name: str
     parameters: tuple[int, ...]
@@ -41,9 +44,9 @@ class Shard:
 def lay_out(
     groups: Sequence[Sequence[StoredTensor]], limit: int = SHARD_BYTES
 ) -> tuple[Shard, ...]:
-    """Place tensors in shards of at most `limit` bytes; a group stays together.
+    """Assign tensors to shards of at most `limit` bytes; the tensors of a group stay together.
 
-    A larger group has its own shard.
+    A group larger than `limit` gets its own shard.
     """
     shards: list[Shard] = []
     members: list[int] = []
@@ -74,7 +77,7 @@ def _aligned(n: int) -> int:
 
 
 def index_json(shards: Iterable[Shard], parameter_count: int) -> str:
-    """Write `tensor-cache.json`; `parameter_count` is the number before quantization."""
+    """Return the content of `tensor-cache.json`; `parameter_count` is before quantization."""
     records = [_shard_record(shard) for shard in shards]
     total = sum(r["nbytes"] for shard in records for r in shard["records"])
     metadata = {

@@ -1,1 +1,1 @@
-"""Passes over the module, one a file; `pipelines` puts them into phases."""
+"""Compiler passes over the IR module, one per file; `pipelines` orders them in phases."""

@@ -21,12 +21,12 @@ from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm.relax.op import memory
 
 ALLOC = ir.Op.get("relax.builtin.alloc_tensor")
-BOUNDS = "tir_var_upper_bound"  # of AttachBounds
+BOUNDS = "tir_var_upper_bound"  # attribute that the pass AttachBounds sets
 
 
 @ir.transform.module_pass(opt_level=0, name="BoundResults")
 class BoundResults:
-    """The pass; see the module's text."""
+    """Pass that allocates the results of functions in storage of a fixed size."""
 
     def transform_module(self, mod: IRModule, _ctx: ir.transform.PassContext) -> IRModule:
         """Rewrite every Relax function whose symbolic sizes have bounds."""
@@ -58,7 +58,7 @@ class _Rewriter(PyExprMutator):
         return memory.alloc_tensor(storage, 0, shape, dtype, device)
 
     def _most(self, size: tirx.PrimExpr) -> int | None:
-        """The largest that a size can be; None if that is not known."""
+        """Return the upper bound of a symbolic size; None: a variable in it has no bound."""
         analyzer = sym.Analyzer()
         for var in tirx.analysis.undefined_vars(size):
             if var.name not in self.bounds:

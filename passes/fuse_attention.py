@@ -27,13 +27,13 @@ from wherry.ops.tags import PACK, tag_of
 
 from .kernels import Answers, Fused, Kernels, is_tir_call, rewritten, scratch_types
 
-OPAQUE = 8  # TVM's kOpaque: not fused with the casts before it
+OPAQUE = 8  # TVM's kOpaque pattern: excluded from fusion with preceding casts
 RESHAPE = ir.Op.get("relax.reshape")
 
 
 @ir.transform.module_pass(opt_level=0, name="FuseAttention")
 class FuseAttention:
-    """The pass; see the module's text."""
+    """Pass that fuses RoPE, the append to the KV cache and attention into one kernel call."""
 
     def __init__(self, kernels: Kernels) -> None:
         self.kernels = kernels
@@ -50,7 +50,8 @@ class _Rewriter(PyExprMutator):
         self.mod = mod
         self.answers = Answers(self.builder_, kernels)
         self.tables: dict[tuple[relax.Expr, ...], relax.Var] = {}
-        self.joins: dict[tuple[int, float], ir.GlobalVar] = {}  # by the size of a head and offset
+        # (head size, norm offset) -> PrimFunc that joins two norms
+        self.joins: dict[tuple[int, float], ir.GlobalVar] = {}
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         call = super().visit_call_(call)
@@ -110,7 +111,7 @@ class _Rewriter(PyExprMutator):
         return self._call(known, [qkv, *tail], norms, call, sizes)
 
     def _linear_of(self, qkv: relax.Expr) -> relax.Call | None:
-        """The fused linear whose reshaped result is `qkv`."""
+        """Return the call of the fused linear whose reshaped result is `qkv`, or None."""
         call = self._bound(qkv)
         if not isinstance(call, relax.Call) or call.op != RESHAPE:
             return None
@@ -155,7 +156,7 @@ class _Rewriter(PyExprMutator):
             call = self._bound(norm)
             tagged = self._tag(call)
             if call is not None and tagged is not None and tagged[0] == "offset":
-                # The joined function adds the offset, too.
+                # The PrimFunc that joins the norms also adds the norm's offset to both.
                 norm, offset = call.args[1].fields[0], json.loads(tagged[1])["offset"]
             sources.append(norm)
         key = size, offset
@@ -166,7 +167,7 @@ class _Rewriter(PyExprMutator):
 
 
 def joined(size: int, offset: float = 0.0) -> Any:
-    """(a [size], b [size]) -> [2, size] + offset, to be run once, when a model is loaded."""
+    """Return a PrimFunc (a [size], b [size]) -> [2, size] + offset, which runs once at load."""
     a, b = (te.placeholder((size,), "float32", name) for name in "ab")
     both = te.compute(
         (2, size),

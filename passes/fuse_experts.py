@@ -29,7 +29,7 @@ OP = "expert_linear"
 
 @ir.transform.module_pass(opt_level=0, name="FuseExperts")
 class FuseExperts:
-    """The pass; see the module's text."""
+    """Pass that fuses the residual addition into the kernel of a mixture of experts."""
 
     def __init__(self, kernels: Kernels) -> None:
         self.kernels = kernels
@@ -40,11 +40,11 @@ class FuseExperts:
 
 
 class _Linear:
-    """A linear of experts in the rewritten function."""
+    """An expert linear of the rewritten function: its variable, spec and arguments."""
 
     def __init__(self, spec: dict[str, Any], args: list[relax.Expr]) -> None:
         self.spec = spec
-        self.args = args  # x, the routing, the stored weights
+        self.args = args  # x, the routing arrays, the stored weights
 
 
 @mutator
@@ -52,7 +52,8 @@ class _Rewriter(PyExprMutator):
     def __init__(self, mod: IRModule, kernels: Kernels) -> None:
         super().__init__(mod)
         self.mod = mod
-        self.linears: dict[relax.Var, _Linear] = {}  # by the variable that holds the result
+        # result variable -> the expert linear that computes it
+        self.linears: dict[relax.Var, _Linear] = {}
         self.answers = Answers(self.builder_, kernels)
         self.uses: dict[relax.Var, int] = {}
         self.packings = Packings(self.builder_)
@@ -71,7 +72,8 @@ class _Rewriter(PyExprMutator):
             var = self.visit_expr(binding.var) if linear else None
         else:
             value = self.builder_.normalize(value)
-            var = self.visit_var_def(binding.var)  # outputs need a variable of the same class
+            # an output variable must be rebound to one of the same class
+            var = self.visit_var_def(binding.var)
             self.builder_.emit_normalized(relax.VarBinding(var, value))
         if linear and self.uses.get(binding.var, 0) == 1:
             self.linears[var] = linear
@@ -83,7 +85,7 @@ class _Rewriter(PyExprMutator):
         return _Linear(json.loads(tagged[1]), [self.visit_expr(a) for a in call.args[1].fields])
 
     def _packed(self, linear: _Linear, ty: relax.TensorType) -> relax.Expr | None:
-        """The call of the target's kernel, if it has a layout of its own."""
+        """Return the call of the target's kernel with packed weights; None: it packs nothing."""
         kernel = self.answers.kernel(OP, linear.spec)
         if getattr(kernel, "scratch", None) is None or kernel.pack is None:
             return None
@@ -106,7 +108,10 @@ class _Rewriter(PyExprMutator):
     def _call(
         self, linear: _Linear, more: list[relax.Expr], ty: relax.TensorType
     ) -> relax.Expr | None:
-        """The call that computes `linear`; None if the target has no kernel for it."""
+        """Return the kernel call that computes `linear`; None: the target has no such kernel.
+
+        `more` are arguments after the weights, such as the residual.
+        """
         known = self.answers.function(OP, linear.spec)
         if known is None:
             return None

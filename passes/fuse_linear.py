@@ -36,7 +36,7 @@ ADD = ir.Op.get("relax.add")
 
 @ir.transform.module_pass(opt_level=0, name="FuseLinear")
 class FuseLinear:
-    """The pass; see the module's text."""
+    """Pass that fuses linears with a norm before and SwiGLU or a residual addition after them."""
 
     def __init__(self, kernels: Kernels) -> None:
         self.kernels = kernels
@@ -47,7 +47,7 @@ class FuseLinear:
 
 
 class _Linear:
-    """A linear and the operations fused into it so far."""
+    """A linear call, and the operations fused into it up to this binding."""
 
     def __init__(self, spec: dict[str, Any], x: relax.Expr, weights: list[relax.Expr]) -> None:
         self.spec = spec
@@ -57,7 +57,7 @@ class _Linear:
         self.residual: relax.Expr | None = None
 
     def args(self, weights: list[relax.Expr]) -> list[relax.Expr]:
-        """In the order of the kernel's parameters, which reads `weights`."""
+        """Return the arguments in the order of the kernel's parameters, which read `weights`."""
         norm = [] if self.norm is None else [self.norm]
         residual = [] if self.residual is None else [self.residual]
         return [self.x, *norm, *weights, *residual]
@@ -68,7 +68,8 @@ class _Rewriter(PyExprMutator):
     def __init__(self, mod: IRModule, kernels: Kernels) -> None:
         super().__init__(mod)
         self.mod = mod
-        self.linears: dict[relax.Var, _Linear] = {}  # by the variable that holds the result
+        # result variable -> the linear that computes it
+        self.linears: dict[relax.Var, _Linear] = {}
         self.answers = Answers(self.builder_, kernels)
         self.uses: dict[relax.Var, int] = {}
         self.packings = Packings(self.builder_)
@@ -84,7 +85,8 @@ class _Rewriter(PyExprMutator):
             return
         linear, value = found
         value = self.builder_.normalize(value)
-        var = self.visit_var_def(binding.var)  # outputs need a variable of the same class
+        # an output variable must be rebound to one of the same class
+        var = self.visit_var_def(binding.var)
         self.builder_.emit_normalized(relax.VarBinding(var, value))
         if self.uses.get(binding.var, 0) == 1:
             self.linears[var] = linear
@@ -145,7 +147,7 @@ class _Rewriter(PyExprMutator):
         return None
 
     def _call(self, linear: _Linear, ty: Any) -> relax.Expr | None:
-        """The call that computes `linear`; None if the target has no kernel for it."""
+        """Return the kernel call that computes `linear`; None: the target has no such kernel."""
         floats = {"x_dtype": str(linear.x.ty.dtype), "y_dtype": str(ty.dtype)}
         known = self.answers.function("fused_linear", linear.spec | floats)
         if known is None:

@@ -25,7 +25,7 @@ ADD = ir.Op.get("relax.add")
 
 @ir.transform.module_pass(opt_level=0, name="FuseNorm")
 class FuseNorm:
-    """The pass; see the module's text."""
+    """Pass that replaces RMSNorm, and a residual addition before it, by one tagged PrimFunc."""
 
     def transform_module(self, mod: IRModule, _ctx: ir.transform.PassContext) -> IRModule:
         """Rewrite every Relax function of `mod`."""
@@ -33,7 +33,7 @@ class FuseNorm:
 
 
 def reference(dim: int, eps: float, dtype: str, *, residual: bool) -> tirx.PrimFunc:
-    """(x, [residual,] w) -> ([sum,] y); float32 inside."""
+    """Return the reference PrimFunc (x, [residual,] w) -> ([sum,] y); it computes in float32."""
     n = te.var("n", "int64")
     x = te.placeholder((n, dim), dtype, "x")
     r = te.placeholder((n, dim), dtype, "residual")
@@ -63,7 +63,8 @@ def reference(dim: int, eps: float, dtype: str, *, residual: bool) -> tirx.PrimF
 class _Rewriter(PyExprMutator):
     def __init__(self, mod: IRModule) -> None:
         super().__init__(mod)
-        self.sums: dict[relax.Var, relax.Var] = {}  # of an add -> of the fused call
+        # variable of the residual addition -> variable of the fused call
+        self.sums: dict[relax.Var, relax.Var] = {}
 
     def visit_var_(self, var: relax.Var) -> relax.Expr:
         new = super().visit_var_(var)

@@ -19,7 +19,7 @@ from wherry.ops.tags import tag
 
 @ir.transform.module_pass(opt_level=0, name="FuseSwiGLU")
 class FuseSwiGLU:
-    """The pass; see the module's text."""
+    """Pass that replaces split, SiLU and multiply by one tagged SwiGLU PrimFunc."""
 
     def transform_module(self, mod: IRModule, _ctx: ir.transform.PassContext) -> IRModule:
         """Rewrite every Relax function of `mod`."""
@@ -47,7 +47,7 @@ class FuseSwiGLU:
 
 
 def reference(dim: int, dtype: str) -> tirx.PrimFunc:
-    """x [n, 2 * dim] -> [n, dim]; float32 inside."""
+    """Return the reference PrimFunc x [n, 2 * dim] -> [n, dim]; it computes in float32."""
     n = te.var("n", "int64")
     x = te.placeholder((n, 2 * dim), dtype, "x")
 

@@ -11,69 +11,75 @@ from tvm.relax.expr_functor import PyExprMutator
 
 from wherry.ops.tags import PACK, tag
 
-OPAQUE = 8  # TVM's kOpaque: not fused with anything
-# A number, the name of a size of the call, or a function of these sizes.
+OPAQUE = 8  # TVM's kOpaque pattern: excluded from all fusion
+# A size of scratch memory: a number, the name of one of the call's sizes, or a function of these.
 Size = int | str | Callable[[Mapping[str, Any]], Any]
 
 
 class Packed(Protocol):
-    """A kernel of an operation whose weights the target packs."""
+    """Kernel of one operation, with a weight layout of the target's own."""
 
     @property
     def weights(self) -> tuple[tuple[tuple[int, ...], str], ...]:
-        """Shape and dtype of each packed tensor."""
+        """Return shape and dtype of each packed tensor."""
 
     @property
     def pack(self) -> tirx.PrimFunc:
-        """(*stored, *packed), destination-passing; runs once, at a model's first load."""
+        """Return the packing PrimFunc (*stored, *packed), destination-passing.
+
+        It runs once, at a model's first load.
+        """
 
     @property
     def compute(self) -> tirx.PrimFunc:
-        """The operation, with packed tensors instead of stored ones."""
+        """Return the PrimFunc of the operation, with packed tensors in the place of stored ones."""
 
     @property
     def inputs(self) -> int:
-        """How many of its arguments come before the weights."""
+        """Return the number of arguments before the weights."""
 
 
 class Fused(Protocol):
-    """A kernel of several operations."""
+    """Kernel of several fused operations."""
 
     @property
     def compute(self) -> tirx.PrimFunc:
-        """Its parameters end with the outputs, and after them `scratch`."""
+        """Return the PrimFunc; its last parameters are the outputs, then the scratch tensors."""
 
     @property
     def scratch(self) -> tuple[tuple[tuple[Size, ...], str], ...]:
-        """Shape and dtype of scratch memory."""
+        """Return shape and dtype of each scratch tensor."""
 
     @property
     def joined(self) -> bool:
-        """Whether an attention takes the norms of q and k as one parameter [2, e]."""
+        """Return whether an attention takes the norms of q and k as one parameter [2, e]."""
 
     @property
     def packed(self) -> tuple[tuple[int, ...], str] | None:
-        """Shape and dtype of the packed weights; None: it reads the stored ones."""
+        """Return shape and dtype of the packed weights; None: the kernel reads stored tensors."""
 
     @property
     def inputs(self) -> int:
-        """How many arguments come before these."""
+        """Return the number of arguments before the weights."""
 
     @property
     def pack(self) -> tirx.PrimFunc | None:
-        """(*stored, packed), destination-passing; runs once, at a model's first load."""
+        """Return the packing PrimFunc (*stored, packed), destination-passing; None: no packing.
+
+        It runs once, at a model's first load.
+        """
 
 
 class Kernels(Protocol):
-    """A target's own kernels."""
+    """Interface of a target's own kernels."""
 
     def kernel(self, op: str, spec: str) -> Any:
-        """The target's kernel for `op`; None: it has none.
+        """Return the target's kernel for `op`; None: the target has none.
 
         For an operation with a reference, a PrimFunc of its signature or a `Packed`; for an
-        operation without one ("fused_linear", ...), a `Fused`. `spec` is the JSON of the tag. The
-        weights of an operation that may be packed are its last inputs, after `Packed.inputs`
-        others.
+        operation without one ("fused_linear", ...), a `Fused`. `spec` is the JSON of the
+        operation's tag. The weights of an operation that may be packed are its last inputs, after
+        `Packed.inputs` others.
         """
 
     def schedule(self, func: tirx.PrimFunc) -> tirx.PrimFunc:
@@ -81,9 +87,10 @@ class Kernels(Protocol):
 
 
 class Answers:
-    """A target's kernels, each asked for once, and the functions of a module that are made of them.
+    """Cache of a target's kernels, and of the module's functions that call them.
 
-    A spec is the JSON of a tag, or the mapping that it is written from.
+    Each kernel is requested from the target once. A spec is the JSON of a tag, or the mapping that
+    it is written from.
     """
 
     def __init__(self, builder: relax.BlockBuilder, kernels: Kernels) -> None:
@@ -93,7 +100,7 @@ class Answers:
         self._functions: dict[tuple[str, str], ir.GlobalVar] = {}
 
     def kernel(self, op: str, spec: str | Mapping[str, Any]) -> Any:
-        """See `Kernels.kernel`."""
+        """Return the target's kernel for `op`, as `Kernels.kernel`, from the cache."""
         key = (op, _text(spec))
         if key not in self._known:
             self._known[key] = self._kernels.kernel(*key)
@@ -102,9 +109,9 @@ class Answers:
     def function(
         self, op: str, spec: Mapping[str, Any], name: str = ""
     ) -> tuple[ir.GlobalVar, Fused] | None:
-        """The target's kernel as a function of the module, tagged for later passes.
+        """Add the target's kernel to the module as a function, tagged for later passes.
 
-        None if there is no kernel. The function is called `name`, or as the operation.
+        Returns None if there is no kernel. The function is called `name`, or like the operation.
         """
         kernel, key = self.kernel(op, spec), (op, _text(spec))
         if kernel is None:
@@ -123,7 +130,7 @@ TIR_CALLS = tuple(ir.Op.get(f"relax.{name}") for name in ("call_tir", "call_tir_
 
 
 def is_tir_call(expr: relax.Expr) -> bool:
-    """Whether `expr` calls a PrimFunc, in place or not."""
+    """Return whether `expr` calls a PrimFunc, in place or not."""
     return isinstance(expr, relax.Call) and expr.op in TIR_CALLS
 
 
@@ -135,9 +142,10 @@ def with_scratch(
     ty: relax.TensorType,
     sizes: Mapping[str, Any],
 ) -> relax.Expr:
-    """The result, of type `ty`, of a call of `kernel`, which `builder`'s module has as `var`.
+    """Emit a call of `kernel`; return its result of type `ty`.
 
-    `sizes` are the values of the sizes that `kernel.scratch` names.
+    `var` is the kernel's function in the builder's module; `sizes` are the values of the sizes that
+    `kernel.scratch` names.
     """
     scratch = scratch_types(kernel, sizes)
     if not scratch:
@@ -147,7 +155,7 @@ def with_scratch(
 
 
 def scratch_types(kernel: Fused, sizes: Mapping[str, Any]) -> list[relax.TensorType]:
-    """Types of the scratch memory of `kernel`."""
+    """Return the tensor types of the scratch memory of `kernel`."""
 
     def value(size: Size) -> Any:
         if callable(size):
@@ -158,15 +166,15 @@ def scratch_types(kernel: Fused, sizes: Mapping[str, Any]) -> list[relax.TensorT
 
 
 def sizes_of(x: relax.Expr, ty: relax.TensorType) -> dict[str, Any]:
-    """Sizes of a call whose first argument is `x`, and whose result has type `ty`."""
+    """Return the sizes of a call whose first argument is `x` and whose result has type `ty`."""
     rows = ty.shape[0]
     return {"n": rows, "m": rows, "x": x.ty.shape[0]}
 
 
 class Packings:
-    """Calls that pack weights for kernels with a layout of their own: one for each weight.
+    """The calls that pack weights into a kernel's own layout, one per weight.
 
-    SelectKernels moves them out of the step.
+    The pass SelectKernels moves these calls out of the step.
     """
 
     def __init__(self, builder: relax.BlockBuilder) -> None:
@@ -174,7 +182,7 @@ class Packings:
         self._known: dict[tuple[relax.Expr, ...], relax.Expr] = {}
 
     def packed(self, kernel: Fused, stored: Sequence[relax.Expr]) -> list[relax.Expr]:
-        """The weights as `kernel` reads them."""
+        """Return the weights in the layout that `kernel` reads; emit a packing call if needed."""
         if kernel.pack is None:
             return list(stored)
         assert kernel.packed, "a packing makes something"
@@ -188,7 +196,7 @@ class Packings:
 
 
 def rewritten(mod: IRModule, rewriter: PyExprMutator) -> IRModule:
-    """`mod` with every Relax function rewritten, without unused functions."""
+    """Return `mod` with every Relax function rewritten, and without unused functions."""
     for var, func in mod.functions_items():
         if isinstance(func, relax.Function):
             rewriter.builder_.update_func(var, rewriter.visit_expr(func))

@@ -1,4 +1,4 @@
-"""The KV cache that a model's attention needs: page tables, and the shape of each layer's pages."""
+"""Describes the KV cache of a model: page tables, and the page shape of each layer."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from dataclasses import dataclass
 
 from wherry.ops import AttentionShape, page_shape
 
-PAGE_SIZE = 16  # tokens of a page
+PAGE_SIZE = 16  # tokens of one page
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Layers that share a page table."""
+    """A group of layers that share one page table."""
 
-    window: int | None  # tokens that a row sees; None: all before it
+    window: int | None  # tokens of the sliding window; None: all earlier tokens
     layers: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The layers of one group whose pages have the same shape."""
+    """Layers of one group whose pages have the same shape."""
 
     group: int
     layers: tuple[int, ...]
-    page_shape: tuple[int, ...]  # of one page of one layer
+    page_shape: tuple[int, ...]  # shape of one page of one layer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KVCache:
-    """The cache of a whole model: one tensor [pages, *page_shape] for each layer that owns one."""
+    """The KV cache of a model: one tensor [pages, *page_shape] per layer that owns one."""
 
     dtype: str
-    groups: tuple[Group, ...]  # the one without a window, if there is one, is the first
-    state: tuple[State, ...]  # in the order of the arguments of `forward`
+    groups: tuple[Group, ...]  # a group without a sliding window comes first
+    state: tuple[State, ...]  # in the order of the cache tensors among the arguments of `forward`
 
     @classmethod
     def of(
         cls, layers: Iterable[AttentionShape], dtype: str, *, latents_once: bool = False
     ) -> KVCache:
-        """The cache that `layers` need; those that read another layer's cache own none.
+        """Return the cache that `layers` need; a layer that reads another layer's cache owns none.
 
-        With `latents_once`, kernels read a latent as key and value from one place.
+        With `latents_once`, kernels read an MLA latent as key and as value from one plane.
         """
         owners = [layer for layer in layers if layer.kv != "none"]
         windows = sorted({own.window for own in owners}, key=lambda w: (w is not None, w))
@@ -58,7 +58,7 @@ class KVCache:
         )
 
     def tables(self) -> dict[str, str]:
-        """Names of the arrays of all page tables, two a group, and their symbolic sizes."""
+        """Return the arrays of all page tables, two per group: name -> symbolic size."""
         sizes: dict[str, str] = {}
         for g in range(len(self.groups)):
             sizes[f"page_indptr_{g}"] = f"r{g + 2}"

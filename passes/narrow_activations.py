@@ -36,12 +36,12 @@ HALF = "float16"
 
 @dataclass(frozen=True, slots=True)
 class _Floats:
-    """The fields of a kernel's spec that have the dtypes of its first argument and its result."""
+    """Fields of a kernel's spec that give the dtypes of its first argument and of its result."""
 
-    place: int  # index of the result among those of the call
+    place: int  # index of the float16 result among the call's results
     read: tuple[str, ...]
     written: tuple[str, ...]
-    inside: tuple[tuple[str, ...], ...] = ()  # dtypes of intermediate values
+    inside: tuple[tuple[str, ...], ...] = ()  # spec fields with the dtypes of intermediate values
 
 
 KERNELS = {
@@ -59,7 +59,7 @@ KERNELS = {
 
 @ir.transform.module_pass(opt_level=0, name="NarrowActivations")
 class NarrowActivations:
-    """The pass; see the module's text."""
+    """Pass that stores activations between the target's own kernels in float16."""
 
     def __init__(self, kernels: Kernels) -> None:
         self.kernels = kernels
@@ -70,9 +70,9 @@ class NarrowActivations:
 
 
 def _has_half(answers: Answers, op: str, spec: dict[str, Any], path: tuple[str, ...]) -> bool:
-    """Whether the target has the kernel of `spec` with float16 at `path`.
+    """Return whether the target has the kernel of `spec` with float16 at `path`.
 
-    It has all but some linears of experts.
+    Only expert linears are asked: every other kernel has a float16 variant.
     """
     if op != "expert_linear":
         return True
@@ -82,7 +82,7 @@ def _has_half(answers: Answers, op: str, spec: dict[str, Any], path: tuple[str, 
 
 
 class _Flow:
-    """Which bindings write and read the variables of a function."""
+    """The bindings that write and read each variable of a function."""
 
     def __init__(self, mod: IRModule, func: relax.Function, answers: Answers) -> None:
         self.mod = mod
@@ -96,11 +96,11 @@ class _Flow:
                 self.counts[var] += count
 
     def kernel(self, expr: relax.Expr) -> tuple[str, dict[str, Any]] | None:
-        """Name and spec of the kernel that `expr` calls."""
+        """Return name and spec of the kernel that `expr` calls; None: it calls none."""
         return _kernel(self.mod, expr)
 
     def results(self) -> Iterator[tuple[relax.Var, relax.Var]]:
-        """Pairs (variable of the call, of its result) of the kernels that may write float16."""
+        """Yield (variable of the call, variable of its result) where a kernel can write float16."""
         for binding in self.bindings:
             found = self.kernel(binding.value)
             if found is None or found[1].get("residual"):
@@ -117,9 +117,10 @@ class _Flow:
                     yield binding.var, element.var
 
     def only_kernels_read(self, var: relax.Var) -> bool:
-        """Whether only kernels that take float16 read `var`, perhaps reshaped."""
+        """Return whether only kernels that accept float16 read `var`, directly or reshaped."""
         readers = self.reads.get(var, [])
-        if len(readers) != self.counts[var]:  # it is returned, or read twice by one
+        # the function returns the variable, or one call reads it twice
+        if len(readers) != self.counts[var]:
             return False
         return all(self._takes(reader, var) for reader in readers)
 
@@ -139,7 +140,7 @@ class _Rewriter(PyExprMutator):
         super().__init__(mod)
         self.mod = mod
         self.answers = Answers(self.builder_, kernels)
-        self.writers: set[relax.Var] = set()  # variables of the calls whose results are float16
+        self.writers: set[relax.Var] = set()  # variables of calls whose results become float16
 
     def visit_function_(self, func: relax.Function) -> relax.Expr:
         flow = _Flow(self.mod, func, self.answers)
@@ -153,14 +154,15 @@ class _Rewriter(PyExprMutator):
             return
         narrow = binding.var in self.writers
         call = self.builder_.normalize(self._call(*found, binding.value, narrow))
-        if narrow or _several(call):  # it has another type
+        if narrow or _several(call):  # the result's type changes
             self.set_var_remap(binding.var, self.builder_.emit(call))
         else:
-            var = self.visit_var_def(binding.var)  # outputs need a variable of the same class
+            # an output variable must be rebound to one of the same class
+            var = self.visit_var_def(binding.var)
             self.builder_.emit_normalized(relax.VarBinding(var, call))
 
     def _call(self, op: str, spec: dict[str, Any], call: relax.Call, narrow: bool) -> relax.Call:
-        """The call with the new dtypes of its first argument and its result."""
+        """Return the call with the new dtypes of its first argument and its result."""
         args = [self.visit_expr(a) for a in call.args[1].fields]
         floats, before = KERNELS[op], deepcopy(spec)
         _set(spec, floats.read, str(args[0].ty.dtype))
@@ -177,7 +179,7 @@ class _Rewriter(PyExprMutator):
         if narrow:
             types[floats.place] = relax.TensorType(types[floats.place].shape, HALF)
         first = len(types) - len(kernel.scratch)
-        if op.endswith("linear"):  # its scratch memory depends on the dtypes
+        if op.endswith("linear"):  # scratch memory of linears depends on the dtypes
             types[first:] = scratch_types(kernel, sizes_of(args[0], types[0]))
         types[first:] = [
             relax.TensorType(ty.shape, dtype)
@@ -194,7 +196,7 @@ def _kernel(mod: IRModule, expr: relax.Expr) -> tuple[str, dict[str, Any]] | Non
     if tagged is None or tagged[0] not in KERNELS:
         return None
     if tagged[0] == "expert_linear" and IS_SCHEDULED not in mod[expr.args[0]].attrs:
-        return None  # a reference still
+        return None  # a reference PrimFunc, which has no float16 variant
     return tagged[0], json.loads(tagged[1])
 
 
@@ -209,7 +211,7 @@ def _set(spec: dict[str, Any], path: tuple[str, ...], dtype: str) -> None:
 
 
 def _occurrences(expr: relax.Expr) -> Counter[relax.Var]:
-    """How often each variable is in an expression."""
+    """Count how often each variable occurs in an expression."""
     found: Counter[relax.Var] = Counter()
 
     def count(part: relax.Expr) -> None:

@@ -1,4 +1,4 @@
-"""PagedKV: store keys and values in pages, which the core hands out.
+"""PagedKV: store keys and values in pages, which the engine assigns.
 
     def forward(tokens, positions, sequences, query_indptr, logit_rows, w):
       o = call_dps_packed("wherry.attention", (spec, qkv, positions, sequences, query_indptr))
@@ -32,7 +32,7 @@ CALL = ir.Op.get("relax.call_dps_packed")
 
 
 def cached_attentions(mod: IRModule) -> Iterator[AttentionShape]:
-    """What each attention of `forward` is, in order."""
+    """Yield the spec of each attention of `forward`, in order."""
     for block in mod["forward"].body.blocks:
         for binding in block.bindings:
             if _is_attention(binding.value):
@@ -50,7 +50,7 @@ def _shape(call: relax.Call) -> AttentionShape:
 
 @ir.transform.module_pass(opt_level=0, name="PagedKV")
 class PagedKV:
-    """The pass; see the module's text."""
+    """Pass that turns attention over whole sequences into attention over a paged KV cache."""
 
     def __init__(self, cache: KVCache) -> None:
         self.cache = cache
@@ -65,7 +65,7 @@ class PagedKV:
 
 
 class _Arguments:
-    """The parameters that `forward` gets: page tables behind the batch's rows, then the state."""
+    """Parameters that the pass adds to `forward`: page tables, then the KV cache tensors."""
 
     def __init__(self, cache: KVCache) -> None:
         tables = [
@@ -74,7 +74,7 @@ class _Arguments:
         ]
         self.tables = list(
             zip(tables[::2], tables[1::2], strict=True)
-        )  # one pair of tables per cache group
+        )  # two arrays, indptr and ids, per cache group
         count = tirx.Var("pages", "int64")
         owners = [(layer, own) for own in cache.state for layer in own.layers]
         self.pages = {
@@ -84,7 +84,7 @@ class _Arguments:
         self.group_of = {layer: own.group for layer, own in owners}
 
     def added(self, func: relax.Function) -> relax.Function:
-        """`func` with these parameters, too."""
+        """Return `func` with the page tables and cache tensors as additional parameters."""
         first_weight = int(func.attrs["num_input"])
         *rows, logit_rows = func.params[:first_weight]
         tables = [var for table in self.tables for var in table]
@@ -100,7 +100,8 @@ class _Rewriter(PyExprMutator):
         super().__init__(mod)
         self.cache = cache
         self.tables, self.group_of = arguments.tables, arguments.group_of
-        self.pages: dict[int, relax.Expr] = dict(arguments.pages)  # by layer, as last written
+        # layer index -> its pages after the last append
+        self.pages: dict[int, relax.Expr] = dict(arguments.pages)
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         call = super().visit_call_(call)
@@ -123,7 +124,10 @@ class _Rewriter(PyExprMutator):
     def _append(
         self, rope: RopeAppendSpec, qkv: relax.Expr, args: list[relax.Expr], layer: int
     ) -> relax.Expr:
-        """Q, rotated, [n, h, e]; `self.pages` gets the pages with the rows' K and V."""
+        """Emit `rope_append`; return the rotated Q [n, h, e].
+
+        `self.pages` then has the pages with K and V of the new rows.
+        """
         n, dtype = qkv.ty.shape[0], qkv.ty.dtype
         heads = relax.op.reshape(qkv, (n, rope.qkv_heads, rope.head_dim))
         args = [self.builder_.emit(heads), *args, self.pages[layer]]
@@ -138,7 +142,7 @@ class _Rewriter(PyExprMutator):
 def specs(
     shape: AttentionShape, pages: relax.Expr, *, sinks: bool
 ) -> tuple[RopeAppendSpec, AttentionSpec]:
-    """The two operations that `shape` becomes over a layer's `pages`."""
+    """Return the specs of RoPE-append and attention that replace `shape` over `pages`."""
     dtype = str(pages.ty.dtype)
     common: dict[str, Any] = {
         "heads": shape.heads,

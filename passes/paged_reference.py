@@ -1,8 +1,8 @@
-"""Reference PrimFuncs of the operations that Relax has no operator for: slow, obvious, portable.
+"""Reference PrimFuncs of the operations that Relax has no operator for: slow, simple, portable.
 
-Each carries two attributes, `wherry.op` (its name) and `wherry.spec` (its static parameters, JSON):
-a target's kernel set may replace it by a PrimFunc of the same signature. The arguments that
-describe the batch are those of `forward`, see docs/design/compiled-library.md.
+Each has two attributes, `wherry.op` (its name) and `wherry.spec` (its static parameters, JSON): a
+target's kernel set may replace it by a PrimFunc of the same signature. The arguments that describe
+the batch are those of `forward`, see docs/design/compiled-library.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from tvm.script import tirx as T
 from wherry.ops import AttentionSpec, RopeAppendSpec
 from wherry.ops.tags import tag
 
-# Axes: n rows, r sequences, h query heads, g kv heads, e head dim, j frequencies.
+# Names of axes in this file: n rows, r sequences, h query heads, g kv heads, e head dim, j
+# frequencies.
 
 
 def _store(buffer: tirx.Buffer, values: list[float]) -> None:
@@ -25,14 +26,14 @@ def _store(buffer: tirx.Buffer, values: list[float]) -> None:
 
 
 def _integer(x: tirx.PrimExpr, largest: tirx.PrimExpr, most: int) -> tirx.PrimExpr:
-    """The integer of x, int32; called while TVMScript is parsed."""
+    """Quantize x to int32 by the scale most / largest; called while TVMScript is parsed."""
     return T.Cast("int32", T.nearbyint(x * (T.float32(most) / largest)))
 
 
 def _load(
     pages: tirx.Buffer, page: tirx.PrimExpr, which: int, *index: tirx.PrimExpr
 ) -> tirx.PrimExpr:
-    """Float32 of an element of a key (0) or value (1); called while TVMScript is parsed."""
+    """Load an element of a key (which = 0) or value (1) as float32, while TVMScript is parsed."""
     head, slot, k = index
     if str(pages.dtype) != "int8":
         return T.Cast("float32", pages[page, min(which, int(pages.shape[1]) - 1), head, slot, k])
@@ -47,12 +48,12 @@ def _load(
     return T.Cast("float32", whole) * scale
 
 
-@cache  # one a distinct layer shape: parsing takes longer than all passes
+@cache  # one PrimFunc per layer shape: parsing takes longer than all passes
 def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
-    """Rotate Q and K, write K and V into the cache, hand Q on.
+    """Return the PrimFunc that rotates Q and K, appends K and V to the cache, and returns Q.
 
-    (qkv dtype [n, qkv_heads, e], positions, sequences, page_indptr, page_ids,
-    [q_norm, k_norm dtype [e]], pages kv_dtype [pages, *page_shape] in place) -> q dtype [n, h, e]
+    (qkv dtype [n, qkv_heads, e], positions, sequences, page_indptr, page_ids, [q_norm, k_norm dtype
+    [e]], pages kv_dtype [pages, *page_shape] in place) -> q dtype [n, h, e]
 
     The norms are arguments if `qk_norm_eps` is set. The rotation is Hugging Face's half-split one.
     """
@@ -206,23 +207,25 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
 
 
 def _without(func: tirx.PrimFunc, *unused: int) -> tirx.PrimFunc:
-    """`func` without the parameters at `unused`, which its body does not read."""
+    """Return `func` without the parameters at indices `unused`, which its body ignores."""
     params = [param for i, param in enumerate(func.params) if i not in unused]
     return tirx.PrimFunc(params, func.body, func.ret_type, func.attrs)
 
 
 @cache
 def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
-    """Causal attention of each row over its sequence's cache; see `AttentionSpec`.
+    """Return the PrimFunc of causal attention of each row over its sequence's cache.
 
-    (q dtype [n, h, e], positions, sequences, query_indptr, page_indptr, page_ids,
-    sinks float32 [h] if there are any, pages kv_dtype [pages, *page_shape]) -> dtype [n, h, e]
+    (q dtype [n, h, e], positions, sequences, query_indptr, page_indptr, page_ids, sinks float32 [h]
+    if there are any, pages kv_dtype [pages, *page_shape]) -> dtype [n, h, e]
+
+    `AttentionSpec` explains windows, sinks and scales.
     """
     h, g, e = spec.heads, spec.kv_heads, spec.head_dim
     page, page_size, kv_dtype = spec.page_shape, spec.page_size, spec.kv_dtype
     scale, softcap, has_sinks = spec.scale, spec.softcap, spec.sinks
     group = h // g
-    reach = spec.window or 2**31 - 1  # tokens
+    reach = spec.window or 2**31 - 1  # tokens that a row attends to
     bias, biased = list(spec.slopes), bool(spec.slopes)
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
@@ -251,7 +254,8 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
                 T.reads()
                 T.writes()
                 acc = T.sblock_alloc_buffer((e,), "float32")
-                state = T.sblock_alloc_buffer((4,), "float32")  # max, sum, score, correction
+                # online softmax: maximum, sum, score, correction factor
+                state = T.sblock_alloc_buffer((4,), "float32")
                 slope = T.sblock_alloc_buffer((max(len(bias), 1),), "float32")
                 _store(slope, bias)
                 state[0] = sinks[head] if has_sinks else T.float32(-3.0e38)

@@ -35,18 +35,18 @@ Phase = tuple[str, Sequence[ir.transform.Pass]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineInputs:
-    """The arguments of the passes."""
+    """Inputs of the pass pipeline."""
 
-    cache: KVCache  # what the model's attention needs
+    cache: KVCache  # page tables and page shapes that the model's attention needs
     kernels: Kernels
-    bounds: Mapping[str, int]  # upper bounds of symbolic sizes
-    stored: Mapping[str, str]  # dtype of each weight on disk
-    entries: tuple[str, ...] = ("forward",)  # what the results of `forward` are, in order
-    narrow: bool = False  # keep activations in float16 where kernels of `kernels` can
+    bounds: Mapping[str, int]  # upper bounds of symbolic sizes, by name
+    stored: Mapping[str, str]  # weight name -> dtype on disk
+    entries: tuple[str, ...] = ("forward",)  # names of the results of `forward`, in order
+    narrow: bool = False  # whether activations stay float16 where kernels of `kernels` support it
 
 
 def phases(inputs: PipelineInputs) -> list[Phase]:
-    """Names and passes, in order."""
+    """Return the phases in order: name and passes."""
     t, kernels = relax.transform, inputs.kernels
     narrowed = [NarrowActivations(kernels)] if inputs.narrow else []
     return [
@@ -102,24 +102,24 @@ def run(
     on_phase: Callable[[str, IRModule], None] = lambda name, mod: None,
     before_link: Callable[[IRModule], IRModule] = lambda mod: mod,
 ) -> IRModule:
-    """Take `mod` through all phases.
+    """Run all phases over `mod`; return the result.
 
     Args:
-        mod: with one function, `forward`.
-        inputs: the arguments of the passes.
-        on_phase: sees the module after each phase (dump, progress).
-        before_link: adds functions that are compiled with it (the metadata).
+        mod: a module with one function, `forward`.
+        inputs: inputs of the pass pipeline.
+        on_phase: called with the name and the module after each phase (dump, progress).
+        before_link: adds functions that are compiled with the module (the metadata).
     """
     for name, passes in phases(inputs):
         if name == "link":
             mod = before_link(mod)
         mod = ir.transform.Sequential(list(passes))(mod)
-        if name != "link":  # after the link phase only the virtual machine reads it
+        if name != "link":  # after the link phase, modules are no longer well-formed Relax
             relax.analysis.well_formed(mod)  # raises at the first violation
         on_phase(name, mod)
     return mod
 
 
 def prim_funcs(mod: IRModule) -> list[str]:
-    """Names of the PrimFuncs of a module."""
+    """Return the names of a module's PrimFuncs."""
     return [v.name_hint for v, f in mod.functions_items() if isinstance(f, tirx.PrimFunc)]

@@ -14,7 +14,7 @@ IS_SCHEDULED = "tirx.is_scheduled"
 
 @ir.transform.module_pass(opt_level=0, name="ScheduleRest")
 class ScheduleRest:
-    """The pass; see the module's text."""
+    """Pass that lets the target schedule every PrimFunc without a schedule."""
 
     def __init__(self, kernels: Kernels) -> None:
         self.kernels = kernels

@@ -34,12 +34,12 @@ PARAMS = "wherry.params"
 
 @ir.transform.module_pass(opt_level=0, name="SelectKernels")
 class SelectKernels:
-    """The pass; see the module's text.
+    """Pass that replaces reference PrimFuncs by the target's kernels, and packs weights for them.
 
     Args:
-        kernels: the target's.
-        stored: dtype of each weight on disk, by name; a weight that `forward` reads in another
-            dtype gets a `pack_i` that casts it.
+        kernels: the target's kernels.
+        stored: weight name -> dtype on disk; a weight that `forward` reads in another dtype gets a
+            `pack_i` that casts it.
     """
 
     def __init__(self, kernels: Kernels, stored: Mapping[str, str]) -> None:
@@ -58,7 +58,7 @@ class SelectKernels:
         used = {
             v.name
             for v in relax.analysis.free_vars(forward.body)
-            if isinstance(v, relax.Var)  # symbolic sizes are free too
+            if isinstance(v, relax.Var)  # free variables also include symbolic sizes
         }
         for param in forward.params[inputs:]:
             if param.name in used:
@@ -75,12 +75,12 @@ class SelectKernels:
 
 
 class _Computed:
-    """A packing from the fuse phase: a function of weights alone, with one result."""
+    """A packing call from the fuse phase: it reads weights alone, and has one result."""
 
     def __init__(self, pack: tirx.PrimFunc, ty: relax.TensorType) -> None:
         self.weights = ((tuple(int(d) for d in ty.shape), str(ty.dtype)),)
         self.pack = pack
-        self.compute = pack  # unused: the fused kernel reads the packed tensor
+        self.compute = pack  # not called: the fused kernel reads the packed tensor
         self.inputs = 0
 
 
@@ -89,13 +89,14 @@ def _wants_memory(answer: Any) -> TypeGuard[Fused]:
 
 
 class _PackedWeight:
-    """Stored parameters, and the variables of `forward` that replace them."""
+    """Stored parameters of a weight, and the variables of `forward` that replace them."""
 
     def __init__(self, stored: list[relax.Var], how: Packed) -> None:
         self.stored = stored
         self.how = how
         base, _, name = stored[0].name.rpartition(".")
-        rows = name[name.index("[") :] if "[" in name else ""  # of a part of a matrix
+        # row range "[first:stop]" in the name of a matrix that was split
+        rows = name[name.index("[") :] if "[" in name else ""
         self.variables = [
             relax.Var(f"{base}.packed_{i}{rows}", relax.TensorType(shape, dtype))
             for i, (shape, dtype) in enumerate(how.weights)
@@ -108,7 +109,8 @@ class _Rewriter(PyExprMutator):
         super().__init__(mod)
         self.mod = mod
         self.answers = Answers(self.builder_, kernels)
-        self.packed: dict[tuple[str, ...], _PackedWeight] = {}  # by stored names
+        # names of stored tensors -> packed weight
+        self.packed: dict[tuple[str, ...], _PackedWeight] = {}
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         call = super().visit_call_(call)
@@ -121,7 +123,7 @@ class _Rewriter(PyExprMutator):
             how = _Computed(self.mod[name].without_attr(PACK), call.ty_args[0])
             (variable,) = self._packed(args, how).variables
             return variable
-        # The fuse phase has inserted kernels already.
+        # Kernels from the fuse phase are scheduled and stay as they are.
         tagged = None if IS_SCHEDULED in attrs else tag_of(self.mod[name])
         answer = self.answers.kernel(*tagged) if tagged else None
         if answer is None:
@@ -160,11 +162,12 @@ class _Packing:
         self.builder = builder
         self.stored = stored
         self.entries: list[dict[str, Any]] = []
-        self.functions: dict[str, str] = {}  # name of `pack_i` -> what it does
+        # name of a `pack_i` function -> description of its packing
+        self.functions: dict[str, str] = {}
         self._known: dict[Any, str] = {}
 
     def keep(self, param: relax.Var) -> relax.Var:
-        """A parameter that is not packed, cast if it is stored in another dtype."""
+        """Return a parameter that is not packed, cast if it is stored in another dtype."""
         dtype = self.stored[param.name]
         entry = self._entry(param, [param.name])
         if dtype != param.ty.dtype:
@@ -176,7 +179,7 @@ class _Packing:
         return param
 
     def pack(self, weight: _PackedWeight) -> list[relax.Var]:
-        """The parameters that replace a weight which the target packs."""
+        """Return the parameters that replace a weight which the target packs."""
         how = weight.how
         dtypes = [self.stored[v.name] for v in weight.stored]
         sources = [

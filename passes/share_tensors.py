@@ -26,7 +26,7 @@ ALLOC, RESHAPE = (ir.Op.get(f"relax.{name}") for name in ("memory.alloc_tensor",
 
 @ir.transform.module_pass(opt_level=0, name="ShareTensors")
 class ShareTensors:
-    """The pass; see the module's text."""
+    """Pass that creates each tensor object of the memory plan once and shares it between layers."""
 
     def transform_module(self, mod: IRModule, _ctx: ir.transform.PassContext) -> IRModule:
         """Rewrite every Relax function of one block."""
@@ -40,7 +40,7 @@ class ShareTensors:
 class _Rewriter(PyExprMutator):
     def __init__(self, mod: IRModule, func: relax.Function) -> None:
         super().__init__(mod)
-        self.returned = func.body.body  # not shared: the caller may keep it
+        self.returned = func.body.body  # results are not shared: the caller may retain them
         self.known: dict[Hashable, relax.Var] = {}
 
     def visit_var_binding_(self, binding: relax.VarBinding) -> None:
@@ -58,12 +58,12 @@ class _Rewriter(PyExprMutator):
             self.known.setdefault(key, var)
 
     def _element(self, value: relax.TupleGetItem) -> relax.Expr:
-        """The field itself, if this function built the tuple."""
+        """Return the tuple's field itself if this function built the tuple; else `value`."""
         bound = self.lookup_binding(value.tuple_value)
         return bound.fields[value.index] if isinstance(bound, relax.Tuple) else value
 
     def _key(self, value: relax.Expr) -> Hashable | None:
-        """A key that is equal for calls with the same result; None for other calls."""
+        """Return a key that is equal for calls with the same result; None for other calls."""
         if not isinstance(value, relax.Call) or value.op not in (ALLOC, RESHAPE):
             return None
         source = value.args[0]

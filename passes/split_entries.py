@@ -25,7 +25,7 @@ from tvm.relax.utils import copy_with_new_vars
 
 @ir.transform.module_pass(opt_level=0, name="SplitEntries")
 class SplitEntries:
-    """The pass; see the module's text.
+    """Pass that makes one function for each result of `forward`.
 
     Args:
         entries: names of the results, in order.
@@ -35,10 +35,10 @@ class SplitEntries:
         self.entries = tuple(entries)
 
     def transform_module(self, mod: IRModule, _ctx: ir.transform.PassContext) -> IRModule:
-        """Put the entries in the place of `forward`."""
+        """Replace `forward` by one function per entry."""
         if self.entries == ("forward",):
             return mod
-        mod = mod.clone()  # the caller's module keeps `forward`
+        mod = mod.clone()  # a copy, because the caller's module must not change
         (var,) = [v for v in mod.get_global_vars() if v.name_hint == "forward"]
         whole = mod[var]
         results = _results(whole, len(self.entries))
@@ -50,7 +50,7 @@ class SplitEntries:
 
 
 def _results(func: relax.Function, count: int) -> list[relax.Expr]:
-    """What `func` returns, one by one."""
+    """Return the results of `func` as a list of expressions."""
     result = func.body.body
     if count == 1:
         return [result]
@@ -61,7 +61,7 @@ def _results(func: relax.Function, count: int) -> list[relax.Expr]:
 
 
 def _returning(func: relax.Function, result: relax.Expr, name: str) -> relax.Function:
-    """`func` with one result, without bindings that only other results need."""
+    """Return a copy of `func` with one result, without bindings that only other results need."""
     body = relax.SeqExpr(func.body.blocks, result)
     made = relax.Function(func.params, body, result.ty, func.is_pure, func.attrs)
     made = relax.analysis.remove_all_unused(copy_with_new_vars(made))

@@ -6,7 +6,7 @@ from tvm import relax
 
 
 def uses_of(func: relax.Function) -> dict[relax.Var, int]:
-    """How often each variable is read."""
+    """Count how often each variable of `func` is read."""
     uses: dict[relax.Var, int] = {}
 
     def count(expr: relax.Expr) -> None:

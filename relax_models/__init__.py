@@ -1,1 +1,1 @@
-"""What architectures are made of; `families/` has the architectures themselves, a file each."""
+"""Building blocks of model architectures; `families/` has the architectures, one file each."""

@@ -1,7 +1,7 @@
-"""Activations of a feed-forward: names as in Hugging Face's `hidden_act`, and the reference.
+"""Activation functions of feed-forward layers, named as Hugging Face's `hidden_act`.
 
 SiLU with a gate is the operation "swiglu", which a kernel may fuse into a linear; all others are
-the operation "activation".
+the operation "activation". `reference` is the portable PrimFunc.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from wherry.ops import ActivationSpec
 from wherry.ops.tags import tag
 
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu", "relu2"]
-# What config.json calls them.
-Name = Literal["gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "relu", "relu2"]  # no gate
+# Names of activations in config.json.
+# activations without a gate
+Name = Literal["gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "relu", "relu2"]
 NAMES: dict[str, Activation] = {
     "silu": "silu",
     "swish": "silu",
@@ -32,7 +33,10 @@ NAMES: dict[str, Activation] = {
 
 
 def activate(x: Tensor, kind: Activation, *, gated: bool) -> Tensor:
-    """x [n, d] -> activation(x) [n, d]; gated: activation(left half) * right half, [n, d/2]."""
+    """Compute activation(x): x [n, d] -> [n, d].
+
+    With `gated` it is activation(left half) * right half, [n, d/2].
+    """
     columns = int(x.shape[1]) // (2 if gated else 1)
     func = reference(columns, kind, gated, x.dtype)
     out = Tensor.placeholder([x.shape[0], columns], x.dtype)
@@ -41,7 +45,10 @@ def activate(x: Tensor, kind: Activation, *, gated: bool) -> Tensor:
 
 @cache
 def reference(dim: int, kind: Activation, gated: bool, dtype: str) -> tirx.PrimFunc:
-    """(x dtype [n, dim or 2 dim]) -> dtype [n, dim]; float32 inside."""
+    """Return the reference PrimFunc (x dtype [n, dim or 2 dim]) -> dtype [n, dim].
+
+    The PrimFunc computes in float32.
+    """
     n = te.var("n", "int64")
     x = te.placeholder((n, 2 * dim if gated else dim), dtype, "x")
 
@@ -55,7 +62,7 @@ def reference(dim: int, kind: Activation, gated: bool, dtype: str) -> tirx.PrimF
 
 
 def clipped(x: Tensor, limit: float) -> Tensor:
-    """x [n, d], between -limit and limit."""
+    """Clip x [n, d] to the range from -limit to limit."""
     most = tirx.const(limit, x.dtype)
 
     def compute(t: te.Tensor) -> te.Tensor:
@@ -65,13 +72,13 @@ def clipped(x: Tensor, limit: float) -> Tensor:
 
 
 def formula(x: Any, kind: Activation) -> Any:
-    """The expression of an activation, float32."""
+    """Return the float32 expression of an activation function."""
     if kind == "silu":
         return x * tirx.sigmoid(x)
     if kind == "gelu":
         return x * (tirx.const(0.5, "float32") + tirx.erf(x * math.sqrt(0.5)) * 0.5)
     if kind == "gelu_tanh":
-        # 0.5 (1 + tanh(u)) is sigmoid(2u).
+        # The tanh GELU: 0.5 (1 + tanh(u)) equals sigmoid(2u).
         return x * tirx.sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
     positive = tirx.max(x, tirx.const(0, "float32"))
     return positive * positive if kind == "relu2" else positive

@@ -1,4 +1,4 @@
-"""The record that every model file ends with, and the rules of its weight map. Without TVM."""
+"""The record of a model family, with which every family file ends. It does not import TVM."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ def plan(
     *,
     headless: bool = False,
 ) -> WeightPlan:
-    """Plan how the checkpoint's tensors become our parameters.
+    """Plan how the checkpoint's tensors become the model's parameters.
 
     Args:
-        arch: whose `weights` are used.
-        parameters: our names and shapes, unquantized.
-        checkpoint: their names and shapes.
+        arch: the architecture, whose `weights` are applied.
+        parameters: parameter names and shapes, unquantized.
+        checkpoint: tensor names and shapes of the checkpoint.
         config: an instance of `arch.config`; `tie` asks it whether weights are tied.
-        headless: the model is used without its head.
+        headless: whether the model is used without its LM head.
 
     Raises:
         ModelError: one, listing every missing, surplus and misshapen tensor.

@@ -1,4 +1,4 @@
-"""What the decoders that came from GPT-2 share: LayerNorm, biases, a feed-forward without a gate.
+"""Base classes of decoders descended from GPT-2: LayerNorm, biases, a feed-forward without a gate.
 
 A family's file says how config.json spells its fields (`SPELLED`), and overrides what differs.
 """
@@ -19,7 +19,7 @@ from .decoder import Biases
 from .layers import MLP
 from .norms import LayerNorm
 
-# As GPT-2 has them.
+# Field -> its name in GPT-2's config.json.
 SPELLED = {
     "hidden_size": "n_embd",
     "num_hidden_layers": "n_layer",
@@ -33,9 +33,10 @@ SPELLED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Configuration fields that all GPT-2 descendants share."""
 
-    intermediate_size: Annotated[int, Range(0, 2**20)] = 0  # 0: 4 * hidden_size
+    # width of the feed-forward; 0: 4 * hidden_size
+    intermediate_size: Annotated[int, Range(0, 2**20)] = 0
     norm_eps: Epsilon = 1e-5
     hidden_act: Name = "gelu_new"
     ROTATES: ClassVar[bool] = True
@@ -45,7 +46,7 @@ class ClassicConfig(decoder.DecoderConfig):
     IGNORED: ClassVar[tuple[str, ...]] = ("attn_pdrop", "classifier_dropout")
 
     def problems(self) -> Iterator[str]:
-        """Inherited problems, RoPE where nothing rotates, and a tied head with a bias."""
+        """Yield contradictions: inherited ones, RoPE where nothing rotates, a tied biased head."""
         yield from decoder.DecoderConfig.problems(self)
         if not self.ROTATES and self.rope != RopeConfig():
             yield f"rope_parameters: found {self.rope}, but nothing rotates in this family"
@@ -53,30 +54,30 @@ class ClassicConfig(decoder.DecoderConfig):
             yield "tie_word_embeddings: found True, supported is False: the head has a bias"
 
     def rope_of(self, layer: int) -> RopeConfig | None:
-        """RoPE, or None in families with learned positions or ALiBi."""
+        """Return RoPE of a layer; None in families with learned positions or ALiBi."""
         return self.rope if self.ROTATES else None
 
     @property
     def inner(self) -> int:
-        """Width of the feed-forward."""
+        """Return the width of the feed-forward."""
         return self.intermediate_size or 4 * self.hidden_size
 
     def biases(self) -> Biases:
-        """All linears have a bias."""
+        """Return which linears have a bias: all of them."""
         return Biases(qkv=True, out=True, mlp=True)
 
     def norm(self, size: int | None = None) -> nn.Module:
-        """LayerNorm with a bias."""
+        """Return a LayerNorm with a bias, over `size` elements or the hidden size."""
         return LayerNorm(size or self.hidden_size, self.norm_eps)
 
 
 def feed_forward(_block: Any, cfg: Any, layer: int) -> nn.Module:
-    """A feed-forward without a gate."""
+    """Return a layer's feed-forward, which has no gate."""
     return MLP(cfg.hidden_size, cfg.inner, NAMES[cfg.hidden_act], cfg.biases().mlp)
 
 
 def by_head(cfg: Any) -> Groups:
-    """Rows of qkv: a head's q, k and v, then the next head's."""
+    """Return the row order of a qkv tensor that has a head's q, k and v, then the next head's."""
     return Groups(cfg.num_attention_heads, cfg.kv_heads, cfg.head_size)
 
 
@@ -113,7 +114,7 @@ class PositionedLM(decoder.CausalLM):
 
 
 class BiasedLM(decoder.CausalLM):
-    """A model whose LM head has a bias."""
+    """Language model whose LM head has a bias."""
 
     decoder = ParallelDecoder
     head_bias = True

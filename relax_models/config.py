@@ -37,7 +37,7 @@ Config = TypeVar("Config")
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Numbers from `least` to `most`, for Annotated. NaN is in no range."""
+    """Allowed numbers of a field, `least` to `most`, for Annotated. NaN is in no range."""
 
     least: float
     most: float
@@ -46,21 +46,23 @@ class Range:
         return bool(self.least <= value <= self.most)
 
 
-# Larger than in any existing model, and small enough that nothing overflows or exhausts memory.
-Size = Annotated[int, Range(1, 2**20)]  # of a dimension: hidden, intermediate, a head's
-Count = Annotated[int, Range(1, 2**12)]  # of layers, of heads
+# Upper limits are larger than in any existing model, and small enough that nothing overflows or
+# exhausts memory.
+Size = Annotated[int, Range(1, 2**20)]  # a dimension: hidden, intermediate, a head's
+Count = Annotated[int, Range(1, 2**12)]  # number of layers or of heads
 VocabSize = Annotated[int, Range(1, 2**24)]
-Positions = Annotated[int, Range(1, 2**30)]  # tokens
+Positions = Annotated[int, Range(1, 2**30)]  # number of tokens
 Epsilon = Annotated[float, Range(1e-12, 0.1)]
 
-# Fields that do not change what a decoder computes.
+# Fields that do not change what a decoder computes, by their purpose.
 NO_EFFECT = frozenset(
-    # The program that wrote the file, and how it is loaded.
+    # Fields about the program that wrote the file, and about loading.
     "_name_or_path name architectures model_type auto_map transformers_version torch_dtype dtype "
     "_attn_implementation attn_implementation _attn_implementation_autoset torchscript "
     "_commit_hash use_flash_attn use_bfloat16 tie_encoder_decoder is_llama_config "
     "transformers.js_config unsloth_fixed unsloth_version "
-    # Tokens and generation: read from the tokenizer and generation_config.json.
+    # Fields about special tokens and generation: the tokenizer and generation_config.json have
+    # them.
     "bos_token_id eos_token_id pad_token_id unk_token_id sep_token_id decoder_start_token_id "
     "bos_token eos_token pad_token do_sample temperature top_k top_p typical_p num_beams "
     "num_beam_groups num_return_sequences diversity_penalty repetition_penalty length_penalty "
@@ -68,13 +70,13 @@ NO_EFFECT = frozenset(
     "max_new_tokens early_stopping forced_bos_token_id forced_eos_token_id prefix "
     "begin_suppress_tokens suppress_tokens exponential_decay_length_penalty "
     "remove_invalid_values task_specific_params finetuning_task tokenizer_class "
-    # Training and outputs.
+    # Fields about training and about outputs that Wherry does not return.
     "initializer_range use_cache attention_dropout hidden_dropout resid_pdrop embd_pdrop "
     "output_attentions output_hidden_states output_scores output_router_logits return_dict "
     "return_dict_in_generate chunk_size_feed_forward problem_type id2label label2id "
     "router_aux_loss_coef gradient_checkpointing keys_to_ignore_at_inference".split()
 )
-# Fields of every decoder that must have one of these values, if present.
+# Fields that have the same meaning in every decoder -> values that are accepted.
 _ALWAYS: Mapping[str, tuple[Any, ...]] = {
     "pretraining_tp": (1,),
     "rope_interleaved": (False,),
@@ -87,7 +89,7 @@ _ALWAYS: Mapping[str, tuple[Any, ...]] = {
 
 
 def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
-    """Make a `cls` of the content of `config.json`.
+    """Create a `cls` from the content of `config.json`.
 
     A field that is null counts as absent: transformers writes null for what is switched off.
 
@@ -145,7 +147,10 @@ def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
 def _by_our_names(
     given: dict[str, Any], spellings: Mapping[str, str], problems: list[str]
 ) -> dict[str, Any]:
-    """Fields by our names; a field that is present under two names must have one value."""
+    """Rename fields of config.json to Wherry's names.
+
+    If a field is present under two names, both must have one value; else `problems` gets an error.
+    """
     made = {name: value for name, value in given.items() if name not in spellings}
     for other, ours in spellings.items():
         if other in given and made.setdefault(ours, given[other]) != given[other]:
@@ -165,7 +170,8 @@ def _not_accepted(
         if name not in accepted:
             yield f"{name}: {shown(value)}, an unknown field"
             continue
-        choices = [(type(a), a) for a in accepted[name]]  # 0 is not False
+        # pairs with the type, because 0 is not False
+        choices = [(type(a), a) for a in accepted[name]]
         if any(
             (type(v), v) not in choices for v in (value if isinstance(value, list) else [value])
         ):
@@ -174,7 +180,7 @@ def _not_accepted(
 
 
 def _fits(hint: Any, value: Any) -> bool:
-    """Whether a JSON value has an annotated type; types that JSON lacks are not checked."""
+    """Return whether a JSON value has an annotated type; types that JSON lacks are not checked."""
     origin = get_origin(hint)
     if origin is Annotated:
         kind, *ranges = get_args(hint)
@@ -184,7 +190,7 @@ def _fits(hint: Any, value: Any) -> bool:
     if origin is tuple:
         arguments = [a for a in get_args(hint) if a is not Ellipsis]
         return isinstance(value, list) and all(_fits(arguments[0], v) for v in value)
-    if origin is not None:  # a Literal, say
+    if origin is not None:  # other generic types, such as Literal
         return value in get_args(hint) if origin is Literal else True
     if hint is type(None):
         return value is None

@@ -1,4 +1,4 @@
-"""What dense decoders share: configuration, attention, blocks, and the head.
+"""Base classes of dense decoders: configuration, attention, blocks, and the LM head.
 
 A family's file overrides what differs: it subclasses the configuration (`biases`, `scales`,
 `attention_shape`, ...) and names its kinds of block, attention and feed-forward.
@@ -39,17 +39,17 @@ class Biases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scales:
-    """Constant multipliers of a family."""
+    """Constant multipliers of a family's embeddings, residuals and logits."""
 
     embedding: float = 1.0
-    residual: float = 1.0  # of the outputs of attention and feed-forward
+    residual: float = 1.0  # multiplies the outputs of attention and feed-forward
     logits: float = 1.0
-    logit_cap: float | None = None  # then cap * tanh(logits / cap)
+    logit_cap: float | None = None  # softcap: logits become cap * tanh(logits / cap)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecoderConfig:
-    """Fields of config.json that every family has."""
+    """Configuration fields that all decoder families share."""
 
     hidden_size: Size
     intermediate_size: Size
@@ -57,7 +57,7 @@ class DecoderConfig:
     num_attention_heads: Count
     vocab_size: VocabSize
     rope: RopeConfig
-    num_key_value_heads: Count | None = None  # None: as many as query heads
+    num_key_value_heads: Count | None = None  # None: the number of query heads
     head_dim: Size | None = None  # None: hidden_size / num_attention_heads
     max_position_embeddings: Positions = 2048
     rms_norm_eps: Epsilon = 1e-6
@@ -65,7 +65,7 @@ class DecoderConfig:
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"hidden_act": ("silu",)}
 
     def problems(self) -> Iterator[str]:
-        """Contradictions between the fields of the heads."""
+        """Yield contradictions between the fields about heads."""
         heads, kv_heads = self.num_attention_heads, self.num_key_value_heads
         if self.head_dim is None and self.hidden_size % heads:
             yield (
@@ -81,28 +81,28 @@ class DecoderConfig:
 
     @property
     def head_size(self) -> int:
-        """Elements of a head."""
+        """Return the number of elements of a head."""
         return self.head_dim or self.hidden_size // self.num_attention_heads
 
     @property
     def kv_heads(self) -> int:
-        """Key-value heads."""
+        """Return the number of KV heads."""
         return self.num_key_value_heads or self.num_attention_heads
 
     @property
     def context(self) -> int:
-        """Tokens of one sequence for which the rotary table is correct."""
+        """Return the context length in tokens for which the rotary table is correct."""
         rotary_dim = self.rope.rotary_dim(self.head_size)
         table = inv_freq(self.rope, rotary_dim, self.max_position_embeddings)
         return table.max_context or self.max_position_embeddings
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest sequence that `at` accepts."""
+        """Return the longest context, in tokens, that `at` accepts."""
         return self.max_position_embeddings if self.rope.kind == "longrope" else self.context
 
     def at(self, context: int) -> Self:
-        """The configuration of a model that is compiled for `context` tokens.
+        """Return the configuration of a model that is compiled for `context` tokens.
 
         LongRoPE has other frequencies beyond its original length. A model that is compiled for more
         tokens uses them for short sequences, too: otherwise a sequence that grows past the original
@@ -113,15 +113,18 @@ class DecoderConfig:
         return replace(self, rope=replace(self.rope, long=True))
 
     def rope_of(self, layer: int) -> RopeConfig | None:
-        """The rotary embedding of a layer; None: it has none (NoPE)."""
+        """Return the rotary embedding of a layer; None: the layer has none (NoPE)."""
         return self.rope
 
     def window_of(self, layer: int) -> int | None:
-        """Tokens that a row of a layer sees, its own included; None: all before it."""
+        """Return the sliding window of a layer in tokens, the row's own included.
+
+        It is None for layers without a window.
+        """
         return None
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """The static side of a layer's attention."""
+        """Return the static shape of a layer's attention."""
         rope, e = self.rope_of(layer), self.head_size
         frequencies: tuple[float, ...] = ()
         scaling = 1.0
@@ -141,15 +144,15 @@ class DecoderConfig:
         )
 
     def biases(self) -> Biases:
-        """Which linears have a bias."""
+        """Return which linears of a layer have a bias."""
         return Biases()
 
     def scales(self) -> Scales:
-        """Constant multipliers of embeddings, residuals and logits."""
+        """Return the constant multipliers of embeddings, residuals and logits."""
         return Scales()
 
     def norm(self, size: int | None = None) -> nn.Module:
-        """The family's norm over `size` elements; default: hidden_size."""
+        """Return the family's norm over `size` elements; None: over hidden_size."""
         return RMSNorm(size or self.hidden_size, self.rms_norm_eps)
 
 
@@ -158,13 +161,13 @@ WINDOWED, FULL = "sliding_attention", "full_attention"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowedConfig(DecoderConfig):
-    """Families in which some or all layers have a sliding window."""
+    """Configuration of families in which some or all layers have a sliding window."""
 
     sliding_window: Positions | None = None
-    layer_types: tuple[str, ...] = ()  # (): as `is_windowed` says
+    layer_types: tuple[str, ...] = ()  # kind of each layer; (): `is_windowed` decides
 
     def problems(self) -> Iterator[str]:
-        """Inherited problems, and inconsistent `layer_types`."""
+        """Yield contradictions: inherited ones, and inconsistent `layer_types`."""
         yield from DecoderConfig.problems(self)
         unknown = sorted(set(self.layer_types) - {WINDOWED, FULL})
         if unknown:
@@ -179,21 +182,24 @@ class WindowedConfig(DecoderConfig):
 
     @property
     def window(self) -> int | None:
-        """Sliding window in tokens, the row's own included."""
+        """Return the sliding window in tokens, the row's own included."""
         return self.sliding_window
 
     def is_windowed(self, layer: int) -> bool:
-        """Whether `layer` has the window, if config.json has no `layer_types`."""
+        """Return whether `layer` has the window, if config.json has no `layer_types`."""
         return True
 
     def windowed(self, layer: int) -> bool:
-        """Whether `layer` has the window."""
+        """Return whether `layer` has the sliding window."""
         if self.layer_types:
             return self.layer_types[layer] == WINDOWED
         return self.window is not None and self.is_windowed(layer)
 
     def window_of(self, layer: int) -> int | None:
-        """The window of `layer`; None without one, or if it covers the whole context."""
+        """Return the window of `layer` in tokens.
+
+        It is None without a window, or if it covers the whole context.
+        """
         window = self.window if self.windowed(layer) else None
         return window if window and window < self.context else None
 
@@ -207,7 +213,7 @@ class Attention(nn.Module):
         self.o_proj = nn.Linear(h * e, d, bias=biases.out)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute attention: x [n, d] -> [n, d]."""
         return self.o_proj(attention(self.qkv_proj(x), batch, self.shape))
 
 
@@ -219,7 +225,7 @@ class ClippedAttention(Attention):
         self.clip = cfg.clip()
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute attention: x [n, d] -> [n, d]."""
         qkv = self.qkv_proj(x)
         if self.clip is not None:
             qkv = clipped(qkv, self.clip)
@@ -227,7 +233,7 @@ class ClippedAttention(Attention):
 
 
 class HeadNormAttention(Attention):
-    """Attention with an RMSNorm of each query and key head (QK norm), if the shape has one."""
+    """Attention with an RMSNorm of each query and key head (QK norm), if its shape has norms."""
 
     def __init__(self, cfg: Any, layer: int) -> None:
         super().__init__(cfg, layer)
@@ -236,7 +242,7 @@ class HeadNormAttention(Attention):
         self.k_norm = cfg.norm(e) if normed else None
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute attention: x [n, d] -> [n, d]."""
         norms = None
         if self.q_norm is not None and self.k_norm is not None:
             norms = (self.q_norm.factor(), self.k_norm.factor())
@@ -252,23 +258,23 @@ class ProjectionNormAttention(Attention):
         self.k_norm = self.norm_of(cfg, self.shape.kv_heads)
 
     def norm_of(self, cfg: Any, heads: int) -> nn.Module | None:
-        """The norm of x [n, heads * e]; None: there is none."""
+        """Return the norm of x [n, heads * e]; None: the family has none."""
         made: nn.Module = cfg.norm(heads * self.shape.head_dim)
         return made
 
     def qkv(self, x: Tensor) -> Tensor:
-        """x [n, d] -> [n, (h + 2g) * e]."""
+        """Compute q, k, v with their norms: x [n, d] -> [n, (h + 2g) * e]."""
         return normed_qkv(self.qkv_proj(x), self.shape, self.q_norm, self.k_norm)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute attention: x [n, d] -> [n, d]."""
         return self.o_proj(attention(self.qkv(x), batch, self.shape))
 
 
 def normed_qkv(
     qkv: Tensor, shape: AttentionShape, q_norm: nn.Module | None, k_norm: nn.Module | None
 ) -> Tensor:
-    """Qkv [n, (h + 2g) * e] with q and k normalised, if there are norms."""
+    """Return qkv [n, (h + 2g) * e] with q and k normalized, if both norms exist."""
     if q_norm is None or k_norm is None:
         return qkv
     e, h, g = shape.head_dim, shape.heads, shape.kv_heads
@@ -277,7 +283,7 @@ def normed_qkv(
 
 
 class _Residual(nn.Module):
-    """A layer's attention and feed-forward, and their residual additions."""
+    """Base of blocks: a layer's attention and feed-forward, and their residual additions."""
 
     attention: type[nn.Module] = Attention
 
@@ -287,16 +293,16 @@ class _Residual(nn.Module):
         self.mlp = self.feed_forward(cfg, layer)
 
     def feed_forward(self, cfg: Any, layer: int) -> nn.Module:
-        """The feed-forward after the attention."""
+        """Return the feed-forward of a layer."""
         return GatedMLP(cfg.hidden_size, cfg.intermediate_size, bias=cfg.biases().mlp)
 
     def added(self, x: Tensor, y: Tensor) -> Tensor:
-        """x + scale * y."""
+        """Return x + scale * y, the residual addition."""
         return x + (y if self.scale == 1.0 else y * self.scale)
 
 
 class Block(_Residual):
-    """Norms before attention and feed-forward."""
+    """Pre-norm block: a norm before attention, and a norm before the feed-forward."""
 
     def __init__(self, cfg: Any, layer: int) -> None:
         self.input_layernorm = cfg.norm()
@@ -304,7 +310,7 @@ class Block(_Residual):
         self.post_attention_layernorm = cfg.norm()
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Run the layer: x [n, d] -> [n, d]."""
         x = self.added(x, self.self_attn(self.input_layernorm(x), batch))
         return self.added(x, self.mlp(self.post_attention_layernorm(x)))
 
@@ -318,13 +324,13 @@ class PostNormBlock(_Residual):
         self.post_feedforward_layernorm = cfg.norm()
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Run the layer: x [n, d] -> [n, d]."""
         x = self.added(x, self.post_attention_layernorm(self.self_attn(x, batch)))
         return self.added(x, self.post_feedforward_layernorm(self.mlp(x)))
 
 
 class SandwichBlock(_Residual):
-    """Norms before and after attention and feed-forward."""
+    """Block with norms before and after attention and feed-forward."""
 
     def __init__(self, cfg: Any, layer: int) -> None:
         self.input_layernorm = cfg.norm()
@@ -334,7 +340,7 @@ class SandwichBlock(_Residual):
         self.post_feedforward_layernorm = cfg.norm()
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Run the layer: x [n, d] -> [n, d]."""
         y = self.self_attn(self.input_layernorm(x), batch)
         x = self.added(x, self.post_attention_layernorm(y))
         y = self.mlp(self.pre_feedforward_layernorm(x))
@@ -342,20 +348,20 @@ class SandwichBlock(_Residual):
 
 
 class ParallelBlock(_Residual):
-    """Attention and feed-forward in parallel, after one norm."""
+    """Block with attention and feed-forward in parallel, after one norm."""
 
     def __init__(self, cfg: Any, layer: int) -> None:
         self.input_layernorm = cfg.norm()
         super().__init__(cfg, layer)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Run the layer: x [n, d] -> [n, d]."""
         z = self.input_layernorm(x)
         return self.added(self.added(x, self.self_attn(z, batch)), self.mlp(z))
 
 
 class TwinNormBlock(_Residual):
-    """Attention and feed-forward in parallel, each after a norm of its own."""
+    """Block with attention and feed-forward in parallel, each after its own norm."""
 
     def __init__(self, cfg: Any, layer: int) -> None:
         self.input_layernorm = cfg.norm()
@@ -363,7 +369,7 @@ class TwinNormBlock(_Residual):
         self.post_attention_layernorm = cfg.norm()
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Run the layer: x [n, d] -> [n, d]."""
         y = self.self_attn(self.input_layernorm(x), batch)
         return self.added(self.added(x, y), self.mlp(self.post_attention_layernorm(x)))
 
@@ -379,20 +385,20 @@ class Decoder(nn.Module):
         self.norm = cfg.norm()
 
     def block_of(self, cfg: Any) -> type[nn.Module]:
-        """The class of all layers."""
+        """Return the class of all layers."""
         return self.block
 
     def tokens(self, batch: Batch) -> Tensor:
-        """Rows of the token table, [n, d]."""
+        """Look up the batch's token embeddings, [n, d], times the embedding scale."""
         x: Tensor = self.embed_tokens(batch.tokens)
         return x if self.scale == 1.0 else x * self.scale
 
     def embedded(self, batch: Batch) -> Tensor:
-        """The input of the first layer, [n, d]."""
+        """Return the input of the first layer, [n, d]."""
         return self.tokens(batch)
 
     def forward(self, batch: Batch) -> Tensor:
-        """-> [m, d], the normalised hidden states of the logit rows."""
+        """Return the normalized hidden states of the logit rows, [m, d]."""
         x = self.embedded(batch)
         for block in self.layers:
             x = block(x, batch)
@@ -413,17 +419,17 @@ class CausalLM(nn.Module):
         )
 
     def hidden(self, batch: Batch) -> Tensor:
-        """-> [m, d], the normalised hidden states of the logit rows."""
+        """Return the normalized hidden states of the logit rows, [m, d]."""
         return self.model(batch)
 
     def logits(self, x: Tensor) -> Tensor:
-        """The result of `hidden` -> logits float32 [m, vocab]."""
+        """Compute logits float32 [m, vocab] from the result of `hidden`."""
         logits = self.lm_head(x) if self.lm_head else self.model.embed_tokens.logits(x)
         return _scaled(op.astype(logits, "float32"), self.scales)
 
 
 def _scaled(logits: Tensor, scales: Scales) -> Tensor:
-    """Logits float32 [m, vocab], scaled and capped."""
+    """Return logits float32 [m, vocab], scaled and softcapped."""
     cap = scales.logit_cap
     if scales.logits != 1.0:
         logits = logits * scales.logits
@@ -447,7 +453,7 @@ def _pairs(cfg: DecoderConfig) -> Pairs:
     return Pairs(cfg.head_size, cfg.rope.rotary_dim(cfg.head_size))
 
 
-# For families that rotate neighbouring dimensions (interleaved RoPE).
+# Weight rules of families that rotate neighbouring dimensions (interleaved RoPE).
 PAIRED = tuple(
     reorder(f"{name}_proj.{kind}", _pairs) for name in "qk" for kind in ("weight", "bias")
 )

@@ -1,7 +1,7 @@
-"""References of a mixture of experts: the choice of experts, and a linear with their weights.
+"""Reference PrimFuncs of a mixture of experts: the choice of experts, and a linear of experts.
 
 Axes: n rows, E experts, K experts of a row; slot i * K + k is the k-th expert of row i, in
-    ascending order.
+ascending order.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from wherry.ops.tags import tag
 
 from .activations import formula
 
-LEAST = -3.0e38  # below every score
+LEAST = -3.0e38  # a value below every real score
 
 
 @cache
 def route(spec: RouteSpec) -> tirx.PrimFunc:
-    """(logits [n, E], bias [E] if any) -> ids [n, K], weights [n, K], starts [E + 1], slots [n K].
+    """Return the PrimFunc that chooses the experts of each row.
 
-    All float32 or int32. `slots` are all slots in the order of their experts, those of expert e
+    (logits [n, E], bias [E] if any) -> ids [n, K], weights [n, K], starts [E + 1], slots [n K], all
+    float32 or int32. `slots` are all slots in the order of their experts; the slots of expert e are
     from starts[e] to starts[e + 1].
     """
     score, bias = spec.score, spec.bias
@@ -122,7 +123,7 @@ def route(spec: RouteSpec) -> tirx.PrimFunc:
         for i, k in T.grid(n, top_k):
             SLOTS[STARTS[IDS[i, k]]] = T.Cast("int32", i * top_k + k)
             STARTS[IDS[i, k]] = STARTS[IDS[i, k]] + 1
-        for e in T.serial(count):  # STARTS[e] is now the begin of expert e + 1
+        for e in T.serial(count):  # starts[e] is now the begin of expert e + 1: shift back
             STARTS[count - e] = STARTS[count - 1 - e]
         STARTS[0] = 0
 
@@ -190,18 +191,18 @@ def route(spec: RouteSpec) -> tirx.PrimFunc:
 
 
 class Element:
-    """Gives an element of an expert's weight, as an expression of stored tensors [E, rows, ...]."""
+    """Emits an element of an expert's weight from stored tensors [E, rows, ...]."""
 
     def __init__(self, scheme: Any, stored: Sequence[te.Tensor]) -> None:
         self.scheme, self.stored = scheme, stored
 
     def __call__(self, expert: Any, row: Any, column: Any) -> Any:
-        """Float32."""
+        """Return the element as a float32 expression."""
         return self.scheme.element([_ExpertMatrix(t, expert) for t in self.stored], row, column)
 
 
 class _ExpertMatrix:
-    """A tensor [E, rows, columns] as the matrix of one expert."""
+    """View of one expert's matrix in a tensor [E, rows, columns]."""
 
     def __init__(self, tensor: te.Tensor, expert: Any) -> None:
         self.tensor, self.expert = tensor, expert
@@ -213,11 +214,7 @@ class _ExpertMatrix:
 def expert_linear(
     spec: Mapping[str, Any], scheme: Any, stored: Sequence[te.Tensor], dtype: str
 ) -> tirx.PrimFunc:
-    """The operation that `ExpertLinearSpec` describes, computed in float32.
-
-    (x dtype, ids, starts and slots if routed, weights float32 if combined, bias dtype if any,
-    *stored) -> dtype
-    """
+    """Return the PrimFunc that `ExpertLinearSpec` describes, computed in float32."""
     count, most, width = spec["experts"], spec["top_k"], spec["out_features"]
     columns, routed, combined = spec["in_features"], spec["routed"], spec["combined"]
     shared = routed and not combined

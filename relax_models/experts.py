@@ -1,7 +1,7 @@
 """Mixtures of experts: a router chooses the few feed-forwards that compute a row.
 
-`experts_of` of a family's configuration describes them. Axes: n rows, d hidden,
-f feed-forward, E experts, K experts of a row; slot i * K + k is the k-th expert of row i.
+`experts_of` of a family's configuration describes them. Axes: n rows, d hidden, f feed-forward, E
+experts, K experts of a row; slot i * K + k is the k-th expert of row i.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ from .layers import GatedMLP, Unquantized, exact
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experts:
-    """The sparse feed-forward of a layer."""
+    """Shape of the sparse feed-forward of a layer."""
 
     routing: RouteSpec
-    size: int  # f of an expert
-    shared: int = 0  # f of the shared expert, which computes every row; 0: there is none
+    size: int  # width f of an expert's feed-forward
+    shared: int = 0  # width of the shared expert, which computes every row; 0: there is none
     shared_gate: bool = False  # the shared expert's result is multiplied by sigmoid(linear(x))
-    shared_bias: bool = False  # of the shared expert
-    bias_axes: int = 1  # axes of the router's correction bias in a checkpoint: [E] or [1, E]
+    shared_bias: bool = False  # whether the shared expert's linears have biases
+    # axes of the router's correction bias in a checkpoint: 1 for [E], 2 for [1, E]
+    bias_axes: int = 1
     gate: GateName = "silu"
-    biases: bool = False  # of router and experts
-    alpha: float = 1.702  # of the gate "clamped"
-    limit: float = 7.0  # the same
+    biases: bool = False  # whether router and experts have biases
+    alpha: float = 1.702  # slope of the sigmoid in the gate "clamped"
+    limit: float = 7.0  # limit of the gate "clamped"
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The results of `route`; `expert_reference.route` describes them."""
+    """The chosen experts of each row, as `expert_reference.route` describes them."""
 
     ids: Tensor  # int32 [n, K]
     weights: Tensor  # float32 [n, K]
@@ -46,12 +47,12 @@ class Chosen:
 
     @property
     def order(self) -> list[Tensor]:
-        """The arguments of a linear of experts."""
+        """Return the routing arguments of an expert linear."""
         return [self.ids, self.starts, self.slots]
 
 
 def route(logits: Tensor, bias: Tensor | None, routing: RouteSpec) -> Chosen:
-    """Logits [n, E] -> the experts of each row."""
+    """Choose the experts of each row from logits [n, E]."""
     n, k = logits.shape[0], routing.top_k
     out = [
         Tensor.placeholder([n, k], "int32"),
@@ -65,7 +66,7 @@ def route(logits: Tensor, bias: Tensor | None, routing: RouteSpec) -> Chosen:
 
 
 class ExpertLinear(nn.Module):
-    """The weights of a linear of each expert, which `compiler/library/quantize.py` replaces."""
+    """Weights of an expert linear; `compiler/library/quantize.py` replaces the module."""
 
     def __init__(
         self, experts: int, in_features: int, out_features: int, *, bias: bool = False
@@ -76,7 +77,7 @@ class ExpertLinear(nn.Module):
 
 
 class ExpertBank(nn.Module):
-    """Gated feed-forwards of all experts."""
+    """The gated feed-forwards of all experts."""
 
     def __init__(self, hidden_size: int, made: Experts) -> None:
         self.made, count = made, made.routing.experts
@@ -84,7 +85,7 @@ class ExpertBank(nn.Module):
         self.down_proj = ExpertLinear(count, made.size, hidden_size, bias=made.biases)
 
     def forward(self, x: Tensor, chosen: Chosen) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute the feed-forward: x [n, d] -> [n, d]."""
         made = self.made
         gate = {"gate": made.gate, "alpha": made.alpha, "limit": made.limit}
         h = self.gate_up_proj(x, chosen, **gate)
@@ -92,7 +93,7 @@ class ExpertBank(nn.Module):
 
 
 class SparseMLP(nn.Module):
-    """A router, its experts, and the shared expert, if any."""
+    """Sparse feed-forward: a router, its experts, and the shared expert, if any."""
 
     def __init__(self, hidden_size: int, made: Experts) -> None:
         self.routing = made.routing
@@ -109,7 +110,7 @@ class SparseMLP(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute the feed-forward: x [n, d] -> [n, d]."""
         bias = self.e_score_correction_bias
         if bias is not None and len(bias.shape) == 2:
             bias = op.reshape(bias, (self.routing.experts,))
@@ -124,7 +125,7 @@ class SparseMLP(nn.Module):
 
 
 def feed_forward(cfg: Any, layer: int) -> nn.Module:
-    """A layer's feed-forward: sparse where `cfg.experts_of` says so."""
+    """Return a layer's feed-forward: sparse where `cfg.experts_of` says so."""
     made: Experts | None = cfg.experts_of(layer)
     if made is None:
         return GatedMLP(cfg.hidden_size, cfg.intermediate_size, bias=cfg.biases().mlp)
@@ -132,10 +133,10 @@ def feed_forward(cfg: Any, layer: int) -> nn.Module:
 
 
 class Block(decoder.Block):
-    """Norms before attention and a feed-forward that may be sparse."""
+    """Pre-norm block with a feed-forward that may be sparse."""
 
     def feed_forward(self, cfg: Any, layer: int) -> nn.Module:
-        """See `feed_forward`."""
+        """Return the feed-forward of a layer: sparse where `cfg.experts_of` says so."""
         return feed_forward(cfg, layer)
 
 
@@ -149,7 +150,7 @@ class CausalLM(decoder.CausalLM):
 
 GATE_UP, DOWN = "mlp.experts.gate_up_proj.weight", "mlp.experts.down_proj.weight"
 _EXPERT = "mlp.experts.{}"
-# Checkpoints that have a tensor for each expert and call the router "gate".
+# Weight rules of checkpoints that have one tensor per expert and call the router "gate".
 STACKED = (
     stack(GATE_UP, f"{_EXPERT}.gate_proj.weight", f"{_EXPERT}.up_proj.weight"),
     stack(DOWN, f"{_EXPERT}.down_proj.weight"),

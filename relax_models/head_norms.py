@@ -17,29 +17,29 @@ from .step import Batch, attention
 
 
 class SharedNorm(nn.Module):
-    """LayerNorm whose weight and bias [e] all heads share."""
+    """LayerNorm of each head, whose weight and bias [e] all heads share."""
 
     def __init__(self, heads: int, head_dim: int, eps: float) -> None:
         self.heads, self.head_dim = heads, head_dim
         self.norm = LayerNorm(head_dim, eps)
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [n, heads * e] -> [n, heads * e]."""
+        """Normalize each head: x [n, heads * e] -> [n, heads * e]."""
         n, width = x.shape[0], self.heads * self.head_dim
         each = self.norm(op.reshape(x, (n * self.heads, self.head_dim)))
         return op.reshape(each, (n, width))
 
 
 class OwnNorm(nn.Module):
-    """LayerNorm with a weight for each head [heads, e] and no bias."""
+    """LayerNorm of each head, with a weight per head [heads, e] and no bias."""
 
     def __init__(self, heads: int, head_dim: int, eps: float) -> None:
         self.heads, self.head_dim = heads, head_dim
-        self.unit = LayerNorm(head_dim, eps, bias=False)  # of weight one
+        self.unit = LayerNorm(head_dim, eps, bias=False)  # a LayerNorm whose weight is one
         self.factors = nn.Parameter((heads, head_dim))
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [n, heads * e] -> [n, heads * e]."""
+        """Normalize each head: x [n, heads * e] -> [n, heads * e]."""
         n, width = x.shape[0], self.heads * self.head_dim
         each = self.unit(op.reshape(x, (n * self.heads, self.head_dim)))
         return op.reshape(each, (n, width)) * op.reshape(self.factors, (width,))
@@ -60,7 +60,7 @@ class Attention(decoder.Attention):
         self.q_layernorm, self.k_layernorm = made(shape.heads), made(shape.kv_heads)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute attention: x [n, d] -> [n, d]."""
         qkv = decoder.normed_qkv(self.qkv_proj(x), self.shape, self.q_layernorm, self.k_layernorm)
         return self.o_proj(attention(qkv, batch, self.shape))
 
@@ -69,7 +69,7 @@ class OwnNormAttention(Attention):
     norm = OwnNorm
 
 
-# Weights of checkpoints that have a tensor for each head.
+# Weight rules of checkpoints that have a norm tensor for each head.
 OWN: tuple[Word, ...] = tuple(
     word
     for name in ("q_layernorm", "k_layernorm")
@@ -78,7 +78,7 @@ OWN: tuple[Word, ...] = tuple(
         stack(f"{name}.factors", f"{name}.norms.{{}}.weight"),
     )
 )
-# Weights of other checkpoints.
+# Weight rules of checkpoints whose heads share a norm tensor.
 SHARED: tuple[Word, ...] = tuple(
     rename(f"{name}.norm.{kind}", f"{name}.{kind}")
     for name in ("q_layernorm", "k_layernorm")

@@ -33,39 +33,44 @@ from .step import Batch, attention
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatentConfig(decoder.DecoderConfig):
-    """Fields of families with latent attention."""
+    """Configuration fields of families with latent attention."""
 
-    DEFAULTS: ClassVar[Mapping[str, Any]] = {"q_lora_rank": 1536}  # absent; null is None
-    kv_lora_rank: Size = 512  # c
-    q_lora_rank: Size | None = None  # None: one linear computes the queries
-    qk_nope_head_dim: Size = 128  # k
-    qk_rope_head_dim: Size = 64  # r
-    v_head_dim: Size = 128  # v
+    # for an absent field; null means None
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {"q_lora_rank": 1536}
+    kv_lora_rank: Size = 512  # size c of the latent
+    # size of the queries' latent; None: one linear computes the queries
+    q_lora_rank: Size | None = None
+    qk_nope_head_dim: Size = 128  # elements k of a key that do not rotate
+    qk_rope_head_dim: Size = 64  # elements r of a key that rotate
+    v_head_dim: Size = 128  # elements v of a value
     attention_bias: bool = False
 
     def problems(self) -> Iterator[str]:
-        """An odd number of rotated elements."""
+        """Yield an error for an odd number of rotated elements."""
         if self.qk_rope_head_dim % 2:
             yield f"qk_rope_head_dim: found {self.qk_rope_head_dim}; they rotate in pairs"
 
     @property
     def head_size(self) -> int:
-        """Elements of a token in the KV cache: rotated part and latent."""
+        """Return the elements of a token in the KV cache: rotated part and latent."""
         return self.qk_rope_head_dim + self.kv_lora_rank
 
     @property
     def paired(self) -> bool:
-        """Whether the checkpoint rotates neighbouring dimensions (2i, 2i + 1)."""
+        """Return whether the checkpoint rotates neighbouring dimensions (2i, 2i + 1)."""
         return True
 
     @property
     def context(self) -> int:
-        """Longest sequence for which the RoPE table is correct, tokens."""
+        """Return the context length in tokens for which the RoPE table is correct."""
         table = inv_freq(self.rope, self.qk_rope_head_dim, self.max_position_embeddings)
         return table.max_context or self.max_position_embeddings
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """Queries over latents; YaRN scales q and k, so its factor enters the scores squared."""
+        """Return the attention shape: queries over latents.
+
+        YaRN scales q and k, so its factor enters the scores squared.
+        """
         table = inv_freq(self.rope, self.qk_rope_head_dim, self.max_position_embeddings)
         scale = float((self.qk_nope_head_dim + self.qk_rope_head_dim) ** -0.5)
         weight, factor = self.rope.mscale_all_dim, self.rope.factor
@@ -101,7 +106,7 @@ class Attention(nn.Module):
         self.o_proj = nn.Linear(h * self.value, d, bias=bias)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute attention: x [n, d] -> [n, d]."""
         n, h, r, c = x.shape[0], self.shape.heads, self.rotated, self.rank
         q = self._queries(x, n)
         rotated, latent = op.split(self.kv_a_proj_with_mqa(x), [r], axis=-1)
@@ -111,7 +116,7 @@ class Attention(nn.Module):
         return self.o_proj(op.reshape(self.v_up_proj.each(gathered), (n, h * self.value)))
 
     def _queries(self, x: Tensor, n: Any) -> Tensor:
-        """x [n, d] -> [n, h * e], over latents."""
+        """Compute queries over latents: x [n, d] -> [n, h * e]."""
         h, r = self.shape.heads, self.rotated
         if self.q_proj is not None:
             q = self.q_proj(x)

@@ -9,10 +9,10 @@ from .activations import Activation, activate
 
 
 class Embedding(nn.Embedding):
-    """A token table [vocab, d] that may also serve as the output head (tied embeddings)."""
+    """Token table [vocab, d] that may also be the LM head (tied embeddings)."""
 
     def logits(self, x: Tensor) -> Tensor:
-        """x [m, d] -> [m, vocab]."""
+        """Compute logits: x [m, d] -> [m, vocab]."""
         return op.matmul(x, op.permute_dims(self.weight))
 
 
@@ -20,14 +20,14 @@ EXACT = "exact"  # attribute of a parameter that every scheme stores in float32
 
 
 def exact(shape: tuple[int, ...]) -> nn.Parameter:
-    """A parameter that every scheme stores in float32."""
+    """Return a parameter that every scheme stores in float32."""
     made = nn.Parameter(shape)
     made.attrs[EXACT] = True
     return made
 
 
 class Unquantized(nn.Linear):
-    """A linear that no scheme quantizes: a router, whose choices are discrete."""
+    """Linear that no scheme quantizes: a router, whose choices are discrete."""
 
     def __init__(self, in_features: int, out_features: int, *, bias: bool) -> None:
         super().__init__(in_features, out_features, bias=bias)
@@ -50,7 +50,7 @@ class GatedMLP(nn.Module):
         self.down_proj = nn.Linear(intermediate_size, hidden_size, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute the feed-forward: x [n, d] -> [n, d]."""
         both = self.gate_up_proj(x)
         if self.activation != "silu":
             return self.down_proj(activate(both, self.activation, gated=True))
@@ -69,5 +69,5 @@ class MLP(nn.Module):
         self.down_proj = nn.Linear(intermediate_size, hidden_size, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute the feed-forward: x [n, d] -> [n, d]."""
         return self.down_proj(activate(self.up_proj(x), self.activation, gated=False))

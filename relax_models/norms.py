@@ -13,14 +13,14 @@ from wherry.ops.tags import PACK, tag
 
 
 class _Norm(nn.Module):
-    """A norm with a weight [d]; `offset` is added to it once, when a model is loaded."""
+    """Norm with a weight [d], to which `offset` is added once, when a model is loaded."""
 
     def __init__(self, size: int, eps: float, offset: float = 0.0) -> None:
         self.size, self.eps, self.offset = size, eps, offset
         self.weight = nn.Parameter((size,))
 
     def factor(self) -> Tensor:
-        """The factor of normalised elements, [d]."""
+        """Return the factor [d] of normalized elements: weight + offset."""
         if not self.offset:
             return self.weight
         func = offset_reference(self.size, self.offset, self.weight.dtype)
@@ -29,22 +29,22 @@ class _Norm(nn.Module):
 
 
 class RMSNorm(_Norm):
-    """x / sqrt(mean(x^2) + eps) * (offset + weight)."""
+    """RMSNorm: x / sqrt(mean(x^2) + eps) * (offset + weight)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Normalize: x [n, d] -> [n, d]."""
         return op.rms_norm(x, self.factor(), -1, self.eps)
 
 
 class LayerNorm(_Norm):
-    """(x - mean(x)) / sqrt(variance(x) + eps) * (offset + weight) + bias."""
+    """LayerNorm: (x - mean(x)) / sqrt(variance(x) + eps) * (offset + weight) + bias."""
 
     def __init__(self, size: int, eps: float, *, bias: bool = True, offset: float = 0.0) -> None:
         super().__init__(size, eps, offset)
         self.bias = nn.Parameter((size,)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Run the layer: x [n, d] -> [n, d]."""
         func = layer_norm_reference(self.size, self.eps, self.bias is not None, x.dtype)
         bias = [] if self.bias is None else [self.bias]
         out = Tensor.placeholder(list(x.shape), x.dtype)
@@ -53,7 +53,7 @@ class LayerNorm(_Norm):
 
 @cache
 def offset_reference(size: int, offset: float, dtype: str) -> tirx.PrimFunc:
-    """(weight dtype [size]) -> weight + offset."""
+    """Return the PrimFunc (weight dtype [size]) -> weight + offset."""
     weight = te.placeholder((size,), dtype, "weight")
     total = te.compute((size,), lambda i: weight[i] + tirx.const(offset, dtype), "total")
     func = te.create_prim_func([weight, total]).without_attr("global_symbol")
@@ -62,7 +62,10 @@ def offset_reference(size: int, offset: float, dtype: str) -> tirx.PrimFunc:
 
 @cache
 def layer_norm_reference(dim: int, eps: float, bias: bool, dtype: str) -> tirx.PrimFunc:
-    """(x dtype [n, dim], weight [dim], bias [dim] if any) -> dtype [n, dim]; float32 inside."""
+    """Return the reference PrimFunc (x [n, dim], weight [dim], bias [dim] if any) -> [n, dim].
+
+    Arguments and result have the dtype `dtype`; it computes in float32.
+    """
     n = te.var("n", "int64")
     x = te.placeholder((n, dim), dtype, "x")
     w, b = (te.placeholder((dim,), dtype, name) for name in ("weight", "bias"))

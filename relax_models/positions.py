@@ -13,9 +13,9 @@ from .step import Batch
 
 
 class PositionedDecoder(decoder.Decoder):
-    """Adds learned position embeddings to the token embeddings."""
+    """Decoder that adds learned position embeddings to the token embeddings."""
 
-    before: ClassVar[int] = 0  # rows of the table before position 0
+    before: ClassVar[int] = 0  # rows of the position table before position 0
 
     def __init__(self, cfg: Any) -> None:
         super().__init__(cfg)
@@ -23,16 +23,16 @@ class PositionedDecoder(decoder.Decoder):
         self.embed_positions = Embedding(rows, cfg.hidden_size)
 
     def embedded(self, batch: Batch) -> Tensor:
-        """The input of the first layer, [n, d]."""
+        """Return the input of the first layer, [n, d]."""
         positions = batch.positions + self.before if self.before else batch.positions
         return super().embedded(batch) + self.embed_positions(positions)
 
 
 def alibi(heads: int, most: float = 8.0) -> tuple[float, ...]:
-    """Slopes of query heads (https://arxiv.org/abs/2108.12409): 2^(-most i / heads), i from 1.
+    """Return ALiBi's slopes of query heads: 2^(-most i / heads), i from 1.
 
     If `heads` is no power of two: the slopes of the next lower power, then every other slope of the
-    next higher one.
+    next higher one. Source: https://arxiv.org/abs/2108.12409.
     """
     lower = 2 ** int(math.log2(heads))
     slopes = [2.0 ** (-most * i / lower) for i in range(1, lower + 1)]

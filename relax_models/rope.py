@@ -1,6 +1,6 @@
 """Rotary position embedding: its configuration, and the inverse frequencies of each kind.
 
-Agrees with transformers' `modeling_rope_utils`. YaRN is of https://arxiv.org/abs/2309.00071.
+Results agree with transformers' `modeling_rope_utils`. YaRN: https://arxiv.org/abs/2309.00071.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 RopeKind = Literal["default", "linear", "dynamic", "llama3", "yarn", "longrope", "proportional"]
-# The fields of each kind, and whether they are required.
+# Kind of RoPE -> its fields, and whether each is required.
 _FIELDS: Mapping[str, Mapping[str, bool]] = {
     "default": {},
     "linear": {"factor": True},
@@ -44,7 +44,7 @@ _FIELDS: Mapping[str, Mapping[str, bool]] = {
     },
     "proportional": {"factor": False},
 }
-_ANY = (1e-6, 1e6)  # what a number of a rotary embedding may be, unless
+_ANY = (1e-6, 1e6)  # default range of a RoPE field's value
 _RANGES = {"theta": (1.0 + 1e-6, 1e15), "partial_rotary_factor": (1e-6, 1.0)}
 _ORIGINAL = "original_max_position_embeddings"
 # Fields of a configuration that `read_rope` consumes.
@@ -53,38 +53,46 @@ ROPE_FIELDS = ("rope_theta", "rope_scaling", "rope_parameters", "partial_rotary_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RopeConfig:
-    """One rotary embedding. Fields that a kind does not use keep their defaults."""
+    """Configuration of a rotary embedding.
+
+    Fields that its kind does not use keep their defaults.
+    """
 
     kind: RopeKind = "default"
     theta: float = 10000.0
-    partial_rotary_factor: float = 1.0  # the part of a head's dimensions that rotates
-    factor: float = 1.0  # context is this many times longer than in training
-    original_max_position_embeddings: int | None = None  # tokens; None: the model's own maximum
-    low_freq_factor: float = 1.0  # llama3
-    high_freq_factor: float = 4.0  # llama3
-    attention_factor: float | None = None  # yarn; None: from factor and mscale
-    beta_fast: float = 32.0  # yarn
-    beta_slow: float = 1.0  # yarn
-    mscale: float | None = None  # yarn
-    mscale_all_dim: float | None = None  # yarn
-    short_factor: tuple[float, ...] = ()  # longrope: one a frequency, up to the original length
-    long_factor: tuple[float, ...] = ()  # longrope: one a frequency, beyond that length
-    long: bool = False  # longrope: use long_factor for all lengths; no field of config.json
-    truncate: bool = True  # yarn: the ramp begins and ends on whole dimensions
+    partial_rotary_factor: float = 1.0  # fraction of a head's dimensions that rotates
+    factor: float = 1.0  # ratio of the context to the training context
+    # training context in tokens; None: the model's own maximum
+    original_max_position_embeddings: int | None = None
+    # llama3: turns per training context below which frequencies are scaled
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 4.0  # llama3: turns per training context above which frequencies stay
+    # yarn: factor of cos and sin; None: computed from factor and mscale
+    attention_factor: float | None = None
+    beta_fast: float = 32.0  # yarn: turns where the blend begins
+    beta_slow: float = 1.0  # yarn: turns where the blend ends
+    mscale: float | None = None  # yarn: coefficient of the factor of cos and sin
+    mscale_all_dim: float | None = None  # yarn: coefficient of the divisor of that factor
+    # longrope: one factor per frequency, up to the original length
+    short_factor: tuple[float, ...] = ()
+    # longrope: one factor per frequency, beyond the original length
+    long_factor: tuple[float, ...] = ()
+    long: bool = False  # longrope: use long_factor for all lengths; not a field of config.json
+    truncate: bool = True  # yarn: the blend begins and ends on whole dimensions
 
     def rotary_dim(self, head_dim: int) -> int:
-        """Dimensions of a head that rotate; with "proportional" some rotate by zero."""
+        """Return the dimensions of a head that rotate; with "proportional" some rotate by zero."""
         if self.kind == "proportional":
             return head_dim
         return int(head_dim * self.partial_rotary_factor)
 
 
 class InverseFrequencies(NamedTuple):
-    """The rotary table: the angle of dimension i at position p is p * inv_freq[i]."""
+    """Rotary table: the angle of dimension i at position p is p * inv_freq[i]."""
 
-    inv_freq: NDArray[np.float32]  # [rotary_dim / 2], radians a token
-    attention_factor: float  # cos and sin are multiplied with it
-    max_context: int | None  # tokens up to which this table is correct; None: any number
+    inv_freq: NDArray[np.float32]  # [rotary_dim / 2], radians per token
+    attention_factor: float  # factor of cos and sin
+    max_context: int | None  # tokens up to which the table is correct; None: any number
 
 
 def read_rope(hf: Mapping[str, Any], problems: list[str]) -> RopeConfig:
@@ -120,7 +128,7 @@ def read_rope(hf: Mapping[str, Any], problems: list[str]) -> RopeConfig:
     ]
     values |= {n: tuple(v) if isinstance(v := raw[n], list) else v for n in known if n in raw}
     if "original_max_position_embeddings" in known:
-        # A value outside the object wins over one inside, as in transformers.
+        # A value outside of the object takes precedence over one inside, as in transformers.
         values["original_max_position_embeddings"] = (
             hf.get("original_max_position_embeddings")
             or raw.get("original_max_position_embeddings")
@@ -136,11 +144,11 @@ def read_rope(hf: Mapping[str, Any], problems: list[str]) -> RopeConfig:
 
 
 def _out_of_range(values: Mapping[str, Any]) -> list[str]:
-    """Errors of fields that have the wrong type or are out of range; NaN is out of range."""
+    """Return errors for fields that have the wrong type or are out of range (NaN always is)."""
     problems = []
     for name, value in values.items():
         if value is None and name == "original_max_position_embeddings":
-            continue  # stands for the model's own maximum, which is checked elsewhere
+            continue  # None stands for the model's own maximum, which is checked elsewhere
         least, most = _RANGES.get(name, _ANY)
         if name in ("short_factor", "long_factor"):
             fits = isinstance(value, tuple) and bool(value) and all(map(_is_positive, value))
@@ -164,7 +172,7 @@ def _is_positive(value: object) -> bool:
 
 
 def _impossible(rope: RopeConfig) -> list[str]:
-    """Contradictions between fields."""
+    """Return contradictions between fields."""
     if rope.kind == "llama3" and rope.low_freq_factor >= rope.high_freq_factor:
         return [
             f"low_freq_factor: {rope.low_freq_factor:g} is not less than high_freq_factor, "
@@ -174,7 +182,10 @@ def _impossible(rope: RopeConfig) -> list[str]:
 
 
 def inv_freq(rope: RopeConfig, rotary_dim: int, max_position: int) -> InverseFrequencies:
-    """Inverse frequencies for `rotary_dim` dimensions of a model made for `max_position` tokens."""
+    """Return the inverse frequencies of `rotary_dim` dimensions.
+
+    `max_position` is the training context in tokens.
+    """
     i = np.arange(0, rotary_dim, 2, dtype=np.float64)
     base = rope.theta ** (-i / rotary_dim)
     original = rope.original_max_position_embeddings or max_position
@@ -183,10 +194,11 @@ def inv_freq(rope: RopeConfig, rotary_dim: int, max_position: int) -> InverseFre
     if rope.kind == "linear":
         base = base / rope.factor
     elif rope.kind == "dynamic":
-        # Beyond it the table depends on the length, and cached keys would have to be recomputed.
+        # Beyond this length the table would depend on the length, and cached keys would have to be
+        # recomputed.
         limit = max_position
     elif rope.kind == "proportional":
-        # The frequencies of a whole head; only the first ones are not zero.
+        # The table covers a whole head; only the first frequencies are not zero.
         turning = int(rope.partial_rotary_factor * rotary_dim // 2)
         base = np.where(np.arange(len(base)) < turning, base / rope.factor, 0.0)
     elif rope.kind == "llama3":
@@ -197,24 +209,25 @@ def inv_freq(rope: RopeConfig, rotary_dim: int, max_position: int) -> InverseFre
     elif rope.kind == "longrope":
         base = base / np.array(rope.long_factor if rope.long else rope.short_factor)
         scale = _longrope_attention_factor(rope, original)
-        # As with "dynamic": beyond it all cached keys would have wrong angles.
+        # As with "dynamic", beyond this length all cached keys would have wrong angles.
         limit = max_position if rope.long else min(original, max_position)
     return InverseFrequencies(base.astype(np.float32), scale, limit)
 
 
 def _llama3(rope: RopeConfig, base: NDArray[np.float64], original: int) -> NDArray[np.float64]:
-    """Divides low frequencies by `factor`, keeps high ones, and blends those between."""
-    turns = original * base / (2 * math.pi)  # over the context of the training
+    """Return llama3's frequencies: low ones divided by `factor`, others blended or unchanged."""
+    turns = original * base / (2 * math.pi)  # turns over the training context
     low, high = rope.low_freq_factor, rope.high_freq_factor
     keep = np.clip((turns - low) / (high - low), 0.0, 1.0)
     return base * (keep + (1 - keep) / rope.factor)
 
 
 def _yarn(rope: RopeConfig, base: NDArray[np.float64], original: int) -> NDArray[np.float64]:
-    """`_llama3` with a blend that is linear in the dimension, not in the frequency."""
+    """Return YaRN's frequencies: like `_llama3`, but blended linearly in the dimension."""
     rotary_dim = 2 * len(base)
 
-    def dimension(turns: float) -> float:  # whose frequency makes `turns` over the context
+    # the dimension whose frequency makes `turns` over the training context
+    def dimension(turns: float) -> float:
         wave = original / (turns * 2 * math.pi)
         return rotary_dim * math.log(wave) / (2 * math.log(rope.theta))
 
@@ -223,7 +236,7 @@ def _yarn(rope: RopeConfig, base: NDArray[np.float64], original: int) -> NDArray
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, rotary_dim - 1)
     if low == high:
-        high += 0.001  # the ramp becomes a step
+        high += 0.001  # avoids a division by zero: the blend becomes a step
     stretch = np.clip((np.arange(len(base)) - low) / (high - low), 0.0, 1.0)
     blended: NDArray[np.float64] = base * (1 - stretch + stretch / rope.factor)
     return blended

@@ -1,6 +1,6 @@
-"""What a model sees of a step: a ragged batch, and attention within its sequences.
+"""The interface between a model and a step: a ragged batch, and attention within its sequences.
 
-A model knows neither pages nor where keys and values are stored: `passes/paged_kv.py` adds that.
+A model knows neither pages nor where keys and values are stored: `passes/paged_kv.py` adds them.
 
 Axes: n rows, r sequences, m logit rows, h query heads, e head dim. The arrays are described in
 docs/design/compiled-library.md.
@@ -19,7 +19,7 @@ from wherry.ops.tags import CACHED_ATTENTION
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The arrays that describe a step, all int32."""
+    """The int32 arrays that describe the batch of a step."""
 
     tokens: Tensor  # [n]
     positions: Tensor  # [n]
@@ -28,7 +28,7 @@ class Batch:
     logit_rows: Tensor  # [m]
 
     def wanted(self, x: Tensor) -> Tensor:
-        """The rows of x [n, d] whose logits are wanted, [m, d]."""
+        """Return the rows of x [n, d] whose logits are needed, [m, d]."""
         shape = [self.logit_rows.shape[0], x.shape[1]]
         return op.tensor_expr_op(
             lambda rows, t: te.compute(shape, lambda i, k: t[rows[i], k], "wanted"),
@@ -48,13 +48,13 @@ def attention(
 
     Args:
         qkv: [n, qkv_heads * e].
-        batch: the rows.
-        shape: the static side of the layer's attention.
+        batch: the rows' positions and sequences.
+        shape: static shape of the layer's attention.
         qk_norm: weights [e] of the norms of Q and K heads, if `shape.qk_norm_eps` is set.
         sinks: float32 [h], see `AttentionSpec`.
 
     Returns:
-        [n, h * e]
+        the output of attention, [n, h * e].
     """
     rows = [qkv, batch.positions, batch.sequences, batch.query_indptr]
     out = Tensor.placeholder([qkv.shape[0], shape.heads * shape.head_dim], qkv.dtype)

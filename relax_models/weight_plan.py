@@ -41,12 +41,12 @@ class Piece:
     name: str
     start: int
     stop: int
-    order: Order | None = None  # of the tensor's rows
+    order: Order | None = None  # order of the tensor's rows
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterPlan:
-    """One parameter: the concatenation of its pieces along `axis`.
+    """Plan of a parameter: the concatenation of its pieces along `axis`.
 
     With `transpose` there is one piece, the whole tensor [b, a] of a parameter [a, b]; with a
     `constant` there is none. A `stacked` parameter [e, rows, columns] has pieces along its e * rows
@@ -60,13 +60,14 @@ class ParameterPlan:
     transpose: bool = False
     stacked: bool = False
     unpacked: Unpack | Heads | None = None
-    rows_of_head: tuple[int, int, int] = (0, 0, 0)  # of `Heads`: first, stop, all
+    # rows of each head that `Heads` takes: first, stop, rows of a head
+    rows_of_head: tuple[int, int, int] = (0, 0, 0)
     constant: float | None = None
     unit_rows: bool = False  # each row is divided by its length
 
     @property
     def rows(self) -> Shape:
-        """The shape along whose first axis the pieces lie."""
+        """Return the shape along whose first axis the pieces lie."""
         if self.stacked or (len(self.shape) == 3 and self.unpacked):
             return (self.shape[0] * self.shape[1], *self.shape[2:])
         return self.shape
@@ -74,14 +75,14 @@ class ParameterPlan:
 
 @dataclass(frozen=True, slots=True)
 class WeightPlan:
-    """The plans of all parameters, in their order."""
+    """The plans of all parameters, in the parameters' order."""
 
     parameters: tuple[ParameterPlan, ...]
     dropped: tuple[str, ...] = ()  # checkpoint tensors that no parameter uses
-    equal: tuple[tuple[str, str], ...] = ()  # checkpoint tensors that must not differ
+    equal: tuple[tuple[str, str], ...] = ()  # pairs of checkpoint tensors that must be equal
 
     def renamed(self, names: Mapping[str, str]) -> WeightPlan:
-        """This plan for a checkpoint with other names: `names` maps ours to theirs."""
+        """Return this plan for a checkpoint with other tensor names, mapped by `names`."""
         made = tuple(
             replace(p, pieces=tuple(replace(piece, name=names[piece.name]) for piece in p.pieces))
             for p in self.parameters
@@ -97,7 +98,7 @@ class _Recipe:
     theirs: list[str]
     axis: int = 0
     transpose: bool = False
-    parts: tuple[str, ...] = ()  # of a split: our parameters that share the tensor, in order
+    parts: tuple[str, ...] = ()  # for a split: the parameters that share the tensor, in order
     stacked: bool = False
 
 
@@ -199,7 +200,7 @@ class _Planner:
         )
 
     def unpacked(self, word: Unpack, name: str, shape: Shape) -> ParameterPlan | None:
-        """Plan a parameter that has the weights of all experts."""
+        """Plan a parameter that contains the weights of all experts."""
         e, rows, *columns = shape
         theirs = renamed(self.words, counterpart(word.ours, word.theirs, name) or name)
         wanted: dict[str, Shape] = {theirs: (e, *columns, rows)}
@@ -241,14 +242,14 @@ class _Planner:
         )
 
     def order(self, name: str) -> Order | None:
-        """The order of a checkpoint tensor's rows."""
+        """Return the order of a checkpoint tensor's rows; None: unchanged."""
         for word in self.words:
             if isinstance(word, Reorder) and match(word.theirs, name) is not None:
                 return word.order(self.config)
         return None
 
     def leftovers(self) -> Iterator[str]:
-        """Record unused tensors that the weight map names; yield the others."""
+        """Yield unused checkpoint tensors, except those that the weight map drops."""
         for name, shape in self.theirs.items():
             if name in self.used:
                 continue
@@ -261,7 +262,7 @@ class _Planner:
                 yield f"surplus: {name} {list(shape)}, which no parameter uses"
 
     def drops(self, word: Word, name: str) -> bool:
-        """Whether `word` says that a tensor is not used."""
+        """Return whether the rule `word` says that a tensor is not used."""
         if isinstance(word, Drop):
             return match(word.theirs, name) is not None
         if isinstance(word, UnusedIn):
@@ -275,7 +276,7 @@ class _Planner:
         return stars[0].isdecimal() and int(stars[0]) in spare
 
     def twin(self, name: str) -> str | None:
-        """The tensor that a stored copy of a tied one must equal."""
+        """Return the tensor that a stored copy of a tied tensor must equal; None: no such tie."""
         for word in self.words:
             if isinstance(word, Tie) and self.is_tied(word):
                 pair = renamed(self.words, word.ours), renamed(self.words, word.theirs)
@@ -286,7 +287,7 @@ class _Planner:
 
 
 def _joined(shapes: Sequence[Shape], axis: int) -> Shape | None:
-    """Shape of a concatenation, None if they do not fit."""
+    """Return the shape of a concatenation; None if the shapes do not fit."""
     first = shapes[0]
     if len(shapes) == 1:
         return first
@@ -303,12 +304,12 @@ def plan_weights(
     checkpoint: Mapping[str, Shape],
     config: Any = None,
 ) -> WeightPlan:
-    """Plan each of our parameters.
+    """Plan all parameters of a model.
 
     Args:
         words: the weight map of a model file.
-        parameters: our names and shapes, unquantized.
-        checkpoint: their names and shapes.
+        parameters: parameter names and shapes, unquantized.
+        checkpoint: tensor names and shapes of the checkpoint.
         config: the configuration, which `tie` asks whether weights are tied.
 
     Raises:

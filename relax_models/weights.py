@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Concat:
-    """`ours` is the concatenation of `theirs` along `axis`."""
+    """Rule: `ours` is the concatenation of `theirs` along `axis`."""
 
     ours: str
     theirs: tuple[str, ...]
@@ -32,7 +32,10 @@ class Concat:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """`theirs` cut along `axis` gives `ours`, in order; our shapes say where."""
+    """Rule: `theirs`, split along `axis`, gives `ours`, in order.
+
+    The parameters' shapes say where.
+    """
 
     ours: tuple[str, ...]
     theirs: str
@@ -41,7 +44,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """`ours` [e, rows, columns] stacks `theirs`, one tensor for each number that replaces `{}`."""
+    """Rule: `ours` [e, rows, columns] stacks `theirs`, one tensor per number that replaces `{}`."""
 
     ours: str
     theirs: tuple[str, ...]
@@ -49,34 +52,38 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Unpack:
-    """`ours` [e, rows, columns] of `theirs` [e, columns, rows], or of MXFP4: BLOCKS and SCALES.
+    """Rule: `ours` [e, rows, columns] comes from `theirs` [e, columns, rows], or from MXFP4.
 
-    Source of the format: https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-
-    spec-final-pdf. `theirs` with "_blocks" uint8 [e, rows, groups, 16] has two numbers a byte, the
-    first in its low half; with "_scales" uint8 [e, rows, groups] the exponents plus 127 of 32.
-    Biases are [e, rows] on both sides.
+    `theirs` with "_blocks" uint8 [e, rows, groups, 16] has two numbers a byte, the first in its low
+    half; with "_scales" uint8 [e, rows, groups] the exponents plus 127 of 32 numbers each. Biases
+    are [e, rows] on both sides. Source of the format:
+    https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf.
     """
 
     ours: str
     theirs: str
-    interleaved: bool  # their rows alternate between our first and second half
+    # the checkpoint's rows alternate between the parameter's first and second half
+    interleaved: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """`ours` [heads, rows, columns] are some rows of each head of `theirs` [heads * all, ...]."""
+    """Rule: `ours` [heads, rows, columns] takes some rows of each head of `theirs`.
+
+    `theirs` is [heads * all, ...].
+    """
 
     ours: str
     theirs: str
-    # From a configuration: first row, stop, rows of a head. Not in the repr, which would have an
-    # address.
+    # Function of a configuration: first row, stop, rows of a head. Not in the repr, which would
+    # contain an address.
     rows: Callable[[Any], tuple[int, int, int]] = field(repr=False)
-    transposed: bool  # `ours` is [heads, columns, rows]
+    transposed: bool  # whether `ours` is [heads, columns, rows]
 
 
 @dataclass(frozen=True, slots=True)
 class Transpose:
-    """`ours` [a, b] is `theirs` [b, a]."""
+    """Rule: `ours` [a, b] is the transpose of `theirs` [b, a]."""
 
     ours: str
     theirs: str
@@ -84,7 +91,7 @@ class Transpose:
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """What we call `ours`, the checkpoint calls `theirs`."""
+    """Rule: the parameter `ours` is called `theirs` in the checkpoint."""
 
     ours: str
     theirs: str
@@ -92,7 +99,7 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """`ours` may be the same tensor as `theirs`, if the configuration's `when` is true."""
+    """Rule: `ours` may be the same tensor as `theirs`, if the configuration's `when` is true."""
 
     ours: str
     theirs: str
@@ -101,7 +108,7 @@ class Tie:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """All elements of `ours` are `value`; no checkpoint has the tensor."""
+    """Rule: all elements of `ours` are `value`; no checkpoint has the tensor."""
 
     ours: str
     value: float
@@ -109,7 +116,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class UnitRows:
-    """Rows of `ours` are divided by their lengths, if the configuration's `when` is true."""
+    """Rule: rows of `ours` are divided by their lengths, if the configuration's `when` is true."""
 
     ours: str
     when: str
@@ -117,30 +124,31 @@ class UnitRows:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A tensor of the checkpoint that no parameter uses."""
+    """Rule: no parameter uses the checkpoint tensor."""
 
     theirs: str
 
 
 @dataclass(frozen=True, slots=True)
 class SpareLayers:
-    """The configuration's `count` layers after the last one are not used."""
+    """Rule: the configuration's `count` layers after the last one are not used."""
 
-    theirs: str  # its first star is the layer
+    theirs: str  # pattern whose first star is the layer
     count: str
 
 
 @dataclass(frozen=True, slots=True)
 class UnusedIn:
-    """Tensors of some layers are not used."""
+    """Rule: the tensors of some layers are not used."""
 
-    theirs: str  # its first star is the layer
-    layers: Callable[[Any], Container[int]]  # of a configuration
+    theirs: str  # pattern whose first star is the layer
+    # function of a configuration: layers whose tensors are not used
+    layers: Callable[[Any], Container[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Rows of heads whose rotated dimensions are pairs (0 with 1): ours are halves.
+    """Row order of heads whose rotated dimensions are stored as pairs (0, 1); the model has halves.
 
     A rotation of (0, 1), (2, 3), ... becomes one of (0, half), (1, half + 1), ...; no score
     changes, because q and k are reordered alike.
@@ -150,7 +158,7 @@ class Pairs:
     rotary_dim: int
 
     def source(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each of our rows theirs."""
+        """Return the checkpoint row of each row of the parameter."""
         half = self.rotary_dim // 2
         head, k = rows // self.head_dim, rows % self.head_dim
         paired = np.where(k < half, 2 * k, 2 * (k - half) + 1)
@@ -159,14 +167,17 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Rows [g, h / g + 2, e], k and v after the query heads of a kv head: ours are all q, k, v."""
+    """Row order [g, h / g + 2, e]: k and v follow the query heads of a KV head.
+
+    The model has all rows of q, then of k, then of v.
+    """
 
     heads: int
     kv_heads: int
     head_dim: int
 
     def source(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each of our rows theirs."""
+        """Return the checkpoint row of each row of the parameter."""
         h, g = self.heads, self.kv_heads
         head, k = rows // self.head_dim, rows % self.head_dim
         shared = h // g
@@ -177,14 +188,17 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class RotatedFirst:
-    """Rows of heads whose last `rotated` elements rotate: ours come first, as halves."""
+    """Row order of heads whose last `rotated` elements rotate.
+
+    The model has these first, as halves.
+    """
 
     rest: int
     rotated: int
-    paired: bool  # theirs rotate in pairs of neighbours
+    paired: bool  # whether the checkpoint rotates pairs of neighbours
 
     def source(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each of our rows theirs."""
+        """Return the checkpoint row of each row of the parameter."""
         size = self.rest + self.rotated
         head, k = rows // size, rows % size
         half = self.rotated // 2
@@ -193,15 +207,15 @@ class RotatedFirst:
 
 
 class Order(Protocol):
-    """An order of a checkpoint's rows: a frozen record, whose `repr` identifies it."""
+    """Interface of row orders of a checkpoint: frozen records, which their `repr` identifies."""
 
     def source(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each of our rows theirs."""
+        """Return the checkpoint row of each row of the parameter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reorder:
-    """The rows of `theirs` in the order that `order` gives for a configuration."""
+    """Rule: the rows of `theirs` have the order that `order` gives for a configuration."""
 
     theirs: str
     order: Callable[[Any], Order]
@@ -226,19 +240,19 @@ Word = (
 
 
 def concat(ours: str, *theirs: str, axis: int = 0) -> Concat:
-    """Fuse several: `concat("qkv_proj.weight", "q_proj.weight", "k_proj.weight", ...)`."""
+    """Concatenate tensors: `concat("qkv_proj.weight", "q_proj.weight", "k_proj.weight", ...)`."""
     _same_stars(ours, *theirs)
     return Concat(ours, theirs, axis)
 
 
 def stack(ours: str, *theirs: str) -> Stack:
-    """All experts' matrices in one: `stack("experts.up.weight", "experts.{}.up.weight")`."""
+    """Stack all experts' matrices: `stack("experts.up.weight", "experts.{}.up.weight")`."""
     _same_stars(ours, *theirs)
     return Stack(ours, theirs)
 
 
 def unpack(ours: str, theirs: str, *, interleaved: bool = False) -> Unpack:
-    """All experts' matrices from one tensor, transposed or in MXFP4 (gpt-oss)."""
+    """Take all experts' matrices from one tensor, transposed or in MXFP4 (gpt-oss)."""
     _same_stars(ours, theirs)
     return Unpack(ours, theirs, interleaved)
 
@@ -250,13 +264,13 @@ def heads(
     *,
     transposed: bool = False,
 ) -> Heads:
-    """A matrix for each head, from a tensor that also has others (DeepSeek's kv_b_proj)."""
+    """Take a matrix per head from a tensor that also has others (DeepSeek's kv_b_proj)."""
     _same_stars(ours, theirs)
     return Heads(ours, theirs, rows, transposed)
 
 
 def split(theirs: str, *ours: str, axis: int = 0) -> Split:
-    """Cut one; parts in order: `split("c_attn.weight", "q_proj.weight", "k_proj.weight")`."""
+    """Split a tensor in order: `split("c_attn.weight", "q_proj.weight", "k_proj.weight")`."""
     _same_stars(theirs, *ours)
     return Split(ours, theirs, axis)
 
@@ -268,16 +282,17 @@ def transpose(ours: str, theirs: str) -> Transpose:
 
 
 def rename(ours: str, theirs: str) -> Rename:
-    """Another name, or with stars another prefix: `rename("model.*", "transformer.*")`."""
+    """Rename a tensor, or with stars a prefix: `rename("model.*", "transformer.*")`."""
     _same_stars(ours, theirs)
     return Rename(ours, theirs)
 
 
 def tie(ours: str, theirs: str, *, when: str = "tie_word_embeddings") -> Tie:
-    """A checkpoint may lack `ours` if the configuration's `when` is true: it is `theirs` then.
+    """Tie weights: a checkpoint may lack `ours` if the configuration's `when` is true.
 
-    A checkpoint that has `ours` although the model has no such parameter is accepted, if the two
-    tensors are equal; `WeightPlan.equal` names the pairs that a conversion has to compare.
+    `ours` is `theirs` then. A checkpoint that has `ours` although the model has no such parameter
+    is accepted, if the two tensors are equal; `WeightPlan.equal` names the pairs that a conversion
+    has to compare.
     """
     _same_stars(ours, theirs)
     return Tie(ours, theirs, when)
@@ -289,12 +304,12 @@ def reorder(theirs: str, order: Callable[[Any], Order]) -> Reorder:
 
 
 def constant(ours: str, value: float) -> Constant:
-    """A parameter that the family does not have, such as the weight of a norm without one."""
+    """Fill a parameter that the family does not have, such as the weight of a norm without one."""
     return Constant(ours, value)
 
 
 def unit_rows(ours: str, *, when: str) -> UnitRows:
-    """Normalise rows at conversion that the family normalises in every step."""
+    """Normalize rows once at conversion that the family normalizes in every step."""
     return UnitRows(ours, when)
 
 
@@ -321,7 +336,7 @@ def _regex(pattern: str) -> re.Pattern[str]:
 
 
 def match(pattern: str, name: str) -> tuple[str, ...] | None:
-    """What the stars (or the part before a suffix) match; None if `name` does not match."""
+    """Return what the stars (or the part before a suffix) match; None if `name` does not match."""
     found = _regex(pattern).fullmatch(name)
     return found.groups() if found else None
 
@@ -334,13 +349,13 @@ def fill(pattern: str, stars: Sequence[str]) -> str:
 
 
 def counterpart(ours: str, theirs: str, name: str) -> str | None:
-    """The name in `theirs` for `name`; None if `ours` does not match it."""
+    """Return the name in `theirs` for `name`; None if `ours` does not match it."""
     stars = match(ours, name)
     return None if stars is None else fill(theirs, stars)
 
 
 def renamed(words: Sequence[Word], name: str) -> str:
-    """The checkpoint's name after every `rename`."""
+    """Return the checkpoint's name after every `rename`."""
     for word in words:
         if isinstance(word, Rename):
             name = counterpart(word.ours, word.theirs, name) or name

@@ -1,1 +1,1 @@
-"""Targets: one file for each device family, and their kernels."""
+"""Compilation targets: one file per device family, and their kernels."""

@@ -11,14 +11,14 @@ from . import hosts, opencl, vulkan
 from .target import TargetPreset
 from .variants import chosen
 
-# Work-items of a group: what every GPU of a family allows for kernels with as many registers as
-# ours. Mali's local memory is its main memory, so smaller groups wait less for it.
+# Work-items of a work-group: what every GPU of the family allows for kernels with as many registers
+# as Wherry's. Mali emulates local memory in main memory, so smaller groups wait less for it.
 ADRENO, MALI = "256", "128"
 VARIANTS = {"mali": "GPUs of Arm", "vulkan": "any GPU, through Vulkan"}
 
 
 def preset(variant: str | None) -> TargetPreset:
-    """The preset of a phone's GPU.
+    """Return the target preset of a phone's GPU.
 
     Raises:
         UsageError: there is no such variant.

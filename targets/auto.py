@@ -1,6 +1,6 @@
-"""The target "auto": the best device of this machine that models can run on.
+"""Resolves the target "auto": the best device of this machine that models can run on.
 
-This module imports neither TVM nor PyTorch, which TVM imports where it is installed.
+This module imports neither TVM nor PyTorch, which TVM imports if it is installed.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ from wherry.machine.devices import KINDS, Device, list_devices
 from .variants import CUDA_CODES, GROUP_SIZES
 
 _log = logging.getLogger(__name__)
-ORDER = ("cuda", "rocm", "metal", "vulkan", "opencl")  # targets that have a driver here, best first
+# kinds of targets with a driver that Wherry can query, fastest first
+ORDER = ("cuda", "rocm", "metal", "vulkan", "opencl")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A target that this machine's devices allow."""
+    """A target that a device of this machine can run."""
 
-    target: str  # "cuda:sm_90"
-    reason: str  # shown to the user
+    target: str  # name of a target, such as "cuda:sm_90"
+    reason: str  # explanation that users see
 
 
 def candidates() -> Iterator[Candidate]:
-    """The candidates, best first; the last is the CPU. The search is lazy.
+    """Yield the candidates, best first; the last is the CPU. The search is lazy.
 
-    Only the first device of each kind counts: models are loaded onto it.
+    Only the first device of each kind counts, because models are loaded onto it.
     """
     for kind in (kind for kind in ORDER if kind in KINDS):
         try:
             devices = list_devices(kind)
-        except ToolchainError as e:  # its plugin was not built
+        except ToolchainError as e:  # the device plugin was not built
             _log.info("Target %s is not considered: %s", kind, e)
             continue
         if not devices:
@@ -52,7 +53,7 @@ def candidates() -> Iterator[Candidate]:
 
 
 def _problem(kind: str) -> str:
-    """Why a present device cannot be used; "" if it can."""
+    """Return why a device that is present cannot be used; "" if it can."""
     try:
         if kind == "cuda":
             cuda_driver.open_libraries()
@@ -62,13 +63,13 @@ def _problem(kind: str) -> str:
 
 
 def _target_of(device: Device) -> str | None:
-    """The target for a device; None if the device is too small or too old for all."""
+    """Return the target for a device; None if every target needs a larger or newer one."""
     if device.kind == "cuda":
         if device.code in CUDA_CODES:
             return f"cuda:{device.code}"
         newest = list(CUDA_CODES)[-1]
         newer = device.code and int(device.code[3:]) > int(newest[3:])
-        return "cuda" if newer else None  # its driver compiles PTX
+        return "cuda" if newer else None  # the driver of a newer GPU compiles PTX
     most = device.threads_per_block
     fitting = [size for size in GROUP_SIZES if most is None or int(size) <= most]
     if not fitting:

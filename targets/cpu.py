@@ -1,6 +1,7 @@
-"""CPUs: this machine ("cpu"), a named one ("cpu:znver4"), a level and all above ("cpu:x86-64-v3+").
+"""Targets for CPUs: this machine ("cpu"), a model ("cpu:znver4"), levels ("cpu:x86-64-v3+").
 
-With "+" a folder has a library for each level, and a machine loads the best that it runs.
+With "+" a folder has a library for the level and one for each level above it; a machine loads the
+highest one that it supports.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .kernels.cpu import CpuKernels
 from .kernels.cpu.isa import Isa, isa_from_features
 from .target import TargetPreset
 
-# Features that generated code may use, and Linux's names for them.
+# CPU features that generated code may use: LLVM's name -> Linux's names.
 FEATURES = {
     "avx": "avx",
     "avx2": "avx2",
@@ -49,9 +50,9 @@ FEATURES = {
     "sse4.2": "sse4_2",
     "ssse3": "ssse3",
 }
-# Hosts that can be the device; for wasm32 there is the target wasm.
+# Hosts whose CPU can be the device; wasm32 has the target "wasm" instead.
 HOSTS_OF_CPUS = tuple(name for name in HOSTS if name != "wasm32")
-# Levels of x86-64 with different kernels, ascending: LLVM's CPU and additional features.
+# Levels of x86-64 with different kernels, ascending: (CPU name in LLVM, additional features).
 LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("x86-64-v2", ()),
     ("x86-64-v3", ()),
@@ -63,14 +64,15 @@ LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 @lru_cache
 def preset(variant: str | None, host: Host | None = None) -> TargetPreset:
-    """The preset of this machine, of LLVM's CPU `variant`, or with "+" of a level and all above it.
+    """Return the preset of this machine, of LLVM's CPU `variant`, or of a level and those above it.
 
     Args:
-        variant: None: this machine's CPU, or another host's least supported one.
-        host: whose CPU it is; None: this machine, or a Linux one with a CPU that is called so.
+        variant: CPU name; "LEVEL+" for a level and those above it; None: this machine's CPU, or the
+            oldest CPU supported on another host.
+        host: the host whose CPU it is; None: this machine, or Linux on the variant's architecture.
 
     Raises:
-        UsageError: LLVM knows no such CPU, there is no such level, or not on that host.
+        UsageError: LLVM knows no such CPU, there is no such level, or the host has no such CPU.
     """
     if host:
         hosts.require_host("cpu", host, HOSTS_OF_CPUS)
@@ -78,7 +80,8 @@ def preset(variant: str | None, host: Host | None = None) -> TargetPreset:
         here = hosts.here()
         return _native(here) if host in (None, here) else _preset(host.cpu, host)
     cpu, *added = variant.rstrip("+").split("+")
-    if added and (cpu, tuple(added)) in LEVELS:  # the name of a machine's preset
+    # a level with added features: the name that this machine's preset may have
+    if added and (cpu, tuple(added)) in LEVELS:
         return _preset(cpu, _host_of(cpu, host), tuple(added))
     host = _host_of(variant, host)
     return _levels(variant, host) if variant.endswith("+") else _preset(variant, host)
@@ -87,7 +90,7 @@ def preset(variant: str | None, host: Host | None = None) -> TargetPreset:
 def _preset(
     cpu: str, host: Host, added: tuple[str, ...] = (), hidden: tuple[str, ...] = ()
 ) -> TargetPreset:
-    """The preset of LLVM's CPU `cpu`, with features added or hidden."""
+    """Return the preset of LLVM's CPU `cpu`, with some CPU features added or hidden."""
     device: dict[str, Any] = {**host.target, "mcpu": cpu}
     if attributes := [*(f"+{f}" for f in added), *(f"-{f}" for f in hidden)]:
         device["mattr"] = attributes
@@ -110,7 +113,10 @@ def _preset(
 
 
 def _activations(isa: Isa) -> dict[str, Any]:
-    """Fields of a preset: int8 where there is a dot product for it, with float as the choice."""
+    """Return the preset's fields for activations: int8 if the CPU has a dot product for it.
+
+    With int8, float kernels remain available as the user's choice.
+    """
     if isa.dot == "none":
         return {"activations": "float"}
     return {
@@ -120,10 +126,12 @@ def _activations(isa: Isa) -> dict[str, Any]:
 
 
 def _native(host: Host) -> TargetPreset:
-    """This machine, by its features: LLVM's guess of the model is wrong where features are hidden.
+    """Return the preset of this machine from its CPU features.
 
-    On x86-64 the highest level, so that the folder's name tells all features that the code uses;
-    elsewhere, and where features cannot be read, LLVM's guess without hidden features.
+    LLVM detects the CPU model, which is wrong where a hypervisor hides features. On x86-64 the
+    preset is the highest level, so that the folder's name states all features that the code uses;
+    elsewhere, and where features cannot be read, it is LLVM's detected model without hidden
+    features.
     """
     present = cpu_features()
     if host.arch == "x86_64":
@@ -138,19 +146,19 @@ def _native(host: Host) -> TargetPreset:
 
 
 def _levels(variant: str, host: Host) -> TargetPreset:
-    """The lowest level, with all above it as variants."""
+    """Return the preset of the lowest level; presets of the levels above are its variants."""
     from_here = next(i for i, (cpu, _) in enumerate(LEVELS) if cpu == variant[:-1])
     lowest, *above = (_preset(cpu, host, added) for cpu, added in LEVELS[from_here:])
     return replace(lowest, name=f"cpu:{variant}", variants=tuple(above))
 
 
 def host() -> dict[str, Any]:
-    """The target of code that drives a device: any CPU of this machine's architecture."""
+    """Return TVM's target of host code for a device: any CPU of this machine's architecture."""
     return hosts.here().target
 
 
 def _host_of(variant: str, given: Host | None) -> Host:
-    """The host that has a CPU, or a level, of this name; if none is given, a Linux one."""
+    """Return the host that has a CPU or level of this name; if `given` is None, a Linux host."""
     known = [given] if given else [HOSTS["linux-x86_64"], HOSTS["linux-aarch64"]]
     if variant.endswith("+"):
         levels = list(dict.fromkeys(cpu for cpu, _ in LEVELS))

@@ -1,6 +1,6 @@
-"""NVIDIA's GPUs: "cuda" is any since A100, "cuda:sm_90" and "cuda:sm_80+sm_90" those named.
+"""Targets for NVIDIA GPUs: "cuda" (A100 and newer), or codes: "cuda:sm_90", "cuda:sm_80+sm_90".
 
-A library holds machine code for each, and PTX, which drivers compile for newer ones.
+A library has machine code for each of these GPUs, and PTX, which drivers compile for newer ones.
 """
 
 from __future__ import annotations
@@ -11,21 +11,24 @@ from .kernels.gpu import GpuLimits
 from .target import TargetPreset
 from .variants import CUDA_CODES, chosen
 
-USUAL = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")  # PTX serves the others
-THREADS = 1024  # of a block
-SHARED_MEMORY_BYTES = 49152  # limit of a static declaration; a launch may request more
-# Bytes that a launch may request (CUDA's table of compute capabilities).
+# default GPUs; newer ones compile the library's PTX
+USUAL = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+THREADS = 1024  # threads of a thread block
+# bytes of static shared memory per block; a launch may request more as dynamic memory
+SHARED_MEMORY_BYTES = 49152
+# Dynamic shared memory in bytes that a launch may request (CUDA's table of compute capabilities).
 ASKED_SHARED_BYTES = {
     **dict.fromkeys(("sm_80", "sm_87"), 163 << 10),
     **dict.fromkeys(("sm_86", "sm_89", "sm_120", "sm_121"), 99 << 10),
     **dict.fromkeys(("sm_90", "sm_100", "sm_103", "sm_110"), 227 << 10),
 }
 WARP = 32
-WITHOUT_TENSOR_CORES = frozenset({"sm_75"})  # of the kind that our kernels use
+# GPUs whose tensor cores lack the m16n8k16 shape that the kernels use
+WITHOUT_TENSOR_CORES = frozenset({"sm_75"})
 
 
 def preset(variant: str | None) -> TargetPreset:
-    """The preset of the GPUs whose codes `variant` has, with "+" between them.
+    """Return the preset of the GPUs with the codes in `variant`, separated by "+".
 
     Raises:
         UsageError: there is no such code.

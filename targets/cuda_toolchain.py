@@ -1,8 +1,8 @@
-"""NVIDIA's compiler, nvcc: the system's or PyPI's; and CUDA libraries that hold machine code.
+"""Compiles CUDA kernels with nvcc (the system's or PyPI's) into libraries with machine code.
 
 Without a CUDA driver, TVM would pack CUDA source, to be compiled at run time. While a
 `CudaToolchain` is active, libraries contain a fatbin instead: machine code for each requested GPU,
-and PTX, which drivers compile for future GPUs. Neither a GPU nor a driver is used.
+and PTX, which drivers compile for future GPUs. The build needs neither a GPU nor a driver.
 """
 
 from __future__ import annotations
@@ -24,27 +24,28 @@ from .device_code import DeviceCode, packed_with
 from .toolchain import ONE_AT_A_TIME, Requirement
 
 NVCC_FIX = "pip install 'wherry[cuda]'"
-# TVM's switch: build CUDA modules as on machines without a driver, without compiling.
+# TVM's environment variable that skips compilation of CUDA modules, as on machines without a
+# driver.
 _WITHOUT_DRIVER = "TVM_COMPILE_FORCE_FALLBACK"
 _FORMAT = "fatbin"
 
 
 @dataclass(frozen=True, slots=True)
 class CudaToolchain:
-    """See `Toolchain`.
+    """Toolchain that compiles CUDA source with nvcc; see `Toolchain` for the methods.
 
     Args:
-        codes: "sm_80", ..., from least to most; the kernels are written for the first.
+        codes: GPU codes ("sm_80"), ascending; the kernels are written for the first one.
     """
 
     codes: tuple[str, ...]
 
     def sources(self) -> dict[str, str]:
-        """None: the module keeps it."""
+        """Return {}: the runtime module already stores the CUDA source."""
         return {}
 
     def requirements(self) -> tuple[Requirement, ...]:
-        """The first nvcc that knows all the GPUs, and the C++ compiler that it calls."""
+        """Return as requirements the first nvcc that knows all the GPUs, and its C++ compiler."""
         found = find_nvcc(self.codes)
         return (
             Requirement(
@@ -55,7 +56,7 @@ class CudaToolchain:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Pack machine code into libraries."""
+        """Make TVM pack machine code into libraries while the context is entered."""
         nvcc = find_nvcc(self.codes)
         assert nvcc, "entered when no requirement is missing"
 
@@ -81,12 +82,12 @@ def _environment(name: str, value: str) -> Iterator[None]:
 
 
 def compile_cuda(source: bytes, codes: tuple[str, ...], nvcc: Path) -> bytes:
-    """A fatbin with machine code for each of `codes`, and PTX of the first.
+    """Compile CUDA source to a fatbin: machine code for each of `codes`, and PTX of the first.
 
-    All come from one PTX: what a kernel computes does not depend on the GPU.
+    All machine code comes from one PTX, so results do not depend on the GPU.
 
     Raises:
-        ToolchainError: nvcc refuses the source; the message has its output.
+        ToolchainError: nvcc rejects the source; the message has its output.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernels.cu"
@@ -104,17 +105,17 @@ def compile_cuda(source: bytes, codes: tuple[str, ...], nvcc: Path) -> bytes:
 
 
 def fatbin_command(codes: tuple[str, ...], nvcc: Path) -> list[str]:
-    """What `compile_cuda` calls, without the files."""
+    """Return the nvcc command line of `compile_cuda`, without the file names."""
     virtual = codes[0].replace("sm_", "compute_")
     command = [str(nvcc), "--fatbin", "-O3", "-std=c++17", "--disable-warnings"]
-    # Kernels state where a product and a sum are fused: the compiler could contract differently in
-    # two kernels that must agree.
+    # Kernels call fma where a product and a sum are fused. The compiler must not contract others:
+    # it could decide differently in two kernels whose results must agree.
     command += ["--fmad=false", "--threads", "0"]
     return [*command, "-gencode", f"arch={virtual},code=[{','.join((virtual, *codes))}]"]
 
 
 def find_nvcc(codes: tuple[str, ...] = ()) -> Path | None:
-    """The first nvcc that knows all of `codes`: CUDA_PATH's, PATH's, PyPI's, /usr/local's."""
+    """Return the first nvcc that knows all of `codes`: in CUDA_PATH, PATH, PyPI, /usr/local."""
     for path in _candidates():
         if path.is_file() and known_codes(path).issuperset(codes):
             return path
@@ -122,7 +123,10 @@ def find_nvcc(codes: tuple[str, ...] = ()) -> Path | None:
 
 
 def known_codes(nvcc: Path) -> frozenset[str]:
-    """What it generates code for: {"sm_80", ...}; empty if it does not run."""
+    """Return the GPU codes ({"sm_80", ...}) that `nvcc` can compile for.
+
+    The set is empty if nvcc does not run.
+    """
     try:
         done = subprocess.run([str(nvcc), "--list-gpu-code"], capture_output=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -132,7 +136,7 @@ def known_codes(nvcc: Path) -> frozenset[str]:
 
 def _candidates() -> Iterator[Path]:
     chosen = settings.cuda_path()
-    if chosen:  # the user chose it: no other is tried
+    if chosen:  # CUDA_PATH is the user's choice: no other nvcc is tried
         yield chosen / "bin" / "nvcc"
         return
     on_path = shutil.which("nvcc")

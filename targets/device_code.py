@@ -1,11 +1,11 @@
-"""Device code in a packed library: finding and replacing it.
+"""Finds and replaces device code in a packed library.
 
 TVM packs the imported modules of a library into bytes at the symbol BLOB:
 
     u64 bytes that follow; u64[] and u64[], the import tree
     for each module: its kind, as text; its own bytes, unless the kind is "_lib"
 
-The bytes of a device's module are its format ("cuda", "hsaco"), its kernels' signatures, and the
+The bytes of a device module are its format ("cuda", "hsaco"), its kernels' signatures, and the
 code. A text is u64 length and bytes; an array u64 length and elements. All is little-endian.
 """
 
@@ -20,26 +20,28 @@ from typing import Any
 import tvm_ffi
 
 BLOB = "__tvm_ffi__library_bin"
-_PACK = "codegen.codegen_blob"  # TVM's function that writes the blob to an object file
-_HOST = "_lib"  # kind of the library itself
+# TVM's global function that writes the packed modules to an object file
+_PACK = "codegen.codegen_blob"
+_HOST = "_lib"  # kind of the host module, the library itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceCode:
-    """The code of one device module."""
+    """The code of one device module inside a packed library."""
 
-    format: str  # "cuda": source
-    signatures: bytes  # unparsed
-    launches: Mapping[str, tuple[str, ...]]  # by kernel: "blockIdx.x", ...; from the signatures
+    format: str  # format of the code: "cuda" for CUDA source, "hsaco" for AMD machine code
+    signatures: bytes  # kernel signatures as TVM's bytes
+    # kernel name -> launch parameters such as "blockIdx.x", parsed from the signatures
+    launches: Mapping[str, tuple[str, ...]]
     code: bytes
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """Names."""
+        """Return the names of the module's kernels."""
         return tuple(self.launches)
 
     def to_bytes(self) -> bytes:
-        """The module in the bytes that TVM's run time reads."""
+        """Return the module as the bytes that TVM's runtime reads."""
         return _text(self.format.encode()) + self.signatures + _text(self.code)
 
 
@@ -47,7 +49,7 @@ Edit = Callable[[DeviceCode], DeviceCode]
 
 
 def device_code(blob: bytes, kind: str) -> list[DeviceCode]:
-    """The modules of one kind ("cuda", "hip") in a blob."""
+    """Return the device modules of one kind ("cuda", "hip") in a packed library's bytes."""
     found: list[DeviceCode] = []
 
     def keep(code: DeviceCode) -> DeviceCode:
@@ -59,7 +61,7 @@ def device_code(blob: bytes, kind: str) -> list[DeviceCode]:
 
 
 def edited(blob: bytes, kind: str, edit: Edit) -> bytes:
-    """The blob with every module of `kind` replaced."""
+    """Return the packed library's bytes with every module of `kind` replaced by `edit`."""
     reader = _Reader(blob)
     size = reader.number()
     assert size == len(blob) - 8, f"a blob of {len(blob)} bytes says that {size} follow"
@@ -80,7 +82,7 @@ def edited(blob: bytes, kind: str, edit: Edit) -> bytes:
 
 @contextmanager
 def packed_with(kind: str, edit: Edit) -> Iterator[None]:
-    """While it is entered, libraries are packed with every module of `kind` replaced."""
+    """Context in which TVM packs libraries with every module of `kind` replaced by `edit`."""
     before = tvm_ffi.get_global_func(_PACK)
 
     def pack(blob: Any, *rest: Any) -> Any:
@@ -94,17 +96,17 @@ def packed_with(kind: str, edit: Edit) -> Iterator[None]:
 
 
 def parse(content: bytes) -> DeviceCode:
-    """The module whose own bytes these are."""
+    """Parse the bytes of one device module."""
     reader = _Reader(content)
     kind = reader.text().decode()
     start = reader.at
     launches: dict[str, tuple[str, ...]] = {}
     for _ in range(reader.number()):
         name = reader.text().decode()
-        reader.text()  # the name again
-        reader.skip(4 * reader.number())  # types of the arguments
+        reader.text()  # skips the kernel's name, which the key repeats
+        reader.skip(4 * reader.number())  # skips the dtypes of the kernel's arguments
         launches[name] = tuple(reader.text().decode() for _ in range(reader.number()))
-        reader.skip(4 * reader.number())  # which arguments are tensor maps
+        reader.skip(4 * reader.number())  # skips the flags of arguments that are tensor maps
     signatures = content[start : reader.at]
     code = reader.text()
     reader.finish()

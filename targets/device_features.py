@@ -1,15 +1,15 @@
-"""Optional features of a device that generated code needs, found in the code."""
+"""Finds the optional device features that generated code needs, by searching the code."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-# By kind: the suffix of the source, a pattern of an optional feature, and the feature's name in the
-# API: features of WebGPU and Vulkan, extensions of OpenCL, families of Apple's GPUs. The feature is
-# float16, but on Metal matrices and sums of SIMD groups. Kernels load and store float16 and compute
-# in float32: OpenCL has functions for that everywhere, Vulkan a feature for storage alone, and WGSL
-# one feature for both. Source for Metal: Apple's Metal Feature Set Tables.
+# Kind of device -> (suffix of its source, pattern of an optional feature, names of the feature in
+# the device's API): features of WebGPU and Vulkan, extensions of OpenCL, families of Apple GPUs.
+# The feature is float16; on Metal, SIMD-group matrices and reductions. Kernels load and store
+# float16 and compute in float32: OpenCL has functions for that everywhere, Vulkan a feature for
+# storage alone, and WGSL one feature for both. Source for Metal: Apple's Metal Feature Set Tables.
 _BEYOND = {
     "webgpu": ("wgsl", r"^enable f16;", ("shader-f16",)),
     "vulkan": ("wgsl", r"^enable f16;", ("storageBuffer16BitAccess",)),
@@ -19,11 +19,13 @@ _BEYOND = {
 
 
 def needed(kind: str, sources: Mapping[str, str]) -> list[str]:
-    """Names of the features; CUDA and ROCm have none, because their targets name the GPU.
+    """Return the names of optional features that the code needs.
+
+    CUDA and ROCm need none, because their targets name the GPU.
 
     Args:
-        kind: of the target's device.
-        sources: of its code, by suffix of a file.
+        kind: kind of the target's device, such as "vulkan".
+        sources: the device's source code, by file suffix.
     """
     if kind not in _BEYOND:
         return []

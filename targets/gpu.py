@@ -1,4 +1,4 @@
-"""The common part of GPU presets."""
+"""Builds the target presets of all GPUs."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def gpu_preset(
     edit: Edit | None = None,
     **more: Any,
 ) -> TargetPreset:
-    """The preset of a GPU: memory has float16, registers float32.
+    """Return the preset of a GPU: tensors in memory are float16, registers float32.
 
     Args:
-        name: of the target, as typed.
-        limits: of a kernel launch.
-        device: TVM's description, to which the limits are added.
-        there: the host that drives it; None: this machine.
-        edit: applied to all kernels.
+        name: name of the target, as typed.
+        limits: limits of a kernel launch.
+        device: TVM's description of the device, to which the limits are added.
+        there: the host that drives the device; None: this machine.
+        edit: function applied to the PrimFunc of every kernel.
         more: other fields of the preset.
     """
     threads = limits.threads_per_block
     sizes = {"max_num_threads": threads, "max_shared_memory_per_block": limits.shared_memory_bytes}
-    if device["kind"] != "webgpu":  # which has another name for it alone
+    if device["kind"] != "webgpu":  # TVM's WebGPU target knows this limit as max_num_threads alone
         sizes["max_threads_per_block"] = threads
     whole = {**device, **sizes}
 
@@ -61,7 +61,8 @@ def gpu_preset(
         kv_dtypes=("float32", "float16"),
         kernels=kernels_for(limits),
         activations="float16",
-        # Their specs have the dtypes; tensor cores and matrix units would round.
+        # Kernels for float32 activations: tensor cores and matrix units would round those to
+        # float16.
         float_kernels=kernels_for(
             replace(limits, tensor_cores=False, wave_matrices=None, cooperative_matrices=False)
         ),
@@ -71,10 +72,10 @@ def gpu_preset(
 
 
 def group_size(kind: str, variant: str | None) -> int:
-    """Threads of a group for `variant`; None: the largest number.
+    """Return the threads of a work-group for `variant`; None: the largest of GROUP_SIZES.
 
     Raises:
-        UsageError: it is not one of GROUP_SIZES.
+        UsageError: the variant is not one of GROUP_SIZES.
     """
     if variant is not None and variant not in GROUP_SIZES:
         more = f"; or {MATRICES}, for GPUs that multiply them" if kind == "vulkan" else ""
@@ -86,19 +87,19 @@ def group_size(kind: str, variant: str | None) -> int:
 
 
 class EditedKernels(KernelsByName):
-    """GPU kernels with an edit that a language or device needs."""
+    """GPU kernels whose PrimFuncs pass through an edit that a language or device needs."""
 
     def __init__(self, kernels: GpuKernels, edit: Edit) -> None:
         super().__init__(kernels)
         self._edit = edit
 
     def kernel(self, op: str, spec: str) -> Answer:
-        """See KernelsByName."""
+        """Return the edited kernel of an operation; None: the kernel set has none."""
         found = super().kernel(op, spec)
         if isinstance(found, FusedKernel):
             return replace(found, compute=self._edit(found.compute))
         return self._edit(found) if isinstance(found, PrimFunc) else found
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
-        """See KernelsByName."""
+        """Schedule any other PrimFunc, and edit it."""
         return self._edit(super().schedule(func))

@@ -19,43 +19,44 @@ from wherry.errors import UsageError, listing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """One kind of machine."""
+    """A kind of machine that can drive a device."""
 
-    name: str  # for --host, which also accepts the triple
-    triple: str  # LLVM's; with a version where Apple's linker needs one
-    cpu: str  # LLVM's name of the least CPU that "cpu" supports there
-    objects: Literal["ELF", "Mach-O", "wasm"]  # format of its object files
-    # Prefix of the symbols of models that are linked into a program, on hosts that link models so;
-    # "{key}" stands for the part that is the same on all systems.
+    name: str  # name for --host, which also accepts the triple
+    triple: str  # LLVM's triple; with a version where Apple's linker needs one
+    cpu: str  # LLVM's name of the oldest CPU that the target "cpu" supports on this host
+    objects: Literal["ELF", "Mach-O", "wasm"]  # format of the host's object files
+    # Prefix of the symbols of a model that is linked into a program, on hosts that link models
+    # statically; "{key}" is replaced by the model's key, which is the same on all hosts.
     symbols: str | None = None
-    options: tuple[tuple[str, int], ...] = ()  # of TVM's target
+    options: tuple[tuple[str, int], ...] = ()  # further attributes of TVM's host target
 
     @property
     def arch(self) -> str:
-        """LLVM's name of the CPU's architecture; "aarch64" for "arm64"."""
+        """Return LLVM's name of the CPU architecture; "aarch64" for "arm64"."""
         return self.triple.partition("-")[0].replace("arm64", "aarch64")
 
     @property
     def target(self) -> dict[str, Any]:
-        """TVM's target of code that drives a device."""
+        """Return TVM's target of the host code that drives a device."""
         return {"kind": "llvm", "mtriple": self.triple, **dict(self.options)}
 
     def linker(self) -> str | None:
-        """The command that links for this host; None: the local compiler, or no linker."""
+        """Return the cross-linker's command; None: the local compiler links, or none is found."""
         cross = "linux" in self.name and self.symbols is None and self != here()
         return shutil.which(f"{self.arch}-linux-gnu-g++") if cross else None
 
     def library(self) -> Literal["so", "tar", "wasm"]:
-        """The kind of file that this machine can link for the host."""
-        if self.objects == "wasm":  # there is no loader, so a model is linked to the core
+        """Return the kind of library that this machine can link for the host."""
+        # WebAssembly has no loader, so models are linked with the engine
+        if self.objects == "wasm":
             return "wasm"
-        if self.symbols is not None:  # for the linker of a program
+        if self.symbols is not None:  # an archive, because an app's linker links the model
             return "tar"
         links = local_compiler() if self == here() else self.linker()
         return "so" if links else "tar"
 
 
-# Each model has its own prefix, because an app or a page may have several.
+# Symbol prefix of a model: each has its own, because an app or a page may contain several.
 _APP = "wherry_{key}_"
 HOSTS = {
     host.name: host
@@ -73,14 +74,14 @@ HOSTS = {
             objects="ELF",
             symbols=_APP,
         ),
-        Host(  # emulators
+        Host(  # emulators of phones, which run on x86-64
             name="android-x86_64",
             triple="x86_64-linux-android24",
             cpu="x86-64-v2",
             objects="ELF",
             symbols=_APP,
         ),
-        Host(  # programs with their models inside
+        Host(  # embedded programs with their models linked in
             name="linux-x86_64-app",
             triple="x86_64-linux-gnu",
             cpu="x86-64-v3",
@@ -104,7 +105,7 @@ HOSTS = {
         Host(
             name="ios-simulator",
             triple="arm64-apple-ios16.0-simulator",
-            cpu="apple-a14",  # M1 has the same cores
+            cpu="apple-a14",  # Apple M1 has the same cores
             objects="Mach-O",
             symbols=_APP,
         ),
@@ -122,7 +123,7 @@ HOSTS = {
             cpu="generic",
             objects="wasm",
             symbols=_APP,
-            options=(("vector-width", 128),),  # bits
+            options=(("vector-width", 128),),  # width of a WebAssembly vector in bits
         ),
     )
 }
@@ -133,10 +134,10 @@ APPLE = ("macos", "macabi", "ios", "ios-simulator")
 
 
 def find(text: str) -> Host:
-    """The host of a name or of its triple.
+    """Return the host with this name or triple.
 
     Raises:
-        UsageError: no such host; the message lists those there are.
+        UsageError: no such host; the message lists the known ones.
     """
     for host in HOSTS.values():
         if text in (host.name, host.triple):
@@ -159,7 +160,7 @@ def require_host(target: str, host: Host, among: tuple[str, ...]) -> None:
     """Check that `host` is among the hosts of a target.
 
     Raises:
-        UsageError: it is not; the message lists them.
+        UsageError: the target does not support the host; the message lists those that it supports.
     """
     if host.name not in among:
         raise UsageError(
@@ -169,10 +170,10 @@ def require_host(target: str, host: Host, among: tuple[str, ...]) -> None:
 
 
 def here() -> Host:
-    """This machine.
+    """Return the host entry of this machine.
 
     Raises:
-        UsageError: it is none of the known hosts.
+        UsageError: this machine is none of the known hosts.
     """
     machine = platform.machine()
     names = {"linux": f"linux-{machine}", "darwin": "macos"}

@@ -1,6 +1,6 @@
-"""iPhones and iPads: any since A11 for "iphone", since A14 for "iphone:a14".
+"""Targets for iPhones and iPads: "iphone" (A11 and later), "iphone:a14" (A14 and later).
 
-"iphone:simulator" is the simulator of a Mac, whose Metal promises no more than an old phone's.
+"iphone:simulator" is the simulator on a Mac, whose Metal supports no more than an old phone's.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from .metal import apple_gpu
 from .target import TargetPreset
 from .variants import chosen
 
-VARIANTS = {  # and the devices of each
+VARIANTS = {  # variant -> description of its devices
     "a14": "iPhone 12, iPad Air 4 and later, whose GPUs multiply matrices",
     "simulator": "the simulator of a Mac",
 }
 
 
 def preset(variant: str | None) -> TargetPreset:
-    """The preset of a phone's GPU, which has a Mac's limits since A11.
+    """Return the preset of a phone's GPU, which has the limits of a Mac's GPU since A11.
 
     Raises:
         UsageError: there is no such variant.

@@ -1,4 +1,4 @@
-"""Apple GPUs: "metal" in programs for macOS, "metal:macabi" in apps that Mac Catalyst brings there.
+"""Targets for Mac GPUs: "metal" for macOS programs, "metal:macabi" for Mac Catalyst apps.
 
 Supported Macs have M1 or later: their SIMD groups multiply matrices, as on phones since A14.
 
@@ -15,15 +15,15 @@ from .kernels.gpu import GpuLimits
 from .target import TargetPreset
 from .variants import chosen
 
-THREADS = 256  # of a group: a kernel that needs many registers could not have all 1024
+THREADS = 256  # threads of a threadgroup: kernels that use many registers cannot have all 1024
 SHARED_MEMORY_BYTES = 32768
-BUFFERS = 31  # arguments of a kernel; one of them has the scalars
+BUFFERS = 31  # arguments of a kernel; one of them holds the scalars
 SIMD_WIDTH = 32
-VARIANTS = {"macabi": "apps of Mac Catalyst"}  # named after their hosts
+VARIANTS = {"macabi": "apps of Mac Catalyst"}  # variant, named after its host -> description
 
 
 def preset(variant: str | None) -> TargetPreset:
-    """The preset of a Mac's GPU.
+    """Return the preset of a Mac's GPU.
 
     Raises:
         UsageError: there is no such variant.
@@ -35,12 +35,12 @@ def preset(variant: str | None) -> TargetPreset:
 
 
 def apple_gpu(name: str, host: str, *, simdgroups: bool) -> TargetPreset:
-    """The preset called `name`, of a GPU in a device whose programs have the host `host`.
+    """Return the preset of an Apple GPU.
 
     Args:
-        name: of the target, as typed.
-        host: where its programs run.
-        simdgroups: whether all such GPUs are of Apple's family 7, or later.
+        name: name of the target, as typed.
+        host: name of the host whose programs drive the GPU.
+        simdgroups: whether all GPUs of the target are of Apple's family 7 or later.
     """
     limits = GpuLimits(
         threads_per_block=THREADS,

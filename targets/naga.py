@@ -1,4 +1,4 @@
-"""naga, which turns WGSL into SPIR-V: npm package naga-wasm under Node, or program `naga`."""
+"""Runs naga, which compiles WGSL to SPIR-V: npm package naga-wasm in Node, or program `naga`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from wherry.errors import ToolchainError, WherryError, listing
 
 from .toolchain import Requirement
 
-VERSION = "30.1.0"  # of naga-wasm
-FILES = {  # of its dist/wasm, with their SHA-256
+VERSION = "30.1.0"  # version of naga-wasm
+FILES = {  # files of naga-wasm's dist/wasm, with their SHA-256
     "naga.js": "1338164cbc245394fe22309e2a89f1cd24a83733b23db4c97478c5f13b2c7e0d",
     "naga_bg.wasm": "c7c5cd7322c14c5a0da57bf707fef71d1a51ee2c5094c0786d8216e04cfee4de",
 }
 NODE_FIX = "apt-get install nodejs npm (or from https://nodejs.org, 18 or later)"
 _DRIVER = Path(__file__).with_name("naga.mjs")
-_SECONDS = 600  # more than any model takes
+_SECONDS = 600  # timeout in seconds, longer than any model takes
 
 
 def requirements() -> tuple[Requirement, ...]:
-    """The program if only it is found, else Node and the package."""
+    """Return naga as requirements: the program if only it is found, else Node and the package."""
     node, program = shutil.which("node"), shutil.which("naga")
     package = _package()
     if program and not (node and package):
@@ -42,11 +42,11 @@ def requirements() -> tuple[Requirement, ...]:
 
 
 def compile_wgsl(kernels: Mapping[str, str]) -> dict[str, bytes]:
-    """SPIR-V of each kernel, by name. Node compiles all in one process.
+    """Compile WGSL kernels to SPIR-V, by name; Node compiles all of them in one process.
 
     Raises:
         ToolchainError: naga is missing, or failed.
-        WherryError: it rejects a kernel; the message has its output.
+        WherryError: naga rejects a kernel; the message has its output.
     """
     node, package = shutil.which("node"), _package()
     if node and package:
@@ -61,7 +61,7 @@ def _folder() -> Path:
 
 
 def _package() -> Path | None:
-    """The folder of the package's files, if their hashes match."""
+    """Return the folder of naga-wasm's files, if their hashes match; else None."""
     folder = _folder()
     for name, digest in FILES.items():
         path = folder / name

@@ -1,7 +1,7 @@
-"""OpenCL devices: GPUs, phones, and through PoCL any CPU.
+"""Targets for OpenCL devices: GPUs, phones, and any CPU through PoCL.
 
 "opencl" is for nearly every device of version 1.2; "opencl:128" and "opencl:64" are for devices
-with fewer work-items in a group. Float16 is loaded by functions that need no half support.
+with fewer work-items in a work-group. Float16 is loaded by functions that need no half support.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from .kernels.gpu import GpuLimits
 from .storage_half import with_storage_half
 from .target import TargetPreset
 
-SHARED_MEMORY_BYTES = 32768  # the minimum of OpenCL 1.2
+SHARED_MEMORY_BYTES = 32768  # bytes of local memory: the minimum of OpenCL 1.2
 
 
 def preset(variant: str | None) -> TargetPreset:
-    """The preset for groups of `variant` work-items.
+    """Return the preset for work-groups of `variant` work-items.
 
     Raises:
-        UsageError: it is not one of GROUP_SIZES.
+        UsageError: the variant is not one of GROUP_SIZES.
     """
     threads = group_size("opencl", variant)
     return gpu_preset(

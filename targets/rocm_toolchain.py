@@ -1,6 +1,6 @@
-"""Tools for machine code of AMD's GPUs: LLVM's linker, ROCm's math library, and our barrier.
+"""Links machine code for AMD's GPUs: LLVM's linker, ROCm's math library, and Wherry's barrier.
 
-While a `RocmToolchain` is active, TVM links with them. Neither a GPU nor a driver is used.
+While a `RocmToolchain` is active, TVM links with them. The build needs neither a GPU nor a driver.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OWN_CODE = Path(__file__).with_name("amdgcn.ll")
 _BUILD = "target.build.rocm"
 _LINK = "tvm_callback_rocm_link"
 _BITCODE = "tvm_callback_rocm_bitcode_path"
-# The functions, and constants that choose their variants with IEEE 754 results.
+# ROCm's bitcode libraries: functions, and constants that select variants with IEEE 754 results.
 _LIBRARIES = (
     "ocml",
     "oclc_correctly_rounded_sqrt_on",
@@ -37,34 +37,35 @@ _LIBRARIES = (
     "oclc_finite_only_off",
     "oclc_unsafe_math_off",
 )
-_PLACES = (  # where ROCm, Debian and Fedora put them
+_PLACES = (  # folders where ROCm, Debian and Fedora install them
     "opt/rocm*/amdgcn/bitcode",
     "usr/lib/*/amdgcn/bitcode",
     "usr/lib*/clang/*/amdgcn/bitcode",
     "usr/lib*/clang/*/lib/amdgcn/bitcode",
 )
-# TVM queries ROCm's driver, which its package has no code for, and warns at each kernel. Its
-# assumptions agree with our targets: code objects of ROCm 3.5 or later, 256 threads.
+# Warnings of TVM to drop: it queries ROCm's driver, which its package has no code for, and warns at
+# each kernel. The values that it assumes agree with Wherry's targets: code objects of ROCm 3.5 or
+# later, 256 threads.
 _NO_DRIVER = "Unable to detect ROCm version|Cannot get maximum number of threads for AMD codegen"
 _LINKERS = ("usr/bin/ld.lld-*",)
 
 
 @dataclass(frozen=True, slots=True)
 class RocmToolchain:
-    """See `Toolchain`.
+    """Toolchain that links AMD machine code; see `Toolchain` for the methods.
 
     Args:
-        wave: threads of the GPU that run in step: 32 or 64.
+        wave: threads of a wave of the GPU: 32 or 64.
     """
 
     wave: int
 
     def sources(self) -> dict[str, str]:
-        """None: the module keeps it."""
+        """Return {}: the runtime module already stores the generated code."""
         return {}
 
     def requirements(self) -> tuple[Requirement, ...]:
-        """The linker, and ROCm's device libraries."""
+        """Return as requirements the linker and ROCm's device libraries."""
         linker, libraries = find_linker(), find_libraries()
         return (
             Requirement(name="ld.lld", found=linker, fix="apt-get install lld"),
@@ -77,7 +78,7 @@ class RocmToolchain:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Let TVM link with these programs."""
+        """Make TVM link with these programs while the context is entered."""
         linker, libraries = find_linker(), find_libraries()
         assert linker and libraries, "entered when no requirement is missing"
         build = tvm_ffi.get_global_func(_BUILD)
@@ -97,7 +98,8 @@ def link(code: bytes, linker: str) -> bytes:
     """Link an object file into the shared library that ROCm loads.
 
     Raises:
-        ToolchainError: with the linker's output; a function may be missing.
+        ToolchainError: linking failed, for example because of a missing function; the message has
+            the linker's output.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernels.o"
@@ -112,7 +114,7 @@ def link(code: bytes, linker: str) -> bytes:
 
 
 def find_linker() -> str | None:
-    """Path of ld.lld: in PATH, ROCm's own, or one with a version in its name."""
+    """Return the path of ld.lld: in PATH, ROCm's, or one with a version in its name; else None."""
     if found := shutil.which("ld.lld"):
         return found
     versioned = (p for place in _LINKERS for p in sorted(Path("/").glob(place), reverse=True))
@@ -121,7 +123,7 @@ def find_linker() -> str | None:
 
 
 def find_libraries() -> Path | None:
-    """The folder of ROCm's device libraries."""
+    """Return the folder of ROCm's device libraries; None: not found."""
     own = _rocm() / "amdgcn" / "bitcode"
     for folder in (own, *(p for place in _PLACES for p in sorted(Path("/").glob(place)))):
         if all((folder / f"{name}.bc").is_file() for name in _LIBRARIES):
@@ -134,7 +136,7 @@ def _rocm() -> Path:
 
 
 def _with_barriers(mod: IRModule) -> IRModule:
-    """Replace TVM's barriers by calls of ours; see amdgcn.ll."""
+    """Replace TVM's barriers by calls of the barrier in amdgcn.ll."""
 
     def rewrite(call: Call) -> Any:
         if getattr(call.op, "name", "") != "tirx.tvm_storage_sync":

@@ -1,7 +1,7 @@
-"""Code generation for Vulkan: TVM's WGSL, through naga to SPIR-V.
+"""Code generation for Vulkan: TVM generates WGSL, and naga compiles it to SPIR-V.
 
-TVM's package has no SPIR-V code generator. While a `SpirvToolchain` is active, our code generator
-serves TVM's target kind "vulkan", and our plugin constructs and runs the module.
+TVM's package has no SPIR-V code generator. While a `SpirvToolchain` is active, this code generator
+serves TVM's target kind "vulkan", and Wherry's Vulkan plugin loads and runs the module.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .spirv_matrices import SHAPES
 from .toolchain import ONE_AT_A_TIME, Requirement
 
 _BUILD = "target.build.vulkan"
-_FORMAT = "wherry-spirv-2"  # read by engine/backends/vulkan/kernels.cc
+_FORMAT = "wherry-spirv-2"  # format tag that engine/backends/vulkan/kernels.cc checks
 _TYPES = {"handle": (3, 64), "int32": (0, 32), "uint32": (1, 32), "float32": (2, 32)}
 _SIZES = {"f32": 4, "i32": 4, "u32": 4, "f16": 2}
 _SHARED = re.compile(r"var<workgroup> \w+ : array<(\w+), (\d+)>")
@@ -42,17 +42,17 @@ _MARKER = re.compile(r"^// Function: ", re.MULTILINE)
 
 
 class SpirvToolchain:
-    """See `Toolchain`."""
+    """Toolchain that generates SPIR-V through WGSL; see `Toolchain` for the methods."""
 
     def __init__(self) -> None:
         self._wgsl = ""
 
     def sources(self) -> dict[str, str]:
-        """The WGSL that TVM wrote and naga compiled to SPIR-V."""
+        """Return the WGSL that TVM wrote and naga compiled to SPIR-V, by file suffix."""
         return {"wgsl": self._wgsl}
 
     def requirements(self) -> tuple[Requirement, ...]:
-        """The plugin for Vulkan devices, and naga."""
+        """Return as requirements the plugin for Vulkan devices, and naga."""
         try:
             found, fix = str(find_plugin("vulkan")), ""
         except ToolchainError:
@@ -61,7 +61,7 @@ class SpirvToolchain:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Let TVM's target kind "vulkan" generate SPIR-V."""
+        """Make TVM's target kind "vulkan" generate SPIR-V while the context is entered."""
         with ONE_AT_A_TIME:
             yield from self._installed()
 
@@ -79,7 +79,7 @@ class SpirvToolchain:
                 tvm_ffi.register_global_func(_BUILD, before, override=True)
 
     def _build(self, mod: IRModule, target: Target) -> Any:
-        """The runtime module of lowered kernels."""
+        """Return the runtime module of lowered kernels."""
         threads = int(target.attrs["max_num_threads"])
         as_wgsl = Target({"kind": "webgpu", "max_num_threads": threads})
         made = tvm_ffi.get_global_func("target.build.webgpu")(mod, as_wgsl)
@@ -91,10 +91,12 @@ class SpirvToolchain:
 
 
 def code_of(sources: Mapping[str, str]) -> dict[str, list[bytes]]:
-    """SPIR-V of each kernel: one code, or with cooperative matrices one for each of SHAPES.
+    """Return the SPIR-V of each kernel: a list with one code, or one code for each of SHAPES.
+
+    Kernels with cooperative matrices have one code per shape.
 
     Raises:
-        WherryError: see `finished`.
+        WherryError: a kernel computes in float16.
     """
     wgsl = {
         (name, i): spirv_matrices.written(text, SHAPES[i]) if several else text
@@ -114,17 +116,17 @@ def code_of(sources: Mapping[str, str]) -> dict[str, list[bytes]]:
 
 
 def with_matrices(code: bytes, shape: spirv_matrices.Shape) -> bytes:
-    """Finished SPIR-V, from naga's SPIR-V of `spirv_matrices.written`."""
+    """Return final SPIR-V for one matrix shape, from naga's SPIR-V of `spirv_matrices.written`."""
     code = without_contraction(without_zeroing(code))
     code = spirv_matrix_code.with_shape(code, shape.m, shape.n, shape.k)
     return spirv_matrix_code.for_vulkan(code)
 
 
 def finished(name: str, code: bytes) -> bytes:
-    """Finished SPIR-V, from naga's SPIR-V of a kernel.
+    """Return final SPIR-V, from naga's SPIR-V of a kernel without matrices.
 
     Raises:
-        WherryError: it computes in float16, a feature that our plugin does not enable.
+        WherryError: the kernel computes in float16, a feature that the plugin does not enable.
     """
     code = without_half_arithmetic(without_contraction(without_zeroing(code)))
     if computes_with_halves(code):
@@ -137,11 +139,11 @@ def finished(name: str, code: bytes) -> bytes:
 
 @cache
 def _share_intrinsics() -> None:
-    """Let TVM lower functions like `exp` as for WGSL: its package has no rules for Vulkan.
+    """Let TVM lower functions like `exp` for Vulkan as for WGSL: its package has no such rules.
 
-    Runs once: an attribute of an operator cannot be registered twice, and may stay.
+    It runs once: an attribute of an operator cannot be registered twice, and may stay.
     """
-    level = 11  # above TVM's own
+    level = 11  # a level above TVM's own rules
     for name in Op.list_op_names():
         op = Op.get(name)
         if rule := op.get_attr("webgpu.FLowerIntrinsic"):
@@ -149,7 +151,7 @@ def _share_intrinsics() -> None:
 
 
 def kernels_of(wgsl: str) -> dict[str, str]:
-    """The text of each kernel in TVM's output: parts that begin with `// Function: NAME`."""
+    """Return the text of each kernel in TVM's output; a part begins with `// Function: NAME`."""
     kernels: dict[str, str] = {}
     for part in _MARKER.split(wgsl)[1:]:
         name, _, text = part.partition("\n")
@@ -162,15 +164,15 @@ def pack(
     sources: Mapping[str, str],
     code: Mapping[str, list[bytes]],
 ) -> bytes:
-    """The bytes of a library's Vulkan module.
+    """Return the bytes of a library's Vulkan module.
 
     Args:
-        calls: TVM's types of arguments and launch parameters.
-        sources: WGSL, from which limits are read.
-        code: SPIR-V, see `code_of`.
+        calls: kernel name -> TVM's types of arguments and launch parameters.
+        sources: kernel name -> WGSL, from which limits are read.
+        code: kernel name -> SPIR-V from `code_of`.
 
     Raises:
-        WherryError: a kernel has a scalar argument that has not 32 bits.
+        WherryError: a kernel has a scalar argument that is not 32 bits wide.
     """
     parts = [_text(_FORMAT), struct.pack("<Q", len(calls))]
     for name, call in calls.items():
@@ -192,7 +194,7 @@ def pack(
 
 
 def demands(wgsl: str) -> tuple[int, ...]:
-    """Bytes of shared memory, whether buffers are float16, threads along x, y, z."""
+    """Return bytes of shared memory, whether buffers are float16, and threads along x, y, z."""
     shared = sum(_SIZES[kind] * int(count) for kind, count in _SHARED.findall(wgsl))
     threads = _THREADS.search(wgsl)
     assert threads, "TVM writes a workgroup size into each kernel"
@@ -200,7 +202,7 @@ def demands(wgsl: str) -> tuple[int, ...]:
 
 
 def editions(codes: list[bytes]) -> tuple[int, ...]:
-    """For each of SHAPES: sizes, subgroup size, size of its code in bytes."""
+    """Return for each of SHAPES: matrix sizes, subgroup size, and bytes of its SPIR-V."""
     return tuple(
         number
         for shape, code in zip(SHAPES, codes, strict=True)

@@ -1,6 +1,7 @@
-"""Edits of SPIR-V modules that naga compiled from WGSL.
+"""Edits SPIR-V modules that naga compiled from WGSL.
 
-Numbers are those of the SPIR-V specification, sections 2.3, 3.7, 3.20, 3.31 and 3.42.
+Opcodes and enumerants are those of the SPIR-V specification, sections 2.3, 3.7, 3.20, 3.31 and
+3.42.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from collections.abc import Iterator
 
 _HEADER_WORDS, _WORKGROUP, _NO_CONTRACTION = 5, 4, 42
 _OP_CONSTANT_NULL, _OP_VARIABLE, _OP_STORE, _OP_DECORATE, _OP_MEMBER_DECORATE = 46, 59, 62, 71, 72
-_CONTRACTED = (129, 131, 133)  # OpFAdd, OpFSub, OpFMul
+_CONTRACTED = (129, 131, 133)  # opcodes OpFAdd, OpFSub, OpFMul
 _OP_CAPABILITY, _OP_TYPE_FLOAT, _OP_TYPE_POINTER, _OP_FUNCTION = 17, 22, 32, 54
 _OP_LOAD, _OP_CONVERT = 61, 115
-# Capabilities Float16, UniformAndStorageBuffer16BitAccess, StorageInputOutput16.
+# Numbers of the capabilities Float16, UniformAndStorageBuffer16BitAccess, StorageInputOutput16.
 _FLOAT16, _UNIFORM_16_BIT, _BETWEEN_STAGES = 9, 4434, 4436
-_STORAGE_BUFFER = 12  # storage class
+_STORAGE_BUFFER = 12  # storage class StorageBuffer
 
 
 def without_zeroing(code: bytes) -> bytes:
@@ -45,7 +46,7 @@ def without_contraction(code: bytes) -> bytes:
         %3 = OpFMul %1 %2                     OpDecorate %3 NoContraction   (and of sums)
 
     Drivers may choose differently in two kernels that must agree; where one rounding is meant,
-    kernels have `fma`. WGSL cannot express it.
+    kernels call `fma`. WGSL cannot express it.
     """
     words = words_of(code)
     results = [i[2] for opcode, i in instructions(words) if opcode in _CONTRACTED]
@@ -53,7 +54,7 @@ def without_contraction(code: bytes) -> bytes:
     kept, decorated = list(words[:_HEADER_WORDS]), False
     for opcode, instruction in instructions(words):
         is_decoration = opcode in (_OP_DECORATE, _OP_MEMBER_DECORATE)
-        if is_decoration and not decorated:  # any order among them is right
+        if is_decoration and not decorated:  # decorations may be in any order
             kept, decorated = kept + added, True
         kept += instruction
     assert decorated, "a kernel binds tensors, which is a decoration"
@@ -83,13 +84,13 @@ def without_half_arithmetic(code: bytes) -> bytes:
 
 
 def computes_with_halves(code: bytes) -> bool:
-    """Whether the device must have the feature shaderFloat16."""
+    """Return whether the kernel needs a device with the feature shaderFloat16."""
     found = instructions(words_of(code))
     return any(o == _OP_CAPABILITY and i[1] == _FLOAT16 for o, i in found)
 
 
 def _only_stores_halves(words: tuple[int, ...]) -> bool:
-    """Whether float16 values are only loaded from buffers, converted and stored."""
+    """Return whether float16 values are only loaded from buffers, converted and stored."""
     halves, values, inside = set(), set(), False
     for opcode, instruction in instructions(words):
         operands = instruction[1:]
@@ -109,17 +110,17 @@ def _only_stores_halves(words: tuple[int, ...]) -> bool:
 
 
 def words_of(code: bytes) -> tuple[int, ...]:
-    """SPIR-V as words."""
+    """Unpack SPIR-V bytes into 32-bit words."""
     return struct.unpack(f"<{len(code) // 4}I", code)
 
 
 def bytes_of(words: list[int]) -> bytes:
-    """Words as SPIR-V."""
+    """Pack 32-bit words into SPIR-V bytes."""
     return struct.pack(f"<{len(words)}I", *words)
 
 
 def instructions(words: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Opcode and words of each."""
+    """Yield opcode and words of each instruction."""
     at = _HEADER_WORDS
     while at < len(words):
         length = words[at] >> 16

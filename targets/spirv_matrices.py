@@ -35,27 +35,30 @@ _STORE = re.compile(rf"{STORE}\({_THREAD}, {_PLACE}, (\d+)i\);")
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """c[m, n] += a[m, k] b[k, n] of float16 and float32, held by `lanes` threads."""
+    """A matrix product c[m, n] += a[m, k] b[k, n] of float16, summed in float32.
+
+    `lanes` threads share the matrices.
+    """
 
     m: int
     n: int
     k: int
-    lanes: int  # of a subgroup
-    whose: str  # devices that support it
+    lanes: int  # threads of a subgroup
+    whose: str  # devices that support the shape
 
     @property
     def across(self) -> int:
-        """Subgroups along the columns of a tile."""
+        """Return the number of subgroups along the columns of a tile."""
         return {1: 1, 2: 1, 4: 2, 8: 2, 16: 4}[THREADS // self.lanes]
 
     @property
     def own(self) -> tuple[int, int]:
-        """Rows and columns of a subgroup's part of a tile."""
+        """Return rows and columns of a subgroup's part of a tile."""
         down = THREADS // self.lanes // self.across
         return ROWS // down, COLUMNS // self.across
 
 
-SHAPES = (  # fastest first
+SHAPES = (  # the plugin uses the first that the device supports: fastest first
     Shape(16, 16, 16, 32, "NVIDIA's from Turing, AMD's from RDNA 3 on"),
     Shape(8, 16, 16, 16, "Intel's from Xe2 on (Arc B)"),
     Shape(8, 8, 16, 8, "Intel's Xe-HPG (Arc A)"),
@@ -65,12 +68,12 @@ SHAPES = (  # fastest first
 
 
 def multiplies_matrices(wgsl: str) -> bool:
-    """Whether a kernel in TVM's WGSL calls the matrix functions."""
+    """Return whether a kernel in TVM's WGSL calls the matrix functions."""
     return f"{BEGIN}(" in wgsl
 
 
 def written(wgsl: str, shape: Shape) -> str:
-    """The WGSL of a kernel for devices that have `shape`."""
+    """Return the WGSL of a kernel for devices that support matrices of `shape`."""
     text = "enable wgpu_cooperative_matrix;\n" + wgsl
     for pattern, emit in (
         (_PARAMETER, _parameter),
@@ -90,13 +93,13 @@ def _with(
 
 
 def _counts(shape: Shape) -> tuple[range, range]:
-    """The indexes of a subgroup's matrices along rows and along columns."""
+    """Return the indices of a subgroup's matrices along rows and along columns."""
     rows, columns = shape.own
     return range(rows // shape.m), range(columns // shape.n)
 
 
 def _parameter(found: re.Match[str], _: Shape) -> list[str]:
-    """The device assigns threads to subgroups, so the kernel reads the subgroup's number."""
+    """Add the subgroup's number to the kernel's arguments, because the device assigns threads."""
     return [f"{found[0]},", "@builtin(subgroup_id) matrix_group : u32"]
 
 
@@ -128,7 +131,7 @@ def _multiply(found: re.Match[str], shape: Shape) -> list[str]:
 
 
 def _load(transposed: str, use: str) -> str:
-    """`coopLoad` reads columns, `coopLoadT` rows."""
+    """Return the WGSL function that loads a matrix: `coopLoad` reads columns, `coopLoadT` rows."""
     return f"coopLoad{transposed}<coop_mat16x16<f16, {use}>>"
 
 

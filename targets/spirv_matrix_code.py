@@ -1,7 +1,7 @@
-"""Edits of naga's SPIR-V for kernels with cooperative matrices.
+"""Edits naga's SPIR-V for kernels with cooperative matrices.
 
-Numbers are those of the SPIR-V specification, sections 2.3, 3.7, 3.20, 3.25, 3.26 and 3.42, and of
-the extension SPV_KHR_cooperative_matrix.
+Opcodes and enumerants are those of the SPIR-V specification, sections 2.3, 3.7, 3.20, 3.25, 3.26
+and 3.42, and of the extension SPV_KHR_cooperative_matrix.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 from .spirv_code import bytes_of, instructions, words_of
 
 _VERSION, _BOUND, _HEADER_WORDS = 1, 3, 5
-_SPIRV_1_3 = 0x00010300  # required by the memory model and the matrices; any Vulkan 1.1 reads it
+# version that the memory model and the matrices require; any Vulkan 1.1 reads it
+_SPIRV_1_3 = 0x00010300
 _OP_CAPABILITY, _OP_CONSTANT, _OP_TYPE_ARRAY, _OP_TYPE_POINTER = 17, 43, 28, 32
 _OP_VARIABLE, _OP_LOAD, _OP_STORE, _OP_ACCESS_CHAIN, _OP_DECORATE = 59, 61, 62, 65, 71
 _OP_CONTROL_BARRIER = 224
 _OP_MATRIX_TYPE, _OP_MATRIX_LOAD, _OP_MATRIX_STORE = 4456, 4457, 4458
 _ARRAY_STRIDE, _WORKGROUP = 6, 4
-_NOT_NEEDED = (4434, 4436)  # UniformAndStorageBuffer16BitAccess, StorageInputOutput16
-_NON_PRIVATE = 0x20  # memory operand: visible to other threads
-# Semantics of a barrier: WorkgroupMemory, AcquireRelease, MakeAvailable, MakeVisible.
+_NOT_NEEDED = (4434, 4436)  # capabilities UniformAndStorageBuffer16BitAccess, StorageInputOutput16
+_NON_PRIVATE = 0x20  # memory operand NonPrivatePointer: visible to other threads
+# Memory semantics of a barrier: WorkgroupMemory, AcquireRelease, MakeAvailable, MakeVisible.
 _SHARED = 0x100 | 0x8 | 0x2000 | 0x4000
 
 
@@ -30,13 +31,13 @@ def with_shape(code: bytes, m: int, n: int, k: int) -> bytes:
     """
     words = words_of(code)
     values, kept, bound = {}, list(words[:_HEADER_WORDS]), words[_BOUND]
-    own: dict[int, int] = {}  # ids of our constants, by value
+    own: dict[int, int] = {}  # value -> id of the constant that this function adds
     for opcode, instruction in instructions(words):
         if opcode == _OP_CONSTANT:
             values[instruction[2]] = instruction[1], instruction[3]
         if opcode == _OP_MATRIX_TYPE:
             _, result, element, scope, rows, _, use = instruction
-            number = values[rows][0]  # the type of sizes
+            number = values[rows][0]  # SPIR-V type of the matrix sizes
             for size in (m, n, k):
                 if size not in own:
                     own[size], bound = bound, bound + 1
@@ -65,7 +66,8 @@ def for_vulkan(code: bytes) -> bytes:
     bound = words[_BOUND]
     kept = list(words[:_HEADER_WORDS])
     kept[_VERSION], kept[_BOUND] = _SPIRV_1_3, bound + len(barriers)
-    own = {old: bound + i for i, old in enumerate(sorted(barriers))}  # a number may be for more
+    # a new constant, because others may use the old one
+    own = {old: bound + i for i, old in enumerate(sorted(barriers))}
     for opcode, instruction in instructions(words):
         if opcode == _OP_CAPABILITY and instruction[1] in _NOT_NEEDED:
             continue
@@ -80,7 +82,7 @@ def for_vulkan(code: bytes) -> bytes:
 
 
 def _shared(words: tuple[int, ...]) -> tuple[set[int], set[int]]:
-    """Pointers into shared memory, and types of arrays there."""
+    """Return the ids of pointers into shared memory, and of array types there."""
     pointers: set[int] = set()
     pointees: dict[int, int] = {}
     arrays: set[int] = set()
@@ -97,8 +99,8 @@ def _shared(words: tuple[int, ...]) -> tuple[set[int], set[int]]:
 
 
 def _seen_by_others(opcode: int, instruction: tuple[int, ...], shared: set[int]) -> tuple[int, ...]:
-    """The instruction with a memory operand, if it loads from shared memory or stores there."""
-    # The place of the pointer, and the words of the instruction without a memory operand.
+    """Return the instruction, with a memory operand if it loads from or stores to shared memory."""
+    # Opcode -> index of its pointer, and number of its words without a memory operand.
     places = {
         _OP_LOAD: (3, 4), _OP_STORE: (1, 3), _OP_MATRIX_LOAD: (3, 6), _OP_MATRIX_STORE: (1, 5)
     }  # fmt: skip

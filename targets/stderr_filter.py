@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_lines(pattern: str) -> Iterator[None]:
-    """A context that drops lines with `pattern` from stderr.
+    """Context that drops lines matching `pattern` from stderr.
 
     It replaces the file descriptor of the whole process, because C++ code writes the lines.
     """
@@ -27,7 +27,7 @@ def without_lines(pattern: str) -> Iterator[None]:
         yield
     finally:
         sys.stderr.flush()
-        os.dup2(kept, 2)  # closes the pipe: the thread comes to its end
+        os.dup2(kept, 2)  # closes the pipe's write end, so the thread ends
         thread.join()
         os.close(source)
         os.close(kept)
@@ -40,7 +40,8 @@ def _pass_on(source: int, kept: int, pattern: re.Pattern[bytes]) -> None:
         for line in lines:
             if not pattern.search(line):
                 os.write(kept, line + b"\n")
-        if rest and not rest.startswith(b"["):  # not TVM's; progress bars must not wait
+        # not a TVM log line, so write it at once: progress bars must not wait
+        if rest and not rest.startswith(b"["):
             os.write(kept, rest)
             rest = b""
     if rest and not pattern.search(rest):

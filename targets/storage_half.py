@@ -26,18 +26,18 @@ from tvm.tirx import BufferStore, Cast, PrimFunc, Ramp
 from tvm_ffi import structural_map
 
 HALF, SINGLE = "float16", "float32"
-LANES = 4  # of the vectors that kernels load
+LANES = 4  # elements of the vectors that kernels load
 VECTOR = f"{SINGLE}x{LANES}"
 
 
 def with_storage_half(func: PrimFunc) -> PrimFunc:
-    """`func` for OpenCL devices of any kind."""
+    """Rewrite float16 accesses of `func` for any OpenCL device."""
     body = structural_map(func.body, (Cast, _loaded))
     return func.with_body(structural_map(body, (BufferStore, _stored)))
 
 
 def with_single_halves(func: PrimFunc) -> PrimFunc:
-    """`func` for Vulkan devices with float16 buffers."""
+    """Rewrite float16 vector loads of `func` for Vulkan devices with float16 buffers."""
     return func.with_body(structural_map(func.body, (BufferStore, _one_by_one)))
 
 
@@ -83,7 +83,7 @@ def _is_load(value: Any) -> bool:
 
 
 def _offset(buffer: tirx.Buffer, indices: Sequence[Any]) -> Any:
-    """Flat offset of an element, in elements."""
+    """Return the flat offset of an element, in elements."""
     index = indices[0]
     for extent, i in zip(buffer.shape[1:], indices[1:], strict=True):
         index = index * extent + i

@@ -1,4 +1,4 @@
-"""The record of a target, and the search for one by its name."""
+"""The record of a target, and the search for a target by its name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KINDS = (
     "webgpu",
     "wasm",
 )  # modules of this folder, each with a function `preset(variant) -> TargetPreset`
-# Other common names of these kinds.
+# Other common names of target kinds -> Wherry's name.
 _ELSEWHERE = {
     **dict.fromkeys(("gpu", "device"), "auto"),
     **dict.fromkeys(("llvm", "x86", "x86-64", "x86_64", "arm64", "aarch64", "linux"), "cpu"),
@@ -47,41 +47,45 @@ Library = Literal["so", "tar", "wasm"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetPreset:
-    """One kind of machine and its limits: all properties that passes depend on."""
+    """A kind of machine and its limits: all properties that passes depend on."""
 
-    name: str  # as typed, resolved: "cpu:znver4"
-    device: Mapping[str, Any]  # the argument of tvm.target.Target
-    host: Mapping[str, Any]  # the same for the host code
+    name: str  # name as typed, resolved: "cpu:znver4"
+    device: Mapping[str, Any]  # argument of tvm.target.Target for the device
+    host: Mapping[str, Any]  # argument of tvm.target.Target for host code
     library: Library  # kind of file that the linker writes
-    features: tuple[str, ...]  # of the CPU that runs it, in Linux's names
-    dtype: str  # of the models' graphs
+    features: tuple[str, ...]  # features that the CPU must have, in Linux's names
+    dtype: str  # dtype of the models' graphs
     kv_dtype: str  # default dtype of the KV cache
     kernels: KernelsByName
     linker: str | None = None  # command that cross-links a library
     toolchain: Toolchain | None = None  # tools of code generation beyond TVM
-    kv_dtypes: tuple[str, ...] = ("float32",)  # dtypes of KV caches that its kernels support
-    # Activations between a layer's kernels: "float" is float32; with "float16" the residual stream
-    # stays float32; "int8" is for linears with 4- and 8-bit weights. `float_kernels` are for
-    # "float" where it is not the default.
+    kv_dtypes: tuple[str, ...] = ("float32",)  # dtypes of KV caches that the kernels support
+    # Dtype of activations between a layer's kernels: "float" is float32; with "float16" the
+    # residual stream stays float32; "int8" is for linears with 4-bit and 8-bit weights.
+    # `float_kernels` are the kernels of "float" where that is not the default.
     activations: str = "float"
     float_kernels: KernelsByName | None = None
     variants: tuple[TargetPreset, ...] = ()  # faster presets of the same kind, ascending
-    hosts: tuple[str, ...] = SERVERS  # names of hosts that can drive it
-    codes: tuple[str, ...] = ()  # devices for which it has machine code: "sm_90"
+    hosts: tuple[str, ...] = SERVERS  # names of hosts that can drive the device
+    # codes of devices for which a library has machine code, such as "sm_90"
+    codes: tuple[str, ...] = ()
     # Whether a row's last bits may depend on its batch: the device's compiler may reorder
     # additions, or GEMM and GEMV multiply differently.
     fast_math: bool = False
-    # Another engine's interface, "web-llm", instead of docs/design/compiled-library.md.
+    # Name of another engine's interface ("web-llm") that replaces the one in
+    # docs/design/compiled-library.md.
     interface: str | None = None
-    asked_shared_bytes: int = 0  # that a launch may request for a block
-    binding_bytes: int | None = None  # largest binding that all its devices allow
-    latents_once: bool = False  # kernels read a latent, both key and value, from one plane
+    # bytes of dynamic shared memory that a launch may request for a block
+    asked_shared_bytes: int = 0
+    # bytes of the largest binding that all devices of the target allow
+    binding_bytes: int | None = None
+    latents_once: bool = False  # kernels read an MLA latent as key and as value from one plane
 
     def with_kv_dtype(self, name: str) -> TargetPreset:
-        """This preset with another dtype of the KV cache; "auto" changes nothing.
+        """Return this preset with another dtype of the KV cache; "auto" changes nothing.
 
         Raises:
-            UsageError: the target has no kernels for it.
+            UsageError: the target has no kernels for the dtype.
         """
         if name == "auto":
             return self
@@ -93,7 +97,7 @@ class TargetPreset:
         return replace(self, kv_dtype=name)
 
     def with_activations(self, name: str) -> TargetPreset:
-        """This preset with other activations; "auto" changes nothing.
+        """Return this preset with another dtype of activations; "auto" changes nothing.
 
         Raises:
             UsageError: the target has no kernels for them.
@@ -115,19 +119,19 @@ class TargetPreset:
         )
 
     def suited_to(self, float_dtype: str) -> TargetPreset:
-        """This preset, with float32 activations and KV cache for schemes whose floats are float32.
+        """Return this preset, with float32 activations and KV cache for schemes of float32.
 
         Only float16 ones change. CPUs use their fastest dtypes with any scheme.
 
         Args:
-            float_dtype: of the scheme.
+            float_dtype: dtype of the floats that the scheme stores.
         """
         if self.activations != "float16" or float_dtype != "float32":
             return self
         return self.with_activations("float").with_kv_dtype("float32")
 
     def record(self) -> dict[str, Any]:
-        """The target's part of the manifest."""
+        """Return the target's record in the manifest."""
         return {
             "name": self.name,
             "kind": self.device["kind"],
@@ -140,18 +144,18 @@ class TargetPreset:
         }
 
     def objects(self, key: str) -> dict[str, str] | None:
-        """The manifest's fields for a library that is an archive of objects, or a whole program.
+        """Return the manifest's fields for an archive of objects or a whole program.
 
-        "format" of the objects and, if the model is linked into a program, the "symbols" argument
-        of `ffi.SystemLib`.
+        The fields are "format" of the objects and, if the model is linked into a program,
+        "symbols", the argument of `ffi.SystemLib`. None for a shared library.
 
         Args:
-            key: identifies the model, its weights and limits on all systems.
+            key: identifies the model, its weights and limits; the same on all hosts.
         """
         if self.library == "so":
             return None
         host = find_host(str(self.host["mtriple"]))
-        if self.interface:  # other engines have one model in a program
+        if self.interface:  # other engines have one model in a program, so no symbol prefix
             return {"format": host.objects, "symbols": ""}
         symbols = {} if host.symbols is None else {"symbols": host.symbols.format(key=key)}
         return {"format": host.objects, **symbols}
@@ -183,10 +187,10 @@ class TargetPreset:
         )
 
     def on(self, host: Host) -> TargetPreset:
-        """This device, driven by another host.
+        """Return this preset with the device driven by another host.
 
         Raises:
-            UsageError: that host has no such device.
+            UsageError: the host has no such device.
         """
         require_host(self.name, host, self.hosts)
         return replace(
@@ -199,14 +203,14 @@ class TargetPreset:
 
 
 def find(text: str, host: str | None = None) -> TargetPreset:
-    """The target that `text` names: "auto", "cpu", "cpu:x86-64-v3".
+    """Return the target that `text` names: "auto", "cpu", "cpu:x86-64-v3".
 
     Args:
         text: kind and variant.
-        host: name or triple of the machine that drives it; None: the target's own.
+        host: name or triple of the machine that drives the device; None: the target's default.
 
     Raises:
-        UsageError: no such target, or it cannot have that host; the message lists those there are.
+        UsageError: no such target, or it cannot have that host; the message lists the known ones.
     """
     if text == "auto":
         return find("cpu", host) if host else _best()
@@ -221,7 +225,7 @@ def find(text: str, host: str | None = None) -> TargetPreset:
         )
     module = importlib.import_module(f".{kind}", __package__)
     there = find_host(host) if host else None
-    if kind == "cpu":  # the host is the device
+    if kind == "cpu":  # a CPU target's host is the device itself
         machine: TargetPreset = module.preset(variant or None, there)
         return machine
     preset: TargetPreset = module.preset(variant or None)
@@ -229,7 +233,7 @@ def find(text: str, host: str | None = None) -> TargetPreset:
 
 
 def _best() -> TargetPreset:
-    """The target of this machine's best device for which nothing is missing."""
+    """Return the target of this machine's best device whose requirements are all installed."""
     for candidate in candidates():
         preset = find(candidate.target)
         try:

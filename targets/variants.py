@@ -1,4 +1,4 @@
-"""Variants of targets (after the colon), and the errors for unknown ones.
+"""Variants of targets (after the colon in their names), and the errors for unknown ones.
 
 This module does not import TVM, because a target is chosen earlier.
 """
@@ -33,23 +33,23 @@ ROCM_CODES = {
     "gfx1200": "RX 9060",
     "gfx1201": "RX 9070",
 }
-GROUP_SIZES = ("64", "128", "256")  # threads of a group for any GPU; the last is the default
-MATRICES = "matrices"  # vulkan: GPUs with VK_KHR_cooperative_matrix
+GROUP_SIZES = ("64", "128", "256")  # threads of a group, for any GPU; the last is the default
+MATRICES = "matrices"  # variant of "vulkan" for GPUs with VK_KHR_cooperative_matrix
 
 
 def chosen(
     kind: str, variant: str, known: Mapping[str, str], *, several: bool = False
 ) -> tuple[str, ...]:
-    """The names that `variant` holds, in the order of `known`.
+    """Return the names that `variant` contains, in the order of `known`.
 
     Args:
-        kind: of the target.
+        kind: kind of the target.
         variant: one name, or with `several` any number with "+" between them.
         known: all names and their descriptions.
-        several: whether a variant may hold more than one.
+        several: whether a variant may contain more than one name.
 
     Raises:
-        UsageError: one is unknown; the message lists all, and suggests the closest.
+        UsageError: a name is unknown; the message lists all, and suggests the closest.
     """
     names = variant.split("+") if several else [variant]
     if wrong := [name for name in names if name not in known]:
@@ -64,5 +64,5 @@ def chosen(
 
 
 def closest(text: str, known: Iterable[str]) -> str | None:
-    """The known name closest to `text`, if any."""
+    """Return the known name closest to `text`; None: none is close."""
     return next(iter(get_close_matches(text, list(known), n=1, cutoff=0.5)), None)

@@ -1,4 +1,4 @@
-"""Vulkan devices: GPUs of PCs and phones, and through Mesa's lavapipe any CPU.
+"""Targets for Vulkan devices: GPUs of PCs and phones, and any CPU through Mesa's lavapipe.
 
 "vulkan" is for nearly every GPU; "vulkan:128" and "vulkan:64" are for GPUs with fewer invocations
 in a workgroup; "vulkan:matrices" for GPUs that multiply matrices (VK_KHR_cooperative_matrix).
@@ -15,16 +15,16 @@ from .storage_half import with_single_halves
 from .target import TargetPreset
 from .variants import MATRICES
 
-SHARED_MEMORY_BYTES = 16384  # the minimum of Vulkan
-BINDING_BYTES = 128 << 20  # the minimum of maxStorageBufferRange
-MATRICES_SHARED_MEMORY_BYTES = 32768  # the minimum of devices with matrices
+SHARED_MEMORY_BYTES = 16384  # bytes of shared memory: the minimum of Vulkan
+BINDING_BYTES = 128 << 20  # bytes of a binding: the minimum of maxStorageBufferRange
+MATRICES_SHARED_MEMORY_BYTES = 32768  # bytes of shared memory: the minimum of devices with matrices
 
 
 def preset(variant: str | None) -> TargetPreset:
-    """The preset for workgroups of `variant` invocations, or for devices with matrices.
+    """Return the preset for workgroups of `variant` invocations, or for devices with matrices.
 
     Raises:
-        UsageError: it is neither one of GROUP_SIZES nor MATRICES.
+        UsageError: the variant is neither one of GROUP_SIZES nor MATRICES.
     """
     matrices = variant == MATRICES
     limits = GpuLimits(
@@ -41,7 +41,8 @@ def preset(variant: str | None) -> TargetPreset:
         {"kind": "vulkan"},
         edit=with_single_halves,
         toolchain=SpirvToolchain(),
-        # A row's bits depend on its batch: GEMMs multiply in float16, GEMVs in float32.
+        # With matrices a row's bits depend on its batch: GEMMs multiply in float16, GEMVs in
+        # float32.
         fast_math=matrices,
         binding_bytes=BINDING_BYTES,
     )

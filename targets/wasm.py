@@ -1,6 +1,6 @@
-"""Pages without WebGPU, and Node: the CPU's kernels in WebAssembly with 128-bit SIMD.
+"""Target for pages without WebGPU, and for Node: CPU kernels in WebAssembly with 128-bit SIMD.
 
-They run on several threads where a page may share memory with its workers, otherwise on one;
+Kernels run on several threads where a page may share memory with its workers, otherwise on one;
 model.wasm is the same. WebAssembly has neither fused multiply-add nor float16, and its arithmetic
 follows IEEE 754 in a fixed order: a row has the same bits in every browser, on any number of
 threads.
@@ -17,12 +17,12 @@ from .kernels.cpu.isa import Isa
 from .target import TargetPreset
 from .web_toolchain import WebToolchain
 
-# Engines map the locals of a function to the 16 registers of x86 or the 32 of Arm.
+# WebAssembly compilers map the locals of a function to the 16 registers of x86 or the 32 of Arm.
 ISA = Isa(lanes=4, registers=16, fma=False)
 
 
 def preset(variant: str | None) -> TargetPreset:
-    """The preset of any page.
+    """Return the preset for any page.
 
     Raises:
         UsageError: there are no variants.

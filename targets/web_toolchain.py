@@ -1,4 +1,4 @@
-"""Linking for pages: wasm-ld links a model with the core, one WebAssembly object."""
+"""Links models for web pages: wasm-ld combines a model with the engine, a WebAssembly object."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from wherry.errors import ToolchainError
 from .toolchain import Requirement
 
 _TOOLS = "apt-get install --no-install-recommends emscripten binaryen lld"
-WEB_LLM = "web-llm"  # an interface, and the variant of the target that has it
+WEB_LLM = "web-llm"  # name of WebLLM's interface, and of the target's variant for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """A core that models for pages are linked with."""
+    """A build of the engine that models for web pages are linked with."""
 
-    name: str  # of the file
-    fix: str  # what to type to install it
-    exports: tuple[str, ...] = ()  # in addition to functions marked for export
+    name: str  # file name of the build
+    fix: str  # command that installs it
+    # functions to export in addition to those that are marked in the source
+    exports: tuple[str, ...] = ()
 
 
-# By interface. WebLLM's tvmjs calls TVM's C functions.
+# Interface -> engine build. WebLLM's tvmjs calls TVM's C functions.
 CORES = {
     "": Core(
         name="wherry-core.o",
-        # `make demo` does not build it.
+        # `make demo` does not build the engine for WebLLM.
         fix=f"{_TOOLS}, and in wherry's sources: pip install .",
     ),
     WEB_LLM: Core(
@@ -61,9 +62,10 @@ _STACK_BYTES = 1 << 20
 # The stack has the lowest addresses: an overflow traps and overwrites nothing.
 _STACK = ("--stack-first", "-z", f"stack-size={_STACK_BYTES}")
 _FLAGS = ("--no-entry", "--gc-sections", "--strip-all", *_STACK)
-# The script provides the memory and shares it with the workers that run kernels; each has an
-# instance, and sets its stack pointer. Features of the core's objects are not compared: all but
-# web/core/threads.cc are compiled for one thread, and other threads run only kernels' tasks.
+# The page's script provides the memory and shares it with the workers that run kernels; each worker
+# has an instance, and sets its stack pointer. The linker does not compare features of the engine's
+# objects: all but web/core/threads.cc are compiled for one thread, and other threads run only
+# kernels' tasks.
 _SHARED = (
     "--import-memory",
     "--shared-memory",
@@ -75,12 +77,12 @@ _SHARED = (
 
 @dataclass(frozen=True, slots=True)
 class WebToolchain:
-    """See `Toolchain`. TVM generates all of the code; the tools link it."""
+    """Toolchain that links WebAssembly; TVM generates all of the code. See `Toolchain`."""
 
     core: Core = CORES[""]
 
     def requirements(self) -> tuple[Requirement, ...]:
-        """The core, and a linker."""
+        """Return as requirements the engine build and a linker."""
         core = find_core(self.core)
         return (
             Requirement(name=self.core.name, found=str(core) if core else None, fix=self.core.fix),
@@ -88,16 +90,16 @@ class WebToolchain:
         )
 
     def active(self) -> AbstractContextManager[None]:
-        """Nothing to set up."""
+        """Return a context without effect: linking needs no global settings."""
         return nullcontext()
 
     def sources(self) -> dict[str, str]:
-        """None: the module keeps it."""
+        """Return {}: the runtime module already stores the generated code."""
         return {}
 
 
 def find_core(wanted: Core = CORES[""]) -> Path | None:
-    """Find a core: WHERRY_WEB_CORE, in the installed package, or in a checkout's build."""
+    """Find an engine build: WHERRY_WEB_CORE, the installed package's, or a checkout's."""
     name = wanted.name
     if chosen := settings.web_core():
         place = chosen if name == CORE else chosen.with_name(name)
@@ -109,7 +111,7 @@ def find_core(wanted: Core = CORES[""]) -> Path | None:
 
 
 def core_digest(interface: str | None = None) -> str:
-    """SHA-256 of the core, which every linked model contains; "" without one."""
+    """Return the SHA-256 of the engine build, which every linked model contains; "" without one."""
     core = find_core(CORES[interface or ""])
     return "" if core is None else _digest(core, core.stat().st_mtime_ns)
 
@@ -120,15 +122,15 @@ def _digest(path: Path, _changed: int) -> str:
 
 
 def find_linker() -> str | None:
-    """Path of the first wasm-ld."""
+    """Return the path of the first wasm-ld; None: not found."""
     return next((found for name in _LINKERS if (found := shutil.which(name))), None)
 
 
 class Linker:
-    """`fcompile` of TVM's `export_library`: links a model's objects with an interface's core.
+    """The `fcompile` argument of TVM's `export_library`: links a model's objects with the engine.
 
     Args:
-        interface: of `CORES`.
+        interface: key of `CORES`.
         threads: whether the CPU runs the kernels, perhaps on several threads.
     """
 
@@ -136,21 +138,21 @@ class Linker:
         self._core = CORES[interface or ""]
         self._memory = _SHARED if threads else ()
 
-    object_format = "o"  # suffix of export_library's files
+    object_format = "o"  # suffix of the object files that export_library writes
 
     def __call__(self, out: str, objects: Sequence[str], options: Sequence[str] = ()) -> None:
         """Link `out`, model.wasm.
 
         Raises:
-            ToolchainError: a requirement is not here, or the linker refuses; the message has
-                its words.
+            ToolchainError: a requirement is missing, or the linker fails; the message has its
+                output.
         """
         wanted = self._core
         core, linker = find_core(wanted), find_linker()
         if core is None or linker is None:
             raise ToolchainError(f"{wanted.name} or wasm-ld is not here. Type: {wanted.fix}")
         exports = [f"--export={name}" for name in wanted.exports]
-        # The script provides the missing functions.
+        # With exported functions, the page's script provides undefined ones.
         flags = [*_FLAGS, *self._memory, *exports, *(["--allow-undefined"] if exports else [])]
         command = [linker, *flags, *options, str(core), *objects, "-o", out]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Browsers with WebGPU: kernels in WGSL, within the limits that every implementation grants.
+"""Targets for browsers with WebGPU: WGSL kernels within the limits of every implementation.
 
 WGSL allows a browser to reassociate and to fuse operations (section "Floating point evaluation"),
 and a kernel cannot forbid it: a row's last bits may depend on its batch.
@@ -15,23 +15,23 @@ from .target import TargetPreset
 from .web_toolchain import CORES, WEB_LLM, WebToolchain
 from .webgpu_buffers import BINDING_BYTES
 
-# Defaults of the specification, section "Limits": a page has them without a request.
+# Defaults of the WebGPU specification, section "Limits": a page has them without a request.
 LIMITS = GpuLimits(
     threads_per_block=256,  # maxComputeInvocationsPerWorkgroup
-    shared_memory_bytes=16384,  # maxComputeWorkgroupStorageSize
+    shared_memory_bytes=16384,  # bytes, maxComputeWorkgroupStorageSize
     storage_buffers=8,  # maxStorageBuffersPerShaderStage
     few_launches=True,
 )
 
 
 def preset(variant: str | None) -> TargetPreset:
-    """The preset of any browser.
+    """Return the preset for any browser.
 
     Args:
-        variant: "web-llm": a library for @mlc-ai/web-llm instead of our own engine.
+        variant: "web-llm": a library for @mlc-ai/web-llm; None: one for Wherry's engine.
 
     Raises:
-        UsageError: it is another.
+        UsageError: the variant is unknown.
     """
     if variant not in (None, WEB_LLM):
         raise UsageError(
@@ -48,6 +48,6 @@ def preset(variant: str | None) -> TargetPreset:
         fast_math=True,
         toolchain=WebToolchain(CORES[variant or ""]),
         interface=variant,
-        # Another engine finds whole weights by their names.
+        # WebLLM finds whole weights by their names, so they cannot be split.
         binding_bytes=None if variant else BINDING_BYTES,
     )

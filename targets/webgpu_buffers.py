@@ -1,4 +1,4 @@
-"""Buffers of a page: a model's limits beyond WebGPU's defaults."""
+"""Sizes of a page's GPU buffers: the limits that a model needs beyond WebGPU's defaults."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Mapping
 
 from wherry.errors import UsageError, listing
 
-# Defaults of the specification, section "Limits"; a page may request more from its adapter.
-BINDING_BYTES = 128 << 20  # maxStorageBufferBindingSize: of one binding
-BUFFER_BYTES = 256 << 20  # maxBufferSize
-MOST_BYTES = (1 << 31) - 4  # limit of browsers on any machine
+# Defaults of the WebGPU specification, section "Limits"; a page may request more from its adapter.
+BINDING_BYTES = 128 << 20  # bytes of a binding, maxStorageBufferBindingSize
+BUFFER_BYTES = 256 << 20  # bytes of a buffer, maxBufferSize
+MOST_BYTES = (1 << 31) - 4  # bytes that a browser binds at most, on any machine
 
 
 def limits_for(tensors: Mapping[str, int]) -> dict[str, int]:
-    """The limits that a page requests, by WebGPU's names; {} if the defaults suffice.
+    """Return the limits that a page must request, by WebGPU's names; {} if the defaults suffice.
 
     Args:
-        tensors: bytes, by name; each is one buffer.
+        tensors: name -> bytes; each tensor is one buffer.
 
     Raises:
-        UsageError: listing all tensors that no browser can bind.
+        UsageError: some tensors are too large for any browser; the message lists them.
     """
     too_large = {name: size for name, size in tensors.items() if size > MOST_BYTES}
     if too_large:

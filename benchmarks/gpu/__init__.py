@@ -1,1 +1,1 @@
-"""Code for a machine with a GPU and without TVM's compiler; see `bundle.py`."""
+"""Benchmarks for a GPU machine that has no TVM compiler; see `bundle.py`."""

@@ -36,7 +36,7 @@ from .measure import BATCHES, CONTEXT, PREFILL, longest
 from .record import record_models
 
 ROOT = Path(__file__).parents[2]
-LARGEST = 45 << 20  # bytes of the bundle
+LARGEST = 45 << 20  # bytes of the bundle, at most
 # Packages that Wherry imports and machines with PyTorch may lack, in this environment's versions.
 PACKAGES = ("apache-tvm-ffi", "pydantic", "pydantic-core", "annotated-types", "typing-inspection")
 NOT_IMPORTED = tuple(f"tvm_ffi/{name}" for name in ("3rdparty", "cython", "include", "src"))
@@ -47,10 +47,11 @@ LARGE = (
     ("llama-3.2-1b", "q0f16"),
     ("llama-3.1-8b", "q0f16"),
 )
-PEERS = ("llama-3.2-1b", "llama-3.1-8b")  # shapes that other engines run there in bfloat16
-# families that also run without quantization
+# shapes that other engines also run on the GPU machine, in bfloat16
+PEERS = ("llama-3.2-1b", "llama-3.1-8b")
+# Families that also run without quantization.
 FLOATS = ("llama", "qwen3", "gemma3", "deepseek_v3", "qwen3_moe")
-KERNEL_RUNS = (  # tests that are recorded
+KERNEL_RUNS = (  # (tests, pytest's selection) whose kernel calls are recorded
     (
         "device_kernels paged_attention fused_linear qkv_attention candidates activations "
         "tensor_core_linear tensor_core_attention tensor_core_experts",
@@ -64,7 +65,7 @@ KERNEL_RUNS = (  # tests that are recorded
 
 
 def _site(out: Path, device: str, python: str) -> None:
-    """Collect the Python packages."""
+    """Collect the Python packages in the bundle's site folder."""
     with tempfile.TemporaryDirectory() as folder:
         pinned = [f"{name}=={version(name)}" for name in PACKAGES]
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", folder]
@@ -103,7 +104,7 @@ def _site(out: Path, device: str, python: str) -> None:
 
 
 def _kernels(out: Path, target: str) -> None:
-    """Record every kernel that tests run on this machine's Vulkan device, or emulate for CUDA."""
+    """Record every kernel call of tests that use this machine's Vulkan device or an emulator."""
     for names, chosen in KERNEL_RUNS:
         tests = [f"tests/targets/test_{name}.py" for name in names.split()]
         command = [sys.executable, "-m", "pytest", "-q", *chosen, *tests]
@@ -112,7 +113,7 @@ def _kernels(out: Path, target: str) -> None:
 
 
 def _large(out: Path, target: str) -> None:
-    """Compile the published shapes, in the order of the measurements."""
+    """Compile the published shapes without weights, in the order of the measurements."""
     limits = Limits(
         context=longest(CONTEXT, PREFILL), max_batch=max(BATCHES), prefill_chunk=PREFILL
     )
@@ -125,13 +126,13 @@ def _large(out: Path, target: str) -> None:
 
 
 def _linears(shape: str) -> int:
-    """The number of weights that each token of a prompt multiplies: the layers', not the head's."""
+    """Return how many weights of the layers (without the LM head) each prompt token multiplies."""
     weights = weight_shapes(SHAPES[shape]).items()
     return sum(prod(s) for name, s in weights if ".layers." in name and len(s) == 2)
 
 
 def make(out: Path, target: str, python: str, parts: Collection[str]) -> int:
-    """Write the bundle; return its bytes."""
+    """Write the bundle; return its size in bytes."""
     device = target.partition(":")[0]
     with tempfile.TemporaryDirectory() as folder:
         bundle = Path(folder) / "bundle"
@@ -153,7 +154,8 @@ def make(out: Path, target: str, python: str, parts: Collection[str]) -> int:
         (bundle / "bundle.json").write_text(json.dumps(told))
         packed = out.with_name(f".{out.name}.partial")
         command = ["tar", "--sort=name", "-C", folder, "-cJf", str(packed), "bundle"]
-        # Recorded calls repeat their caches: with -9 xz finds a repetition 64 MB behind.
+        # Recorded calls contain repeated KV caches: only with -9 xz finds a repetition 64 MB
+        # earlier.
         subprocess.run(command, env=os.environ | {"XZ_OPT": "-9"}, check=True)
         packed.rename(out)
     return out.stat().st_size

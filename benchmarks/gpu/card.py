@@ -1,4 +1,4 @@
-"""Measures a card's copy bandwidth and matrix product with PyTorch."""
+"""Measures a GPU's copy bandwidth and matrix product rate with PyTorch."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 COPY_BYTES = 4 << 30
-SIDE = 8192  # of the matrices
+SIDE = 8192  # rows and columns of the matrices
 
 
 def _seconds(work: Callable[[], Any]) -> float:
-    """Median of ten runs, by the device's clock."""
+    """Return the median seconds of ten runs of `work`, by the device's clock."""
     import torch
 
     for _ in range(3):
@@ -28,7 +28,7 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 
 def main() -> None:
-    """Print a JSON object."""
+    """Measure the GPU and print a JSON object."""
     import torch
 
     source = torch.randint(0, 255, (COPY_BYTES,), dtype=torch.uint8, device="cuda")

@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-BUDGET_S = 600.0  # of everything
-PIECE_S = 180.0  # of one process
-USUAL = ("models", "kernels", "large", "peers")  # in their order
+BUDGET_S = 600.0  # seconds of the whole check
+PIECE_S = 180.0  # seconds of one process
+USUAL = ("models", "kernels", "large", "peers")  # default parts, in the order in which they run
 PARTS = (*USUAL, "llama")  # llama compiles llama.cpp first, so it runs only on request
-TOP = 8  # kernels of a profile in the report
+TOP = 8  # kernels of a profile that the report lists
 
 
 class Check:
@@ -28,18 +28,18 @@ class Check:
         self.bundle, self.out, self.begin = bundle, out, time.monotonic()
         told = json.loads((bundle / "bundle.json").read_text())
         self.device, self.sizes = told["device"], json.dumps(told["sizes"])
-        self.peers: dict[str, Any] = told["peers"]  # config.json by name
+        self.peers: dict[str, Any] = told["peers"]  # shape name -> its config.json
         self.linears: dict[str, int] = told[
             "linears"
-        ]  # number of weights that a prompt's token multiplies
+        ]  # shape name -> weights that each prompt token multiplies
         out.mkdir(parents=True, exist_ok=True)
 
     def left(self) -> float:
-        """Seconds that are left of the budget."""
+        """Return the seconds that are left of the budget."""
         return BUDGET_S - (time.monotonic() - self.begin)
 
     def say(self, text: str) -> None:
-        """Write a line of the report with the time."""
+        """Print a line of the report with the time, and append it to the file."""
         line = f"{time.monotonic() - self.begin:6.1f} {text}"
         print(line, flush=True)
         with (self.out / "report.txt").open("a") as file:
@@ -65,7 +65,10 @@ class Check:
             file.writelines(json.dumps(line) + "\n" for line in lines)
 
     def replay(self, kind: str, folders: list[Path]) -> None:
-        """Replay all folders; after a crash the next one runs in a new process."""
+        """Replay recorded calls of all folders.
+
+        After a crash the next one runs in a new process.
+        """
         failed, left = [], list(folders)
         while left and self.left() > 0:
             lines, problem = self.run("replay", kind, self.device, *map(str, left))
@@ -83,7 +86,7 @@ class Check:
             self.say(f"  {line.get('test', line['name'])}: {str(what)[-600:]}")
 
     def measure(self, folder: Path, card: dict[str, Any]) -> None:
-        """Measure a large model: a row."""
+        """Measure a large model with Wherry, and write a row."""
         lines, problem = self.run("measure", str(folder), self.device, self.sizes)
         self.keep("profiles.jsonl", [line for line in lines if "profile" in line])
         rows = [line for line in lines if "profile" not in line]
@@ -104,7 +107,7 @@ class Check:
             self.say(f"{folder.name}: {problem}")
 
     def _prompt(self, row: dict[str, Any], card: dict[str, Any]) -> str:
-        """The report of a row's prompts; only the linears' operations count."""
+        """Describe a row's prefill in the report; only the linears' operations are counted."""
         if "prefill_tokens_s" not in row:
             return "without graphs"
         speed = row["prefill_tokens_s"]
@@ -113,12 +116,12 @@ class Check:
         return f"prefill {speed:.0f} tokens/s, {share:.0%} of a matrix product"
 
     def peer(self, name: str) -> None:
-        """Measure transformers on a large model: a row."""
+        """Measure a large model with transformers, and write a row."""
         rows, problem = self.run("peer", name, json.dumps(self.peers[name]), self.sizes)
         self._keep_peers(rows[-1:], f"peer of {name}: {problem}" if problem else "")
 
     def llama(self) -> None:
-        """Measure llama.cpp on large models: rows."""
+        """Measure the large models with llama.cpp, and write the rows."""
         models = [f"{name}={json.dumps(config)}" for name, config in self.peers.items()]
         given = [str(self.bundle / "llama"), *models, "--sizes", self.sizes]
         cpu = () if self.device == "cuda" else ("--device", "cpu")
@@ -138,7 +141,7 @@ class Check:
 
 
 def _spent(profile: dict[str, Any]) -> str:
-    """The report of a step's time: a line, and a line for each kernel."""
+    """Describe the time of a step: a line for the total, and a line for each kernel."""
     busy, span = profile["busy_us"], profile["span_us"]
     lines = [f"{profile['launches']:.0f} launches, busy {busy:.0f} of {span:.0f} us a step"]
     for kernel in profile["kernels"][:TOP]:
@@ -155,12 +158,12 @@ def _text(content: str | bytes | None) -> str:
 
 
 def folders(place: Path) -> list[Path]:
-    """The bundle's folders of one kind."""
+    """Return the subfolders of a folder of the bundle, sorted; [] if it does not exist."""
     return sorted(p for p in place.iterdir() if p.is_dir()) if place.is_dir() else []
 
 
 def main() -> None:
-    """Run all parts, or some."""
+    """Run all parts of the check, or those that are named on the command line."""
     bundle, out, *parts = sys.argv[1:]
     if unknown := set(parts) - set(PARTS):
         sys.exit(f"unknown parts: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")

@@ -8,24 +8,25 @@ from typing import Any
 
 import numpy as np
 
-BLOCK = 1 << 22  # random numbers; a larger tensor repeats them
+BLOCK = 1 << 22  # random numbers to draw; a larger tensor repeats them
 
 
 class Filler:
-    """Draws numbers once, and writes them as often as needed."""
+    """Draws random numbers once, and repeats them in tensors of any size."""
 
     def __init__(self, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
         self.bits = rng.integers(0, 1 << 32, BLOCK, dtype=np.uint32)
         self.normal = rng.standard_normal(BLOCK, dtype=np.float32)
-        self.drawn: dict[tuple[str, float, float], np.ndarray] = {}  # by dtype, mean and width
+        # (dtype, mean, width) -> random numbers
+        self.drawn: dict[tuple[str, float, float], np.ndarray] = {}
 
     def tensor(self, name: str, shape: list[int], dtype: str) -> np.ndarray:
-        """Make the values of a stored tensor by its name."""
+        """Return random values of a stored tensor, chosen by its name."""
         count = int(np.prod(shape))
         if dtype == "uint32":
             return np.resize(self.bits, count)
-        if name.endswith("scale"):  # of 4 or 8 bits: weights of about 0.02
+        if name.endswith("scale"):  # scales that give 4-bit or 8-bit weights of about 0.02
             return self._numbers(count, dtype, 0.003, 0.0003)
         if "norm" in name:
             return self._numbers(count, dtype, 1.0, 0.05)
@@ -39,7 +40,7 @@ class Filler:
 
 
 def fill(folder: Path, seed: int = 0) -> int:
-    """Write all shards of `tensor-cache.json`; return their bytes."""
+    """Write all shards of `tensor-cache.json`; return their size in bytes."""
     index: dict[str, Any] = json.loads((folder / "tensor-cache.json").read_text())
     filler, written = Filler(seed), 0
     for shard in index["records"]:

@@ -1,4 +1,4 @@
-"""Compiled folders of large models without weights; a seed generates them elsewhere."""
+"""Compiles folders of large models without weights; a seed generates these on another machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wherry.compiler.weight_cache import index_json, lay_out
 from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import find as find_target
 
-UNKNOWN = "0" * 64  # the hash of a shard that does not exist yet
+UNKNOWN = "0" * 64  # placeholder for the hash of a shard that does not exist yet
 
 
 def compile_hollow(

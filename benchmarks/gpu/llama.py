@@ -22,17 +22,17 @@ import numpy as np
 from ..shapes import weight_shapes
 from .measure import STEPS, Sizes
 
-BLOCK = 1 << 20  # random numbers; a larger tensor repeats them
+BLOCK = 1 << 20  # random numbers to draw; a larger tensor repeats them
 Q4_0 = np.dtype([("scale", "<f2"), ("numbers", "u1", 16)])  # 32 weights
 KINDS = ("q4_0", "bf16")
 
 
 def build(sources: Path, place: Path, device: str = "cuda") -> Path:
-    """Compile the two programs; return their folder."""
+    """Compile llama.cpp's two benchmark programs; return their folder."""
     flags = {
         "CMAKE_BUILD_TYPE": "Release",
         "BUILD_SHARED_LIBS": "OFF",
-        "GGML_NATIVE": "OFF",  # the code for AMX crashes on some machines
+        "GGML_NATIVE": "OFF",  # llama.cpp's code for AMX crashes on some machines
         "LLAMA_OPENSSL": "OFF",
         "LLAMA_BUILD_TESTS": "OFF",
         "LLAMA_BUILD_EXAMPLES": "OFF",
@@ -41,7 +41,8 @@ def build(sources: Path, place: Path, device: str = "cuda") -> Path:
     }
     if device == "cuda":
         flags |= {"GGML_CUDA": "ON", "CMAKE_CUDA_ARCHITECTURES": "native"}
-        flags |= {"GGML_CUDA_NO_VMM": "ON"} | cublas()  # otherwise a stub of the driver is needed
+        # with virtual memory, linking needs a stub of the driver
+        flags |= {"GGML_CUDA_NO_VMM": "ON"} | cublas()
     set_to = [f"-D{name}={value}" for name, value in flags.items()]
     _run(["cmake", "-S", str(sources), "-B", str(place), *set_to])
     targets = ["--target", "llama-bench", "llama-batched-bench"]
@@ -58,7 +59,7 @@ def _run(command: list[str]) -> str:
 
 
 def cublas() -> dict[str, str]:
-    """Find the cuBLAS of PyPI's packages, where CMake does not look."""
+    """Find cuBLAS in PyPI's packages, where CMake does not look; return CMake variables."""
     spec = importlib.util.find_spec("nvidia")
     for root in spec.submodule_search_locations or () if spec else ():
         for header in Path(root).glob("*/include/cublas_v2.h"):
@@ -74,7 +75,7 @@ def cublas() -> dict[str, str]:
 
 
 def random_bytes(kind: str, seed: int = 0) -> np.ndarray:
-    """Make bytes of weights near 0.02, uint8 [about BLOCK numbers of `kind`]."""
+    """Return bytes of random weights of about 0.02: uint8, some BLOCK weights of `kind`."""
     rng = np.random.default_rng(seed)
     if kind == "bf16":
         wide = 0.02 * rng.standard_normal(BLOCK, dtype=np.float32)
@@ -116,7 +117,7 @@ def write(path: Path, config: dict[str, Any], kind: str) -> None:
 
 
 def measure(programs: Path, model: Path, sizes: Sizes, device: str) -> dict[str, Any]:
-    """Run its benchmarks: tokens a second of a prompt, and of each batch's decoding."""
+    """Run llama.cpp's benchmarks; return tokens per second of a prompt and of each batch size."""
     layers = ["-ngl", "99" if device == "cuda" else "0", "-m", str(model)]
     length = str(sizes.prefill)
     prompt = ["-p", length, "-n", "0", "-b", length, "-ub", length, "-fa", "1", "-o", "json"]
@@ -133,7 +134,7 @@ def measure(programs: Path, model: Path, sizes: Sizes, device: str) -> dict[str,
 def _batches(programs: Path, layers: Sequence[str], sizes: Sizes) -> Iterator[dict[str, Any]]:
     tokens = max(sizes.batches) * (sizes.context + STEPS)
     numbers = {"-npp": sizes.context, "-ntg": STEPS, "-c": tokens, "-fa": "on"}
-    # The program may end before its last line is written, so one more size is requested.
+    # The program may exit before its last line is written, so one more size is requested.
     numbers |= {"-b": 2048, "-npl": ",".join(map(str, (*sizes.batches, 1)))}
     given = [str(part) for pair in numbers.items() for part in pair]
     command = [str(programs / "llama-batched-bench"), *layers, *given]
@@ -142,7 +143,7 @@ def _batches(programs: Path, layers: Sequence[str], sizes: Sizes) -> Iterator[di
 
 
 def main() -> None:
-    """Build; then print a row for each model and kind at once."""
+    """Build the programs; then measure and print a row for each model and kind."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("sources", type=Path)
     parser.add_argument("models", nargs="+", help="NAME={config.json}")

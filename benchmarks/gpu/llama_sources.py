@@ -1,7 +1,7 @@
 """Copies the part of llama.cpp's sources that its benchmarks need on NVIDIA's GPUs.
 
-They come from llama-cpp-python's source package and are compiled on the GPU's machine (`llama.py`).
-This repository has none of them.
+The sources come from llama-cpp-python's source package and are compiled on the GPU machine
+(`llama.py`). This repository contains none of them.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-VERSION = "0.3.36"  # of llama-cpp-python; the CPU benchmarks have the same
-# Without other devices, and without features that need network libraries.
+VERSION = "0.3.36"  # version of llama-cpp-python, the same as in the CPU benchmarks
+# Folders of llama.cpp to copy; those for other devices and for network features are left out.
 FOLDERS = ("cmake", "common", "ggml", "gguf-py", "include", "src", "vendor")
 TOOLS = ("batched-bench", "llama-bench")
 DEVICES = ("ggml-cpu", "ggml-cuda")
 FILES = ("CMakeLists.txt", "LICENSE")
-# By the end of a folder's path, the files that are left out: other devices and processors, and
-# headers for images and sound.
-# of what other tools see and hear.
+# End of a folder's path -> rule (folder, file name) for files to leave out: other devices and
+# processors, and headers for images and sound.
 LEFT_OUT: dict[str, Callable[[str, str], bool]] = {
     "ggml/src": lambda folder, name: Path(folder, name).is_dir() and name not in DEVICES,
     "ggml-cpu": lambda _, name: name == "spacemit",
@@ -33,7 +32,7 @@ LEFT_OUT: dict[str, Callable[[str, str], bool]] = {
 
 
 def write(out: Path) -> None:
-    """Fill the folder `out`."""
+    """Write the needed sources to the folder `out`."""
     with tempfile.TemporaryDirectory() as place:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", place]
         package = f"llama-cpp-python=={VERSION}"
@@ -59,6 +58,6 @@ def copy(sources: Path, out: Path) -> None:
 
 
 def _left_out(folder: str, names: list[str]) -> list[str]:
-    """The files of a folder that are not copied."""
+    """Return the files of a folder that are not copied."""
     rules = [rule for end, rule in LEFT_OUT.items() if folder.endswith(end)]
     return [name for name in names if any(rule(folder, name) for rule in rules)]

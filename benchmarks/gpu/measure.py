@@ -1,8 +1,8 @@
 """Measures a compiled folder on a GPU: `python -m benchmarks.gpu.measure FOLDER DEVICE [SIZES]`.
 
 It measures prefill of a long prompt, decoding at several batch sizes, time to first token and
-memory, and compares the bytes that a step reads with the card's bandwidth. On CUDA a second row has
-decoding without graphs, and a third the kernels' times.
+memory, and compares the bytes that a step reads with the GPU's bandwidth. On CUDA a second row
+measures decoding without CUDA graphs, and a third row the kernels' times.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from .profile import by_name, recorded
 
 BATCHES = (1, 8, 64)
 CONTEXT = 1024  # tokens of each sequence before the measured decoding
-STEPS = 64  # measured steps
+STEPS = 64  # measured decode steps
 PROFILED = 16  # steps whose kernels are recorded
 MOST = 8 * STEPS  # tokens that a sequence may generate while other prompts are computed
-PREFILL = 2048  # tokens
+PREFILL = 2048  # tokens of the measured prompt
 
 
 def longest(context: int, prefill: int) -> int:
-    """Tokens of the longest sequence: the context that a folder needs."""
+    """Return the tokens of the longest sequence, which is the context that a folder needs."""
     return max(context + MOST, prefill + 1)
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The measured sizes; a folder is compiled for these."""
+    """Prompt length, context and batch sizes to measure; a folder is compiled for these."""
 
     batches: Sequence[int] = BATCHES
     context: int = CONTEXT
@@ -51,7 +51,7 @@ class Sizes:
 
 
 class Stepper:
-    """An engine that this object steps."""
+    """An engine whose steps this object runs and times."""
 
     def __init__(self, folder: Path, device: str, sizes: Sizes, graphs: bool = True) -> None:
         self.sizes = sizes
@@ -71,7 +71,7 @@ class Stepper:
         self.ids = 0
 
     def add(self, prompt: int, output: int) -> None:
-        """Queue a request with random tokens that generates `output` tokens."""
+        """Queue a request with `prompt` random tokens that generates `output` tokens."""
         tokens = self.random.integers(0, self.core.metadata["vocab_size"], prompt).tolist()
         self.ids += 1
         self.core.add(self.ids, tokens, SamplingParams(max_tokens=output, temperature=0.0))
@@ -84,7 +84,7 @@ class Stepper:
         return time.perf_counter() - begin
 
     def drain(self) -> None:
-        """Step until no request is left."""
+        """Run steps until no request is left."""
         while True:
             stats = self.core.stats()
             if not stats.waiting + stats.prefilling + stats.running:
@@ -92,7 +92,7 @@ class Stepper:
             self.step()
 
     def first_token(self, prompt: int) -> float:
-        """Seconds from a request to its only token."""
+        """Return the seconds from a request to its only token."""
         self.add(prompt, 1)
         begin = time.perf_counter()
         self.drain()
@@ -100,7 +100,7 @@ class Stepper:
 
     @contextmanager
     def decoding(self, batch: int) -> Iterator[None]:
-        """Inside of the block `batch` sequences have a row each in every step."""
+        """Start `batch` sequences; inside of the block each has one row in every step."""
         for _ in range(batch):
             self.add(self.sizes.context, MOST)
         while self.core.stats().running < batch:
@@ -115,13 +115,13 @@ class Stepper:
         self.drain()
 
     def decode(self, batch: int) -> float:
-        """Median seconds of a step of `batch` sequences with a row each."""
+        """Return the median seconds of a step of `batch` sequences with one row each."""
         with self.decoding(batch):
             return statistics.median(self.step() for _ in range(STEPS))
 
 
 def measure(folder: Path, device: str, sizes: Sizes) -> dict[str, Any]:
-    """Measure one row."""
+    """Measure a compiled folder; return a row."""
     filled = fill(folder)
     manifest = read_manifest(folder)
     run = Stepper(folder, device, sizes)
@@ -154,7 +154,7 @@ def without_graphs(folder: Path, device: str, sizes: Sizes) -> Iterator[dict[str
 
 
 def profile(run: Stepper) -> dict[str, Any]:
-    """Profile the kernels of a prompt, and of a step of each batch size."""
+    """Profile the kernels of a prompt, and of a decode step for each batch size."""
     found = {"prefill": by_name(recorded(lambda: _prefill(run)), 1)}
     for batch in run.sizes.batches:
         with run.decoding(batch):
@@ -194,7 +194,7 @@ def decoding(run: Stepper, memory: Mapping[str, int]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the rows."""
+    """Measure a compiled folder and print its rows as JSON."""
     folder, device, *sizes = sys.argv[1:]
     asked = Sizes(**json.loads(sizes[0])) if sizes else Sizes()
     print(json.dumps(measure(Path(folder), device, asked)), flush=True)

@@ -19,12 +19,12 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from .measure import STEPS, Sizes
 
-FEW = 8  # tokens of both runs
+FEW = 8  # tokens that both the shorter and the longer run decode
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def made(config: dict[str, Any]) -> Any:
-    """Make a model of the shape on the device."""
+    """Return a model of a `config.json` with random weights on the device."""
     described = AutoConfig.for_model(**config)
     with torch.device(DEVICE):
         model = AutoModelForCausalLM.from_config(described, dtype=torch.bfloat16)
@@ -32,7 +32,7 @@ def made(config: dict[str, Any]) -> Any:
 
 
 def seconds(work: Callable[[], Any], times: int) -> float:
-    """Median seconds; the first run warms up."""
+    """Return the median seconds of `work`; its first run is a warm-up."""
     taken = []
     for _ in range(times + 1):
         _wait()
@@ -49,18 +49,18 @@ def _wait() -> None:
 
 
 def tokens(model: Any, rows: int, length: int) -> torch.Tensor:
-    """Random token ids."""
+    """Return random token ids [rows, length]."""
     return torch.randint(0, model.config.vocab_size, (rows, length), device=DEVICE)
 
 
 def prefill(model: Any, length: int) -> float:
-    """Seconds from a prompt to the logits of its last token."""
+    """Return the seconds from a prompt of `length` tokens to the logits of its last token."""
     prompt = tokens(model, 1, length)
     return seconds(lambda: model(prompt, logits_to_keep=1), 5)
 
 
 def decode(model: Any, rows: int, context: int) -> float:
-    """Seconds of a step of `rows` sequences."""
+    """Return the seconds of a decode step of `rows` sequences."""
     prompt = tokens(model, rows, context)
 
     def give(count: int) -> Callable[[], Any]:
@@ -80,7 +80,7 @@ def decode(model: Any, rows: int, context: int) -> float:
 
 @torch.inference_mode()
 def main() -> None:
-    """Print the row again whenever it has grown."""
+    """Measure the model; print the row again after each new measurement."""
     name, config, *sizes = sys.argv[1:]
     asked = Sizes(**json.loads(sizes[0])) if sizes else Sizes()
     model = made(json.loads(config))

@@ -1,6 +1,6 @@
-"""Records the kernels of a GPU with PyTorch's profiler, which sees Wherry's as well.
+"""Records a GPU's kernels with PyTorch's profiler, which also sees Wherry's kernels.
 
-Kernels are named as the library's functions; a linear's grid tells which linear it is.
+Kernels are named as the library's functions; a linear can be identified by its grid.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-MOST = 16  # kernels of a row
+MOST = 16  # kernels in a row of results
 
 
 def recorded(work: Callable[[], None]) -> list[dict[str, Any]]:
-    """All kernels that a GPU ran during `work`, as events of a Chrome trace.
+    """Return all kernels that a GPU ran during `work`, as events of a Chrome trace.
 
     Raises:
-        ImportError: there is no PyTorch.
+        ImportError: PyTorch is not installed.
     """
     import torch
 
@@ -36,7 +36,7 @@ def recorded(work: Callable[[], None]) -> list[dict[str, Any]]:
 
 
 def by_name(events: Iterable[Mapping[str, Any]], steps: int) -> dict[str, Any]:
-    """The kernels of a step, averaged over `steps` steps, the longest first.
+    """Return the kernels of a step, averaged over `steps` steps, the longest first.
 
     Times are in microseconds; `busy_us` is the sum over kernels, `span_us` the time from the first
     kernel's begin to the last one's end.

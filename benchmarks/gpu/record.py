@@ -20,13 +20,13 @@ from tests.support.tiny_models import round_weights, save
 from wherry.compiler.api import Limits, ensure_artifact
 from wherry.quant.scheme import find as find_scheme
 
-LENGTH = 70  # tokens: several pages, and longer than the families' windows
+LENGTH = 70  # tokens of a prompt: several pages, and longer than the families' sliding windows
 LIMITS = Limits(context=128, max_batch=4, prefill_chunk=64)
 BOUNDS = {"q0f32": 1e-3, "q4f32_1": 1e-3, **dict.fromkeys(("q4f16_1", "q8f16_1", "q0f16"), 3e-2)}
 
 
 def record_models(out: Path, target: str, names: Iterable[str], quant: str) -> None:
-    """Compile the families' cases and record their expected results."""
+    """Compile the families' test cases and record the results of transformers."""
     for name in names:
         place, case = out / f"{name}-{quant}", CASES[name]
         place.mkdir(parents=True)

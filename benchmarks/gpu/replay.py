@@ -1,7 +1,7 @@
-"""Runs recorded kernels and models on this machine's GPU: a JSON line for each.
+"""Runs recorded kernels and models on this machine's GPU, and prints a JSON line for each.
 
 `python -m benchmarks.gpu.replay kernel|model DEVICE FOLDER...` ends at the first exception, because
-the device may be broken for this process; `check.py` continues with another.
+the device may be unusable for this process; `check.py` continues with another process.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-NEAR = {np.dtype("float32"): 2e-4, np.dtype("float16"): 2e-3}  # |got - expected| / |expected|
+# tolerances of |got - expected| / |expected|
+NEAR = {np.dtype("float32"): 2e-4, np.dtype("float16"): 2e-3}
 
 
 def _distance(got: np.ndarray, expected: np.ndarray) -> float:
-    """0 for equal bits; else the relative distance of two numbers, or infinity."""
+    """Return 0 for equal bits; else the relative distance of two arrays, or infinity."""
     if got.tobytes() == expected.tobytes():
         return 0.0
     if expected.dtype not in NEAR or not np.array_equal(np.isnan(got), np.isnan(expected)):
@@ -59,7 +60,7 @@ def _open_runtime(device: str) -> None:
 
 
 def _call(run: Any, given: list[np.ndarray], device: str) -> list[np.ndarray]:
-    """Run a kernel on the device by TVM's C runtime; return all its arrays."""
+    """Run a kernel on the device through TVM's C runtime; return all its arrays."""
     import tvm_ffi
 
     allocate, write, read = (
@@ -141,7 +142,7 @@ KINDS: dict[str, Callable[[Path, str], dict[str, Any]]] = {"kernel": kernel, "mo
 
 
 def replay(kind: str, folder: Path, device: str) -> dict[str, Any]:
-    """A line of the report."""
+    """Replay one folder; return a line of the report."""
     note = folder / "kernel.json"
     result = {"kind": kind, "name": folder.name}
     result |= json.loads(note.read_text()) if note.exists() else {}
@@ -152,7 +153,7 @@ def replay(kind: str, folder: Path, device: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """`KIND DEVICE FOLDER...`: an exception ends the process, because the device may be broken."""
+    """Replay the folders `KIND DEVICE FOLDER...`; an exception ends the process."""
     kind, device, *folders = sys.argv[1:]
     for folder in folders:
         line = replay(kind, Path(folder), device)

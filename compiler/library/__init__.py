@@ -1,1 +1,1 @@
-"""From an architecture to a compiled library with its metadata."""
+"""Compiles an architecture into a library with its metadata."""

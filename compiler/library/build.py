@@ -1,4 +1,4 @@
-"""Compiles a program to a library with metadata."""
+"""Compiles a program into a library with metadata."""
 
 from __future__ import annotations
 
@@ -37,34 +37,35 @@ from .device_sources import device_sources
 from .export import Program
 
 DRAFT_ROWS = 16
-# Compacting buffers and merging common subexpressions take a third of a compilation for CPUs, and
-# are not needed: Wherry's kernels allocate what they use, and LLVM finds common expressions itself.
+# TVM passes that are skipped on CPUs: compacting buffers and merging common subexpressions take a
+# third of the compile time. Wherry's kernels allocate exactly what they use, and LLVM merges common
+# subexpressions itself.
 _NEEDLESS_ON_CPUS = ("s_tir.CompactBufferAllocation", "tirx.CommonSubexprElim")
 OnPhase = Callable[[str, IRModule], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """Limits that a library's memory is planned for. An engine may have smaller ones."""
+    """Limits that a library's memory is planned for. An engine may run with smaller ones."""
 
     context: int  # tokens of one sequence
     max_batch: int = 32  # sequences in one step
     prefill_chunk: int = 512  # rows of one step
-    logit_rows: int = 0  # rows of one step with logits; 0: enough for draft tokens
-    page_size: int = PAGE_SIZE  # tokens
+    logit_rows: int = 0  # rows with logits in one step; 0: room for draft tokens is added
+    page_size: int = PAGE_SIZE  # tokens of one page of the KV cache
 
     def bounds(self) -> dict[str, int]:
-        """Upper bounds of a step: rows, logit rows, page ids of a group, sequences."""
+        """Return upper bounds of a step: rows, logit rows, page ids of a cache group, sequences."""
         pages = self.max_batch * -(-self.context // self.page_size)
         rows = {"n": self.prefill_chunk, "m": self.logit_rows}
         return {**rows, "p": pages, "r": self.max_batch}
 
     def record(self, target: TargetPreset, longest: int) -> dict[str, Any]:
-        """The record in the manifest: these limits, and choices of `target`.
+        """Return the manifest's record: these limits, and the dtypes of `target`.
 
         Args:
-            target: with the dtypes of KV cache and activations.
-            longest: the longest possible context of the model.
+            target: the target preset, with the dtypes of KV cache and activations.
+            longest: the longest context that the model supports, in tokens.
         """
         return {
             **asdict(self),
@@ -74,20 +75,21 @@ class Deployment:
         }
 
     def __post_init__(self) -> None:
-        if not self.logit_rows:  # a row for each sequence, and some for draft tokens
+        if not self.logit_rows:  # one row per sequence, and some for draft tokens
             rows = min(self.prefill_chunk, self.max_batch + DRAFT_ROWS)
             object.__setattr__(self, "logit_rows", rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Library:
-    """A built library."""
+    """A compiled library with the metadata that the manifest needs."""
 
     metadata: dict[str, Any]
-    workspace: int  # bytes of intermediate tensors of a step
-    largest_tensor: int  # the largest intermediate tensor, bytes
-    asked_shared_bytes: int  # the most dynamic shared memory that a launch asks for; 0: none
-    sources: dict[str, str]  # source of the device's code, by file suffix: "cu", "cl"
+    workspace: int  # bytes of a step's intermediate tensors
+    largest_tensor: int  # bytes of the largest intermediate tensor
+    # bytes: the largest dynamic shared memory of any launch; 0: none is dynamic
+    asked_shared_bytes: int
+    sources: dict[str, str]  # generated device code by file suffix: "cu", "cl"
 
 
 def build_library(
@@ -178,7 +180,7 @@ def build_library(
             own = (CANDIDATES, CHOICE) if CANDIDATES in metadata else ()
             storage = _storage(mod, program.entries + own)
             workspace, largest = sum(storage.elements()), max(storage, default=0)
-            if own:  # a step may run while the previous one is read, so there are two results
+            if own:  # two result buffers: a step may run while the previous result is read
                 workspace += 4 * deployment.logit_rows * vocab_size
         on_phase(phase, mod)
 
@@ -199,7 +201,7 @@ def build_library(
         mod = run(program.mod, inputs, seen, before_link=with_metadata)
         if out is None:
             return made({})
-        if symbols:  # TVM cannot read back an empty one, which means only system_lib
+        if symbols:  # TVM cannot parse an empty attribute, which stands for system_lib alone
             mod = mod.with_attr("system_lib_prefix", symbols)
         with code_generation(device):
             executable = relax.build(
@@ -213,7 +215,8 @@ def build_library(
             link = cc.cross_compiler(target.linker or local_compiler())
         if target.library == "wasm":
             link = web_toolchain.Linker(target.interface, threads=device.kind.name == "llvm")
-        # LLVM's debug sections are a quarter of a library, and of no use without sources.
+        # The linker strips LLVM's debug sections: they are a quarter of a library and useless
+        # without sources.
         linked = {"options": ["-Wl,-S"]} if out.suffix == ".so" else {}
         executable.export_library(str(out), fcompile=link, **linked)
         sources = device_sources(executable.mod)
@@ -242,7 +245,7 @@ def _write_archive(path: str, objects: Sequence[str], **_: Any) -> None:
 
 
 def code_generation(device: Target) -> tvm.transform.PassContext:
-    """TVM's settings for a device; tests of single kernels use them, too."""
+    """Return TVM's pass context for a device; tests of single kernels use it, too."""
     needless = list(_NEEDLESS_ON_CPUS) if device.kind.name == "llvm" else []
     return tvm.transform.PassContext(opt_level=3, disabled_pass=needless)
 
@@ -255,9 +258,10 @@ def _add_metadata(mod: IRModule, metadata: dict[str, Any]) -> IRModule:
 
 
 def _storage(mod: IRModule, entries: tuple[str, ...]) -> Counter[int]:
-    """The planned storage by size. TVM's allocator caches freed storage by size.
+    """Return the bytes of planned storage, counted by size, that all `entries` need together.
 
-    So entries share storage of equal sizes, and the rest adds up.
+    TVM's allocator pools freed storage by size, so entries share storage of equal sizes and other
+    sizes add up.
     """
     most: Counter[int] = Counter()
     for entry in entries:
@@ -269,7 +273,7 @@ def _storage(mod: IRModule, entries: tuple[str, ...]) -> Counter[int]:
 
 @visitor
 class _Storage(PyExprVisitor):
-    """Counts planned storage by size."""
+    """Visitor that counts the storage allocations of a function by size in bytes."""
 
     def __init__(self) -> None:
         self.sizes: Counter[int] = Counter()

@@ -28,11 +28,13 @@ CHOICE = "choice"
 def add_candidates(
     mod: IRModule, target: TargetPreset, *, vocab_size: int, logit_rows: int
 ) -> tuple[IRModule, dict[str, Any]]:
-    """Add the entry; return the module and its metadata, unchanged if the target has no kernels.
+    """Add the entries for sampling candidates; return the module and the metadata.
+
+    Both are unchanged if the target has no candidates kernels.
 
     Args:
         mod: the module, with scheduled PrimFuncs.
-        target: has the kernels.
+        target: the target preset, whose kernels are used.
         vocab_size: number of logits.
         logit_rows: upper bound of m.
     """

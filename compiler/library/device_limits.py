@@ -1,4 +1,4 @@
-"""Checks that a device can run a model's kernels: threads and shared memory of their blocks."""
+"""Checks the threads and shared memory of a model's kernels against the device's limits."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tvm import DataType, IRModule, tirx
 from wherry.errors import UsageError, listing
 from wherry.targets.target import TargetPreset
 
-# fields of statements that have other statements
+# Fields of TIR statements that contain other statements.
 _PARTS = ("body", "block", "then_case", "else_case", "init")
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The resources of a kernel's block."""
+    """The resources that one thread block of a kernel needs."""
 
     threads: int
     shared_bytes: int
-    asked_bytes: int = 0  # of these, dynamic shared memory
+    asked_bytes: int = 0  # bytes of dynamic shared memory among `shared_bytes`
 
 
 def require_limits(mod: IRModule, target: TargetPreset) -> int:
@@ -36,7 +36,7 @@ def require_limits(mod: IRModule, target: TargetPreset) -> int:
     """
     limits: Mapping[str, Any] = target.device
     if "max_shared_memory_per_block" not in limits:
-        return 0  # a CPU
+        return 0  # CPU targets have no thread blocks to check
     threads = int(limits["max_num_threads"])
     shared = int(limits["max_shared_memory_per_block"])
     most = max(shared, target.asked_shared_bytes)
@@ -64,25 +64,28 @@ def require_limits(mod: IRModule, target: TargetPreset) -> int:
 
 
 def demands(stmt: Any, shared: int = 0, asked: int = 0) -> Iterator[Demand]:
-    """The demands of each kernel that a scheduled statement launches.
+    """Yield the block resources of each kernel that a scheduled statement launches.
 
     Args:
         stmt: body of a PrimFunc.
-        shared: bytes that outer statements allocate.
-        asked: of these, dynamic ones.
+        shared: bytes of shared memory that enclosing statements allocate.
+        asked: bytes of dynamic shared memory among `shared`.
     """
     if _tag(stmt):
         threads, own, own_asked = _block(stmt, 1)
         yield Demand(threads, shared + own, asked + own_asked)
         return
-    # above the loops of threads: they belong to each kernel below
+    # An allocation outside of the thread loops belongs to every kernel inside of them.
     own, own_asked = _allocated(stmt)
     for part in _parts(stmt):
         yield from demands(part, shared + own, asked + own_asked)
 
 
 def _block(stmt: Any, threads: int) -> tuple[int, int, int]:
-    """Threads of a block, its shared bytes and its dynamic ones, inside of an outer block."""
+    """Return (threads, shared bytes, dynamic shared bytes) of a thread block below `stmt`.
+
+    `threads` is the number of threads that enclosing loops bind.
+    """
     tag = _tag(stmt)
     if tag.startswith("threadIdx") and isinstance(stmt.extent, tirx.IntImm):
         threads *= int(stmt.extent)
@@ -98,7 +101,7 @@ def _tag(stmt: Any) -> str:
 
 
 def _allocated(stmt: Any) -> tuple[int, int]:
-    """Shared bytes that the statement itself allocates, and the dynamic ones of these."""
+    """Return (shared bytes, dynamic shared bytes) that this one statement allocates."""
     total = asked = 0
     for buffer in getattr(stmt, "alloc_buffers", ()):
         scope = str(buffer.scope())

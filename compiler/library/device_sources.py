@@ -1,10 +1,10 @@
-"""The source of a device's code, from TVM's code generators, for `--debug-dump`."""
+"""Collects the generated device code from TVM's modules, for `--debug-dump`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-# Kind of module -> argument of its inspect_source, and file suffix.
+# Kind of TVM module -> formats that its inspect_source accepts, each with a file suffix.
 _SOURCES = {
     "cuda": (("cuda", "cu"),),
     "hip": (("asm", "s"), ("llvm", "ll")),
@@ -15,7 +15,7 @@ _SOURCES = {
 
 
 def device_sources(module: Any) -> dict[str, str]:
-    """Sources of all device modules that a runtime module imports, by file suffix."""
+    """Return the generated code of all device modules that `module` imports, by file suffix."""
     found: dict[str, str] = {}
     for imported in module.imports:
         for form, suffix in _SOURCES.get(imported.kind, ()):

@@ -37,31 +37,31 @@ SIZES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A model as a module: `forward(*batch, *parameters)` -> the results of `entries`.
+    """A model as a module: `forward(*batch, *parameters)` -> one result per library entry.
 
-    `PagedKV` adds `cache` to the arguments.
+    The pass `PagedKV` adds the KV cache's arrays to the arguments.
     """
 
     mod: IRModule
     entries: tuple[str, ...]
-    stored: dict[str, str]  # dtype on disk of each parameter, in order
+    stored: dict[str, str]  # parameter name -> dtype on disk, in the order of the arguments
     cache: KVCache
-    embedding_size: int  # numbers of a hidden state
+    embedding_size: int  # size of a hidden state
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The core's names of a step's arrays; a page table is two of them."""
+        """Return the engine's names of a step's input arrays; a page table counts as two arrays."""
         *rows, logit_rows = SIZES
         return (*rows, *(f"pages.{g}" for g in range(len(self.cache.groups))), logit_rows)
 
     def bounds(self, of: Mapping[str, int]) -> dict[str, int]:
-        """Upper bounds of all symbolic sizes, of those of n, m, p and r."""
+        """Return upper bounds of all symbolic sizes, derived from the bounds `of` n, m, p and r."""
         names = (SIZES | self.cache.tables()).values()
         return {name: of[name[0]] + (name[0] == "r") for name in names}
 
 
 def _step(model: Any, entries: tuple[str, ...]) -> Callable[..., Any]:
-    """What is exported: takes plain tensors, calls the model with what it knows."""
+    """Return the function to export, which calls the model once for all `entries`."""
     results: dict[str, Callable[[Tensor], Tensor]] = {
         "forward": lambda x: model.logits(x),
         "embed": lambda x: op.astype(x, "float32"),
@@ -76,7 +76,7 @@ def _step(model: Any, entries: tuple[str, ...]) -> Callable[..., Any]:
 
 
 def _model(arch: Architecture, config: Any, entries: tuple[str, ...]) -> Any:
-    """The model, without its head if no entry needs it: embedding models have none."""
+    """Build the model, without the LM head if no entry needs it: embedding models have none."""
     model = arch.model(config)
     if "forward" not in entries:
         model.lm_head = None
@@ -86,7 +86,7 @@ def _model(arch: Architecture, config: Any, entries: tuple[str, ...]) -> Any:
 def parameters(
     arch: Architecture, config: Any, entries: tuple[str, ...] = ("forward",)
 ) -> dict[str, Shape]:
-    """Names and shapes of the parameters of `entries`, before quantization."""
+    """Return names and shapes of the parameters that `entries` need, before quantization."""
     model = _model(arch, config, entries)
     return {name: tuple(int(d) for d in p.shape) for name, p in model.named_parameters()}
 
@@ -94,7 +94,7 @@ def parameters(
 def exact_parameters(
     arch: Architecture, config: Any, entries: tuple[str, ...] = ("forward",)
 ) -> frozenset[str]:
-    """Names of parameters that stay float32 in every scheme."""
+    """Return the names of parameters that stay float32 in every scheme."""
     return _exact(_model(arch, config, entries))
 
 
@@ -113,17 +113,17 @@ def export(
     latents_once: bool = False,
     most_bytes: int | None = None,
 ) -> Program:
-    """Build the module of one model.
+    """Export one model as a Relax module.
 
     Args:
         arch: the architecture.
         config: an instance of `arch.config`.
-        scheme: the scheme of the weights.
-        dtype: of activations and of weights that `scheme` does not quantize.
-        kv_dtype: of the KV cache.
-        entries: the library's: "forward", "embed".
-        latents_once: whether kernels read a latent as key and value from one plane.
-        most_bytes: of the largest tensor that the target can bind; None: no limit.
+        scheme: the quantization scheme of the weights.
+        dtype: dtype of activations and of weights that `scheme` does not quantize.
+        kv_dtype: dtype of the KV cache.
+        entries: entries of the library: "forward", "embed".
+        latents_once: whether kernels read an MLA latent as key and as value from one plane.
+        most_bytes: bytes of the largest tensor that the target can bind; None: no limit.
     """
     model = _model(arch, config, entries)
     exact = _exact(model)
@@ -147,7 +147,10 @@ def export(
 
 
 def _stored_dtype(param: nn.Parameter, scheme: Scheme, exact: bool) -> str:
-    """The stored dtype: floats that the scheme does not quantize have its `float_dtype`."""
+    """Return a parameter's dtype on disk.
+
+    Floats that the scheme does not quantize have its `float_dtype`.
+    """
     if exact:
         return "float32"
     return scheme.float_dtype if param.dtype.startswith("float") else param.dtype

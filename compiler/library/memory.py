@@ -1,4 +1,4 @@
-"""The memory of a compiled model, for its manifest."""
+"""Computes the memory of a compiled model for its manifest."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from typing import Any
 
 from .export import Program
 
-_SIZES = {"float32": 4, "float16": 2, "uint32": 4, "int32": 4, "int8": 1, "uint8": 1}  # bytes
+# bytes of one element
+_SIZES = {"float32": 4, "float16": 2, "uint32": 4, "int32": 4, "int8": 1, "uint8": 1}
 
 
 def bytes_of(shape: Sequence[int], dtype: str) -> int:
-    """Bytes of a compact tensor."""
+    """Return the bytes of a contiguous tensor."""
     return prod(shape) * _SIZES[dtype]
 
 
 def declared(
     params: Sequence[Sequence[dict[str, Any]]], workspace: int, program: Program, page_size: int
 ) -> dict[str, int]:
-    """The bytes of a run, known before it starts; they hold for each of the libraries.
+    """Return the bytes of a run by purpose, an upper bound for every library of the folder.
 
     Args:
-        params: metadata of each library.
+        params: metadata of the parameters, one list per library.
         workspace: bytes of a step's intermediate tensors.
         program: the compiled program.
-        page_size: tokens.
+        page_size: tokens of one page of the KV cache.
     """
     pages = [
         bytes_of(own.page_shape, program.cache.dtype)
@@ -37,6 +38,7 @@ def declared(
         "weights": max(map(sum, weights)),
         "largest_weight": max(map(max, weights)),
         "kv_per_token": sum(pages) // page_size,
-        "kv_layers": sum(pages) // max(pages),  # layers may differ: in units of the largest one
+        # KV memory in units of the largest layer, because layers may differ
+        "kv_layers": sum(pages) // max(pages),
         "workspace": workspace,
     }

@@ -23,16 +23,16 @@ from wherry.ops import ExpertLinearSpec, GateName
 from wherry.ops.tags import tag
 from wherry.quant.scheme import EXACT, Scheme
 
-LINEAR = "linear.weight"  # the name of a matrix in a question to a scheme
+LINEAR = "linear.weight"  # parameter name by which schemes are asked about a linear's weight
 
 
 def quantize(
     model: nn.Module, scheme: Scheme, dtype: str, most_bytes: int | None = None
 ) -> nn.Module:
-    """Replace the layers of `model` in place; `dtype` is that of activations. Returns the model.
+    """Replace the layers of `model` in place and return it; `dtype` is the dtype of activations.
 
-    A matrix with a stored tensor larger than `most_bytes` becomes several, of some rows each, with
-    the loader's names: "lm_head.q_weight[0:76032]".
+    A matrix with a stored tensor larger than `most_bytes` is split into several tensors of fewer
+    rows each, which carry the loader's names: "lm_head.q_weight[0:76032]".
     """
     return _Swap(scheme, dtype, most_bytes).visit("", model)
 
@@ -57,7 +57,7 @@ class _Swap(nn.Mutator):
 
 
 class _Stored(nn.Module):
-    """The tensors that a scheme stores for a weight [rows, columns], or for one of each expert."""
+    """Layer over the stored tensors of a weight [rows, columns] or [experts, rows, columns]."""
 
     def __init__(
         self, shape: tuple[int, ...], scheme: Scheme, dtype: str, most_bytes: int | None = None
@@ -67,7 +67,7 @@ class _Stored(nn.Module):
         self.dtype = dtype
         tensors = scheme.stored(LINEAR, shape)
         self.parts = _parts(self.rows, max(t.nbytes for t in tensors), most_bytes)
-        self.names: list[list[str]] = []  # of the tensors of each part, in the scheme's order
+        self.names: list[list[str]] = []  # tensor names of each part, in the scheme's order
         for first, stop in self.parts:
             self.names.append([])
             for tensor in tensors:
@@ -78,7 +78,7 @@ class _Stored(nn.Module):
                 self.names[-1].append(name)
 
     def stored(self, part: int = 0) -> list[nn.Parameter]:
-        """The tensors, in the scheme's order."""
+        """Return the stored tensors of one part, in the scheme's order."""
         return [getattr(self, name) for name in self.names[part]]
 
     def linear(self, x: Tensor) -> Tensor:
@@ -91,7 +91,7 @@ class _Stored(nn.Module):
         return made[0] if len(made) == 1 else op.concat(made, dim=-1)
 
     def lookup(self, tokens: Tensor) -> Tensor:
-        """Tokens int32 [n] -> [n, columns]: rows of the weight."""
+        """Look up tokens int32 [n] -> [n, columns], one row of the weight per token."""
         found: Tensor | None = None
         for part, (first, stop) in enumerate(self.parts):
             own = tokens
@@ -107,7 +107,7 @@ class _Stored(nn.Module):
 
 
 def _parts(rows: int, nbytes: int, most_bytes: int | None) -> list[tuple[int, int]]:
-    """First row and end of each part; whole tiles of 64 if possible."""
+    """Split rows into parts (first, end) of at most `most_bytes`, in tiles of 64 if possible."""
     if most_bytes is None or nbytes <= most_bytes:
         return [(0, rows)]
     each = max(most_bytes // -(-nbytes // rows), 1)
@@ -116,7 +116,7 @@ def _parts(rows: int, nbytes: int, most_bytes: int | None) -> list[tuple[int, in
 
 
 def _within(first: int, stop: int) -> Callable[[te.Tensor], te.Tensor]:
-    """Tokens [n] -> their rows in one part of a table; any row for tokens of other parts."""
+    """Return a function: tokens [n] -> row indices in [first, stop), clamped for other tokens."""
 
     def rows(tokens: te.Tensor) -> te.Tensor:
         last = stop - first - 1
@@ -128,7 +128,7 @@ def _within(first: int, stop: int) -> Callable[[te.Tensor], te.Tensor]:
 
 
 def _from(first: int) -> Callable[[te.Tensor, te.Tensor, te.Tensor], te.Tensor]:
-    """(tokens [n], a part's rows [n, d], the rows of earlier parts) -> [n, d]."""
+    """Return a function: (tokens [n], this part's rows [n, d], earlier parts' rows) -> [n, d]."""
 
     def rows(tokens: te.Tensor, own: te.Tensor, before: te.Tensor) -> te.Tensor:
         return te.compute(
@@ -141,7 +141,7 @@ def _from(first: int) -> Callable[[te.Tensor, te.Tensor, te.Tensor], te.Tensor]:
 
 
 class StoredLinear(_Stored):
-    """y = x W^T + b."""
+    """Linear layer over stored tensors: y = x W^T + b."""
 
     def __init__(
         self, layer: nn.Linear, scheme: Scheme, dtype: str, most_bytes: int | None = None
@@ -156,7 +156,7 @@ class StoredLinear(_Stored):
 
 
 class StoredEmbedding(_Stored):
-    """A token table, which is also the output head of models with tied embeddings."""
+    """Token embedding table, which is also the LM head of models with tied embeddings."""
 
     def __init__(
         self, layer: Embedding, scheme: Scheme, dtype: str, most_bytes: int | None = None
@@ -164,16 +164,16 @@ class StoredEmbedding(_Stored):
         super().__init__((layer.num, layer.dim), scheme, dtype, most_bytes)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Tokens int32 [n] -> [n, d]."""
+        """Look up tokens int32 [n] -> [n, d]."""
         return self.lookup(tokens)
 
     def logits(self, x: Tensor) -> Tensor:
-        """x [m, d] -> [m, vocab]."""
+        """Compute logits: x [m, d] -> [m, vocab]."""
         return self.linear(x)
 
 
 class StoredExpertLinear(_Stored):
-    """y = x W^T + b for each slot, with its expert's weights."""
+    """Linear layer of a mixture of experts: y = x W^T + b per slot, with its expert's W and b."""
 
     def __init__(self, layer: ExpertLinear, scheme: Scheme, dtype: str) -> None:
         self.experts = layer.experts
@@ -190,9 +190,9 @@ class StoredExpertLinear(_Stored):
         limit: float = 0.0,
         combined: bool = False,
     ) -> Tensor:
-        """x [n, columns] -> [n * K, rows, or half of them with a gate].
+        """x [n, columns] -> [n * K, rows], or half of the rows with a gate.
 
-        Combined: x [n * K, columns] -> [n, rows], the weighted sum over a row's experts.
+        With `combined`: x [n * K, columns] -> [n, rows], the weighted sum over a row's K experts.
         """
         top_k = int(chosen.ids.shape[1])
         spec = self._spec(
@@ -230,7 +230,7 @@ class StoredExpertLinear(_Stored):
 
 @cache
 def linear_reference(scheme: Scheme, rows: int, columns: int, dtype: str) -> tirx.PrimFunc:
-    """(x dtype [m, columns], *stored) -> dtype [m, rows]; float32 inside."""
+    """Return a PrimFunc (x dtype [m, columns], *stored) -> dtype [m, rows]; float32 inside."""
     m = te.var("m", "int64")
     x = te.placeholder((m, columns), dtype, "x")
     stored = _placeholders(scheme, rows, columns)
@@ -248,7 +248,7 @@ def linear_reference(scheme: Scheme, rows: int, columns: int, dtype: str) -> tir
 
 @cache
 def embedding_reference(scheme: Scheme, rows: int, columns: int, dtype: str) -> tirx.PrimFunc:
-    """(tokens int32 [n], *stored) -> dtype [n, columns]."""
+    """Return a PrimFunc (tokens int32 [n], *stored) -> dtype [n, columns]."""
     n = te.var("n", "int64")
     tokens = te.placeholder((n,), "int32", "tokens")
     stored = _placeholders(scheme, rows, columns)
@@ -264,7 +264,7 @@ def embedding_reference(scheme: Scheme, rows: int, columns: int, dtype: str) -> 
 
 @cache
 def expert_linear_reference(scheme: Scheme, spec: ExpertLinearSpec, dtype: str) -> tirx.PrimFunc:
-    """See `expert_reference.expert_linear`."""
+    """Return the PrimFunc of `expert_reference.expert_linear` over the scheme's stored tensors."""
     shape = (spec.experts, spec.out_features, spec.in_features)
     return expert_linear(asdict(spec), scheme, _placeholders(scheme, *shape), dtype)
 

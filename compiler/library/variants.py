@@ -1,4 +1,4 @@
-"""The libraries of a compiled folder: one, or one for each level of a CPU family."""
+"""Builds the libraries of a compiled folder: one, or one per micro-architecture level of a CPU."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from .build import Deployment, Library, build_library
 from .export import Program
 from .memory import bytes_of
 
-# Level ("" if there is only one), phase, and its result: the module, or sources by file suffix.
+# Arguments: CPU level ("" if there is only one), phase, and the phase's result: a module, or
+# generated code by file suffix.
 Report = Callable[[str, str, IRModule | Mapping[str, str]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Libraries:
-    """Built libraries, and their part of the manifest."""
+    """The built libraries of a folder, and what the manifest records of them."""
 
-    files: tuple[Path, ...]  # the first one runs on every machine of the target
-    target: dict[str, Any]  # the manifest's record, with "variants" if there are any
-    params: tuple[list[dict[str, Any]], ...]  # metadata of each library
-    workspace: int  # bytes; the maximum over the libraries
+    files: tuple[Path, ...]  # the first library runs on every machine of the target
+    # target record of the manifest, with "variants" if there are several libraries
+    target: dict[str, Any]
+    params: tuple[list[dict[str, Any]], ...]  # metadata of the parameters, one list per library
+    workspace: int  # bytes of intermediate tensors; the maximum over the libraries
 
 
 def build_libraries(
@@ -44,8 +46,8 @@ def build_libraries(
 ) -> Libraries:
     """Compile `program` for `target` and each of its variants into `folder`.
 
-    They share only the export, which precedes the choice of kernels: 5% of a compilation. `linked`
-    is the prefix by which a program finds a library that is linked into it.
+    The variants share only the export (5% of a compilation), because later phases choose kernels.
+    `linked` is the symbol prefix by which a program finds a library that is linked into it.
     """
     objects = target.objects(linked)
     levels = (target, *target.variants)
@@ -78,7 +80,7 @@ def build_libraries(
 
 
 def _file_name(level: TargetPreset, is_variant: bool) -> str:
-    """model.so, or model.x86-64-v4.so for a level."""
+    """Return the library's file name: model.so, or model.x86-64-v4.so for a CPU level."""
     stem = f"model.{level.name.partition(':')[2]}" if is_variant else "model"
     return f"{stem}.{level.library}"
 
@@ -99,6 +101,6 @@ def _record(target: TargetPreset, files: list[Path], built: Library) -> dict[str
 
 
 def _tensors(built: Library) -> dict[str, int]:
-    """Bytes of the parameters, and of the largest intermediate tensor."""
+    """Return the bytes of each parameter, and of the largest intermediate tensor."""
     params = {p["name"]: bytes_of(p["shape"], p["dtype"]) for p in built.metadata["params"]}
     return {**params, "a step's results": built.largest_tensor}

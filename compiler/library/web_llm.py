@@ -30,7 +30,7 @@ _ANY = relax.ObjectType()
 
 
 def entries(of: tuple[str, ...]) -> tuple[str, ...]:
-    """The entries of a library for WebLLM, whose own `embed` has another meaning.
+    """Return the library's entries for WebLLM, whose own `embed` has another meaning.
 
     Raises:
         UsageError: the model generates no text.
@@ -46,17 +46,17 @@ def entries(of: tuple[str, ...]) -> tuple[str, ...]:
 def add_interface(
     mod: IRModule, metadata: dict[str, Any], limits: GpuLimits, *, vocab_size: int
 ) -> IRModule:
-    """Add the functions to the module; `metadata` gets the fields that WebLLM reads.
+    """Add WebLLM's functions to the module; `metadata` gets the fields that WebLLM reads.
 
     Args:
         mod: the module before the link phase, with `forward`.
-        metadata: of the library.
-        limits: of kernels.
+        metadata: metadata of the library, changed in place.
+        limits: launch limits of the GPU kernels.
         vocab_size: number of logits.
     """
     for param in metadata["params"]:
         assert "pack" not in param and len(param["from"]) == 1, f"{param} is made at the load"
-        (param["name"],) = param["from"]  # WebLLM looks for it in tensor-cache.json
+        (param["name"],) = param["from"]  # WebLLM looks this parameter name up in tensor-cache.json
     metadata |= {
         "kv_state_kind": "kv_cache",
         "prefill_chunk_size": metadata["prefill_chunk"],
@@ -77,7 +77,7 @@ def add_interface(
 
 
 def _arguments(metadata: Mapping[str, Any]) -> tuple[int, int]:
-    """The number of arrays and of state tensors among the arguments of `forward`."""
+    """Return how many batch arrays and how many KV cache tensors `forward` takes."""
     arrays = sum(2 if name.startswith("pages.") else 1 for name in metadata["inputs"])
     return arrays, sum(int(spec["layers"]) for spec in metadata["state"])
 
@@ -123,7 +123,7 @@ def _add_step(
 
 
 def _renamed(kind: relax.TensorType, sizes: dict[Any, Any], n: Any) -> relax.TensorType:
-    """The same struct info with symbolic sizes of this function."""
+    """Return the struct info with the symbolic sizes of the new function; `n` is its row count."""
 
     def own(size: Any) -> Any:
         if not isinstance(size, tirx.Var):
@@ -223,7 +223,7 @@ def _add_draw(builder: relax.BlockBuilder, func: Any, vocab: int) -> None:
 def _new(
     builder: relax.BlockBuilder, name: str, func: Any, inputs: list[Any], out: relax.TensorType
 ) -> None:
-    """Add a function of one kernel that returns a new tensor."""
+    """Add a Relax function that calls one kernel and returns a new tensor."""
     with builder.function(name, inputs):
         with builder.dataflow():
             var = builder.add_func(func, f"{name}_kernel")
@@ -232,7 +232,7 @@ def _new(
 
 
 def _in_place(builder: relax.BlockBuilder, name: str, func: Any, inputs: list[Any]) -> None:
-    """Add a function of one kernel that changes and returns its first argument."""
+    """Add a Relax function that calls one kernel in place and returns its first argument."""
     with builder.function(name, inputs):
         with builder.dataflow():
             var = builder.add_func(func, f"{name}_kernel")
@@ -251,16 +251,16 @@ def chat_config(
     tokens: Mapping[str, Any],
     chat: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """Make the content of mlc-chat-config.json.
+    """Return the content of mlc-chat-config.json.
 
     Args:
-        described_as: the model's config.json.
+        described_as: content of the model's config.json.
         deployment: limits of the library.
-        quantization: the scheme's name.
+        quantization: name of the scheme.
         vocab_size: number of logits.
         files: names of the folder's files.
-        tokens: "bos_token_id", "eos_token_id" if the model has them.
-        chat: result of `web_llm_chat.conversation`; None: the model has no template.
+        tokens: "bos_token_id" and "eos_token_id", if the model has them.
+        chat: result of `web_llm_chat.conversation`; None: the model has no chat template.
     """
     sizes = {
         "context_window_size": deployment["context"],

@@ -29,7 +29,7 @@ _LLAMA3: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApertusConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Apertus's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 65536
     rms_norm_eps: Epsilon = 1e-5
@@ -51,9 +51,9 @@ class ApertusConfig(decoder.DecoderConfig):
 
 
 class XIELU(nn.Module):
-    """x > 0: p x^2 + beta x; else n (exp(min(x, eps)) - 1 - x) + beta x.
+    """Activation xIELU: p x^2 + beta x for x > 0, else n (exp(min(x, eps)) - 1 - x) + beta x.
 
-    With p = softplus(alpha_p), n = beta + softplus(alpha_n); https://arxiv.org/abs/2411.13010.
+    p = softplus(alpha_p), n = beta + softplus(alpha_n); https://arxiv.org/abs/2411.13010.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class XIELU(nn.Module):
         self.eps = nn.Parameter(())
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [n, f] -> [n, f]."""
+        """Compute the activation: x [n, f] -> [n, f]."""
 
         def compute(
             t: te.Tensor, p: te.Tensor, n: te.Tensor, beta: te.Tensor, eps: te.Tensor
@@ -91,7 +91,7 @@ class MLP(nn.Module):
         self.down_proj = nn.Linear(cfg.intermediate_size, cfg.hidden_size, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute the feed-forward: x [n, d] -> [n, d]."""
         return self.down_proj(self.act_fn(self.up_proj(x)))
 
 

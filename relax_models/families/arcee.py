@@ -18,7 +18,7 @@ from . import llama
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArceeConfig(llama.LlamaConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Arcee's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 4096
     rms_norm_eps: Epsilon = 1e-5

@@ -17,10 +17,10 @@ from ..positions import alibi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaichuanConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation.
+    """Fields of Baichuan's config.json that shape the computation.
 
     Models with ALiBi have `model_max_length` alone. Baichuan 2, which has `z_loss_weight`,
-    normalises the rows of its head.
+    normalizes the rows of its LM head.
     """
 
     max_position_embeddings: Positions = 4096
@@ -31,7 +31,7 @@ class BaichuanConfig(decoder.DecoderConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """A config without a number of positions means ALiBi."""
+        """Select ALiBi for a config.json that states no number of positions."""
         if "max_position_embeddings" in given or "model_max_length" not in given:
             return given
         return {
@@ -47,7 +47,7 @@ class BaichuanConfig(decoder.DecoderConfig):
 
     @property
     def normalised_head(self) -> bool:
-        """Whether the rows of the LM head are normalised to length one."""
+        """Return whether the rows of the LM head are normalized to length one."""
         return self.z_loss_weight is not None
 
     def rope_of(self, layer: int) -> RopeConfig | None:

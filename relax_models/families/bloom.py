@@ -21,7 +21,7 @@ from . import falcon
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BloomConfig(classic.ClassicConfig):
-    """Fields of config.json that shape the computation; none gives the context length."""
+    """Fields of Bloom's config.json that shape the computation; none gives the context length."""
 
     max_position_embeddings: Positions = 2048
     hidden_act: Name = "gelu_pytorch_tanh"
@@ -35,7 +35,7 @@ class BloomConfig(classic.ClassicConfig):
     }
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "apply_residual_connection_post_layernorm": (False,),
-        "pretraining_tp": (1, 2, 4, 8),  # how it was trained, unless
+        "pretraining_tp": (1, 2, 4, 8),  # tensor parallelism of the training
         "slow_but_exact": (False,),
     }
     IGNORED: ClassVar[tuple[str, ...]] = (
@@ -45,13 +45,13 @@ class BloomConfig(classic.ClassicConfig):
         "offset_alibi",
         "skip_bias_add",
         "skip_bias_add_qkv",
-        "n_inner",  # transformers ignores it: always 4 * hidden_size
+        "n_inner",  # transformers ignores it: the width is always 4 * hidden_size
         "unk_token_id",
     )
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Older checkpoints have other names for some fields."""
+        """Rename fields that older checkpoints spell differently."""
         older = {"num_hidden_layers": "n_layer", "num_attention_heads": "n_head"}
         older |= {"n_embed": "hidden_size"}
         return {older.get(name, name): value for name, value in given.items()}
@@ -67,7 +67,7 @@ class Decoder(classic.Decoder):
         self.embed_norm = cfg.norm()
 
     def embedded(self, batch: Batch) -> Tensor:
-        """Normalised token embeddings [n, d]."""
+        """Return the normalized token embeddings [n, d]."""
         x: Tensor = self.embed_norm(super().embedded(batch))
         return x
 

@@ -1,4 +1,4 @@
-"""CodeGen decoders: GPT-J whose q, v and k are stored in four parts, one a training device."""
+"""CodeGen decoders: GPT-J whose q, v and k are stored in four parts, one per training device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARTS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeGenConfig(gptj.GPTJConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of CodeGen's config.json that shape the computation."""
 
     def problems(self) -> Iterator[str]:
         yield from gptj.GPTJConfig.problems(self)
@@ -27,16 +27,19 @@ class CodeGenConfig(gptj.GPTJConfig):
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Rows [4, 3 (q, v, k), h / 4, e]: all of q, of k, of v, with rotated pairs as halves."""
+    """Row order [4, 3 (q, v, k), h / 4, e] of qkv in checkpoints, with rotated pairs as neighbours.
+
+    The model has all rows of q, then of k, then of v, with rotated pairs as halves.
+    """
 
     heads: int
     pairs: Pairs
 
     def source(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Checkpoint row for each row of qkv."""
+        """Return the checkpoint row of each qkv row of the model."""
         size = self.heads * self.pairs.head_dim
         part = size // PARTS
-        which, row = rows // size, rows % size  # of q, k, v
+        which, row = rows // size, rows % size  # 0, 1 or 2 for q, k, v; row inside of it
         row = np.where(which < 2, self.pairs.source(row), row)
         place = np.array([0, 2, 1])[which]
         result: NDArray[np.int64] = row // part * 3 * part + place * part + row % part

@@ -22,7 +22,7 @@ from ..norms import LayerNorm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CohereConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Cohere's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 8192
     layer_norm_eps: Epsilon = 1e-5
@@ -44,16 +44,16 @@ class CohereConfig(decoder.DecoderConfig):
 
 
 class HeadNorm(nn.Module):
-    """A LayerNorm of each head, with weights of its own."""
+    """LayerNorm of each head, with separate weights per head."""
 
     def __init__(self, cfg: CohereConfig, heads: int) -> None:
         e = cfg.head_size
         self.heads, self.pairs = heads, Pairs(e, cfg.rope.rotary_dim(e))
         self.weight = nn.Parameter((heads, e))
-        self.each = cfg.norm(e)  # with weights of one
+        self.each = cfg.norm(e)  # norm of one head, with weights of one
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [n, heads * e] -> [n, heads * e]."""
+        """Normalize each head: x [n, heads * e] -> [n, heads * e]."""
         n, (h, e) = x.shape[0], self.weight.shape
         normed = op.reshape(self.each(op.reshape(x, (n * h, e))), (n, h * e))
         func = row_reference(int(h), self.pairs, self.weight.dtype)
@@ -63,7 +63,7 @@ class HeadNorm(nn.Module):
 
 @cache
 def row_reference(heads: int, pairs: Pairs, dtype: str) -> tirx.PrimFunc:
-    """(weight dtype [heads, e]) -> [heads * e], in the order of the projection's rows."""
+    """Return the PrimFunc (weight dtype [heads, e]) -> [heads * e], in the projection's order."""
     e = pairs.head_dim
     weight = te.placeholder((heads, e), dtype, "weight")
     half = pairs.rotary_dim // 2

@@ -1,4 +1,4 @@
-"""Cohere 2 decoders (Command R7B, Command A): windows in most layers, NoPE in the others."""
+"""Cohere 2 decoders (Command R7B, Command A): sliding windows in most layers, NoPE in others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..norms import LayerNorm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cohere2Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Cohere2's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 8192
     layer_norm_eps: Epsilon = 1e-5

@@ -1,4 +1,4 @@
-"""CWM decoders: Llama with windows in three layers of four."""
+"""CWM decoders: Llama with sliding windows in three layers of four."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LLAMA3: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CwmConfig(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Cwm's config.json that shape the computation."""
 
     head_dim: Size | None = 128
     max_position_embeddings: Positions = 131072

@@ -16,7 +16,7 @@ from . import glm4_moe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeepseekV2Config(glm4_moe.GroupedConfig, latent.LatentConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of DeepseekV2's config.json that shape the computation."""
 
     ALIASES: ClassVar[Mapping[str, str]] = glm4_moe.GroupedConfig.ALIASES
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
@@ -25,7 +25,7 @@ class DeepseekV2Config(glm4_moe.GroupedConfig, latent.LatentConfig):
         "moe_layer_freq": (1,),
         "scoring_func": ("softmax",),
     }
-    # Fields of training, and fields that follow from others.
+    # Fields about training, and fields that follow from others.
     IGNORED: ClassVar[tuple[str, ...]] = ("aux_loss_alpha", "seq_aux", "ep_size", "qk_head_dim")
     moe_intermediate_size: Size = 1407
     n_shared_experts: glm4_moe.Few = 2
@@ -33,7 +33,10 @@ class DeepseekV2Config(glm4_moe.GroupedConfig, latent.LatentConfig):
     topk_method: Literal["greedy", "group_limited_greedy"] = "greedy"
 
     def problems(self) -> Iterator[str]:
-        """Rejects router weights without normalisation, which transformers never computes."""
+        """Yield contradictions: inherited ones, and normalization of router weights.
+
+        transformers never normalizes them, whatever `norm_topk_prob` says.
+        """
         yield from glm4_moe.GroupedConfig.problems(self)
         if self.norm_topk_prob:
             yield "norm_topk_prob: found True, supported is False"

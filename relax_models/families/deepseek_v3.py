@@ -14,7 +14,7 @@ from . import deepseek_v2, glm4_moe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeepseekV3Config(glm4_moe.GroupedConfig, latent.LatentConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of DeepseekV3's config.json that shape the computation."""
 
     ALIASES: ClassVar[Mapping[str, str]] = glm4_moe.GroupedConfig.ALIASES
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {

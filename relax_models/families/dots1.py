@@ -18,11 +18,12 @@ from . import glm4_moe, qwen3_moe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dots1Config(glm4_moe.GroupedConfig, decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Dots1's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 32}
     sliding_window: Positions | None = 4096
-    max_window_layers: Annotated[int, Range(0, 2**12)] = 62  # layers without a window
+    # the first layers, which have no sliding window
+    max_window_layers: Annotated[int, Range(0, 2**12)] = 62
     attention_bias: bool = False
 
     def is_windowed(self, layer: int) -> bool:

@@ -14,7 +14,7 @@ from ..decoder import PAIRED, WEIGHTS, Biases, CausalLM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ernie4_5Config(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Ernie4.5's config.json that shape the computation."""
 
     head_dim: Size | None = 128
     max_position_embeddings: Positions = 131072

@@ -20,7 +20,7 @@ Few = Annotated[int, Range(0, 2**12)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ernie4_5MoeConfig(ernie4_5.Ernie4_5Config):
-    """Fields of config.json that shape the computation."""
+    """Fields of Ernie4.5Moe's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4, "rope_theta": 500000.0}
     ALIASES: ClassVar[Mapping[str, str]] = {
@@ -34,7 +34,8 @@ class Ernie4_5MoeConfig(ernie4_5.Ernie4_5Config):
     moe_num_experts: Count = 64
     moe_num_shared_experts: Few = 2
     moe_layer_start_index: Few = 1
-    moe_layer_end_index: Annotated[int, Range(-1, 2**12)] = -1  # -1: the last
+    # last layer with experts; -1: the last of the model
+    moe_layer_end_index: Annotated[int, Range(-1, 2**12)] = -1
     moe_layer_interval: Count = 1
     moe_norm_min: Annotated[float, Range(1e-30, 1.0)] = 1e-12
 

@@ -1,4 +1,4 @@
-"""EXAONE 3 and 3.5 decoders: Llama under other names."""
+"""EXAONE 3 and 3.5 decoders: Llama with other names of tensors and fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..decoder import TIED, CausalLM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExaoneConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Exaone's config.json that shape the computation."""
 
     rms_norm_eps: Epsilon = 1e-5
     SPELLED: ClassVar[Mapping[str, str]] = {

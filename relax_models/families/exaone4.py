@@ -16,12 +16,12 @@ from ..decoder import WEIGHTS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exaone4Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Exaone4's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 32}
     rms_norm_eps: Epsilon = 1e-5
     sliding_window: Positions | None = 4096
-    # Every Nth layer has no window; or a letter for each layer: L has a window, G has none.
+    # Every Nth layer has no sliding window; or a letter for each layer: L has a window, G has none.
     sliding_window_pattern: Annotated[int, Range(0, 2**12)] | str | None = 4
 
     def problems(self) -> Iterator[str]:
@@ -35,7 +35,7 @@ class Exaone4Config(decoder.WindowedConfig):
         return isinstance(pattern, int) and (layer + 1) % pattern != 0
 
     def rope_of(self, layer: int) -> RopeConfig | None:
-        """If some layers have a sliding window, only these layers rotate."""
+        """Return RoPE of a layer; if some layers have a sliding window, only these rotate."""
         return self.rope if self.window is None or self.windowed(layer) else None
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:

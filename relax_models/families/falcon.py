@@ -24,7 +24,7 @@ KINDS = ("weight", "bias")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FalconConfig(classic.ClassicConfig):
-    """Fields of config.json that shape the computation.
+    """Fields of Falcon's config.json that shape the computation.
 
     ALiBi's biases are exact here; transformers rounds them to bfloat16.
     """
@@ -47,11 +47,11 @@ class FalconConfig(classic.ClassicConfig):
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "apply_residual_connection_post_layernorm": (False,),
     }
-    IGNORED: ClassVar[tuple[str, ...]] = ("ff_factor",)  # ffn_hidden_size says it
+    IGNORED: ClassVar[tuple[str, ...]] = ("ff_factor",)  # ffn_hidden_size has the width already
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Older checkpoints have other names for some fields."""
+        """Rename fields that older checkpoints spell differently."""
         older = {"n_layer": "num_hidden_layers", "n_head": "num_attention_heads"}
         older |= {"n_head_kv": "num_kv_heads", "n_embed": "hidden_size"}
         return {older.get(name, name): value for name, value in given.items()}
@@ -75,7 +75,7 @@ class FalconConfig(classic.ClassicConfig):
         return None if self.alibi else self.rope
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """Falcon scales ALiBi's biases together with the scores."""
+        """Return the attention shape; Falcon scales ALiBi's biases together with the scores."""
         shape = decoder.DecoderConfig.attention_shape(self, layer)
         slopes = alibi(self.num_attention_heads) if self.alibi else ()
         return replace(shape, slopes=tuple(slope * shape.scale for slope in slopes))
@@ -85,7 +85,7 @@ class FalconConfig(classic.ClassicConfig):
 
 
 class TwinNormBlock(classic.TwinNormBlock):
-    """Falcon has other names for its norms."""
+    """Parallel block with two norms, under Falcon's names."""
 
     def __init__(self, cfg: FalconConfig, layer: int) -> None:
         super().__init__(cfg, layer)
@@ -93,14 +93,14 @@ class TwinNormBlock(classic.TwinNormBlock):
         del self.input_layernorm, self.post_attention_layernorm
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Run the layer: x [n, d] -> [n, d]."""
         y = self.self_attn(self.ln_attn(x), batch)
         return self.added(self.added(x, y), self.mlp(self.ln_mlp(x)))
 
 
 class Decoder(decoder.Decoder):
     def block_of(self, cfg: FalconConfig) -> type[nn.Module]:
-        """Block by the number and position of its norms."""
+        """Return the block class by the number and position of its norms."""
         if not cfg.parallel_attn:
             return classic.Block
         norms = cfg.num_ln_in_parallel_attn or (2 if cfg.new_decoder_architecture else 1)
@@ -111,7 +111,7 @@ class CausalLM(decoder.CausalLM):
     decoder = Decoder
 
 
-# Names that Bloom has, too.
+# Weight rules that Bloom's checkpoints need, too.
 NAMES: Mapping[str, str] = {
     "self_attn.qkv_proj": "self_attention.query_key_value",
     "self_attn.o_proj": "self_attention.dense",

@@ -19,7 +19,7 @@ from ..norms import RMSNorm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmaConfig(decoder.DecoderConfig):
-    """Fields of config.json; "gelu" means the tanh approximation here."""
+    """Fields of Gemma's config.json; its "gelu" means the tanh approximation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 16}
     head_dim: Size | None = 256

@@ -1,4 +1,4 @@
-"""Gemma 2 decoders: Gemma with windows in every other layer, more norms and capped scores."""
+"""Gemma 2 decoders: Gemma with windows in every other layer, more norms, and softcapped scores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Cap = Annotated[float, Range(1e-3, 1e6)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gemma2Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Gemma2's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4}
     head_dim: Size | None = 256

@@ -1,4 +1,4 @@
-"""Gemma 3 decoders, text: Gemma 2 with norms of q and k, and RoPE of its own in windowed layers."""
+"""Gemma 3 decoders, text: Gemma 2 with norms of q and k, and separate RoPE in windowed layers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .gemma2 import Cap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gemma3Config(gemma2.Gemma2Config):
-    """Fields of config.json that shape the computation."""
+    """Fields of Gemma3's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 131072
     final_logit_softcapping: Cap | None = None
     attn_logit_softcapping: Cap | None = None
     sliding_window_pattern: Annotated[int, Range(1, 2**12)] = 6  # every Nth layer has no window
-    local_rope: RopeConfig  # of windowed layers
-    # Gemma 3 4B's values; config.json holds only the text model's differences from these.
+    local_rope: RopeConfig  # RoPE of layers with a sliding window
+    # Gemma 3 4B's values; config.json contains only the text model's differences from these.
     DEFAULTS: ClassVar[Mapping[str, Any]] = {
         "vocab_size": 262208,
         "hidden_size": 2304,
@@ -39,7 +39,10 @@ class Gemma3Config(gemma2.Gemma2Config):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Checkpoints keep the RoPE of both kinds of layer in one object or in separate fields."""
+        """Split RoPE by the kind of layer.
+
+        Checkpoints have one object for both, or separate fields.
+        """
         given = dict(given)
         local = {"rope_type": "default", "rope_theta": given.pop("rope_local_base_freq", 10000.0)}
         both = given.get("rope_parameters")

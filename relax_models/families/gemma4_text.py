@@ -1,9 +1,9 @@
 """Gemma 4 decoders, text: two kinds of heads, shared KV caches, per-layer embeddings.
 
-Layers with a window have many small heads; the others have large heads, few key-value heads, and
+Layers with a sliding window have many small heads; the others have large heads, few KV heads, and
 may use their keys (before norm and rotation) as values. The last layers may read the KV cache of
-the last earlier layer of their kind. A layer may add a row of its own token table, and run a
-mixture of experts in parallel with its feed-forward.
+the last earlier layer of the same kind. A layer may add an embedding from a token table of its own,
+and run a mixture of experts in parallel with its feed-forward.
 """
 
 from __future__ import annotations
@@ -35,30 +35,33 @@ ROPE = {
     WINDOWED: {"rope_type": "default", "rope_theta": 10000.0},
     FULL: {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000000.0},
 }
-PATTERN = 6  # without layer_types every Nth layer has no window
+PATTERN = 6  # without layer_types every Nth layer has no sliding window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gemma4Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Gemma4's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4}
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "hidden_activation": ("gelu_pytorch_tanh",),
-        "use_bidirectional_attention": ("vision",),  # for tokens of images only
+        # bidirectional attention is for image tokens alone
+        "use_bidirectional_attention": ("vision",),
     }
     head_dim: Size | None = 256
     global_head_dim: Size = 512
-    num_global_key_value_heads: Count | None = None  # None: num_key_value_heads
+    # KV heads of layers without a window; None: num_key_value_heads
+    num_global_key_value_heads: Count | None = None
     max_position_embeddings: Positions = 131072
     tie_word_embeddings: bool = True
     sliding_window: Positions | None = 512
-    local_rope: RopeConfig  # of windowed layers
+    local_rope: RopeConfig  # RoPE of layers with a sliding window
     attention_bias: bool = False
-    attention_k_eq_v: bool = False  # of layers without a window
+    attention_k_eq_v: bool = False  # in layers without a window, keys are also values
     final_logit_softcapping: Cap | None = None
     num_kv_shared_layers: Few = 0
-    use_double_wide_mlp: bool = False  # of layers that share
+    # layers that read a shared KV cache have a feed-forward of twice the width
+    use_double_wide_mlp: bool = False
     vocab_size_per_layer_input: VocabSize = 262144
     hidden_size_per_layer_input: Annotated[int, Range(0, 2**20)] = 256
     enable_moe_block: bool = False
@@ -68,20 +71,21 @@ class Gemma4Config(decoder.WindowedConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """RoPE for each kind of layer; global layers' differences go by two field names."""
+        """Split RoPE by the kind of layer; read the head size of global layers under both names."""
         given = dict(given)
         both = given.get("rope_parameters", ROPE)
         if isinstance(both, dict):
             given["rope_parameters"] = both.get(FULL)
             given["local_rope_parameters"] = both.get(WINDOWED)
-            # A kind that is unknown, or missing, becomes an unknown field.
+            # An unknown or missing kind of layer becomes an unknown field, and so an error.
             given |= {f"rope_parameters.{n}": v for n, v in both.items() if n not in ROPE}
             given |= {f"rope_parameters.{n}": "missing" for n in ROPE if not both.get(n)}
         if (fields := _full_layer_fields(given)) is not None:
             del given["per_layer_config"]
             given |= {"global_head_dim": given.get("head_dim", 256), **fields}
         elif "per_layer_config" not in given and not given.get("attention_k_eq_v"):
-            given.pop("num_global_key_value_heads", None)  # transformers ignores it then
+            # transformers ignores it without attention_k_eq_v
+            given.pop("num_global_key_value_heads", None)
         return given
 
     def problems(self) -> Iterator[str]:
@@ -112,16 +116,16 @@ class Gemma4Config(decoder.WindowedConfig):
 
     @property
     def first_shared(self) -> int:
-        """The first layer that shares the KV cache of an earlier layer."""
+        """Return the first layer that reads the KV cache of an earlier layer."""
         return max(0, self.num_hidden_layers - self.num_kv_shared_layers)
 
     @property
     def shared(self) -> range:
-        """Layers that read the KV cache of an earlier layer."""
+        """Return the layers that read the KV cache of an earlier layer."""
         return range(self.first_shared, self.num_hidden_layers)
 
     def source_of(self, layer: int) -> int:
-        """The layer that owns the KV cache that `layer` reads."""
+        """Return the layer that owns the KV cache that `layer` reads."""
         if layer not in self.shared:
             return layer
         kind = self.windowed(layer)
@@ -165,22 +169,22 @@ class Gemma4Config(decoder.WindowedConfig):
         return Scales(embedding=sqrt(self.hidden_size), logit_cap=self.final_logit_softcapping)
 
     def size_of(self, layer: int) -> int:
-        """Width of the feed-forward."""
+        """Return the width of a layer's feed-forward."""
         return self.intermediate_size * (2 if self.wide(layer) else 1)
 
     def wide(self, layer: int) -> bool:
-        """Whether the feed-forward of `layer` has twice the width."""
+        """Return whether the feed-forward of `layer` has twice the width."""
         return self.use_double_wide_mlp and layer in self.shared
 
     def experts(self) -> Experts:
-        """Experts run in parallel with the dense feed-forward of each layer."""
+        """Return the experts that run in parallel with the dense feed-forward of each layer."""
         assert self.num_experts and self.top_k_experts and self.moe_intermediate_size
         routing = RouteSpec(experts=self.num_experts, top_k=self.top_k_experts, normalized=True)
         return Experts(routing=routing, size=self.moe_intermediate_size, gate="gelu_tanh")
 
 
 def _full_layer_fields(given: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The entry of `per_layer_config` for layers without a window, or None."""
+    """Return the entry of `per_layer_config` for layers without a window; None: there is none."""
     each, layers = given.get("per_layer_config"), given.get("num_hidden_layers")
     names = {"head_dim": "global_head_dim", "num_key_value_heads": "num_global_key_value_heads"}
     if not isinstance(each, dict) or type(layers) is not int:
@@ -198,7 +202,7 @@ def _full_layer_fields(given: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 class Attention(nn.Module):
-    """Attention with norms of q and k heads; qkv holds k and v only if the layer computes them."""
+    """Attention with norms of q and k heads; qkv has k and v only if the layer computes them."""
 
     def __init__(self, cfg: Gemma4Config, layer: int) -> None:
         self.shape = shape = cfg.attention_shape(layer)
@@ -216,7 +220,7 @@ class Attention(nn.Module):
         self.k_norm = None if shape.kv == "none" else cfg.norm(e)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute attention: x [n, d] -> [n, d]."""
         made = self.qkv_proj or self.qk_proj or self.q_proj
         assert made is not None
         q_norm = self.q_norm.factor()
@@ -225,7 +229,7 @@ class Attention(nn.Module):
 
 
 class Router(nn.Module):
-    """Routes the normalised row; each expert's weight has a learned factor."""
+    """Router that normalizes its input; each expert's weight has a learned factor."""
 
     def __init__(self, cfg: Gemma4Config, routing: RouteSpec) -> None:
         self.routing, self.scale = routing, cfg.hidden_size**-0.5
@@ -234,7 +238,7 @@ class Router(nn.Module):
         self.per_expert_scale = exact((routing.experts,))
 
     def forward(self, x: Tensor) -> Chosen:
-        """x [n, d] -> the experts of each row."""
+        """Choose experts: x [n, d] -> ids and weights of each row."""
         chosen = route(self.proj(self.norm(x) * self.scale), None, self.routing)
         factors = op.astype(self.per_expert_scale, "float32")
         weights = op.tensor_expr_op(
@@ -246,17 +250,17 @@ class Router(nn.Module):
 
 
 class LayerInput(nn.Module):
-    """Adds the layer's own token embedding through a gate (per-layer inputs)."""
+    """Adds a layer's own token embedding to the hidden state, through a gate (per-layer inputs)."""
 
     def __init__(self, cfg: Gemma4Config, layer: int) -> None:
         p, d = cfg.hidden_size_per_layer_input, cfg.hidden_size
-        self.first = layer * p  # column of the layer's inputs
+        self.first = layer * p  # first column of the layer in the per-layer inputs
         self.gate = nn.Linear(d, p, bias=False)
         self.projection = nn.Linear(p, d, bias=False)
         self.norm = cfg.norm()
 
     def forward(self, x: Tensor, inputs: Tensor) -> Tensor:
-        """x [n, d], inputs [n, layers * p] -> [n, d]."""
+        """Add the layer's embedding: x [n, d], inputs [n, layers * p] -> [n, d]."""
         gate = activate(self.gate(x), "gelu_tanh", gated=False)
         first = self.first
         gated = op.tensor_expr_op(
@@ -287,7 +291,7 @@ class Block(nn.Module):
         self.layer_scalar = exact((1,))
 
     def forward(self, x: Tensor, batch: Batch, inputs: Tensor | None) -> Tensor:
-        """x [n, d], inputs [n, layers * p] if any -> [n, d]."""
+        """Run the layer: x [n, d], inputs [n, layers * p] if any -> [n, d]."""
         y = self.self_attn(self.input_layernorm(x), batch)
         x = x + self.post_attention_layernorm(y)
         y = self.mlp(self.pre_feedforward_layernorm(x))
@@ -301,7 +305,7 @@ class Block(nn.Module):
 
 
 class LayerTables(nn.Module):
-    """Per-layer inputs: a table lookup for each layer plus a projection of the embeddings."""
+    """Computes per-layer inputs: a table lookup per layer plus a projection of the embeddings."""
 
     def __init__(self, cfg: Gemma4Config) -> None:
         self.layers, self.size = cfg.num_hidden_layers, cfg.hidden_size_per_layer_input
@@ -312,7 +316,7 @@ class LayerTables(nn.Module):
         self.norm = RMSNorm(self.size, cfg.rms_norm_eps)
 
     def forward(self, tokens: Tensor, x: Tensor) -> Tensor:
-        """Tokens int32 [n], their embeddings [n, d] -> [n, layers * p]."""
+        """Return inputs [n, layers * p] for tokens int32 [n] with embeddings x [n, d]."""
         n = x.shape[0]
         told = self.projection(x) * self.hidden_size**-0.5
         told = self.norm(op.reshape(told, (n * self.layers, self.size)))
@@ -328,7 +332,7 @@ class Decoder(decoder.Decoder):
         self.per_layer = LayerTables(cfg) if cfg.hidden_size_per_layer_input else None
 
     def forward(self, batch: Batch) -> Tensor:
-        """-> [m, d], the normalised hidden states of the logit rows."""
+        """Return the normalized hidden states of the logit rows, [m, d]."""
         x = self.embedded(batch)
         inputs = None if self.per_layer is None else self.per_layer(batch.tokens, x)
         for block in self.layers:

@@ -14,7 +14,7 @@ from ..decoder import PAIRED, Biases, CausalLM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlmConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Glm's config.json that shape the computation."""
 
     head_dim: Size | None = 128
     max_position_embeddings: Positions = 131072

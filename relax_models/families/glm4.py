@@ -15,7 +15,7 @@ class CausalLM(decoder.CausalLM):
     decoder = Decoder
 
 
-# In this order: the second rename gives a name that the first one would take.
+# The order matters: the second rename creates a name that the first one would match.
 WEIGHTS = (
     *glm.WEIGHTS,
     rename("post_attention_layernorm.weight", "post_self_attn_layernorm.weight"),

@@ -1,7 +1,7 @@
 """GLM-4.5 mixtures of experts: half of a head rotates, and the first layers are dense.
 
 Experts are chosen by the sigmoid of their logit plus a bias, among the best groups of them, as in
-DeepSeek V3; their weights have no bias.
+DeepSeek V3; the weights of their results do not contain the bias.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ Few = Annotated[int, Range(0, 2**12)]
 Factor = Annotated[float, Range(1e-6, 1e6)]
 
 
-@dataclass(frozen=True, kw_only=True)  # no slots: families add it to their dense model's fields
+# no slots, because families combine it with their dense model's fields
+@dataclass(frozen=True, kw_only=True)
 class GroupedConfig:
     """Fields of families whose experts are in groups, chosen by a sigmoid and a bias."""
 
@@ -40,7 +41,7 @@ class GroupedConfig:
     topk_group: Count = 1
     first_k_dense_replace: Few = 0
     norm_topk_prob: bool = False
-    num_nextn_predict_layers: Few = 0  # of multi-token prediction, which are not used
+    num_nextn_predict_layers: Few = 0  # layers of multi-token prediction, which are not used
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()  # type: ignore[misc]
@@ -72,10 +73,11 @@ class GroupedConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glm4MoeConfig(GroupedConfig, decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Glm4Moe's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8}
-    head_dim: Size | None = 128  # the default sizes of transformers give no whole number
+    # the default hidden_size / num_attention_heads is not a whole number
+    head_dim: Size | None = 128
     max_position_embeddings: Positions = 131072
     rms_norm_eps: Epsilon = 1e-5
     n_shared_experts: Few = 1
@@ -86,7 +88,7 @@ class Glm4MoeConfig(GroupedConfig, decoder.DecoderConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """`partial_rotary_factor` defaults to 0.5."""
+        """Set `partial_rotary_factor` to its default of 0.5 if it is absent."""
         rope = given.get("rope_parameters") or given.get("rope_scaling")
         said = isinstance(rope, dict) and "partial_rotary_factor" in rope
         return given if said else {"partial_rotary_factor": 0.5} | given

@@ -16,7 +16,7 @@ from ..decoder import TIED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GPT2Config(classic.ClassicConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of GPT2's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 1024
     tie_word_embeddings: bool = True
@@ -47,7 +47,7 @@ class GPT2Config(classic.ClassicConfig):
         )
 
 
-# Names that came with GPT-2.
+# Weight rules with names that GPT-2 introduced.
 NAMES: tuple[Word, ...] = (
     *(
         rename(f"{ours}.{kind}", f"{theirs}.{kind}")
@@ -65,10 +65,10 @@ NAMES: tuple[Word, ...] = (
     rename("model.embed_tokens.weight", "transformer.wte.weight"),
     rename("model.embed_positions.weight", "transformer.wpe.weight"),
     rename("model.layers.*", "transformer.h.*"),
-    drop("attn.bias"),  # the causal mask
+    drop("attn.bias"),  # a stored causal mask
     drop("attn.masked_bias"),
 )
-# Of linears [in, out].
+# Weight rules of linears that are stored as [in, out].
 TRANSPOSED: tuple[Word, ...] = tuple(
     transpose(f"{name}.weight", f"{name}.weight")
     for name in ("qkv_proj", "o_proj", "up_proj", "down_proj")

@@ -1,4 +1,4 @@
-"""GPT-BigCode decoders (StarCoder, SantaCoder): GPT-2 whose query heads share one key head."""
+"""GPT-BigCode decoders (StarCoder, SantaCoder): GPT-2 whose query heads share one KV head."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from . import gpt2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GPTBigCodeConfig(gpt2.GPT2Config):
-    """Fields of config.json that shape the computation."""
+    """Fields of GPTBigCode's config.json that shape the computation."""
 
     hidden_act: Name = "gelu_pytorch_tanh"
     multi_query: bool = True
@@ -41,7 +41,7 @@ class GPTBigCodeConfig(gpt2.GPT2Config):
 
 
 def _groups(cfg: GPTBigCodeConfig) -> Groups:
-    """Row order of qkv: all q heads, k, v; or q, k, v of one head after another."""
+    """Return the row order of qkv: all q heads, k, v; or q, k, v of one head after another."""
     return Groups(cfg.num_attention_heads, cfg.kv_heads, cfg.head_size)
 
 

@@ -1,4 +1,4 @@
-"""GPT-Neo decoders (TinyStories, too): GPT-2 with windows in every other layer."""
+"""GPT-Neo decoders (also TinyStories): GPT-2 with sliding windows in every other layer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = {"global": FULL, "local": WINDOWED}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GPTNeoConfig(classic.ClassicConfig):
-    """Fields of config.json that shape the computation; layers from `attention_types`."""
+    """Fields of GPT-Neo's config.json; `attention_types` gives the kind of each layer."""
 
     window_size: Positions = 256
     tie_word_embeddings: bool = True
@@ -32,7 +32,7 @@ class GPTNeoConfig(classic.ClassicConfig):
         "hidden_act": "activation_function",
     }
     IGNORED: ClassVar[tuple[str, ...]] = (
-        "attention_layers",  # what `attention_types` says
+        "attention_layers",  # the same as `attention_types`, expanded
         "classifier_dropout",
         "resid_dropout",
         "embed_dropout",
@@ -45,13 +45,13 @@ class GPTNeoConfig(classic.ClassicConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Kind of each layer: [[["global", "local"], 12]] describes 24 layers."""
+        """Expand `attention_types`: [[["global", "local"], 12]] describes 24 layers."""
         given = dict(given)
         kinds = given.pop("attention_types", [[["global", "local"], 12]])
         try:
             layers = [_KINDS.get(kind, kind) for own, times in kinds for kind in own * times]
         except (TypeError, ValueError):
-            return given | {"attention_types": kinds}  # an unknown field, then
+            return given | {"attention_types": kinds}  # stays as an unknown field, and so an error
         return given | {"layer_types": layers}
 
     def problems(self) -> Iterator[str]:
@@ -66,12 +66,12 @@ class GPTNeoConfig(classic.ClassicConfig):
             )
 
     def window_of(self, layer: int) -> int | None:
-        """None if the window covers the whole context, too."""
+        """Return the window of `layer` in tokens; None also if it covers the whole context."""
         windowed = self.layer_types[layer] == WINDOWED and self.window_size < self.context
         return self.window_size if windowed else None
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        """Attention scores are not scaled."""
+        """Return the attention shape; GPT-Neo does not scale attention scores."""
         return replace(decoder.DecoderConfig.attention_shape(self, layer), scale=1.0)
 
     def biases(self) -> Biases:

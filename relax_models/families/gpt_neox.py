@@ -16,7 +16,7 @@ from ..decoder import TIED, Biases
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GPTNeoXConfig(classic.ClassicConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of GPTNeoX's config.json that shape the computation."""
 
     hidden_act: Name = "gelu"
     attention_bias: bool = True
@@ -24,7 +24,7 @@ class GPTNeoXConfig(classic.ClassicConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Older checkpoints have other names for RoPE's fields."""
+        """Rename RoPE fields that older checkpoints spell differently."""
         given = dict(given)
         own = {"rope_theta": given.pop("rotary_emb_base", 10000.0)}
         own["partial_rotary_factor"] = given.pop("rotary_pct", 0.25)
@@ -62,7 +62,7 @@ ARCH = Architecture(
         rename("lm_head.weight", "embed_out.weight"),
         rename("model.layers.*", "gpt_neox.layers.*"),
         *(reorder(f"query_key_value.{kind}", classic.by_head) for kind in KINDS),
-        drop("attention.bias"),  # the causal mask
+        drop("attention.bias"),  # a stored causal mask
         drop("attention.masked_bias"),
         drop("rotary_emb.inv_freq"),
     ),

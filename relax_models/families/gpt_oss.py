@@ -26,14 +26,15 @@ Positive = Annotated[float, Range(1e-6, 1e6)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GptOssConfig(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of GptOss's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8, "rope_theta": 150000.0}
     ALIASES: ClassVar[Mapping[str, str]] = {
         "num_experts": "num_local_experts",
         "experts_per_token": "num_experts_per_tok",
     }
-    IGNORED: ClassVar[tuple[str, ...]] = ("initial_context_length",)  # RoPE's fields have it, too
+    # RoPE's fields contain it, too
+    IGNORED: ClassVar[tuple[str, ...]] = ("initial_context_length",)
     head_dim: Size | None = 64
     max_position_embeddings: Positions = 131072
     rms_norm_eps: Epsilon = 1e-5
@@ -46,7 +47,7 @@ class GptOssConfig(decoder.WindowedConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Accepts MXFP4; RoPE defaults to YaRN."""
+        """Accept MXFP4 weights, and set RoPE's default, YaRN."""
         quantized = given.get("quantization_config")
         if isinstance(quantized, dict) and quantized.get("quant_method") == "mxfp4":
             given = {k: v for k, v in given.items() if k != "quantization_config"}
@@ -82,7 +83,7 @@ class Attention(decoder.Attention):
         self.sinks = nn.Parameter((self.shape.heads,))
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute attention: x [n, d] -> [n, d]."""
         sinks = op.astype(self.sinks, "float32")
         return self.o_proj(attention(self.qkv_proj(x), batch, self.shape, sinks=sinks))
 

@@ -14,9 +14,10 @@ from ..decoder import Biases
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GPTJConfig(classic.ClassicConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of GPTJ's config.json that shape the computation."""
 
-    rotary_dim: Annotated[int, Range(2, 2**20)] | None = 64  # None: all of a head
+    # dimensions of a head that rotate; None: all
+    rotary_dim: Annotated[int, Range(2, 2**20)] | None = 64
     max_position_embeddings: Positions = 2048
     HEAD_BIAS: ClassVar[bool] = True
     SPELLED: ClassVar[Mapping[str, str]] = classic.SPELLED
@@ -42,7 +43,7 @@ class GPTJConfig(classic.ClassicConfig):
 
     @property
     def rotated(self) -> int:
-        """Dimensions of a head that rotate."""
+        """Return how many dimensions of a head rotate."""
         return self.rotary_dim or self.head_size
 
     def rope_of(self, layer: int) -> RopeConfig | None:
@@ -53,11 +54,11 @@ class GPTJConfig(classic.ClassicConfig):
 
 
 def pairs(cfg: GPTJConfig) -> Pairs:
-    """Neighbouring dimensions (2i, 2i + 1) form a RoPE pair."""
+    """Return the row order in which neighbouring dimensions (2i, 2i + 1) form a RoPE pair."""
     return Pairs(cfg.head_size, cfg.rotated)
 
 
-# Names that CodeGen has, too.
+# Weight rules that CodeGen's checkpoints need, too.
 NAMES: tuple[Word, ...] = (
     rename("self_attn.o_proj.weight", "attn.out_proj.weight"),
     *(
@@ -72,7 +73,7 @@ NAMES: tuple[Word, ...] = (
     ),
     rename("model.embed_tokens.weight", "transformer.wte.weight"),
     rename("model.layers.*", "transformer.h.*"),
-    drop("attn.bias"),  # the causal mask
+    drop("attn.bias"),  # a stored causal mask
     drop("attn.masked_bias"),
     drop("attn.causal_mask"),
 )

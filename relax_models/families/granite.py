@@ -18,12 +18,12 @@ Multiplier = Annotated[float, Range(1e-6, 1e6)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraniteConfig(llama.LlamaConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Granite's config.json that shape the computation."""
 
     embedding_multiplier: Multiplier = 1.0
-    attention_multiplier: Multiplier = 1.0  # of scores, instead of 1 / sqrt(e)
+    attention_multiplier: Multiplier = 1.0  # scale of attention scores, instead of 1 / sqrt(e)
     residual_multiplier: Multiplier = 1.0
-    logits_scaling: Multiplier = 1.0  # logits are divided by it
+    logits_scaling: Multiplier = 1.0  # divisor of logits
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
         shape = decoder.DecoderConfig.attention_shape(self, layer)

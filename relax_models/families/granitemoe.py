@@ -1,4 +1,4 @@
-"""Granite mixtures of experts: Granite with experts in every layer, some with a shared one."""
+"""Granite mixtures of experts: Granite with experts in every layer, some also a shared expert."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from . import granite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraniteMoeConfig(granite.GraniteConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of GraniteMoe's config.json that shape the computation."""
 
     ALIASES: ClassVar[Mapping[str, str]] = {"num_experts": "num_local_experts"}
     num_local_experts: Count = 8

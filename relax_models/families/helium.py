@@ -14,7 +14,7 @@ from ..decoder import PAIRED, WEIGHTS, Biases, CausalLM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeliumConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Helium's config.json that shape the computation."""
 
     head_dim: Size | None = 128
     max_position_embeddings: Positions = 4096

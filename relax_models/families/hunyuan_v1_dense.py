@@ -1,4 +1,4 @@
-"""HunYuan dense decoders: Llama with norms of q and k after RoPE; `alpha` scales its base."""
+"""HunYuan dense decoders: Llama with norms of q and k after RoPE; `alpha` scales RoPE's base."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from . import qwen3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HunYuanDenseV1Config(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of HunYuanDenseV1's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 2048
     rms_norm_eps: Epsilon = 1e-5
@@ -39,7 +39,7 @@ class HunYuanDenseV1Config(decoder.DecoderConfig):
         "text_end_id",
         "sep_token_id",
         "org_vocab_size",
-        "attention_head_dim",  # head_dim says it
+        "attention_head_dim",  # the same as head_dim
         "cla_share_factor",
         "add_classification_head",
         "class_num",
@@ -50,7 +50,7 @@ class HunYuanDenseV1Config(decoder.DecoderConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """RoPE of type "dynamic" with a fixed `alpha` is plain RoPE with another base."""
+        """Turn RoPE of type "dynamic" with a fixed `alpha` into plain RoPE with another base."""
         given = dict(given)
         for name in ("rope_scaling", "rope_parameters"):
             rope = given.get(name)

@@ -18,7 +18,7 @@ from . import hunyuan_v1_dense
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HunYuanMoEV1Config(hunyuan_v1_dense.HunYuanDenseV1Config):
-    """Fields of config.json that shape the computation."""
+    """Fields of HunYuanMoEV1's config.json that shape the computation."""
 
     ALIASES: ClassVar[Mapping[str, str]] = {
         "num_local_experts": "num_experts",
@@ -33,7 +33,7 @@ class HunYuanMoEV1Config(hunyuan_v1_dense.HunYuanDenseV1Config):
         "group_limited_greedy": (False,),
         "routed_scaling_factor": (False, 1.0),
     }
-    # For training only: transformers drops no token either.
+    # Fields for training only: transformers drops no tokens at inference, either.
     IGNORED: ClassVar[tuple[str, ...]] = (
         *hunyuan_v1_dense.HunYuanDenseV1Config.IGNORED,
         "capacity_factor",
@@ -43,8 +43,10 @@ class HunYuanMoEV1Config(hunyuan_v1_dense.HunYuanDenseV1Config):
         "topk_group",
     )
     num_experts: Count = 1
-    moe_topk: Count | tuple[Count, ...] = 1  # one number for all layers, or one for each
-    moe_intermediate_size: Count | tuple[int, ...] | None = None  # as intermediate_size
+    # experts per row: one number for all layers, or one per layer
+    moe_topk: Count | tuple[Count, ...] = 1
+    # width of an expert; None: intermediate_size
+    moe_intermediate_size: Count | tuple[int, ...] | None = None
 
     def problems(self) -> Iterator[str]:
         yield from decoder.DecoderConfig.problems(self)
@@ -57,7 +59,7 @@ class HunYuanMoEV1Config(hunyuan_v1_dense.HunYuanDenseV1Config):
             yield f"moe_topk: {max(_each(self.moe_topk))} of {self.num_experts} experts"
 
     def experts_of(self, layer: int) -> Experts:
-        """Routing with the layer's own top-k."""
+        """Return a layer's experts, with the layer's own top-k."""
         chosen = self.moe_topk if isinstance(self.moe_topk, int) else self.moe_topk[layer]
         routing = RouteSpec(experts=self.num_experts, top_k=chosen, normalized=True)
         return Experts(routing=routing, size=self.intermediate_size, shared=self.intermediate_size)

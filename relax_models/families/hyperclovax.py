@@ -1,4 +1,4 @@
-"""HyperCLOVA X decoders: Granite with norms after attention and feed-forward, too."""
+"""HyperCLOVA X decoders: Granite with additional norms after attention and feed-forward."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .granite import Multiplier
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HyperCLOVAXConfig(llama.LlamaConfig):
-    """Fields of config.json that shape the computation. Logits are multiplied, not divided."""
+    """Fields of HyperCLOVAX's config.json; logits are multiplied, not divided, by their scale."""
 
     embedding_multiplier: Multiplier = 1.0
-    attention_multiplier: Multiplier | None = None  # of scores; None: 1 / sqrt(e)
+    attention_multiplier: Multiplier | None = None  # scale of attention scores; None: 1 / sqrt(e)
     residual_multiplier: Multiplier = 1.0
     logits_scaling: Multiplier = 1.0
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
@@ -46,7 +46,7 @@ ARCH = Architecture(
     model=glm4.CausalLM,
     weights=(
         *WEIGHTS,
-        # In this order: the second gives a name that the first would take.
+        # The order matters: the second rename creates a name that the first one would match.
         rename("post_attention_layernorm.weight", "post_norm1.weight"),
         rename("pre_feedforward_layernorm.weight", "post_attention_layernorm.weight"),
         rename("post_feedforward_layernorm.weight", "post_norm2.weight"),

@@ -1,4 +1,4 @@
-"""InternLM2 and 2.5 decoders: Llama under other names, with q, k and v in one tensor."""
+"""InternLM2 and 2.5 decoders: Llama with other tensor names, and q, k and v in one tensor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..decoder import Biases, CausalLM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternLM2Config(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of InternLM2's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 32768
     bias: bool = False
@@ -22,7 +22,7 @@ class InternLM2Config(decoder.DecoderConfig):
 
 
 def _groups(cfg: InternLM2Config) -> Groups:
-    """Checkpoint rows of `wqkv`: the query heads of a key-value head, then its k and v."""
+    """Return the row order of `wqkv`: the query heads of a KV head, then its k and v."""
     return Groups(cfg.num_attention_heads, cfg.kv_heads, cfg.head_size)
 
 

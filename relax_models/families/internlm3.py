@@ -14,7 +14,7 @@ from . import llama
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternLM3Config(llama.LlamaConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of InternLM3's config.json that shape the computation."""
 
     head_dim: Size | None = 128
     max_position_embeddings: Positions = 32768
@@ -24,7 +24,7 @@ class InternLM3Config(llama.LlamaConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """transformers writes Llama's field names."""
+        """Rename fields of checkpoints that transformers wrote with Llama's names."""
         own = {"attention_bias": "qkv_bias", "mlp_bias": "bias"}
         return {own.get(name, name): value for name, value in given.items()}
 

@@ -1,4 +1,4 @@
-"""IQuest-Coder decoders: Llama."""
+"""IQuest-Coder decoders: the same architecture as Llama."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import llama
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IQuestCoderConfig(llama.LlamaConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of IQuestCoder's config.json that shape the computation."""
 
     head_dim: Size | None = 128
     max_position_embeddings: Positions = 131072

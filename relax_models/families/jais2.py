@@ -15,7 +15,7 @@ from . import arcee
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jais2Config(arcee.ArceeConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Jais2's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 8192
     layer_norm_eps: Epsilon = 1e-5

@@ -1,4 +1,4 @@
-"""Llama decoders (Llama 2, 3, 3.x, SmolLM and all that share `model_type: llama`)."""
+"""Llama decoders (Llama 2, 3, 3.x, SmolLM and all other models with `model_type: llama`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..decoder import WEIGHTS, Biases, CausalLM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlamaConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Llama's config.json that shape the computation."""
 
     attention_bias: bool = False
     mlp_bias: bool = False

@@ -16,7 +16,7 @@ from .granite import Multiplier
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiniCPMConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of MiniCPM's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 2048
     tie_word_embeddings: bool = True
@@ -27,7 +27,7 @@ class MiniCPMConfig(decoder.DecoderConfig):
         "hidden_act": ("silu",),
         "attention_bias": (False,),
     }
-    IGNORED: ClassVar[tuple[str, ...]] = ("mup_denominator",)  # of the training
+    IGNORED: ClassVar[tuple[str, ...]] = ("mup_denominator",)  # affects training alone
 
     def scales(self) -> Scales:
         return Scales(

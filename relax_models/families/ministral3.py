@@ -1,4 +1,4 @@
-"""Ministral 3 decoders: Mistral with YaRN whose queries grow with the logarithm of the position."""
+"""Ministral 3 decoders: Mistral with YaRN; queries are scaled by the logarithm of the position."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _YARN: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ministral3Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Ministral3's config.json that shape the computation."""
 
     head_dim: Size | None = 128
     max_position_embeddings: Positions = 262144
@@ -41,17 +41,18 @@ class Ministral3Config(decoder.WindowedConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """The scaling of queries is stored among RoPE's fields."""
+        """Read the scaling of queries, which is stored among RoPE's fields."""
         rope = given.get("rope_parameters")
         if not isinstance(rope, dict):
             return given
         own = {k: v for k, v in rope.items() if k == "llama_4_scaling_beta" and v is not None}
-        dropped = {"llama_4_scaling_beta", "max_position_embeddings"}  # the second is a duplicate
+        # max_position_embeddings is a duplicate here
+        dropped = {"llama_4_scaling_beta", "max_position_embeddings"}
         return given | own | {"rope_parameters": {k: rope[k] for k in rope if k not in dropped}}
 
     @property
     def grown_from(self) -> int:
-        """Positions after which queries are scaled up."""
+        """Return the number of positions after which queries are scaled up."""
         return self.rope.original_max_position_embeddings or self.max_position_embeddings
 
 
@@ -61,14 +62,17 @@ class Attention(decoder.Attention):
         self.growth, self.grown_from = float(cfg.growth), cfg.grown_from
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Compute attention: x [n, d] -> [n, d]."""
         qkv = self.qkv_proj(x)
         if self.growth:
             qkv = self._grown(qkv, batch.positions)
         return self.o_proj(attention(qkv, batch, self.shape))
 
     def _grown(self, qkv: Tensor, positions: Tensor) -> Tensor:
-        """Scale queries by 1 + growth * log(1 + position // grown_from); RoPE keeps lengths."""
+        """Scale queries by 1 + growth * log(1 + position // grown_from), before RoPE.
+
+        RoPE keeps a vector's length, so the order does not matter.
+        """
         width, dtype = self.shape.heads * self.shape.head_dim, qkv.dtype
 
         def compute(t: te.Tensor, p: te.Tensor) -> te.Tensor:

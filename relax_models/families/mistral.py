@@ -1,4 +1,4 @@
-"""Mistral decoders: Llama, in some versions with a window in every layer."""
+"""Mistral decoders: Llama, in some versions with a sliding window in every layer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..decoder import WEIGHTS, CausalLM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MistralConfig(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation. `layer_types` as in Ministral."""
+    """Fields of Mistral's config.json; Ministral also gives `layer_types`."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8}
     max_position_embeddings: Positions = 131072

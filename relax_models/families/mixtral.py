@@ -15,7 +15,7 @@ from ..decoder import WEIGHTS
 from ..experts import DOWN, GATE_UP, CausalLM, Experts
 
 _EXPERT = "block_sparse_moe.experts.{}"
-# Names of Mixtral's checkpoints, which others have, too.
+# Weight rules with the names of Mixtral's checkpoints, which other families have, too.
 SPARSE_MOE = (
     stack(GATE_UP, f"{_EXPERT}.w1.weight", f"{_EXPERT}.w3.weight"),
     stack(DOWN, f"{_EXPERT}.w2.weight"),
@@ -25,11 +25,11 @@ SPARSE_MOE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixtralConfig(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Mixtral's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8, "rope_theta": 1000000.0}
     ALIASES: ClassVar[Mapping[str, str]] = {"num_experts": "num_local_experts"}
-    IGNORED: ClassVar[tuple[str, ...]] = ("router_jitter_noise",)  # of training
+    IGNORED: ClassVar[tuple[str, ...]] = ("router_jitter_noise",)  # affects training alone
     max_position_embeddings: Positions = 131072
     rms_norm_eps: Epsilon = 1e-5
     num_experts_per_tok: Count = 2

@@ -19,7 +19,7 @@ from ..norms import LayerNorm
 from ..positions import alibi
 
 Number = Annotated[float, Range(1e-6, 1e6)]
-# Accepted values of fields of `attn_config` that are not read.
+# Fields of `attn_config` that are not read -> values that are accepted.
 _GIVEN: Mapping[str, Any] = {
     "attn_type": "multihead_attention",
     "alibi": True,
@@ -31,7 +31,7 @@ _GIVEN: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MptConfig(classic.ClassicConfig):
-    """Fields of config.json that shape the computation; those of `attn_config` begin with `attn_`.
+    """Fields of MPT's config.json; those of its `attn_config` have the prefix `attn_`.
 
     transformers uses 8 for `alibi_bias_max`, whatever its value.
     """
@@ -62,7 +62,7 @@ class MptConfig(classic.ClassicConfig):
         "init_device",
         "init_config",
         "emb_pdrop",
-        "learned_pos_emb",  # ALiBi excludes it
+        "learned_pos_emb",  # models with ALiBi have no learned positions
         "verbose",
         "tokenizer_name",
         "attn_attn_impl",
@@ -72,7 +72,7 @@ class MptConfig(classic.ClassicConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Flattens `attn_config`."""
+        """Move the fields of `attn_config` to the top level."""
         given = dict(given)
         inner = given.pop("attn_config", {})
         if not isinstance(inner, dict):

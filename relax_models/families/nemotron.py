@@ -1,4 +1,4 @@
-"""Nemotron decoders (Minitron): LayerNorm of 1 + weight, squared ReLU, partial RoPE."""
+"""Nemotron decoders (Minitron): LayerNorm by 1 + weight, squared ReLU, partial RoPE."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from . import arcee
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NemotronConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Nemotron's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 4096
     norm_eps: Epsilon = 1e-5

@@ -1,4 +1,4 @@
-"""OLMo decoders: Llama with LayerNorm that has no weights, some sizes clip q, k and v."""
+"""OLMo decoders: Llama with LayerNorm that has no weights; some sizes clip q, k and v."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..norms import LayerNorm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OlmoConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Olmo's config.json that shape the computation."""
 
     attention_bias: bool = False
     clip_qkv: Annotated[float, Range(1e-3, 1e6)] | None = None

@@ -1,4 +1,4 @@
-"""OLMo 2 decoders: norms after attention and feed-forward, and over all of q and of k."""
+"""OLMo 2 decoders: norms after attention and feed-forward, and norms over all of q and of k."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..decoder import WEIGHTS, Biases
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Olmo2Config(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Olmo2's config.json that shape the computation."""
 
     rms_norm_eps: Epsilon = 1e-5
     attention_bias: bool = False

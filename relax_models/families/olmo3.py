@@ -1,4 +1,4 @@
-"""OLMo 3 decoders: OLMo 2 with windows in three layers of four, whose RoPE is not scaled."""
+"""OLMo 3 decoders: OLMo 2 with sliding windows in three layers of four, with unscaled RoPE."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from . import olmo2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Olmo3Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Olmo3's config.json that shape the computation."""
 
     rms_norm_eps: Epsilon = 1e-5
     sliding_window: Positions | None = 4096
     attention_bias: bool = False
-    local_rope: RopeConfig  # of windowed layers
+    local_rope: RopeConfig  # RoPE of layers with a sliding window
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"rope_theta": 500000.0}
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Older checkpoints keep the RoPE of both kinds of layer in one object."""
+        """Split RoPE by the kind of layer; older checkpoints have one object for both kinds."""
         local = {"rope_type": "default", "rope_theta": given.get("rope_theta", 500000.0)}
         both = given.get("rope_parameters")
         if isinstance(both, dict) and set(both) <= {WINDOWED, FULL}:

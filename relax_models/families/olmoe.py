@@ -20,7 +20,7 @@ from ..experts import STACKED, Experts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OlmoeConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Olmoe's config.json that shape the computation."""
 
     ALIASES: ClassVar[Mapping[str, str]] = {"num_local_experts": "num_experts"}
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"hidden_act": ("silu",)}
@@ -52,7 +52,7 @@ class Attention(decoder.ProjectionNormAttention):
         self.clip = cfg.clip_qkv
 
     def qkv(self, x: Tensor) -> Tensor:
-        """x [n, d] -> [n, (h + 2g) * e]."""
+        """Compute q, k, v with their norms, clipped: x [n, d] -> [n, (h + 2g) * e]."""
         made = super().qkv(x)
         return made if self.clip is None else clipped(made, self.clip)
 

@@ -1,4 +1,4 @@
-"""OPT decoders (Galactica, too): learned positions, ReLU; one size is post-norm."""
+"""OPT decoders (also Galactica): learned positions, ReLU; one size is post-norm."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = ("weight", "bias")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OPTConfig(classic.ClassicConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of OPT's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 2048
     intermediate_size: Annotated[int, Range(0, 2**20)] = 3072
@@ -30,7 +30,7 @@ class OPTConfig(classic.ClassicConfig):
     tie_word_embeddings: bool = True
     do_layer_norm_before: bool = True
     enable_bias: bool = True
-    word_embed_proj_dim: Size | None = None  # of the token table; None: hidden_size
+    word_embed_proj_dim: Size | None = None  # width of the token table; None: hidden_size
     ROTATES: ClassVar[bool] = False
     SPELLED: ClassVar[Mapping[str, str]] = {
         "intermediate_size": "ffn_dim",
@@ -57,7 +57,7 @@ class OPTConfig(classic.ClassicConfig):
 
     @property
     def embedding_size(self) -> int:
-        """Width of the token embedding."""
+        """Return the width of the token embedding."""
         return self.word_embed_proj_dim or self.hidden_size
 
     def biases(self) -> Biases:
@@ -68,7 +68,7 @@ class PostNormBlock(classic.Block):
     """Post-norm block: the norm follows the residual addition."""
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """x [n, d] -> [n, d]."""
+        """Run the layer: x [n, d] -> [n, d]."""
         x = self.input_layernorm(self.added(x, self.self_attn(x, batch)))
         y: Tensor = self.post_attention_layernorm(self.added(x, self.mlp(x)))
         return y
@@ -94,16 +94,16 @@ class Decoder(positions.PositionedDecoder):
             self.project_out = nn.Linear(d, width, bias=False)
 
     def block_of(self, cfg: OPTConfig) -> type[nn.Module]:
-        """Pre-norm or post-norm."""
+        """Return the pre-norm or the post-norm block class."""
         return classic.Block if cfg.do_layer_norm_before else PostNormBlock
 
     def tokens(self, batch: Batch) -> Tensor:
-        """Token embeddings [n, d]."""
+        """Look up token embeddings, projected to [n, d]."""
         x: Tensor = super().tokens(batch)
         return x if self.project_in is None else self.project_in(x)
 
     def forward(self, batch: Batch) -> Tensor:
-        """-> [m, d], the hidden states of the logit rows, as wide as the head reads them."""
+        """Return the hidden states of the logit rows, [m, width of the LM head]."""
         x: Tensor = super().forward(batch)
         return x if self.project_out is None else self.project_out(x)
 

@@ -15,7 +15,7 @@ from ..decoder import TIED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersimmonConfig(classic.ClassicConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Persimmon's config.json that shape the computation."""
 
     hidden_act: Name = "relu2"
     max_position_embeddings: Positions = 16384

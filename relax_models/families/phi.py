@@ -15,7 +15,7 @@ KINDS = ("weight", "bias")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhiConfig(classic.ClassicConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Phi's config.json that shape the computation."""
 
     qk_layernorm: bool = False
     HEAD_BIAS: ClassVar[bool] = True

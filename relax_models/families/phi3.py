@@ -14,9 +14,10 @@ from ..decoder import CausalLM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phi3Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation.
+    """Fields of Phi-3's config.json that shape the computation.
 
-    With LongRoPE the context is that of the short factors, unless a longer one is compiled for.
+    With LongRoPE the context is that of the short factors, unless the model is compiled for a
+    longer one.
     """
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {
@@ -28,7 +29,7 @@ class Phi3Config(decoder.WindowedConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Older checkpoints have another name for LongRoPE."""
+        """Rename LongRoPE, which older checkpoints call otherwise."""
         for name in ("rope_scaling", "rope_parameters"):
             rope = given.get(name)
             if isinstance(rope, dict):

@@ -20,9 +20,9 @@ _SCALES = ("short_mscale", "long_mscale")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhimoeConfig(mixtral.MixtralConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Phimoe's config.json that shape the computation."""
 
-    IGNORED: ClassVar[tuple[str, ...]] = ("input_jitter_noise",)  # of training
+    IGNORED: ClassVar[tuple[str, ...]] = ("input_jitter_noise",)  # affects training alone
     num_local_experts: Count = 16
     router_jitter_noise: Annotated[float, Range(0.0, 1.0)] = 0.01
     attention_bias: bool = False
@@ -30,7 +30,7 @@ class PhimoeConfig(mixtral.MixtralConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """LongRoPE's factor of cosine and sine below the original length has its own field."""
+        """Read LongRoPE's factor of cosine and sine for short contexts from its own field."""
         for name in ("rope_parameters", "rope_scaling"):
             rope = given.get(name)
             if isinstance(rope, dict) and set(_SCALES) <= set(rope):

@@ -1,4 +1,4 @@
-"""Qwen2 and Qwen2.5 decoders: Llama with biases of q, k and v, and windows in the upper layers."""
+"""Qwen2 and Qwen2.5 decoders: Llama with biases of q, k and v; sliding windows in upper layers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from ..decoder import WEIGHTS, Biases, CausalLM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Qwen2Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Qwen2's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 32}
     max_position_embeddings: Positions = 32768
     sliding_window: Positions | None = 4096
     use_sliding_window: bool = False
-    max_window_layers: Annotated[int, Range(0, 2**12)] = 28  # layers without a window
+    # the lowest layers, which have no sliding window
+    max_window_layers: Annotated[int, Range(0, 2**12)] = 28
 
     @property
     def window(self) -> int | None:

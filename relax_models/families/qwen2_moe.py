@@ -16,7 +16,7 @@ from .qwen2 import Qwen2Config
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Qwen2MoeConfig(qwen3_moe.SparseConfig, Qwen2Config):
-    """Fields of config.json that shape the computation."""
+    """Fields of Qwen2Moe's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 16}
     moe_intermediate_size: Size = 1408
@@ -27,14 +27,14 @@ class Qwen2MoeConfig(qwen3_moe.SparseConfig, Qwen2Config):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """A window of 0 tokens means no window."""
+        """Remove a sliding window of 0 tokens, which means no window."""
         if given.get("sliding_window") != 0:
             return given
         given = {name: value for name, value in given.items() if name != "sliding_window"}
         return given | {"use_sliding_window": False}
 
     def is_windowed(self, layer: int) -> bool:
-        """Every second layer below `max_window_layers`."""
+        """Return whether `layer` has the window: every second layer below `max_window_layers`."""
         return layer % 2 == 0 and layer < self.max_window_layers
 
     def biases(self) -> Biases:

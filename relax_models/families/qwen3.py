@@ -15,7 +15,7 @@ from . import qwen2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Qwen3Config(qwen2.Qwen2Config):
-    """Fields of config.json that shape the computation."""
+    """Fields of Qwen3's config.json that shape the computation."""
 
     head_dim: Size | None = 128
     max_position_embeddings: Positions = 32768

@@ -16,9 +16,10 @@ from ..experts import STACKED, Experts
 from . import qwen3
 
 
-@dataclass(frozen=True, kw_only=True)  # no slots: families add it to their dense model's fields
+# no slots, because families combine it with their dense model's fields
+@dataclass(frozen=True, kw_only=True)
 class SparseConfig:
-    """Fields of Qwen's mixtures of experts."""
+    """Configuration fields of Qwen's mixtures of experts."""
 
     ALIASES: ClassVar[Mapping[str, str]] = {"num_local_experts": "num_experts"}
     decoder_sparse_step: Count = 1
@@ -41,7 +42,7 @@ class SparseConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Qwen3MoeConfig(SparseConfig, qwen3.Qwen3Config):
-    """Fields of config.json that shape the computation."""
+    """Fields of Qwen3Moe's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4}
     head_dim: Size | None = None

@@ -1,4 +1,4 @@
-"""Seed-OSS decoders: Llama whose output projection has a bias of its own."""
+"""Seed-OSS decoders: Llama whose attention output projection may have a bias."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..decoder import WEIGHTS, Biases, CausalLM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedOssConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of SeedOss's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8}
     head_dim: Size | None = 128

@@ -14,14 +14,15 @@ from ..decoder import WEIGHTS, Biases, CausalLM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmolLM3Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of SmolLM3's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 32768
     tie_word_embeddings: bool = True
     attention_bias: bool = False
     mlp_bias: bool = False
     use_sliding_window: bool = False
-    no_rope_layers: tuple[Annotated[int, Range(0, 1)], ...] = ()  # of each layer 1 if it has RoPE
+    # per layer: 1 if it has RoPE, else 0
+    no_rope_layers: tuple[Annotated[int, Range(0, 1)], ...] = ()
     no_rope_layer_interval: Annotated[int, Range(1, 2**12)] = 4  # every Nth layer has no RoPE
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4, "rope_theta": 2000000.0}
 

@@ -1,4 +1,4 @@
-"""StableLM decoders: LayerNorm, partial RoPE, some sizes with biases of q, k, v or QK norm."""
+"""StableLM decoders: LayerNorm, partial RoPE; some sizes have biases of q, k, v or QK norm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..norms import LayerNorm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StableLmConfig(decoder.DecoderConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of StableLm's config.json that shape the computation."""
 
     max_position_embeddings: Positions = 4096
     norm_eps: Epsilon = 1e-5
@@ -36,7 +36,7 @@ class StableLmConfig(decoder.DecoderConfig):
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
-        """Older checkpoints have another name for the factor."""
+        """Rename RoPE's factor, which older checkpoints spell differently."""
         given = dict(given)
         older = given.pop("rope_pct", None)
         return given if older is None else given | {"partial_rotary_factor": older}

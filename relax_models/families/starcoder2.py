@@ -1,4 +1,4 @@
-"""StarCoder2 decoders: LayerNorm, biases, GELU without a gate, in some sizes windows."""
+"""StarCoder2 decoders: LayerNorm, biases, GELU without a gate; some sizes have sliding windows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..norms import LayerNorm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starcoder2Config(decoder.WindowedConfig):
-    """Fields of config.json that shape the computation."""
+    """Fields of Starcoder2's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 2}
     max_position_embeddings: Positions = 4096

@@ -1,4 +1,4 @@
-"""`python -m wherry`."""
+"""Runs the command line as `python -m wherry`."""
 
 from wherry.cli import main
 

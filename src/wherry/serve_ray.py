@@ -3,6 +3,7 @@
 Needs the extra `ray`: pip install 'wherry[ray]'.
 """
 
-# No postponed annotations: Ray Serve reads the type of the builder's argument.
+# This module has no postponed annotations, because Ray Serve reads the type of the builder's
+# argument.
 from wherry.runtime.ray_serve.app import app as app
 from wherry.runtime.ray_serve.options import Options as Options

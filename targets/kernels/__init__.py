@@ -1,4 +1,4 @@
-"""Kernels of the targets; `kernel_set` is their interface."""
+"""Hand-written kernels of all targets; `kernel_set` is their interface."""
 
 from wherry.ops import (
     ActivationSpec,

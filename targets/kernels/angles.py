@@ -1,7 +1,7 @@
-"""Coefficients of sine and cosine.
+"""Polynomial coefficients of sine and cosine on |r| <= pi / 4.
 
-On |r| <= pi / 4, of r^2: (sin(r) - r) / r^3 and (cos(r) - 1 + r^2 / 2) / r^4, the highest power
-first. Source: Cephes, sinf.
+Polynomials in r^2 approximate (sin(r) - r) / r^3 and (cos(r) - 1 + r^2 / 2) / r^4; the coefficient
+of the highest power comes first. Source: Cephes, sinf.
 """
 
 SIN = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)

@@ -1,4 +1,4 @@
-"""Finds kernels of a kernel set by the name and the spec of a tagged operation."""
+"""Finds the kernel of a tagged operation in a kernel set, by the tag's name and spec."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .kernel_set import FusedKernel, KernelSet, PackedLinear
 
 Answer: TypeAlias = PrimFunc | PackedLinear | FusedKernel | None
 
-# Optional kernels that fuse several operations.
+# Fused operations that a kernel set may lack: name -> class of the spec.
 FUSED: dict[str, Any] = {
     "fused_linear": FusedLinearSpec,
     "batch_table": BatchTableSpec,
@@ -42,7 +42,7 @@ FUSED: dict[str, Any] = {
 
 
 class KernelsByName:
-    """Looks an operation up in a `KernelSet`."""
+    """Looks up the kernel of an operation in a `KernelSet`."""
 
     def __init__(self, kernels: KernelSet) -> None:
         self.kernels = kernels
@@ -64,22 +64,23 @@ class KernelsByName:
                 self._operations[op] = (record, getattr(kernels, op))
 
     def kernel(self, op: str, spec: str) -> Answer:
-        """The kernel of `op`; None if the set has none. `spec` is JSON."""
+        """Return the kernel of `op` for the JSON `spec`; None: the kernel set has none."""
         if op not in self._operations:
             return None
         record, lookup = self._operations[op]
         return lookup(record.from_json(spec))
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
-        """Schedule any other PrimFunc."""
+        """Schedule a PrimFunc that is no known operation."""
         return self.kernels.schedule(func)
 
     def _embedding(self, spec: EmbeddingSpec) -> PrimFunc | PackedLinear | None:
-        """An embedding that shares the packed weights of the linear over the same table."""
+        """Return an embedding kernel that reads the packed weights of the linear over its table."""
         packed, compute = self.kernels.linear(spec.as_linear()), self.kernels.embedding(spec)
         if packed is None or compute is None:
             return None
-        if isinstance(packed, PrimFunc):  # it reads the portable layout, and so does `compute`
+        # the linear, and so the embedding, reads the portable layout
+        if isinstance(packed, PrimFunc):
             return compute
         if isinstance(packed, FusedKernel):
             assert packed.packed and packed.pack, "a linear alone is fused for its layout"

@@ -1,4 +1,4 @@
-"""Lookups of constants by comparisons, without a table in memory."""
+"""Looks up constants by comparisons in registers, without a table in memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tvm.script import tirx as T
 
 
 def constant(values: Sequence[float], index: Any) -> Any:
-    """values[index] as float32: log2(len) comparisons."""
+    """Return the expression values[index] as float32, by log2(len(values)) comparisons."""
 
     def bits(low: int, high: int) -> Any:
         if high - low == 1:

@@ -22,113 +22,122 @@ from wherry.ops import (
 )
 
 # A dimension of scratch memory: a number, the name of a size of the call, or a function of all
-# sizes. A linear has m rows, a linear of experts n rows and x rows of its first argument; attention
-# has n rows of r sequences, which have p page ids.
+# sizes. A linear has the size m (its rows); an expert linear has n (its rows) and x (rows of its
+# first argument); attention has n rows, r sequences, and p page ids.
 Size = int | str | Callable[[Mapping[str, Any]], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedLinear:
-    """A linear whose weights are packed into a layout of the target."""
+    """Kernels of a linear whose weights are packed into a layout of the target."""
 
     weights: tuple[tuple[tuple[int, ...], str], ...]  # shape and dtype of each packed tensor
     pack: PrimFunc  # (*portable, *packed): runs once, when a model is first loaded
     compute: PrimFunc  # (x [m, K] float32, *packed, y [m, N] float32)
-    inputs: int = 1  # arguments before the weights
+    inputs: int = 1  # number of arguments before the weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedKernel:
-    """Several operations in one PrimFunc, of few launches.
+    """Kernel of several fused operations in one PrimFunc, with few launches.
 
-    Its last parameters are the outputs, and after them `scratch`: memory that the caller allocates.
-    A batch table is all scratch and has no other output.
+    Its last parameters are the outputs, followed by `scratch`: memory that the caller allocates. A
+    batch table has no other output than its scratch.
     """
 
     compute: PrimFunc
     scratch: tuple[tuple[tuple[Size, ...], str], ...] = ()
-    joined: bool = False  # attention: the norms of q and k are one parameter, [2, e]
-    # Linear: the stored weights become one tensor of this shape and dtype, by a function (*stored,
-    # packed) that runs once, when a model is first loaded.
+    joined: bool = False  # whether an attention takes the norms of q and k as one parameter [2, e]
+    # Shape and dtype of a linear's packed weights, a single tensor that `pack` (*stored, packed)
+    # computes once, when a model is first loaded; None: the kernel reads the stored tensors.
     packed: tuple[tuple[int, ...], str] | None = None
     pack: PrimFunc | None = None
-    inputs: int = 1  # arguments before the weights
+    inputs: int = 1  # number of arguments before the weights
 
 
 class KernelSet(Protocol):
-    """Kernels of one target, by operation. None: the target has none; the reference stays.
+    """Interface of a target's kernels, by operation.
 
-    Every PrimFunc is private, writes its outputs (the last parameters), takes float32 activations
-    (fused ones what their specs say) and int32 indices, and is marked `tirx.is_scheduled`. n, m, r,
-    p and P are symbolic int64. A row's result is bit-equal whatever other rows are in the batch.
+    A method returns None if the target has no such kernel; the reference PrimFunc then stays. Every
+    PrimFunc is private, writes its outputs (the last parameters), takes float32 activations (fused
+    ones what their specs say) and int32 indices, and is marked `tirx.is_scheduled`. n, m, r, p and
+    P are symbolic int64. A row's result is bit-equal whatever other rows are in the batch.
     """
 
     def linear(self, spec: LinearSpec) -> PackedLinear | PrimFunc | FusedKernel | None:
-        """See `PackedLinear`; a PrimFunc (x, *portable, y) reads the weights as they are stored.
+        """Return the kernel of a linear.
 
-        A `FusedKernel` also has a weight layout of its own, and scratch memory.
+        A PrimFunc (x, *portable, y) reads the weights as they are stored; a `PackedLinear` or a
+        `FusedKernel` has a weight layout of its own, the latter also scratch memory.
         """
         ...
 
     def embedding(self, spec: EmbeddingSpec) -> PrimFunc | None:
-        """(tokens i32 [n], *packed, y [n, dim]); packed as `linear(spec.as_linear())` reads."""
+        """Return the PrimFunc of an embedding lookup (tokens i32 [n], *packed, y [n, dim]).
+
+        Its weights are packed as `linear(spec.as_linear())` packs them.
+        """
         ...
 
     def rms_norm(self, spec: RMSNormSpec) -> PrimFunc | None:
-        """(x [n, d], w [d], y [n, d])."""
+        """Return the PrimFunc of RMSNorm (x [n, d], w [d], y [n, d])."""
         ...
 
     def add_rms_norm(self, spec: RMSNormSpec) -> PrimFunc | None:
-        """(x [n, d], residual [n, d], w [d], sum [n, d], y [n, d]); y = norm(sum)."""
+        """Return the PrimFunc of a residual addition with RMSNorm, y = norm(sum).
+
+        (x [n, d], residual [n, d], w [d], sum [n, d], y [n, d])
+        """
         ...
 
     def layer_norm(self, spec: LayerNormSpec) -> PrimFunc | None:
-        """(x [n, d], w [d], b [d] if the spec has bias, y [n, d])."""
+        """Return the PrimFunc of LayerNorm (x [n, d], w [d], b [d] if any, y [n, d])."""
         ...
 
     def swiglu(self, spec: SwiGLUSpec) -> PrimFunc | None:
-        """(gate_up [n, 2d], y [n, d])."""
+        """Return the PrimFunc of SwiGLU (gate_up [n, 2d], y [n, d])."""
         ...
 
     def activation(self, spec: ActivationSpec) -> PrimFunc | None:
-        """(x [n, d], or [n, 2d] if gated, y [n, d])."""
+        """Return the PrimFunc of an activation (x [n, d], or [n, 2d] if gated, y [n, d])."""
         ...
 
     def rope_append(self, spec: RopeAppendSpec) -> PrimFunc | None:
-        """Rotate, append to the cache in place, return q.
+        """Return the PrimFunc of RoPE and cache append: it appends k and v in place and writes q.
 
         (qkv [n, qkv_heads, e], positions [n], sequences [n], page_indptr [r + 1], page_ids [p],
         q_norm [e] and k_norm [e] if the spec has qk_norm_eps, pages kv_dtype [P, *page_shape],
-        q_out [n, h, e]).
+        q_out [n, h, e])
         """
         ...
 
     def attention(self, spec: AttentionSpec) -> PrimFunc | None:
-        """Attend over the cache.
+        """Return the PrimFunc of attention over the paged cache.
 
         (q [n, h, e], positions [n], sequences [n], query_indptr [r + 1], page_indptr [r + 1],
-        page_ids [p], sinks [h] if the spec has them, pages kv_dtype [P, *page_shape],
-        out [n, h, e]).
+        page_ids [p], sinks [h] if the spec has them, pages kv_dtype [P, *page_shape], out [n, h,
+        e])
         """
         ...
 
     def route(self, spec: RouteSpec) -> PrimFunc | None:
-        """Choose experts and sort all slots by expert, for `expert_linear` of the same set.
+        """Return the PrimFunc that chooses experts and sorts slots for the set's `expert_linear`.
 
-        (logits [n, E], bias [E] if the spec has it, ids i32 [n, K], weights [n, K],
-        starts i32 [E + 1], slots i32 [n * K]).
+        (logits [n, E], bias [E] if the spec has it, ids i32 [n, K], weights [n, K], starts i32 [E +
+        1], slots i32 [n * K])
         """
         ...
 
     def expert_linear(self, spec: ExpertLinearSpec) -> PackedLinear | PrimFunc | FusedKernel | None:
-        """Multiply each slot by its expert's weights; a set has this and `route`, or neither.
+        """Return the kernel that multiplies each slot by its expert's weights.
 
         (x, ids, starts and slots if routed, weights [n, K] if combined, bias [E, N] if the spec has
         it, *packed or *portable, residual if the spec has it, y, scratch). None with a residual on
-        CPUs, where an addition costs no launch, and with float16 if there is no such kernel.
+        CPUs, where an addition costs no launch, and with float16 if there is no such kernel. A set
+        has this and `route`, or neither.
         """
         ...
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
-        """Schedule any other elementwise or reducing PrimFunc; others are returned unchanged."""
+        """Schedule any other element-wise or reducing PrimFunc; others are returned unchanged."""
         ...

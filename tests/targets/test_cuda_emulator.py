@@ -9,7 +9,7 @@ import pytest
 
 from wherry.targets.kernels import FusedLinearSpec
 from wherry.targets.kernels.gpu import tensor_cores
-from wherry.targets.kernels.gpu.tensor_cores.plan import Gemm, Gemv, Plan
+from wherry.targets.kernels.gpu.tensor_cores.plan import Gemm, Gemv, TensorCoreLinearPlan
 
 from ..support import cuda
 from .test_cpu_linear import portable
@@ -20,7 +20,7 @@ WAIT, BARRIER = "wait_for_copies<kStages - 2>();", "__syncthreads();"
 WIDTH = "  constexpr int kWidth"
 FEW, MANY, WIDE, LANES = 2, 9, 65, "if (threadIdx.x % 32 < 16) "
 SPEC = FusedLinearSpec(out_features=48, in_features=256, scheme="f16", x_dtype="float16")
-PLAN = Plan(
+PLAN = TensorCoreLinearPlan(
     gemv=((FEW, Gemv(1, 1)),),
     gemm=Gemm(2, 1, 2, 3),
     slices=4,

@@ -10,7 +10,7 @@ import pytest
 from wherry.targets.kernels import EmbeddingSpec, FusedLinearSpec, LinearSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits, tensor_cores
 from wherry.targets.kernels.gpu.tensor_cores import layout
-from wherry.targets.kernels.gpu.tensor_cores.plan import Gemm, Gemv, Plan
+from wherry.targets.kernels.gpu.tensor_cores.plan import Gemm, Gemv, TensorCoreLinearPlan
 
 from ..support.builders import builder
 from .test_cpu_linear import portable
@@ -106,10 +106,10 @@ def plan_of(spec, wide):
 
     Of floats `wide` tiles are those of sm_90; others have none, for which small ones stand.
     """
-    usual = Plan.of(spec, MOST_SHARED)
+    usual = TensorCoreLinearPlan.of(spec, MOST_SHARED)
     rows = ((1,) if usual.gemv[0][1].normed else ()) + (5, 13, 40)
     few = [(most, own) for most, (_, own) in zip(rows, usual.gemv, strict=True)]
-    plan = Plan(tuple(few), Gemm(2, 4, 4, 3, patch=2), usual.slices)
+    plan = TensorCoreLinearPlan(tuple(few), Gemm(2, 4, 4, 3, patch=2), usual.slices)
     if not wide:
         return plan
     own = (
@@ -221,7 +221,7 @@ def test_plans(n, gated, rows, many):
     spec = FusedLinearSpec(
         out_features=n, in_features=4096, scheme="q4", scale_dtype="float16", gated=gated
     )
-    plan = Plan.of(spec)
+    plan = TensorCoreLinearPlan.of(spec)
     assert (rows > plan.gemv[-1][0]) == many
     assert [most for most, _ in plan.gemv] == sorted(most for most, _ in plan.gemv)
     largest = max(few.shared_bytes(spec, plan.slices) for _, few in plan.gemv)
@@ -245,15 +245,16 @@ def test_plans(n, gated, rows, many):
 )
 def test_wide_tiles_are_for_long_prompts_of_floats(n, rows, wide):
     floats = FusedLinearSpec(out_features=n, in_features=4096, scheme="f16")
-    plan, usual = Plan.of(floats, MOST_SHARED), Plan.of(floats)
+    plan, usual = TensorCoreLinearPlan.of(floats, MOST_SHARED), TensorCoreLinearPlan.of(floats)
     assert (plan.gemv, plan.gemm, usual.wide) == (usual.gemv, usual.gemm, None)
     assert plan.wide and (rows > plan.wide[0]) == wide
     assert plan.wide[0] >= plan.gemv[-1][0] and plan.wide[1].shared_bytes() == 176 << 10
     for kilobytes, stages in ((160, 2), (175, 2), (176, 3)):
-        smaller = Plan.of(floats, kilobytes << 10).wide
+        smaller = TensorCoreLinearPlan.of(floats, kilobytes << 10).wide
         assert smaller and smaller[1].stages == stages
         assert smaller[1].shared_bytes() <= kilobytes << 10
-    assert Plan.of(floats, (160 << 10) - 1).wide is None  # what half of all GPUs have
+    # Half of all GPUs offer a block this much shared memory.
+    assert TensorCoreLinearPlan.of(floats, (160 << 10) - 1).wide is None
     for scheme in ("q4", "q8"):
         integers = replace(floats, scheme=scheme, scale_dtype="float16")
-        assert Plan.of(integers, MOST_SHARED).wide is None
+        assert TensorCoreLinearPlan.of(integers, MOST_SHARED).wide is None

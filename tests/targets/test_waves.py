@@ -12,7 +12,7 @@ from wherry.targets.kernels import FusedLinearSpec
 from wherry.targets.kernels.gpu import GpuLimits
 from wherry.targets.kernels.gpu import emit as e
 from wherry.targets.kernels.gpu.linear import operands, parameters
-from wherry.targets.kernels.gpu.linear_plan import Plan
+from wherry.targets.kernels.gpu.linear_plan import LinearTiling
 from wherry.targets.kernels.gpu.waves import gemm
 from wherry.targets.kernels.gpu.waves.units import UNITS, MatrixUnit
 from wherry.targets.kernels.gpu.weights import fits_float16
@@ -71,7 +71,7 @@ def test_gemm(name):
     assert fits_float16(spec)
 
     def emit(b, sizes):
-        gemm.launch(Plan.of(spec, LIMITS), operands(spec, b), sizes["m"], Emulated.of(name))
+        gemm.launch(LinearTiling.of(spec, LIMITS), operands(spec, b), sizes["m"], Emulated.of(name))
 
     compute = metal.build(e.prim_func(parameters(spec), emit))
     stored, weight = portable(rng, n, k, scheme, spec.scale_dtype)

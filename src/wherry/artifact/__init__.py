@@ -1,1 +1,1 @@
-"""The compiled folder: its manifest, its side files, and whether all of it is whole."""
+"""The compiled folder (the artefact): its manifest, its side files, and integrity checks."""

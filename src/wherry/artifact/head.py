@@ -1,4 +1,4 @@
-r"""What a model makes of hidden states if it generates no text: embeddings or scores.
+r"""The output head of a model that generates no text: embeddings or scores.
 
 `wherry-head.json` in folders of weights and compiled folders has it. A model without the file
 generates text; its embeddings are the normalized states of last tokens, without prompts.
@@ -27,8 +27,8 @@ _TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Head:
-    prompts: dict[str, str] = field(default_factory=dict)  # by name; a prompt precedes a text
-    default_prompt: str | None = None  # name of the prompt of texts without one
+    prompts: dict[str, str] = field(default_factory=dict)  # name -> prompt, which precedes a text
+    default_prompt: str | None = None  # name of the prompt for texts without a named one
 
     def __post_init__(self) -> None:
         if self.default_prompt is not None and self.default_prompt not in self.prompts:
@@ -37,18 +37,19 @@ class _Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingHead(_Head):
-    """A vector for a text."""
+    """Head that returns a vector for a text."""
 
     kind: Literal["embedding"] = "embedding"
     pooling: Literal["last"] = "last"  # the vector is the last token's hidden state
-    normalize: bool = True  # to length 1
-    max_tokens: Annotated[int, Field(ge=1)] | None = None  # of a text; None: the model's context
+    normalize: bool = True  # whether vectors are scaled to length 1
+    # tokens of a text at most; None: the model's context
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreHead(_Head):
-    """A number for a query and a document: how much more likely `yes` follows them than `no`."""
+    """Head that scores a query and a document: logit of the token `yes` minus that of `no`."""
 
     yes: _TokenId
     no: _TokenId
@@ -61,15 +62,15 @@ _HEAD: TypeAdapter[Head] = TypeAdapter(Annotated[Head, Discriminator("kind")])
 
 
 def to_json(head: Head) -> str:
-    """Write the content of HEAD."""
+    """Return the content of the file `wherry-head.json`."""
     return json.dumps(_HEAD.dump_python(head), indent=2, sort_keys=True) + "\n"
 
 
 def read_head(folder: Path) -> Head | None:
-    """Read `folder/wherry-head.json`; None if there is none.
+    """Read `folder/wherry-head.json`; None: the folder has no such file.
 
     Raises:
-        ModelError: it is damaged.
+        ModelError: the file is damaged.
     """
     path = folder / HEAD
     if not path.is_file():

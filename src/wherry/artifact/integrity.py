@@ -39,10 +39,10 @@ def damaged(
     """Find missing, truncated or changed `files` in `folder`: name -> problem.
 
     Args:
-        folder: their folder.
+        folder: the folder that contains the files.
         files: the expected sizes and hashes.
         lazily: files that are not hashed again after a restart of the machine.
-        thorough: hash all, whatever the stamps say.
+        thorough: hash all files, whatever the stamps say.
     """
     before = {name: _identity(folder / name) for name in files}
     stamp = _stamp(folder)
@@ -68,7 +68,7 @@ def damaged(
 
 
 def keep(folder: Path, files: Mapping[str, FileRecord]) -> None:
-    """Stamp `files` that were just made or hashed, so that their first use does not read them."""
+    """Stamp `files` that were just written or hashed, so that their first use reads no byte."""
     made = {name: _identity(folder / name) for name in files}
     whole = {n: [*identity, files[n].sha256] for n, identity in made.items() if identity}
     _write(_stamp(folder), {"boot": _boot(), "files": whole})
@@ -80,7 +80,7 @@ def verified(folder: Path, *, lazily: Iterable[str] = (), machine: bool = True) 
     Args:
         folder: the compiled folder.
         lazily: files that are not hashed again after a restart of the machine.
-        machine: whether the folder must run here.
+        machine: whether the folder must run on this machine.
 
     Raises:
         ArtifactError: lists all problems.
@@ -92,7 +92,7 @@ def verified(folder: Path, *, lazily: Iterable[str] = (), machine: bool = True) 
 
 
 def seen(name: Path, files: Collection[Path]) -> bool:
-    """Whether `see` recorded these files since the machine started, and they are unchanged."""
+    """Return whether `see` recorded these files since the machine started, unchanged since."""
     kept, boot = _read(_stamp(name)), _boot()
     return bool(files and boot) and kept == {"boot": boot, "files": _identities(files)}
 
@@ -115,7 +115,7 @@ def _identity(path: Path) -> list[int] | None:
 
 
 def _boot() -> str:
-    """An id of the machine's current start; "" if the system does not tell."""
+    """Return an id of the machine's current boot; "" if the system does not provide one."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -128,7 +128,7 @@ def _stamp(folder: Path) -> Path:
 
 
 def _read(stamp: Path) -> dict[str, Any]:
-    """Read stamps; a missing or damaged file has none."""
+    """Read stamps; {} if the file is missing or damaged."""
     try:
         found = read_object(stamp)
     except (OSError, ValueError):
@@ -140,5 +140,5 @@ def _write(stamp: Path, content: Mapping[str, Any]) -> None:
     try:
         stamp.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(stamp, json.dumps(content))
-    except OSError as e:  # a read-only cache costs only time
+    except OSError as e:  # a read-only cache costs only the time to hash again
         _log.warning("%s cannot be written (%s): files are hashed at each load", stamp, e)

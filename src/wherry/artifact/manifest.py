@@ -32,8 +32,8 @@ from wherry.machine.cpu import machine_problems
 from .head import HEAD
 
 MANIFEST = "wherry.json"
-SCHEMA_VERSION = 2  # of wherry.json
-# Files that a compiled model copies besides the weights, as shell patterns.
+SCHEMA_VERSION = 2  # version of the schema of wherry.json
+# Side files that a compiled model copies besides the weights, as shell patterns.
 SIDE_FILES = (
     "config.json",
     "generation_config.json",
@@ -57,8 +57,8 @@ _READ = (
     HEAD,
     SHARDS,
 )
-# The contract of the core and a compiled library: names, order, dtypes and meaning of `forward`'s
-# arguments and of the metadata. Change the text whenever one of them changes.
+# The contract between the engine and a compiled library: names, order, dtypes and meaning of
+# `forward`'s arguments and of the metadata. Change the text whenever one of them changes.
 INTERFACE = (
     "forward | embed | encode(*inputs, *state, *params); inputs, named by the metadata, i32: "
     "tokens[n], positions[n], sequences[n], adapters[n], query_indptr[r+1], "
@@ -76,7 +76,7 @@ _STRICT = ConfigDict(strict=True, extra="forbid")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRecord:
-    """One file of the folder."""
+    """Size and SHA-256 of one file of the folder."""
 
     size: Bytes
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -89,12 +89,12 @@ class Manifest:
 
     schema: int
     key: Text  # hash of all inputs of the compilation: equal keys have equal folders
-    interface: Text  # INTERFACE_HASH of the compiler that wrote it
-    wherry: Text  # version
-    tvm: Text  # version
-    name: Text  # the name in `wherry list` and /v1/models
+    interface: Text  # INTERFACE_HASH of the compiler that wrote the folder
+    wherry: Text  # version of Wherry that wrote the folder
+    tvm: Text  # version of TVM that compiled the library
+    name: Text  # model name in `wherry list` and /v1/models
     architecture: dict[str, Any]  # {"name": "llama", "config": {...}}
-    quantization: Text  # scheme, "q4f16_1"
+    quantization: Text  # name of the quantization scheme, "q4f16_1"
     # {"name": "cpu", "host": triple, "cpu": LLVM's name, "features": [...], "variants": [...]}.
     # "variants", if there are any: {"name", "features", "library"}, from the slowest to the
     # fastest. "objects", if the library is an archive of objects or was linked from them:
@@ -104,19 +104,20 @@ class Manifest:
     # {"sharedMemPerBlockOptin": bytes} of cuda. "fast_math": the compiler of the kernels may
     # reorder additions.
     target: dict[str, Any]
-    # {"context", "max_batch", "prefill_chunk", "page_size"}; older folders lack "longest", the
-    # largest possible "context", and "kv_dtype" and "activations", each one of its _WORDS
+    # {"context", "max_batch", "prefill_chunk", "page_size", "longest", "kv_dtype", "activations"};
+    # older folders lack the last three. "longest" is the largest possible "context"; the last two
+    # are words of _WORDS.
     deployment: dict[str, Any]
-    # bytes: {"weights", "largest_weight", "kv_per_token", "workspace"}, and "kv_layers":
-    # "kv_per_token" divided by the bytes of the largest layer
+    # Bytes: {"weights", "largest_weight", "kv_per_token", "workspace"}, and "kv_layers":
+    # "kv_per_token" divided by the bytes of the largest layer.
     memory: dict[str, Bytes]
     capabilities: tuple[Text, ...]
-    library: FileName  # see variants.library_for
+    library: FileName  # file name of the library that every machine of the target can load
     files: dict[FileName, FileRecord]
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
     def to_json(self) -> str:
-        """Write readable, sorted JSON with a final newline and its own SHA-256."""
+        """Return the manifest as sorted JSON with its own SHA-256 and a final newline."""
         values = asdict(self)
         return json.dumps(values | {"digest": digest(values)}, indent=2, sort_keys=True) + "\n"
 
@@ -131,7 +132,7 @@ class _Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
-    """The checked fields of Manifest.target. Each device has further fields."""
+    """The fields of Manifest.target that are validated. Each device has further fields."""
 
     name: Text
     kind: Text
@@ -154,7 +155,7 @@ _WORDS = {
 
 
 def digest(values: Mapping[str, Any]) -> str:
-    """SHA-256 of a record without its own field "digest"."""
+    """Return the SHA-256 of a record without its own field "digest"."""
     rest = {name: value for name, value in values.items() if name != "digest"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
@@ -171,12 +172,12 @@ def sha256_of(path: Path, progress: Callable[[int], None] | None = None) -> str:
 
 
 def record(path: Path) -> FileRecord:
-    """Size and hash of a file."""
+    """Return size and hash of a file."""
     return FileRecord(size=path.stat().st_size, sha256=sha256_of(path))
 
 
 def record_of(data: bytes) -> FileRecord:
-    """Size and hash of a file's intended content."""
+    """Return size and hash of a file's intended content."""
     return FileRecord(size=len(data), sha256=hashlib.sha256(data).hexdigest())
 
 
@@ -184,8 +185,7 @@ def read_manifest(folder: Path) -> Manifest:
     """Parse `folder/wherry.json`.
 
     Raises:
-        ArtifactError: there is no manifest, or it is no JSON, of another schema, or has wrong
-            fields.
+        ArtifactError: the manifest is missing, is not JSON, has another schema, or wrong fields.
     """
     path = folder / MANIFEST
     if not path.is_file():
@@ -214,7 +214,7 @@ def _parse(raw: dict[str, Any], path: Path) -> Manifest:
     given = {name: raw[name] for name in known & set(raw)}
     manifest = None
     try:
-        # Through JSON, where a tuple is an array, even for strict types.
+        # Validated through JSON, where a tuple is an array, even for strict types.
         manifest = _MANIFEST.validate_json(json.dumps(given))
     except ValidationError as e:
         problems += [p for p in _spelled(e, "") if not p.startswith("missing")]
@@ -246,10 +246,10 @@ def _parse(raw: dict[str, Any], path: Path) -> Manifest:
 
 
 def _spelled(error: ValidationError, where: str) -> Iterator[str]:
-    """A line for each wrong field."""
+    """Yield a line for each field that fails validation."""
     for e in error.errors(include_url=False):
         if e["type"] == "missing" and not where and len(e["loc"]) == 1:
-            continue  # a field of the manifest itself, which is listed already
+            continue  # a missing top-level field is already listed
         place = ".".join(map(str, e["loc"]))
         yield f"{where}{place}: {e['msg']}; found {_short(e['input'])}"
 
@@ -260,7 +260,7 @@ def _short(value: object) -> str:
 
 
 def _inconsistent(manifest: Manifest) -> Iterator[str]:
-    """Every named file must be listed, so that no unchecked file is read."""
+    """Yield named files that the manifest does not list: a runtime would not check them."""
     variants = [v["library"] for v in manifest.target.get("variants", [])]
     for name in dict.fromkeys([manifest.library, *variants, INDEX]):
         if name not in manifest.files:
@@ -278,7 +278,7 @@ def verify(
     Without `machine` the folder may be for another machine.
 
     Raises:
-        ArtifactError: the list of problems, and what to type.
+        ArtifactError: lists the problems, and what to type.
     """
     manifest = read_manifest(folder)
     known = known if hashes else manifest.files
@@ -293,12 +293,12 @@ def raise_for(
 
     Args:
         folder: the manifest's folder.
-        manifest: its content.
+        manifest: the folder's manifest.
         found: the result of `file_problems`.
-        machine: whether the folder must run here.
+        machine: whether the folder must run on this machine.
 
     Raises:
-        ArtifactError: the list of problems, and what to type.
+        ArtifactError: lists the problems, and what to type.
     """
     problems = [*interface_problems(manifest), *found.values(), *unlisted(folder, manifest.files)]
     if machine:
@@ -311,14 +311,14 @@ def raise_for(
 
 
 def interface_problems(manifest: Manifest) -> list[str]:
-    """Problems if the manifest's library has another interface than this runtime."""
+    """Return a problem if the library has another interface than this runtime; else []."""
     if manifest.interface == INTERFACE_HASH:
         return []
     return [f"its library speaks interface {manifest.interface}, this runtime {INTERFACE_HASH}"]
 
 
 def unlisted(folder: Path, files: Mapping[str, FileRecord]) -> list[str]:
-    """Files that a runtime would read although the manifest does not list them."""
+    """Return a problem for each file that a runtime would read but the manifest does not list."""
     return [
         f"{path.name} is there, but {MANIFEST} does not list it"
         for path in sorted(folder.iterdir())
@@ -329,7 +329,7 @@ def unlisted(folder: Path, files: Mapping[str, FileRecord]) -> list[str]:
 def file_problems(
     folder: Path, files: Mapping[str, FileRecord], known: Collection[str] = ()
 ) -> dict[str, str]:
-    """Problems of `files`, by name; files in `known` are not hashed."""
+    """Return problems of `files` by name; files in `known` are not hashed."""
 
     def problem(name: str) -> str | None:
         path, expected = folder / name, files[name]
@@ -348,7 +348,7 @@ def file_problems(
         return None
 
     names = sorted(files)
-    # hashing releases the interpreter's lock
+    # Threads help because hashing releases the interpreter's lock.
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         found = dict(zip(names, pool.map(problem, names), strict=True))
     return {name: text for name, text in found.items() if text}

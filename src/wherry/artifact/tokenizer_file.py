@@ -1,4 +1,4 @@
-"""Reads a tokenizer.json, at conversion to refuse a damaged one, and for use."""
+"""Reads tokenizer.json: when a model is converted, to reject a damaged file, and at use."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import tokenizers
 
 from wherry.errors import ModelError
 
-MOST_IDS = 2**24  # a hundred times the largest vocabulary
+MOST_IDS = 2**24  # largest accepted number of ids, a hundred times the largest known vocabulary
 
 
 def read_tokenizer(path: Path) -> tokenizers.Tokenizer:
-    """Read a tokenizer.json with the library.
+    """Read a tokenizer.json with the library `tokenizers`.
 
     Raises:
-        ModelError: it is damaged, or cannot encode.
+        ModelError: the file is damaged, or the tokenizer cannot encode.
     """
     with _explained(path):
         return _checked(tokenizers.Tokenizer.from_file(str(path)))
 
 
 def _checked(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """Encode and decode once, which finds errors that reading does not.
+    """Encode and decode a text once, which finds errors that reading does not.
 
     Raises:
         ValueError: an id is so large that tables by id would fill the memory.
@@ -39,7 +39,7 @@ def _checked(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Convert the library's bare exceptions and panics, which are no Exception."""
+    """Convert the library's bare exceptions and panics (no Exception) to ModelError."""
     try:
         yield
     except BaseException as e:

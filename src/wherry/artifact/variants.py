@@ -1,4 +1,4 @@
-"""Which of the libraries of a compiled folder a machine loads."""
+"""Selects the library of a compiled folder that fits this machine's CPU."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from wherry.machine.cpu import cpu_features
 
 
 def library_for(manifest: Manifest, features: frozenset[str] | None = None) -> str:
-    """File name of the best of a model's libraries that a machine can run.
+    """Return the file name of the fastest library of a model that a machine can run.
 
     Args:
-        manifest: of the compiled folder.
-        features: of the machine's CPU, in Linux's names; None: of this one.
+        manifest: manifest of the compiled folder.
+        features: features of the machine's CPU, in Linux's names; None: this machine's.
     """
     has = cpu_features() if features is None else features
     variants: list[dict[str, Any]] = manifest.target.get("variants", [])

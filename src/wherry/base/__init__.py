@@ -1,1 +1,1 @@
-"""What every other room needs: settings, locks, and files that are read and written with care."""
+"""Foundations that every other package uses: settings, locks, and safe file access."""

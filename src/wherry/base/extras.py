@@ -1,4 +1,4 @@
-"""Packages that are not always installed, and what to type for them."""
+"""Finds packages that are optional dependencies, and how to install them."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ TOKENIZERS = "pip install 'wherry[tokenizers]'"
 
 
 def installed(module: str) -> bool:
-    """Whether a package is here; it is not imported."""
+    """Return whether a package is installed, without importing it."""
     return importlib.util.find_spec(module) is not None

@@ -1,4 +1,4 @@
-"""Reads JSON from untrusted files: everything that can be wrong is a ValueError."""
+"""Reads JSON from untrusted files: every defect is reported as a ValueError."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-LARGEST = 64 << 20  # bytes; the longest index of a checkpoint has about 10 MB
-DEEPEST = 100  # nested brackets
+LARGEST = 64 << 20  # bytes; the longest known index of a checkpoint has about 10 MB
+DEEPEST = 100  # nested brackets, at most
 
 
 def parse_object(text: bytes | str) -> dict[str, Any]:
-    """Parse an object.
+    """Parse a JSON object.
 
     Raises:
-        ValueError: it is not UTF-8, not JSON, no object, or nested too deep.
+        ValueError: the text is not UTF-8, not JSON, no object, or nested too deep.
     """
     try:
         value = json.loads(text if isinstance(text, str) else text.decode())
@@ -30,7 +30,7 @@ _TOO_DEEP = f"brackets nest more than {DEEPEST} levels deep"
 
 
 def _check_depth(value: dict[str, Any]) -> None:
-    """Later steps recurse, too: printing, comparing, writing."""
+    """Raise if the value is nested too deep, because later steps (printing, writing) recurse."""
     level: list[Any] = [value]
     for _ in range(DEEPEST):
         inner = (v.values() if isinstance(v, dict) else v for v in level)
@@ -41,11 +41,11 @@ def _check_depth(value: dict[str, Any]) -> None:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Read an object from a file.
+    """Read a JSON object from a file.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: as `parse_object`, or the file is larger than 64 MiB.
+        ValueError: see `parse_object`, or the file is larger than 64 MiB.
     """
     size = path.stat().st_size
     if size > LARGEST:

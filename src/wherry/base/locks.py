@@ -1,6 +1,6 @@
-"""Locks between processes: one makes a folder while others wait, and used folders stay.
+"""Locks between processes: one writes a folder while others wait; folders in use are not removed.
 
-They are locks of the operating system, which releases them when a process dies.
+They are file locks of the operating system, which releases them when a process dies.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ logger = logging.getLogger(__name__)
 
 
 class InUseError(Exception):
-    """Another process makes or uses the folder."""
+    """Another process writes or uses the folder."""
 
 
 @contextmanager
 def making(folder: Path, what: str) -> Iterator[None]:
-    """Be the only process that makes `folder`; a wait for another one is logged.
+    """Hold the lock for writing `folder`; waiting for another process is logged.
 
-    Check afterwards whether the other process has made it. The folder need not exist.
+    Check afterwards whether the other process has written it. The folder need not exist.
 
     Args:
-        folder: the folder to make.
-        what: for the log: "demo", "the weights of demo".
+        folder: the folder to write.
+        what: description for the log: "demo", "the weights of demo".
     """
     lock = _lock(folder)
     try:
@@ -48,10 +48,10 @@ def making(folder: Path, what: str) -> Iterator[None]:
 
 @contextmanager
 def nobody_makes(folder: Path) -> Iterator[None]:
-    """Like `making`, without waiting.
+    """Hold the lock for writing `folder`, without waiting.
 
     Raises:
-        InUseError: another process makes the folder.
+        InUseError: another process writes the folder.
     """
     lock = _lock(folder)
     try:
@@ -65,7 +65,7 @@ def nobody_makes(folder: Path) -> Iterator[None]:
 
 
 def _lock(folder: Path) -> FileLock:
-    """The lock of a path, which need not exist; lock files are in the cache."""
+    """Return the lock of a path, which need not exist; lock files are in the cache."""
     place = settings.cache_dir() / "locks"
     place.mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:24]
@@ -87,7 +87,7 @@ class Use:
         if sys.platform != "win32":
             import fcntl
 
-            with suppress(OSError):  # no such folder, or a file system without locks
+            with suppress(OSError):  # the folder is missing, or its file system has no locks
                 self._handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
                 fcntl.flock(self._handle, fcntl.LOCK_SH)
 
@@ -109,7 +109,7 @@ class Use:
 
 @contextmanager
 def nobody_uses(folder: Path) -> Iterator[None]:
-    """Keep others from starting to use `folder` inside of the block.
+    """Prevent other processes from starting to use `folder` inside of the block.
 
     Raises:
         InUseError: another process uses the folder.
@@ -131,6 +131,6 @@ def nobody_uses(folder: Path) -> Iterator[None]:
 
 
 def touch(path: Path) -> None:
-    """Record the use of a file or folder of the cache, unless it is read-only."""
+    """Record the use of a cache entry in its modification time, unless the cache is read-only."""
     with suppress(OSError):
         os.utime(path)

@@ -26,7 +26,7 @@ from wherry.errors import UsageError
 
 
 def cache_dir() -> Path:
-    """The cache's folder; XDG_CACHE_HOME moves its default. It may not exist yet."""
+    """Return the cache's folder; XDG_CACHE_HOME moves its default. It may not exist yet."""
     if chosen := os.environ.get("WHERRY_CACHE"):
         return Path(chosen).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")
@@ -34,40 +34,46 @@ def cache_dir() -> Path:
 
 
 def state_dir() -> Path:
-    """The folder for files that cannot be made again: chats' history. It may not exist yet."""
+    """Return the folder for files that cannot be recreated: chats' history.
+
+    The folder may not exist yet.
+    """
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "wherry"
 
 
 def toolchain_dir() -> Path:
-    """Folder of programs that targets need, where npm puts node_modules. It may not exist."""
+    """Return the folder of programs that targets need, with npm's node_modules.
+
+    The folder may not exist.
+    """
     chosen = os.environ.get("WHERRY_TOOLS")
     return Path(chosen).expanduser() if chosen else cache_dir() / "tools"
 
 
 def core_library() -> Path | None:
-    """The library in WHERRY_CORE, or None."""
+    """Return the path of the library in WHERRY_CORE; None: unset."""
     chosen = os.environ.get("WHERRY_CORE")
     return Path(chosen).expanduser() if chosen else None
 
 
 def web_core() -> Path | None:
-    """The object in WHERRY_WEB_CORE, or None."""
+    """Return the path of the object file in WHERRY_WEB_CORE; None: unset."""
     chosen = os.environ.get("WHERRY_WEB_CORE")
     return Path(chosen).expanduser() if chosen else None
 
 
 def web_page() -> Path | None:
-    """The folder in WHERRY_WEB_PAGE, or None."""
+    """Return the folder in WHERRY_WEB_PAGE; None: unset."""
     chosen = os.environ.get("WHERRY_WEB_PAGE")
     return Path(chosen).expanduser() if chosen else None
 
 
 def threads() -> int | None:
-    """WHERRY_THREADS as a positive number, or None.
+    """Return WHERRY_THREADS as a positive number; None: unset.
 
     Raises:
-        UsageError: it is no positive integer.
+        UsageError: the value is no positive integer.
     """
     chosen = os.environ.get("WHERRY_THREADS")
     if not chosen:
@@ -81,34 +87,34 @@ def threads() -> int | None:
 
 
 def typed_line() -> str:
-    """The typed line that a shell completes (`wherry completion`)."""
+    """Return the typed line that a shell completes (`wherry completion`)."""
     return os.environ.get("WHERRY_LINE", "")
 
 
 def api_key() -> str | None:
-    """WHERRY_API_KEY, or None if it is unset or empty."""
+    """Return WHERRY_API_KEY; None: unset or empty."""
     return os.environ.get("WHERRY_API_KEY") or None
 
 
 def cuda_path() -> Path | None:
-    """The CUDA toolkit in CUDA_PATH or CUDA_HOME, or None."""
+    """Return the folder of the CUDA toolkit in CUDA_PATH or CUDA_HOME; None: unset."""
     chosen = os.environ.get("CUDA_PATH") or os.environ.get("CUDA_HOME")
     return Path(chosen).expanduser() if chosen else None
 
 
 def android_ndk() -> Path | None:
-    """Android's NDK in ANDROID_NDK_HOME or ANDROID_NDK_ROOT, or None."""
+    """Return the folder of Android's NDK in ANDROID_NDK_HOME or ANDROID_NDK_ROOT; None: unset."""
     chosen = os.environ.get("ANDROID_NDK_HOME") or os.environ.get("ANDROID_NDK_ROOT")
     return Path(chosen).expanduser() if chosen else None
 
 
 def android_sdk() -> Path | None:
-    """Android's SDK in ANDROID_HOME or ANDROID_SDK_ROOT, or None."""
+    """Return the folder of Android's SDK in ANDROID_HOME or ANDROID_SDK_ROOT; None: unset."""
     chosen = os.environ.get("ANDROID_HOME") or os.environ.get("ANDROID_SDK_ROOT")
     return Path(chosen).expanduser() if chosen else None
 
 
 def rocm_path() -> Path | None:
-    """ROCm in ROCM_PATH, or None."""
+    """Return the folder of ROCm in ROCM_PATH; None: unset."""
     chosen = os.environ.get("ROCM_PATH")
     return Path(chosen).expanduser() if chosen else None

@@ -1,4 +1,4 @@
-"""Files and folders get their name when they are whole; until then they have a temporary one."""
+"""Writes files and folders under temporary names; they get their final name when complete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _under_way: set[Path] = set()
 
 @contextmanager
 def temporary_folder(target: Path) -> Iterator[Path]:
-    """Make an empty folder next to `target`; it is removed at the end unless it was renamed.
+    """Create an empty folder next to `target`; it is removed at the end unless it was renamed.
 
     The caller has locked `target` (`locks.making`), so folders with its temporary names belong to
     dead processes and are removed.
@@ -32,7 +32,7 @@ def temporary_folder(target: Path) -> Iterator[Path]:
 
 
 def write_atomically(path: Path, data: bytes | str) -> None:
-    """Write under a temporary name in the same folder, flush to disk, rename."""
+    """Write a file under a temporary name in the same folder, flush it to disk, and rename it."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as f:
@@ -45,7 +45,7 @@ def write_atomically(path: Path, data: bytes | str) -> None:
 
 
 def leftovers(target: Path) -> list[Path]:
-    """Temporary folders of `target` of killed processes; the caller has locked it."""
+    """List temporary folders of `target` from killed processes; the caller has locked `target`."""
     prefix = f".{target.name}."
     siblings = target.parent.iterdir() if target.parent.is_dir() else ()
     return [
@@ -59,10 +59,9 @@ def _is_temporary(rest: str) -> bool:
 
 
 def remove_all() -> None:
-    """Remove this process's unfinished folders, before it ends at once.
+    """Remove this process's unfinished folders, just before it exits while other threads run.
 
-    Its other threads still run. A folder is renamed first, so that no thread gives its final name
-    to a half-empty one.
+    A folder is renamed first, so that no thread gives its final name to a half-empty one.
     """
     for folder in list(_under_way):
         gone = folder.with_suffix(".gone")

@@ -1,4 +1,4 @@
-"""An HTTP/1.1 client for many streams: h11 on asyncio's transports, without a task for each piece.
+"""An HTTP/1.1 client for many streams: h11 on asyncio's transports, without a task per piece.
 
 Pieces are timed in `data_received`: waking a task for each token would measure the client itself.
 """
@@ -16,16 +16,17 @@ import h11
 
 from wherry.errors import UsageError
 
-OnData = Callable[[float, bytes], None]  # time in seconds of perf_counter, and the piece
+# arguments: time in seconds of perf_counter, and the piece of data
+OnData = Callable[[float, bytes], None]
 _LARGEST_HEADER = 65536  # bytes
 
 
 class ConnectionLostError(OSError):
-    """The connection ended before the answer."""
+    """The connection ended before the response was complete."""
 
     def __init__(self, message: str, *, unanswered: bool) -> None:
         super().__init__(message)
-        self.unanswered = unanswered  # no byte of an answer has arrived
+        self.unanswered = unanswered  # whether no byte of a response has arrived
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +36,14 @@ class Address:
     scheme: str
     host: str
     port: int
-    path: str  # prefix of all paths: "/v1"
+    path: str  # prefix of all paths, "/v1"
 
     @classmethod
     def parse(cls, url: str) -> Address:
         """Parse http://HOST[:PORT][/PATH]; without a path it is /v1.
 
         Raises:
-            UsageError: it is no such URL.
+            UsageError: the text is no such URL.
         """
         try:
             parts = urlsplit(url if "://" in url else f"http://{url}")
@@ -56,7 +57,7 @@ class Address:
 
     @property
     def authority(self) -> str:
-        """Host and port as in the Host header."""
+        """Return host and port as in the Host header."""
         name = f"[{self.host}]" if ":" in self.host else self.host
         return f"{name}:{self.port}"
 
@@ -76,7 +77,11 @@ class Connection(asyncio.Protocol):
 
     @classmethod
     async def open(cls, to: Address) -> Connection:
-        """Connect; raises OSError."""
+        """Open a connection to an address.
+
+        Raises:
+            OSError: the connection failed.
+        """
         secure = ssl.create_default_context() if to.scheme == "https" else None
         loop = asyncio.get_running_loop()
         _, made = await loop.create_connection(cls, to.host, to.port, ssl=secure)
@@ -84,16 +89,16 @@ class Connection(asyncio.Protocol):
 
     @property
     def reusable(self) -> bool:
-        """Whether another exchange may follow."""
+        """Return whether another exchange may follow on this connection."""
         alive = self._transport is not None and not self._transport.is_closing()
         return alive and self._parser.our_state is h11.IDLE
 
     async def exchange(self, request: h11.Request, body: bytes, on_data: OnData) -> h11.Response:
-        """Send a request; return status and headers when the whole answer has arrived.
+        """Send a request; return status and headers when the whole response has arrived.
 
         Raises:
-            ConnectionLostError: the connection ended earlier.
-            h11.RemoteProtocolError: the bytes are not HTTP.
+            ConnectionLostError: the connection ended earlier. h11.RemoteProtocolError: the bytes
+                are not HTTP.
         """
         assert self._transport is not None and self.reusable
         self._on_data, self._response = on_data, None
@@ -119,15 +124,15 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    # ---- called by asyncio ----
+    # Callbacks of asyncio.Protocol follow.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Store the transport."""
+        """Store the transport of the new connection."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Parse received bytes."""
+        """Parse received bytes and record their time."""
         now = perf_counter()
         if self._ended is None or self._ended.done():  # no request is waiting
             self.close()
@@ -139,14 +144,14 @@ class Connection(asyncio.Protocol):
             self._fail(e)
 
     def eof_received(self) -> None:
-        """Some answers end so; a server may also close an idle connection before one."""
+        """Handle the server's end of the stream: end of a response, or of an idle connection."""
         if self._response is None:
             self.connection_lost(None)
         elif self._ended is not None and not self._ended.done():
             self.data_received(b"")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail the waiting request."""
+        """Fail the waiting request, because the connection ended."""
         text = f"the connection was closed{f': {exc}' if exc else ' before the answer had ended'}"
         self._fail(ConnectionLostError(text, unanswered=self._response is None))
 

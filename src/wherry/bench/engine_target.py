@@ -1,4 +1,4 @@
-"""Sends requests to an engine of this process, without HTTP."""
+"""Sends a load test's requests to an engine in this process, without HTTP."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class EngineTarget:
-    """An engine as a target; see `outcome.Target`."""
+    """Load-test target that is an engine in this process; see `outcome.Target`."""
 
     def __init__(self, engine: AsyncMLCEngine, model: str) -> None:
         self.name = f"{model} in this process"
@@ -23,11 +23,11 @@ class EngineTarget:
         self._engine = engine
 
     async def takes(self, body: Mapping[str, Any]) -> bool:
-        """The engine knows every field that a load test sends."""
+        """Return True: the engine accepts every field that a load test sends."""
         return True
 
     async def ask(self, body: Mapping[str, Any], outcome: Outcome) -> None:
-        """Send one request."""
+        """Send one request and record its outcome."""
         kind: Any = self._engine.chat if "messages" in body else self._engine
         options = {"stream": True, "stream_options": {"include_usage": True}}
         try:
@@ -38,7 +38,7 @@ class EngineTarget:
             outcome.error = str(e)
 
     async def close(self) -> None:
-        """The engine's owner closes it."""
+        """Do nothing: the engine's owner closes it."""
 
 
 def _read(chunks: list[Any], outcome: Outcome) -> None:

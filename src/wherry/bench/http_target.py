@@ -1,4 +1,4 @@
-"""Sends requests to a server of OpenAI's API over HTTP."""
+"""Sends a load test's requests over HTTP to a server with OpenAI's API."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .connection import Address, Connection, ConnectionLostError, OnData
 from .outcome import Outcome
 from .sse import DONE, Events
 
-_LONGEST_MESSAGE = 300  # characters of a server's error
+_LONGEST_MESSAGE = 300  # characters of a server's error message in an outcome
 _REFUSED = (400, 422)
 # Errors of an exchange; until Python 3.11 asyncio has its own class of timeouts.
 _FAILURES = (OSError, h11.RemoteProtocolError, asyncio.TimeoutError)
 
 
 class HttpTarget:
-    """One model of one server as a target; see `outcome.Target`.
+    """Load-test target that is one model of one server; see `outcome.Target`.
 
     Args:
-        address: of the API.
-        model: its name at the server.
-        api_key: None: requests have no key.
+        address: address of the API.
+        model: the model's name at the server.
+        api_key: key sent with each request; None: no key.
         timeout: seconds of one request.
     """
 
@@ -44,7 +44,7 @@ class HttpTarget:
 
     @property
     def name(self) -> str:
-        """The URL and the model."""
+        """Return the URL and the model, for display."""
         return f"{self.model} at {self._address}" if self.model else str(self._address)
 
     async def models(self) -> list[str]:
@@ -75,7 +75,11 @@ class HttpTarget:
         return [name.removesuffix(":latest") for name in listed]
 
     async def _get(self, path: str) -> tuple[int, bytes]:
-        """Get the status and body of a path; ModelError if there is no answer."""
+        """Return status and body of a GET request.
+
+        Raises:
+            ModelError: the server does not respond.
+        """
         body = bytearray()
         try:
             response = await self._exchange("GET", path, b"", lambda _, d: body.extend(d))
@@ -84,10 +88,10 @@ class HttpTarget:
         return int(response.status_code), bytes(body)
 
     async def takes(self, body: Mapping[str, Any]) -> bool:
-        """Whether the server accepts a request; False if it rejects a field.
+        """Return whether the server accepts a request; False if it rejects a field.
 
         Raises:
-            UsageError: another error.
+            UsageError: the server responds with another error.
         """
         outcome = Outcome(due=0)
         status = await self._stream(body, outcome)
@@ -96,7 +100,7 @@ class HttpTarget:
         raise UsageError(f"{self.name} does not answer: {outcome.error}")
 
     async def ask(self, body: Mapping[str, Any], outcome: Outcome) -> None:
-        """Send one request."""
+        """Send one request and record its outcome."""
         await self._stream(body, outcome)
 
     async def close(self) -> None:
@@ -105,7 +109,7 @@ class HttpTarget:
             self._idle.pop().close()
 
     async def _stream(self, body: Mapping[str, Any], outcome: Outcome) -> int | None:
-        """Send one request; return the status of its answer, if there is one."""
+        """Send one request; return the status of its response, None without a response."""
         path = self._address.path
         path += "/chat/completions" if "messages" in body else "/completions"
         options = {"stream": True, "stream_options": {"include_usage": True}}
@@ -114,7 +118,7 @@ class HttpTarget:
         try:
             response = await self._exchange("POST", path, data, events.feed)
         except _FAILURES as e:
-            read_events(events, outcome)  # events before the error count
+            read_events(events, outcome)  # events that arrived before an error count
             outcome.error = _reason(e)
             return None
         if response.status_code != 200:
@@ -124,7 +128,10 @@ class HttpTarget:
         return int(response.status_code)
 
     async def _exchange(self, method: str, path: str, body: bytes, on_data: OnData) -> h11.Response:
-        """Run one exchange on an idle connection, or on a new one."""
+        """Send one HTTP request on an idle connection, or on a new one.
+
+        Return the response's head.
+        """
         headers = list(self._headers)
         if body:
             headers += [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
@@ -138,7 +145,8 @@ class HttpTarget:
             try:
                 response = await connection.exchange(request, body, on_data)
             except ConnectionLostError as e:
-                if used and e.unanswered:  # the server has closed the idle connection
+                # the server closed the idle connection before it read the request
+                if used and e.unanswered:
                     continue
                 raise
             if connection.reusable:
@@ -150,7 +158,7 @@ class HttpTarget:
 
 
 def read_events(events: Events, outcome: Outcome) -> bool:
-    """Write a stream's events into `outcome`; return whether the stream is complete."""
+    """Record a stream's events in `outcome`; return whether the stream is complete."""
     for when, data in events.found:
         if data == DONE:
             return True
@@ -170,7 +178,7 @@ def read_events(events: Events, outcome: Outcome) -> bool:
 
 
 def _names(status: int, body: bytes, listed: str, named: str) -> list[str] | None:
-    """Read the models' names from an answer; None if it is no list of models."""
+    """Return the models' names in a response; None if it is no list of models."""
     try:
         rows = json.loads(body)[listed] if status == 200 else None
         return None if rows is None else [str(row[named]) for row in rows]
@@ -195,7 +203,7 @@ def _refusal(status: int, text: bytes) -> str:
 
 
 def _message(body: Any) -> str:
-    """Read the message of an error from OpenAI, Ollama or FastAPI."""
+    """Return the message of an error response of OpenAI, Ollama or FastAPI."""
     error = body.get("error") or body.get("detail") or body
     said = error.get("message", error) if isinstance(error, dict) else error
     return " ".join(str(said).split())[:_LONGEST_MESSAGE]

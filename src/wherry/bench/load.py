@@ -1,4 +1,4 @@
-"""Sends requests: in a closed loop, or at given times whatever the server does."""
+"""Sends a load test's requests: in a closed loop, or at given times regardless of the server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def closed_loop(
     seconds: float | None = None,
     done: Done = lambda outcome: None,
 ) -> list[Outcome]:
-    """Keep `concurrency` requests running until `requests` are made or `seconds` have passed.
+    """Keep `concurrency` requests running until `requests` were sent or `seconds` have passed.
 
     After `seconds` no request starts; running ones end and count.
     """

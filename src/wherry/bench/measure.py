@@ -1,4 +1,4 @@
-"""One load test from its plan to its outcomes: sizing, warm-up, load."""
+"""Runs one load test from its plan to its outcomes: prompt sizing, warm-up, load."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .outcome import Ask, Outcome, Target
 from .workload import Lengths, Shape, Sizing
 
 DEFAULT_REQUESTS = 32
-Progress = Callable[[str, int, int], None]  # what, done, total
+Progress = Callable[[str, int, int], None]  # arguments: phase, requests done, requests in total
 
-# Fields that make an answer exactly as long as requested: vLLM's names, which llama.cpp's server
-# and Wherry know, too.
+# Request fields that make a response exactly as long as requested: vLLM's names, which llama.cpp's
+# server and Wherry accept, too.
 _NO_STOP: Mapping[str, Any] = {"ignore_eos": True}
 
 
@@ -26,7 +26,7 @@ class BenchTarget(Target, Protocol):
     """A target that reports which fields it accepts."""
 
     async def takes(self, body: Mapping[str, Any]) -> bool:
-        """Whether it accepts a request; False if it rejects a field."""
+        """Return whether the target accepts a request; False if it rejects a field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +34,14 @@ class LoadPlan:
     """The requests of a load test. At most one of `concurrency`, `rate` and `trace` is set."""
 
     chat: bool = True
-    concurrency: int | None = None  # running requests; 1 if neither of the others is set
-    rate: float | None = None  # requests a second
+    # requests running at the same time; 1 if `rate` and `trace` are not set, either
+    concurrency: int | None = None
+    rate: float | None = None  # requests per second
     trace: Path | None = None
-    speed: float = 1.0  # of the trace
-    requests: int | None = None  # None: DEFAULT_REQUESTS, the whole trace, or until `seconds`
-    seconds: float | None = None  # no request starts later
+    speed: float = 1.0  # factor by which a trace runs faster
+    # number of requests; None: DEFAULT_REQUESTS, the whole trace, or until `seconds`
+    requests: int | None = None
+    seconds: float | None = None  # seconds after which no request starts
     prompt_tokens: Lengths = Lengths(128, 128)  # noqa: RUF009  # it is frozen
     output_tokens: Lengths = Lengths(64, 64)  # noqa: RUF009
     may_stop: bool = False
@@ -55,12 +57,12 @@ class LoadPlan:
             )
 
     def record(self) -> dict[str, Any]:
-        """The fields for JSON."""
+        """Return the fields as JSON values."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {n: str(v) if isinstance(v, Lengths | Path) else v for n, v in values.items()}
 
     def __str__(self) -> str:
-        """A short description."""
+        """Describe the plan in a few words."""
         how = f"{self.concurrency or 1} at one time"
         if self.rate is not None:
             how = f"{self.rate:g} a second at random times"
@@ -73,17 +75,17 @@ class LoadPlan:
 class Measured:
     """The result of a load test."""
 
-    outcomes: list[Outcome]  # without those of the warm-up
-    exact: bool  # answers were as long as requested
+    outcomes: list[Outcome]  # outcomes of all requests after the warm-up
+    exact: bool  # whether responses were as long as requested
 
 
 async def measure(
     target: BenchTarget, plan: LoadPlan, progress: Progress | None = None
 ) -> Measured:
-    """Run a plan.
+    """Run the load test of a plan.
 
     Raises:
-        UsageError: the trace cannot be read, or the target does not answer.
+        UsageError: the trace cannot be read, or the target does not respond.
     """
     report = progress or (lambda what, done, total: None)
     rows = trace.read(plan.trace)[: plan.requests] if plan.trace else []
@@ -109,7 +111,7 @@ async def measure(
 
 
 async def _shape(target: BenchTarget, plan: LoadPlan) -> Shape:
-    """Make the common part of the requests, with a fixed length if the target can do it."""
+    """Return the common part of all requests, with a fixed response length if possible."""
     plain = Shape(chat=plan.chat)
     exact = Shape(chat=plan.chat, extra=_NO_STOP)
     if plan.may_stop or not await target.takes(exact.body("the", 1)):

@@ -1,4 +1,4 @@
-"""A load test as an SVG picture, written without a library."""
+"""Draws a load test as an SVG picture, without a graphics library."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from html import escape
 from .outcome import Outcome
 from .report import LATENCIES, PERCENTILES, latencies
 
-_WIDTH, _HEIGHT = 420, 250  # of a panel
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 16, 34, 44  # its margins
+_WIDTH, _HEIGHT = 420, 250  # size of a panel in pixels
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 16, 34, 44  # margins of a panel in pixels
 _HEAD = 40
 _TICKS = 5
-_MOST_POINTS = 500  # of a curve
+_MOST_POINTS = 500  # points of a curve
 _INK, _FAINT, _CURVE, _MARK = "#222", "#ddd", "#1f6fb2", "#c2410c"
 
 Points = list[tuple[float, float]]
@@ -82,7 +82,7 @@ def _written(outcomes: Sequence[Outcome]) -> Points:
     bins = [0.0] * 61
     for when, tokens in come:
         bins[int((when - begin) / length)] += tokens
-    bins[59] += bins.pop()  # a piece at the very end
+    bins[59] += bins.pop()  # a piece at the very end belongs to the last interval
     return [(i * length, count / length) for i, count in enumerate(bins)] + [(60 * length, 0.0)]
 
 
@@ -116,7 +116,7 @@ class _Axes:
         )
 
     def line(self, points: Points, *, stairs: bool) -> str:
-        """Draw a curve; with `stairs` a value holds until the next one."""
+        """Draw a curve; with `stairs` each value lasts until the next one."""
         path = "M{:.1f} {:.1f}".format(*self.place(*points[0]))
         for x, y in points[1:]:
             to_x, to_y = self.place(x, y)
@@ -143,7 +143,7 @@ def _frame(title: str, below: str, axes: _Axes | None = None, suffix: str = "") 
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round numbers from `low` to `high` or a little more: 1, 2 or 5 times a power of ten."""
+    """Return round numbers (1, 2 or 5 times a power of ten) from `low` to `high` or more."""
     width = (high - low) or 1.0
     rough = width / _TICKS
     power = 10.0 ** math.floor(math.log10(rough))

@@ -12,32 +12,35 @@ from .outcome import Outcome
 
 PERCENTILES = (50, 90, 99)
 LATENCIES = {
-    "ttft": "first token (TTFT)",  # since the request was due
-    "tpot": "each further token (TPOT)",  # mean of a request
-    "itl": "between pieces (ITL)",  # a piece may have several tokens
+    "ttft": "first token (TTFT)",  # time since the request was due
+    "tpot": "each further token (TPOT)",  # mean over a request's tokens
+    "itl": "between pieces (ITL)",  # a piece may contain several tokens
     "e2e": "whole answer (E2E)",
 }
 
 
 def ttft(outcome: Outcome) -> float | None:
-    """Seconds to the first piece of text; None if there is none."""
+    """Return seconds to the first piece of text; None if there is no text."""
     return outcome.pieces[0] - outcome.due if outcome.pieces else None
 
 
 def tpot(outcome: Outcome) -> float | None:
-    """Seconds for each token after the first; None for one token, or one piece."""
+    """Return mean seconds per token after the first; None for one token, or one piece."""
     if len(outcome.pieces) < 2 or outcome.output_tokens < 2:
         return None
     return (outcome.pieces[-1] - outcome.pieces[0]) / (outcome.output_tokens - 1)
 
 
 def gaps(outcome: Outcome) -> Iterator[float]:
-    """Seconds between pieces of text."""
+    """Yield seconds between consecutive pieces of text."""
     return (b - a for a, b in zip(outcome.pieces, outcome.pieces[1:], strict=False))
 
 
 def latencies(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
-    """Milliseconds of the successful requests; the keys are those of LATENCIES."""
+    """Return latencies of the successful requests in milliseconds.
+
+    The keys are those of LATENCIES.
+    """
     whole = [o for o in outcomes if o.error is None]
     found: dict[str, Iterable[float | None]] = {
         "ttft": map(ttft, whole),
@@ -49,7 +52,7 @@ def latencies(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
 
 
 def spread(values: Sequence[float]) -> dict[str, float] | None:
-    """Mean and percentiles, interpolated linearly; None for an empty list."""
+    """Return mean and percentiles, interpolated linearly; None for an empty list."""
     if not values:
         return None
     found = np.percentile(values, PERCENTILES)
@@ -58,7 +61,7 @@ def spread(values: Sequence[float]) -> dict[str, float] | None:
 
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """All numbers, ready for JSON. Times are in milliseconds, except `seconds`.
+    """Return all results of a load test as JSON values; times are in ms, except `seconds`.
 
     Tokens, rates and latencies are those of successful requests; `seconds` lasts from when the
     first request was due to the end of the last one.
@@ -91,7 +94,7 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def record(outcome: Outcome, begin: float) -> dict[str, Any]:
-    """One request, ready for JSON; times are seconds after `begin`."""
+    """Return one request as JSON values; times are seconds after `begin`."""
     return {
         "due": round(outcome.due - begin, 6),
         "sent": round(outcome.sent - begin, 6),
@@ -109,7 +112,7 @@ def _rate(count: int, seconds: float) -> float:
 
 
 def _most_at_once(outcomes: Sequence[Outcome]) -> int:
-    """The most requests that ran at one time."""
+    """Return the largest number of requests that ran at the same time."""
     changes = sorted([(o.sent, 1) for o in outcomes] + [(o.ended, -1) for o in outcomes])
     now = most = 0
     for _, change in changes:

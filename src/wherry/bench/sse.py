@@ -1,4 +1,4 @@
-"""Server-sent events, as OpenAI's API uses them: each has one line of data.
+"""Parses server-sent events as OpenAI's API uses them: each event has one line of data.
 
 https://html.spec.whatwg.org/multipage/server-sent-events.html
 """
@@ -13,11 +13,11 @@ class Events:
 
     def __init__(self) -> None:
         self.found: list[tuple[float, bytes]] = []
-        self.others: list[bytes] = []  # lines that are no data, in a body that is no stream
+        self.others: list[bytes] = []  # lines without event data, in a body that is no event stream
         self._rest = b""
 
     def feed(self, when: float, data: bytes) -> None:
-        """Add a piece of the stream."""
+        """Parse the next piece of the stream."""
         lines = (self._rest + data if self._rest else data).split(b"\n")
         self._rest = lines.pop()
         for line in lines:
@@ -28,5 +28,5 @@ class Events:
 
     @property
     def text(self) -> bytes:
-        """The lines that are no events: the body of an answer that is no stream."""
+        """Return the lines that are no events: the body of a response that is no event stream."""
         return b"\n".join([*self.others, self._rest])

@@ -1,4 +1,4 @@
-"""The table of a load test for people."""
+"""Formats the results of a load test as a table for the terminal."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from .report import LATENCIES, PERCENTILES
 
-_NAME, _NUMBER = 26, 11  # columns
-_LATE_MS = 20.0  # of the client itself; a longer delay is mentioned
+_NAME, _NUMBER = 26, 11  # widths in columns
+_LATE_MS = 20.0  # delay in milliseconds of the client itself above which it is mentioned
 
 
 def lines(title: str, found: Mapping[str, Any]) -> Iterator[str]:
-    """Write the lines of the table; `found` is a result of `report.summary`."""
+    """Yield the lines of the table; `found` is a result of `report.summary`."""
     failed = f", {found['failed']} failed" if found["failed"] else ""
     yield title
     yield (

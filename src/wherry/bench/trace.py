@@ -107,15 +107,15 @@ def _count(raw: Mapping[str, Any], name: str) -> int:
 def asks(
     rows: list[dict[str, Any]], shape: Shape, sizing: Sizing, outputs: int, speed: float, seed: int
 ) -> Iterator[Ask]:
-    """Make the requests of a trace.
+    """Yield the requests of a trace.
 
     Args:
         rows: result of `read`.
         shape: the common part of all requests.
-        sizing: tokens of words at this server.
-        outputs: tokens for lines without a number.
+        sizing: tokens per word at this server.
+        outputs: tokens to generate for lines without a number.
         speed: 2 is twice as fast as the trace.
-        seed: of the random texts.
+        seed: seed of the random texts.
     """
     for number, row in enumerate(rows):
         limit = row.get("max_tokens", outputs)
@@ -128,7 +128,7 @@ def asks(
 
 
 def _text(row: Mapping[str, Any], sizing: Sizing, own: str) -> str:
-    """Make a text: equal blocks for equal ids, and random words for the rest."""
+    """Return a text of equal blocks for equal ids, and random words for the rest."""
     left = sizing.words(row["prompt_tokens"])
     block = Sizing(sizing.per_word).words(_BLOCK_TOKENS)
     parts = []

@@ -1,9 +1,9 @@
-"""Random prompts of a given number of tokens, sized by the server's own counts.
+"""Generates random prompts of a given number of tokens, sized by the server's own counts.
 
 A prompt is English words in random order, so that two requests share only the beginning of a chat
 template. Only the server knows how many tokens a word has: two short prompts measure it, one of
-them with every word. In large vocabularies a word is a token, in the demo's one to six; a prompt
-uses each word once before it repeats one, so its length is close to the requested one.
+them with every word. In large vocabularies a word is a token, in the demo model's one to six; a
+prompt uses each word once before it repeats one, so its length is close to the requested one.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ WORDS = (
     "another came come work three word must because does part even place well such here take why "
     "things help put years different away again off went old number great tell men say small"
 ).split()
-_SIZING_WORDS = (1, len(WORDS))  # words of the two prompts
-_FEWER_WORDS = 40  # of the second prompt, if the context is too small for all
+_SIZING_WORDS = (1, len(WORDS))  # numbers of words in the two sizing prompts
+_FEWER_WORDS = 40  # words of the second sizing prompt, if the context is too small for all words
 
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """A uniform distribution from `low` to `high` tokens."""
+    """A uniform distribution of lengths from `low` to `high` tokens."""
 
     low: int
     high: int
 
     @classmethod
     def parse(cls, text: str) -> Lengths:
-        """Parse 128 or 64-256.
+        """Parse lengths such as 128 or 64-256.
 
         Raises:
-            UsageError: it is neither.
+            UsageError: the text is neither a number nor a range.
         """
         low, dash, high = text.partition("-")
         numbers = (low, high if dash else low)
@@ -56,23 +56,23 @@ class Lengths:
         return cls(int(low), int(numbers[1]))
 
     def __str__(self) -> str:
-        """The range in the form that `parse` reads."""
+        """Return the range in the form that `parse` reads."""
         return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
 
     def draw(self, rng: random.Random) -> int:
-        """Draw a length."""
+        """Draw a random length."""
         return rng.randint(self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """The number of tokens of a prompt of words."""
+    """How many tokens a server counts for a prompt of words."""
 
     per_word: float = 1.0
     fixed: float = 0.0  # tokens of the chat template
 
     def words(self, tokens: int) -> int:
-        """The number of words for a prompt of `tokens` tokens, at least one."""
+        """Return the number of words for a prompt of `tokens` tokens, at least one."""
         return max(1, round((tokens - self.fixed) / self.per_word))
 
 
@@ -81,27 +81,27 @@ class Shape:
     """The common part of all requests."""
 
     chat: bool = True
-    extra: Mapping[str, Any] | None = None  # further fields of each body
+    extra: Mapping[str, Any] | None = None  # further fields of each request body
 
     def body(self, text: str, max_tokens: int) -> dict[str, Any]:
-        """Make the body of a request for a text."""
+        """Return the request body for a text."""
         messages = [{"role": "user", "content": text}]
         prompt = {"messages": messages} if self.chat else {"prompt": text}
         return {**prompt, "max_tokens": max_tokens, **(self.extra or {})}
 
 
 def text(count: int, rng: random.Random) -> str:
-    """Join words: all words in random order, then all in another order."""
+    """Return `count` words: all words in random order, then all in another order, and so on."""
     rounds = -(-count // len(WORDS))
     words = itertools.chain.from_iterable(rng.sample(WORDS, len(WORDS)) for _ in range(rounds))
     return " ".join(itertools.islice(words, count))
 
 
 async def sizing(target: Target, shape: Shape, seed: int) -> Sizing:
-    """Measure the tokens of words; one token a word if the server does not count them.
+    """Measure tokens per word at a server; one token per word if it reports no counts.
 
     Raises:
-        UsageError: the server does not answer; the message has the reason.
+        UsageError: the server does not respond; the message has the reason.
     """
     rng = random.Random(f"sizing {seed}")
     few, many = _SIZING_WORDS
@@ -118,7 +118,7 @@ async def sizing(target: Target, shape: Shape, seed: int) -> Sizing:
 
 
 async def _tokens(target: Target, shape: Shape, prompt: str) -> int:
-    """Count the tokens of a prompt by the server's usage; 0 if it has none."""
+    """Return the server's token count of a prompt; 0 if it reports none."""
     made = await ask(target, Ask(body=shape.body(prompt, 1)))
     if made.error is not None:
         raise UsageError(f"{target.name} does not answer: {made.error}")
@@ -136,7 +136,7 @@ def random_asks(
 
 
 def at_rate(asks: Iterator[Ask], rate: float, seed: int) -> Iterator[Ask]:
-    """Give requests the times of a Poisson process of `rate` a second."""
+    """Yield requests at the times of a Poisson process with `rate` requests per second."""
     rng = random.Random(f"times {seed}")
     times = itertools.accumulate(-math.log(1 - rng.random()) / rate for _ in itertools.count())
     return (Ask(body=a.body, at=t) for a, t in zip(asks, times, strict=False))

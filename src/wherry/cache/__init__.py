@@ -1,1 +1,1 @@
-"""The cache folder: what it holds, what may go, and which servers share it."""
+"""The cache folder: its entries, their removal, and the servers that use it."""

@@ -1,4 +1,4 @@
-"""Lists the cache: every entry with its size and last use. All of it can be made again.
+"""Lists the cache: every entry with its size and last use. All entries can be recreated.
 
     models/NAME-SCHEME-TARGET-KEY   compiled; its weights are hard links
     weights/NAME-SCHEME-PLACE       converted
@@ -21,7 +21,7 @@ from wherry.artifact.manifest import Manifest, read_manifest
 from wherry.base import settings
 from wherry.errors import ArtifactError
 
-KEPT_SECONDS = 30 * 24 * 3600  # an entry stays so long after its last use by default
+KEPT_SECONDS = 30 * 24 * 3600  # how long an unused entry stays by default
 _CODE_DIGITS = 6
 
 
@@ -29,22 +29,22 @@ _CODE_DIGITS = 6
 class Entry:
     """An entry that can be removed separately."""
 
-    kind: str  # "download", "weights", "model", "packed", "programs"
-    name: str  # name of its model, or ""
-    about: str  # scheme, target, commit
+    kind: str  # kind of entry: "download", "weights", "model", "packed", "programs"
+    name: str  # name of the entry's model, or ""
+    about: str  # description: scheme, target, commit
     path: Path
-    bytes: int  # on disk; files that entries share count for the first one
+    bytes: int  # bytes on disk; a file that entries share counts for the first of them
     last_used: float  # seconds since 1970
-    manifest: Manifest | None = None  # of a complete model
+    manifest: Manifest | None = None  # manifest of a complete compiled model
 
     @property
     def short_name(self) -> str:
-        """Make a name for folders: letters, digits and "-_."."""
+        """Return the model's name as a folder name: letters, digits and "-_."."""
         return safe(self.name)
 
 
 def safe(name: str) -> str:
-    """Make a name a part of a folder's name."""
+    """Return `name` as part of a folder name, with "-" for unsafe characters."""
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)
 
 
@@ -66,16 +66,16 @@ def entries() -> list[Entry]:
 
 
 def key_of(code: str, inputs: str) -> str:
-    """A compiled folder's key: which compiler made it, and of what. Both are hashes."""
+    """Return a compiled folder's key from two hashes: the compiler's sources, and its inputs."""
     return code[:_CODE_DIGITS] + inputs[:12]
 
 
 def is_made_by(code: str, key: str) -> bool:
-    """Whether a compiler with these sources made `key`."""
+    """Return whether a compiler with the sources hash `code` wrote the folder with this `key`."""
     return key.startswith(code[:_CODE_DIGITS])
 
 
-_Facts = tuple[str, str, str, Manifest | None]  # kind, name, about, manifest
+_Facts = tuple[str, str, str, Manifest | None]  # kind, name, description, manifest
 
 
 def _entries_of(
@@ -113,7 +113,7 @@ def _model(path: Path) -> _Facts:
 
 
 def _measure(folder: Path, seen: set[tuple[int, int]]) -> tuple[int, float]:
-    """Bytes of the files that were not counted yet, and the time of their last read or write."""
+    """Return bytes of the files that were not counted yet, and the time of the last access."""
     size, newest = 0, 0.0
     for _path, stat in files(folder):
         newest = max(newest, stat.st_mtime, stat.st_atime)
@@ -125,7 +125,7 @@ def _measure(folder: Path, seen: set[tuple[int, int]]) -> tuple[int, float]:
 
 
 def files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """List all files of a folder; vanishing ones are left out."""
+    """Yield all files of a folder; files that vanish meanwhile are left out."""
     for here, _, names in os.walk(folder):
         for name in names:
             path = Path(here, name)

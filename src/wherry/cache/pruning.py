@@ -1,7 +1,7 @@
 """Removes entries of the cache: on request, or because nothing needs them.
 
-Other processes may run: entries that one makes or uses stay, see base/locks.py. A folder is renamed
-before it is emptied, so that no process finds half of it.
+Other processes may run: entries that a process writes or uses stay, see base/locks.py. A folder is
+renamed before it is emptied, so that no process finds half of it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .entries import KEPT_SECONDS, Entry, entries, files, is_made_by
 
 logger = logging.getLogger(__name__)
 _TEMPORARY = re.compile(r"\.(.+?)\.(\d+)(?:\.\d+)?\.(?:tmp|gone|old)")  # .NAME.PID[.N].tmp
-_STILL_WRITTEN = 3600  # seconds; a temporary file that changed later may still be written
+_STILL_WRITTEN = 3600  # seconds; a temporary file changed more recently may still be written
 
 
 def freed(chosen: Iterable[Entry]) -> int:
-    """Bytes that removing entries frees: a file is freed with the last of its links."""
+    """Return the bytes that removing entries frees: a file is freed with the last of its links."""
     links: Counter[tuple[int, int]] = Counter()
     stats: dict[tuple[int, int], os.stat_result] = {}
     for entry in chosen:
@@ -43,10 +43,11 @@ def remove(entry: Entry) -> int:
     """Remove an entry; return the freed bytes.
 
     Raises:
-        InUseError: another process makes or uses it.
+        InUseError: another process writes or uses the entry.
     """
     count = freed([entry])
-    if entry.kind == "programs":  # a driver's runtime has the folder open
+    # a driver's runtime keeps this folder open, so only its files are removed
+    if entry.kind == "programs":
         for path, _ in files(entry.path):
             path.unlink(missing_ok=True)
         return count
@@ -58,7 +59,7 @@ def remove(entry: Entry) -> int:
     shutil.rmtree(gone, ignore_errors=True)
     if entry.kind == "download" and not any(entry.path.parent.glob("[!.]*/config.json")):
         shutil.rmtree(entry.path.parent / "refs", ignore_errors=True)
-        with suppress(OSError):  # another download has begun
+        with suppress(OSError):  # another process has begun to download again
             entry.path.parent.rmdir()
     return count
 
@@ -77,7 +78,7 @@ def sweep(code: str) -> None:
     Args:
         code: hash of the sources of this compiler; see `entries.key_of`.
     """
-    with suppress(OSError):  # another process sweeps, too, or the cache is read-only
+    with suppress(OSError):  # another process removes entries, too, or the cache is read-only
         for path in leftovers():
             discard(path)
         for entry in unused(KEPT_SECONDS):
@@ -94,7 +95,7 @@ def leftovers() -> list[Path]:
 
 
 def discard(path: Path) -> None:
-    """Remove a leftover as far as possible."""
+    """Remove a temporary file or folder as far as possible."""
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -117,12 +118,13 @@ def _is_left(path: Path) -> bool:
             with nobody_makes(path.with_name(found[1])):
                 return True
         return time.time() - path.stat().st_mtime > _STILL_WRITTEN
-    except (InUseError, OSError):  # used in another container, whose processes are not visible here
+    except (InUseError, OSError):
+        # a process in another container, which is not visible here, uses the entry
         return False
 
 
 def _lives(pid: int) -> bool:
-    """Whether a process exists; if that cannot be known, locks and times decide."""
+    """Return whether a process exists; False if unknown, so that locks and times decide."""
     if sys.platform == "win32":
         return False
     try:

@@ -1,4 +1,4 @@
-"""This machine's servers that share the cache: a small file for each running one.
+"""This machine's running servers that share the cache: a small file for each.
 
     running/PID.json   {"pid": 47, "url": "http://127.0.0.1:8000", "model": "demo", "began": 1.7e9}
 
@@ -26,17 +26,17 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server."""
+    """A running `wherry serve` process of this machine."""
 
     pid: int
-    url: str  # "http://127.0.0.1:8000", or "unix:PATH"
-    model: str  # as typed
+    url: str  # address such as "http://127.0.0.1:8000", or "unix:PATH"
+    model: str  # model as typed
     began: float  # seconds since 1970
 
 
 @contextmanager
 def announced(url: str, model: str) -> Iterator[None]:
-    """Let `servers` find this server inside of the block, if the cache can be written."""
+    """Announce this server to `servers` inside of the block, if the cache can be written."""
     path = _folder() / f"{os.getpid()}.json"
     handle: int | None = None
     try:
@@ -64,7 +64,8 @@ def servers() -> list[Server]:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
             continue
-        with suppress(OSError, ValueError, KeyError, TypeError):  # the file is not complete yet
+        # the file is not completely written yet
+        with suppress(OSError, ValueError, KeyError, TypeError):
             raw = read_object(path)
             found.append(Server(**{f.name: raw[f.name] for f in fields(Server)}))
     return sorted(found, key=lambda server: server.began)
@@ -82,8 +83,8 @@ def _hold(handle: int) -> None:
 
 
 def _is_held(path: Path) -> bool:
-    """Whether the process that wrote a file is alive."""
-    if sys.platform == "win32":  # an open file cannot be removed there
+    """Return whether the process that wrote a file is alive and locks it."""
+    if sys.platform == "win32":  # Windows removes no open file, so an existing file is locked
         return True
     import fcntl
 

@@ -1,4 +1,4 @@
-"""`wherry bench`."""
+"""The command `wherry bench`, a load test."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _plan(fields: Mapping[str, Any]) -> LoadPlan:
 
 
 def _no_load_options(ctx: click.Context, loading: LoadOptions) -> None:
-    """Refuse options of a model in this process if the target is a server."""
+    """Reject options for a model in this process if the target is a server."""
     typed = [
         f"--{name.replace('_', '-')}"
         for name in loading

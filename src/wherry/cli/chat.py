@@ -1,4 +1,4 @@
-"""`wherry chat`, and the conversation at a terminal."""
+"""The command `wherry chat`, and the conversation at a terminal."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def chat_command(model: str, system: str | None, save: Path | None, **typed: Any
 
 
 def write(pieces: Iterable[str]) -> str:
-    """Write a text to stdout as it comes, with a newline at the end; return all of it."""
+    """Write a text to stdout piece by piece, and a final newline; return the whole text."""
     whole = []
     for piece in pieces:
         whole.append(piece)
@@ -71,11 +71,11 @@ def converse(
     """Read messages and answer them until the input ends.
 
     Args:
-        engine: answers.
-        system: message before the conversation.
+        engine: the engine that answers.
+        system: system message of the conversation.
         fields: fields of each request: temperature, ...
         save: file of the conversation, written after each answer.
-        saved: the file's content.
+        saved: content of an earlier file, to continue.
     """
     interrupts.raise_instead()
     talk = Talk(engine, system, fields, save)
@@ -86,7 +86,7 @@ def converse(
     for message in messages(COMMANDS):
         if not message.startswith("/"):
             talk.turn(message)
-        elif message.startswith("//"):  # a message that begins with a slash
+        elif message.startswith("//"):  # a doubled slash escapes a message that begins with a slash
             talk.turn(message[1:])
         else:
             try:
@@ -104,13 +104,13 @@ class Talk:
         self, engine: MLCEngine, system: str | None, fields: dict[str, Any], save: Path | None
     ) -> None:
         self.engine = engine
-        self.system = system  # /reset returns to it
+        self.system = system  # the system message that /reset restores
         self.fields = fields
         self.save = save
         self.conversation = Conversation(engine, system)
 
     def restart(self, system: str | None) -> None:
-        """Forget the conversation."""
+        """Start a new conversation with another system message."""
         self.conversation = Conversation(self.engine, system)
 
     def take(self, saved: Saved) -> None:
@@ -119,7 +119,11 @@ class Talk:
         self.fields = {**saved.fields, **self.fields}
 
     def write(self, path: Path) -> None:
-        """Save the conversation; UsageError if that fails."""
+        """Save the conversation to a file.
+
+        Raises:
+            UsageError: the file cannot be written.
+        """
         said = self.conversation
         name = self.engine.loaded.name
         conversation_file.write(path, Saved(name, said.system, said.turns, self.fields))
@@ -145,7 +149,7 @@ class Talk:
             if asked:
                 self.conversation.withdraw()
             click.echo(f"Not sent: {e}", err=True)
-        except KeyboardInterrupt:  # before the answer began
+        except KeyboardInterrupt:  # Ctrl-C before the first token of the answer
             if asked:
                 self.conversation.withdraw()
             click.echo("[stopped]", err=True)

@@ -1,4 +1,4 @@
-"""The /commands of a chat."""
+"""The slash commands of `wherry chat`, such as /help."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _HELP = """\
 
 
 class Leave(Exception):
-    """Ends the chat."""
+    """Raised by a command that ends the chat."""
 
 
 def carry_out(talk: Talk, line: str) -> None:
-    """Run a command, a line that begins with a slash.
+    """Run a slash command.
 
     Raises:
         Leave: the command ends the chat.
@@ -115,7 +115,7 @@ def _value(text: str) -> Any:
         return text
 
 
-# Settings that the chat keeps itself.
+# Request fields that the chat sets itself, so that a user cannot change them.
 _OURS = {"messages", "model", "stream", "stream_options", "n"}
 
 
@@ -152,7 +152,7 @@ def _stats(talk: Talk, rest: str) -> None:
 
 
 def _counted(engine: MLCEngine) -> str:
-    """Tokens so far, their rate, and the cache."""
+    """Describe the tokens so far, their rate, and the KV cache."""
     s = engine.stats()
     rate = (s.prefill_tokens + s.decode_tokens) / max(s.model_seconds, 1e-9)
     used = s.pages_total - s.pages_free

@@ -1,4 +1,4 @@
-"""Reads a person's messages from a terminal or a file."""
+"""Reads chat messages from a terminal or from redirected input."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def messages(commands: Sequence[str]) -> Iterator[str]:
     """Yield messages, without empty ones, until the input ends.
 
     Args:
-        commands: completed by the Tab key, at a terminal.
+        commands: slash commands, which the Tab key completes at a terminal.
     """
     lines = _typed(commands) if sys.stdin.isatty() else _piped()
     for line in lines:
@@ -51,7 +51,8 @@ def _fenced(first: str, lines: Iterator[str]) -> str:
 def _piped() -> Iterator[str]:
     """Yield lines of stdin. Ctrl-C between them has no effect: it stops answers."""
     if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="surrogateescape")  # text_of reports the byte that is no UTF-8
+        # text_of then reports a byte that is not UTF-8
+        sys.stdin.reconfigure(errors="surrogateescape")
     while True:
         try:
             yield text_of(input(), "the line")
@@ -89,17 +90,17 @@ def _session(commands: Sequence[str]) -> PromptSession[str]:
         history=FileHistory(str(kept)) if kept else InMemoryHistory(),
         completer=words,
         complete_while_typing=False,
-        multiline=True,  # pasted lines stay one message
+        multiline=True,  # keeps pasted lines together as one message
         prompt_continuation=lambda width, number, is_soft: "" if is_soft else ". ",
         key_bindings=_keys(),
         enable_open_in_editor=True,
-        # stdout is for answers; if it is a file, the prompt goes to stderr.
+        # Answers go to stdout; if that is a file, the prompt goes to stderr.
         output=create_output(sys.stdout if sys.stdout.isatty() else sys.stderr),
     )
 
 
 def _keys() -> KeyBindings:
-    """Bind keys: Enter sends, Alt-Enter starts a new line.
+    """Return the key bindings: Enter sends, Alt-Enter starts a new line.
 
     A terminal sends Ctrl-J for an Enter that is typed while an answer is written.
     """
@@ -121,7 +122,7 @@ def _keys() -> KeyBindings:
 
 
 def _history_file() -> Path | None:
-    """The history's file, readable only by its owner; None if it cannot be written."""
+    """Return the path of the history, readable only by its owner; None if it cannot be written."""
     path = settings.state_dir() / "chat-history"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

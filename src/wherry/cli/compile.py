@@ -1,4 +1,4 @@
-"""`wherry convert` and `wherry compile`."""
+"""The commands `wherry convert` and `wherry compile`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`wherry completion`: completes commands, options and model names in a shell."""
+"""The command `wherry completion`: shells complete commands, options and model names."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from click.shell_completion import get_completion_class as class_of
 
 from wherry.base import settings
 
-_VARIABLE = "_WHERRY_COMPLETE"  # the shell's script sets it to ask for completions
+# environment variable with which the shell's script requests completions
+_VARIABLE = "_WHERRY_COMPLETE"
 _SHELLS = ("bash", "zsh", "fish")
 
 
 @add_completion_class
 class _Bash(BashComplete):
-    """click's class for bash, which splits words at colons: it cuts hf://ORG/NAME in three.
+    """Completion for bash, which splits words at colons: it cuts hf://ORG/NAME in three.
 
-    The script sends the whole line, and drops from answers the part before bash's last word.
+    The shell's script sends the whole line, and drops from the results the part before bash's last
+    word.
     """
 
     source_template = """\
@@ -68,7 +70,7 @@ def completion_command(shell: str) -> None:
 
 
 def models(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Complete MODEL: demo, cached models and folders."""
+    """Complete the argument MODEL: demo, cached models and folders."""
     from wherry.cache.entries import entries
 
     names = {"demo": "comes with Wherry"}

@@ -9,16 +9,16 @@ if TYPE_CHECKING:
     from wherry.runtime import MLCEngine
 
 Message = dict[str, str]
-_SHARE = 4  # the answer gets this part of the context by default
+_SHARE = 4  # the response gets this fraction (1/4) of the context by default
 
 
 class Conversation:
-    """The messages so far. Old ones are kept, but no longer sent when the context is full.
+    """The messages of a chat. Old ones stay, but are no longer sent when the context is full.
 
     Args:
-        engine: has the template, the tokenizer and the context.
+        engine: the engine, with chat template, tokenizer and context.
         system: a system message, which is always sent; None: none.
-        turns: earlier messages, the person's first.
+        turns: earlier messages, beginning with the user's.
     """
 
     def __init__(
@@ -27,23 +27,23 @@ class Conversation:
         self._engine = engine
         self.system = system
         self.turns = list(turns)
-        self._sent_from = 0  # index of the first sent message of `turns`
+        self._sent_from = 0  # index of the first message of `turns` that is sent
 
     @property
     def messages(self) -> list[Message]:
-        """The messages to send."""
+        """Return the messages to send."""
         opening = [{"role": "system", "content": self.system}] if self.system else []
         return opening + self.turns[self._sent_from :]
 
     def ask(self, text: str, max_tokens: int | None = None) -> int:
-        """Add a message of the person; return how many older messages are no longer sent.
+        """Add a user message; return how many older messages are no longer sent.
 
         Args:
             text: the message.
-            max_tokens: of the answer; None: as many as fit.
+            max_tokens: tokens of the response; None: all that fit.
 
         Raises:
-            RequestError: the message alone is too long, or the template refuses it.
+            RequestError: the message alone is too long, or the template rejects it.
         """
         before = self._sent_from
         self.turns.append({"role": "user", "content": text})
@@ -58,7 +58,7 @@ class Conversation:
         return self._sent_from - before
 
     def withdraw(self) -> str | None:
-        """Remove the last question and its answer, and return the question."""
+        """Remove the last user message and its response; return the message."""
         while self.turns:
             message = self.turns.pop()
             if message["role"] == "user":
@@ -67,11 +67,15 @@ class Conversation:
         return None
 
     def answered(self, text: str) -> None:
-        """Add an answer of the model."""
+        """Add a response of the model."""
         self.turns.append({"role": "assistant", "content": text})
 
     def _fits(self, room: int) -> bool:
-        """Whether there is room for an answer; an error if a single message leaves none."""
+        """Return whether a response of `room` tokens fits.
+
+        Raises:
+            RequestError: a single message leaves no room.
+        """
         from wherry.runtime import RequestError
         from wherry.runtime.load.model import parse_chat
 

@@ -1,4 +1,4 @@
-"""A conversation in a file: JSON that other programs can read and write.
+"""Reads and writes a conversation as JSON, which other programs can use.
 
     {"wherry_conversation": 1, "model": "demo", "fields": {"temperature": 0.2},
      "messages": [{"role": "system", "content": "..."}, {"role": "user", "content": "..."}, ...]}
@@ -25,19 +25,19 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The content of a file."""
+    """The content of a conversation file."""
 
-    model: str  # the last model; another one may continue
+    model: str  # the last model of the conversation; another one may continue it
     system: str | None
     turns: list[Message]
     fields: dict[str, Any]
 
 
 def write(path: Path, saved: Saved) -> None:
-    """Replace the file.
+    """Write a conversation to a file, replacing an older one.
 
     Raises:
-        UsageError: it cannot be written.
+        UsageError: the file cannot be written.
     """
     opening = [{"role": "system", "content": saved.system}] if saved.system else []
     whole = {
@@ -53,10 +53,10 @@ def write(path: Path, saved: Saved) -> None:
 
 
 def read(path: Path) -> Saved:
-    """Read a file.
+    """Read a conversation from a file.
 
     Raises:
-        UsageError: it cannot be read, or is no conversation.
+        UsageError: the file cannot be read, or contains no conversation.
     """
     try:
         raw = read_object(path)

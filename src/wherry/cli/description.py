@@ -91,11 +91,12 @@ def _compiled(entry: Entry) -> dict[str, Any]:
 
 
 def licence_of(folder: Path) -> str | None:
-    """The licence in README.md's front matter, as the hub requires it, else its first line."""
+    """Return the licence from README.md's front matter, else the licence file's first line."""
     try:
         _, front, _ = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
         said = yaml.safe_load(front)
-    except (OSError, ValueError, yaml.YAMLError):  # ValueError: it has no front matter
+    except (OSError, ValueError, yaml.YAMLError):
+        # yaml.YAMLError for bad front matter, ValueError for a file without any
         said = None
     if isinstance(said, dict) and said.get("license"):
         name = said.get("license_name") if said["license"] == "other" else said["license"]

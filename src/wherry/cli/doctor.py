@@ -1,4 +1,4 @@
-"""`wherry doctor`: checks this machine."""
+"""The command `wherry doctor`, which checks this machine."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def doctor_command(as_json: bool) -> None:
 
 
 def _attempt(check: Callable[[], str]) -> dict[str, Any]:
-    """Return the result of a check, or its failure, whatever it is."""
+    """Run a check; return its result, or its failure for any exception."""
     try:
         return {"ok": True, "found": check()}
     except Exception as e:
@@ -54,7 +54,7 @@ def _attempt(check: Callable[[], str]) -> dict[str, Any]:
 
 
 def _devices() -> dict[str, dict[str, Any]]:
-    """List the devices of each kind, and errors of the search."""
+    """List the devices of each kind, or the error of the search."""
     from wherry.machine import devices
 
     found: dict[str, dict[str, Any]] = {}
@@ -62,7 +62,7 @@ def _devices() -> dict[str, dict[str, Any]]:
         try:
             listed = [asdict(device) for device in devices.list_devices(kind)]
             found[kind] = {"devices": listed, "problem": devices.problems(kind)}
-        except Exception as e:  # the other kinds are still listed
+        except Exception as e:  # an error of one kind must not hide the others
             found[kind] = {"devices": [], "problem": f"{type(e).__name__}: {e}"}
     return found
 
@@ -73,14 +73,15 @@ def _targets() -> dict[str, list[dict[str, Any]]]:
 
     found: dict[str, list[dict[str, Any]]] = {}
     for kind in KINDS:
-        preset = find("rocm:gfx1100" if kind == "rocm" else kind)  # "rocm" is this machine's GPU
+        # "rocm" alone would require an AMD GPU in this machine
+        preset = find("rocm:gfx1100" if kind == "rocm" else kind)
         requirements = preset.toolchain.requirements() if preset.toolchain else ()
         found[kind] = [asdict(requirement) for requirement in requirements]
     return found
 
 
 def _apps() -> dict[str, list[dict[str, Any]]]:
-    """List the C++ compiler of each system for which `wherry package` builds libraries."""
+    """List the C++ compiler of each system that `wherry package` builds libraries for."""
     from wherry.packager.compilers import compiler_for
     from wherry.packager.platforms import PLATFORMS
 

@@ -1,4 +1,4 @@
-"""The report of `wherry doctor` for people."""
+"""Formats the report of `wherry doctor` for the terminal."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-_NAME = 14  # columns: android-x86_64
+_NAME = 14  # width of names in columns, enough for android-x86_64
 _MARKS = {"ok": "green", "FAIL": "red", "none": "bright_black", "lacks": "bright_black"}
 
 
 def lines(report: dict[str, Any]) -> Iterator[str]:
-    """Write four sections and a verdict; `report` is the output of --json."""
+    """Yield four sections and a verdict; `report` is the output of --json."""
     yield _title("This machine")
     for name, check in report["checks"].items():
         yield _row("ok" if check["ok"] else "FAIL", name, check["found"])
@@ -38,7 +38,7 @@ def lines(report: dict[str, Any]) -> Iterator[str]:
 
 
 def _tools(all_: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
-    """Write a row for each target or system: its tools, or the command that installs them."""
+    """Yield a row per target or operating system: its tools, or how to install them."""
     for kind, requirements in all_.items():
         missing = [r for r in requirements if r["found"] is None]
         present = ", ".join(f"{r['name']} {r['found']}" for r in requirements if r["found"])

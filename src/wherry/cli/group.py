@@ -1,4 +1,4 @@
-"""The commands by name, and the exit codes."""
+"""The command group of `wherry`: commands by name, and exit codes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from wherry.errors import (
     WherryError,
 )
 
-from . import completion as completion  # it registers click's class for bash
+from . import completion as completion  # importing it registers click's completion class for bash
 from . import interrupts
 from .refused import explained
 
@@ -41,7 +41,7 @@ EXIT_CODES = {
     interrupts.INTERRUPTED: "Ctrl-C",
     BROKEN_PIPE: "the reader of the output went away",
 }
-# Name -> module of this package that has the command; imported when it is called.
+# Command -> module of this package that defines it; imported when the command is called.
 COMMANDS = {
     "run": "run",
     "chat": "chat",
@@ -63,7 +63,7 @@ COMMANDS = {
 }
 
 
-# Other programs' names of commands -> Wherry's, or an explanation.
+# Command names of other programs -> Wherry's command, or an explanation.
 _ELSEWHERE = {
     "api": "serve",
     "benchmark": "bench",
@@ -81,12 +81,12 @@ _ELSEWHERE = {
     "quantize": "convert",
     "remove": "rm",
     "server": "serve",
-    "stop": "ps",  # its output explains how to stop a server
+    "stop": "ps",  # the output of `wherry ps` explains how to stop a server
 }
 
 
 class _Group(click.Group):
-    """Imports a command when it is needed, so that `wherry --help` is quick."""
+    """Command group that imports a command when it is needed, so that `wherry --help` is quick."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -154,7 +154,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
 
 
 class _Log(logging.Handler):
-    """Writes to the current stderr: a progress bar replaces it and writes above itself."""
+    """Log handler that writes to the current stderr, which a progress bar may have replaced."""
 
     def emit(self, record: logging.LogRecord) -> None:
         click.echo(self.format(record), err=True)
@@ -163,7 +163,8 @@ class _Log(logging.Handler):
 def run() -> None:
     """Run the command line and end the process with its exit code; see EXIT_CODES."""
     debug = "--debug" in sys.argv
-    for stream in (sys.stdout, sys.stderr):  # replace a character that the terminal lacks
+    # prints a replacement for characters that the terminal lacks
+    for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -180,7 +181,7 @@ def run() -> None:
     except (KeyboardInterrupt, click.Abort):
         click.echo("Interrupted.", err=True)
         sys.exit(interrupts.INTERRUPTED)
-    except BrokenPipeError:  # the reader of stdout went away: `wherry run ... | head -1`
+    except BrokenPipeError:  # the reader of stdout has exited: `wherry run ... | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(BROKEN_PIPE)
     except OSError as e:

@@ -1,7 +1,7 @@
-"""Ctrl-C ends the program at once, with one line and exit code 130.
+"""Makes Ctrl-C end the program at once, with one line and exit code 130.
 
 Python runs a signal's handler when the main thread is back in Python code, which takes seconds
-inside of a compiler. So a thread of Wherry's waits for the signal and ends the process: files are
+inside of a compiler. So a separate thread waits for the signal and ends the process: files are
 written under temporary names, and unfinished folders are removed first.
 """
 
@@ -17,7 +17,8 @@ from types import FrameType
 from wherry.base import temporary
 
 INTERRUPTED = 130  # exit code as in shells: 128 + SIGINT
-_UNDO_BAR = "\r\x1b[2K\x1b[?25h"  # clears the line, and shows the cursor that a bar hides
+# terminal codes that clear the line and show the cursor that a bar hides
+_UNDO_BAR = "\r\x1b[2K\x1b[?25h"
 _STDERR = 2
 _leaving = threading.Lock()
 
@@ -46,7 +47,7 @@ def raise_instead() -> None:
 
 
 def _watch(reader: socket.socket) -> None:
-    while numbers := reader.recv(64):  # a byte for each signal
+    while numbers := reader.recv(64):  # the signal's wakeup pipe delivers a byte per signal
         if signal.SIGINT in numbers and signal.getsignal(signal.SIGINT) is _leave:
             _leave(signal.SIGINT, None)
 
@@ -54,11 +55,11 @@ def _watch(reader: socket.socket) -> None:
 def _leave(number: int, frame: FrameType | None) -> None:
     """End the process, without waiting for threads, destructors or buffers.
 
-    If two threads get here, the second one waits for the first to end the process.
+    If two threads call this, the second one waits for the first to end the process.
     """
     with _leaving:
         line = "Interrupted.\n"
-        with contextlib.suppress(OSError):  # stderr may be closed
+        with contextlib.suppress(OSError):  # stderr may already be closed
             os.write(_STDERR, (_UNDO_BAR + line if os.isatty(_STDERR) else line).encode())
         temporary.remove_all()
         os._exit(INTERRUPTED)

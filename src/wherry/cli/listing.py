@@ -1,4 +1,4 @@
-"""`wherry list`: what the cache holds."""
+"""The command `wherry list`, which lists the cache."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _record(entry: Entry) -> dict[str, Any]:
 
 
 def size(count: int) -> str:
-    """Write bytes for people."""
+    """Format a number of bytes for display."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6)):
         if count >= scale / 10:
             return f"{count / scale:,.1f} {unit}"
@@ -110,7 +110,7 @@ def size(count: int) -> str:
 
 
 def ago(seconds: float) -> str:
-    """Write a past time for people."""
+    """Format a past time for display, as "3 days ago"."""
     for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
         count = int(seconds // length)
         if count:

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Command-line options that several commands share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
-    """Combine options into one decorator, in this order."""
+    """Combine option decorators into one, in this order."""
 
     def apply(function: F) -> F:
         for decorator in reversed(decorators):
@@ -34,7 +34,7 @@ def stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
 
 
 class _Context(click.ParamType[Any]):
-    """A number of tokens, or auto."""
+    """Option type: a number of tokens, or "auto"."""
 
     name = "context"
 
@@ -112,7 +112,7 @@ speculation = stack(
         help="Draft tokens a step, from the draft model or from repetitions in the text.",
     ),
 )
-# Options of a load; the names are those of wherry.runtime.load.options.LoadOptions.
+# Options for loading a model; names are the fields of wherry.runtime.load.options.LoadOptions.
 load = stack(
     quant,
     kv_dtype,
@@ -164,14 +164,14 @@ sampling = stack(
 
 
 def split(typed: dict[str, Any]) -> tuple[LoadOptions, dict[str, Any]]:
-    """Split typed options into those of `load` and all others."""
+    """Split typed options into those for loading and all others."""
     given = {name: value for name, value in typed.items() if value is not None}
     loading = cast(LoadOptions, {name: given.pop(name) for name in NAMES & set(given)})
     return loading, given
 
 
 def opened(model: str, loading: LoadOptions) -> MLCEngine:
-    """Prepare and load a model with a progress display; yield its engine."""
+    """Prepare and load a model with a progress display; return its engine."""
     from wherry.runtime import MLCEngine
 
     with shown() as progress:
@@ -182,7 +182,7 @@ def opened(model: str, loading: LoadOptions) -> MLCEngine:
 
 
 def _on_context(loaded: LoadedModel, asked: int | str | None) -> str | None:
-    """A message about a context that memory has chosen."""
+    """Return a message if memory limits the context below the model's; else None."""
     if loaded.context < loaded.model_context and asked in (None, "auto"):
         return (
             f"Context: {loaded.context:,} tokens, what fits into free memory, of the model's "

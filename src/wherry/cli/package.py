@@ -1,4 +1,4 @@
-"""`wherry package`."""
+"""The command `wherry package`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _SITE = ("webgpu", "wasm")
 def _variants(
     targets: tuple[str, ...], quants: tuple[str, ...]
 ) -> Iterator[tuple[str, str | None]]:
-    """The variants of a model; one of several CPU schemes is enough, because all run everywhere."""
+    """Yield (target, scheme) pairs to compile for a site.
+
+    WebAssembly gets one scheme, because CPU kernels run everywhere.
+    """
     for target in targets:
         for quant in (quants[:1] if target == "wasm" else quants) or (None,):
             yield target, quant

@@ -1,4 +1,4 @@
-"""`wherry plan`: the memory of a model before it is downloaded, compiled or loaded."""
+"""The command `wherry plan`: a model's memory before it is downloaded, compiled or loaded."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def plan_command(model: str, as_json: bool, **typed: Any) -> None:
 
 
 def lines(found: planned.Needs) -> list[str]:
-    """Write the parts, their sum, and free memory."""
+    """Return the parts of the memory, their sum, and the free memory, as lines of text."""
     batch = found.max_batch
     cache = f"{found.kv_tokens:,} tokens of {size(found.kv_per_token)} in {found.kv_dtype}"
     share = f"; {batch} requests at once share it" if batch > 1 else ""

@@ -1,4 +1,4 @@
-"""Computes the memory of a model from its manifest, or from the forecast of one."""
+"""Computes the memory of a model from its manifest, or from a forecast of it."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ from wherry.runtime.load.options import LoadOptions, for_compiler
 if TYPE_CHECKING:
     from wherry.compiler.load import Described
 
-DRAFT_ROWS = 16  # rows of a step for draft tokens, besides one for each request
+DRAFT_ROWS = 16  # rows of a step for draft tokens, besides one row per request
 _LOGIT_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """Bytes, except tokens and names."""
+    """The memory that a run of a model needs: bytes, except for tokens and names."""
 
     name: str
     target: str
     quantization: str
     parameters: int
-    program: int | None  # None: the system does not tell
+    # bytes of the process without a model; None: the system does not report them
+    program: int | None
     weights: int
     step: int
     kv_per_token: int
     kv_dtype: str
     kv_tokens: int
-    context: int  # tokens of one conversation
+    context: int  # tokens of one sequence
     model_context: int
-    largest: int | None  # the context of --context auto
+    largest: int | None  # tokens of the context that --context auto selects
     max_batch: int
     prefill_chunk: int
     free: int | None
@@ -44,32 +45,32 @@ class Needs:
 
     @property
     def cache(self) -> int:
-        """Bytes of the KV cache."""
+        """Return the bytes of the KV cache."""
         return self.kv_per_token * self.kv_tokens
 
     @property
     def total(self) -> int:
-        """The most bytes that are in memory at one time."""
+        """Return the peak memory in bytes."""
         return (self.program or 0) + self.weights + self.step + self.cache
 
     def record(self) -> dict[str, Any]:
-        """The fields for JSON."""
+        """Return the fields as JSON values."""
         return asdict(self) | {"cache": self.cache, "total": self.total}
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts about one model."""
+    """What memory planning needs to know about one model."""
 
     declared: memory.Declared
     target: Mapping[str, Any]
     quantization: str
     described: Described
-    parameters: int  # parameters before quantization
+    parameters: int  # number of parameters before quantization
 
     @property
     def kv_dtype(self) -> str:
-        """The dtype of the KV cache, by the bytes of a number."""
+        """Return the dtype of the KV cache, derived from its bytes per token."""
         config = self.described.config
         shapes = [config.attention_shape(i) for i in range(config.num_hidden_layers)]
         numbers = sum(2 * s.kv_heads * s.head_dim for s in shapes if s.kv != "none")
@@ -78,7 +79,7 @@ class Facts:
 
 
 def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None]:
-    """Compute the needs of `model` with these options, and the reason if it does not fit.
+    """Compute the memory of `model` with these options, and the error if it does not fit.
 
     Raises:
         UsageError: an option is out of range, or does not fit a compiled folder.
@@ -119,7 +120,7 @@ def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None
 
 
 def _look(model: str, options: LoadOptions) -> tuple[Facts, int | None]:
-    """Describe a model, and measure a process that is about to load one."""
+    """Describe a model, and measure the memory of a process that is about to load it."""
     from wherry.compiler.forecast import described_folder
 
     given = Path(model).expanduser()
@@ -130,7 +131,7 @@ def _look(model: str, options: LoadOptions) -> tuple[Facts, int | None]:
 
 
 def look(model: str, folder: Path, options: LoadOptions) -> Facts:
-    """Describe a model.
+    """Describe a model for memory planning.
 
     Args:
         model: MODEL of the command line.
@@ -157,7 +158,7 @@ def look(model: str, folder: Path, options: LoadOptions) -> Facts:
 
 
 def _room(found: Facts, program: int | None) -> memory.Room:
-    """The memory that is left after the program has started."""
+    """Return the memory that is left after the program has started."""
     there = memory.room(loading.device_name(found.target))
     if there.free is None or program is None:
         return there
@@ -167,7 +168,7 @@ def _room(found: Facts, program: int | None) -> memory.Room:
 def _config(
     found: Facts, options: LoadOptions, there: memory.Room, drafts: Facts | None
 ) -> dict[str, Any]:
-    """The engine's configuration; if memory is unknown, every context fits."""
+    """Return the engine's configuration; if free memory is unknown, every context fits."""
     declared = drafts.declared if drafts else None
     config = loading.sized(found.declared, options, there, declared)
     return {"kv_tokens": config["context"] * config["max_batch"], **config}
@@ -178,7 +179,7 @@ def _largest(found: Facts, there: memory.Room, drafts: Facts | None) -> int | No
 
 
 def _step(model: Facts, rows: int) -> int:
-    """Bytes of a step's tensors; result rows that no request needs are never touched."""
+    """Return the bytes of a step's tensors; result rows that no request uses are never touched."""
     if "forward" not in model.described.entries:
         return model.declared.memory["workspace"]
     has = int(model.declared.deployment["logit_rows"])

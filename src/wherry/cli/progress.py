@@ -1,4 +1,4 @@
-"""Progress on stderr: bars on a terminal, nothing elsewhere."""
+"""Shows progress on stderr: bars on a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LABELS = {
 
 @contextmanager
 def shown() -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a callback (what, done, total) that shows bars until the context ends."""
+    """Yield a callback (phase, done, total) that shows progress bars until the context ends."""
     console = Console(stderr=True)
     bars = Progress(
         TextColumn("{task.description:<18}"),

@@ -1,4 +1,4 @@
-"""`wherry ps`: lists this machine's servers and their loaded models."""
+"""The command `wherry ps`, which lists this machine's servers and their loaded models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wherry.cache.running import Server
 
 from .listing import ago, size
 
-_SECONDS = 2.0  # a server's time to answer
+_SECONDS = 2.0  # timeout in seconds of a request to a server
 
 
 @click.command("ps")
@@ -47,7 +47,7 @@ async def _look(servers: list[Server]) -> list[dict[str, Any]]:
 
 
 async def _row(server: Server) -> dict[str, Any]:
-    """Describe a server and its models: the loaded ones if it tells, else all."""
+    """Describe a server and its models: the loaded ones if it reports them, else all."""
     from wherry.bench.connection import Address
     from wherry.bench.http_target import HttpTarget
     from wherry.errors import WherryError
@@ -67,7 +67,7 @@ async def _row(server: Server) -> dict[str, Any]:
 
 
 def _memory(pid: int) -> int | None:
-    """A process's bytes in memory; None if the system does not tell."""
+    """Return a process's resident memory in bytes; None if the system does not report it."""
     from wherry.runtime.load.program_memory import resident
 
     return resident(process=str(pid))

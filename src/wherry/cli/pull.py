@@ -1,4 +1,4 @@
-"""`wherry pull`: prepares everything that a run needs."""
+"""The command `wherry pull`, which prepares everything that a run needs."""
 
 from __future__ import annotations
 

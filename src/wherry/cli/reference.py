@@ -13,7 +13,7 @@ import click
 
 from .group import cli
 
-_WIDTH = 100  # columns of a help text
+_WIDTH = 100  # columns to which help texts are wrapped
 _HEAD = """\
 # Commands
 
@@ -22,7 +22,7 @@ What `wherry COMMAND --help` says. This page is written by `make docs`.
 
 
 def page() -> str:
-    """The page, in Markdown."""
+    """Return docs/cli.md as Markdown."""
     return "\n".join([_HEAD, *_sections(cli, None, "wherry")])
 
 

@@ -1,4 +1,4 @@
-"""Explains the system's refusal to write: a full disk, a folder of another user."""
+"""Explains why the system refuses to write: a full disk, a folder of another user."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def explained(error: OSError) -> WherryError | None:
-    """Explain an error so that a person can act; None if it is another error.
+    """Convert an OSError into an error that says what to do; None for other causes.
 
     Args:
-        error: has the file's name, except for a write to an open file.
+        error: the error; it has the file's name, except for a write to an open file.
     """
     if error.errno not in (*_FULL, *_FORBIDDEN):
         return None

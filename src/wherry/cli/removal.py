@@ -1,4 +1,4 @@
-"""`wherry rm` and `wherry cache prune`."""
+"""The commands `wherry rm` and `wherry cache prune`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 
 
 class _Duration(click.ParamType[float]):
-    """Parses 30d, 12h, 5m, 0s to seconds."""
+    """Option type: a duration such as 30d, 12h, 5m, 0s, in seconds."""
 
     name = "duration"
 
@@ -57,7 +57,7 @@ def rm_command(name: str, dry_run: bool) -> None:
         _would_go(chosen)
         return
     models = [entry for entry in chosen if entry.kind == "model"]
-    # first, because a model in use protects its weights and its download
+    # Compiled models are removed first, because one in use protects its weights and its download.
     count, left = _remove(models)
     if not left:
         more, left = _remove([entry for entry in chosen if entry.kind != "model"])
@@ -108,13 +108,13 @@ def _would_go(chosen: Sequence[Entry]) -> None:
 
 
 def _remove(chosen: Iterable[Entry]) -> tuple[int, int]:
-    """Remove entries, a line each; return freed bytes, and how many entries are in use."""
+    """Remove entries, printing a line each; return freed bytes, and how many entries are in use."""
     count = left = 0
     for entry in chosen:
         try:
             count += pruning.remove(entry)
             click.echo(_row(entry))
-        except FileNotFoundError:  # another process was faster
+        except FileNotFoundError:  # another process has removed the entry
             continue
         except (InUseError, OSError) as e:
             left += 1

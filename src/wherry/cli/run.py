@@ -1,4 +1,4 @@
-"""`wherry run`: every step that is missing, then an answer or a chat."""
+"""The command `wherry run`: all missing preparation, then an answer or a chat."""
 
 from __future__ import annotations
 

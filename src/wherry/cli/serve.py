@@ -1,4 +1,4 @@
-"""`wherry serve`."""
+"""The command `wherry serve`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def serve_command(
 
     loading, given = options.split(typed)
     serving_models.check(model, place, given)
-    serving.checked(**given)  # checks options before minutes of compiling
+    serving.checked(**given)  # checks options before a compilation that takes minutes
     if otlp_endpoint:
         export_to(otlp_endpoint)
     engine: MLCEngine | Catalog

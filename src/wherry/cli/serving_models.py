@@ -1,4 +1,4 @@
-"""Options of `wherry serve --models`, and their catalog."""
+"""Options of `wherry serve --models`, and the catalog of its models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Quantity(click.ParamType[Any]):
-    """A text that a function parses."""
+    """Option type: a quantity that a given function parses."""
 
     def __init__(self, name: str, read: Callable[[object], Any]) -> None:
         self.name = name
@@ -64,10 +64,10 @@ options = stack(
 
 
 def check(model: str | None, place: Path | None, given: dict[str, Any]) -> None:
-    """Refuse options that contradict each other.
+    """Reject options that contradict each other.
 
     Raises:
-        click.UsageError: says what to type.
+        click.UsageError: the message says what to type.
     """
     if (model is None) == (place is None):
         raise click.UsageError(

@@ -10,7 +10,7 @@ from .options import stack
 
 
 class _Permissions(click.ParamType[int]):
-    """Permissions in octal, as for chmod: 660."""
+    """Option type: file permissions in octal, as for chmod: 660."""
 
     name = "octal"
 

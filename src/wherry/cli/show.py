@@ -1,4 +1,4 @@
-"""`wherry show`: describes a model."""
+"""The command `wherry show`, which describes a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wherry.errors import UsageError
 from . import options
 from .listing import size
 
-_NAME = 14  # columns
+_NAME = 14  # width of names in columns
 
 
 @click.command("show")
@@ -47,7 +47,7 @@ def show_command(model: str, template: bool, as_json: bool, **typed: Any) -> Non
 
 
 def lines(found: dict[str, Any], template: str | None) -> Iterator[str]:
-    """Write a description for people."""
+    """Yield the lines of a model's description."""
     shape, memory, tools = found["shape"], found["memory"], found["tools"]
     heads = f"{shape['heads']} heads, {shape['kv_heads']} of keys and values"
     yield found["name"]

@@ -8,7 +8,7 @@ from wherry.artifact.manifest import Manifest
 
 
 def lines(manifest: Manifest) -> list[str]:
-    """Write the folder's target, its libraries, and the needs of a run."""
+    """Return the folder's target, its libraries, and the memory of a run, as lines of text."""
     target = manifest.target
     on = f" on {target['host']}" if target.get("host") else ""
     libraries = [manifest.library, *(v["library"] for v in target.get("variants", []))]

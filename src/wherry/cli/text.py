@@ -1,4 +1,4 @@
-"""Text from a person: on the command line, on stdin, line by line."""
+"""Reads text from the user: on the command line, on stdin, line by line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 
 class _Text(click.ParamType[str]):
-    """A text without surrogates, by which Python represents bytes that are not UTF-8."""
+    """Option type: text without surrogates, by which Python represents bytes that are not UTF-8."""
 
     name = "text"
 
@@ -22,7 +22,7 @@ TEXT = _Text()
 
 
 def text_of(value: str, where: str) -> str:
-    """Return `value` if it is valid text.
+    """Return `value` if it is valid Unicode text.
 
     Raises:
         UsageError: the message has the first invalid byte.

@@ -1,4 +1,4 @@
-"""`wherry web`."""
+"""The command `wherry web`."""
 
 from __future__ import annotations
 

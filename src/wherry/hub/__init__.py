@@ -1,1 +1,1 @@
-"""Models of Hugging Face: which files a model is, and how they come to this machine."""
+"""Models on the Hugging Face hub: which files a model needs, and their download."""

@@ -1,6 +1,6 @@
 """Downloads the needed files of a model from the Hugging Face hub, resumably.
 
-Listing, addresses, tokens and HF_ENDPOINT are huggingface_hub's. The bytes are fetched here,
+huggingface_hub provides listing, addresses, tokens and HF_ENDPOINT. The bytes are fetched here,
 because since version 2 that library does not resume another process's download.
 """
 
@@ -44,9 +44,9 @@ logger = logging.getLogger(__name__)
 
 # The base class of errors in huggingface_hub's HTTP library, httpx or httpx2.
 _TRANSPORT: type[Exception] = next(c for c in HfHubHTTPError.__mro__ if c.__name__ == "HTTPError")
-_WHOLE = ".wherry-download.json"  # in a complete folder
+_WHOLE = ".wherry-download.json"  # file that marks a complete folder
 _COMMIT = re.compile("[0-9a-f]{40}")
-_ATTEMPTS = 5  # in a row without a new byte
+_ATTEMPTS = 5  # attempts in a row without a new byte
 _SPARE_BYTES = 16 << 20
 
 
@@ -77,12 +77,12 @@ def fetch(
     Raises:
         ModelError: the model or revision does not exist or is gated, has no safetensors, the
             connection fails, or bytes are damaged.
-        ResourceError: not enough disk.
+        ResourceError: the disk has too little space.
     """
     home = cache / repo.replace("/", "--")
     revision = revision or "main"
     if _COMMIT.fullmatch(revision) and _is_whole(home / revision):
-        return home / revision  # a commit does not change
+        return home / revision  # a commit never changes, so the hub need not be asked
     try:
         with _explained(repo, revision):
             commit, files = list_files(repo, revision)
@@ -104,12 +104,12 @@ def fetch(
 
 
 def kept(repo: str, revision: str | None = None, *, cache: Path) -> Path | None:
-    """Return the folder of an earlier complete download, without asking the hub."""
+    """Return the folder of an earlier complete download, without contacting the hub."""
     return _kept(cache / repo.replace("/", "--"), revision or "main")
 
 
 def fetch_side_files(repo: str, revision: str | None, folder: Path, pause: float = 1.0) -> None:
-    """Download everything but the weights to an empty folder; raises as `fetch`."""
+    """Download all files but the weights to an empty folder; raises as `fetch` does."""
     with _explained(repo, revision or "main"):
         commit, files = list_files(repo, revision or "main")
         chosen = [f for f in files if not f.name.endswith(_WEIGHTS)]
@@ -120,16 +120,16 @@ _WEIGHTS = (".safetensors", SAFETENSORS_INDEX, ".bin", PICKLED_INDEX)
 
 
 class _Unreachable(ModelError):
-    """The hub does not answer; an earlier download is used."""
+    """The hub does not respond; an earlier download is used."""
 
 
 class _Short(Exception):
-    """The connection ended before the file."""
+    """The connection ended before the end of the file."""
 
 
 @contextmanager
 def _explained(repo: str, revision: str) -> Iterator[None]:
-    """Turn errors of huggingface_hub into Wherry's, with what to type."""
+    """Convert errors of huggingface_hub into Wherry's errors, which say what to type."""
     endpoint = hf.constants.ENDPOINT
     try:
         yield
@@ -158,7 +158,7 @@ def _explained(repo: str, revision: str) -> Iterator[None]:
 
 
 def _note(folder: Path, files: list[RepositoryFile]) -> None:
-    """Write what makes a folder whole: its files, with their hashes."""
+    """Write the marker of a complete folder: its files, with their hashes."""
     records = {
         f.name: FileRecord(size=f.size, sha256=f.sha256) if f.sha256 else record(folder / f.name)
         for f in files
@@ -170,7 +170,7 @@ def _note(folder: Path, files: list[RepositoryFile]) -> None:
 
 
 def _is_whole(folder: Path) -> bool:
-    """Whether all files exist unchanged; a changed one is reported."""
+    """Return whether all files exist unchanged; a changed one is reported."""
     try:
         content = read_object(folder / _WHOLE)
     except (OSError, ValueError):
@@ -195,7 +195,7 @@ def _remember(home: Path, revision: str, commit: str) -> None:
 
 
 def _kept(home: Path, revision: str) -> Path | None:
-    """The folder of an earlier download of this revision."""
+    """Return the folder of an earlier download of this revision; None: there is none."""
     ref = home / "refs" / quote(revision, safe="")
     folder = home / (ref.read_text().strip() if ref.is_file() else revision)
     return folder if _is_whole(folder) else None
@@ -240,18 +240,18 @@ def _part_of(path: Path) -> Path:
 
 
 def _have(repo: str, commit: str, file: RepositoryFile, folder: Path) -> bool:
-    """Whether the file is there, or could be linked to huggingface_hub's cache."""
+    """Return whether the file exists, or could be linked from huggingface_hub's cache."""
     path = folder / file.name
     if path.is_file() and file.matches(path):
         return True
     path.unlink(missing_ok=True)
-    path.parent.mkdir(exist_ok=True)  # the folder of a module
+    path.parent.mkdir(exist_ok=True)  # the folder of a sentence-transformers module
     cached = hf.try_to_load_from_cache(repo, file.name, revision=commit)
     if not isinstance(cached, str) or not file.matches(Path(cached)):
         return False
     try:
         path.symlink_to(Path(cached).resolve())
-    except OSError:  # a file system without links
+    except OSError:  # a file system without hard links
         return False
     return True
 
@@ -259,7 +259,7 @@ def _have(repo: str, commit: str, file: RepositoryFile, folder: Path) -> bool:
 def _get_patiently(
     url: str, file: RepositoryFile, part: Path, report: Callable[[int], None], pause: float
 ) -> None:
-    """Retry as long as bytes arrive, else a few times."""
+    """Download a file: retry as long as bytes arrive, else a few times."""
     failures = 0
     while True:
         before = part.stat().st_size if part.is_file() else 0
@@ -290,13 +290,13 @@ def _get(url: str, size: int, part: Path, report: Callable[[int], None]) -> None
     if start:
         headers["Range"] = f"bytes={start}-"
     client = hf.get_session()
-    timeout = hf.constants.HF_HUB_DOWNLOAD_TIMEOUT  # seconds without a byte
+    timeout = hf.constants.HF_HUB_DOWNLOAD_TIMEOUT  # seconds without a byte until a timeout
     with client.stream(
         "GET", url, headers=headers, follow_redirects=True, timeout=timeout
     ) as response:
         hf.hf_raise_for_status(response)
         if response.status_code != 206:
-            start = 0  # the server does not support ranges
+            start = 0  # the server does not support range requests
         with part.open("r+b" if start else "wb") as f:
             f.seek(start)
             for chunk in response.iter_bytes():

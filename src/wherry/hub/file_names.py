@@ -1,9 +1,9 @@
-"""Names of the files that a model of Hugging Face is made of."""
+"""Names of the files of a Hugging Face model."""
 
 SAFETENSORS, SAFETENSORS_INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLED, PICKLED_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 TEKKEN = "tekken.json"
-# What older tokenizers are stored in, where there is no tokenizer.json.
+# Files of older tokenizers, in models without a tokenizer.json.
 OLDER_TOKENIZERS = (
     TEKKEN,
     "tokenizer.model",
@@ -11,6 +11,6 @@ OLDER_TOKENIZERS = (
     "sentencepiece.bpe.model",
     "vocab.json",
 )
-MODULES = "modules.json"  # of the library sentence-transformers
+MODULES = "modules.json"  # module list of the library sentence-transformers
 SENTENCE_TRANSFORMERS = (MODULES, "config_sentence_transformers.json", "sentence_bert_config.json")
-MODULE_FILES = "[0-9]_*/config.json"  # as a shell pattern, one folder deep
+MODULE_FILES = "[0-9]_*/config.json"  # shell pattern of module configurations, one folder deep

@@ -1,4 +1,4 @@
-"""The files of a model folder in Hugging Face's layout that matter."""
+"""Reads the relevant files of a model folder in Hugging Face's layout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wherry.errors import ModelError
 
 
 def side_files(folder: Path) -> tuple[Path, ...]:
-    """The files of `folder` that belong to a model besides its weights, by name."""
+    """Return the files of `folder` that belong to a model besides its weights, sorted by name."""
     found = {p for pattern in SIDE_FILES for p in folder.glob(pattern) if p.is_file()}
     return tuple(sorted(found))
 

@@ -1,4 +1,4 @@
-"""Which files of a repository of the Hugging Face hub are needed."""
+"""Selects the needed files of a repository on the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from .file_names import (
     SENTENCE_TRANSFORMERS,
 )
 
-_CHUNK = 1 << 20  # bytes
-_ABOUT = ("README.md", "LICENSE*")  # what says how a model may be used
+_CHUNK = 1 << 20  # bytes to hash at a time
+_ABOUT = ("README.md", "LICENSE*")  # files about the model's licence and use
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryFile:
-    """A file, as the hub describes it."""
+    """A file of a repository, as the hub describes it."""
 
     name: str
     size: int  # bytes
-    sha256: str | None  # of files in large storage
-    git: str | None  # of others: the SHA-1 of a git blob
+    sha256: str | None  # SHA-256 of a file in large storage; None for other files
+    git: str | None  # SHA-1 of other files' git blob
 
     def matches(self, path: Path) -> bool:
-        """Whether the content is what the hub says it is."""
+        """Return whether a file's content equals the hub's description."""
         if path.stat().st_size != self.size:
             return False
         expected = self.sha256 or self.git
@@ -53,7 +53,7 @@ def list_files(repo: str, revision: str) -> tuple[str, list[RepositoryFile]]:
 
     Raises:
         ModelError: the repository has no model that can be read.
-        ToolchainError: its weights take PyTorch to read, which is not here.
+        ToolchainError: reading its weights needs PyTorch, which is not installed.
     """
     info = hf.HfApi().model_info(repo, revision=revision, files_metadata=True, timeout=30)
     found = info.siblings or []
@@ -92,7 +92,8 @@ def list_files(repo: str, revision: str) -> tuple[str, list[RepositoryFile]]:
 def _is_needed(name: str, weights: list[str]) -> bool:
     if name.count("/") == MODULE_FILES.count("/") and fnmatch(name, MODULE_FILES):
         return True
-    if "/" in name or fnmatch(name, "consolidated*"):  # the same weights in another layout
+    # these files repeat the weights in another layout
+    if "/" in name or fnmatch(name, "consolidated*"):
         return False
     return any(
         fnmatch(name, pattern)

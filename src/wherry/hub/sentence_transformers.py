@@ -25,8 +25,8 @@ from .folder import read_json
 
 _EMBEDDINGS = (("Transformer", "Pooling"), ("Transformer", "Pooling", "Normalize"))
 _SCORE = ("Transformer", "LogitScore")
-_TOKENS = {"yes": "true_token_id", "no": "false_token_id"}  # of LogitScore
-_MODES = {  # Pooling in older files, a boolean for each mode
+_TOKENS = {"yes": "true_token_id", "no": "false_token_id"}  # field names of the module LogitScore
+_MODES = {  # pooling modes of older files, one boolean field each
     "pooling_mode_cls_token": "cls",
     "pooling_mode_mean_tokens": "mean",
     "pooling_mode_max_tokens": "max",
@@ -37,7 +37,7 @@ _MODES = {  # Pooling in older files, a boolean for each mode
 
 
 def head_of(folder: Path) -> Head | None:
-    """Read the head from the folder's modules.json; None if there is none.
+    """Read the output head from the folder's modules.json; None: there is no such file.
 
     Raises:
         ModelError: lists all unsupported modules.
@@ -87,7 +87,7 @@ def _modules(path: Path) -> list[Mapping[str, Any]]:
 
 
 def _module_config(folder: Path, module: Mapping[str, Any]) -> dict[str, Any]:
-    """Read a module's config.json; its folder must be inside of the model's."""
+    """Read a module's config.json; the module's folder must be inside of the model's folder."""
     name = str(module.get("path", ""))
     if not name or Path(name).name != name or name.startswith("."):
         raise ModelError(f"{folder / MODULES}: path {name[:100]!r} is no folder of the model's")
@@ -127,7 +127,7 @@ def _longest(limits: Mapping[str, Any], problems: list[str]) -> int | None:
 
 
 def _check_pooling(config: Mapping[str, Any], problems: list[str]) -> None:
-    """Check it: only a decoder's last token has attended to the whole text."""
+    """Check the pooling mode: only a decoder's last token has attended to the whole text."""
     named = config.get("pooling_mode")
     found = [mode for name, mode in _MODES.items() if config.get(name) is True]
     if named is not None:

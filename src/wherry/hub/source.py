@@ -1,4 +1,4 @@
-"""Resolves MODEL to a folder in Hugging Face's layout."""
+"""Resolves the argument MODEL to a folder in Hugging Face's layout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wherry.errors import ModelError, UsageError
 from .download import fetch
 
 _HUB = re.compile(r"hf://([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
-# Other programs' spellings, and copied addresses; /tree/ precedes a revision.
+# Spellings of other programs, and copied URLs; /tree/ precedes a revision.
 _OTHER_HUB = re.compile(
     r"(?:HF://|Hf://|hf:|(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/)?"
     r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:/tree/([\w.-]+)|:\w+)?/?"
@@ -49,7 +49,7 @@ def resolve(model: str, *, cache: Path, progress: Progress | None = None) -> Pat
 
 
 def _on_file(file: Path) -> str:
-    """The error for a file that is no model folder."""
+    """Return the error message for a file that is no model folder."""
     if file.suffix.lower() == ".gguf":
         return _GGUF
     if (file.parent / "config.json").is_file():
@@ -58,7 +58,7 @@ def _on_file(file: Path) -> str:
 
 
 def _on_name(model: str) -> str:
-    """The error for a name that does not exist, with a suggestion."""
+    """Return the error message for a name that does not exist, with a suggestion."""
     if found := _OTHER_HUB.fullmatch(model):
         at = f"@{found[2]}" if found[2] and found[2] != "main" else ""
         return f"\nDid you mean hf://{found[1]}{at}?"
@@ -70,10 +70,10 @@ def _on_name(model: str) -> str:
 
 
 def parse_hub(model: str) -> tuple[str, str | None] | None:
-    """Parse ORG/NAME and the revision of a model of the hub; None if `model` is none.
+    """Parse ORG/NAME and the revision of a model on the hub; None if `model` is not on the hub.
 
     Raises:
-        UsageError: it begins with hf:// but is malformed.
+        UsageError: `model` begins with hf:// but is malformed.
     """
     if not model.startswith("hf://"):
         return None

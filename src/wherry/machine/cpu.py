@@ -1,4 +1,4 @@
-"""Which libraries the CPU of this machine can run.
+"""Checks which compiled libraries the CPU of this machine can run.
 
 This module imports neither TVM nor NumPy.
 """
@@ -22,7 +22,7 @@ _SYSTEMS = {
 
 
 def machine_problems(target: Mapping[str, Any]) -> list[str]:
-    """Features that this machine lacks for a library of `target`; [] if there are none."""
+    """Return what this machine lacks for a library of `target`; [] if it can run the library."""
     triple = str(target.get("host", ""))
     arch = triple.partition("-")[0].replace("arm64", "aarch64")
     here = platform.machine().replace("AMD64", "x86_64").replace("arm64", "aarch64")
@@ -33,7 +33,7 @@ def machine_problems(target: Mapping[str, Any]) -> list[str]:
     if "symbols" in target.get("objects", {}):
         problems.append("its library is an archive of objects, which wait for a program's linker")
     if str(target.get("kind", "")) != "llvm":
-        return problems  # opening the device checks its limits
+        return problems  # a GPU's limits are checked when the device is opened
     missing = sorted(set(target.get("features", ())) - cpu_features())
     if missing and cpu_features():
         problems.append(
@@ -44,7 +44,7 @@ def machine_problems(target: Mapping[str, Any]) -> list[str]:
 
 
 def cpu_features() -> frozenset[str]:
-    """Feature flags in Linux's names ("avx512_vnni"); empty if they cannot be read."""
+    """Return CPU feature flags in Linux's names ("avx512_vnni"); empty if they cannot be read."""
     info = Path("/proc/cpuinfo")
     if not info.is_file():
         return frozenset()

@@ -18,11 +18,12 @@ from wherry.base import settings
 from wherry.errors import ToolchainError
 
 DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
-CUDART = "libcudart.so.13"  # TVM's CUDA runtime is linked with it
-# Name of a limit in manifests: bytes of shared memory that a block may ask for (cudaDeviceProp).
+CUDART = "libcudart.so.13"  # TVM's CUDA runtime links with this version
+# Name of a limit in manifests: bytes of shared memory that a block may request (cudaDeviceProp).
 SHARED_MEMORY = "sharedMemPerBlockOptin"
-_INTEGRATED, _MAJOR, _MINOR, _SHARED_MEMORY = 18, 75, 76, 97  # CUdevice_attribute
-_RESULTS = {  # CUresult: the usual errors
+# numbers in the enum CUdevice_attribute
+_INTEGRATED, _MAJOR, _MINOR, _SHARED_MEMORY = 18, 75, 76, 97
+_RESULTS = {  # common errors of the enum CUresult
     100: "there is no GPU, or CUDA_VISIBLE_DEVICES hides it",
     101: "a GPU is not usable",
     803: "the driver's library and its kernel module are of different versions",
@@ -33,19 +34,19 @@ _RESULTS = {  # CUresult: the usual errors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """A GPU; its index in the list is its number."""
+    """An NVIDIA GPU; its index in the list is its CUDA device number."""
 
     name: str
-    code: str  # architecture of its machine code: "sm_90"
+    code: str  # architecture of its machine code, "sm_90"
     memory_bytes: int
-    shared_bytes: int  # shared memory that a block may ask for
-    discrete: bool  # it has memory of its own
-    driver: str  # the newest CUDA version that the driver supports: "13.0"
+    shared_bytes: int  # bytes of shared memory that a block may request
+    discrete: bool  # whether the GPU has memory of its own
+    driver: str  # newest CUDA version that the driver supports, "13.0"
 
 
 @cache
 def _driver() -> tuple[ctypes.CDLL | None, str]:
-    """The initialized driver, or None with the problem ("" if there is no driver)."""
+    """Return the initialized driver, or None with the problem ("" if there is no driver)."""
     try:
         driver = ctypes.CDLL(DRIVER)
     except OSError:
@@ -57,7 +58,7 @@ def _driver() -> tuple[ctypes.CDLL | None, str]:
 
 
 def problem() -> str:
-    """A problem of NVIDIA's driver; "" if there is none, or no driver."""
+    """Return a problem of NVIDIA's driver; "" if there is none, or no driver."""
     return _driver()[1]
 
 
@@ -107,11 +108,11 @@ def require_code(codes: list[str], limits: Mapping[str, int]) -> None:
     """Check that the first GPU can run machine code for `codes`.
 
     The oldest code has PTX, so every newer GPU can run it. Blocks must have the shared memory that
-    kernels ask for: GPUs of desktops have less than those of servers.
+    kernels request: desktop GPUs have less than server GPUs.
 
     Args:
-        codes: of the manifest's target.
-        limits: its `device_limits`.
+        codes: GPU codes of the manifest's target.
+        limits: `device_limits` of the manifest's target.
 
     Raises:
         ToolchainError: the GPU is older, or has less shared memory.
@@ -168,7 +169,7 @@ def _cudart_places() -> Iterator[str]:
     chosen = settings.cuda_path()
     if chosen:
         yield str(chosen / "lib64" / CUDART)
-    yield CUDART  # the loader searches for it
+    yield CUDART  # the dynamic loader searches for it
     packages = importlib.util.find_spec("nvidia")
     for place in (packages.submodule_search_locations or ()) if packages else ():
         yield from sorted(map(str, Path(place).glob(f"cu13/lib/{CUDART}")))

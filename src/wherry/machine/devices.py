@@ -1,4 +1,4 @@
-"""Lists this machine's devices, by CUDA's driver or the plugins."""
+"""Lists this machine's devices, through CUDA's driver or Wherry's plugins."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ KINDS = ("cuda", *PLUGINS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """A device; its index in the list is its number."""
+    """A device; its index in the list is its device number."""
 
-    name: str  # the driver's name of it
-    kind: str  # "cuda", "opencl", "vulkan"
+    name: str  # the driver's name of the device
+    kind: str  # kind of device: "cuda", "opencl", "vulkan"
     memory_bytes: int  # total memory
-    available_bytes: int | None  # free memory; None: the driver does not tell
-    largest_buffer_bytes: int  # the largest buffer of a kernel
-    discrete: bool  # it has memory of its own
-    driver: str  # version
-    software: bool  # a CPU emulates the GPU
-    threads_per_block: int | None  # most threads of a kernel's block; None: unknown
-    code: str | None  # architecture of its machine code: "sm_90"; None: the driver compiles
+    available_bytes: int | None  # free memory; None: the driver does not report it
+    largest_buffer_bytes: int  # bytes of the largest buffer that a kernel can bind
+    discrete: bool  # whether the device has memory of its own
+    driver: str  # version of the driver
+    software: bool  # whether a CPU emulates the GPU
+    threads_per_block: int | None  # threads of a kernel's block at most; None: unknown
+    code: str | None  # architecture of machine code, "sm_90"; None: the driver compiles
 
 
 def list_devices(kind: str) -> list[Device]:
-    """List all devices of a kind, best first; [] if there are none: `problems` may say why.
+    """List all devices of a kind, best first; [] if there are none, and `problems` may say why.
 
     Raises:
         UsageError: there is no driver or plugin for this kind.
@@ -59,7 +59,7 @@ def list_devices(kind: str) -> list[Device]:
 
 
 def problems(kind: str) -> str:
-    """Problems of the search for devices, a line each; "" if there are none.
+    """Return problems of the search for devices, one per line; "" if there are none.
 
     Raises:
         UsageError, ToolchainError: as `list_devices`.
@@ -74,7 +74,7 @@ def _cuda(gpu: cuda_driver.Gpu) -> Device:
         name=gpu.name,
         kind="cuda",
         memory_bytes=gpu.memory_bytes,
-        available_bytes=None,  # asking for it would take memory of the GPU
+        available_bytes=None,  # querying it would create a context, which takes GPU memory
         largest_buffer_bytes=gpu.memory_bytes,
         discrete=gpu.discrete,
         driver=gpu.driver,

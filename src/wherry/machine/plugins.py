@@ -1,4 +1,4 @@
-"""Finds Wherry's libraries: the core, and plugins for devices that TVM's wheel has no runtime for.
+"""Finds Wherry's libraries: the engine, and plugins for devices that TVM's wheel does not support.
 
 Importing this module imports neither TVM nor tvm_ffi.
 """
@@ -15,28 +15,28 @@ import wherry
 from wherry.base import settings
 from wherry.errors import ToolchainError
 
-PLUGINS = ("opencl", "vulkan")  # kinds of devices
+PLUGINS = ("opencl", "vulkan")  # kinds of devices that plugins drive
 _NEEDS = {"vulkan": " and the headers of Vulkan (Debian: apt-get install libvulkan-dev)"}
 _SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 
 
 def file_name(stem: str) -> str:
-    """The file name of a shared library on this system: libwherry.so."""
+    """Return the file name of a shared library on this system: libwherry.so."""
     return f"{stem}{_SUFFIX}" if sys.platform == "win32" else f"lib{stem}{_SUFFIX}"
 
 
 def places(stem: str) -> list[Path]:
-    """Where a library of ours may be: in the installed package, or in build/dev of a checkout."""
+    """Return where a library may be: in the installed package, or in a checkout's build/dev."""
     package = Path(wherry.__file__).parent
     folders = (package, package / "lib", package.parents[1] / "build" / "dev")
     return [folder / file_name(stem) for folder in folders]
 
 
 def find_core() -> Path:
-    """Find libwherry: WHERRY_CORE, else in the installed package, else in build/dev.
+    """Find libwherry: in WHERRY_CORE, the installed package, or build/dev.
 
     Raises:
-        ToolchainError: it is in none of these places.
+        ToolchainError: the library is in none of these places.
     """
     chosen = settings.core_library()
     candidates = [chosen] if chosen else places("wherry")
@@ -51,10 +51,10 @@ def find_core() -> Path:
 
 
 def find_plugin(kind: str) -> Path:
-    """Find libwherry_<kind>, next to the core.
+    """Find the plugin libwherry_<kind>, in the engine's folder.
 
     Raises:
-        ToolchainError: it was not built.
+        ToolchainError: the plugin was not built.
     """
     name = file_name(f"wherry_{kind}")
     candidates = [core.with_name(name) for core in (find_core(), *places("wherry"))]
@@ -70,7 +70,7 @@ def find_plugin(kind: str) -> Path:
 
 
 def open_library(path: Path) -> ctypes.CDLL:
-    """Open a library, visible to all that are opened after it.
+    """Open a library; its symbols are visible to all libraries opened later.
 
     Raises:
         ToolchainError: the message has the loader's error.
@@ -83,10 +83,10 @@ def open_library(path: Path) -> ctypes.CDLL:
 
 @cache
 def open_plugin(kind: str) -> ctypes.CDLL:
-    """Open libwherry_<kind>, which registers its devices; TVM's runtime must be loaded.
+    """Open the plugin libwherry_<kind>, which registers its devices; TVM's runtime must be loaded.
 
     Raises:
-        ToolchainError: it was not built, or was built for another version of TVM.
+        ToolchainError: the plugin was not built, or was built for another version of TVM.
     """
     path = find_plugin(kind)
     plugin = open_library(path)
@@ -99,26 +99,27 @@ def open_plugin(kind: str) -> ctypes.CDLL:
 
 
 def _autoload(kind: str) -> None:
-    """Register devices of a kind in a process that imports TVM, if it has none and a plugin exists.
+    """Register devices of a kind in a process that imports TVM.
 
-    The entry points of the group "tvm.backends" call it. TVM turns an error into a warning.
+    It does nothing if TVM supports them itself, or without a plugin. The entry points of the group
+    "tvm.backends" call it. TVM turns an error into a warning.
     """
-    import tvm_ffi  # imported already, because TVM calls this
+    import tvm_ffi  # imported already, because TVM calls this function
 
     own = tvm_ffi.get_global_func(f"device_api.{kind}", allow_missing=True) is not None
     try:
         find_plugin(kind)
-    except ToolchainError:  # not built, which is no error here
+    except ToolchainError:  # the plugin was not built, which is no error here
         return
     if not own:
         open_plugin(kind)
 
 
 def autoload_opencl() -> None:
-    """See `_autoload`."""
+    """Register OpenCL devices when TVM is imported; an entry point of TVM calls it."""
     _autoload("opencl")
 
 
 def autoload_vulkan() -> None:
-    """See `_autoload`."""
+    """Register Vulkan devices when TVM is imported; an entry point of TVM calls it."""
     _autoload("vulkan")

@@ -11,7 +11,7 @@ from wherry.errors import ToolchainError
 from . import cuda_driver
 from .plugins import PLUGINS, file_name, open_library, open_plugin
 
-# their libraries are for programs that bring a runtime
+# Devices whose libraries are for programs that bring a TVM runtime.
 WITHOUT_RUNTIME = ("rocm", "metal", "webgpu")
 
 

@@ -1,6 +1,6 @@
 """The static record of each operation, which models construct and targets read.
 
-A record travels as JSON in an attribute of the reference PrimFunc (`tags`); `SelectKernels` reads
+A record is stored as JSON in an attribute of the reference PrimFunc (`tags`); `SelectKernels` reads
 it back and asks a `KernelSet` for a kernel.
 """
 

@@ -1,6 +1,6 @@
-"""RoPE, the append to the paged KV cache, and attention over it.
+"""Records of RoPE, of the append to the paged KV cache, and of attention over it.
 
-Axes: n rows of a batch, h query heads, g key-value heads, e head dimension.
+Axes: n rows of a batch, h query heads, g KV heads, e head dimension.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GivenName = Literal["both", "keys", "none"]
 def page_shape(
     kv_heads: int, page_size: int, head_dim: int, kv_dtype: str, planes: int = 2
 ) -> tuple[int, int, int, int]:
-    """Shape of a page: [2 (k, v), g, page_size, e]; of int8 [1, g, page_size, 2.5 e + 8].
+    """Return the shape of a page: [2 (k, v), g, page_size, e]; int8: [1, g, page_size, 2.5 e + 8].
 
     With one plane [1, g, page_size, e], where the keys are also the values.
 
@@ -35,7 +35,7 @@ def page_shape(
 
 
 def qkv_heads(heads: int, kv_heads: int, kv: GivenName) -> int:
-    """The number of heads in qkv."""
+    """Return the number of heads in qkv."""
     return heads + {"both": 2, "keys": 1, "none": 0}[kv] * kv_heads
 
 
@@ -43,24 +43,26 @@ def qkv_heads(heads: int, kv_heads: int, kv: GivenName) -> int:
 class AttentionShape(Record):
     """One layer's attention over a KV cache, as a model states it: RoPE, append, attend.
 
-    It names no pages: `passes/paged_kv.py` makes a `RopeAppendSpec` and an `AttentionSpec` of it.
+    It contains no pages: `passes/paged_kv.py` turns it into a `RopeAppendSpec` and an
+    `AttentionSpec`.
     """
 
-    cache: int  # the layer that owns the KV cache; with `kv` "none", an earlier one
+    cache: int  # layer that owns the KV cache; with `kv` "none", an earlier one
     heads: int
     kv_heads: int
     head_dim: int
-    scale: float  # of the scores
-    inv_freq: tuple[float, ...]  # radians a position, one a rotated pair; (): nothing rotates
-    rope_scaling: float = 1.0  # multiplies cosine and sine
-    qk_norm_eps: float | None = None  # set: Q and K heads are RMS-normalised before RoPE
-    norm_last: bool = False  # the norms' weights are multiplied after RoPE
-    v_norm: bool = False  # V heads are RMS-normalised, too, without weights
+    scale: float  # factor of attention scores
+    inv_freq: tuple[float, ...]  # radians per position, one for each rotated pair; (): no RoPE
+    rope_scaling: float = 1.0  # factor of cosine and sine
+    qk_norm_eps: float | None = None  # if set, Q and K heads are RMS-normalized before RoPE
+    norm_last: bool = False  # whether norm weights are applied after RoPE
+    v_norm: bool = False  # whether V heads are RMS-normalized, too, without weights
     kv: GivenName = "both"  # which of K and V follow Q in qkv
-    window: int | None = None  # tokens that a row sees, its own included; None: all before it
-    softcap: float | None = None  # set: scores become cap * tanh(score / cap)
-    latent: bool = False  # keys are the values, too: see models/latent.py
-    slopes: tuple[float, ...] = ()  # one a query head: minus slope * distance in a score (ALiBi)
+    window: int | None = None  # tokens that a row attends to, its own included; None: all before it
+    softcap: float | None = None  # if set, scores become cap * tanh(score / cap)
+    latent: bool = False  # whether keys are also the values (MLA): see models/latent.py
+    # ALiBi, one per query head: slope * distance is subtracted from a score
+    slopes: tuple[float, ...] = ()
 
 
 def _check_cache(spec: RopeAppendSpec | AttentionSpec) -> None:
@@ -77,28 +79,28 @@ def _check_cache(spec: RopeAppendSpec | AttentionSpec) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RopeAppendSpec(Record):
-    """Rotate q and k, write k and v into the paged cache, return q.
+    """Spec of RoPE with cache append: rotate q and k, write k and v into the paged cache, return q.
 
     Half-split rotation (Hugging Face's rotate_half) of the first `rotary_dim` elements of a head by
-    the float32 angle position * inv_freq[j]; the other elements pass. With `norm_last` the weights
-    of the heads' norm multiply after the rotation. With `v_norm` the heads of v get RMSNorm without
-    weights. With `kv` "none" nothing is written, and the weights of k's norm, an argument all the
-    same, are not read.
+    the float32 angle position * inv_freq[j]; the other elements stay. With `norm_last` the weights
+    of the heads' norm are applied after the rotation. With `v_norm` the heads of v get RMSNorm
+    without weights. With `kv` "none" nothing is written, and the weights of k's norm, an argument
+    all the same, are not read.
     """
 
-    heads: int  # h
-    kv_heads: int  # g
-    head_dim: int  # e
+    heads: int  # query heads h
+    kv_heads: int  # KV heads g
+    head_dim: int  # elements e of a head
     rotary_dim: int
-    inv_freq: tuple[float, ...]  # [rotary_dim / 2], radians a token
-    scaling: float = 1.0  # multiplies cos and sin (YaRN's attention factor)
-    qk_norm_eps: float | None = None  # RMSNorm of q and k heads before the rotation
+    inv_freq: tuple[float, ...]  # [rotary_dim / 2], radians per token
+    scaling: float = 1.0  # factor of cos and sin (YaRN's attention factor)
+    qk_norm_eps: float | None = None  # RMSNorm of q and k heads before the rotation; None: no norm
     norm_last: bool = False
     v_norm: bool = False
     kv: GivenName = "both"
-    page_size: int = 16  # tokens
+    page_size: int = 16  # tokens of a page
     kv_dtype: CacheName = "float32"
-    planes: int = 2  # of a page: keys and values, or 1 if the keys are also the values
+    planes: int = 2  # planes of a page: keys and values, or 1 if the keys are also the values
 
     def __post_init__(self) -> None:
         _check_cache(self)
@@ -118,41 +120,41 @@ class RopeAppendSpec(Record):
 
     @property
     def page_shape(self) -> tuple[int, int, int, int]:
-        """Shape of a page of the KV cache."""
+        """Return the shape of a page of the KV cache."""
         return page_shape(self.kv_heads, self.page_size, self.head_dim, self.kv_dtype, self.planes)
 
     @property
     def qkv_heads(self) -> int:
-        """The number of heads in qkv."""
+        """Return the number of heads in qkv."""
         return qkv_heads(self.heads, self.kv_heads, self.kv)
 
     @property
     def first_value(self) -> int:
-        """The index of the first value head in qkv."""
+        """Return the index of the first value head in qkv."""
         return self.heads + (self.kv_heads if self.kv == "both" else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionSpec(Record):
-    """Causal attention of n rows over the paged cache; row i sees positions 0..positions[i].
+    """Spec of causal attention of n rows over the paged cache; row i attends to 0..positions[i].
 
-    With a `window` it sees the last `window` of these; ids of pages that no row sees may be -1.
-    With a `softcap` a score s = scale * q . k becomes softcap * tanh(s / softcap). `slopes`, one
-    for each query head, add slope * (position of the key - position of the row) (ALiBi,
-    https://arxiv.org/abs/2108.12409). `sinks` give each head one more score, sinks[head], whose
-    weight has no value.
+    With a `window` a row attends to the last `window` of these positions; ids of pages that no row
+    needs may be -1. With a `softcap` a score s = scale * q . k becomes softcap * tanh(s / softcap).
+    `slopes`, one for each query head, add slope * (position of the key - position of the row)
+    (ALiBi, https://arxiv.org/abs/2108.12409). `sinks` give each head one more score, sinks[head],
+    whose weight has no value.
     """
 
-    heads: int  # h
-    kv_heads: int  # g
-    head_dim: int  # e
-    scale: float  # multiplies q . k
-    window: int | None = None  # tokens, including the row's own
+    heads: int  # query heads h
+    kv_heads: int  # KV heads g
+    head_dim: int  # elements e of a head
+    scale: float  # factor of q . k
+    window: int | None = None  # tokens of the sliding window, including the row's own
     softcap: float | None = None
     slopes: tuple[float, ...] = ()
-    page_size: int = 16  # tokens
+    page_size: int = 16  # tokens of a page
     kv_dtype: CacheName = "float32"
-    planes: int = 2  # of a page: keys and values, or 1 if the keys are also the values
+    planes: int = 2  # planes of a page: keys and values, or 1 if the keys are also the values
     sinks: bool = False
 
     def __post_init__(self) -> None:
@@ -166,17 +168,17 @@ class AttentionSpec(Record):
 
     @property
     def page_shape(self) -> tuple[int, int, int, int]:
-        """Shape of a page of the KV cache."""
+        """Return the shape of a page of the KV cache."""
         return page_shape(self.kv_heads, self.page_size, self.head_dim, self.kv_dtype, self.planes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagedAttentionSpec(Record):
-    """Rotate, append, attend: a `RopeAppendSpec` and the `AttentionSpec` after it."""
+    """Spec of RoPE, append and attention in one: a `RopeAppendSpec` and its `AttentionSpec`."""
 
-    heads: int  # h
-    kv_heads: int  # g
-    head_dim: int  # e
+    heads: int  # query heads h
+    kv_heads: int  # KV heads g
+    head_dim: int  # elements e of a head
     rotary_dim: int
     inv_freq: tuple[float, ...]
     scale: float
@@ -188,9 +190,9 @@ class PagedAttentionSpec(Record):
     window: int | None = None
     softcap: float | None = None
     slopes: tuple[float, ...] = ()
-    page_size: int = 16  # tokens
+    page_size: int = 16  # tokens of a page
     kv_dtype: FloatName = "float32"
-    planes: int = 2  # of a page: keys and values, or 1 if the keys are also the values
+    planes: int = 2  # planes of a page: keys and values, or 1 if the keys are also the values
     qkv_dtype: FloatName = "float32"
     out_dtype: FloatName = "float32"
     sinks: bool = False
@@ -201,7 +203,7 @@ class PagedAttentionSpec(Record):
         self.attention()
 
     def rope(self) -> RopeAppendSpec:
-        """The rotation and append."""
+        """Return the spec of RoPE and append alone."""
         return RopeAppendSpec(
             heads=self.heads,
             kv_heads=self.kv_heads,
@@ -219,7 +221,7 @@ class PagedAttentionSpec(Record):
         )
 
     def attention(self) -> AttentionSpec:
-        """The attention."""
+        """Return the spec of attention alone."""
         return AttentionSpec(
             heads=self.heads,
             kv_heads=self.kv_heads,
@@ -237,14 +239,17 @@ class PagedAttentionSpec(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchTableSpec(Record):
-    """The positions and pages of a step's rows in one array, in the kernel set's own layout."""
+    """Spec of the batch table: positions and pages of a step's rows in one array.
 
-    page_size: int = 16  # tokens
+    The kernel set defines the table's layout.
+    """
+
+    page_size: int = 16  # tokens of a page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QkvAttentionSpec(Record):
-    """A linear whose result is qkv, and the attention over it."""
+    """Spec of a linear whose result is qkv, and of the attention over it."""
 
     linear: FusedLinearSpec
     attention: PagedAttentionSpec
@@ -258,7 +263,7 @@ class QkvAttentionSpec(Record):
 
     @classmethod
     def from_json(cls, text: str) -> QkvAttentionSpec:
-        """Read {"linear": ..., "attention": ...}; errors as for other records."""
+        """Read {"linear": ..., "attention": ...}; raises as other records do."""
         raw = json.loads(text)
         return cls(
             linear=FusedLinearSpec.from_json(json.dumps(raw["linear"])),

@@ -1,4 +1,4 @@
-"""Norms and activations, row by row."""
+"""Records of norms and activations, which process each row separately."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ActivationName = Literal["silu", "gelu", "gelu_tanh", "relu", "relu2"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RMSNormSpec(Record):
-    """y = x / sqrt(mean(x^2) + eps) * w over the last axis of [n, dim]."""
+    """Spec of RMSNorm: y = x / sqrt(mean(x^2) + eps) * w over the last axis of [n, dim]."""
 
     dim: int
     eps: float
@@ -23,9 +23,9 @@ class RMSNormSpec(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerNormSpec(Record):
-    """y = (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * w + b over the last axis of [n, dim].
+    """Spec of LayerNorm: y = (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * w + b.
 
-    Without `bias` there is no b.
+    The mean is over the last axis of [n, dim]. Without `bias` there is no b.
     """
 
     dim: int
@@ -38,7 +38,7 @@ class LayerNormSpec(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwiGLUSpec(Record):
-    """y[n, dim] = silu(x[n, :dim]) * x[n, dim:] of x [n, 2 * dim]."""
+    """Spec of SwiGLU: y[n, dim] = silu(x[n, :dim]) * x[n, dim:] of x [n, 2 * dim]."""
 
     dim: int
 
@@ -48,9 +48,10 @@ class SwiGLUSpec(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivationSpec(Record):
-    """y[n, dim] = f(x[n, dim]); gated: f(x[n, :dim]) * x[n, dim:] of x [n, 2 * dim].
+    """Spec of an activation: y[n, dim] = f(x[n, dim]); gated: f(x[n, :dim]) * x[n, dim:].
 
-    "gelu" has the error function, "gelu_tanh" its approximation, "relu2" is max(x, 0)^2.
+    A gated one reads x [n, 2 * dim]. "gelu" has the error function, "gelu_tanh" its approximation,
+    "relu2" is max(x, 0)^2.
     """
 
     dim: int

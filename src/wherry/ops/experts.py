@@ -1,4 +1,4 @@
-"""The operations of a mixture of experts.
+"""Records of the operations of a mixture of experts.
 
 Axes: n rows, E experts, K experts of a row (`top_k`); a *slot* i * K + k is the k-th expert of row
 i. A row's experts are in ascending order, and its sums add in that order, so they depend on the row
@@ -19,24 +19,24 @@ GateName = Literal["silu", "gelu_tanh", "clamped"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteSpec(Record):
-    """Choose the K experts of each row, and their weights, from its logits [n, E].
+    """Spec of routing: choose the K experts of each row, and their weights, from logits [n, E].
 
     score = softmax(logits) or sigmoid(logits). The experts with the highest score + bias win, the
     first of equal ones. With `groups` only experts of the `kept_groups` best groups compete; a
     group's score is the sum of its `group_top` highest. weight = score; if `normalized`, divided by
-    the sum of the chosen ones, which is at least `floor`; times `scale`.
-    "sparsemixer" (https://arxiv.org/abs/2409.12136) chooses the first and the second highest logit.
-    Each is weighted by its softmax over the logits whose distance from it, divided by the larger of
-    it and their own magnitude, is at most 2 * `jitter`; the second without the first.
+    the sum of the chosen ones, which is at least `floor`; times `scale`. "sparsemixer"
+    (https://arxiv.org/abs/2409.12136) chooses the first and the second highest logit. Each is
+    weighted by its softmax over the logits whose distance from it, divided by the larger of it and
+    their own magnitude, is at most 2 * `jitter`; the second without the first.
     """
 
-    experts: int  # E
-    top_k: int  # K
+    experts: int  # number of experts E
+    top_k: int  # experts per row K
     score: ScoreName = "softmax"
-    bias: bool = False  # for the choice, not for the weights
+    bias: bool = False  # whether a bias is added for the choice, not for the weights
     groups: int = 1
     kept_groups: int = 1
-    group_top: int = 1  # scores that add up to a group's: 1 or 2
+    group_top: int = 1  # number of scores whose sum is a group's score: 1 or 2
     normalized: bool = False
     floor: float = 1e-20
     scale: float = 1.0
@@ -60,29 +60,29 @@ class RouteSpec(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpertLinearSpec(Record):
-    """A linear of each slot with its expert's weights, [E, N, d], stored as a linear's.
+    """Spec of an expert linear: each slot times its expert's weights [E, N, d].
 
-    With a `gate` a slot's result has N / 2 columns: silu(left half) * right half, or with
-    "gelu_tanh" GELU's approximation instead of silu; "clamped" (gpt-oss) is min(left, limit) *
-    sigmoid(alpha * that) * (1 + clip(right, -limit, limit)). Not `combined`: x [n, d] -> [n * K,
-    width]. Combined: x [n * K, d] -> [n, N], the weighted sum of a row's slots. `routed` false:
-    slot k always has expert k, and K = E: x [n * K, d] -> [n * K, N]. x and y may be stored in
-    float16; everything else is float32.
+    The weights are stored as a linear's. With a `gate` a slot's result has N / 2 columns: silu(left
+    half) * right half, or with "gelu_tanh" GELU's approximation instead of silu; "clamped"
+    (gpt-oss) is min(left, limit) * sigmoid(alpha * that) * (1 + clip(right, -limit, limit)). Not
+    `combined`: x [n, d] -> [n * K, width]. Combined: x [n * K, d] -> [n, N], the weighted sum of a
+    row's slots. `routed` false: slot k always has expert k, and K = E: x [n * K, d] -> [n * K, N].
+    x and y may be stored in float16; everything else is float32.
     """
 
-    experts: int  # E
-    top_k: int  # K
-    out_features: int  # N, of one expert
-    in_features: int  # d
+    experts: int  # number of experts E
+    top_k: int  # experts per row K
+    out_features: int  # rows N of an expert's weight
+    in_features: int  # columns d of an expert's weight
     scheme: Scheme
     scale_dtype: FloatName | None = None
     group: int = 32
     gate: GateName | None = None
     alpha: float = 1.702
     limit: float = 7.0
-    bias: bool = False  # [E, N], float32
+    bias: bool = False  # whether there is a bias [E, N], float32
     combined: bool = False
-    # combined: a tensor of y's shape, an argument after the weights, is added to y
+    # Whether a tensor of y's shape, an argument after the weights, is added to y; only if combined.
     residual: bool = False
     routed: bool = True
     x_dtype: FloatName = "float32"
@@ -104,7 +104,7 @@ class ExpertLinearSpec(Record):
             raise ValueError("without a choice each slot has its own expert, and nothing else")
 
     def linear(self) -> LinearSpec:
-        """The linear of one expert."""
+        """Return the spec of one expert's linear."""
         return LinearSpec(
             out_features=self.out_features,
             in_features=self.in_features,
@@ -115,15 +115,15 @@ class ExpertLinearSpec(Record):
 
     @property
     def width(self) -> int:
-        """The number of columns of y."""
+        """Return the number of columns of y."""
         return self.out_features // 2 if self.gate else self.out_features
 
     @property
     def shared_rows(self) -> bool:
-        """Whether the slots of a row read the same row of x."""
+        """Return whether the slots of a row read the same row of x."""
         return self.routed and not self.combined
 
     @property
     def inputs(self) -> int:
-        """The number of arguments before the weights."""
+        """Return the number of arguments before the weights."""
         return 1 + 3 * self.routed + self.combined + self.bias

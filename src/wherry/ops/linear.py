@@ -1,4 +1,4 @@
-"""Linears and embeddings. Axes: n, m rows; N out features, K in features."""
+"""Records of linears and embeddings. Axes: n, m rows; N out features, K in features."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from .record import FloatName, Record, Scheme, check_floats, check_positive, che
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearSpec(Record):
-    """y[m, n] = sum over k of x[m, k] * w[n, k]; x and y float32.
+    """Spec of a linear: y[m, n] = sum over k of x[m, k] * w[n, k]; x and y float32.
 
     Portable weights: "f32", "f16": one tensor [N, K]. "q4": uint32 [N, ceil(K/32) * 4], eight
     nibbles a word, lowest bits first, value = (nibble - 7) * scale, and scales [N, ceil(K/32)].
-    "q8": uint32 [N, ceil(K/32) * 8], four bytes a word, value = (byte - 127) * scale, bytes at
-    most 254. Nibbles and bytes beyond K are ignored.
+    "q8": uint32 [N, ceil(K/32) * 8], four bytes a word, value = (byte - 127) * scale, bytes at most
+    254. Nibbles and bytes beyond K are ignored.
     """
 
-    out_features: int  # N
-    in_features: int  # K
+    out_features: int  # rows N of the weight
+    in_features: int  # columns K of the weight
     scheme: Scheme
-    scale_dtype: FloatName | None = None  # of "q4" and "q8"
+    scale_dtype: FloatName | None = None  # dtype of the scales of "q4" and "q8"
     group: int = 32  # weights along K that share a scale
 
     def __post_init__(self) -> None:
@@ -30,7 +30,7 @@ class LinearSpec(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedLinearSpec(Record):
-    """A linear with the operations before and after it, row by row.
+    """Spec of a linear with fused operations before and after it, row by row.
 
     With `norm_eps` x is RMS-normalized first: z = x / sqrt(mean(x^2) + eps) * norm [K]. `gated`:
     y[m, N / 2] = silu(left half) * right half of the linear's result. `residual`: a tensor of y's
@@ -39,8 +39,8 @@ class FusedLinearSpec(Record):
     models it has values of tens of thousands and of hundredths.
     """
 
-    out_features: int  # N, of the stored weight
-    in_features: int  # K
+    out_features: int  # rows N of the stored weight
+    in_features: int  # columns K of the stored weight
     scheme: Scheme
     scale_dtype: FloatName | None = None
     group: int = 32
@@ -59,7 +59,7 @@ class FusedLinearSpec(Record):
             raise ValueError(f"gated needs an even out_features, found {self.out_features}")
 
     def linear(self) -> LinearSpec:
-        """The linear without its neighbours."""
+        """Return the spec of the linear without fused operations."""
         return LinearSpec(
             out_features=self.out_features,
             in_features=self.in_features,
@@ -70,13 +70,16 @@ class FusedLinearSpec(Record):
 
     @property
     def width(self) -> int:
-        """The number of columns of y."""
+        """Return the number of columns of y."""
         return self.out_features // 2 if self.gated else self.out_features
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingSpec(Record):
-    """y[i] = table[tokens[i]], float32 [n, dim]; the table is stored as a LinearSpec's weight."""
+    """Spec of an embedding lookup: y[i] = table[tokens[i]], float32 [n, dim].
+
+    The table is stored as a LinearSpec's weight.
+    """
 
     vocab: int
     dim: int
@@ -89,7 +92,7 @@ class EmbeddingSpec(Record):
         check_weight(self.scheme, self.scale_dtype, self.group)
 
     def as_linear(self) -> LinearSpec:
-        """The linear that shares the stored table: N = vocab, K = dim."""
+        """Return the spec of the linear that shares the stored table: N = vocab, K = dim."""
         return LinearSpec(
             out_features=self.vocab,
             in_features=self.dim,

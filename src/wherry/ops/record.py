@@ -1,4 +1,4 @@
-"""The common part of operations' records: a JSON form, and checks of fields."""
+"""Base class of operations' records: JSON form, and checks of fields."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Record:
     __slots__ = ()
 
     def to_json(self) -> str:
-        """One line, keys sorted: equal specs have equal strings."""
+        """Return the record as a line of JSON with sorted keys: equal records, equal strings."""
         return json.dumps(asdict(self), sort_keys=True)  # type: ignore[call-overload]
 
     @classmethod
@@ -31,7 +31,7 @@ class Record:
         """Read what `to_json` wrote; lists become tuples.
 
         Raises:
-            ValueError: fields are missing or unknown, or the record refuses a value.
+            ValueError: fields are missing or unknown, or the record rejects a value.
         """
         raw: dict[str, Any] = json.loads(text)
         names = {f.name for f in fields(cls)}  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Operations on logits for sampling on a device."""
+"""Records of operations on logits for sampling on a device."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .record import Record, check_positive
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidatesSpec(Record):
-    """The most likely tokens of rows of logits, and sums over these rows."""
+    """Spec of the candidates kernel: the most likely tokens of each row of logits, and row sums."""
 
     vocab: int
-    count: int = 128  # tokens of each row
+    count: int = 128  # candidates of each row
 
     def __post_init__(self) -> None:
         check_positive(self, "vocab", "count")
@@ -20,9 +20,9 @@ class CandidatesSpec(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoiceSpec(Record):
-    """A token of each row, from its candidates."""
+    """Spec of the kernel that draws a token for each row from its candidates."""
 
-    count: int = 128  # candidates of a row
+    count: int = 128  # candidates of each row
 
     def __post_init__(self) -> None:
         check_positive(self, "count")

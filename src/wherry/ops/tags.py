@@ -1,4 +1,4 @@
-"""Tags that name an operation inside of a module, for models, schemes and passes. No TVM here.
+"""Tags that name an operation inside of a module, for models, schemes and passes; without TVM.
 
 An operation is a `call_tir` to a PrimFunc with two attributes: `wherry.op`, its name, and
 `wherry.spec`, its static parameters as JSON. The PrimFunc itself is a reference implementation; a
@@ -15,10 +15,11 @@ from .record import Record
 
 OP = "wherry.op"
 SPEC = "wherry.spec"
-# Called with a spec (JSON), rows and weights before `PagedKV` gives it a cache; no PrimFunc.
+# Name of the call that stands for attention, with a spec (JSON), rows and weights, until the pass
+# `PagedKV` replaces it.
 CACHED_ATTENTION = "wherry.attention"
-PACK = "wherry.pack"  # of a PrimFunc of weights alone: runs once, at a model's first load
-_OPAQUE = 8  # TVM's kOpaque: an operation with a name is not fused into another
+PACK = "wherry.pack"  # tag of a PrimFunc of weights alone, which runs once, at a model's first load
+_OPAQUE = 8  # TVM's kOpaque pattern: tagged operations are not fused with others
 
 
 def tag(func: Any, op: str, spec: Record | Mapping[str, Any]) -> Any:
@@ -29,7 +30,7 @@ def tag(func: Any, op: str, spec: Record | Mapping[str, Any]) -> Any:
 
 
 def tag_of(func: Any) -> tuple[str, str] | None:
-    """Name and spec (JSON) of the operation that `func` computes; None without a tag."""
+    """Return name and spec (JSON) of the operation that `func` computes; None without a tag."""
     attrs = getattr(func, "attrs", None)
     if not attrs or OP not in attrs:
         return None

@@ -1,1 +1,1 @@
-"""Models for apps: libraries for phones with the core, TVM's runtime and models' code."""
+"""Packages models for apps: libraries with the engine, TVM's runtime and models' code."""

@@ -1,6 +1,6 @@
-"""Builds libraries for one platform with CMake: the core, and the models linked to it.
+"""Builds libraries for one platform with CMake: the engine, and the models linked to it.
 
-The core is compiled once for each version of its sources and each compiler, in the cache's folder
+The engine is compiled once for each version of its sources and each compiler, in the cache's folder
 `native`; a package then only links.
 """
 
@@ -26,9 +26,9 @@ from . import httplib, sources, xgrammar
 from .compilers import Compiler, find_program
 from .platforms import Platform
 
-PROGRAM = "wherry-lite"  # see app/lite
+PROGRAM = "wherry-lite"  # name of the command-line program in app/lite
 Progress = Callable[[str, int, int], None]
-_STEP = re.compile(rb"^\[(\d+)/(\d+)\]")  # ninja's progress
+_STEP = re.compile(rb"^\[(\d+)/(\d+)\]")  # progress lines of ninja
 
 
 def build(
@@ -45,12 +45,12 @@ def build(
     Platforms with a terminal also get bin/wherry-lite.
 
     Args:
-        platform: what for.
-        compiler: of it, without missing requirements.
+        platform: the platform to build for.
+        compiler: the platform's compiler, without missing requirements.
         models: folder of models.cc and the models' objects, see `write_models`.
-        out: a folder.
-        progress: called with the platform's name, steps done, and steps in all.
-        grammar: compile xgrammar in; it has to be here.
+        out: the output folder.
+        progress: called with the platform's name, steps done, and steps in total.
+        grammar: whether xgrammar, which must be installed, is compiled in.
 
     Returns:
         The libraries and programs, stripped.
@@ -114,7 +114,7 @@ def _folder(platform: Platform, compiler: Compiler, *, grammar: bool) -> Path:
 
 
 def _remove_older(folder: Path, platform: Platform) -> None:
-    """Remove builds of other versions of the sources."""
+    """Remove builds of other versions of the engine's sources."""
     pattern = re.compile(re.escape(platform.name) + r"-[0-9a-f]{12}-[0-9a-f]{8}")
     folder.parent.mkdir(parents=True, exist_ok=True)
     for other in folder.parent.iterdir():

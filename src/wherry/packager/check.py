@@ -1,4 +1,4 @@
-"""Checks that a library is for its platform, and needs only symbols that the system has."""
+"""Checks that a library fits its platform, and needs only symbols that the system has."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LIBC = frozenset(
     {"memcpy", "memmove", "memset", "memcmp", "bzero", "memset_pattern16"}
     | {name + suffix for name in _MATH.split() for suffix in ("", "f")}
 )
-# C++'s own library, mangled: std::, exceptions and allocation.
+# Symbols of the C++ standard library, mangled: std::, exceptions and allocation.
 _CPP = re.compile(
     r"_Z(N[KVO]*St|St|T[ISTV]N?St|T[ISTV]S|N10__cxxabiv1|TVN10__cxxabiv1|d[la]|n[wa])|__cxa_"
 )
@@ -72,7 +72,7 @@ def check_library(platform: Platform, library: Path) -> None:
 
 
 def _system(path: Path) -> frozenset[str]:
-    """The symbols of Apple's C library, from a text-based stub library with bracketed lists."""
+    """Read the symbols of Apple's C library from a text-based stub library with bracketed lists."""
     return frozenset(re.findall(r"(?<![\w$])_([\w$]+)", path.read_text(encoding="utf-8")))
 
 

@@ -1,4 +1,4 @@
-"""Finds the C++ compiler of a platform, as options for CMake."""
+"""Finds the C++ compiler of a platform, with its CMake options."""
 
 from __future__ import annotations
 
@@ -24,21 +24,25 @@ _ABIS = {"aarch64": "arm64-v8a", "x86_64": "x86_64"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiler:
-    """For one platform. Where a requirement is missing, the rest says nothing."""
+    """The C++ compiler of one platform.
+
+    Other fields are meaningful only if no requirement is missing.
+    """
 
     requirements: tuple[Requirement, ...]
-    definitions: Mapping[str, str] = field(default_factory=dict)  # -D... of CMake
+    definitions: Mapping[str, str] = field(default_factory=dict)  # CMake variables, passed as -D
     environment: Mapping[str, str] = field(default_factory=dict)
-    links: bool = True  # it can link shared libraries, because the system's own are here
+    # whether it can link shared libraries, because the system's libraries are installed
+    links: bool = True
 
     @property
     def missing(self) -> tuple[Requirement, ...]:
-        """Those that are not here."""
+        """Return the requirements that are not installed."""
         return tuple(requirement for requirement in self.requirements if requirement.found is None)
 
     @property
     def command(self) -> str:
-        """The compiler itself, for messages and keys."""
+        """Return the command of the compiler, for messages and cache keys."""
         return next(requirement.found or requirement.name for requirement in self.requirements)
 
 
@@ -96,7 +100,7 @@ def _android(platform: Platform) -> Compiler:
 
 
 def ndk() -> Path | None:
-    """The NDK in ANDROID_NDK_HOME, or the newest one of the SDK."""
+    """Return the NDK in ANDROID_NDK_HOME, or the newest one of the SDK; None: not found."""
     named, sdk = settings.android_ndk(), settings.android_sdk()
     if named:
         return named if _toolchain_of(named).is_file() else None
@@ -133,7 +137,7 @@ def _xcode(platform: Platform) -> Compiler:
 
 
 def _zig(platform: Platform) -> Compiler:
-    """Clang with headers of libc++ and Apple's C library, but no libraries to link."""
+    """Return zig's Clang, which has headers of libc++ and Apple's C library, but no libraries."""
     folder = zig_folder()
     requirement = Requirement(
         name="ziglang",
@@ -155,6 +159,6 @@ def _zig(platform: Platform) -> Compiler:
 
 @cache
 def zig_folder() -> Path | None:
-    """The package `ziglang` with the program `zig` and its headers; None if it is missing."""
+    """Return the folder of the package `ziglang`, with program and headers; None: not installed."""
     spec = importlib.util.find_spec("ziglang")
     return Path(spec.origin).parent if spec and spec.origin else None

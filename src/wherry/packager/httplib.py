@@ -1,4 +1,4 @@
-"""Finds cpp-httplib, the header that `wherry-lite serve` is compiled with."""
+"""Finds cpp-httplib, the header library that `wherry-lite serve` is compiled with."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from wherry.base import settings
 from wherry.targets.toolchain import Requirement
 
-VERSION = "0.58.0"  # the oldest accepted; cmake/httplib.cmake has it, too
+VERSION = "0.58.0"  # oldest accepted version; cmake/httplib.cmake repeats it
 _URL = f"https://raw.githubusercontent.com/yhirose/cpp-httplib/v{VERSION}/httplib.h"
 _SAYS = re.compile(r'^#define CPPHTTPLIB_VERSION "([\d.]+)"', re.MULTILINE)
 
 
 def requirement() -> Requirement:
-    """Its folder, or what to type."""
+    """Return cpp-httplib as a requirement: its folder, or how to install it."""
     folder = settings.toolchain_dir() / "httplib"
     fix = f"curl -fL --create-dirs -o {folder / 'httplib.h'} {_URL}"
     found = next((str(place) for place in _places(folder) if _is_new(place)), None)

@@ -1,4 +1,4 @@
-"""The Kotlin library of an Android app: a Gradle module next to jniLibs and assets."""
+"""Writes the Kotlin library of an Android app: a Gradle module next to jniLibs and assets."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from pathlib import Path
 
 from . import sources
 
-NAME = "android"  # its folder in a package
+NAME = "android"  # folder of the module in a package
 _FILES = ("build.gradle.kts", "settings.gradle.kts", "gradle.properties", "consumer-rules.pro")
 _FOLDERS = ("src/main/kotlin", "src/android/kotlin")
 
 
 def write_library(folder: Path) -> None:
-    """Write the module; `build.gradle.kts` takes native files from the folders next to `folder`."""
+    """Write the Gradle module.
+
+    `build.gradle.kts` takes native files from the neighbouring folders.
+    """
     ours = sources.root() / "mobile" / "android"
     manifest = "src/main/AndroidManifest.xml"
     for name in _FOLDERS:

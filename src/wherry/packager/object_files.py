@@ -12,30 +12,31 @@ from pathlib import Path
 
 from wherry.errors import ToolchainError
 
-_MACHINES = {62: "x86_64", 183: "aarch64"}  # e_machine
-_CPUS = {0x01000007: "x86_64", 0x0100000C: "aarch64"}  # cputype
-_PLATFORMS = {1: "macos", 2: "ios", 6: "macabi", 7: "ios-simulator"}  # of LC_BUILD_VERSION
-_ARCHIVE, _HEADER = b"!<arch>\n", 60  # magic, bytes of a member's header
+_MACHINES = {62: "x86_64", 183: "aarch64"}  # ELF's e_machine
+_CPUS = {0x01000007: "x86_64", 0x0100000C: "aarch64"}  # Mach-O's cputype
+# platform numbers of Mach-O's LC_BUILD_VERSION
+_PLATFORMS = {1: "macos", 2: "ios", 6: "macabi", 7: "ios-simulator"}
+_ARCHIVE, _HEADER = b"!<arch>\n", 60  # archive: magic, bytes of a member's header
 _INDEXES = ("/", "//", "/SYM64/", "__.SYMDEF", "__.SYMDEF SORTED", "__.SYMDEF_64")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectFile:
-    """An object file. Symbols have their C names, without Mach-O's leading underscore."""
+    """Symbols of an object file, with their C names, without Mach-O's leading underscore."""
 
     name: str
-    format: str  # "ELF", "Mach-O"
-    arch: str  # "aarch64", "x86_64"
-    platform: str  # of Mach-O, with the oldest version: "ios 16.0"; "" for ELF
-    defined: frozenset[str]  # visible to other files
+    format: str  # object format: "ELF" or "Mach-O"
+    arch: str  # CPU architecture: "aarch64", "x86_64"
+    platform: str  # Mach-O platform and its oldest version: "ios 16.0"; "" for ELF
+    defined: frozenset[str]  # symbols that are visible to other files
     undefined: frozenset[str]
 
 
 def read(path: Path) -> list[ObjectFile]:
-    """Read the object files of a static library, or a single one.
+    """Read the object files of a static library, or a single object file.
 
     Raises:
-        ToolchainError: it is neither, or damaged.
+        ToolchainError: the file is neither, or damaged.
     """
     data = path.read_bytes()
     members = _members(data) if data[:8] == _ARCHIVE else [(path.name, data)]
@@ -48,7 +49,7 @@ def read(path: Path) -> list[ObjectFile]:
 
 
 def undefined(files: Iterable[ObjectFile]) -> frozenset[str]:
-    """The symbols that all files together need from others."""
+    """Return the symbols that these files together need from other libraries."""
     files = list(files)
     wanted = frozenset[str]().union(*(file.undefined for file in files))
     return wanted.difference(*(file.defined for file in files))
@@ -97,17 +98,17 @@ def _elf(name: str, data: bytes) -> ObjectFile:
     ]
     defined, undefined_ = set[str](), set[str]()
     for _, kind, _, _, offset, bytes_, link, *_ in sections:
-        if kind != 2:  # SHT_SYMTAB
+        if kind != 2:  # not SHT_SYMTAB, a symbol table
             continue
         names = data[sections[link][4] : sections[link][4] + sections[link][5]]
         for at in range(offset, offset + bytes_, 24):
             text, info, _, section = struct.unpack_from("<IBBH", data, at)
-            if info >> 4 == 0 or not text:  # STB_LOCAL
+            if info >> 4 == 0 or not text:  # STB_LOCAL, a local symbol
                 continue
             is_weak = info >> 4 == 2
             if section:
                 defined.add(_text(names, text))
-            elif not is_weak:  # a weak symbol may stay undefined
+            elif not is_weak:  # only a weak symbol may stay undefined
                 undefined_.add(_text(names, text))
     return ObjectFile(
         name=name,
@@ -125,20 +126,21 @@ def _macho(name: str, data: bytes) -> ObjectFile:
     platform, at = "", 32
     for _ in range(commands):
         command, size = struct.unpack_from("<2I", data, at)
-        if command == 0x32:  # LC_BUILD_VERSION
+        if command == 0x32:  # LC_BUILD_VERSION, the platform
             kind, version = struct.unpack_from("<2I", data, at + 8)
             platform = f"{_PLATFORMS[kind]} {version >> 16}.{version >> 8 & 255}"
-        if command == 0x02:  # LC_SYMTAB
+        if command == 0x02:  # LC_SYMTAB, the symbol table
             symbols, count, texts, length = struct.unpack_from("<4I", data, at + 8)
             names = data[texts : texts + length]
             for i in range(count):
                 text, kind, _, description = struct.unpack_from("<IBBH", data, symbols + 16 * i)
-                if kind & 0xE0 or not kind & 0x01:  # N_STAB; without N_EXT it is local
+                # N_STAB is for debuggers; without N_EXT a symbol is local
+                if kind & 0xE0 or not kind & 0x01:
                     continue
                 said = _text(names, text).removeprefix("_")
-                if kind & 0x0E:  # N_TYPE
+                if kind & 0x0E:  # a non-zero N_TYPE: the symbol is defined
                     defined.add(said)
-                elif not description & 0x40:  # N_WEAK_REF
+                elif not description & 0x40:  # only an N_WEAK_REF may stay undefined
                     undefined_.add(said)
         at += size
     return ObjectFile(

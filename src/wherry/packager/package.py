@@ -1,4 +1,4 @@
-"""Writes a package for an app: everything that it needs of models, in one folder.
+"""Writes a package for an app: all model files and libraries that it needs, in one folder.
 
     wherry-package.json           the package's record: models, libraries, programs, sizes, SHA-256
     assets/NAME/                  a model's weights, tokenizer and manifest, for wherry_app_open
@@ -50,23 +50,23 @@ class Made:
     """A library or program of a package."""
 
     platform: str
-    path: str  # in the package
-    size: int  # bytes
+    path: str  # path inside of the package
+    size: int  # bytes of the file
     sha256: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
-    """A written package."""
+    """A package that was written."""
 
     libraries: tuple[Made, ...]
     programs: tuple[Made, ...]
-    # Platforms without libraries, and what these want.
+    # Platform without libraries -> requirements that are missing for them.
     missing: Mapping[str, tuple[Requirement, ...]]
 
 
 def check_new(out: Path) -> None:
-    """Refuse to overwrite other files.
+    """Raise if `out` has other files, which a package would overwrite.
 
     Raises:
         UsageError: the folder has files and is no package.
@@ -89,14 +89,14 @@ def write_package(
     *,
     grammar: bool = False,
 ) -> Package:
-    """Write `out`, replacing an older package.
+    """Write the package `out`, replacing an older package.
 
     Args:
         out: the output folder.
-        compiled: compiled folders of each model, for all platforms.
+        compiled: model name -> platform -> compiled folder.
         platforms: the platforms.
         progress: as for `build`.
-        grammar: with structured output.
+        grammar: whether structured output is compiled in.
 
     Raises:
         ToolchainError: a compiler failed, or a library needs a symbol that the system lacks.
@@ -144,7 +144,7 @@ def write_package(
 
 
 def require_all(out: Path, package: Package) -> None:
-    """Check that every platform has libraries.
+    """Raise if a platform has no libraries.
 
     Raises:
         ToolchainError: a platform has none; the message says what to type.
@@ -226,7 +226,7 @@ def _write_assets(folder: Path, name: str, compiled: Mapping[str, Path]) -> dict
     manifests = {platform: read_manifest(place) for platform, place in compiled.items()}
     (place, manifest), *others = [(compiled[p], m) for p, m in manifests.items()]
     files = _without_library(manifest)
-    # All platforms' libraries use one prefix for the model, and its weights are portable.
+    # Libraries of all platforms use one symbol prefix for the model, and its weights are portable.
     assert all(_without_library(m) == files for _, m in others)
     assert len({m.target["objects"]["symbols"] for m in manifests.values()}) == 1
     to = folder / "assets" / name
@@ -234,7 +234,7 @@ def _write_assets(folder: Path, name: str, compiled: Mapping[str, Path]) -> dict
     for file in files:
         try:
             os.link(place / file, to / file)
-        except OSError:  # another disk, or a file system without links
+        except OSError:  # another disk, or a file system without hard links
             shutil.copyfile(place / file, to / file)
     (to / MANIFEST).write_text(replace(manifest, files=files).to_json(), encoding="utf-8")
     return {

@@ -1,4 +1,4 @@
-"""The systems of apps: their hosts, compilers' names and folders."""
+"""The platforms of apps: their hosts, and names that compilers and packages use for them."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from typing import Literal
 from wherry.targets.hosts import HOSTS
 
 MIN_SDK = 26  # Android 8.0
-IOS = "16.0"  # the oldest version; targets/hosts.py names it, too
+IOS = "16.0"  # oldest supported version of iOS; targets/hosts.py names it, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """A system on a CPU."""
+    """An operating system on a CPU architecture, for which apps are built."""
 
     name: str  # value of --target
-    host: str  # of targets/hosts.py: the host that models are compiled for
+    host: str  # name in targets/hosts.py of the host that models are compiled for
     system: Literal["linux", "android", "apple"]
-    folder: str  # of its libraries in a package; for Apple, in the xcframework
-    # LC_BUILD_VERSION's name of the platform; zig's; Info.plist's and CMake's.
+    folder: str  # folder of libraries in a package; for Apple, in the xcframework
+    # The platform's names for LC_BUILD_VERSION; zig; Info.plist and CMake.
     platform: str = ""
     zig: str = ""
-    plist: tuple[str, str] = ("", "")  # SupportedPlatform, SupportedPlatformVariant
+    plist: tuple[str, str] = ("", "")  # Info.plist's SupportedPlatform and SupportedPlatformVariant
     sdk: str = ""
 
     @property
     def programs(self) -> str:
-        """The folder of its programs in a package; "" without a terminal (Android: Termux)."""
+        """Return the folder of programs in a package; "" for platforms without a terminal."""
         return "" if self.system == "apple" else f"bin/{self.name}"
 
     @property
     def arch(self) -> str:
-        """CPU architecture: "aarch64", "x86_64"."""
+        """Return the CPU architecture: "aarch64" or "x86_64"."""
         return HOSTS[self.host].arch
 
     @property
     def format(self) -> str:
-        """The format of its object files."""
+        """Return the format of the platform's object files."""
         return HOSTS[self.host].objects
 
 
@@ -45,7 +45,7 @@ PLATFORMS = {
     platform.name: platform
     for platform in (
         Platform(name="android", host="android", system="android", folder="jniLibs/arm64-v8a"),
-        Platform(  # emulators
+        Platform(  # emulators of phones, which run on x86-64
             name="android-x86_64", host="android-x86_64", system="android", folder="jniLibs/x86_64"
         ),
         Platform(

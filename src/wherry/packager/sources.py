@@ -22,7 +22,7 @@ _SUFFIXES = (".cc", ".h", ".cmake", ".txt", ".map")
 
 @cache
 def root() -> Path:
-    """The folder that has engine/, app/ and mobile/native/.
+    """Return the folder that has engine/, app/ and mobile/native/.
 
     Raises:
         ToolchainError: this installation has no sources.
@@ -38,7 +38,7 @@ def root() -> Path:
 
 @cache
 def digest() -> str:
-    """SHA-256 of all sources, 12 digits."""
+    """Return the first 12 digits of the SHA-256 of all sources."""
     found = hashlib.sha256()
     for folder in _FOLDERS:
         for path in sorted((root() / folder).rglob("*")):

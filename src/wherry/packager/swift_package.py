@@ -1,4 +1,4 @@
-"""The Swift package of an app for Apple's systems: its sources next to the .xcframework."""
+"""Writes the Swift package of an app for Apple's systems: sources next to the .xcframework."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FOLDERS = ("Sources", "Tests", "Linux")
 
 
 def write_package(folder: Path) -> None:
-    """Write the package; `folder` has, or will have, its .xcframework."""
+    """Write the Swift package into `folder`, which has, or will have, its .xcframework."""
     ours = sources.root() / "mobile" / "ios"
     shutil.copyfile(ours / _MANIFEST, folder / _MANIFEST)
     for name in _FOLDERS:

@@ -21,7 +21,7 @@ def write_info(folder: Path, platforms: Mapping[str, Platform]) -> None:
 
     Args:
         folder: the .xcframework, with LIBRARY and HEADERS in a folder for each platform.
-        platforms: by their folder's name.
+        platforms: folder name -> platform.
     """
     info = {
         "AvailableLibraries": [_library(name, platform) for name, platform in platforms.items()],

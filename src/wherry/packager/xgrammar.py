@@ -7,11 +7,11 @@ from pathlib import Path
 from wherry.base import settings
 from wherry.targets.toolchain import Requirement
 
-VERSION = "0.2.8"  # the accepted version; cmake/xgrammar.cmake has it, too
+VERSION = "0.2.8"  # accepted version; cmake/xgrammar.cmake repeats it
 
 
 def requirement() -> Requirement:
-    """Their folder, or what to type."""
+    """Return xgrammar's sources as a requirement: their folder, or how to install them."""
     folder = settings.toolchain_dir() / "xgrammar"
     archive = f"/tmp/xgrammar-{VERSION}.tar.gz"
     fix = (

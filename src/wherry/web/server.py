@@ -1,7 +1,8 @@
-"""Serves a site on this machine, with the headers that wasm threads need.
+"""Serves a site on this machine, with the HTTP headers that WebAssembly threads need.
 
-It answers ranges, so that a cut download resumes, and forbids the browser's own cache, because the
-page stores files itself. Compressible files are sent gzipped, weights as they are.
+It supports range requests, so that an interrupted download resumes, and forbids the browser's own
+cache, because the page stores files itself. Compressible files are sent gzipped, weights as they
+are.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from wherry.errors import UsageError
 
 from . import site
 
-# Types that systems disagree on or do not know.
+# File suffix -> media type, for types that systems disagree on or do not know.
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -43,7 +44,8 @@ _TYPES = {
 _COMPRESSED = _TYPES.keys() - {".bin"}
 _LEAST = 1024  # bytes; smaller files are not compressed
 _HEADERS = {
-    "Cross-Origin-Opener-Policy": "same-origin",  # with the next one: allows shared memory
+    # together with the next header, allows shared memory
+    "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Embedder-Policy": "require-corp",
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
@@ -52,12 +54,15 @@ _HEADERS = {
 
 
 class _Files(StaticFiles):
-    """A folder's files, with the types of `_TYPES`."""
+    """Static files of a folder, with the media types of `_TYPES`."""
 
     def file_response(
         self, full_path: Any, stat_result: os.stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
-        """Answer a file; a range is sent uncompressed, because its offsets are the file's."""
+        """Return the response for a file.
+
+        A range is sent uncompressed, because offsets are the file's.
+        """
         kind = Path(full_path).suffix
         asked = Headers(scope=scope)
         response: Response = FileResponse(full_path, status_code, stat_result=stat_result)
@@ -73,13 +78,14 @@ class _Files(StaticFiles):
 
 
 class _Gzipped(Response):
-    """A file compressed with gzip."""
+    """Response with a file compressed by gzip."""
 
     def __init__(self, path: Path, state: os.stat_result, plain: Response) -> None:
         super().__init__(status_code=plain.status_code, headers=dict(plain.headers))
         self._file = (path, state.st_mtime_ns, state.st_size)
         self.headers["content-encoding"] = "gzip"
-        self.headers["etag"] = plain.headers["etag"][:-1] + '-gzip"'  # other bytes need another tag
+        # the compressed bytes need another ETag
+        self.headers["etag"] = plain.headers["etag"][:-1] + '-gzip"'
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.body = await run_in_threadpool(_gzipped, *self._file)
@@ -93,7 +99,7 @@ def _gzipped(path: Path, _modified: int, _size: int) -> bytes:
 
 
 def _takes_gzip(accepted: str) -> bool:
-    """Whether an Accept-Encoding allows gzip (RFC 9110, 12.5.3)."""
+    """Return whether an Accept-Encoding header allows gzip (RFC 9110, 12.5.3)."""
     for one in accepted.lower().split(","):
         name, *options = (part.strip() for part in one.split(";"))
         if name == "gzip":
@@ -102,7 +108,7 @@ def _takes_gzip(accepted: str) -> bool:
 
 
 class _Headers:
-    """Adds `_HEADERS` to every answer."""
+    """Middleware that adds `_HEADERS` to every response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -117,7 +123,7 @@ class _Headers:
 
 
 def app_of(place: Path) -> ASGIApp:
-    """Make the application for a site, a compiled folder, or a folder of these.
+    """Return the application for a site, a compiled folder, or a folder of compiled folders.
 
     Raises:
         ArtifactError: the folder is none of these.
@@ -143,16 +149,16 @@ def _json(value: Mapping[str, Any]) -> Callable[[Request], Response]:
 
 
 def serve(place: Path, *, host: str, port: int, on_ready: Callable[[str], None]) -> None:
-    """Serve until a signal; raises as `app_of`.
+    """Serve a site until a signal; raises as `app_of`.
 
     Args:
-        place: a site, a compiled folder, or a folder of these.
-        host: of this machine.
-        port: 0 takes a free one.
-        on_ready: called with the address.
+        place: a site, a compiled folder, or a folder of compiled folders.
+        host: address of this machine to listen on.
+        port: TCP port; 0 selects a free one.
+        on_ready: called with the URL.
 
     Raises:
-        UsageError: the address is taken.
+        UsageError: another program uses the address.
     """
     app = app_of(place)
     bound = _bound(host, port)

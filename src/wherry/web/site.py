@@ -21,14 +21,14 @@ from wherry.base import settings
 from wherry.errors import ArtifactError, ToolchainError, UsageError, listing
 
 INDEX = "models.json"
-MODELS = "models"  # the folder of compiled folders
+MODELS = "models"  # folder of compiled folders
 TARGETS = ("webgpu", "wasm")  # targets of browsers, the more demanding first
 PAGE_FIX = "npm ci --prefix web && pip install . (in a checkout: make page)"
 _SCHEMA = 1
 
 
 def index_of(folders: Mapping[str, Path]) -> dict[str, Any]:
-    """Make the content of `models.json`.
+    """Return the content of `models.json`.
 
     Args:
         folders: address on the site, with a final "/" -> compiled folder.
@@ -56,7 +56,7 @@ def _entry(name: str, variants: list[tuple[str, Manifest]]) -> dict[str, Any]:
 
 
 def _demands(manifest: Manifest) -> tuple[int, int]:
-    """The sort key of a variant: the more demanding one comes first."""
+    """Return the sort key of a variant: more demanding variants come first."""
     kind = TARGETS.index(str(manifest.target["name"]))
     return kind, -len(manifest.target.get("device_features", ()))
 
@@ -71,7 +71,7 @@ def _check_target(folder: Path, manifest: Manifest) -> None:
 
 
 def folders_in(place: Path) -> dict[str, Path]:
-    """Find the compiled folders of a place, with their addresses on a site.
+    """Find the compiled folders in `place`, with their addresses on a site.
 
     Raises:
         ArtifactError: there are none.
@@ -100,10 +100,10 @@ def copy_page(site: Path) -> None:
 
 
 def page_folder() -> Path:
-    """Find the bundled page: WHERRY_WEB_PAGE, else installed, else in a checkout's build.
+    """Find the bundled page: WHERRY_WEB_PAGE's, the installed one, or a checkout's build.
 
     Raises:
-        ToolchainError: it was not built, because npm was missing when Wherry was installed.
+        ToolchainError: the page was not built, because npm was missing when Wherry was installed.
     """
     here = Path(__file__).parent
     build = here.parents[2] / "build"
@@ -118,7 +118,7 @@ def page_folder() -> Path:
 
 
 def check_new(out: Path) -> None:
-    """Refuse to mix a site with other files.
+    """Raise if `out` has other files, which a site would be mixed with.
 
     Raises:
         UsageError: the folder has files and is no site.

@@ -1,4 +1,4 @@
-"""Kernels of CPUs: written for 16-lane panels, generated for the vector registers of a CPU."""
+"""CPU kernels: written for panels of 16 columns, generated for the CPU's vector registers."""
 
 from .isa import Isa, isa_from_features
 from .kernels import CpuKernels

@@ -1,12 +1,12 @@
-"""Causal attention over the paged cache.
+"""Causal attention over the paged KV cache, on CPUs.
 
 A page has transposed keys, [e, 16], so that the scores of a query and 16 tokens are e multiply-adds
-of whole vectors. Only `rope_append` writes them.
+of whole vectors. Only `rope_append` writes pages.
 
-A row walks its context block by block (attention_block.py), and joins the blocks' results in
-ascending order, whatever else is in the batch. Prefill distributes tiles of rows, which share one
-walk over the pages, over the threads; decode with a long context distributes tiles and blocks,
-whose sums are joined at the end (split-K). In a mixed batch a prompt's chunk is most of the work,
+A row visits its context block by block (attention_block.py), and merges the blocks' results in
+ascending order, whatever else is in the batch. Prefill distributes tiles of rows over the threads;
+the rows of a tile load each page once. Decode with a long context distributes tiles and blocks,
+whose sums are merged at the end (split-K). In a mixed batch a prompt's chunk is most of the work,
 so several threads share it. Values beyond a tile's last row are never read, and scores there are
 replaced.
 """
@@ -40,20 +40,23 @@ from .function import Parameter, prim_func
 from .isa import Isa
 from .tiles import over_rows
 
-TILE_ROWS = 16  # rows of a prompt, at most, that share one walk over the pages
-FEW = 32  # tiles * key-value heads: fewer tasks than that are spread by blocks
-MOST_PARTS = 2**14  # rows * key-value heads * blocks: bounds the memory of split sums
-# Tasks are dealt round-robin into this many queues, and each thread has consecutive queues: the
-# work is even whatever differs between tasks. A prime, so that no queue always gets the same block.
+TILE_ROWS = 16  # maximum rows of a prompt that load each page once, together
+FEW = 32  # with fewer tasks (tiles * KV heads) than this, blocks are distributed, too
+MOST_PARTS = 2**14  # limit of rows * KV heads * blocks, which bounds the memory of split sums
+# Tasks are assigned round-robin to this many queues, and each thread processes consecutive queues:
+# the load is balanced whatever differs between tasks. The number is prime, so that no queue always
+# gets the same block.
 HANDS = 127
-# A decode step of a tiny model is shorter than a launch of the thread pool.
+# Smallest heads * head_dim that uses several threads: below, a decode step is shorter than a launch
+# of the thread pool.
 PARALLEL_WIDTH = 512  # heads * head_dim
 
 
 def attention(spec: AttentionSpec, isa: Isa) -> PrimFunc | None:
-    """Kernel of `spec`; None if a page is not 16 tokens or a head not a multiple of 4 elements.
+    """Return the attention kernel; None if pages or heads have unsupported sizes.
 
-    Pages have two planes: keys are transposed, values are not.
+    Supported are pages of 16 tokens with two planes (transposed keys, values) and heads of a
+    multiple of 4 elements.
     """
     if spec.page_size != PAGE or spec.head_dim % 4 or spec.scale <= 0 or spec.planes != 2:
         return None
@@ -81,7 +84,7 @@ def attention(spec: AttentionSpec, isa: Isa) -> PrimFunc | None:
 
 @dataclass(frozen=True, slots=True)
 class _Emitter:
-    """Emits the paths of a kernel; the buffers are its arguments."""
+    """Emits the code paths of the attention kernel; its fields are the kernel's buffers."""
 
     spec: AttentionSpec
     isa: Isa
@@ -94,7 +97,7 @@ class _Emitter:
 
     @property
     def shared(self) -> int:
-        """Query heads of a key-value head."""
+        """Return the number of query heads that share a KV head."""
         return self.spec.heads // self.spec.kv_heads
 
     def emit(self, n: Any, p: Any) -> None:
@@ -104,7 +107,7 @@ class _Emitter:
             return
         g, height = self.spec.kv_heads, group_shape(self.shared, self.isa)[0]
         blocks = p // (BLOCK // PAGE) + 1
-        # Decode rows share nothing; rows of a prompt share one walk over its pages.
+        # Decode rows share no pages, so they run one by one; rows of a prompt share their pages.
         alone = T.Or(n == self.sequences, n * g * blocks > MOST_PARTS)
         rows = T.Select(alone, T.int64(1), T.int64(height))
         with T.If(T.And(T.ceildiv(n, rows) * g <= FEW, p > BLOCK // PAGE)):
@@ -115,11 +118,14 @@ class _Emitter:
 
     @property
     def sequences(self) -> Any:
-        """Number of sequences of the batch."""
+        """Return the number of sequences in the batch."""
         return self.Query.shape[0] - 1
 
     def _by_blocks(self, n: Any, rows: Any, blocks: Any) -> None:
-        """Emit decode: a task is a tile of `rows`, a key-value head and a block of `blocks`."""
+        """Emit split-K decode: a task is a tile of `rows`, a KV head and a block of tokens.
+
+        There are `blocks` blocks of tokens.
+        """
         g = self.spec.kv_heads
         with T.sblock("blocks"):
             T.reads()
@@ -154,7 +160,7 @@ class _Emitter:
     def _block_of_run(
         self, sums: Sums, kv_head: Any, first: Any, stop: Any, block: Any, blocks: Any
     ) -> None:
-        """Emit one block for the rows `first` to `stop` of one sequence."""
+        """Emit the attention of rows `first` to `stop` of one sequence over one block of tokens."""
         g, height = self.spec.kv_heads, group_shape(self.shared, self.isa)[0]
         stride = g * blocks * self.shared
 
@@ -182,26 +188,27 @@ class _Emitter:
             T.buffer_store(first, stop, [0])
 
     def _by_tiles(self, n: Any, loop: Any) -> None:
-        """Emit prefill: a task is a tile of rows and a key-value head."""
+        """Emit prefill: a task is a tile of rows and a KV head."""
         g, height = self.spec.kv_heads, group_shape(self.shared, self.isa)[0]
         most = TILE_ROWS // height * height
-        # Short prompts and decode steps are cut finer, so that all threads have work.
+        # Short prompts and decode steps get smaller tiles, so that all threads have work.
         rows = T.max(T.min(n // 16, T.int64(most)), T.int64(1))
         tiles = T.ceildiv(n, rows)
         with loop(g * tiles) as task, T.sblock("task"):
             T.reads()
             T.writes()
             kv_head, turn = v.let(task % g), v.let(task // g)
-            # The first and the last tile of a prompt are neighbours, then the second and the last
-            # but one, ...: every thread has consecutive tasks, and all threads have the same work.
+            # Causal attention makes later tiles longer. Tiles are paired (first with last, second
+            # with last but one), so that each thread's consecutive tasks add up to the same work.
             tile = v.let(T.Select(turn % 2 == 0, turn // 2, tiles - 1 - turn // 2))
             sums = Sums.alloc(most * self.shared, self.spec.head_dim)
             end = v.let(T.min((tile + 1) * rows, n))
-            # A tile may hold rows of several sequences: one run of rows after the other.
+            # A tile may contain rows of several sequences: it processes one run of rows after the
+            # other.
             self._over_runs(tile * rows, end, partial(self._run, sums, kv_head))
 
     def _run(self, sums: Sums, kv_head: Any, first: Any, stop: Any) -> None:
-        """Emit the rows `first` to `stop` of one sequence, for one key-value head."""
+        """Emit the attention of rows `first` to `stop` of one sequence, for one KV head."""
         height = group_shape(self.shared, self.isa)[0]
         slots = v.let((stop - first) * self.shared)
         table = self._table(first)
@@ -222,14 +229,17 @@ class _Emitter:
             self._divide(row, head, sums, slot)
 
     def _sees(self, row: Any, height: int, block: Any) -> Any:
-        """Whether one of `height` rows from `row`, of one sequence, sees some of a block."""
+        """Return whether one of `height` rows from `row` on attends to a token of `block`.
+
+        All these rows are of one sequence.
+        """
         sees = self.cache.Position[row + (height - 1)] >= block * BLOCK
         if self.spec.window is None:
             return sees
         return T.And(sees, first_block(self.spec, self.cache.Position[row]) <= block)
 
     def _table(self, row: Any) -> Any:
-        """Where the pages of a row's sequence begin."""
+        """Return the index in the page ids where the sequence of `row` begins."""
         return v.let(self.Indptr[self.Sequence[row]])
 
     def _groups(
@@ -243,9 +253,10 @@ class _Emitter:
         table: Any,
         stride: Any,
     ) -> None:
-        """Emit a block for all query heads of `kv_head` in `height` rows.
+        """Emit one block of tokens for all query heads of `kv_head` in `height` rows.
 
-        Their slots begin at `slot`; rows are `stride` slots apart.
+        The sums of the first row begin at `slot`; the sums of the next row are `stride` slots
+        later.
         """
         heads = group_shape(self.shared, self.isa)[1]
         with T.serial(self.shared // heads) as t:
@@ -261,7 +272,7 @@ class _Emitter:
             visit_block(self.spec, self.isa, self.cache, sums, group, block, table)
 
     def _divide(self, row: Any, head: Any, sums: Sums, slot: Any) -> None:
-        """Emit out[row, head] = the sum of weighted values / the sum of weights."""
+        """Emit out[row, head] = (sum of weighted values) / (sum of weights)."""
         with T.sblock("divide"):
             T.reads()
             T.writes()

@@ -1,11 +1,11 @@
-"""Attention of some queries over one block of tokens; all paths of attention.py share it.
+"""Attention of a group of queries over one block of tokens; every path of attention.py calls it.
 
-A block is the `BLOCK` tokens of a sequence from a position that is a multiple of it. The queries of
-a group (neighbouring rows, query heads of one key-value head) share each loaded key and value, and
-their sums stay in registers. For each query and in this
-order: the dot products with the keys, one chain of multiply-adds each; the block's softmax; the
-values, token by token, from zero; then one step of the online softmax (Milakov and Gimelshein,
-2018) joins them with earlier blocks. A query's operations do not depend on the others.
+A block is `BLOCK` tokens of a sequence from a position that is a multiple of `BLOCK`. The queries
+of a group (neighbouring rows, query heads of one KV head) share each loaded key and value, and
+their sums stay in registers. Each query computes, in this order: the dot products with the keys,
+each one chain of multiply-adds; the block's softmax; the sum of weighted values, token by token,
+from zero; then one step of the online softmax (Milakov and Gimelshein, 2018) merges the block with
+earlier blocks. A query's operations do not depend on other queries.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from . import vector as v
 from .isa import Isa
 from .kv_int8 import is_int8, load_keys, scales, value_place
 
-PAGE = 16  # tokens
-BLOCK = 256  # tokens
+PAGE = 16  # tokens of a page
+BLOCK = 256  # tokens of a block
 LOWEST = -3.0e38
-QUERIES = 12  # of a group, at most
+QUERIES = 12  # maximum queries of a group
 _LOG2_E = 1.4426950408889634
 _LANES = v.span(0, 16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cache:
-    """The buffers of queries, keys and values; see `KernelSet.attention`."""
+    """Buffers of queries, keys and values; see `KernelSet.attention`."""
 
     Q: Any
     Position: Any
@@ -42,21 +42,21 @@ class Cache:
 
     @property
     def scaled(self) -> bool:
-        """Whether keys and values are integers with scales, see kv_int8.py."""
+        """Return whether keys and values are integers with scales, as in kv_int8.py."""
         return is_int8(self.Pages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """The state of the online softmax, by slot of a query; all float32."""
+    """State of the online softmax: buffers float32, with one slot per query."""
 
-    largest: Any  # [slots], largest score so far times scale * log2(e)
-    total: Any  # [slots, 16], sums of the weights, by token modulo 16
+    largest: Any  # [slots], maximum score so far, times scale * log2(e)
+    total: Any  # [slots, 16], sums of softmax weights, by token modulo 16
     out: Any  # [slots, e], sums of weight * value
 
     @classmethod
     def alloc(cls, slots: Any, head_dim: int) -> Sums:
-        """On the stack if `slots` is a number; needs an enclosing sblock."""
+        """Allocate the sums, on the stack if `slots` is a constant; needs an enclosing sblock."""
         return cls(
             largest=T.sblock_alloc_buffer((slots,), "float32"),
             total=T.sblock_alloc_buffer((slots, 16), "float32"),
@@ -64,14 +64,14 @@ class Sums:
         )
 
     def clear(self, slot: Any) -> None:
-        """Emit the initial state of a query."""
+        """Emit the initial softmax state of a query."""
         T.buffer_store(self.largest, T.float32(LOWEST), [slot])
         T.buffer_store(self.total, v.splat(0.0, 16), [slot, _LANES])
         for span, lanes in vectors(int(self.out.shape[1])):
             T.buffer_store(self.out, v.splat(0.0, lanes), [slot, span])
 
     def add(self, slot: Any, part: Sums, part_slot: Any, isa: Isa) -> None:
-        """Emit the online softmax step that adds a block's sums from another slot."""
+        """Emit the online softmax step that merges a block's sums, in another slot, into `slot`."""
         with T.sblock("add"):
             T.reads()
             T.writes()
@@ -88,46 +88,49 @@ class Sums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """The queries that visit a block together: `rows` from `row`, `heads` from `head` in each."""
+    """Queries that visit a block together: `rows` rows from `row` on, with `heads` heads each.
+
+    The heads begin at `head`.
+    """
 
     rows: int
     heads: int
     row: Any
     head: Any
     kv_head: Any
-    slot: Any  # of the first query; the others follow row by row
-    stride: Any  # slots of a row
+    slot: Any  # slot of the first query; the others follow row by row
+    stride: Any  # slots between consecutive rows
 
     @property
     def queries(self) -> int:
-        """Number of queries."""
+        """Return the number of queries in the group."""
         return self.rows * self.heads
 
     def place(self, query: Any) -> tuple[Any, Any, Any]:
-        """Row, head and slot of a query."""
+        """Return row, head and slot of a query."""
         row, head = query // self.heads, query % self.heads
         return self.row + row, self.head + head, self.slot + row * self.stride + head
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Which tokens of a block the rows of a group see; all counted from the block's first token.
+    """The tokens of a block that a group's rows attend to, counted from the block's first token.
 
-    Row r sees those before `visible` + r, and without a window all of them.
+    Row r attends to tokens before `visible` + r; without a window, to all of these.
     """
 
     first: Any  # position of the block's first token
-    seen: Any  # end of the tokens that the last row sees
-    visible: Any  # end of the tokens that the first row sees; may be negative
+    seen: Any  # end of the tokens that the last row attends to
+    visible: Any  # end of the tokens that the first row attends to; may be negative
     window: int | None
-    start: Any  # first token that the first row sees
-    page: Any  # of `start`
+    start: Any  # first token that the first row attends to
+    page: Any  # page of the token `start`
 
     @classmethod
     def of(
         cls, spec: AttentionSpec, cache: Cache, group: Group, first: Any, seen: Any, visible: Any
     ) -> Span:
-        """The span of a group in the block from position `first`."""
+        """Return the span of a group in the block that begins at position `first`."""
         start = T.int32(0)
         if spec.window is not None:
             start = v.let(T.max(visible - spec.window, 0))
@@ -138,25 +141,25 @@ class Span:
 
     @property
     def pages(self) -> Any:
-        """End of the pages that the last row sees."""
+        """Return the end of the pages that the last row attends to."""
         return T.ceildiv(self.seen, PAGE)
 
 
 def first_block(spec: AttentionSpec, position: Any) -> Any:
-    """The first block that the row at `position` sees."""
+    """Return the first block that the row at `position` attends to."""
     if spec.window is None:
         return T.int32(0)
     return T.max(position + 1 - spec.window, 0) // BLOCK
 
 
 def vectors(head_dim: int) -> list[tuple[Any, int]]:
-    """Index and lanes of each vector of a head; the widest vectors that divide it."""
+    """Return index and lanes of each vector of a head, in the widest vectors that divide it."""
     lanes = next(width for width in (16, 8, 4) if head_dim % width == 0)
     return [(v.span(c, lanes), lanes) for c in range(0, head_dim, lanes)]
 
 
 def group_shape(shared: int, isa: Isa) -> tuple[int, int]:
-    """Rows and heads of a group: registers hold a sum for each."""
+    """Return how many rows and heads a group has, so that registers hold a sum for each query."""
     most = next(q for q in range(QUERIES, 0, -1) if q == 1 or _fit(isa, q, 1))
     heads = max(c for c in range(1, shared + 1) if shared % c == 0 and c <= most)
     return most // heads, heads
@@ -165,21 +168,22 @@ def group_shape(shared: int, isa: Isa) -> tuple[int, int]:
 def visit_block(
     spec: AttentionSpec, isa: Isa, cache: Cache, sums: Sums, group: Group, block: Any, table: Any
 ) -> None:
-    """Emit the update of `sums` of `group` by block `block`; the sequence's pages are at `table`.
+    """Emit the update of a group's `sums` by block `block`; the sequence's pages begin at `table`.
 
-    The last row of the group must see some of the block.
+    The last row of the group must attend to some token of the block.
     """
     with T.sblock("visit"):
         T.reads()
         T.writes()
-        first = v.let(T.Cast("int32", block) * BLOCK)  # position
+        first = v.let(T.Cast("int32", block) * BLOCK)  # position of the block's first token
         pages = v.let(table + T.Cast("int32", block) * (BLOCK // PAGE))
         last = cache.Position[group.row + (group.rows - 1)]
         seen = v.let(T.min(last + 1 - first, BLOCK))
-        visible = v.let(cache.Position[group.row] + 1 - first)  # to the first row; may be negative
+        # end of the tokens that the first row attends to; may be negative
+        visible = v.let(cache.Position[group.row] + 1 - first)
         span = Span.of(spec, cache, group, first, seen, visible)
         weights = T.sblock_alloc_buffer((group.queries, BLOCK), "float32")
-        # Factors of earlier blocks' sums, and of this block's.
+        # [0]: factors of earlier blocks' sums; [1]: factors of this block's sums.
         factors = T.sblock_alloc_buffer((2, 16), "float32")
         _scores(isa, cache, group, pages, span, weights)
         _softmax(spec, isa, cache, sums, group, span, weights, factors)
@@ -194,18 +198,19 @@ def _joined(old: Any, before: Any, new: Any, here: Any, lanes: int, isa: Isa) ->
 
 
 def _fit(isa: Isa, queries: int, vectors: int) -> bool:
-    """Whether registers hold sums of each query times each vector, the vectors, and a query."""
-    loaded = vectors if queries > 1 else 0  # a vector that is used once stays in memory
+    """Return whether registers hold queries * vectors sums, the loaded vectors, and a query."""
+    # a single query uses each vector once, as a memory operand
+    loaded = vectors if queries > 1 else 0
     return (queries * vectors + loaded) * (16 // isa.lanes) < isa.registers
 
 
 def _together(isa: Isa, queries: int, most: int) -> int:
-    """Vectors of each query that are summed together to share loads, at most `most`."""
+    """Return how many vectors of each query (up to `most`) one loop sums, to share loads."""
     return next(c for c in (4, 2, 1) if c == 1 or (c <= most and _fit(isa, queries, c)))
 
 
 def _as_float(stored: Any, lanes: int, isa: Isa) -> Any:
-    """Emit the load of a vector of the cache, in float32."""
+    """Emit the load of a cache vector, converted to float32."""
     dtype = str(stored.ty.dtype)
     if dtype.startswith("float16") and not isa.half:
         return v.let(v.half_to_float(stored, lanes))
@@ -213,7 +218,7 @@ def _as_float(stored: Any, lanes: int, isa: Isa) -> Any:
 
 
 def _zeros(count: int, lanes: int) -> list[Any]:
-    """Emit accumulators."""
+    """Emit `count` accumulators, vectors of zeros."""
     made = [T.sblock_alloc_buffer((lanes,), "float32") for _ in range(count)]
     for acc in made:
         T.buffer_store(acc, v.splat(0.0, lanes), [v.span(0, lanes)])
@@ -230,8 +235,8 @@ def _multiply_add(
 
 
 def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Span, weights: Any) -> None:
-    """Emit weights[query] = its dot products with the keys; garbage beyond visible keys."""
-    # More than two pages would often waste loads at the end.
+    """Emit weights[query] = the query's dot products with the keys; garbage beyond visible keys."""
+    # With more than two pages at a time, the last iteration would often waste loads.
     together = _together(isa, group.queries, 2 if group.queries > 1 else 4)
     columns, queries = range(together), range(group.queries)
     steps = T.ceildiv(seen.pages - seen.page, together)
@@ -239,7 +244,7 @@ def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Span, weight
         T.reads()
         T.writes()
         numbers = [seen.page + step * together + c for c in columns]
-        # Loads the last page again instead of a page beyond it.
+        # Indices are clamped: the last page is loaded twice instead of a page beyond it.
         ids = [v.let(cache.Ids[pages + T.min(c, (seen.seen - 1) // PAGE)]) for c in numbers]
         factors = [
             scales(cache.Pages, i, 0, group.kv_head) if cache.scaled else v.splat(1.0, 16)
@@ -262,7 +267,7 @@ def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Span, weight
 
 
 def _keys(cache: Cache, page: Any, kv_head: Any, d: Any, isa: Isa) -> list[Any]:
-    """Emit the load of element d of a page's keys; of integers, of elements 2d and 2d + 1."""
+    """Emit the load of element d of a page's keys (for int8, of elements 2d and 2d + 1)."""
     if cache.scaled:
         return load_keys(cache.Pages, page, kv_head, d)
     return [_as_float(cache.Pages[page, 0, kv_head, 0, v.span(d * PAGE, 16)], 16, isa)]
@@ -278,13 +283,16 @@ def _softmax(
     weights: Any,
     factors: Any,
 ) -> None:
-    """Emit scores -> weights (0 for tokens that a row does not see), new maxima and totals."""
+    """Emit scores -> softmax weights, and the new maxima and totals.
+
+    Weights are 0 for tokens that a row does not attend to.
+    """
     factor = (1.0 if spec.softcap else spec.scale) * _LOG2_E
-    # If a row sees nothing of the block, its state must not change. Its weights are finite and
-    # multiplied by 0, unless LOWEST * factor overflows; with a window there may be no earlier block
-    # with a larger score.
+    # The state of a row that attends to nothing in the block must not change. Its weights are
+    # finite and multiplied by 0, unless LOWEST * factor overflows; with a window there may be no
+    # earlier block with a larger score.
     guarded = spec.window is not None or factor >= 1.0
-    highest = T.sblock_alloc_buffer((16,), "float32")  # of the block
+    highest = T.sblock_alloc_buffer((16,), "float32")  # largest score of the block, per lane
     for i in (0, 1):
         T.buffer_store(factors, v.splat(0.0, 16), [i, _LANES])
     with T.serial(group.queries) as k, T.sblock("largest"):
@@ -341,7 +349,7 @@ def _softmax(
 
 
 def _seen_by(visible: Any, page: Any, spec: AttentionSpec) -> Any:
-    """Mask of the 16 tokens of a page that a row sees; it sees tokens before `visible`."""
+    """Emit the mask of a page's 16 tokens that a row attends to: tokens before `visible`."""
     token = T.ramp(T.int32(0), T.int32(1), 16)
     left = visible - page * PAGE
     before = token < T.broadcast(left, 16)
@@ -351,7 +359,7 @@ def _seen_by(visible: Any, page: Any, spec: AttentionSpec) -> Any:
 
 
 def _slope(spec: AttentionSpec, head: Any) -> Any:
-    """Emit the slope of a query head, in all lanes, for unscaled scores."""
+    """Emit the ALiBi slope of a query head, for unscaled scores, in all lanes."""
     if not spec.slopes:
         return None
     scale = 1.0 if spec.softcap else spec.scale
@@ -359,13 +367,16 @@ def _slope(spec: AttentionSpec, head: Any) -> Any:
 
 
 def _distance(visible: Any, page: Any) -> Any:
-    """Positions of a page's 16 tokens minus the row's position, float32."""
+    """Emit the positions of a page's 16 tokens minus the row's position, as float32."""
     token = T.ramp(T.int32(0), T.int32(1), 16)
     return v.let(T.Cast(v.float_type(16), token - T.broadcast(visible - 1 - page * PAGE, 16)))
 
 
 def _capped(score: Any, spec: AttentionSpec, isa: Isa) -> Any:
-    """Emit cap * tanh(score * scale / cap), tanh(x) = (1 - exp(-2x)) / (1 + exp(-2x)), of |x|."""
+    """Emit cap * tanh(score * scale / cap).
+
+    tanh(x) = (1 - exp(-2x)) / (1 + exp(-2x)), computed of |x|.
+    """
     assert spec.softcap is not None
     zero, one = v.splat(0.0, 16), v.splat(1.0, 16)
     size = v.let(v.maximum(score, zero - score))
@@ -375,7 +386,7 @@ def _capped(score: Any, spec: AttentionSpec, isa: Isa) -> Any:
 
 
 def _scale_weights(cache: Cache, group: Group, pages: Any, seen: Span, weights: Any) -> None:
-    """Emit weights *= the scales of the values; their unscaled sums are computed before."""
+    """Emit weights *= scales of the int8 values, after the sums of unscaled weights."""
     with T.serial(seen.pages - seen.page) as i, T.sblock("scale"):
         T.reads()
         T.writes()
@@ -389,7 +400,7 @@ def _scale_weights(cache: Cache, group: Group, pages: Any, seen: Span, weights: 
 def _values(
     isa: Isa, cache: Cache, kv_head: Any, page: Any, token: Any, starts: Iterable[int], lanes: int
 ) -> list[Any]:
-    """Emit the load of some vectors of a token's value, by their first elements."""
+    """Emit the load of several vectors of a token's value; `starts` are their first elements."""
     which, begin = value_place(cache.Pages)
     first = begin + token * int(cache.Q.shape[2])
     places = [v.span(first + start, lanes) for start in starts]
@@ -406,13 +417,13 @@ def _add_values(
     weights: Any,
     factors: Any,
 ) -> None:
-    """Emit the sum over the tokens of weight * value for each query, and join it to `sums.out`.
+    """Emit the sum of weight * value over the tokens for each query, merged into `sums.out`.
 
-    A value that a row does not see is skipped, not multiplied by 0: it may be infinite.
+    A value that a row does not attend to is skipped, not multiplied by 0: it may be infinite.
     """
     seen, visible, window, start_of_first = span.seen, span.visible, span.window, span.start
     common = seen if group.rows == 1 else v.let(T.max(T.min(visible, seen), 0))
-    # Begin of the tokens that all rows see.
+    # Beginning of the tokens that all rows attend to.
     begin_common = start_of_first
     if window is not None and group.rows > 1:
         begin_common = v.let(T.min(T.max(visible + (group.rows - 1) - window, 0), seen))
@@ -425,7 +436,7 @@ def _add_values(
         accs = [_zeros(len(spans), lanes) for _ in queries]
 
         def some(first: Any, stop: Any, starts: Any = starts, accs: Any = accs) -> None:
-            """Emit tokens that only some rows see, for these rows."""
+            """Emit the tokens that only some rows attend to, for these rows alone."""
             with T.serial(T.max(stop - first, 0)) as i, T.sblock("diagonal"):
                 T.reads()
                 T.writes()

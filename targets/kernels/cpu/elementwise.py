@@ -1,4 +1,4 @@
-"""SwiGLU, and the other activations."""
+"""SwiGLU and other activation functions, on CPUs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from .tiles import each_row
 
 
 def swiglu(spec: SwiGLUSpec, isa: Isa) -> PrimFunc:
-    """(gate_up [n, 2d], y [n, d]), float32: y = gate / (1 + exp(-gate)) * up."""
+    """Return the PrimFunc of SwiGLU: y = gate / (1 + exp(-gate)) * up.
+
+    (gate_up [n, 2d], y [n, d]), float32
+    """
     d = spec.dim
 
     @script.prim_func(s_tir=True, private=True)
@@ -42,7 +45,7 @@ def _gate(X: Any, Y: Any, row: Any, d: int, isa: Isa) -> None:
 
 
 def activation(spec: ActivationSpec, isa: Isa) -> PrimFunc:
-    """(x [n, d], or [n, 2d] if gated, y [n, d]), float32."""
+    """Return the PrimFunc of an activation (x [n, d] or [n, 2d] if gated, y [n, d]), float32."""
     d, width = spec.dim, spec.dim * (2 if spec.gated else 1)
 
     @script.prim_func(s_tir=True, private=True)
@@ -67,26 +70,29 @@ def _activate(spec: ActivationSpec, X: Any, Y: Any, row: Any, isa: Isa) -> None:
 
 
 def _silu(x: Any, lanes: int, isa: Isa, steepness: Any = None) -> Any:
-    """X / (1 + exp(-steepness)), steepness x if not given."""
+    """Emit x / (1 + exp(-steepness)), the SiLU if `steepness` is None and so x itself."""
     minus = v.splat(0.0, lanes) - (x if steepness is None else steepness)
     return x / (v.splat(1.0, lanes) + v.exp(minus, lanes, isa.fma))
 
 
 def gelu_tanh(x: Any, lanes: int, isa: Isa) -> Any:
-    """X / 2 * (1 + tanh(u)) = x / (1 + exp(-2u)), u = sqrt(2 / pi) * (x + 0.044715 x^3)."""
+    """Emit the tanh GELU, x / 2 * (1 + tanh(u)) = x / (1 + exp(-2u)).
+
+    u = sqrt(2 / pi) * (x + 0.044715 x^3).
+    """
     twice = 2 * math.sqrt(2 / math.pi)
     cubic = v.fma(x * x, v.splat(0.044715 * twice, lanes), v.splat(twice, lanes), lanes, isa.fma)
     return _silu(x, lanes, isa, v.let(x * cubic))
 
 
-# 1 - erf(z) = exp(-z^2) * (a1 t + ... + a5 t^5), t = 1 / (1 + p z), z >= 0; its error is 1.5e-7.
-# Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26.
+# Approximation of erf: 1 - erf(z) = exp(-z^2) * (a1 t + ... + a5 t^5), t = 1 / (1 + p z), z >= 0;
+# its error is 1.5e-7. Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26.
 ERF_P = 0.3275911
 ERF_A = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
 
 
 def _gelu(x: Any, lanes: int, isa: Isa) -> Any:
-    """X / 2 * (1 + erf(x / sqrt(2)))."""
+    """Emit the exact GELU, x / 2 * (1 + erf(x / sqrt(2)))."""
     one = v.splat(1.0, lanes)
     z = v.let(v.maximum(x, v.splat(0.0, lanes) - x) * v.splat(math.sqrt(0.5), lanes))
     t = v.let(one / v.fma(z, v.splat(ERF_P, lanes), one, lanes, isa.fma))

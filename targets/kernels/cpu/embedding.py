@@ -1,4 +1,4 @@
-"""Rows of an embedding table, from the LM head's packed layout."""
+"""Looks up rows of an embedding table in the LM head's packed layout, on CPUs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .tiles import PANEL, each_row
 
 
 def embedding(spec: EmbeddingSpec, isa: Isa) -> PrimFunc:
-    """(tokens i32 [n], *packed, y float32 [n, dim])."""
+    """Return the PrimFunc of a lookup (tokens i32 [n], *packed, y float32 [n, dim])."""
     return _int_embedding(spec) if spec.scheme in LAYOUTS else _float_embedding(spec, isa)
 
 
@@ -62,7 +62,7 @@ def _int_embedding(spec: EmbeddingSpec) -> PrimFunc:
 
 
 def _decode(Token: Any, W: Any, S: Any, Y: Any, layout: IntLayout, row: Any) -> None:
-    """Emit Y[row] = (integer - zero) * scale."""
+    """Emit Y[row] = (integer - zero point) * scale, for the token of that row."""
     d, token = int(Y.shape[1]), v.let(Token[row])
     if d >= GROUP:
         with T.serial(d // GROUP) as g, T.sblock("group"):

@@ -1,11 +1,12 @@
-"""Packed weights of experts: the layouts of a linear (`int_layout`, `linear`), expert after expert.
+"""Packed weights of experts: the layouts of `int_layout` and `linear`, one expert after another.
 
-Columns come in units of two panels. Unit u of a plain linear has columns 32u to 32u + 31; of a
-gated one, columns 16u to 16u + 15 of the gate, then the same columns of the up projection: a tile
-has all inputs of a result, and reads consecutive memory.
+Columns are stored in units of two panels. Unit u of a plain linear has columns 32u to 32u + 31;
+unit u of a gated one has columns 16u to 16u + 15 of the gate, then the same columns of the up
+projection: a tile has all inputs of a result, and reads consecutive memory.
 
     integers  W int32 [E * 2U, G, words, 16], S scale_dtype [E * 2U, G, 16]
     floats    W [E * U, K, 32]
+
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ Shape = tuple[tuple[int, ...], str]
 
 
 def units(spec: ExpertLinearSpec) -> int:
-    """Pairs of panels of an expert."""
+    """Return the number of units (pairs of panels) of one expert."""
     return -(-spec.width // (PANEL if spec.gate else 2 * PANEL))
 
 
 def packed_shapes(spec: ExpertLinearSpec) -> tuple[Shape, ...]:
-    """Shapes and dtypes of the packed tensors."""
+    """Return shape and dtype of each packed tensor."""
     count = spec.experts * units(spec)
     if spec.scheme not in LAYOUTS:
         return (((count, spec.in_features, 2 * PANEL), FLOATS[spec.scheme]),)
@@ -44,7 +45,7 @@ def packed_shapes(spec: ExpertLinearSpec) -> tuple[Shape, ...]:
 
 
 def stored_parameters(spec: ExpertLinearSpec) -> list[Parameter]:
-    """The portable tensors."""
+    """Return the parameters of the stored (portable) tensors: name, shape, dtype."""
     e, n = spec.experts, spec.out_features
     if spec.scheme not in LAYOUTS:
         return [("stored", (e, n, spec.in_features), FLOATS[spec.scheme])]
@@ -56,7 +57,7 @@ def stored_parameters(spec: ExpertLinearSpec) -> list[Parameter]:
 
 
 def pack_experts(spec: ExpertLinearSpec) -> PrimFunc:
-    """(*portable, *packed)."""
+    """Return the packing PrimFunc (*stored, *packed)."""
     names = ("packed", "scales")
     shapes = packed_shapes(spec)
     packed: list[Parameter] = [(n, s, d) for n, (s, d) in zip(names, shapes, strict=False)]
@@ -67,7 +68,10 @@ def pack_experts(spec: ExpertLinearSpec) -> PrimFunc:
 def _each_panel(
     spec: ExpertLinearSpec, emit: Callable[[Any, Any, Any, Any, Any], None], inner: int
 ) -> None:
-    """Emit `emit(panel, i, lane, inside, (expert, row))` for all packed elements, i < inner."""
+    """Emit `emit(panel, i, lane, inside, (expert, row))` for all packed elements, i < inner.
+
+    `inside` is false for padding.
+    """
     each, width = 2 * units(spec), spec.width
     with T.parallel(spec.experts * each) as p, T.grid(inner, PANEL) as (i, c), T.sblock("pack"):
         T.reads()

@@ -1,8 +1,9 @@
-"""Linears of experts: each row is multiplied by the weights of its own experts.
+"""Linears of a mixture of experts, on CPUs: each row is multiplied by the weights of its experts.
 
 Slots are sorted by expert (`route`), so that all rows of an expert share the loads of its weights.
-A thread has a strip of columns, and visits the experts in ascending order, so a row's sum over its
-experts grows in place, in an order that no other row changes. Tiles are those of linears.
+Each thread processes a strip of columns and visits the experts in ascending order, so a row's sum
+over its experts is accumulated in place, in an order that no other row changes. Tiles are the same
+as in `linear`.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from .quantize_rows import Int8Rows, quantize_row
 from .quantized_linear import float_heights
 from .tiles import PANEL, PARALLEL_BYTES, each_row, over_rows
 
-STRIP = 4  # least units (two panels) of a thread: consecutive reads of tens of kilobytes
+STRIP = 4  # minimum units (pairs of panels) of a thread, for consecutive reads of tens of kilobytes
 _BITS = {"f32": 32, "f16": 16, "q4": 4, "q8": 8}
-Sums = list[Any]  # by row: a buffer float32 [2, 16], the sums of a unit
+Sums = list[Any]  # per row: a buffer float32 [2, 16] with the sums of a unit
 
 
 def expert_linear(spec: ExpertLinearSpec, isa: Isa) -> PackedLinear:
-    """All schemes; see `KernelSet.expert_linear`."""
+    """Return the kernel of an expert linear for any scheme; see `KernelSet.expert_linear`."""
     shapes = packed_shapes(spec)
     names = ("packed", "scales")
     parameters: list[Parameter] = [
@@ -66,15 +67,15 @@ def _order(spec: ExpertLinearSpec) -> list[Parameter]:
 
 @dataclass(frozen=True, slots=True)
 class _Emitter:
-    """Emits the body of one kernel."""
+    """Emits the body of one expert linear kernel."""
 
     spec: ExpertLinearSpec
     isa: Isa
-    b: dict[str, Any]  # buffers
+    b: dict[str, Any]  # parameter name -> buffer
     sizes: dict[str, Any]
 
     def emit(self) -> None:
-        """Emit the kernel."""
+        """Emit the whole kernel body."""
         spec, y = self.spec, self.b["y"]
         heights, tile = self._tiles()
         count = units(spec)
@@ -99,7 +100,7 @@ class _Emitter:
                         )
 
     def _rows_of(self, expert: Any) -> tuple[Any, Any]:
-        """First slot and number of slots of an expert."""
+        """Return the first slot and the number of slots of an expert."""
         if not self.spec.routed:
             return None, self.b["x"].shape[0] // self.spec.experts
         first = v.let(self.b["starts"][expert])
@@ -111,7 +112,7 @@ class _Emitter:
         return v.let(self.b["slots"][first + i])
 
     def _tiles(self) -> tuple[tuple[int, ...], Callable[[Any, Sequence[Any], list[Any]], None]]:
-        """Heights of tiles, and a function that emits the sums of a unit for rows of x."""
+        """Return tile heights, and a function that emits the sums of a unit for rows of x."""
         spec, isa, x, W = self.spec, self.isa, self.b["x"], self.b["packed"]
         if spec.scheme not in LAYOUTS:
             return heights_of(isa), partial(_float_sums, x, W, isa)
@@ -136,7 +137,7 @@ class _Emitter:
             T.buffer_store(self.b["y"], T.float32(0), [row, begin + c])
 
     def _tile(self, tile: Any, first: Any, expert: Any, unit: Any, height: int, begin: Any) -> None:
-        """Emit the results of `height` slots of an expert, from `begin` on."""
+        """Emit the results of `height` slots of an expert, from the slot `begin` on."""
         spec = self.spec
         with T.sblock("slots"):
             T.reads()
@@ -149,7 +150,7 @@ class _Emitter:
                 self._epilogue(slot, expert, unit, own)
 
     def _epilogue(self, slot: Any, expert: Any, unit: Any, sums: Any) -> None:
-        """Emit the stores of a slot's columns of a unit."""
+        """Emit the epilogue and the stores of a slot's columns in a unit."""
         if self.spec.gate:
             self._columns(unit * PANEL, partial(self._store_gated, slot, expert, sums))
             return
@@ -233,7 +234,7 @@ def _panel_sums(
     rows: Sequence[Any],
     sums: list[Any],
 ) -> None:
-    """Emit both panels of a unit, in a loop: half the code."""
+    """Emit the sums of both panels of a unit in a loop, which halves the code size."""
     with T.serial(2) as half:
 
         def epilogue(i: int, total: Any) -> None:

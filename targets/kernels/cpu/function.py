@@ -1,4 +1,4 @@
-"""PrimFuncs whose parameters depend on a spec, which TVMScript's decorator does not support."""
+"""Builds PrimFuncs whose parameters depend on a spec, which TVMScript's decorator cannot do."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as builder_tirx
 from tvm.tirx import PrimFunc
 
-Parameter = tuple[str, Sequence[int | str], str]  # name, shape (a string: symbolic), dtype
+Parameter = tuple[str, Sequence[int | str], str]  # name, shape (a string is a symbolic size), dtype
 
 
 def prim_func(
     parameters: Sequence[Parameter],
     emit: Callable[[dict[str, Any], dict[str, Any]], None],
 ) -> PrimFunc:
-    """A function whose tensors are `parameters`; `emit(buffers, sizes)` writes its body.
+    """Return a PrimFunc with tensor `parameters`; `emit(buffers, sizes)` writes its body.
 
-    Both are by name; sizes are the symbolic ones, int64.
+    Both mappings are by name; `sizes` has the symbolic sizes, int64.
     """
     sizes: dict[str, Any] = {}
 

@@ -1,8 +1,8 @@
-"""Int8 dot products of a group of 32 weights, for each instruction set.
+"""Int8 dot products of a group of 32 weights, one variant per instruction set.
 
-All have the same exact results. Activations are -127 .. 127. Weights are nibbles, 0 to
-15, so that any 16 products of one sign stay within int16; or bytes: stored bytes (0 .. 254) where
-the instruction is unsigned, else minus 127, so that any two products stay within int16.
+All variants have the same exact results. Activations are -127 .. 127. Weights are nibbles, 0 to 15,
+so that any 16 products of one sign stay within int16; or bytes: stored bytes (0 .. 254) where the
+instruction is unsigned, else minus 127, so that any two products stay within int16.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from . import vector as v
 from .int_layout import LAYOUTS
 from .isa import Dot
 
-Vector = Any  # int32 lanes; of the weights, lane c holds four bytes of column c
-Words = Callable[[int], Vector]  # word j (four int8 of a row), in all lanes
+Vector = Any  # int32 lanes; in a vector of weights, lane c holds four bytes of column c
+# function: word index j -> four int8 of a row, broadcast to all lanes
+Words = Callable[[int], Vector]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,23 +29,25 @@ class Int8Dot:
     """How a tile computes start[c] + sum over j < 8 of operands[j][c] . words(j)[c]."""
 
     lanes: int  # columns of one call
-    heights: tuple[int, ...]  # rows of a tile, as `over_rows` takes them
+    heights: tuple[int, ...]  # row counts of tiles, as `over_rows` takes them
     compute: Callable[[Vector, list[Vector], Words], Vector]
-    operands: Callable[[list[Vector]], list[Vector]]  # of the packed words of a group
-    exact: bool = False  # activations have scales of max / 127; else powers of two
-    centred: bool = False  # operands are weights minus their zero point
-    fma: bool = True  # fused multiply-add in hardware, for the scales
-    half: bool = True  # float16 to float32 in hardware, for the scales
-    by_element: bool = False  # reads a word as an element of a vector, not as a broadcast load
+    # function: packed words of a group -> operands of the dot product
+    operands: Callable[[list[Vector]], list[Vector]]
+    exact: bool = False  # whether activation scales are max / 127 instead of powers of two
+    centred: bool = False  # whether operands are weights minus their zero point
+    fma: bool = True  # whether scales are applied by fused multiply-add in hardware
+    half: bool = True  # whether hardware converts float16 scales to float32
+    # whether a word is read as an element of a vector, not by a broadcast load
+    by_element: bool = False
 
 
 def int8_dot(kind: Dot, scheme: Scheme) -> Int8Dot | None:
-    """The dot product of an instruction set; None for "none"."""
+    """Return the dot product of an instruction set for a weight scheme; None for "none"."""
     return (_NIBBLES if scheme == "q4" else _BYTES).get(kind)
 
 
 def _split(words: list[Vector]) -> list[Vector]:
-    """Nibbles as bytes: the low ones of all words, then the high ones."""
+    """Emit nibbles as bytes: the low nibbles of all words, then the high ones."""
     lanes = v.lanes_of(words[0])
 
     def nibble(word: Vector, shift: int) -> Vector:
@@ -59,14 +62,14 @@ def _unchanged(words: list[Vector]) -> list[Vector]:
 
 
 def _centre(words: list[Vector]) -> list[Vector]:
-    """Bytes minus their zero point, as int8."""
+    """Emit bytes minus their zero point, as int8."""
     count = 4 * v.lanes_of(words[0])
     zero = T.broadcast(T.int8(LAYOUTS["q8"].zero), count)
     return [v.let(T.reinterpret(f"int8x{count}", word) - zero) for word in words]
 
 
 def _vpdpbusd(lanes: int) -> Callable[[Vector, list[Vector], Words], Vector]:
-    """AVX512-VNNI and AVX-VNNI: adds four products to each int32."""
+    """Return the dot product of AVX512-VNNI and AVX-VNNI: an int32 adds four products."""
 
     def compute(start: Vector, nibbles: list[Vector], words: Words) -> Vector:
         for j, nibble in enumerate(nibbles):
@@ -74,7 +77,7 @@ def _vpdpbusd(lanes: int) -> Callable[[Vector, list[Vector], Words], Vector]:
                 v.int_type(lanes),
                 f"llvm.x86.avx512.vpdpbusd.{32 * lanes}",
                 start,
-                T.reinterpret(f"uint8x{4 * lanes}", nibble),  # LLVM's operands are bytes
+                T.reinterpret(f"uint8x{4 * lanes}", nibble),  # LLVM's intrinsic takes byte vectors
                 T.reinterpret(f"int8x{4 * lanes}", words(j)),
             )
         return start
@@ -83,9 +86,9 @@ def _vpdpbusd(lanes: int) -> Callable[[Vector, list[Vector], Words], Vector]:
 
 
 def _pmaddubsw(lanes: int, narrow: str, wide: str) -> Callable[[Vector, list[Vector], Words], Any]:
-    """SSSE3 and AVX2: adds pairs of products as int16.
+    """Return the dot product of SSSE3 and AVX2, which adds pairs of products as int16.
 
-    The sums of all eight words of a group fit into int16: 8 * 2 * 15 * 127 = 30480. One
+    The sums of all eight words of a group fit into int16: 8 * 2 * 15 * 127 = 30480. A
     multiplication by ones then adds the pairs as int32.
     """
     shorts, bytes_ = f"int16x{2 * lanes}", 4 * lanes
@@ -100,7 +103,7 @@ def _pmaddubsw(lanes: int, narrow: str, wide: str) -> Callable[[Vector, list[Vec
             )
             for j, nibble in enumerate(nibbles)
         ]
-        while len(pairs) > 1:  # a tree, for short dependency chains
+        while len(pairs) > 1:  # a reduction tree, for short dependency chains
             pairs = [a + b for a, b in zip(pairs[0::2], pairs[1::2], strict=True)]
         ones = T.broadcast(T.int16(1), 2 * lanes)
         return start + T.call_llvm_pure_intrin(v.int_type(lanes), wide, pairs[0], ones)
@@ -111,7 +114,7 @@ def _pmaddubsw(lanes: int, narrow: str, wide: str) -> Callable[[Vector, list[Vec
 def _signed_pmaddubsw(
     lanes: int, narrow: str, wide: str, sign: str
 ) -> Callable[[Vector, list[Vector], Words], Vector]:
-    """SSSE3 and AVX2 with signed weights: |w| times x with the sign of w."""
+    """Return the dot product of SSSE3 and AVX2 for signed weights w: |w| times sign(w) * x."""
     bytes_ = f"int8x{4 * lanes}"
 
     def with_sign_of(weight: Vector, value: Vector) -> Vector:
@@ -131,7 +134,7 @@ def _signed_pmaddubsw(
 
 
 def _sdot(start: Vector, nibbles: list[Vector], words: Words) -> Vector:
-    """Arm's dotprod extension: as vpdpbusd, signed by signed."""
+    """Emit the dot product of Arm's dotprod extension: like vpdpbusd, but signed by signed."""
     for j, nibble in enumerate(nibbles):
         start = T.call_llvm_pure_intrin(
             "int32x4",
@@ -144,13 +147,13 @@ def _sdot(start: Vector, nibbles: list[Vector], words: Words) -> Vector:
 
 
 def _smull(fitting: int) -> Callable[[Vector, list[Vector], Words], Vector]:
-    """Arm without dotprod: products are int16; an int16 sum holds several of them.
+    """Return the dot product of Arm without dotprod: an int16 sum adds `fitting` products.
 
-    Eight with nibbles, 8 * 15 * 127 = 15240; two with bytes, 2 * 127 * 127 = 32258. Neighbours are
-    then added in pairs, and again at the end of the group.
+    An int16 sum holds eight products with nibbles, 8 * 15 * 127 = 15240, or two with bytes, 2 * 127
+    * 127 = 32258. Neighbours are then added in pairs, and again at the end of the group.
     """
 
-    def half(vector: Vector, which: int) -> Vector:  # two columns
+    def half(vector: Vector, which: int) -> Vector:  # half of a vector: the bytes of two columns
         return v.shuffle([T.reinterpret("int8x16", vector)], list(range(8 * which, 8 * which + 8)))
 
     def pairs(weights: list[Vector], words: Words, which: int) -> Vector:
@@ -198,7 +201,7 @@ _NIBBLES: dict[Dot, Int8Dot] = {
 def _bytes(
     kind: Dot, compute: Callable[[Vector, list[Vector], Words], Vector] | None = None
 ) -> Int8Dot:
-    """The dot product of 8-bit weights: that of nibbles, or `compute` on signed weights."""
+    """Return the variant for 8-bit weights: the one for nibbles, or `compute` on signed weights."""
     if compute is None:
         return replace(_NIBBLES[kind], operands=_unchanged, exact=True)
     return replace(_NIBBLES[kind], compute=compute, operands=_centre, centred=True, exact=True)

@@ -25,29 +25,29 @@ from . import script
 from .tiles import PANEL, panels
 
 GROUP = 32  # weights that share a scale
-LEAST = {"float16": 2.0**-24, "float32": 2.0**-60}  # with smaller scales weights become 0
+LEAST = {"float16": 2.0**-24, "float32": 2.0**-60}  # weights with smaller scales are stored as 0
 Shape = tuple[tuple[int, ...], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntLayout:
-    """The places of a group's integers in its words."""
+    """The places of a group's integers in its packed words."""
 
     bits: int
-    zero: int  # the integer that stands for 0
+    zero: int  # zero point: the integer that stands for 0
 
     @property
     def words(self) -> int:
-        """Words of a row in a group, as in the stored layout."""
+        """Return the number of words per row and group, which equals the stored layout's."""
         return self.bits
 
     @property
     def mask(self) -> int:
-        """All bits of one integer."""
+        """Return the bit mask of one integer."""
         return (1 << self.bits) - 1
 
     def places(self, word: int) -> list[tuple[int, int]]:
-        """Shift of each integer in a word, and its place in the group."""
+        """Return (shift in the word, index in the group) of each integer in a word."""
         halves = 8 // self.bits
         return [
             (8 * b + self.bits * half, 16 * half + 4 * word + b)
@@ -63,19 +63,19 @@ LAYOUTS: dict[Scheme, IntLayout] = {
 
 
 def groups(in_features: int) -> int:
-    """Groups along K; the last may be partly used."""
+    """Return the number of groups along K; the last group may be partly used."""
     return -(-in_features // GROUP)
 
 
 def packed_shapes(spec: LinearSpec) -> tuple[Shape, Shape]:
-    """Shapes and dtypes of W and S."""
+    """Return shape and dtype of the packed tensors W and S."""
     count, g = panels(spec.out_features), groups(spec.in_features)
     words = LAYOUTS[spec.scheme].words
     return ((count, g, words, PANEL), "int32"), ((count, g, PANEL), str(spec.scale_dtype))
 
 
 def pack_integers(spec: LinearSpec) -> PrimFunc:
-    """(q_weight uint32 [N, G * words], q_scale [N, G], W, S)."""
+    """Return the packing PrimFunc (q_weight uint32 [N, G * words], q_scale [N, G], W, S)."""
     n, g = spec.out_features, groups(spec.in_features)
     (shape, _), (scale_shape, scale_dtype) = packed_shapes(spec)
     words = shape[2]
@@ -107,7 +107,7 @@ def pack_integers(spec: LinearSpec) -> PrimFunc:
 
 
 def empty_word(scheme: Scheme) -> Any:
-    """A word of zero points."""
+    """Return a packed word whose integers are all the zero point."""
     return T.int32(0x77777777 if scheme == "q4" else 0x7F7F7F7F)
 
 
@@ -116,14 +116,18 @@ def _row(Q: Any, row: Any) -> Callable[[Any], Any]:
 
 
 def word_of(scheme: Scheme, stored: Callable[[Any], Any], g: Any, j: Any) -> Any:
-    """Packed word j of group g of a row whose stored words `stored` gives."""
+    """Emit the packed word j of group g, from a row's stored words `stored(index)`."""
     if scheme == "q8":
         return T.reinterpret("int32", stored(g * 8 + j))
     return _interleaved(stored, g, j)
 
 
 def _interleaved(stored: Callable[[Any], Any], g: Any, j: Any) -> Any:
-    """Four nibbles from 4j and four from 16 + 4j, in the low and high halves of four bytes."""
+    """Emit a word of eight nibbles.
+
+    The low halves of its four bytes are the weights from 4j on, the high halves those from 16 + 4j
+    on.
+    """
     low, high = (stored(g * 4 + half + j // 2) >> T.Cast("uint32", j % 2 * 16) for half in (0, 2))
     word = T.uint32(0)
     for b in range(4):

@@ -1,7 +1,8 @@
-"""Tiles of linears with integer weights: rows by a panel of 16 columns; see `int_layout`.
+"""Tiles of linears with integer weights: some rows by one panel of 16 columns.
 
-With an int8 dot product activations are int8, with a scale for each 32 of a row; otherwise integers
-become floats. Both add the groups in ascending order into one accumulator for each row and panel.
+`int_layout` describes the packed weights. With an int8 dot product, activations are int8 with a
+scale per 32 elements of a row; otherwise the integers are converted to floats. Both add the groups
+in ascending order into one accumulator per row and panel.
 """
 
 from __future__ import annotations
@@ -19,27 +20,28 @@ from .quantize_rows import WORDS, Int8Rows, factor
 from .tiles import PANEL
 
 _RAMP = (0, 1, PANEL)
-Epilogue = Callable[[int, Any], None]  # row of the tile, the panel's sums: float32x16
+Epilogue = Callable[[int, Any], None]  # arguments: row of the tile, the panel's sums (float32x16)
 
 
 class _Panel(NamedTuple):
-    """16 columns of a packed weight."""
+    """A panel: 16 columns of a packed weight."""
 
     W: Any
-    S: Any  # scales
+    S: Any  # buffer with the scales of weights
     p: Any  # index of the panel
 
 
 def int8_tile(
     x: Int8Rows, W: Any, S: Any, p: Any, dot: Int8Dot, rows: Sequence[Any], epilogue: Epilogue
 ) -> None:
-    """Emit `epilogue` with the sums of panel p for rows of x, which need not be neighbours."""
+    """Emit `epilogue` with the sums of panel p for the given rows of x, which may be any rows."""
     parts = [v.span(first, dot.lanes) for first in range(0, PANEL, dot.lanes)]
     height = len(rows)
     with T.sblock("tile"):
         T.reads()
         T.writes()
-        # A buffer a row: TVM keeps only those below 1 KiB on the stack, and so in registers.
+        # One buffer per row: TVM keeps only buffers below 1 KiB on the stack, where LLVM turns them
+        # into registers.
         sums = [T.sblock_alloc_buffer((PANEL,), "float32") for _ in range(height)]
         for total in sums:
             T.buffer_store(total, v.splat(0.0, PANEL), [T.ramp(*_RAMP)])
@@ -63,7 +65,7 @@ def _int8_group(
     dot: Int8Dot,
     rows: Sequence[Any],
 ) -> None:
-    """Emit sums += group g of `columns`, scaled, for all rows of the tile."""
+    """Emit sums += scaled sums of group g, for `columns` of all rows of the tile."""
     lanes, (W, S, p) = dot.lanes, panel
     operands = dot.operands([W[p, g, j, columns] for j in range(int(W.shape[2]))])
     scale = v.let(_scale(S[p, g, columns], S.dtype, dot))
@@ -77,14 +79,14 @@ def _int8_group(
 
 
 def _scale(stored: Any, dtype: str, dot: Int8Dot) -> Any:
-    """The scales of weights as float32, always normal numbers: `factor` adds to their exponents."""
+    """Emit weight scales as float32, which are normal numbers: `factor` adds to exponents."""
     if dtype == "float16" and not dot.half:
         return v.half_to_float(stored, dot.lanes)
     return T.Cast(v.float_type(dot.lanes), stored)
 
 
 def _words(XQ: Any, row: Any, g: Any, dot: Int8Dot) -> Callable[[int], Any]:
-    """Word j of a row's group, in all lanes."""
+    """Return a function that emits word j of a row's group, in all lanes."""
     if not dot.by_element:
         return lambda j: T.broadcast(XQ[row, g * WORDS + j], dot.lanes)
     halves = [v.let(XQ[row, T.ramp(g * WORDS + h, 1, 4)]) for h in (0, 4)]
@@ -94,9 +96,10 @@ def _words(XQ: Any, row: Any, g: Any, dot: Int8Dot) -> Callable[[int], Any]:
 def _prefetch(W: Any, p: Any, g: Any, height: int) -> None:
     """Emit prefetches of later weights: the hardware prefetcher stops at the end of a 4 KiB page.
 
-    They may run past the last weight; a prefetch does not fault. Distance and cache level were
-    measured on a Zen 4: further than one thread needs, because two wait longer; 8-bit weights have
-    twice the bytes for the same work, so with several rows L1 would evict them before their use.
+    They may run past the last weight, because a prefetch never faults. Distance and cache level
+    were measured on a Zen 4: the distance is longer than one thread needs, because with two threads
+    loads take longer. 8-bit weights have twice the bytes for the same work, so with several rows L1
+    would evict them before their use.
     """
     words = int(W.shape[2])
     ahead, cache = (16384, v.L2) if words == 8 and height > 1 else (12288, v.L1)
@@ -115,7 +118,7 @@ def float_tile(
     rows: Sequence[Any],
     epilogue: Epilogue,
 ) -> None:
-    """Emit `epilogue` with the sums of panel p for rows of X, which need not be neighbours."""
+    """Emit `epilogue` with the sums of panel p for the given rows of X, which may be any rows."""
     k, ramp, height = int(X.shape[1]), T.ramp(*_RAMP), len(rows)
     panel = _Panel(W, S, p)
     with T.sblock("tile"):
@@ -143,7 +146,7 @@ def _float_group(
     layout: IntLayout,
     isa: Isa,
 ) -> None:
-    """Emit sums += the first `used` weights of group g, scaled."""
+    """Emit sums += the first `used` weights of group g times x, scaled."""
     (W, S, p), ramp, height = panel, T.ramp(*_RAMP), int(sums.shape[0])
     with T.sblock("group"):
         T.reads()
@@ -169,7 +172,10 @@ def _float_group(
 
 
 def _converted(word: Any, layout: IntLayout) -> Callable[[int], Any]:
-    """The integer at a shift of `word` minus its zero point, as float32: exact."""
+    """Return a function that emits an integer of `word` minus its zero point, as float32.
+
+    It takes the integer's shift in the word; the conversion is exact.
+    """
 
     def weight(shift: int) -> Any:
         shifts, mask, zero = (
@@ -181,15 +187,16 @@ def _converted(word: Any, layout: IntLayout) -> Callable[[int], Any]:
     return weight
 
 
-_MANTISSA = 23  # bits of a float
+_MANTISSA = 23  # mantissa bits of float32
 
 
 def _in_place(word: Any, layout: IntLayout) -> Callable[[int], Any]:
-    """`_converted` in two AVX512 instructions instead of four: saves a quarter of a row's time.
+    """Return what `_converted` returns, in two AVX512 instructions instead of four.
 
-    An integer n stays where it is, as a part of the mantissa of 2^e + n, for the e that makes its
-    lowest bit 1; one instruction masks it and adds the exponent, one subtracts 2^e + zero. The
-    upper integers of a word are shifted to places of lower ones first.
+    It saves a quarter of a row's time. An integer n stays where it is, as a part of the mantissa of
+    2^e + n, for the e that makes its lowest bit 1; one instruction masks it and adds the exponent,
+    one subtracts 2^e + zero. The upper integers of a word are shifted to places of lower ones
+    first.
     """
     down = {4: 12, 8: 16}[layout.bits]
     upper = v.let(T.shift_right(word, T.broadcast(T.int32(down), PANEL)))

@@ -1,4 +1,4 @@
-"""Properties of an instruction set that CPU kernels depend on."""
+"""Properties of a CPU's instruction set that kernels depend on."""
 
 from __future__ import annotations
 
@@ -6,35 +6,39 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-# Int8 dot product that the 4-bit kernels use; see int8_dot.py.
+# Instruction set of the int8 dot product in integer linears; see int8_dot.py.
 Dot = Literal["vnni512", "avxvnni", "avx2", "ssse3", "dotprod", "neon", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isa:
-    """Vector registers and dot product of a CPU."""
+    """Vector registers and int8 dot product of a CPU."""
 
     lanes: int  # float32 elements of a vector register: 16, 8 or 4
-    registers: int  # vector registers
-    fma: bool  # fused multiply-add in hardware
+    registers: int  # number of vector registers
+    fma: bool  # whether hardware has fused multiply-add
     dot: Dot = "none"
 
     @property
     def accumulators(self) -> int:
-        """Sixteen-lane accumulators that fit, with room for operands."""
+        """Return how many 16-lane accumulators fit into registers, with room for operands."""
         per_vector = 16 // self.lanes
         return max(1, (self.registers - self.registers // 4) // per_vector)
 
     @property
     def half(self) -> bool:
-        """Whether vectors of float16 convert in hardware: F16C comes with AVX2, and NEON has it."""
+        """Return whether hardware converts vectors of float16.
+
+        F16C comes with AVX2, and NEON always converts them.
+        """
         return self.fma
 
 
 def isa_from_features(features: Iterable[str]) -> Isa:
-    """Read LLVM's ("avx512vnni", "neon") or Linux's ("avx512_vnni", "asimd") feature names.
+    """Return the instruction set for LLVM's ("avx512vnni", "neon") or Linux's feature names.
 
-    Unknown features give the minimum of all targets: 128-bit vectors without FMA.
+    Linux's are, for example, "avx512_vnni" and "asimd". Without known features the result is the
+    minimum of all targets: 128-bit vectors without FMA.
     """
     names = {f.lstrip("+").replace("_", "").replace(".", "") for f in features if f[:1] != "-"}
     if {"avx512f", "avx512bw", "avx512vl"} <= names:
@@ -44,7 +48,7 @@ def isa_from_features(features: Iterable[str]) -> Isa:
         vnni = "avxvnni" in names
         return Isa(lanes=8, registers=16, fma=True, dot="avxvnni" if vnni else "avx2")
     if names & {"neon", "asimd"}:
-        # smmla (i8mm) would need pairs of rows; sdot needs no reordering.
+        # The newer smmla (i8mm) would need pairs of rows; sdot needs no reordering.
         dotprod = names & {"dotprod", "asimddp"}
         return Isa(lanes=4, registers=32, fma=True, dot="dotprod" if dotprod else "neon")
     return Isa(lanes=4, registers=16, fma=False, dot="ssse3" if "ssse3" in names else "none")

@@ -1,4 +1,4 @@
-"""The kernel set of a CPU."""
+"""The kernel set of CPUs."""
 
 from __future__ import annotations
 
@@ -36,64 +36,70 @@ from .schedule import schedule
 
 
 class CpuKernels:
-    """A `KernelSet` for target kind llvm.
+    """The `KernelSet` of TVM's target kind llvm.
 
     Args:
-        isa: describes a CPU that the target has.
-        activations: what linears with 4- and 8-bit weights multiply by. "int8" where the CPU has a
-            dot product for it, with a scale for each 32 of a row; otherwise, and with "float",
-            float32.
+        isa: the instruction set that every CPU of the target has.
+        activations: what linears multiply 4-bit and 8-bit weights by. "int8" uses the CPU's int8
+            dot product, if it has one, with a scale per 32 elements of a row; without one, and with
+            "float", activations are float32.
     """
 
     def __init__(self, isa: Isa, activations: Literal["int8", "float"] = "int8") -> None:
         self.isa = isa if activations == "int8" else replace(isa, dot="none")
 
     def linear(self, spec: LinearSpec) -> PackedLinear | None:
-        """All schemes."""
+        """Return the linear kernel, for every scheme."""
         if spec.scheme in LAYOUTS:
             return quantized_linear(spec, self.isa)
         return float_linear(spec, self.isa)
 
     def embedding(self, spec: EmbeddingSpec) -> PrimFunc | None:
-        """All schemes; reads what `linear(spec.as_linear())` packed."""
+        """Return the embedding kernel, which reads what `linear(spec.as_linear())` packed."""
         return embedding(spec, self.isa)
 
     def rms_norm(self, spec: RMSNormSpec) -> PrimFunc | None:
-        """Any width."""
+        """Return the RMSNorm kernel, for any width."""
         return rms_norm(spec, self.isa)
 
     def add_rms_norm(self, spec: RMSNormSpec) -> PrimFunc | None:
-        """Any width."""
+        """Return the kernel of a residual addition with RMSNorm, for any width."""
         return add_rms_norm(spec, self.isa)
 
     def layer_norm(self, spec: LayerNormSpec) -> PrimFunc:
-        """Any width."""
+        """Return the LayerNorm kernel, for any width."""
         return layer_norm(spec, self.isa)
 
     def swiglu(self, spec: SwiGLUSpec) -> PrimFunc | None:
-        """Any width."""
+        """Return the SwiGLU kernel, for any width."""
         return swiglu(spec, self.isa)
 
     def activation(self, spec: ActivationSpec) -> PrimFunc:
-        """Any width."""
+        """Return the kernel of an activation function, for any width."""
         return activation(spec, self.isa)
 
     def rope_append(self, spec: RopeAppendSpec) -> PrimFunc | None:
-        """None where `attention` is None, the only reader of its pages."""
+        """Return the RoPE-append kernel; None where `attention`, which reads its pages, is None."""
         return rope_append(spec, self.isa)
 
     def attention(self, spec: AttentionSpec) -> PrimFunc | None:
-        """None unless a page holds 16 tokens and a head a multiple of 4 elements."""
+        """Return the attention kernel.
+
+        It is None unless pages have 16 tokens and heads 4 * k elements.
+        """
         return attention(spec, self.isa)
 
     def route(self, spec: RouteSpec) -> PrimFunc:
-        """Any number of experts."""
+        """Return the kernel that chooses experts, for any number of experts."""
         return route(spec, self.isa)
 
     def expert_linear(self, spec: ExpertLinearSpec) -> PackedLinear | None:
-        """All schemes; None with a residual, which is fused with the following norm."""
+        """Return the expert linear kernel.
+
+        It is None with a residual, which the next norm adds on CPUs.
+        """
         return None if spec.residual else expert_linear(spec, self.isa)
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
-        """Vectorise, and use all threads where that pays."""
+        """Schedule another PrimFunc: vectorize, and use all threads where that pays."""
         return schedule(func)

@@ -20,26 +20,27 @@ from tvm.script import tirx as T
 
 from . import vector as v
 
-PAGE = 16  # tokens
-KEY, VALUE = 2047, 127  # the largest integers
-# Smaller heads are stored as zeros: the inverse of their scale would overflow.
+PAGE = 16  # tokens of a page
+KEY, VALUE = 2047, 127  # largest integers of keys and of values
+# Heads with smaller elements are stored as zeros, because the inverse of their scale would
+# overflow.
 _SMALLEST = 1e-30
-_SCALES = 4 * PAGE  # bytes
+_SCALES = 4 * PAGE  # bytes of a page's scales
 
 
 def is_int8(Pages: Any) -> bool:
-    """Whether a cache has this layout."""
+    """Return whether a cache has the int8 layout of this file."""
     return str(Pages.dtype) == "int8"
 
 
 def head_dim(Pages: Any) -> int:
-    """Elements of a head, in a cache of floats or int8."""
+    """Return the number of elements of a head, in a cache of floats or int8."""
     width = int(Pages.shape[4])
     return (width - 8) * 2 // 5 if is_int8(Pages) else width
 
 
 def value_place(Pages: Any) -> tuple[int, int]:
-    """Place of a head's values: the second index of pages, and the offset in that block."""
+    """Return where a head's values are: second index of pages, and offset in that block."""
     return (0, 24 * head_dim(Pages) + _SCALES) if is_int8(Pages) else (1, 0)
 
 
@@ -49,7 +50,7 @@ def quantize_head(
     load: Callable[[Any, int], Any],
     store: Callable[[Any, int, Any], None],
 ) -> Any:
-    """Emit the integers of a head's `elements`, round(most x / max|x|); returns the scale.
+    """Emit round(most * x / max|x|) for the elements of a head; return the scale.
 
     `load(start, lanes)` gives float32, `store(start, lanes, value)` takes int32.
     """
@@ -76,7 +77,10 @@ def quantize_head(
 def store_keys(
     Pages: Any, page: Any, head: Any, pair: Any, slot: Any, keys: Sequence[Any], lanes: int
 ) -> None:
-    """Emit the store of elements 2 * pair and 2 * pair + 1 of `lanes` keys, int16, from `slot`."""
+    """Emit the store of elements 2 * pair and 2 * pair + 1 of `lanes` int16 keys.
+
+    The first key is of the token `slot` of the page.
+    """
     four, low = (T.broadcast(T.int16(n), lanes) if lanes > 1 else T.int16(n) for n in (4, 15))
     nibbles = [T.bitwise_and(key, low) for key in keys]
     parts = [T.shift_right(key, four) for key in keys]
@@ -107,18 +111,18 @@ def load_keys(Pages: Any, page: Any, head: Any, pair: Any) -> list[Any]:
 
 
 def store_scale(Pages: Any, page: Any, which: int, head: Any, slot: Any, scale: Any) -> None:
-    """Emit the store of a token's scale, of its key (0) or value (1)."""
+    """Emit the store of the scale of a token's key (which = 0) or value (1)."""
     first = _first_scale(Pages, which) + slot * 4
     T.buffer_store(Pages, T.reinterpret("int8x4", scale), [page, 0, head, 0, T.ramp(first, 1, 4)])
 
 
 def scales(Pages: Any, page: Any, which: int, head: Any) -> Any:
-    """Emit the load of a page's 16 scales, of its keys (0) or values (1)."""
+    """Emit the load of a page's 16 scales, of its keys (which = 0) or values (1)."""
     bytes_ = Pages[page, 0, head, 0, T.ramp(_first_scale(Pages, which), 1, _SCALES)]
     return v.let(T.reinterpret("float32x16", bytes_))
 
 
 def _first_scale(Pages: Any, which: int) -> int:
-    """Offset of the scales in a block."""
+    """Return the byte offset of the scales in a head's block of a page."""
     e = head_dim(Pages)
     return 40 * e + _SCALES if which else 24 * e

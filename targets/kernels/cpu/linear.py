@@ -1,10 +1,10 @@
-"""Linear layers with float weights.
+"""Linear layers with float weights, on CPUs.
 
 Packed weight: W[strips, K, width] in the stored dtype; strip s has the rows from s * width of the
 portable [N, K], zeros beyond N. A strip is as wide as a tile.
 
-A tile is a few rows by a strip. It has one accumulator for each row and panel, and adds k in
-ascending order.
+A tile is a few rows by a strip. It has one accumulator per row and panel, and adds k in ascending
+order.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from .isa import Isa
 from .tiles import PANEL, PARALLEL_BYTES, over_rows, panels, store_panel
 
 Shape = tuple[tuple[int, ...], str]
-FLOATS = {"f32": "float32", "f16": "float16"}  # dtypes of schemes
+FLOATS = {"f32": "float32", "f16": "float16"}  # scheme -> dtype of the weights
 
 
 def packed_shape(spec: LinearSpec, isa: Isa) -> Shape:
-    """Shape and dtype of the packed weight."""
+    """Return shape and dtype of the packed weight."""
     dtype = FLOATS[spec.scheme]
     width = _panels_per_tile(spec, isa)
     strips = -(-panels(spec.out_features) // width)
@@ -38,17 +38,17 @@ def packed_shape(spec: LinearSpec, isa: Isa) -> Shape:
 
 
 def _panels_per_tile(spec: LinearSpec, isa: Isa) -> int:
-    """Panels of a tile: three independent accumulators nearly hide the latency of the FMA."""
+    """Return the panels of a tile: three independent accumulators nearly hide the FMA's latency."""
     return min(3 if isa.accumulators >= 24 else 2, panels(spec.out_features))
 
 
 def heights_of(isa: Isa) -> tuple[int, ...]:
-    """Rows of tiles, as `over_rows` takes them."""
+    """Return the row counts of tiles, as `over_rows` takes them."""
     return (8, 4, 2, 1) if isa.accumulators >= 24 else (2, 1) if isa.accumulators >= 4 else (1,)
 
 
 def float_linear(spec: LinearSpec, isa: Isa) -> PackedLinear:
-    """Kernels of a linear whose scheme is "f32" or "f16"."""
+    """Return the kernels of a linear whose scheme is "f32" or "f16"."""
     weight = packed_shape(spec, isa)
     return PackedLinear(
         weights=(weight,), pack=_pack(spec, weight), compute=_compute(spec, weight, isa)
@@ -120,17 +120,18 @@ def float_tile(
     Args:
         X: activations [m, K].
         W: packed weights.
-        strip: of W.
-        isa: of the CPU.
-        rows: of X.
-        epilogue: called with the row's index in `rows`, the panel's in the strip, and float32x16.
+        strip: index of the strip of W.
+        isa: instruction set of the CPU.
+        rows: indices of rows of X.
+        epilogue: called with the row's index in `rows`, the panel's index in the strip, and the
+            sums, float32x16.
     """
     k, width, height = int(X.shape[1]), int(W.shape[2]) // PANEL, len(rows)
     lanes = v.span(0, PANEL)
     with T.sblock("tile"):
         T.reads()
         T.writes()
-        # One small buffer for each row: TVM would put a larger one on the heap, not in registers.
+        # One small buffer per row: TVM would put a larger one on the heap, not in registers.
         sums = [T.sblock_alloc_buffer((width, PANEL), "float32") for _ in range(height)]
         weights = T.sblock_alloc_buffer((width, PANEL), "float32")
         for acc in sums:
@@ -152,10 +153,10 @@ def float_tile(
 
 
 def _prefetch(W: Any, strip: Any, j: Any, height: int) -> None:
-    """Emit prefetches of weights of a later k, which may not exist: a prefetch does not fault.
+    """Emit prefetches of weights for a later k; beyond the last weight, a prefetch does not fault.
 
-    Distance and cache level were measured on a Zen 4. A single row of float16 weights has no time
-    for the instructions, and the hardware prefetcher does as well.
+    Distance and cache level were measured on a Zen 4. With a single row of float16 weights, the
+    loop has no time for these instructions, and the hardware prefetcher does as well.
     """
     size, width = np.dtype(str(W.dtype)).itemsize, int(W.shape[2])
     if size == 2 and height == 1:

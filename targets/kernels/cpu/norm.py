@@ -1,6 +1,7 @@
-"""RMSNorm, alone and after a residual addition, and LayerNorm.
+"""RMSNorm, alone and after a residual addition, and LayerNorm, on CPUs.
 
-A sum over a row uses 16-lane accumulators, then adds the rest of the row, then the lanes.
+A sum over a row uses 16-lane accumulators, then adds the elements beyond the last whole vector,
+then the lanes.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from . import vector as v
 from .isa import Isa
 from .tiles import each_row
 
-Load = Callable[[Any, int], Any]  # called with the first element and lanes
-_CHAINS = 4  # independent accumulators: they hide the latency of the FMA
+Load = Callable[[Any, int], Any]  # arguments: first element, number of lanes
+_CHAINS = 4  # independent accumulators, which hide the latency of the FMA
 
 
 def rms_norm(spec: RMSNormSpec, isa: Isa) -> PrimFunc:
-    """(x [n, d], w [d], y [n, d]), all float32."""
+    """Return the PrimFunc of RMSNorm (x [n, d], w [d], y [n, d]), all float32."""
     d = spec.dim
 
     @script.prim_func(s_tir=True, private=True)
@@ -39,7 +40,10 @@ def rms_norm(spec: RMSNormSpec, isa: Isa) -> PrimFunc:
 
 
 def add_rms_norm(spec: RMSNormSpec, isa: Isa) -> PrimFunc:
-    """(x [n, d], residual [n, d], w [d], sum [n, d], y [n, d]), all float32."""
+    """Return the PrimFunc of a residual addition with RMSNorm.
+
+    (x [n, d], residual [n, d], w [d], sum [n, d], y [n, d]), all float32
+    """
     d = spec.dim
 
     @script.prim_func(s_tir=True, private=True)
@@ -59,7 +63,10 @@ def add_rms_norm(spec: RMSNormSpec, isa: Isa) -> PrimFunc:
 
 
 def layer_norm(spec: LayerNormSpec, isa: Isa) -> PrimFunc:
-    """(x [n, d], w [d], b [d] if the spec has bias, y [n, d]), all float32."""
+    """Return the PrimFunc of LayerNorm.
+
+    (x [n, d], w [d], b [d] if the spec has a bias, y [n, d]), all float32
+    """
     d = spec.dim
 
     if spec.bias:
@@ -146,7 +153,7 @@ def _inverse_root(mean: Any, eps: float) -> Any:
 
 
 def _mean(d: int, add: Callable[[Any, Any, int], Any]) -> Any:
-    """Emit the mean over `d` elements; `add(sum, start, lanes)` adds some to a sum."""
+    """Emit the mean over `d` elements; `add(sum, start, lanes)` adds `lanes` elements to a sum."""
     sums = [T.sblock_alloc_buffer((16,), "float32") for _ in range(_CHAINS)]
     rest = T.sblock_alloc_buffer((1,), "float32")
     ramp = v.span(0, 16)
@@ -175,8 +182,8 @@ def _mean(d: int, add: Callable[[Any, Any, int], Any]) -> Any:
 def head_norms(X: Any, row: Any, heads: int, eps: float, isa: Isa) -> Any:
     """Emit 1 / sqrt(mean of squares + eps) of the first `heads` heads of X [n, ., e] in `row`.
 
-    Returns a buffer [heads]. One vector accumulates a head, and the next head hides the latency;
-    then 16 heads are reduced together.
+    Returns a buffer [heads]. One vector accumulates the squares of a head, and work on the next
+    head hides the latency; then 16 heads are reduced together.
     """
     count, e = -(-heads // 16) * 16, int(X.shape[2])
     lanes = v.widest(e)

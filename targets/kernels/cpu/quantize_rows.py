@@ -1,10 +1,11 @@
-"""Activations of an integer linear as int8: x = q * scale, a scale for each 32 of a row.
+"""Quantizes the activations of an integer linear to int8: x = q * scale, a scale per 32 elements.
 
-Two kinds of scales. With 4-bit weights: powers of two, so that the product with a weight's scale is
-an integer addition to its exponent. On a Zen 4 the units that multiply floats also compute the dot
-products, and other units add integers: this saves one of ten instructions of a group there. The
-weights' rounding error hides that of the activations. With 8-bit weights: max / 127, with half the
-mean square error, because there the activations' error is the larger one.
+There are two kinds of scales. With 4-bit weights they are powers of two, so that the product with a
+weight's scale is an integer addition to its exponent. On a Zen 4 the units that multiply floats
+also compute the dot products, and other units add integers: this saves one of ten instructions of a
+group there. The weights' rounding error hides that of the activations. With 8-bit weights scales
+are max / 127, which halves the mean square error, because there the activations' error is the
+larger one.
 """
 
 from __future__ import annotations
@@ -19,26 +20,27 @@ from .int_layout import GROUP, groups
 
 WORDS = GROUP // 4  # int32 words that hold the int8 of a group
 BIAS = 127  # exponent bias of float32
-MOST = 60  # limit of a scale's logarithm: its product with any weight's scale is a normal float
+# limit of a scale's base-2 logarithm: its product with any weight's scale is a normal float
+MOST = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Int8Rows:
-    """Rows of activations as int8."""
+    """Buffers of quantized activation rows."""
 
-    integers: Any  # int32 [m, 8 G], four int8 a word
-    scales: Any  # int32 [m, G], see `factor`
-    zeros: Any  # int32 [m, G], -zero * sum of the int8
+    integers: Any  # int32 [m, 8 G], four int8 in each word
+    scales: Any  # int32 [m, G], scales in the form that `factor` reads
+    zeros: Any  # int32 [m, G], -zero point * sum of the int8
 
     @classmethod
     def of(cls, m: Any, columns: int) -> Int8Rows:
-        """Memory for `m` rows."""
+        """Allocate the buffers for `m` rows of `columns` elements."""
         g = groups(columns)
         return cls(*(T.sblock_alloc_buffer((m, width), "int32") for width in (g * WORDS, g, g)))
 
 
 def factor(weight_scale: Any, stored: Any, exact: bool, lanes: int) -> Any:
-    """The product of weights' scales, a float32 vector, and a group's `stored` scale."""
+    """Emit the product of weight scales and a group's `stored` activation scale, float32."""
     if exact:
         return weight_scale * v.splat(T.reinterpret("float32", stored), lanes)
     bits = T.reinterpret(v.int_type(lanes), weight_scale)
@@ -46,10 +48,10 @@ def factor(weight_scale: Any, stored: Any, exact: bool, lanes: int) -> Any:
 
 
 def quantize_row(X: Any, out: Int8Rows, zero: int, exact: bool, row: Any) -> None:
-    """Emit the quantization of X[row, K].
+    """Emit the quantization of row `row` of X [., K].
 
-    A stored scale is its logarithm in the exponent bits of a float, or with `exact` the float's
-    bits. A last group that K does not fill is padded with zeros.
+    A stored scale is the scale's logarithm in the exponent bits of a float, or with `exact` the
+    bits of the float itself. If K does not fill the last group, it is padded with zeros.
     """
     k = int(X.shape[1])
     if k >= GROUP:
@@ -83,7 +85,7 @@ def _quantize(halves: list[Any], out: Int8Rows, zero: int, exact: bool, row: Any
 
 
 def _power_of_two(largest: Any) -> tuple[Any, Any]:
-    """The stored scale, and its inverse: the least power of two that is at least largest / 127."""
+    """Emit the stored scale, the least power of two >= largest / 127, and the scale's inverse."""
     bits = T.reinterpret("int32", largest * T.float32(1 / 127))
     exponent = v.let(T.shift_right(bits + T.int32(2**23 - 1), T.int32(23)))
     exponent = v.let(T.max(T.min(exponent, T.int32(BIAS + MOST)), T.int32(BIAS - MOST)))
@@ -92,7 +94,7 @@ def _power_of_two(largest: Any) -> tuple[Any, Any]:
 
 
 def _exact(largest: Any) -> tuple[Any, Any]:
-    """The stored scale, and the inverse of largest / 127."""
+    """Emit the stored scale, largest / 127, and its inverse."""
     scale = v.let(largest * T.float32(1 / 127))
     scale = v.let(T.max(T.min(scale, T.float32(2.0**MOST)), T.float32(2.0**-MOST)))
     return T.reinterpret("int32", scale), v.let(T.float32(1) / scale)

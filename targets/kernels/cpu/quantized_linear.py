@@ -1,12 +1,12 @@
-"""Linear layers with integer weights, in the layout of `int_layout`.
+"""Linear layers with integer weights in the layout of `int_layout`, on CPUs.
 
-With an int8 dot product: activations become int8, with a scale for each 32 of a row, in a workspace
-of the kernel (quantize_rows.py). A group's integer dot product starts at -zero * sum(activations),
-so the zero point is free; some variants subtract it from the weights instead. Integers are exact
-and every variant rounds the same float operations, so all variants with FMA have the same bits.
-With float activations (requested, or without an int8 dot product): integers become floats, exactly,
-and are multiplied in float32. Both add the groups in ascending order into one accumulator for each
-row and panel.
+With an int8 dot product, activations become int8 with a scale per 32 elements of a row, in a
+workspace of the kernel (quantize_rows.py). A group's integer dot product starts at -zero *
+sum(activations), so the zero point costs nothing; some variants subtract it from the weights
+instead. Integers are exact and every variant rounds the same float operations, so all variants with
+FMA have the same bits. With float activations (requested, or without an int8 dot product), integers
+are converted to floats, exactly, and multiplied in float32. Both add the groups in ascending order
+into one accumulator per row and panel.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .isa import Isa
 from .quantize_rows import Int8Rows, quantize_row
 from .tiles import PARALLEL_BYTES, each_row, over_rows, store_panel
 
-# Rows of activations that share the loads of the weights stay in L2.
+# Bytes of the activation rows that share the loads of the weights: they stay in L2.
 _BLOCK_BYTES = 2**18
 _LEAST_ROWS = 32
 
 
 def quantized_linear(spec: LinearSpec, isa: Isa) -> PackedLinear:
-    """Kernels of a linear whose scheme is "q4" or "q8"."""
+    """Return the kernels of a linear whose scheme is "q4" or "q8"."""
     dot = int8_dot(isa.dot, spec.scheme)
     compute = _int8_compute(spec, dot) if dot else _float_compute(spec, isa)
     return PackedLinear(weights=packed_shapes(spec), pack=pack_integers(spec), compute=compute)
@@ -74,7 +74,10 @@ def _int8_compute(spec: LinearSpec, dot: Int8Dot) -> PrimFunc:
 
 
 def _tile_of(Y: Any, p: Any, first: Any, emit: Callable[[list[Any], Epilogue], None]) -> Any:
-    """A tile for `over_rows`: rows after `first`, whose sums are stored in panel p of Y."""
+    """Return a tile function for `over_rows`, which stores sums in panel p of Y.
+
+    Its rows follow the row `first`.
+    """
 
     def tile(height: int, row: Any) -> None:
         rows = [first + row + i for i in range(height)]
@@ -84,7 +87,7 @@ def _tile_of(Y: Any, p: Any, first: Any, emit: Callable[[list[Any], Epilogue], N
 
 
 def float_heights(isa: Isa) -> tuple[int, ...]:
-    """Rows of tiles with float activations, as `over_rows` takes them."""
+    """Return the row counts of tiles with float activations, as `over_rows` takes them."""
     tall = isa.accumulators
     return (8, 4, 1) if tall >= 16 else (4, 1) if tall >= 6 else (2, 1)
 

@@ -1,9 +1,9 @@
-"""Rotary embedding of q and k, and the append of k and v to the paged cache.
+"""Rotary embedding of q and k, and the append of k and v to the paged cache, on CPUs.
 
-A row's heads are normed together: the sums of squares of 16 heads are one vector. A page has
-transposed keys, [e, 16] (attention.py), so a single row scatters its key. Where 16 rows of a batch
-fill a page, the first of them processes all: their keys are collected in a block [16, g, e] (int16
-for an int8 cache, kv_int8.py), and stored by transpositions of 16 x 16 elements.
+The heads of a row are normalized together: the sums of squares of 16 heads are one vector. A page
+has transposed keys, [e, 16] (attention.py), so a single row scatters its key. Where 16 rows of a
+batch fill a page, the first of them processes all: their keys are collected in a block [16, g, e]
+(int16 for an int8 cache, kv_int8.py), and stored by transpositions of 16 x 16 elements.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .kv_int8 import KEY, VALUE, quantize_head, store_keys, store_scale, value_p
 from .norm import head_norms
 from .tiles import each_row
 
-PAGE = 16  # tokens
+PAGE = 16  # tokens of a page
 
 
 def rope_append(spec: RopeAppendSpec, isa: Isa) -> PrimFunc | None:
-    """Kernel of `spec`, see `KernelSet.rope_append`; None where `attention` has none either."""
+    """Return the kernel of `KernelSet.rope_append`; None where `attention` is None, too."""
     if spec.page_size != PAGE or spec.head_dim % 4:
         return None
     if spec.qk_norm_eps is None:
@@ -100,7 +100,7 @@ def _emitter(spec: RopeAppendSpec, isa: Isa, *buffers: Any) -> _Emitter:
 
 @dataclass(frozen=True, slots=True)
 class _Emitter:
-    """Emits a kernel; the buffers are its arguments."""
+    """Emits the RoPE-append kernel; its fields are the kernel's buffers."""
 
     spec: RopeAppendSpec
     isa: Isa
@@ -111,7 +111,7 @@ class _Emitter:
     Ids: Any
     Pages: Any
     Q: Any
-    norms: tuple[Any, ...]  # weights of the norms of q and k; () without
+    norms: tuple[Any, ...]  # weights of the norms of q and k; () without norms
 
     def emit(self, n: Any) -> None:
         """Emit the kernel for `n` rows."""
@@ -128,11 +128,16 @@ class _Emitter:
         )
 
     def _row_or_page(self, row: Any, n: Any) -> None:
-        """Emit a row; or its whole page, if the row is its first and the batch has all others."""
+        """Emit one row, or a whole page of rows.
+
+        A row that is the first of its page emits all 16 rows if the batch has all of them; the
+        other rows of the page then emit nothing.
+        """
         slot = v.let(self.Position[row] % PAGE)
         first = v.let(row - T.Cast("int64", slot))
         last = v.let(first + (PAGE - 1))
-        # Rows of a sequence are consecutive, and so are their positions.
+        # Rows of a sequence are consecutive, and so are their positions: checking both ends
+        # suffices.
         ends = (T.max(first, 0), T.min(last, n - 1))
         same = [self.Sequence[end] == self.Sequence[row] for end in ends]
         with T.If(T.And(T.And(first >= 0, last < n), T.And(*same))):
@@ -142,7 +147,7 @@ class _Emitter:
                 self._single(row)
 
     def _single(self, row: Any) -> None:
-        """Emit one row, its keys into every 16th element."""
+        """Emit one row alone, whose keys are scattered into every 16th element of the page."""
         spec = self.spec
         with T.sblock("single"):
             T.reads()
@@ -162,7 +167,7 @@ class _Emitter:
                 T.buffer_store(self.Pages, keys[0, head, c], place)
 
     def _page(self, row: Any) -> None:
-        """Emit the 16 rows from `row`, which fill a page."""
+        """Emit the 16 rows from `row` on, which fill a page."""
         spec = self.spec
         with T.sblock("whole"):
             T.reads()
@@ -192,11 +197,11 @@ class _Emitter:
 
     @property
     def int8(self) -> bool:
-        """Whether the cache has the layout of kv_int8.py."""
+        """Return whether the cache has the layout of kv_int8.py."""
         return self.spec.kv_dtype == "int8"
 
     def _staging(self, rows: int) -> Any:
-        """Memory for keys that are stored in the page later."""
+        """Allocate memory for keys of `rows` rows that are stored in the page later."""
         dtype = "int16" if self.int8 else self.spec.kv_dtype
         return T.sblock_alloc_buffer((rows, self.spec.kv_heads, self.spec.head_dim), dtype)
 
@@ -204,7 +209,10 @@ class _Emitter:
         return self.Ids[self.Indptr[self.Sequence[row]] + self.Position[row] // PAGE]
 
     def _row(self, row: Any, keys: Any, place: Any) -> tuple[Any, Any]:
-        """Emit a row: q, the value in the page, the keys in keys[place]; returns page and slot."""
+        """Emit a row: its q, its value in the page, its keys in keys[place].
+
+        Return page and slot.
+        """
         spec, h, g = self.spec, self.spec.heads, self.spec.kv_heads
         position = v.let(self.Position[row])
         page, slot = v.let(self._page_of(row)), v.let(position % PAGE)
@@ -230,7 +238,7 @@ class _Emitter:
         return page, slot
 
     def _queries(self, row: Any, position: Any) -> tuple[Any, Any, Any]:
-        """Emit a row's q; returns cos and sin of its position, and inverse norms of its heads."""
+        """Emit a row's q; return cos and sin of its position and inverse norms of its heads."""
         spec = self.spec
         cos, sin = _angles(spec, self.isa, position)
         inverse = None
@@ -258,7 +266,10 @@ class _Emitter:
         to: Any,
         factor: Any = None,
     ) -> None:
-        """Emit a head of the cache, times a factor; buffers, and where a head begins in them."""
+        """Emit the copy of one head of k or v into the cache, times `factor`.
+
+        `source` and `to` are (buffer, indices of the head's beginning).
+        """
         (x, *at), (out, *place, first) = source, to
 
         def load(start: Any, lanes: int) -> Any:

@@ -1,8 +1,8 @@
-"""The choice of experts for each row, and the sort of all slots by expert.
+"""Chooses the experts of each row, and sorts all slots by expert, on CPUs.
 
-An expert is chosen if fewer than K have a higher score: independent comparisons, 16 at a time. A
-loop then visits the chosen experts in ascending order. With NaN among the scores K valid experts
-are chosen, too.
+An expert is chosen if fewer than K experts have a higher score: independent comparisons, 16 at a
+time. A loop then visits the chosen experts in ascending order. Even with NaN among the scores, K
+valid experts are chosen.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ from .function import Parameter, prim_func
 from .isa import Isa
 from .tiles import PANEL, each_row
 
-LEAST = -3.0e38  # below every score
+LEAST = -3.0e38  # a value below every real score
 LANES = PANEL
 
 
 def route(spec: RouteSpec, isa: Isa) -> PrimFunc:
-    """(logits [n, E], bias [E] if any, ids, weights [n, K], starts [E + 1], slots [n K])."""
+    """Return the PrimFunc that chooses experts and sorts slots.
+
+    (logits [n, E], bias [E] if the spec has one, ids, weights [n, K], starts [E + 1], slots [n K])
+    """
     e, k = spec.experts, spec.top_k
     parameters: list[Parameter] = [
         ("logits", ("n", e), "float32"),
@@ -49,17 +52,17 @@ def _number(n: int) -> Any:
 
 
 class _Row:
-    """Emits the choice of one row."""
+    """Emits the choice of experts for one row."""
 
     def __init__(self, spec: RouteSpec, isa: Isa, b: dict[str, Any], row: Any) -> None:
         self.spec, self.isa, self.b, self.row = spec, isa, b, row
-        # Whole vectors: padding beyond E has the least score, and is never chosen.
+        # Experts are padded to whole vectors; padding has the lowest score and is never chosen.
         self.padded = -(-spec.experts // LANES) * LANES
         self.scores = _buffer(self.padded)
         self.choice = _buffer(self.padded)
 
     def emit(self) -> None:
-        """From logits to ids and weights."""
+        """Emit the computation of expert ids and weights from the row's logits."""
         if self.spec.score == "sparsemixer":
             self._mix()
             return
@@ -71,7 +74,7 @@ class _Row:
         self._choose()
 
     def _over(self, emit: Callable[[Any], None]) -> None:
-        """Emit `emit(first)` for all vectors of scores."""
+        """Emit `emit(first)` for each 16-lane vector of scores, from expert `first` on."""
         with T.serial(self.padded // LANES) as i, T.sblock("scores"):
             T.reads()
             T.writes()
@@ -138,7 +141,7 @@ class _Row:
             T.buffer_store(self.choice, T.float32(LEAST), [at + LANES - 1 - i])
 
     def _reject_groups(self) -> None:
-        """Emit the least score for experts of rejected groups."""
+        """Emit the lowest score for experts of rejected groups."""
         spec = self.spec
         size, groups = spec.experts // spec.groups, spec.groups
         of_groups, two = _buffer(groups), _buffer(2)
@@ -173,7 +176,8 @@ class _Row:
         T.buffer_store(place, T.int32(0), [0])
         T.buffer_store(total, T.float32(0), [0])
         ids, weights, row = self.b["ids"], self.b["weights"], self.row
-        # Comparisons with NaN are false: every NaN would be chosen.
+        # Comparisons with NaN are false, so a NaN has rank 0: the count of chosen experts is
+        # checked, too.
         with (
             T.serial(spec.experts) as e,
             T.If(T.And(ranks[e] < spec.top_k, place[0] < spec.top_k)),
@@ -192,7 +196,7 @@ class _Row:
             T.buffer_store(weights, weight, [row, k])
 
     def _rank(self, ranks: Any, at: Any) -> None:
-        """Emit the rank of each expert of a vector: how many come before it."""
+        """Emit the rank of each expert of a vector: the number of experts that precede it."""
         own = v.let(self.choice[v.span(at, LANES)])
         indices = v.let(T.Cast(v.int_type(LANES), T.ramp(T.int32(0), T.int32(1), LANES)))
         count = T.sblock_alloc_buffer((LANES,), "int32")
@@ -210,11 +214,11 @@ class _Row:
         T.buffer_store(ranks, count[place], [v.span(at, LANES)])
 
     def _mix(self) -> None:
-        """Emit the choice of "sparsemixer", one expert after the other."""
+        """Emit the choice of experts by the method "sparsemixer", one expert after the other."""
         spec, row = self.spec, self.row
         self._copy_logits(self.scores)
         chosen = T.sblock_alloc_buffer((2,), "int32")
-        found = _buffer(2)  # weights
+        found = _buffer(2)  # weights of the two chosen experts
         for turn in (0, 1):
             largest = self._largest(self.scores)
             total = _buffer(1)
@@ -235,7 +239,7 @@ class _Row:
                     y = v.exp(x - largest, 1, self.isa.fma)
                     T.buffer_store(total, total[0] + y, [0])
             T.buffer_store(found, T.float32(1) / total[0], [turn])
-            # No comparison finds a NaN.
+            # If all scores are NaN, no comparison finds an expert: clamp to a valid one.
             T.buffer_store(chosen, T.min(chosen[turn], T.int32(spec.experts - 1)), [turn])
             T.buffer_store(self.scores, T.float32(LEAST), [chosen[turn]])
         behind = v.let(T.Select(chosen[0] > chosen[1], T.int32(1), T.int32(0)))
@@ -250,7 +254,7 @@ def _buffer(size: int) -> Any:
 
 
 def _sort(spec: RouteSpec, b: dict[str, Any], n: Any) -> None:
-    """Emit starts and slots by a counting sort, which is stable."""
+    """Emit `starts` and `slots` by a counting sort, which is stable."""
     e, k = spec.experts, spec.top_k
     ids, starts, slots = b["ids"], b["starts"], b["slots"]
     with T.sblock("sort"):
@@ -272,6 +276,6 @@ def _sort(spec: RouteSpec, b: dict[str, Any], n: Any) -> None:
             place = v.let(starts[expert])
             T.buffer_store(slots, T.Cast("int32", i * k + j), [place])
             T.buffer_store(starts, place + 1, [expert])
-        with T.serial(e) as i:  # STARTS[e] is now the begin of expert e + 1
+        with T.serial(e) as i:  # starts[e] is now the begin of expert e + 1: shift back
             T.buffer_store(starts, starts[e - 1 - i], [e - i])
         T.buffer_store(starts, T.int32(0), [0])

@@ -1,4 +1,4 @@
-"""A schedule for PrimFuncs without a kernel: elementwise ones and small reductions."""
+"""Schedules CPU PrimFuncs without a hand-written kernel: element-wise ones and small reductions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from tvm.tirx import IntImm, IterVar, PrimFunc
 _log = logging.getLogger(__name__)
 
 LANES = 16
-PARALLEL_ELEMENTS = 100_000  # about 20 us of a simple loop; below, parallel threads do not pay
+# about 20 us of a simple loop; with fewer elements, parallel threads do not pay
+PARALLEL_ELEMENTS = 100_000
 
 
 def schedule(func: PrimFunc) -> PrimFunc:
-    """Inline, fuse, vectorise and, above a size, run in parallel.
+    """Inline, fuse and vectorize the loops of a PrimFunc; run large ones in parallel.
 
-    A PrimFunc that has a schedule, or a block that the primitives refuse, is returned unchanged.
+    A PrimFunc that already has a schedule, or whose blocks the schedule primitives reject, is
+    returned unchanged.
     """
     if func.attrs and func.attrs.get("tirx.is_scheduled"):
         return func
@@ -42,7 +44,7 @@ def _inline(sch: s_tir.Schedule) -> None:
         try:
             sch.compute_inline(block)
         except s_tir.ScheduleError:
-            continue  # an output, or a reduction
+            continue  # TVM cannot inline output blocks and reductions
 
 
 def _schedule_block(sch: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> None:
@@ -55,7 +57,8 @@ def _schedule_block(sch: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> None
     work = math.prod(int(extent) for extent in extents) if static else 0
     outer = loops[0]
     if all(kind == IterVar.DataPar for kind in kinds):
-        # A symbolic extent is not fused: its index would be divided again for every element.
+        # A loop of symbolic extent is not fused: its index would be divided again for every
+        # element.
         inner = sch.fuse(*loops) if static else loops[-1]
         extent = sch.get(inner).extent
         outer = inner if static or len(loops) == 1 else outer

@@ -1,4 +1,4 @@
-"""TVMScript for kernels: `script.prim_func` parses like `T.prim_func`, but faster.
+"""A faster TVMScript decorator for kernels: `script.prim_func` parses like `T.prim_func`.
 
 TVM's decorator reads the whole call stack with source lines twice, to find scripts inside classes
 and names that only annotations use. Kernels have neither.
@@ -14,7 +14,7 @@ from tvm.tirx import PrimFunc
 
 
 def prim_func(**_options: Any) -> Callable[[Callable[..., None]], PrimFunc]:
-    """A decorator; the parser reads the options (`private`, `s_tir`) from the source."""
+    """Return a decorator; TVM's parser reads the options (`private`, `s_tir`) from the source."""
 
     def read(func: Callable[..., None]) -> PrimFunc:
         found = utils.inspect_function_capture(func)

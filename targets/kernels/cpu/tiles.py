@@ -1,4 +1,4 @@
-"""How kernels cut rows and columns into tiles.
+"""Divides rows and columns of CPU kernels into tiles.
 
 Every tile height runs the same operations on a row, in the same order, so a row's bits do not
 depend on its tile.
@@ -14,14 +14,14 @@ from tvm.script import tirx as T
 from . import vector as v
 
 PANEL = 16  # output columns of a weight panel
-# A launch of the thread pool costs 1.2 us, and a core reads about 10 GB/s: with fewer bytes of
-# weights (13 us) one thread is as fast.
+# Bytes of weights that justify several threads: a launch of the thread pool costs 1.2 us, and a
+# core reads about 10 GB/s, so with fewer bytes (13 us) one thread is as fast.
 PARALLEL_BYTES = 128 * 1024
-PARALLEL_ELEMENTS = 200_000  # of elementwise work, 20 us
+PARALLEL_ELEMENTS = 200_000  # elements of element-wise work that justify several threads: 20 us
 
 
 def panels(columns: int) -> int:
-    """Panels that hold `columns` columns; the last may be partly empty."""
+    """Return the number of panels that hold `columns` columns; the last may be partly empty."""
     return -(-columns // PANEL)
 
 
@@ -42,7 +42,7 @@ def over_rows(rows: Any, heights: tuple[int, ...], tile: Callable[[int, Any], No
 def each_row(rows: Any, row_cost: int, emit: Callable[[Any], None]) -> None:
     """Emit `emit(row)` for all rows, with all threads if the work is worth a launch.
 
-    `row_cost` estimates a row, in elements read by a simple loop (about 0.1 ns each).
+    `row_cost` estimates the work of a row, in elements read by a simple loop (about 0.1 ns each).
     """
 
     def loop(kind: Any) -> None:
@@ -71,6 +71,6 @@ def store_panel(y: Any, row: Any, panel: Any, columns: int, value: Any) -> None:
             T.writes()
             part = T.sblock_alloc_buffer((PANEL,), "float32")
             T.buffer_store(part, value, [v.span(0, PANEL)])
-            # Negative if the whole panel is padding; then the loop has no iteration.
+            # The extent is 0 if the whole panel is padding: the loop has no iteration.
             with T.serial(T.max(T.int64(columns) - first, 0)) as i:
                 T.buffer_store(y, part[i], [row, first + i])

@@ -1,4 +1,4 @@
-"""Vector expressions for kernels.
+"""Vector expressions for CPU kernels.
 
 Every rounding is an explicit LLVM intrinsic or a single operation: the compiler can neither
 contract nor reassociate, so a value has the same bits in every variant of a kernel.
@@ -15,11 +15,11 @@ from tvm.script import tirx as T
 
 from ..angles import COS, SIN
 
-Expr = Any  # TVM's expressions, which have no types for mypy
+Expr = Any  # TVM expressions, which have no types for mypy
 
 
 def let(value: Expr) -> Expr:
-    """Emit the computation of `value`, here, once; use the result as often as needed.
+    """Emit the computation of `value` once, at this place; return an expression to reuse.
 
     The value is a buffer on the stack, which LLVM turns into a register: TVM would substitute a
     bound variable, and expressions would grow exponentially. Needs an enclosing sblock.
@@ -32,17 +32,17 @@ def let(value: Expr) -> Expr:
 
 
 def lanes_of(value: Expr) -> int:
-    """Elements of a vector expression; 1 of a scalar."""
+    """Return the number of elements of a vector expression; 1 for a scalar."""
     return int(str(value.ty.dtype).partition("x")[2] or 1)
 
 
 def float_type(lanes: int) -> str:
-    """TVM's name of a float32 vector."""
+    """Return TVM's name of the float32 type with `lanes` lanes."""
     return "float32" if lanes == 1 else f"float32x{lanes}"
 
 
 def int_type(lanes: int) -> str:
-    """TVM's name of an int32 vector."""
+    """Return TVM's name of the int32 type with `lanes` lanes."""
     return "int32" if lanes == 1 else f"int32x{lanes}"
 
 
@@ -52,23 +52,23 @@ def _llvm(name: str, lanes: int, *args: Expr) -> Expr:
 
 
 def cast(value: Expr, element: str, lanes: int) -> Expr:
-    """A vector of float32 or integers as one of `element`."""
+    """Convert a vector of float32 or integers to a vector of dtype `element`."""
     return value if element == "float32" else T.Cast(f"{element}x{lanes}".removesuffix("x1"), value)
 
 
 def widest(elements: int) -> int:
-    """Lanes of the widest vector that divides `elements`, at most 16."""
+    """Return the lanes of the widest vector, at most 16, that divides `elements`."""
     return next(lanes for lanes in (16, 8, 4, 2, 1) if elements % lanes == 0)
 
 
 def splat(value: Expr, lanes: int) -> Expr:
-    """A float32 (or a number) in all lanes."""
+    """Return a float32 expression (or a number) broadcast to all lanes."""
     scalar = T.float32(value) if isinstance(value, (int, float)) else value
     return scalar if lanes == 1 else T.broadcast(scalar, lanes)
 
 
 def span(start: Expr, lanes: int) -> Expr:
-    """The index of `lanes` consecutive elements from `start`."""
+    """Return the index of `lanes` consecutive elements from `start` on."""
     return start if lanes == 1 else T.ramp(start, 1, lanes)
 
 
@@ -85,30 +85,30 @@ def over_columns(columns: int, emit: Callable[[Expr, int], None]) -> None:
                 emit(first + i * lanes, lanes)
 
 
-L1, L2 = 3, 2  # caches that a prefetch fills, in LLVM's numbers
+L1, L2 = 3, 2  # LLVM's locality hints for a prefetch into L1 and into L2
 
 
 def prefetch(address: Expr, cache: int) -> None:
-    """Emit a prefetch, for reading, of the cache line of `address`; a wrong address is ignored."""
+    """Emit a read prefetch of the cache line at `address`; invalid addresses are ignored."""
     T.evaluate(
         T.call_llvm_intrin(
             "void",
             "llvm.prefetch.p0",
             address,
-            T.int32(0),  # to read
+            T.int32(0),  # kind of access: read
             T.int32(cache),
-            T.int32(1),  # data
+            T.int32(1),  # kind of cache: data
         )
     )
 
 
 def fma(a: Expr, b: Expr, c: Expr, lanes: int, fused: bool = True) -> Expr:
-    """A * b + c, rounded once if the machine can (`fused`)."""
+    """Emit a * b + c, rounded once if the machine has fused multiply-add (`fused`)."""
     return _llvm("fma", lanes, a, b, c) if fused else a * b + c
 
 
 def half_to_float(value: Expr, lanes: int) -> Expr:
-    """Float16 to float32 by integer operations, exact for all but infinities and NaN.
+    """Convert float16 to float32 by integer operations; exact except for infinities and NaN.
 
     For machines without such an instruction, where LLVM calls a function for each element. The bits
     of a float16, shifted to their places in a float32, are the value times 2^-112.
@@ -120,39 +120,40 @@ def half_to_float(value: Expr, lanes: int) -> Expr:
     bits = let(T.Cast(int_type(lanes), T.reinterpret(f"int16x{lanes}", value)))
     magnitude = T.shift_left(T.bitwise_and(bits, integer(0x7FFF)), integer(13))
     positive = T.reinterpret(float_type(lanes), magnitude) * splat(2.0**112, lanes)
-    sign = T.bitwise_and(bits, integer(-(2**31)))  # the cast has copied it upwards
+    # the cast sign-extends, so bit 31 is the float16's sign
+    sign = T.bitwise_and(bits, integer(-(2**31)))
     return T.reinterpret(
         float_type(lanes), T.bitwise_or(T.reinterpret(int_type(lanes), positive), sign)
     )
 
 
 def rint(value: Expr, lanes: int) -> Expr:
-    """Nearest integer, halves to even, as float32."""
+    """Round to the nearest integer, halves to even, as float32."""
     return _llvm("rint", lanes, value)
 
 
 def square_root(value: Expr, lanes: int) -> Expr:
-    """Correctly rounded root of float32."""
+    """Emit the correctly rounded square root of float32."""
     return _llvm("sqrt", lanes, value)
 
 
 def absolute(value: Expr, lanes: int) -> Expr:
-    """|x| of float32."""
+    """Emit the absolute value of float32."""
     return _llvm("fabs", lanes, value)
 
 
 def maximum(a: Expr, b: Expr) -> Expr:
-    """Larger of two values, which are read twice; NaN is not handled."""
+    """Emit the larger of two values, which are read twice; NaN is not handled."""
     return T.Select(a > b, a, b)
 
 
 def shuffle(vectors: list[Expr], indices: list[int]) -> Expr:
-    """Elements `indices` of the concatenated vectors."""
+    """Return elements `indices` of the concatenated vectors."""
     return tirx.Shuffle(vectors, indices)
 
 
 def fold(value: Expr, lanes: int, combine: Callable[[Expr, Expr], Expr]) -> Expr:
-    """Reduce a vector to a scalar by halves: lane i meets lane i + half."""
+    """Reduce a vector to a scalar by halves: lane i is combined with lane i + half."""
     while lanes > 1:
         half, whole = lanes // 2, let(value)
         low = let(shuffle([whole], list(range(half))))
@@ -162,32 +163,32 @@ def fold(value: Expr, lanes: int, combine: Callable[[Expr, Expr], Expr]) -> Expr
 
 
 def sum_lanes(value: Expr, lanes: int) -> Expr:
-    """Sum of a vector, in an order that is fixed."""
+    """Emit the sum of a vector's lanes, in a fixed order."""
     return fold(value, lanes, lambda a, b: a + b)
 
 
 def max_lanes(value: Expr, lanes: int) -> Expr:
-    """Largest element of a vector."""
+    """Emit the largest element of a vector."""
     return fold(value, lanes, maximum)
 
 
-# Sums of 16 vectors: each round adds two vectors pairwise, which halves the lanes of every original
-# vector; after four rounds each has one lane.
+# Sums of 16 vectors at once: each round adds two vectors pairwise, which halves the lanes of every
+# original vector; after four rounds each has one lane.
 _GROUPS = range(0, 16, 4)
 _ROUNDS = (
-    (  # interleave within groups: a0 b0 a1 b1 | a2 b2 a3 b3
+    (  # interleaves a and b within groups of 4: a0 b0 a1 b1 | a2 b2 a3 b3
         [g + i for g in _GROUPS for i in (0, 16, 1, 17)],
         [g + i for g in _GROUPS for i in (2, 18, 3, 19)],
     ),
-    (  # pairs within groups: a a b b of both
+    (  # interleaves pairs within groups of 4: a a b b from both vectors
         [g + i for g in _GROUPS for i in (0, 1, 16, 17)],
         [g + i for g in _GROUPS for i in (2, 3, 18, 19)],
     ),
-    (  # groups 0 and 1 with groups 2 and 3
+    (  # groups of 4 lanes: 0 and 1 with 2 and 3
         [*range(0, 8), *range(16, 24)],
         [*range(8, 16), *range(24, 32)],
     ),
-    (  # even groups with odd groups
+    (  # even groups of 4 lanes with odd groups
         [b + i for b in (0, 8, 16, 24) for i in range(4)],
         [b + i for b in (4, 12, 20, 28) for i in range(4)],
     ),
@@ -195,7 +196,10 @@ _ROUNDS = (
 
 
 def sum_of_each(vectors: list[Expr], lanes: int) -> Expr:
-    """Sums of 16 vectors of at most 16 lanes, as one vector: 45 operations, not 16 reductions."""
+    """Emit the sums of 16 vectors of up to 16 lanes, as one vector.
+
+    It takes 45 operations instead of 16 reductions.
+    """
     if lanes < 16:
         widen = [min(i, lanes) for i in range(16)]
         zeros = [splat(0.0, lanes)] * (16 // lanes - 1)
@@ -213,7 +217,7 @@ _INTERLEAVED = [i // 2 + 16 * (i % 2) for i in range(32)]
 def transposed(vectors: list[Expr]) -> list[Expr]:
     """Emit the transposition of 16 vectors of 16 lanes, of any dtype, by four perfect shuffles."""
     element = str(vectors[0].ty.dtype).partition("x")[0]
-    if element == "float16":  # most machines have no shuffles for it
+    if element == "float16":  # most machines have no float16 shuffles
         vectors = [T.reinterpret("int16x16", x) for x in vectors]
     vectors = [let(x) for x in vectors]
     for _ in range(4):
@@ -224,7 +228,7 @@ def transposed(vectors: list[Expr]) -> list[Expr]:
 
 
 def horner(x: Expr, coefficients: Sequence[float], lanes: int, fused: bool) -> Expr:
-    """Polynomial in `x`, highest power first."""
+    """Emit a polynomial in `x`; the coefficient of the highest power comes first."""
     value = splat(coefficients[0], lanes)
     for c in coefficients[1:]:
         value = fma(value, x, splat(c, lanes), lanes, fused)
@@ -232,9 +236,9 @@ def horner(x: Expr, coefficients: Sequence[float], lanes: int, fused: bool) -> E
 
 
 _LOG2_E = 1.4426950408889634
-# ln 2 in two parts: the first has trailing zeros, so that n * high is exact.
+# ln 2 as a sum of two floats: the first has trailing zero bits, so that n * high is exact.
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
-# Minimax of (exp(r) - 1 - r) / r^2 on |r| <= ln(2) / 2 (Cephes, expf).
+# Minimax polynomial of (exp(r) - 1 - r) / r^2 on |r| <= ln(2) / 2 (Cephes, expf).
 _EXP = [
     1.9875691500e-4,
     1.3981999507e-3,
@@ -246,7 +250,7 @@ _EXP = [
 
 
 def exp(value: Expr, lanes: int, fused: bool = True) -> Expr:
-    """e^x with relative error below 2e-7; exactly 1 at 0; x is held within [-87.3, 88]."""
+    """Emit e^x with relative error below 2e-7; exactly 1 at 0; x is clamped to [-87.3, 88]."""
     x, low, high = let(value), splat(-87.3, lanes), splat(88.0, lanes)
     x = let(T.Select(x < low, low, T.Select(x > high, high, x)))
     n = let(rint(x * splat(_LOG2_E, lanes), lanes))
@@ -258,12 +262,15 @@ def exp(value: Expr, lanes: int, fused: bool = True) -> Expr:
     return let(T.reinterpret(float_type(lanes), T.reinterpret(int_type(lanes), power) + exponent))
 
 
-# Minimax of (2^r - 1) / r on |r| <= 1/2, relative error below 1e-7 (Lawson's iteration).
+# Minimax polynomial of (2^r - 1) / r on |r| <= 1/2, relative error below 1e-7 (Lawson's iteration).
 _EXP2 = [1.326472731307149e-3, 9.671512991e-3, 5.550733585e-2, 2.402224243e-1, 6.931470037e-1]
 
 
 def exp2(value: Expr, lanes: int, fused: bool = True) -> Expr:
-    """2^x for x <= 127, with relative error below 2e-7; exactly 1 at 0, exactly 0 below -127."""
+    """Emit 2^x for x <= 127, with relative error below 2e-7.
+
+    The result is exactly 1 at 0, and exactly 0 below -127.
+    """
     x = let(value)
     x = let(maximum(x, splat(-127.0, lanes)))
     n = let(rint(x, lanes))
@@ -274,15 +281,15 @@ def exp2(value: Expr, lanes: int, fused: bool = True) -> Expr:
     return let(T.reinterpret(float_type(lanes), T.reinterpret(int_type(lanes), power) + exponent))
 
 
-# pi / 2 in parts. With FMA the parts have all bits, because products are not rounded; without, all
-# parts but the last have at most four bits, so that products with fewer than 2^20 quarter turns are
-# exact.
+# pi / 2 as a sum of floats. With FMA all floats have full precision, because products are not
+# rounded; without FMA, all but the last have at most four bits, so that products with fewer than
+# 2^20 quarter turns are exact.
 _HALF_PI_FUSED = (1.57079637050628662, -4.37113900018624283e-8, -1.71512451000588e-15)
 _HALF_PI = (3 / 2, 9 / 128, 1 / 2048, math.pi / 2 - 3 / 2 - 9 / 128 - 1 / 2048)
 
 
 def cos_sin(value: Expr, lanes: int, fused: bool = True) -> tuple[Expr, Expr]:
-    """Cosine and sine, absolute error below 1e-6 up to 2^20 radians."""
+    """Emit cosine and sine, with absolute error below 1e-6 up to 2^20 radians."""
     x = let(value)
     k = let(rint(x * splat(0.6366197723675814, lanes), lanes))
     r = x

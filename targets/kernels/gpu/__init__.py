@@ -1,4 +1,4 @@
-"""Kernels of GPUs, from the portable layout of weights; one set for all APIs, with their limits."""
+"""GPU kernels over the portable weight layout: one set for all APIs, within each one's limits."""
 
 from .kernels import GpuKernels
 from .limits import GpuLimits

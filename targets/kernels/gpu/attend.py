@@ -1,10 +1,10 @@
-"""The arithmetic of attention in one block: the rows of a sequence, and some of their heads.
+"""The attention of one GPU block: some rows of a sequence, and some of their heads.
 
-The softmax is a flash-style online softmax. A sequence is cut, from its first token, into splits of
-SPLIT tokens, and these into tiles of TILE: a split's state (largest score, sum of weights, sum of
-weighted values) grows tile by tile, and the states of the splits are merged in ascending order.
-The splits, and so every bit of a row, depend on the row's position alone, not on which block
-computes a split or on the other rows.
+The softmax is a flash-style online softmax. A sequence is divided, from its first token, into
+splits of SPLIT tokens, and these into tiles of TILE: a split's state (largest score, sum of
+weights, sum of weighted values) is updated tile by tile, and the states of the splits are merged in
+ascending order. The splits, and so every bit of a row, depend on the row's position alone, not on
+which block computes a split or on the other rows.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from . import emit as e
 from .batch_table import Rows, element
 from .splits import SPLIT
 
-TILE = 64  # tokens
-PARTS = 8  # of a tile, each of which finds its largest score
-LOWEST = -3.0e38  # below any score
+TILE = 64  # tokens of a tile
+PARTS = 8  # parts of a tile, whose maximum scores are reduced independently
+LOWEST = -3.0e38  # a value below every real score
 assert SPLIT % TILE == 0
 
 Load = Callable[[Any], Any]
@@ -31,19 +31,20 @@ Load = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Shared memory of a block; a unit is a head of a row."""
+    """Shared memory of a block; a unit is one head of one row."""
 
-    q: Any  # [units * e], times the scale
-    scores: Any  # [units * TILE], then the weights
-    tops: Any  # [units * PARTS], largest scores of the parts of a tile
-    largest: Any  # [units], largest score of the split so far
-    grown: Any  # [units], the same with this tile's
-    factor: Any  # [units], of the sums before this tile
-    last: Any  # int32 [rows], last position that a row sees; -1: none of this sequence's rows
+    q: Any  # [units * e], q times the scale of scores
+    scores: Any  # [units * TILE], scores, later replaced by softmax weights
+    tops: Any  # [units * PARTS], largest score of each part of a tile
+    largest: Any  # [units], largest score of the split before this tile
+    grown: Any  # [units], largest score of the split including this tile
+    factor: Any  # [units], factor that rescales the sums of earlier tiles
+    # int32 [rows], last position that a row attends to; -1: the row is of another sequence
+    last: Any
 
     @staticmethod
     def of(rows: int, heads: int, head_dim: int) -> Shared:
-        """Allocate `bytes_of` bytes."""
+        """Allocate the arrays: `bytes_of` bytes of shared memory."""
         units = rows * heads
         sizes = (head_dim, TILE, PARTS, 1, 1, 1)
         q, scores, tops, largest, grown, factor = (e.shared((units * k,)) for k in sizes)
@@ -51,23 +52,23 @@ class Shared:
 
 
 def bytes_of(rows: int, heads: int, head_dim: int) -> int:
-    """Shared memory of a block, bytes."""
+    """Return the bytes of shared memory of a block."""
     return 4 * (rows * heads * (head_dim + TILE + PARTS + 3) + rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The threads of a block, and which heads of how many rows they compute."""
+    """The threads of a block, and the heads and rows that they compute."""
 
-    count: int  # rows
-    heads: int  # of each row, of one KV head
+    count: int  # number of rows
+    heads: int  # heads of each row, all of one KV head
     first_head: Any
     thread: Any
     threads: int
 
 
 class Attend:
-    """Emits the code of one block, for the rows of one sequence at a time."""
+    """Emits the attention of one block, for the rows of one sequence at a time."""
 
     def __init__(
         self,
@@ -78,10 +79,10 @@ class Attend:
         block: Block,
         own: tuple[Load, Load] | None = None,
     ) -> None:
-        """Args as in `attention.launch_rows`.
+        """Initialize; arguments as in `attention.launch_rows`.
 
-        `own`: key and value of the last token, which are not read from pages; then there is one
-        row, and `last` of `whole` is the position of that token.
+        `own` loads key and value of the last token, which are not read from pages; then the block
+        has one row, and `last` of `whole` is the position of that token.
         """
         heads, threads = block.heads, block.threads
         self.spec, self.pages, self.rows, self.shared = spec, pages, rows, shared
@@ -91,18 +92,20 @@ class Attend:
         self.kv_head = e.let(e.div(block.first_head, spec.heads // spec.kv_heads))
         self.size = self.units * spec.head_dim
         self.slots = -(-self.size // threads)  # output elements of a thread
-        self.turns = -(-self.units // (threads // TILE))  # units whose scores a thread computes
-        self.scores = e.private(self.turns)  # of the thread's token of the tile
-        # By slot: sums of weighted values and of weights, in this split and in earlier ones.
+        self.turns = -(-self.units // (threads // TILE))  # units whose scores one thread computes
+        self.scores = e.private(self.turns)  # scores of the thread's token in the tile, by turn
+        # Per output slot: sums of weighted values and of weights, in this split and in earlier
+        # splits.
         self.sums, self.totals = e.private(self.slots), e.private(self.slots)
         self.all_sums, self.all_totals = e.private(self.slots), e.private(self.slots)
         self.all_largest = e.private(self.slots)
 
     def whole(self, first_page: Any, begin: Any, last: Any, stored: Any) -> None:
-        """Emit the splits from token `begin`, the first that a row sees, up to position `last`.
+        """Emit all splits of a row's tokens, from token `begin` up to position `last`.
 
-        The cache has `stored` tokens of the sequence. With `last` -1 no loop runs. Call `divide`
-        afterwards. Splits before `begin` would change no bit.
+        `begin` is the first token that a row attends to. The cache has `stored` tokens of the
+        sequence. With `last` -1 no loop runs. Call `divide` afterwards. Splits before `begin` would
+        change no bit.
         """
         self.start()
         before = begin // SPLIT
@@ -111,7 +114,7 @@ class Attend:
             self._merge()
 
     def start(self) -> None:
-        """Emit the state before the first split."""
+        """Emit the softmax state before the first split."""
         for slot in range(self.slots):
             T.buffer_store(self.all_sums, T.float32(0), [slot])
             T.buffer_store(self.all_totals, T.float32(0), [slot])
@@ -139,7 +142,8 @@ class Attend:
             behind = e.let(T.max(begin - first, 0) // TILE)
         with T.serial(T.max(tiles - behind, 0)) as tile:
             start = e.let(first + (behind + tile) * TILE)
-            held = e.let(T.max(T.min(stored - start, TILE), 0))  # tokens that are in the cache
+            # number of the tile's tokens that are in the cache
+            held = e.let(T.max(T.min(stored - start, TILE), 0))
             self._scores(first_page, start, begin, held, last)
             e.barrier()
             self._tops()
@@ -163,9 +167,9 @@ class Attend:
         store: Callable[[int, Any, Any, Any], None],
         sink: Callable[[Any], Any] | None = None,
     ) -> None:
-        """Emit `store(slot, unit, k, value)` for the thread's own elements of the output.
+        """Emit `store(slot, unit, k, value)` for each output element of this thread.
 
-        `sink` gives the attention sink of a unit's head.
+        `sink(unit)` gives the attention sink of the unit's head.
         """
 
         def one(slot: int, unit: Any, k: Any) -> None:
@@ -178,7 +182,7 @@ class Attend:
         self.each_slot(one)
 
     def each_slot(self, emit: Callable[[int, Any, Any], None]) -> None:
-        """Emit `emit(slot, unit, k)` for the elements of the output that are the thread's own."""
+        """Emit `emit(slot, unit, k)` for each output element of this thread."""
         d = self.spec.head_dim
         for slot in range(self.slots):
             i = slot * self.threads + self.thread
@@ -199,13 +203,16 @@ class Attend:
         )
 
     def _place(self, first_page: Any, token: Any) -> tuple[Any, Any]:
-        """Page of a token of the sequence, and its place in the page."""
+        """Emit the page of a sequence's token, and the token's index in the page."""
         size = self.spec.page_size
         page = e.let(self.rows.page(first_page, token // size))
         return page, e.let(token % size)
 
     def _scores(self, first_page: Any, start: Any, begin: Any, held: Any, last: Any) -> None:
-        """Emit q . k of each unit and token of the tile; LOWEST where a row does not see it."""
+        """Emit q .
+
+        k of each unit and token of the tile; LOWEST where a row does not attend to the token.
+        """
         s, d, step = self.shared, self.spec.head_dim, self.threads // TILE
         turns = self.turns
         token = e.let(self.thread % TILE)
@@ -213,7 +220,7 @@ class Attend:
         queries = [e.let(T.min(unit, self.units - 1) * d) for unit in units]
 
         def dots(key: Callable[[Any, int], list[Any]]) -> None:
-            """Emit all dot products of a thread with one key; key(k, count) are its elements."""
+            """Emit a thread's dot products with one key; `key(k, count)` loads its elements."""
             sums = e.private(4 * turns)
             for i in range(4 * turns):
                 T.buffer_store(sums, T.float32(0), [i])
@@ -275,13 +282,13 @@ class Attend:
             self._put(unit, token, self.scores[turn])
 
     def _slope(self, unit: Any) -> Any:
-        """Emit the slope of a unit's head."""
+        """Emit the ALiBi slope of a unit's head."""
         head = e.let(self.first_head + e.mod(T.min(unit, self.units - 1), self.heads))
         return e.let(e.constant(self.spec.slopes, head))
 
     @staticmethod
     def _distance(token: Any, position: Any) -> Any:
-        """Emit a key's position minus the row's, float32."""
+        """Emit a key's position minus the row's position, as float32."""
         return e.let(T.Cast("float32", token - position))
 
     def _put(self, unit: Any, token: Any, score: Any) -> None:
@@ -315,7 +322,7 @@ class Attend:
         e.over(self.units * PARTS, self.threads, self.thread, find)
 
     def _weights(self) -> None:
-        """Emit weights, which replace scores, and the factor of earlier sums."""
+        """Emit softmax weights in the place of scores, and the factor for earlier sums."""
         s = self.shared
 
         for turn in range(self.turns):
@@ -334,7 +341,7 @@ class Attend:
             e.when(T.And(self.thread % TILE == 0, unit < self.units), keep)
 
     def _top(self, unit: Any) -> Any:
-        """Emit the largest score of the split, with this tile's."""
+        """Emit the largest score of a unit's split, including this tile."""
         s, top = self.shared, e.private(1)
         T.buffer_store(top, s.largest[unit], [0])
         for part in range(PARTS):
@@ -342,9 +349,10 @@ class Attend:
         return top[0]
 
     def _values(self, first_page: Any, start: Any, begin: Any, held: Any, last: Any) -> None:
-        """Emit sums = sums * factor + weights . values, and the same for the weights' total."""
+        """Emit sums = sums * factor + (weights times values), and likewise the sum of weights."""
         s, d = self.shared, self.spec.head_dim
-        together = self.threads % d == 0  # a thread's slots are one column of several units
+        # whether all slots of a thread are one column of several units
+        together = self.threads % d == 0
 
         def scale(slot: int, unit: Any, k: Any) -> None:
             for known in (self.sums, self.totals):
@@ -365,7 +373,8 @@ class Attend:
                 T.buffer_store(self.sums, e.fma(weight, value, self.sums[slot]), [slot])
                 T.buffer_store(self.totals, self.totals[slot] + weight, [slot])
 
-            # A value that a row does not see is skipped, not multiplied by zero.
+            # A value that a row does not attend to is skipped, not multiplied by zero: it may be
+            # infinite.
             e.when(weight > T.float32(0), accumulate)
 
         def value_of(place: tuple[Any, Any], k: Any) -> Any:
@@ -399,7 +408,7 @@ class Attend:
 
 
 def _capped(score: Any, cap: float) -> Any:
-    """Emit cap * tanh(score / cap), of |score|: exp cannot overflow."""
+    """Emit cap * tanh(score / cap), computed from |score| so that exp cannot overflow."""
     size = T.max(score, T.float32(0) - score)
     power = e.let(T.exp(size * e.number(-2 / cap)))
     tanh = e.let((T.float32(1) - power) / (T.float32(1) + power) * e.number(cap))
@@ -407,7 +416,7 @@ def _capped(score: Any, cap: float) -> Any:
 
 
 def first_seen(spec: AttentionSpec | PagedAttentionSpec, position: Any) -> Any:
-    """The first token that a row at `position` sees."""
+    """Return the first token that a row at `position` attends to."""
     if spec.window is None:
         return T.int32(0)
     return T.max(position + 1 - spec.window, 0)

@@ -1,9 +1,9 @@
-"""Attention of rows over their sequences' pages; a block has several rows and heads.
+"""Attention of rows over their sequences' pages, on GPUs; a block computes several rows and heads.
 
 `attend` has the arithmetic of a block, which gives a row the same bits from any launch:
 
-- `launch_rows`, here: blocks of several rows; those of one sequence share the reading of its pages.
-- `decode`: one row a sequence, see there.
+- `launch_rows`, in this file: blocks of several rows; rows of one sequence share loads of pages.
+- `decode`: blocks of one row per sequence.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .batch_table import Arrays, Rows
 from .limits import GpuLimits
 from .rope import threads_of
 
-MOST_SHARED = 16384  # bytes: with more, fewer blocks would run at a time
+MOST_SHARED = 16384  # bytes of shared memory: with more, fewer blocks would run at a time
 MOST_HEADS = 8
 MOST_UNITS = 16
 REGISTERS = 1024  # output elements of a block of 128 threads
 
 
 def attention(spec: AttentionSpec, limits: GpuLimits) -> PrimFunc:
-    """Kernel of `spec`; see `KernelSet.attention` for the parameters."""
+    """Return the attention kernel; see `KernelSet.attention` for its parameters."""
     h, g, size = spec.heads, spec.kv_heads, spec.head_dim
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
@@ -54,9 +54,9 @@ def attention(spec: AttentionSpec, limits: GpuLimits) -> PrimFunc:
 
 
 def heads_of_block(spec: AttentionSpec, limits: GpuLimits, more: Callable[[int], int]) -> int:
-    """Query heads of one block: they share a KV head and fit into shared memory.
+    """Return the query heads of one block: they share a KV head and fit into shared memory.
 
-    `more(heads)` is the bytes that a block needs beyond `bytes_of` one row.
+    `more(heads)` is the number of bytes that a block needs beyond `bytes_of` one row.
     """
     group = spec.heads // spec.kv_heads
     most = min(MOST_SHARED, limits.shared_memory_bytes)
@@ -78,9 +78,9 @@ def launch_rows(
     n: Any,
     sinks: Any = None,
 ) -> None:
-    """Emit the kernel for rows with rotated q and with keys in the cache.
+    """Emit the kernel for rows whose q is rotated and whose keys are in the cache.
 
-    It skips rows that have slots, which `decode` computes.
+    It skips rows that have split-K slots, which `decode` computes.
     """
     heads = heads_of_block(spec, limits, lambda k: 0)
     units = min(MOST_UNITS, max(1, REGISTERS // spec.head_dim))
@@ -107,7 +107,10 @@ def launch_rows(
         e.over(count * heads * spec.head_dim, threads, thread, load)
 
         def run(start: Any) -> None:
-            """Rows of one sequence, from row `start` of the block on; without one, no loop runs."""
+            """Emit the attention of the rows of one sequence from row `start` of the block on.
+
+            If there are none, no loop runs.
+            """
             last = _find_run(rows, shared, row_of, start, count, n32 - first_row, thread)
             begin = e.let(first_seen(spec, rows.position(row_of(start))))
             attend.whole(e.let(rows.first(row_of(start))), begin, last, last + 1)
@@ -115,7 +118,7 @@ def launch_rows(
             def store(slot: int, unit: Any, k: Any, value: Any) -> None:
                 r = e.let(e.div(unit, heads))
                 index = [row_of(r), first_head + e.mod(unit, heads), k]
-                seen = e.let(shared.last[r])  # TVM allows no loads in the condition
+                seen = e.let(shared.last[r])  # a copy, because TVM allows no loads in the condition
                 e.when(seen >= 0, lambda: e.store(out, value, *index))
 
             sink = None if sinks is None else lambda unit: sinks[first_head + e.mod(unit, heads)]
@@ -140,9 +143,9 @@ def _find_run(
     left: Any,
     thread: Any,
 ) -> Any:
-    """Emit `shared.last` for the rows from `start` on that share a sequence.
+    """Emit `shared.last` for the rows from `start` on that belong to one sequence.
 
-    Returns the last position that one of them sees, -1 if no such run begins at `start`.
+    Returns the last position that one of them attends to; -1 if no such run begins at `start`.
     """
     last, inside = (e.private(1, "int32") for _ in range(2))
 
@@ -156,7 +159,7 @@ def _find_run(
         before = e.let(rows.first(row_of(T.max(start - 1, 0))))
         T.buffer_store(inside, inside[0] * (1 - holds(start > 0) * holds(before == own)), [0])
     T.buffer_store(last, -1, [0])
-    # A loop without a branch: browsers' compilers take minutes for these rows unrolled.
+    # The loop has no branch: browsers' compilers take minutes for these rows unrolled.
     with T.serial(count) as r:
         other, position = e.let(rows.first(row_of(r))), e.let(rows.position(row_of(r)))
         same = holds(other == own) * holds(r < left)

@@ -1,13 +1,14 @@
-"""Positions and pages of rows: from the batch's arrays, or from one array that combines them.
+"""Positions and pages of rows: from the batch's arrays, or from one table that combines them.
 
-The one array, `batch_table`, is computed once a step for all layers: a kernel binds one tensor
-instead of five, and devices can bind few. Of n rows, p page ids and w slots (see `splits`) it has
-3n + p + w int32:
+The table, `batch_table`, is computed once a step for all layers: a kernel binds one tensor instead
+of five, and devices can bind few. Of n rows, p page ids and w slots (see `splits`) it has 3n + p +
+w int32:
 
 - [3i] the position of row i; [3i + 1] the index, in the table, of the first page of its sequence;
   [3i + 2] its first slot if it is its sequence's only row, and there are slots for all; else -1
 - [3n ..] the page ids
 - [3n + p ..] for each slot, the row whose split has it; -1: none
+
 """
 
 from __future__ import annotations
@@ -24,28 +25,31 @@ from . import emit as e
 from .limits import GpuLimits
 from .splits import SPLIT, needed, pages_of, slots
 
-ROW = 3  # numbers of a row
+ROW = 3  # int32 of each row
 
 
 class Rows(Protocol):
-    """Positions and pages of the rows of the batch; all int32."""
+    """Interface: positions and pages of the batch's rows; all values are int32."""
 
     def position(self, row: Any) -> Any:
-        """Position of the row in its sequence."""
+        """Return the position of the row in its sequence."""
 
     def first(self, row: Any) -> Any:
-        """The first argument of `page` for the row's sequence; it differs between sequences."""
+        """Return the first argument of `page` for the row's sequence.
+
+        It differs between sequences.
+        """
 
     def page(self, first: Any, index: Any) -> Any:
-        """The sequence's page `index`."""
+        """Return page number `index` of the sequence with this `first`."""
 
     def slot(self, row: Any) -> Any:
-        """The first slot of a row; -1: the kernels of splits skip the row."""
+        """Return the first split-K slot of a row; -1: the row has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrays:
-    """The arrays of a step, see docs/design/compiled-library.md."""
+    """`Rows` over the arrays of a step, see docs/design/compiled-library.md."""
 
     positions: Any
     sequences: Any
@@ -53,65 +57,65 @@ class Arrays:
     page_ids: Any
 
     def position(self, row: Any) -> Any:
-        """See `Rows`."""
+        """Return the position of the row in its sequence."""
         return self.positions[row]
 
     def first(self, row: Any) -> Any:
-        """See `Rows`."""
+        """Return the index in `page_ids` of the first page of the row's sequence."""
         return self.page_indptr[self.sequences[row]]
 
     def page(self, first: Any, index: Any) -> Any:
-        """See `Rows`."""
+        """Return page number `index` of the sequence with this `first`."""
         return self.page_ids[first + index]
 
     def slot(self, row: Any) -> Any:
-        """See `Rows`."""
+        """Return -1: without a batch table no row has split-K slots."""
         return T.int32(-1)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The one array."""
+    """`Rows` over the batch table, which combines a step's arrays."""
 
     table: Any  # int32 [3n + p + w]
 
     def position(self, row: Any) -> Any:
-        """See `Rows`."""
+        """Return the position of the row in its sequence."""
         return self.table[row * ROW]
 
     def first(self, row: Any) -> Any:
-        """See `Rows`."""
+        """Return the index in the table of the first page of the row's sequence."""
         return self.table[row * ROW + 1]
 
     def page(self, first: Any, index: Any) -> Any:
-        """See `Rows`."""
+        """Return page number `index` of the sequence with this `first`."""
         return self.table[first + index]
 
     def slot(self, row: Any) -> Any:
-        """See `Rows`."""
+        """Return the first split-K slot of a row; -1: the row has none."""
         return self.table[row * ROW + 2]
 
     def row(self, count: Any, slot: Any) -> Any:
-        """The row whose split has a slot, of `count`; -1: none."""
+        """Return the row whose split has the slot number `slot` of `count`; -1: none."""
         return self.table[T.Cast("int32", self.table.shape[0] - count) + slot]
 
 
 @dataclass(frozen=True, slots=True)
 class AllRows(Table):
-    """The one array, for a kernel that computes all rows, including rows with slots."""
+    """The batch table for a kernel that computes all rows, including rows with split-K slots."""
 
     def slot(self, row: Any) -> Any:
-        """See `Rows`."""
+        """Return -1, so that no row is skipped."""
         return T.int32(-1)
 
 
 def element(pages: Any, page: Any, which: int, kv_head: Any, token: Any, k: Any) -> tuple[Any, ...]:
-    """Index of an element of the key (0) or value (1) of a token, in pages [P, 2, g, size, e].
+    """Return the index of an element of a token's key (0) or value (1), in its page.
 
-    In pages of one plane the key is the value.
-
-    All pages together may exceed 32-bit indices, one page does not: only the page index has 64
-    bits, and the place inside is one number. A multiple of four in k stays visible.
+    Pages have the shape [P, 2, g, size, e]; in pages of one plane [P, 1, g, size, e] the key is the
+    value, too. All pages together may exceed 32-bit indices, but one page does not: only the page
+    index has 64 bits, and the place in the page is one number. A multiple of four in k stays
+    visible to the device's compiler.
     """
     _, planes, g, size, e_ = (d if i == 0 else int(d) for i, d in enumerate(pages.shape))
     line = e.let((min(which, planes - 1) * g + kv_head) * size + token)
@@ -119,7 +123,10 @@ def element(pages: Any, page: Any, which: int, kv_head: Any, token: Any, k: Any)
 
 
 def batch_table(spec: BatchTableSpec, limits: GpuLimits) -> FusedKernel:
-    """(positions [n], sequences [n], query_indptr, page_indptr [r + 1], page_ids [p], table)."""
+    """Return the kernel that computes the batch table.
+
+    (positions [n], sequences [n], query_indptr, page_indptr [r + 1], page_ids [p], table)
+    """
     threads = min(128, limits.threads_per_block)
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
@@ -152,7 +159,7 @@ def batch_table(spec: BatchTableSpec, limits: GpuLimits) -> FusedKernel:
 
 
 class _Emitter:
-    """Emits the stores of one thread."""
+    """Emits the stores of one thread into the batch table."""
 
     def __init__(
         self, spec: BatchTableSpec, buffers: dict[str, Any], sizes: dict[str, Any]
@@ -160,15 +167,15 @@ class _Emitter:
         self.b, self.table, self.split = buffers, buffers["table"], pages_of(spec.page_size)
         n, p, r = sizes["n"], sizes["p"], sizes["r1"] - 1
         self.rows, self.pages = T.Cast("int32", n), T.Cast("int32", p)
-        self.slots = T.Cast("int32", ROW * n + p)  # where they begin
+        self.slots = T.Cast("int32", ROW * n + p)  # index in the table where the slots begin
         self.enough = needed(spec.page_size, p, r) <= sizes["t"] - ROW * n - p
 
     def page(self, i: Any) -> None:
-        """Emit page id i."""
+        """Emit the store of page id i."""
         T.buffer_store(self.table, self.b["page_ids"][i], [self.rows * ROW + i])
 
     def row(self, i: Any) -> None:
-        """Emit row i, and the slots of its sequence if the row is its first."""
+        """Emit the numbers of row i, and the slots of its sequence if the row is its first."""
         b = self.b
         sequence, position = e.let(b["sequences"][i]), e.let(b["positions"][i])
         page, after = (e.let(b["page_indptr"][sequence + k]) for k in (0, 1))

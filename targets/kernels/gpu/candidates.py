@@ -38,26 +38,27 @@ from . import emit as e
 from .limits import GpuLimits
 
 RELATIVE_ERROR = 2e-5
-FAST_MATH_ERROR = 1e-4  # where a compiler may rewrite (x - largest) * scale
-MOST_VOCABULARY = 2**18  # for which they hold
-TAIL = 4  # numbers of a row after the candidates
+# bound of the sums' relative error where a compiler may rewrite (x - largest) * scale
+FAST_MATH_ERROR = 1e-4
+MOST_VOCABULARY = 2**18  # largest vocabulary for which the error bounds are valid
+TAIL = 4  # numbers of a result row after the candidates
 
-_COLLECTED = 512  # memory for elements above the threshold
-_PARTIAL = 16  # threads that reduce together
-_DIGIT = 2  # bits that a step of the search finds
+_COLLECTED = 512  # capacity in shared memory for elements above the threshold
+_PARTIAL = 16  # threads that reduce a value together
+_DIGIT = 2  # bits of the threshold that one step of the radix select finds
 _SIGN = 1 << 31
-_INFINITY = 0x7F800000  # bits
-_FLOOR = -100.0  # of exponents: smaller ones contribute nothing, and infinities are cut off
+_INFINITY = 0x7F800000  # bits of a float32 infinity
+_FLOOR = -100.0  # lower limit of exponents: smaller ones contribute nothing; it replaces -infinity
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Parts of a row: element (p * group + j) * threads + t is number j of thread t in part p."""
+    """Division of a row: element (p * group + j) * threads + t is number j of thread t, part p."""
 
     vocab: int
-    count: int  # K
+    count: int  # number of candidates, K
     threads: int
-    group: int  # elements of a thread
+    group: int  # elements of one thread in a part
 
     @property
     def parts(self) -> int:
@@ -65,17 +66,23 @@ class _Shape:
 
     @property
     def bests(self) -> int:
-        """Groups of a row, some perhaps empty."""
+        """Return the number of groups of a row, some perhaps empty."""
         return self.parts * self.threads
 
     @property
     def scratch(self) -> int:
-        """Scratch of a row: the groups' maxima; maximum, minimum and two sums of each part."""
+        """Return the size of a row's scratch memory in uint32.
+
+        It holds the groups' maxima, and each part's maximum, minimum and two sums.
+        """
         return self.bests + 4 * self.parts
 
     @classmethod
     def of(cls, spec: CandidatesSpec, limits: GpuLimits) -> _Shape:
-        """The largest groups with eight of them per candidate: few have two candidates."""
+        """Return the shape with the largest groups of which there are eight per candidate.
+
+        With eight groups per candidate, few groups contain two candidates.
+        """
         threads = min(256, limits.threads_per_block)
         group = 16
         while group > 1 and spec.vocab < 8 * spec.count * group:
@@ -84,7 +91,10 @@ class _Shape:
 
 
 def candidates(spec: CandidatesSpec, limits: GpuLimits) -> FusedKernel:
-    """Arguments: (logits f32 [m, vocab], scales f32 [m], result u32 [m, 2 K + 4], scratch)."""
+    """Return the candidates kernel.
+
+    (logits f32 [m, vocab], scales f32 [m], result u32 [m, 2 K + 4], scratch)
+    """
     shape = _Shape.of(spec, limits)
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
@@ -112,13 +122,16 @@ def _u32(value: int) -> Any:
 
 
 def _key(bits: Any) -> Any:
-    """Bits of a float32 to integers of the same order; both zeros are 2^31. From 1 up, NaN too."""
+    """Convert the bits of a float32 to an integer of the same order.
+
+    Both zeros become 2^31; NaN are ordered beyond the infinities.
+    """
     magnitude = T.bitwise_and(bits, _u32(_SIGN - 1))
     return T.Select(bits > _u32(_SIGN - 1), _u32(_SIGN) - magnitude, _u32(_SIGN) + magnitude)
 
 
 def _bits(key: Any) -> Any:
-    """The inverse of `_key`."""
+    """Convert a key back to the bits of its float32: the inverse of `_key`."""
     return T.Select(key < _u32(_SIGN), _u32(_SIGN) - key + _u32(_SIGN), key - _u32(_SIGN))
 
 
@@ -127,20 +140,20 @@ def _float(bits: Any) -> Any:
 
 
 class _Block:
-    """Emits what one block does."""
+    """Emits the work of one block of either launch."""
 
     def __init__(self, shape: _Shape, buffers: dict[str, Any], row: Any, thread: Any) -> None:
         self.shape, self.b, self.r, self.t = shape, buffers, row, thread
-        # Shared memory: three numbers of each thread, and partial results. All of it has one type,
-        # because TVM overlays arrays, and not all languages can cast them.
+        # Shared memory for three numbers per thread and for partial results. All arrays have one
+        # dtype, because TVM overlays arrays, and not all languages can cast them.
         digits = 2**_DIGIT - 1
         self._given = e.shared((digits * shape.threads,), "uint32")
         self._left = e.shared((digits * _PARTIAL,), "uint32")
 
-    # ---- the first launch ----
+    # Methods of the first launch follow.
 
     def part(self, part: Any) -> None:
-        """One part of a row."""
+        """Emit the first launch's work for one part of a row."""
         best, least = e.Variable(_u32(0)), e.Variable(_u32(2**32 - 1))
 
         def seen(_: Any, index: Any) -> None:
@@ -161,7 +174,10 @@ class _Block:
         e.when(self.t == 0, store)
 
     def _exponentials(self, part: Any, largest: Any) -> list[Any]:
-        """Sums of exp relative to the part's maximum, at scale 1 and at the row's, as bits."""
+        """Emit two sums of exp relative to the part's maximum; return their bits.
+
+        One sum is at scale 1, the other at the row's scale.
+        """
         top = e.let(_finite(largest))
         scale = e.let(self.b["scales"][self.r])
         sums = [e.Variable(T.float32(0)) for _ in range(2)]
@@ -174,10 +190,10 @@ class _Block:
         self._group(part, add)
         return self._sums(sums)
 
-    # ---- the second launch ----
+    # Methods of the second launch follow.
 
     def row(self) -> None:
-        """The second launch's work for one row."""
+        """Emit the second launch's work for one row."""
         largest, lowest, sums = self._combined()
         threshold = self._threshold()
         total = self._collect(threshold)
@@ -207,7 +223,7 @@ class _Block:
         e.when(self.t == 0, store)
 
     def _combined(self) -> tuple[Any, Any, list[Any]]:
-        """Largest and least of the row, and the bits of its sums."""
+        """Emit the largest and least key of the row, and the bits of its two sums."""
         parts, threads = self.shape.parts, self.shape.threads
         best, least = e.Variable(_u32(0)), e.Variable(_u32(2**32 - 1))
 
@@ -231,7 +247,7 @@ class _Block:
         return largest, lowest, self._sums(sums)
 
     def _threshold(self) -> Any:
-        """The K-th largest of the groups' largest; 0 where there are fewer groups."""
+        """Emit the K-th largest of the groups' maxima; 0 if there are fewer than K groups."""
         shape = self.shape
         found = e.Variable(_u32(0))
         counts = e.private(2**_DIGIT - 1, "uint32")
@@ -253,7 +269,10 @@ class _Block:
         return e.let(found.value)
 
     def _collect(self, threshold: Any) -> Any:
-        """Collect elements that reach the threshold in shared memory; returns their number."""
+        """Emit the collection of elements from the threshold on, in shared memory.
+
+        Return their number.
+        """
         threads = self.shape.threads
         own = e.Variable(_u32(0))
         self._above_threshold(threshold, lambda _key, _index: own.set(own.value + _u32(1)))
@@ -281,7 +300,7 @@ class _Block:
         return e.let(total.value)
 
     def _rank(self, held: Any, found: Any) -> None:
-        """Write the collected elements to the result, by rank."""
+        """Emit the stores of the collected elements into the result, by rank."""
         result, count = self.b["result"], self.shape.count
 
         def one(i: Any) -> None:
@@ -304,7 +323,7 @@ class _Block:
 
         e.over(_COLLECTED, self.shape.threads, self.t, perhaps)
 
-    # ---- both ----
+    # Methods of both launches follow.
 
     def _group(self, part: Any, emit: Callable[[Any, Any], None]) -> None:
         """Emit `emit(j, index)` for each element of this thread's group."""
@@ -317,7 +336,7 @@ class _Block:
                 emit(j, index)
 
     def _above_threshold(self, threshold: Any, emit: Callable[[Any, Any], None]) -> None:
-        """Emit `emit(key, index)` for elements of this thread's groups from the threshold on."""
+        """Emit `emit(key, index)` for elements of this thread's groups that reach the threshold."""
 
         def element(_: Any, index: Any) -> None:
             key = e.let(self._key_of(index))
@@ -327,7 +346,7 @@ class _Block:
             e.when(self._best(part) >= threshold, lambda: self._group(part, element))
 
     def _reduced(self, values: Sequence[Any], op: Callable[[Any, Any], Any]) -> list[Any]:
-        """Emit the reduction of each uint32 over the block; all threads have the results."""
+        """Emit the reduction of each uint32 over the block; all threads get the results."""
         threads = self.shape.threads
         for i, value in enumerate(values):
             T.buffer_store(self._given, value, [i * threads + self.t])
@@ -349,7 +368,10 @@ class _Block:
         return [e.let(result.value) for result in results]
 
     def _sums(self, values: Sequence[e.Variable]) -> list[Any]:
-        """Emit the sums of each float32 over the block, in a fixed order; their bits."""
+        """Emit the sum of each float32 over the block, in a fixed order.
+
+        Return the bits of the sums.
+        """
 
         def add(a: Any, b: Any) -> Any:
             return T.reinterpret("uint32", _float(a) + _float(b))
@@ -370,7 +392,7 @@ class _Block:
 
 
 def _finite(key: Any) -> Any:
-    """The float of a key, or the least float: -inf - -inf would be NaN."""
+    """Convert a key to its float, or to the least finite float: -inf - -inf would be NaN."""
     return T.max(_float(_bits(key)), e.number(-3.4e38))
 
 

@@ -1,11 +1,11 @@
-"""The most likely result of a row's random draw, from its candidates: input of the next step.
+"""Draws a token for each row from its candidates on the device, as input of the next step.
 
-It is a draft token: the host repeats the draw from the same candidates in double precision
-(engine/sampling/candidates.h), and only its token counts. So float32 is enough here, and a draw
-beyond the candidates may give any token.
+The result is a draft token: the host repeats the draw from the same candidates in double precision
+(engine/sampling/candidates.h), and only the host's token counts. So float32 is enough here, and a
+draw beyond the candidates may give any token.
 
-A row of `how`: the scale of its logits, its draw in [0, 1), top_k (0: all), top_p, min_p. A row of
-the result is the row of `packed` (candidates.py), followed by the token.
+A row of `how` has: the scale of its logits, its uniform random number in [0, 1), top_k (0: all),
+top_p, min_p. A row of the result is the row of `packed` (candidates.py), followed by the token.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from . import emit as e
 from .candidates import TAIL
 from .limits import GpuLimits
 
-HOW = 5  # numbers of a row of `how`
+HOW = 5  # float32 in each row of `how`
 
-_HEAD = 64  # candidates by rank; the others have another order: Ranking::kFirst of the engine
-_FLOOR = -100.0  # of exponents
+# candidates visited by rank; later ones have another order, see Ranking::kFirst of the engine
+_HEAD = 64
+_FLOOR = -100.0  # lower limit of exponents
 
 
 def choice(spec: ChoiceSpec, limits: GpuLimits) -> FusedKernel:
-    """(packed u32 [m, 2 K + 4], how f32 [m, 5], result u32 [m, 2 K + 5])."""
+    """Return the kernel (packed u32 [m, 2 K + 4], how f32 [m, 5], result u32 [m, 2 K + 5])."""
     columns = 2 * spec.count + TAIL
     threads = min(128, limits.threads_per_block)
 
@@ -77,9 +78,12 @@ def _row(b: dict[str, Any], row: Any, thread: Any, count: int, threads: int) -> 
 
 
 def _drawn(packed: Any, how: Any, weights: Any, row: Any, count: int) -> Any:
-    """Emit the stages in the order of the engine's sampler; the rank of the token."""
+    """Emit the sampling stages in the order of the engine's sampler.
+
+    Return the drawn token's rank.
+    """
     found = e.let(T.Cast("int32", packed[row, 2 * count]))
-    total = e.let(_float(packed[row, 2 * count + 2]))  # of the whole row
+    total = e.let(_float(packed[row, 2 * count + 2]))  # sum of exp over the whole row
     top_k, top_p, min_p = e.let(T.Cast("int32", how[row, 2])), how[row, 3], how[row, 4]
     cuts = T.Or(top_k > 0, T.Or(top_p < T.float32(1), min_p > T.float32(0)))
     some = e.let(T.Select(top_k > 0, T.min(top_k, found), found))
@@ -97,7 +101,8 @@ def _drawn(packed: Any, how: Any, weights: Any, row: Any, count: int) -> Any:
         going.set(T.Select(stop, T.int32(0), going.value))
         kept.set(kept.value + T.Select(going.value > 0, weight, T.float32(0)))
         end.set(end.value + going.value)
-    beyond = T.And(going.value > 0, top_p < T.float32(1))  # the cut is
+    # whether the top-p cut is beyond the ranked candidates
+    beyond = T.And(going.value > 0, top_p < T.float32(1))
     cut_mass = T.Select(beyond, T.max(kept.value, wanted), kept.value)
     mass = T.Select(cuts, cut_mass, T.max(total, kept.value))
 
@@ -112,5 +117,6 @@ def _drawn(packed: Any, how: Any, weights: Any, row: Any, count: int) -> Any:
         rank.set(T.Select(here > 0, T.Cast("int32", i), rank.value))
         done.set(done.value + here)
         rest.set(rest.value - weight)
-    last = T.Select(cuts, T.max(end.value - 1, 0), T.int32(0))  # rounding passed the end
+    # the rank to use if rounding passed the last candidate
+    last = T.Select(cuts, T.max(end.value - 1, 0), T.int32(0))
     return e.let(T.Select(done.value > 0, rank.value, last))

@@ -1,9 +1,9 @@
-"""Rotation, append and attention of decode rows, one a sequence, in one launch or two.
+"""RoPE, cache append and attention of decode rows, one per sequence, in one launch or two.
 
-A block has some heads of one row that share a KV head. It rotates their q and its own copy of k;
-one of the blocks writes k and v to the cache. The row's own key and value come from shared memory,
-so no block waits for another. With contexts longer than a split each split has blocks of its own
-(see `splits`), and a second kernel merges their states, with the same bits.
+A block computes some heads of one row that share a KV head. It rotates their q and its own copy of
+k; one of the blocks writes k and v to the cache. The row's own key and value come from shared
+memory, so no block waits for another. With contexts longer than a split each split has its own
+blocks (see `splits`), and a second kernel merges their states, with the same bits.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from .splits import SPLIT
 
 @dataclass(frozen=True, slots=True)
 class DecodeTensors:
-    """TIR buffers of the fused attention."""
+    """TIR buffers of the fused decode attention."""
 
     qkv: Any  # [n, qkv_heads, e]
     table: Table
     query_indptr: Any  # [r + 1]
-    norms: tuple[Load, ...]  # of q and of k, or none
+    norms: tuple[Load, ...]  # loads of the norm weights of q and of k; () without norms
     pages: Any
     out: Any  # [n, h, e]
     parts: Any  # [slots, h, e + 2]: sums of weighted values, sum of weights, largest score
 
 
 def bytes_beyond(spec: PagedAttentionSpec, limits: GpuLimits) -> Callable[[int], int]:
-    """Shared memory of a block of a number of heads, beyond that of `attend.bytes_of`."""
+    """Return a function: heads of a block -> bytes of shared memory beyond `attend.bytes_of`."""
     e_, own = spec.head_dim, kv_of_block(spec)
     norms = threads_of(limits) if spec.qk_norm_eps is not None else 0
     keys = 0 if spec.kv == "none" else 1
@@ -49,14 +49,14 @@ def bytes_beyond(spec: PagedAttentionSpec, limits: GpuLimits) -> Callable[[int],
 
 
 def kv_of_block(spec: PagedAttentionSpec) -> int:
-    """Heads of qkv that a block reads after its queries: key and value."""
+    """Return how many heads of qkv (key, value) a block reads after its query heads."""
     return {"both": 2, "keys": 1, "none": 0}[spec.kv]
 
 
 def launch_decode(
     spec: PagedAttentionSpec, limits: GpuLimits, tensors: DecodeTensors, n: Any
 ) -> None:
-    """Emit the single kernel for batches of decode rows only."""
+    """Emit the single kernel for batches in which every row is a decode row."""
     heads = heads_of_block(spec.attention(), limits, bytes_beyond(spec, limits))
     threads = threads_of(limits)
 
@@ -71,7 +71,7 @@ def launch_decode(
 def launch_split_decode(
     spec: PagedAttentionSpec, limits: GpuLimits, tensors: DecodeTensors, slots: Any, sequences: Any
 ) -> None:
-    """Emit the kernels of splits, for rows that have slots."""
+    """Emit the split-K kernels for rows that have slots: states of splits, then their merge."""
     heads = heads_of_block(spec.attention(), limits, bytes_beyond(spec, limits))
     threads = threads_of(limits)
     table = tensors.table
@@ -79,7 +79,7 @@ def launch_split_decode(
     def block(slot: Any, block: Any, thread: Any) -> None:
         found = e.let(table.row(slots, slot))
         row, first_head = e.let(T.max(found, 0)), e.let(block * heads)
-        # A slot without a row visits no tile, and stores an unused state: see `rope._head`.
+        # A slot without a row visits no tile, and stores an unused state.
         first = e.let(T.if_then_else(found < 0, 0, (slot - table.slot(row)) * SPLIT))
         work = DecodeBlock(spec, tensors, heads, first_head, row, thread, limits, found >= 0)
         work.load_qkv()
@@ -90,13 +90,13 @@ def launch_split_decode(
         slot = e.let(table.slot(row))
         e.when(slot >= 0, lambda: _merge(spec, tensors, merging, head, row, slot, thread))
 
-    merging = max(TILE, limits.block_for(spec.head_dim, most=128))  # threads
+    merging = max(TILE, limits.block_for(spec.head_dim, most=128))  # threads of a merging block
     e.launch((slots, spec.heads // heads), threads, block)
     e.launch((spec.heads, sequences), merging, merge)
 
 
 def _store_state(attend: Attend, parts: Any, slot: Any, first_head: Any) -> None:
-    """Emit the stores of a split's state for `_merge`."""
+    """Emit the stores of a split's state, which `_merge` reads."""
     d = attend.spec.head_dim
 
     def store(i: int, unit: Any, k: Any) -> None:
@@ -121,7 +121,7 @@ def _merge(
     first_slot: Any,
     thread: Any,
 ) -> None:
-    """Emit a head of a row, from the states of its splits."""
+    """Emit one head of a row, merged from the states of its splits."""
     d, parts, rows = spec.head_dim, tensors.parts, tensors.table
     shared = Shared.of(1, 1, d)
     block = Block(1, 1, head, thread, threads)
@@ -141,7 +141,7 @@ def _merge(
 
 
 class DecodeBlock:
-    """Emits the parts of a block: some heads of one row."""
+    """Emits the steps of one decode block, which computes some heads of one row."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class DecodeBlock:
         limits: GpuLimits,
         some: Any = None,
     ) -> None:
-        """Args: `some`, whether there is such a row; None: there is."""
+        """Initialize; `some` is a condition whether the row exists, None: it does."""
         self.spec, self.tensors, self.heads = spec, tensors, heads
         self.first_head, self.row = first_head, row
         self.thread, self.limits, self.threads = thread, limits, threads_of(limits)
@@ -163,21 +163,21 @@ class DecodeBlock:
         self.kv_head = e.let(e.div(first_head, self.group))
         position = tensors.table.position(row)
         self.position = e.let(position if some is None else T.if_then_else(some, position, -1))
-        self.width = heads + kv_of_block(spec)  # heads of qkv
-        self.raw = e.shared((self.width * d,))  # the linear's q, k, v
+        self.width = heads + kv_of_block(spec)  # heads of qkv that the block reads
+        self.raw = e.shared((self.width * d,))  # the row's q, k, v, as the linear computed them
         self.shared = Shared.of(1, heads, d)
         self.key = None if spec.kv == "none" else e.shared((d,))
         at = (self.width - 1) * d
         self.value: Load = lambda k: self.raw[at + k]
 
     def head_of(self, local: Any) -> Any:
-        """Index in qkv of head `local` of the block: its query heads, then k, then v."""
+        """Return the index in qkv of head `local` of the block: its query heads, then k, then v."""
         h, g = self.spec.heads, self.spec.kv_heads
         other = h + self.kv_head + T.if_then_else(local > self.heads, g, 0)
         return T.if_then_else(local < self.heads, self.first_head + local, other)
 
     def load_qkv(self) -> None:
-        """Emit the copy of the row's heads to shared memory."""
+        """Emit the copy of the row's q, k and v heads to shared memory."""
         d = self.spec.head_dim
 
         def load(i: Any) -> None:
@@ -188,7 +188,7 @@ class DecodeBlock:
         e.barrier()
 
     def attend_whole(self) -> None:
-        """Emit everything after `load_qkv`."""
+        """Emit RoPE, append and attention over the whole context, after `load_qkv`."""
         self._rotate()
         self._append(first=self.position // SPLIT * SPLIT)
         attend = self._attend()
@@ -200,7 +200,7 @@ class DecodeBlock:
         )
 
     def attend(self, first: Any) -> Attend:
-        """Emit everything after `load_qkv`, for the split from token `first` on."""
+        """Emit RoPE, append and attention of the split from token `first` on, after `load_qkv`."""
         self._rotate()
         self._append(first)
         attend = self._attend()
@@ -208,7 +208,7 @@ class DecodeBlock:
         return attend
 
     def _stored(self) -> Any:
-        """Number of tokens that are read from pages."""
+        """Return the number of tokens that are read from pages."""
         return self.position + 1 if self.key is None else self.position
 
     def _begin(self) -> Any:
@@ -231,7 +231,10 @@ class DecodeBlock:
         )
 
     def _rotate(self) -> None:
-        """Emit rotated q, times the scale of scores, and rotated k, rounded as stored; norm v."""
+        """Emit rotated q, times the scale of scores; rotated k, rounded as stored.
+
+        V is normalized if the spec says so.
+        """
         spec, heads, d = self.spec, self.heads, self.spec.head_dim
         made = heads if self.key is None else heads + 1
         loads: list[Load] = [lambda k, at=i * d: self.raw[at + k] for i in range(made)]
@@ -262,9 +265,9 @@ class DecodeBlock:
         e.barrier()
 
     def _append(self, first: Any) -> None:
-        """Emit the stores to the cache, only in the block whose split begins at `first`.
+        """Emit the append of k and v, only in the block whose split begins at `first`.
 
-        Among the blocks of a KV head, the first stores.
+        Of several blocks with the same KV head, the first one stores.
         """
         if (key := self.key) is None:
             return

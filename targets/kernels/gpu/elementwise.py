@@ -1,4 +1,4 @@
-"""SwiGLU, the other activations, and rows of an embedding table."""
+"""SwiGLU, other activation functions, and embedding lookup, on GPUs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from .weights import WORD, WORDS, Weights, stored_parameters
 
 
 def swiglu(spec: SwiGLUSpec, limits: GpuLimits) -> PrimFunc:
-    """(gate_up [n, 2d], y [n, d]), float32: y = gate / (1 + exp(-gate)) * up."""
+    """Return the PrimFunc of SwiGLU: y = gate / (1 + exp(-gate)) * up.
+
+    (gate_up [n, 2d], y [n, d]), float32
+    """
     d, threads = spec.dim, limits.block_for(spec.dim)
 
     return _pointwise(2 * d, d, threads, lambda X, row, k: gated(X[row, k], X[row, k + d]))
 
 
 def activation(spec: ActivationSpec, limits: GpuLimits) -> PrimFunc:
-    """(x [n, d], or [n, 2d] if gated, y [n, d]), float32."""
+    """Return the PrimFunc of an activation (x [n, d] or [n, 2d] if gated, y [n, d]), float32."""
     d, threads = spec.dim, limits.block_for(spec.dim)
 
     def value(X: Any, row: Any, k: Any) -> Any:
@@ -35,7 +38,7 @@ def activation(spec: ActivationSpec, limits: GpuLimits) -> PrimFunc:
 
 
 def _pointwise(width: int, d: int, threads: int, value: Callable[[Any, Any, Any], Any]) -> PrimFunc:
-    """(x [n, width], y [n, d]): each y by itself, `value(x, row, column)`."""
+    """Return a PrimFunc (x [n, width], y [n, d]) that sets each y to `value(x, row, column)`."""
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         def block(block: Any, row: Any, t: Any) -> None:
@@ -55,30 +58,35 @@ def _pointwise(width: int, d: int, threads: int, value: Callable[[Any, Any, Any]
 
 
 def gated(gate: Any, up: Any) -> Any:
-    """silu(gate) * up."""
+    """Emit silu(gate) * up."""
     return _silu(e.let(gate)) * up
 
 
 def _silu(x: Any, steepness: Any = None) -> Any:
-    """X / (1 + exp(-steepness)), steepness x if not given."""
-    # Clamped below the largest float: in WGSL the result of an overflow is undefined.
+    """Emit x / (1 + exp(-steepness)), the SiLU if `steepness` is None and so x itself."""
+    # The argument of exp is clamped so that it cannot overflow: in WGSL the result of an overflow
+    # is undefined.
     minus = T.float32(0) - (x if steepness is None else steepness)
     return x / (T.float32(1) + T.exp(T.min(minus, T.float32(87))))
 
 
 def gelu_tanh(x: Any) -> Any:
-    """X / 2 * (1 + tanh(u)) = x / (1 + exp(-2u)), u = sqrt(2 / pi) * (x + 0.044715 x^3)."""
+    """Emit the tanh GELU, x / 2 * (1 + tanh(u)) = x / (1 + exp(-2u)).
+
+    u = sqrt(2 / pi) * (x + 0.044715 x^3).
+    """
     twice = 2 * math.sqrt(2 / math.pi)
     return _silu(x, e.let(x * e.fma(x * x, e.number(0.044715 * twice), e.number(twice))))
 
 
-# See kernels/cpu/elementwise.py: Abramowitz and Stegun, 7.1.26; its error is 1.5e-7.
+# Approximation of erf by Abramowitz and Stegun, 7.1.26, with error 1.5e-7;
+# kernels/cpu/elementwise.py has the formula.
 _ERF_P = 0.3275911
 _ERF_A = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
 
 
 def _gelu(x: Any) -> Any:
-    """X / 2 * (1 + erf(x / sqrt(2)))."""
+    """Emit the exact GELU, x / 2 * (1 + erf(x / sqrt(2)))."""
     z = e.let(T.max(x, T.float32(0) - x) * e.number(math.sqrt(0.5)))
     t = e.let(T.float32(1) / e.fma(z, e.number(_ERF_P), T.float32(1)))
     total = e.number(_ERF_A[-1])
@@ -107,7 +115,7 @@ _FORMULAS: dict[str, Callable[[Any], Any]] = {
 
 
 def embedding(spec: EmbeddingSpec, limits: GpuLimits) -> PrimFunc:
-    """(tokens i32 [n], *stored, y float32 [n, dim])."""
+    """Return the PrimFunc of a lookup (tokens i32 [n], *stored, y float32 [n, dim])."""
     stored = stored_parameters(spec.as_linear())
     d, threads = spec.dim, limits.block_for(-(-spec.dim // WORD))
 

@@ -1,6 +1,6 @@
-"""Statements of GPU kernels: launches, loops of a block, sums over a block.
+"""Building blocks of GPU kernels: launches, loops of a block, reductions over a block.
 
-They use the common part of OpenCL C, CUDA, Metal and WGSL: no subgroups (Apple's are in
+They use the common subset of OpenCL C, CUDA, Metal and WGSL: no subgroups (Apple's are in
 `simdgroups/`), no pointers, two grid axes (TVM uses the third on WebGPU), barriers only in uniform
 control flow.
 """
@@ -21,22 +21,23 @@ from tvm.tirx import PrimFunc
 from ..angles import COS, SIN
 from ..constants import constant as constant
 
-Expr = Any  # TVM's expressions, which have no types for mypy
-# Bits of float32: those that float16 lacks, -0, least normal and largest float16, infinity.
+Expr = Any  # TVM expressions, which have no types for mypy
+# Properties of float32 and float16: number of mantissa bits that float16 lacks; the float32 bits of
+# -0, of the least normal and the largest float16, and of infinity.
 _DROPPED = 13
 _SIGN, _LEAST_HALF, _LARGEST_HALF, _INFINITY = 0x80000000, 0x38800000, 0x477FE000, 0x7F800000
-Parameter = tuple[str, Sequence[int | str], str]  # name, shape (a string: symbolic), dtype
+Parameter = tuple[str, Sequence[int | str], str]  # name, shape (a string is a symbolic size), dtype
 
 
 def prim_func(
     parameters: Sequence[Parameter],
     emit: Callable[[dict[str, Expr], dict[str, Expr]], None],
 ) -> PrimFunc:
-    """A function whose tensors are `parameters`; `emit(buffers, sizes)` writes its body.
+    """Return a PrimFunc with tensor `parameters`; `emit(buffers, sizes)` writes its body.
 
-    Both are by name; sizes are the symbolic ones, int32, and so is the arithmetic of addresses: a
-    tensor has fewer than 2^31 elements, or indices of 64 bits where `emit` casts them, and of
-    itself where its fixed sizes alone reach that.
+    Both mappings are by name. `sizes` has the symbolic sizes, int32, and address arithmetic is
+    int32, too: a tensor has fewer than 2^31 elements, or 64-bit indices where `emit` casts them. A
+    tensor whose fixed sizes alone reach 2^31 gets 64-bit indices without a cast.
     """
     sizes: dict[str, Expr] = {}
 
@@ -66,7 +67,7 @@ def prim_func(
 def launch(
     grid: Sequence[Expr], threads: int, emit: Callable[..., None], blocks_at_a_time: int = 0
 ) -> None:
-    """Emit a kernel of `threads` a block over a grid of one or two axes.
+    """Emit a kernel with `threads` threads per block over a grid of one or two axes.
 
     `emit(*blocks, thread)` writes the body; all indices are int32. `blocks_at_a_time` limits the
     kernel's registers so that a multiprocessor runs that many blocks (CUDA only).
@@ -87,17 +88,17 @@ def launch(
 
 
 def shared(shape: tuple[int, ...], dtype: str = "float32") -> Expr:
-    """Memory of the block."""
+    """Allocate shared memory of the block."""
     return T.sblock_alloc_buffer(shape, dtype, scope="shared")
 
 
 def private(size: int, dtype: str = "float32") -> Expr:
-    """Memory of one thread, registers if all indices become constants."""
+    """Allocate memory of one thread, which becomes registers if all indices become constants."""
     return T.sblock_alloc_buffer((size,), dtype, scope="local")
 
 
 def let(value: Expr) -> Expr:
-    """Emit the computation of `value` here, once; use the result as often as needed."""
+    """Emit the computation of `value` once, at this place; return an expression to reuse."""
     buffer = private(1, str(value.ty.dtype))
     T.buffer_store(buffer, value, [0])
     return buffer[0]
@@ -116,15 +117,15 @@ class Variable:
 
     @property
     def value(self) -> Expr:
-        """Its current value."""
+        """Return the variable's current value."""
         return self._memory[0]
 
 
 def vector(buffer: Expr, *index: Expr) -> list[Expr]:
-    """Emit one load of buffer[..., k : k + 4], k the last of `index`; the four elements.
+    """Emit one vector load of buffer[..., k : k + 4], k the last of `index`; return four elements.
 
-    Float16 becomes float32. k is a multiple of four, if possible without loads: the device's
-    compiler must see that the four elements are adjacent.
+    Float16 becomes float32. k should be visibly a multiple of four, without loads in it: the
+    device's compiler must see that the four elements are adjacent and aligned.
     """
     loaded = buffer[(*index[:-1], T.ramp(index[-1], 1, 4))]
     if is_half(buffer):
@@ -135,23 +136,23 @@ def vector(buffer: Expr, *index: Expr) -> list[Expr]:
 
 
 def is_half(buffer: Expr) -> bool:
-    """Whether its elements are float16, which kernels store but do not compute with."""
+    """Return whether a buffer has float16 elements, which kernels store but do not compute with."""
     return str(buffer.dtype) == "float16"
 
 
 def load(buffer: Expr, *index: Expr) -> Expr:
-    """buffer[index] as float32."""
+    """Emit the load of buffer[index] as float32."""
     return T.Cast("float32", buffer[index]) if is_half(buffer) else buffer[index]
 
 
 def store(buffer: Expr, value: Expr, *index: Expr) -> None:
-    """Emit buffer[index] = value, a float32, rounded by `rounded`."""
+    """Emit buffer[index] = value, a float32 that `rounded` rounds to the buffer's dtype."""
     dtype = str(buffer.dtype)
     T.buffer_store(buffer, T.Cast(dtype, rounded(dtype, value)), list(index))
 
 
 def rounded(dtype: str, value: Expr) -> Expr:
-    """`value` rounded to `dtype`, as float32: what a load after a store would give.
+    """Return `value` rounded to `dtype`, as float32: what a load after a store would give.
 
     Rounds to nearest even; clamps to 65504, because an infinity would make the whole row NaN; and
     flushes numbers below the least normal one, 2^-14, to zero. It uses integer operations, because
@@ -172,17 +173,17 @@ def rounded(dtype: str, value: Expr) -> Expr:
 
 
 def div(a: Expr, b: int) -> Expr:
-    """a // b for a >= 0; without the sign TVM would emit a guard in 64 bits."""
+    """Return a // b for a >= 0; TVM's floor division would emit a 64-bit guard for the sign."""
     return T.truncdiv(a, b)
 
 
 def mod(a: Expr, b: int) -> Expr:
-    """a % b for a >= 0; see `div`."""
+    """Return a % b for a >= 0, without TVM's guard for the sign (see `div`)."""
     return T.truncmod(a, b)
 
 
 def barrier() -> None:
-    """All threads of the block see what any of them wrote to shared memory."""
+    """Emit a barrier: all threads of the block see what any of them wrote to shared memory."""
     T.evaluate(T.tvm_storage_sync("shared"))
 
 
@@ -202,23 +203,23 @@ def if_else(condition: Expr, then: Callable[[], None], otherwise: Callable[[], N
 
 
 def choose(condition: Expr, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
-    """Emit the host's choice between launches: two loops of at most one turn.
+    """Emit the host's choice between two launches, as two loops of at most one iteration.
 
-    Not an `if`: TVM's barrier insertion would take it for a condition around the barriers of the
-    launch, and fail.
+    It cannot be an `if`: TVM's barrier insertion would treat that as a condition around the
+    barriers of the launch, and fail.
     """
     launch_if(condition, then)
     launch_if(T.Not(condition), otherwise)
 
 
 def launch_if(condition: Expr, emit: Callable[[], None]) -> None:
-    """Emit one of the launches of `choose`."""
+    """Emit a launch that the host runs only if `condition` holds: a loop of 0 or 1 iterations."""
     with T.serial(T.Cast("int32", condition)):
         emit()
 
 
 def over(count: int, threads: int, thread: Expr, emit: Callable[[Expr], None]) -> None:
-    """Emit `emit(i)` for 0 <= i < count, neighbours on neighbouring threads."""
+    """Emit `emit(i)` for 0 <= i < count; neighbouring threads process neighbouring i."""
 
     def one(index: Expr, guarded: bool) -> None:
         if guarded:
@@ -234,11 +235,12 @@ def over(count: int, threads: int, thread: Expr, emit: Callable[[Expr], None]) -
 
 
 def block_sums(values: Sequence[Expr], threads: int, thread: Expr) -> list[Expr]:
-    """Emit the sums of one float32 each of all threads, in a fixed order; all threads have them.
+    """Emit the sum over all threads of each value, in a fixed order; all threads get the sums.
 
-    `threads` is a power of two. Must be reached by the whole block.
+    Values are float32. `threads` is a power of two. The whole block must reach this.
     """
-    partials = [shared((threads,)) for _ in values]  # TVM sees that they do not overlap
+    # separate arrays, so that TVM sees that they do not overlap
+    partials = [shared((threads,)) for _ in values]
     for partial, value in zip(partials, values, strict=True):
         T.buffer_store(partial, value, [thread])
     barrier()
@@ -254,21 +256,21 @@ def block_sums(values: Sequence[Expr], threads: int, thread: Expr) -> list[Expr]
         barrier()
         half //= 2
     sums = [let(partial[0]) for partial in partials]
-    barrier()  # before the memory is used for something else
+    barrier()  # a barrier before the shared memory is reused
     return sums
 
 
 def fma(a: Expr, b: Expr, c: Expr) -> Expr:
-    """a * b + c, rounded once.
+    """Emit a * b + c, rounded once.
 
-    Explicit, because the device's compiler may contract `a * b + c` in one kernel and not in
+    It is explicit, because the device's compiler may contract `a * b + c` in one kernel and not in
     another that must agree.
     """
     return T.call_pure_extern("float32", "fma", a, b, c)
 
 
 def number(value: float) -> Expr:
-    """A float32 constant to its last bit.
+    """Return a float32 constant that is exact to its last bit.
 
     TVM writes seven digits of a float into OpenCL C, Metal and WGSL, but nine are needed; numbers
     that need more are written as their bits.
@@ -279,15 +281,15 @@ def number(value: float) -> Expr:
     return T.reinterpret("float32", T.uint32(int(exact.view(np.uint32))))
 
 
-# 2^32 / (2 pi): a radian in units of 2^-32 turns; and the next twelve bits of it.
+# A radian in units of 2^-32 turns, 2^32 / (2 pi): its integer part, and the next twelve bits.
 _RADIAN, _RADIAN_REST = divmod(round(2**44 / math.tau), 2**12)
 
 
 def cos_sin(angle: Expr) -> tuple[Expr, Expr]:
     """Emit cosine and sine of 0 to 2^20 radians, with an absolute error below 1e-6.
 
-    By polynomials: WGSL and Vulkan only guarantee an error of 2^-11 within [-pi, pi], and Metal's
-    fast functions are no better. Range reduction uses integers, which wrap at a whole turn:
+    They are polynomials: WGSL and Vulkan only guarantee an error of 2^-11 within [-pi, pi], and
+    Metal's fast functions are no better. Range reduction uses integers, which wrap at a whole turn:
     devices' compilers would merge the parts of a float subtraction.
     """
     bits = let(T.reinterpret("uint32", angle))
@@ -299,7 +301,8 @@ def cos_sin(angle: Expr) -> tuple[Expr, Expr]:
 
     whole = let(shifted(T.shift_right, point))
     left = T.bitwise_and(shifted(T.shift_left, 24 - point), T.uint32(2**24 - 1))
-    part = let(T.Select(point > 24, shifted(T.shift_right, point - 24), left))  # of 2^24
+    # fraction of the angle in radians, in units of 2^-24
+    part = let(T.Select(point > 24, shifted(T.shift_right, point - 24), left))
     turn = whole * T.uint32(_RADIAN)
     turn = turn + T.shift_right(whole * T.uint32(_RADIAN_REST), T.uint32(12))
     turn = let(turn + T.Cast("uint32", T.Cast("float32", part) * number(2**8 / math.tau)))
@@ -323,7 +326,7 @@ def cos_sin(angle: Expr) -> tuple[Expr, Expr]:
 
 
 def _horner(x: Expr, coefficients: Sequence[float]) -> Expr:
-    """The polynomial whose first coefficient is that of the highest power."""
+    """Emit a polynomial in `x`; the coefficient of the highest power comes first."""
     total = number(coefficients[0])
     for coefficient in coefficients[1:]:
         total = let(fma(total, x, number(coefficient)))

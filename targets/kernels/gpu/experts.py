@@ -1,9 +1,9 @@
-"""Linears of experts on GPUs, from portable weights; `linear` has the order of sums.
+"""Linears of a mixture of experts on GPUs, from portable weights.
 
 With few slots per expert, each slot has blocks of its own, as one row of `gemv`. With many, `route`
 has sorted them, and a tile of `gemm` has slots of one expert. A row's results are added in
 ascending order of experts, one fused multiply-add each: by the same blocks for few slots, by
-another launch for many.
+another launch for many. `linear` documents the order of sums inside a slot.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .elementwise import gated, gelu_tanh
 from .gemm import ThreadTile, shape_for
 from .gemv import Columns, multiply
 from .limits import GpuLimits
-from .linear_plan import Operands, Plan, eight
+from .linear_plan import LinearTiling, Operands, eight
 from .route import gemv_slots
 from .simdgroups.gemm import MatrixTile
 from .simdgroups.plan import slots_tile
@@ -33,7 +33,7 @@ from .weights import ExpertMatrix, Weights, fits_float16, stored_shapes
 
 
 def expert_linear(spec: ExpertLinearSpec, limits: GpuLimits) -> PrimFunc | FusedKernel:
-    """See `KernelSet.expert_linear`."""
+    """Return the kernel of an expert linear; see `KernelSet.expert_linear`."""
     assert {spec.x_dtype, spec.y_dtype} == {"float32"}, "float16 is for tensor cores alone"
     func = e.prim_func(_parameters(spec), lambda b, sizes: _emit(spec, limits, b, sizes))
     if not spec.combined:
@@ -65,15 +65,15 @@ def _parameters(spec: ExpertLinearSpec) -> list[e.Parameter]:
 
 @dataclass(frozen=True, slots=True)
 class _Linear:
-    """One operation while it is emitted."""
+    """One expert linear while its kernel is emitted."""
 
     spec: ExpertLinearSpec
     limits: GpuLimits
     b: dict[str, Any]
 
     @property
-    def plan(self) -> Plan:
-        """Plan of one expert's linear."""
+    def plan(self) -> LinearTiling:
+        """Return the tiling of one expert's linear."""
         own = self.spec.linear()
         fused = FusedLinearSpec(
             out_features=own.out_features,
@@ -83,25 +83,25 @@ class _Linear:
             group=own.group,
             gated=self.spec.gate is not None,
         )
-        return Plan.of(fused, self.limits)
+        return LinearTiling.of(fused, self.limits)
 
     def operands(self, expert: Any) -> Operands:
-        """Operands with the weights of one expert."""
+        """Return the operands with the weights of one expert."""
         count = len(stored_shapes(self.spec.linear()))
         stored = tuple(ExpertMatrix(self.b[f"w{i}"], expert) for i in range(count))
         return Operands(self.b["x"], Weights(self.spec.linear(), stored), self.b["y"])
 
     def x_row(self, slot: Any) -> Any:
-        """Row of x that a slot reads."""
+        """Return the row of x that a slot reads."""
         return e.div(slot, self.spec.top_k) if self.spec.shared_rows else slot
 
     def expert_of(self, slot: Any) -> Any:
-        """The expert of a slot."""
+        """Return the expert of a slot."""
         row, k = e.div(slot, self.spec.top_k), e.mod(slot, self.spec.top_k)
         return e.let(self.b["ids"][row, k]) if self.spec.routed else e.let(k)
 
     def result(self, expert: Any, column: Any, sums: list[Any]) -> Any:
-        """A slot's result, from the sums of a column (two with a gate)."""
+        """Return a slot's result from the sums of a column (two sums with a gate)."""
         spec = self.spec
         if spec.bias:
             places = (column, column + spec.width) if spec.gate else (column,)
@@ -136,7 +136,7 @@ def _emit(
 
 
 def _launch_gemv(linear: _Linear, slots: Any) -> None:
-    """Emit blocks of one slot."""
+    """Emit a GEMV launch whose blocks compute one slot each."""
     plan = linear.plan
     threads = plan.gemv_threads
     columns = threads // plan.lanes * plan.outputs
@@ -160,7 +160,7 @@ def _launch_gemv(linear: _Linear, slots: Any) -> None:
 
 
 def _launch_combined(linear: _Linear, n: Any) -> None:
-    """Emit blocks of one row, which visit its slots in turn."""
+    """Emit a GEMV launch whose blocks compute one row each, visiting the row's slots in turn."""
     plan, b, k = linear.plan, linear.b, linear.spec.top_k
     threads = plan.gemv_threads
     columns = threads // plan.lanes * plan.outputs
@@ -193,7 +193,7 @@ def _launch_combined(linear: _Linear, n: Any) -> None:
 
 
 def _launch_gemm(linear: _Linear, n: Any) -> None:
-    """Emit tiles of slots of one expert, and the sums of rows."""
+    """Emit a GEMM launch whose tiles have slots of one expert, and a launch that sums rows."""
     spec, plan = linear.spec, linear.plan
     cut = slots_tile()
     together = linear.limits.cooperative_matrices and fits_float16(plan.spec)
@@ -224,12 +224,12 @@ class _Place:
     """The slots of a tile; blocks beyond the last tile have none."""
 
     expert: Any
-    begin: Any  # its first place in `slots`
+    begin: Any  # index in `slots` of the tile's first slot
     count: Any
 
     @staticmethod
     def of(linear: _Linear, rows: int, tile: Any) -> _Place:
-        """Emit the search for a tile."""
+        """Emit the search for the slots of tile number `tile`."""
         starts = linear.b["starts"]
         expert, begin, count, seen = (e.Variable(T.int32(0)) for _ in range(4))
         with T.serial(linear.spec.experts) as i:
@@ -246,13 +246,13 @@ class _Place:
 
 
 class _ExpertTile(Tile):
-    """A tile whose rows are slots of one expert.
+    """A GEMM tile whose rows are slots of one expert.
 
-    Its operands fill the guaranteed shared memory, so places of slots are read again.
+    Its operands fill the guaranteed shared memory, so slot indices are loaded again for each use.
     """
 
     def __init__(self, linear: _Linear, place: _Place, cut: Any, block: Any, thread: Any) -> None:
-        """Args: `cut` is the argument of the base tile."""
+        """Initialize; `cut` is the base tile's `shape` argument."""
         self.linear, self.place = linear, place
         tensors = linear.operands(place.expert)
         share = Share(linear.plan, tensors, place.count, block, T.int32(0), thread)
@@ -261,17 +261,17 @@ class _ExpertTile(Tile):
         self.last = T.Cast("int32", linear.b["x"].shape[0] * per_row) - 1
 
     def slot(self, tile_row: Any) -> Any:
-        """Emit the slot of a row of the tile; any slot for padding rows."""
+        """Emit the slot of a row of the tile; any valid slot for padding rows."""
         inside = T.min(tile_row, T.max(self.m - 1, 0))
         at = T.min(self.place.begin + inside, self.last)
         return e.let(self.linear.b["slots"][e.let(at)])
 
     def x_row(self, tile_row: Any) -> Any:
-        """Row of x of the slot."""
+        """Return the row of x that the slot in a row of the tile reads."""
         return self.linear.x_row(self.slot(tile_row))
 
     def put(self, tile_row: Any, column: Any, sums: list[Any]) -> None:
-        """Emit the store of the slot's result."""
+        """Emit the store of a slot's result."""
         linear = self.linear
         out = linear.b["each" if linear.spec.combined else "y"]
 
@@ -295,7 +295,7 @@ class _ExpertCooperativeTile(_ExpertTile, cooperative.CooperativeTile):
 
 
 def launch_sums(spec: ExpertLinearSpec, threads: int, b: dict[str, Any], n: Any) -> None:
-    """Emit the sum of each row's slots, whose results are in "each"."""
+    """Emit a launch that sums each row's slots, whose results are in the buffer "each"."""
 
     def block(block: Any, row: Any, thread: Any) -> None:
         column = e.let(block * threads + thread)
@@ -313,5 +313,5 @@ def launch_sums(spec: ExpertLinearSpec, threads: int, b: dict[str, Any], n: Any)
 
 
 def before(spec: ExpertLinearSpec, b: dict[str, Any], row: Any, column: Any) -> Any:
-    """The initial value of a row's sum over its experts."""
+    """Return the initial value of a row's sum over its experts: the residual, or 0."""
     return b["residual"][row, column] if spec.residual else T.float32(0)

@@ -9,19 +9,19 @@ from tvm.script import tirx as T
 
 from . import emit as e
 from .limits import GpuLimits
-from .linear_plan import Operands, Plan, inverses_of
+from .linear_plan import LinearTiling, Operands, inverses_of
 from .tile import Share, Tile
 from .weights import GROUP
 
-TILE_COLUMNS = 64  # rows of the weight
+TILE_COLUMNS = 64  # columns of y in a tile, which are rows of the weight
 SIDE = 16  # threads along the columns of a tile
 ROWS_A_THREAD = 4
 COLUMNS_A_THREAD = TILE_COLUMNS // SIDE
 SIZE = ROWS_A_THREAD * COLUMNS_A_THREAD
 
 
-def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
-    """Emit the kernel, and before it one for the rows' norms."""
+def launch_gemm(plan: LinearTiling, tensors: Operands, m: Any) -> None:
+    """Emit the GEMM kernel, and before it a kernel for the rows' norms if x is normalized."""
     launch_inverses(plan, tensors, m)
     shape = shape_for(plan.limits)
     rows, _, threads = shape
@@ -33,13 +33,13 @@ def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
 
 
 def shape_for(limits: GpuLimits) -> tuple[int, int, int]:
-    """Rows and columns of a tile, threads of its block."""
+    """Return rows and columns of a tile, and the threads of its block."""
     threads = min(256, limits.threads_per_block)
     return ROWS_A_THREAD * threads // SIDE, TILE_COLUMNS, threads
 
 
-def launch_inverses(plan: Plan, tensors: Operands, m: Any) -> None:
-    """Emit the kernel for the rows' norms, if there are any."""
+def launch_inverses(plan: LinearTiling, tensors: Operands, m: Any) -> None:
+    """Emit the kernel that computes the rows' norms, if the linear has a fused norm."""
 
     def block(row: Any, thread: Any) -> None:
         (value,) = inverses_of(plan, tensors.x, [row], thread)
@@ -50,7 +50,7 @@ def launch_inverses(plan: Plan, tensors: Operands, m: Any) -> None:
 
 
 class ThreadTile(Tile):
-    """A tile whose threads have several rows and columns each."""
+    """A GEMM tile whose threads compute several rows and columns each."""
 
     def __init__(self, share: Share, shape: tuple[int, int, int]) -> None:
         super().__init__(share, shape)
@@ -59,7 +59,7 @@ class ThreadTile(Tile):
         self.scaled = share.tensors.weights.has_scales
 
     def emit(self) -> None:
-        """All groups, lane after lane, then the stores."""
+        """Emit the loop over all groups, lane after lane, then the stores."""
         plan = self.plan
         group_sum, lane_sum, total = (e.private(SIZE) for _ in range(3))
         into = group_sum if self.scaled else lane_sum
@@ -82,12 +82,12 @@ class ThreadTile(Tile):
         self._store(total)
 
     def store_x(self, row: Any, k: Any, values: list[Any]) -> None:
-        """See Tile."""
+        """Emit the stores of elements k, k + 1, ... of a row of x into shared memory."""
         for i, value in enumerate(values):
             T.buffer_store(self.x, value, [row, k + i])
 
     def store_w(self, k: Any, column: Any, values: list[Any]) -> None:
-        """See Tile."""
+        """Emit the stores of elements k, k + 1, ... of a weight row into shared memory."""
         for i, value in enumerate(values):
             T.buffer_store(self.w, value, [k + i, column])
 

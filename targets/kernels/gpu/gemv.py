@@ -1,6 +1,6 @@
-"""GEMV, for decode: a thread is a lane of `linear`, so neighbours read neighbouring groups.
+"""GEMV, for decode: each thread is a lane of `linear`, so neighbours read neighbouring groups.
 
-A block computes some columns for one row, or for four rows that read the weights once.
+A block computes some columns for one row, or for four rows with one read of the weights.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 from tvm.script import tirx as T
 
 from . import emit as e
-from .linear_plan import Operands, Plan, eight, epilogue, inverses_of
+from .linear_plan import LinearTiling, Operands, eight, epilogue, inverses_of
 from .simdgroups.sums import over_lanes
 from .weights import GROUP, WORD, WORDS
 
-Words = Callable[[Any], list[Any]]  # called with k: eight elements of a row of x, from k on
+Words = Callable[[Any], list[Any]]  # function: k -> the eight elements of a row of x from k on
 
 
-def launch_gemv(plan: Plan, tensors: Operands, m: Any, rows: int) -> None:
-    """Emit the kernel for blocks of `rows` rows."""
+def launch_gemv(plan: LinearTiling, tensors: Operands, m: Any, rows: int) -> None:
+    """Emit the GEMV kernel, whose blocks compute `rows` rows each."""
     threads = plan.gemv_threads
     columns = threads // plan.lanes * plan.outputs
 
@@ -51,33 +51,34 @@ def launch_gemv(plan: Plan, tensors: Operands, m: Any, rows: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns a block computes, and its threads."""
+    """The columns that a block computes, and its threads."""
 
     first: Any
-    outputs: int  # columns of each thread
+    outputs: int  # columns of y that each thread computes
     thread: Any
     threads: int
-    place: Callable[[Any], Any] = lambda column: column  # row of the weight for a column
-    width: int | None = None  # number of all columns; None: the linear's
+    # function: column of y -> row of the weight
+    place: Callable[[Any], Any] = lambda column: column
+    width: int | None = None  # number of columns in total; None: all columns of the linear
 
 
 def multiply(
-    plan: Plan,
+    plan: LinearTiling,
     tensors: Operands,
     loads: Sequence[Words],
     columns: Columns,
     store: Callable[[int, Any, list[Any]], None],
     shared: Any = None,
 ) -> None:
-    """Emit the sums of some columns, for each row.
+    """Emit the sums of a block's columns, for each row.
 
     Args:
-        plan: of the linear.
-        tensors: of the linear.
-        loads: of each row of x.
-        columns: of this block.
-        store: called once a row as `store(row, column, sums)`, in a branch of some threads.
-        shared: float32 [rows * sums * threads] of the block; None: allocated here, if needed.
+        plan: tiling of the linear.
+        tensors: operands of the linear.
+        loads: loads of x, one function per row.
+        columns: the columns of this block.
+        store: called once per row as `store(row, column, sums)`, in a branch of some threads.
+        shared: shared memory float32 [rows * sums * threads]; None: allocated here, if needed.
     """
     first_column, outputs = columns.first, columns.outputs
     thread, threads = columns.thread, columns.threads
@@ -109,7 +110,7 @@ def multiply(
     e.barrier()
 
     def reduced(r: int, i: int, column: Any) -> Any:
-        """The sum of the lanes of one column."""
+        """Emit the sum over the lanes of one column."""
         start = e.let(((r * len(weight_rows) + i) * across + column) * lanes)
         total = e.private(1)
         T.buffer_store(total, T.float32(0), [0])

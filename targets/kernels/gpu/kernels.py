@@ -1,4 +1,4 @@
-"""The kernel set of a GPU."""
+"""The kernel set of GPUs."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ from .schedule import schedule
 
 
 class GpuKernels:
-    """A `KernelSet` for devices with blocks and threads.
+    """The `KernelSet` of devices with blocks and threads.
 
     Args:
-        limits: of a kernel launch.
-        device: TVM's dict of the target, for the rules that schedule other PrimFuncs.
+        limits: limits of a kernel launch.
+        device: the target as TVM's dict, for the rules that schedule other PrimFuncs.
     """
 
     def __init__(self, limits: GpuLimits, device: Mapping[str, Any]) -> None:
@@ -57,59 +57,66 @@ class GpuKernels:
         self.device = device
 
     def linear(self, spec: LinearSpec) -> PrimFunc | FusedKernel:
-        """All schemes, from the portable layout where tensor cores have none of their own."""
+        """Return the linear kernel, for every scheme.
+
+        It reads the portable layout, unless tensor cores have a layout of their own.
+        """
         if self.limits.tensor_cores and tensor_cores.fits(spec):
             return tensor_cores.linear(spec, self.limits.asked_shared_bytes)
         return linear(spec, self.limits)
 
     def fused_linear(self, spec: FusedLinearSpec) -> FusedKernel:
-        """All schemes, from the portable layout where tensor cores have none of their own."""
+        """Return the kernel of a linear with fused norm and epilogue, for every scheme.
+
+        It reads the portable layout, unless tensor cores have a layout of their own.
+        """
         if self.limits.tensor_cores and tensor_cores.fits_fused(spec):
             return tensor_cores.fused_linear(spec, self.limits.asked_shared_bytes)
         return fused_linear(spec, self.limits)
 
     def embedding(self, spec: EmbeddingSpec) -> PrimFunc:
-        """All schemes, as `linear` reads them."""
+        """Return the embedding kernel, for every scheme, over the weights that `linear` reads."""
         if self.limits.tensor_cores and tensor_cores.fits(spec.as_linear()):
             return tensor_cores.embedding(spec, self.limits)
         return embedding(spec, self.limits)
 
     def rms_norm(self, spec: RMSNormSpec) -> PrimFunc:
-        """Any width."""
+        """Return the RMSNorm kernel, for any width."""
         return rms_norm(spec, self.limits)
 
     def add_rms_norm(self, spec: RMSNormSpec) -> PrimFunc:
-        """Any width."""
+        """Return the kernel of a residual addition with RMSNorm, for any width."""
         return add_rms_norm(spec, self.limits)
 
     def layer_norm(self, spec: LayerNormSpec) -> PrimFunc:
-        """Any width."""
+        """Return the LayerNorm kernel, for any width."""
         return layer_norm(spec, self.limits)
 
     def swiglu(self, spec: SwiGLUSpec) -> PrimFunc:
-        """Any width."""
+        """Return the SwiGLU kernel, for any width."""
         return swiglu(spec, self.limits)
 
     def activation(self, spec: ActivationSpec) -> PrimFunc:
-        """Any width."""
+        """Return the kernel of an activation function, for any width."""
         return activation(spec, self.limits)
 
     def rope_append(self, spec: RopeAppendSpec) -> PrimFunc:
-        """Any head."""
+        """Return the RoPE-append kernel, for any head size."""
         return rope_append(spec, self.limits)
 
     def attention(self, spec: AttentionSpec) -> PrimFunc:
-        """Any head."""
+        """Return the attention kernel, for any head size."""
         return attention(spec, self.limits)
 
     def route(self, spec: RouteSpec) -> PrimFunc:
-        """Any number of experts that fit into shared memory."""
+        """Return the kernel that chooses experts; their number must fit into shared memory."""
         return route(spec, self.limits)
 
     def expert_linear(self, spec: ExpertLinearSpec) -> PrimFunc | FusedKernel | None:
-        """All schemes, from the portable layout where tensor cores have none of their own.
+        """Return the expert linear kernel, for every scheme.
 
-        None with float16 activations there.
+        It reads the portable layout, unless tensor cores have a layout of their own. None with
+        float16 activations and the portable layout.
         """
         if self.limits.tensor_cores and tensor_cores.fits_experts(spec):
             return tensor_cores.expert_linear(spec)
@@ -118,38 +125,47 @@ class GpuKernels:
         return expert_linear(spec, self.limits)
 
     def batch_table(self, spec: BatchTableSpec) -> FusedKernel:
-        """(positions [n], sequences [n], query_indptr and page_indptr [r + 1], page_ids, table)."""
+        """Return the kernel that computes the batch table.
+
+        (positions [n], sequences [n], query_indptr and page_indptr [r + 1], page_ids, table)
+        """
         return batch_table(spec, self.limits)
 
     def paged_attention(self, spec: PagedAttentionSpec) -> FusedKernel | None:
-        """(qkv [n, qkv_heads, e], table, query_indptr, norms of q and k if any, pages, out).
+        """Return the fused kernel of RoPE, append and attention; None with attention sinks.
 
-        None with sinks: rotation and attention are two launches then.
+        (qkv [n, qkv_heads, e], table, query_indptr, norms of q and k if any, pages, out). With
+        sinks, RoPE-append and attention are two launches.
         """
         if self.limits.tensor_cores and tensor_cores.fits_attention(spec):
             return tensor_cores.paged_attention(spec, self.limits)
         return None if spec.sinks else paged_attention(spec, self.limits)
 
     def qkv_attention(self, spec: QkvAttentionSpec) -> FusedKernel | None:
-        """(x, norm if any, *stored, table, query_indptr, norms [2, e] if any, pages, out).
+        """Return the fused kernel of the qkv linear, RoPE, append and attention.
 
-        None where launches are cheap: as few blocks as KV heads cost more than a launch saves.
+        (x, norm if any, *stored, table, query_indptr, norms [2, e] if any, pages, out). None where
+        launches are cheap: as few blocks as KV heads cost more than a launch saves.
         """
         if spec.attention.sinks or not self.limits.few_launches:
             return None
         return qkv_attention(spec, self.limits)
 
     def candidates(self, spec: CandidatesSpec) -> FusedKernel | None:
-        """(logits [m, vocab], scales [m], result u32 [m, 2 count + 4]).
+        """Return the kernel that finds sampling candidates.
 
-        None for vocabularies above the limit of the error bound.
+        (logits [m, vocab], scales [m], result u32 [m, 2 count + 4]). None for vocabularies above
+        the limit of the error bound.
         """
         return candidates(spec, self.limits) if spec.vocab <= MOST_VOCABULARY else None
 
     def choice(self, spec: ChoiceSpec) -> FusedKernel:
-        """(packed u32 [m, 2 count + 4], how [m, 5], result u32 [m, 2 count + 5])."""
+        """Return the kernel that draws tokens: (packed u32 [m, 2 count + 4], how [m, 5], result).
+
+        The result is u32 [m, 2 count + 5].
+        """
         return choice(spec, self.limits)
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
-        """See `schedule`."""
+        """Schedule another PrimFunc by TVM's default rules for GPUs."""
         return schedule(func, self.device)

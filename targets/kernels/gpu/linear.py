@@ -1,4 +1,4 @@
-"""y = x W^T from portable weights, with prologue (norm) and epilogue (gate, residual) fused.
+"""y = x W^T from portable weights, with fused prologue (norm) and epilogue (gate, residual).
 
 Decode runs a GEMV (`gemv`), prefill a tiled GEMM (`gemm`). A row has the same bits from both,
 because both add in an order that depends on K alone. Groups of 32 columns are distributed over
@@ -6,8 +6,8 @@ because both add in an order that depends on K alone. Groups of 32 columns are d
 by one fused multiply-add; the sum of a quantized group starts at zero, and is multiplied by its
 scale when it is added to the lane's sum. Finally the lanes' sums are added in ascending order.
 
-On targets with SIMD groups the two have different orders: the GEMV adds the lanes' sums as a tree
-in registers, the GEMM multiplies matrices (`simdgroups/`).
+On targets with SIMD groups the two kernels have different orders: the GEMV adds the lanes' sums as
+a tree in registers, the GEMM multiplies matrices (`simdgroups/`).
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from .cooperative import gemm as cooperative
 from .gemm import launch_gemm
 from .gemv import launch_gemv
 from .limits import GpuLimits
-from .linear_plan import Operands, Plan
+from .linear_plan import LinearTiling, Operands
 from .simdgroups import gemm as simdgroups
 from .waves import gemm as waves
 from .weights import Weights, fits_float16, stored_parameters
 
-GEMV_ROWS = 8  # largest batch of `gemv`
-ROWS_TOGETHER = 4  # rows of a block of `gemv`, for more than one row
+GEMV_ROWS = 8  # largest batch that uses the GEMV
+ROWS_TOGETHER = 4  # rows of a GEMV block, if there is more than one row
 
 
 def fused_linear(spec: FusedLinearSpec, limits: GpuLimits) -> FusedKernel:
-    """See `KernelSet.fused_linear`."""
+    """Return the kernel of a linear with fused norm and epilogue; see `KernelSet.fused_linear`."""
     scratch = ((("m",), "float32"),) if spec.norm_eps is not None else ()
     func = e.prim_func(parameters(spec), lambda b, s: emit(spec, limits, operands(spec, b), s["m"]))
     return FusedKernel(compute=func, scratch=scratch)
 
 
 def linear(spec: LinearSpec, limits: GpuLimits) -> PrimFunc:
-    """(x [m, K], *stored, y [m, N])."""
+    """Return the PrimFunc of a linear (x [m, K], *stored, y [m, N])."""
     return fused_linear(fused(spec), limits).compute
 
 
 def fused(spec: LinearSpec) -> FusedLinearSpec:
-    """`spec` without prologue and epilogue."""
+    """Return `spec` as a fused linear without prologue and epilogue."""
     return FusedLinearSpec(
         out_features=spec.out_features,
         in_features=spec.in_features,
@@ -57,7 +57,7 @@ def fused(spec: LinearSpec) -> FusedLinearSpec:
 
 
 def parameters(spec: FusedLinearSpec) -> list[e.Parameter]:
-    """Parameters of the fused linear's PrimFunc, in order."""
+    """Return the parameters of the fused linear's PrimFunc, in order."""
     k, y = spec.in_features, ("m", spec.width)
     normed, residual = spec.norm_eps is not None, spec.residual
     return [
@@ -71,7 +71,7 @@ def parameters(spec: FusedLinearSpec) -> list[e.Parameter]:
 
 
 def operands(spec: FusedLinearSpec, buffers: dict[str, Any]) -> Operands:
-    """The PrimFunc's buffers as `Operands`."""
+    """Return the PrimFunc's buffers as `Operands`."""
     stored = tuple(buffers[name] for name, _, _ in stored_parameters(spec.linear()))
     return Operands(
         buffers["x"],
@@ -83,7 +83,7 @@ def operands(spec: FusedLinearSpec, buffers: dict[str, Any]) -> Operands:
 
 def emit(spec: FusedLinearSpec, limits: GpuLimits, tensors: Operands, m: Any) -> None:
     """Emit GEMV and GEMM kernels; the host chooses by the number of rows."""
-    plan = Plan.of(spec, limits)
+    plan = LinearTiling.of(spec, limits)
     launch_tiled = launch_gemm
     if limits.simdgroups:
         launch_tiled = simdgroups.launch_gemm

@@ -1,4 +1,7 @@
-"""Tiling of a linear, and loads and stores of its kernels; see `linear` for the order of sums."""
+"""Tiling of a linear, and the loads and stores of its kernels.
+
+`linear` documents the order of sums.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,11 @@ from .norm import Load, inverses_rms
 from .weights import GROUP, WORD, Weights
 
 MOST_LANES = 16
-GEMV_THREADS = 128  # of a block of `gemv`, and of the sum of a row's squares for any kernel
+GEMV_THREADS = 128  # threads of a GEMV block, and of any block that sums the squares of a row
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LinearTiling:
     """Tiling of one linear."""
 
     spec: FusedLinearSpec
@@ -30,22 +33,22 @@ class Plan:
     groups: int
 
     @staticmethod
-    def of(spec: FusedLinearSpec, limits: GpuLimits) -> Plan:
-        """The plan of `spec`."""
+    def of(spec: FusedLinearSpec, limits: GpuLimits) -> LinearTiling:
+        """Return the tiling for `spec`."""
         groups = -(-spec.in_features // GROUP)
         lanes = 1
         while lanes < min(groups, MOST_LANES):
             lanes *= 2
-        return Plan(spec, limits, lanes, groups)
+        return LinearTiling(spec, limits, lanes, groups)
 
     @property
     def gemv_threads(self) -> int:
-        """Threads of a GEMV block, and of the blocks that sum squares."""
+        """Return the threads of a GEMV block, and of the blocks that sum squares."""
         return min(GEMV_THREADS, self.limits.threads_per_block)
 
     @property
     def outputs(self) -> int:
-        """Columns of y that a GEMV thread computes; narrow linears have one."""
+        """Return the columns of y that a GEMV thread computes: one in narrow linears, else two."""
         return 1 if self.spec.gated or self.spec.out_features <= 2048 else 2
 
 
@@ -58,19 +61,19 @@ class Operands:
     y: Any  # [m, width]
     norm: Any = None  # [K]
     residual: Any = None  # [m, width]
-    inverse: Any = None  # [m], 1 / root mean square; a launch before the GEMM writes it
+    inverse: Any = None  # [m], 1 / root mean square of each row; a launch before the GEMM writes it
 
 
-def inverses_of(plan: Plan, x: Any, rows: Sequence[Any], thread: Any) -> list[Any]:
-    """Emit the reciprocals of the root mean squares of rows of x, the same in every kernel."""
+def inverses_of(plan: LinearTiling, x: Any, rows: Sequence[Any], thread: Any) -> list[Any]:
+    """Emit 1 / root mean square of rows of x, by the same operations in every kernel."""
     assert plan.spec.norm_eps is not None
     loads: list[Load] = [lambda k, row=row: e.load(x, row, k) for row in rows]
     width, eps = plan.spec.in_features, plan.spec.norm_eps
     return inverses_rms(loads, width, thread, plan.gemv_threads, eps, plan.limits)
 
 
-def eight(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> list[Any]:
-    """Emit the load of x[row, k : k + 8], normalised if `inverse` is given; 0 beyond K."""
+def eight(plan: LinearTiling, tensors: Operands, row: Any, inverse: Any, k: Any) -> list[Any]:
+    """Emit the load of x[row, k : k + 8], normalized if `inverse` is given; 0 beyond K."""
     if tensors.weights.whole_groups:
         x = [v for half in (0, 4) for v in e.vector(tensors.x, row, k + half)]
         if inverse is None:
@@ -80,8 +83,8 @@ def eight(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> list
     return [e.let(one(plan, tensors, row, inverse, k + i)) for i in range(WORD)]
 
 
-def one(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> Any:
-    """x[row, k], normalised if `inverse` is given; 0 beyond K."""
+def one(plan: LinearTiling, tensors: Operands, row: Any, inverse: Any, k: Any) -> Any:
+    """Emit the load of x[row, k], normalized if `inverse` is given; 0 beyond K."""
     x = e.load(tensors.x, row, k)
     if inverse is not None:
         x = x * inverse * tensors.norm[k]
@@ -90,7 +93,7 @@ def one(plan: Plan, tensors: Operands, row: Any, inverse: Any, k: Any) -> Any:
     return T.if_then_else(k < plan.spec.in_features, x, T.float32(0))
 
 
-def epilogue(plan: Plan, tensors: Operands, row: Any, column: Any, sums: list[Any]) -> None:
+def epilogue(plan: LinearTiling, tensors: Operands, row: Any, column: Any, sums: list[Any]) -> None:
     """Emit the store of y[row, column], from the linear's sums (two if gated)."""
     value = gated(*sums) if plan.spec.gated else sums[0]
     if plan.spec.residual:

@@ -1,4 +1,4 @@
-"""RMSNorm, alone and after a residual addition, and LayerNorm: a block a row."""
+"""RMSNorm, alone and after a residual addition, and LayerNorm, on GPUs: one block per row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import emit as e
 from .limits import GpuLimits
 from .sums import block_sums
 
-Load = Callable[[Any], Any]  # called with k: element k of a vector
+Load = Callable[[Any], Any]  # function: k -> element k of a vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class _Block:
 
 
 def rms_norm(spec: RMSNormSpec, limits: GpuLimits) -> PrimFunc:
-    """(x [n, d], w [d], y [n, d]), all float32."""
+    """Return the PrimFunc of RMSNorm (x [n, d], w [d], y [n, d]), all float32."""
     d, threads = spec.dim, limits.block_for(spec.dim)
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
@@ -43,7 +43,10 @@ def rms_norm(spec: RMSNormSpec, limits: GpuLimits) -> PrimFunc:
 
 
 def add_rms_norm(spec: RMSNormSpec, limits: GpuLimits) -> PrimFunc:
-    """(x [n, d], residual [n, d], w [d], sum [n, d], y [n, d]), all float32."""
+    """Return the PrimFunc of a residual addition with RMSNorm.
+
+    (x [n, d], residual [n, d], w [d], sum [n, d], y [n, d]), all float32
+    """
     d, threads = spec.dim, limits.block_for(spec.dim)
     row_names = ("x", "residual", "sum", "y")
 
@@ -59,7 +62,10 @@ def add_rms_norm(spec: RMSNormSpec, limits: GpuLimits) -> PrimFunc:
 
 
 def layer_norm(spec: LayerNormSpec, limits: GpuLimits) -> PrimFunc:
-    """(x [n, d], w [d], b [d] if the spec has bias, y [n, d]), all float32."""
+    """Return the PrimFunc of LayerNorm.
+
+    (x [n, d], w [d], b [d] if the spec has a bias, y [n, d]), all float32
+    """
     d, threads = spec.dim, limits.block_for(spec.dim)
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
@@ -125,7 +131,7 @@ def _add_normalise(
     def add(k: Any) -> None:
         T.buffer_store(Sum, X[row, k] + R[row, k], [row, k])
 
-    # A thread only reads elements that it wrote itself: no barrier.
+    # Each thread only reads elements that it wrote itself, so no barrier is needed.
     e.over(int(X.shape[1]), block.threads, block.thread, add)
     _normalise(Sum, W, Y, row, eps, block)
 
@@ -150,14 +156,14 @@ def _normalise(
 def inverse_rms(
     load: Load, d: int, thread: Any, threads: int, eps: float, limits: GpuLimits
 ) -> Any:
-    """Emit 1 / sqrt(mean of squares + eps) of `d` elements; every thread of the block has it."""
+    """Emit 1 / sqrt(mean of squares + eps) of `d` elements; every thread of the block gets it."""
     return inverses_rms([load], d, thread, threads, eps, limits)[0]
 
 
 def inverses_rms(
     loads: Sequence[Load], d: int, thread: Any, threads: int, eps: float, limits: GpuLimits
 ) -> list[Any]:
-    """`inverse_rms` of several vectors at once; each has the bits that it has alone."""
+    """Emit `inverse_rms` of several vectors at once, each with the bits that it has alone."""
     squares = e.private(len(loads))
     for i in range(len(loads)):
         T.buffer_store(squares, T.float32(0), [i])

@@ -1,9 +1,9 @@
-"""Rotation, append and attention: one launch for short decode steps, otherwise two or four.
+"""RoPE, cache append and attention on GPUs: one launch for short decode steps, else two or four.
 
 The host only knows the sizes of a step. With as many rows as sequences, every sequence has one row;
-with one sequence of several rows, none has; otherwise the batch is mixed, and the batch table tells
-kernels which rows are theirs. No context is longer than a split if the step has no more page ids
-than a split has pages.
+with one sequence of several rows, no row is a decode row; otherwise the batch is mixed, and the
+batch table says which rows each kernel computes. No context is longer than a split if the step has
+no more page ids than a split has pages.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .splits import needed, pages_of, slots
 
 
 def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
-    """See `KernelSet.paged_attention`."""
+    """Return the fused kernel of RoPE, cache append and attention."""
     h, g, d, width = spec.heads, spec.kv_heads, spec.head_dim, spec.rope().qkv_heads
     names = norm_names(spec)
 
@@ -53,18 +53,18 @@ def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
 
 
 def norm_names(spec: PagedAttentionSpec) -> tuple[str, ...]:
-    """Parameters for the norms of q and k."""
+    """Return the names of the parameters for the norms of q and k; () without norms."""
     return () if spec.qk_norm_eps is None else ("q_norm", "k_norm")
 
 
 def scratch_parameters(spec: PagedAttentionSpec) -> list[e.Parameter]:
-    """The parameters for the scratch memory of `scratch_of`."""
+    """Return the parameters for the scratch memory of `scratch_of`."""
     h, d = spec.heads, spec.head_dim
     return [("q", ("n", h, d), "float32"), ("parts", ("w", h, d + 2), "float32")]
 
 
 def scratch_of(spec: PagedAttentionSpec) -> tuple[tuple[tuple[Size, ...], str], ...]:
-    """Scratch memory of paths with several launches: rotated q, and states of splits."""
+    """Return the scratch memory of paths with several launches: rotated q, and states of splits."""
     h, d = spec.heads, spec.head_dim
 
     def own(sizes: Any) -> Any:
@@ -76,7 +76,7 @@ def scratch_of(spec: PagedAttentionSpec) -> tuple[tuple[tuple[Size, ...], str], 
 def emit_attention(
     spec: PagedAttentionSpec, limits: GpuLimits, tensors: DecodeTensors, q: Any, s: dict[str, Any]
 ) -> None:
-    """Emit all paths, and the host's choice; `s` has the sizes n, t, r1 and w."""
+    """Emit all launches, and the host's choice among them; `s` has the sizes n, t, r1 and w."""
     n, choice = s["n"], Choice.of(spec, s)
 
     def several() -> None:
@@ -94,18 +94,19 @@ def emit_attention(
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The kernels of a step: one of the first two, or the last, or the last two."""
+    """Which launches a step needs: `whole`, `several` or `splits` alone, or the last two."""
 
-    whole: Any  # decode rows, each in one piece
-    several: Any  # rows of sequences that have several
-    splits: Any  # decode rows in splits
+    whole: Any  # whether all rows are decode rows with short contexts
+    several: Any  # whether some sequences have several rows
+    splits: Any  # whether decode rows are computed in split-K splits
 
     @staticmethod
     def of(spec: PagedAttentionSpec, s: dict[str, Any]) -> Choice:
-        """Conditions of the sizes n, t, r1 and w."""
+        """Return the conditions for the sizes n, t, r1 and w."""
         n, r = s["n"], s["r1"] - 1
         pages = s["t"] - ROW * n - s["w"]
-        alone, one = r == n, r == 1  # row a sequence; sequence
+        # whether each sequence has one row; whether there is one sequence
+        alone, one = r == n, r == 1
         enough = needed(spec.page_size, pages, r) <= s["w"]
         long = T.And(enough, pages > pages_of(spec.page_size))
         return Choice(

@@ -1,4 +1,4 @@
-"""The linear before the attention, and the attention, in one launch: steps of one or two rows.
+"""The qkv linear, RoPE, cache append and attention in one launch, for steps of one or two rows.
 
 A block computes q, k and v of its own heads from x, and continues as in `decode`. Other steps use
 the launches of the linear and of the attention, with the same bits.
@@ -26,20 +26,20 @@ from .paged_attention import Choice, emit_attention, scratch_of, scratch_paramet
 from .rope import Load, threads_of
 from .weights import WORD
 
-GEMV_ROWS = 2  # each reads all weights of the linear
+GEMV_ROWS = 2  # rows at most, because each row reads all weights of the linear
 OUTPUTS = 4  # columns that a thread computes at a time
 
 
 @dataclass(frozen=True, slots=True)
 class _Heads:
-    """A tensor [n, heads * e] as [n, heads, e]."""
+    """View of a tensor [n, heads * e] as [n, heads, e]."""
 
     buffer: Any
     head_dim: int
 
     @property
     def dtype(self) -> str:
-        """Dtype of the elements."""
+        """Return the dtype of the elements."""
         return str(self.buffer.dtype)
 
     def __getitem__(self, index: tuple[Any, Any, Any]) -> Any:
@@ -48,7 +48,7 @@ class _Heads:
 
 
 def qkv_attention(spec: QkvAttentionSpec, limits: GpuLimits) -> FusedKernel:
-    """See `KernelSet.qkv_attention`."""
+    """Return the fused kernel of the qkv linear, RoPE, cache append and attention."""
     fused, attention = spec.linear, spec.attention
     h, g, d = attention.heads, attention.kv_heads, attention.head_dim
     has_norms = attention.qk_norm_eps is not None
@@ -115,16 +115,16 @@ def _launch(
 
 
 def _partial(limits: GpuLimits) -> int:
-    """Bytes of the lanes' sums."""
+    """Return the bytes of shared memory for the lanes' sums."""
     return 4 * OUTPUTS * threads_of(limits)
 
 
 def _compute_qkv(
     spec: QkvAttentionSpec, limits: GpuLimits, operands: linear_plan.Operands, work: DecodeBlock
 ) -> None:
-    """Emit what `DecodeBlock.load_qkv` loads."""
+    """Emit the q, k and v heads that `DecodeBlock.load_qkv` would load."""
     plan, d, threads = (
-        linear_plan.Plan.of(spec.linear, limits),
+        linear_plan.LinearTiling.of(spec.linear, limits),
         spec.attention.head_dim,
         work.threads,
     )
@@ -142,7 +142,7 @@ def _compute_qkv(
     partial = e.shared((OUTPUTS * threads,))
 
     def store(_row: int, column: Any, sums: list[Any]) -> None:
-        def put() -> None:  # rounded as the linear alone would store it
+        def put() -> None:  # rounds as the separate linear would when it stores
             T.buffer_store(work.raw, e.rounded(spec.linear.y_dtype, sums[0]), [column])
 
         e.when(column < width, put)
@@ -161,13 +161,13 @@ def _compute_qkv(
 
 
 def _x_fits(spec: PagedAttentionSpec, limits: GpuLimits, heads: int, columns: int) -> bool:
-    """Whether shared memory has room for a row of x."""
+    """Return whether shared memory has room for a row of x."""
     used = bytes_of(1, heads, spec.head_dim) + bytes_beyond(spec, limits)(heads) + _partial(limits)
     return used + 4 * columns <= min(MOST_SHARED, limits.shared_memory_bytes)
 
 
 def _in_shared(columns: int, load: Words, work: DecodeBlock) -> Words:
-    """Emit the copy of x, normalised; returns the load of its words."""
+    """Emit the copy of x, normalized, to shared memory; return the load of its words."""
     x = e.shared((columns,))
 
     def copy(word: Any) -> None:

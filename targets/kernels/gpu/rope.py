@@ -1,4 +1,4 @@
-"""Rotary embedding of q and k, and the append of k and v to the paged cache: a block a head."""
+"""Rotary embedding of q and k, and the append of k and v to the paged cache: one block per head."""
 
 from __future__ import annotations
 
@@ -17,28 +17,31 @@ from .batch_table import Arrays, Rows, element
 from .limits import GpuLimits
 from .norm import inverses_rms
 
-Load = Callable[[Any], Any]  # called with k: element k of a head
-Store = Callable[[Any, Any], None]  # called with k and its value
+Load = Callable[[Any], Any]  # function: k -> element k of a head
+Store = Callable[[Any, Any], None]  # arguments: k, and the value of element k
 
 
 @dataclass(frozen=True, slots=True)
 class RopeTensors:
-    """TIR buffers of a rotation with append."""
+    """TIR buffers of RoPE with cache append."""
 
     qkv: Any  # [n, qkv_heads, e]
     rows: Rows
-    norms: tuple[Load, ...]  # weights of q and of k, or none
+    norms: tuple[Load, ...]  # loads of the norm weights of q and of k; () without norms
     pages: Any
     q_out: Any  # [n, h, e], float32 or float16
 
 
 def threads_of(limits: GpuLimits) -> int:
-    """Threads of each block that sums a head's squares; the number fixes the order of the sum."""
+    """Return the threads of each block that sums a head's squares.
+
+    They fix the order of the sum.
+    """
     return min(128, limits.threads_per_block)
 
 
 def rope_append(spec: RopeAppendSpec, limits: GpuLimits) -> PrimFunc:
-    """Kernel of `spec`; see `KernelSet.rope_append` for the parameters."""
+    """Return the RoPE-append kernel; see `KernelSet.rope_append` for its parameters."""
     h, g, size, width = spec.heads, spec.kv_heads, spec.head_dim, spec.qkv_heads
     names = () if spec.qk_norm_eps is None else ("q_norm", "k_norm")
 
@@ -46,7 +49,7 @@ def rope_append(spec: RopeAppendSpec, limits: GpuLimits) -> PrimFunc:
         rows = Arrays(b["positions"], b["sequences"], b["page_indptr"], b["page_ids"])
         norms: tuple[Load, ...] = tuple(lambda k, w=b[name]: w[k] for name in names)
         tensors = RopeTensors(b["qkv"], rows, norms, b["pages"], b["q_out"])
-        # Two launches, for q and for k and v, where one would bind too many tensors.
+        # Two launches, one for q and one for k and v, where one would bind too many tensors.
         most = limits.storage_buffers
         some = names and most and most < 9 and width > h
         parts = (0, h, width) if some else (0, width)
@@ -71,7 +74,7 @@ def rope_append(spec: RopeAppendSpec, limits: GpuLimits) -> PrimFunc:
 def launch_rope(
     spec: RopeAppendSpec, limits: GpuLimits, tensors: RopeTensors, n: Any, heads: range
 ) -> None:
-    """Emit the kernel for some heads of qkv, for rows without slots."""
+    """Emit the kernel for the heads `heads` of qkv, for rows without split-K slots."""
 
     def emit(block: Any, row: Any, t: Any) -> None:
         _head(spec, tensors, row, e.let(block + heads.start), heads, t, limits)
@@ -88,7 +91,10 @@ def _head(
     thread: Any,
     limits: GpuLimits,
 ) -> None:
-    """Emit one head of qkv. `heads` are the launch's heads: tests that all pass are omitted."""
+    """Emit one head of qkv.
+
+    `heads` are the launch's heads: tests that are true for all of them are omitted.
+    """
     h, g, size = spec.heads, spec.kv_heads, spec.head_dim
     threads = threads_of(limits)
     x = e.shared((size,))
@@ -99,7 +105,8 @@ def _head(
     load: Load = x.__getitem__
     value = load
     weights: list[Load | None] = []
-    if tensors.norms:  # for V, too (unused without `v_norm`): no branch around barriers
+    # values are normalized, too (unused without `v_norm`), to avoid a branch around barriers
+    if tensors.norms:
         weights = [_weight(spec, tensors, head, heads), *([None] if spec.v_norm else [])]
         load, *plain = normed(spec, [load] * len(weights), weights, thread, limits)
         value = plain[0] if plain else value
@@ -143,8 +150,8 @@ def _head(
                 lambda: e.over(size, threads, thread, append),
             )
 
-    # A row with slots wastes little work. A branch around the barriers above would be uniform, but
-    # PoCL 3.1 computes wrong numbers with it.
+    # A row with slots returns only here, which wastes little work. A branch around the barriers
+    # above would be uniform, but PoCL 3.1 computes wrong numbers with it.
     slot = e.let(tensors.rows.slot(row))
     e.when(slot < 0, store)
 
@@ -159,7 +166,10 @@ def _weight(spec: RopeAppendSpec, tensors: RopeTensors, head: Any, heads: range)
 
 
 class Slot:
-    """The place of a row's token in the cache; constructed where it is used."""
+    """The place of a row's token in the cache.
+
+    Constructing it emits code, so it is constructed at use.
+    """
 
     def __init__(
         self, spec: RopeAppendSpec, pages: Any, rows: Rows, row: Any, position: Any
@@ -169,7 +179,7 @@ class Slot:
         self.token = e.let(position % spec.page_size)
 
     def store(self, which: int, kv_head: Any, k: Any, value: Any) -> None:
-        """Emit the store of element k of the key (0) or value (1), if that has a place."""
+        """Emit the store of element k of the key (0) or value (1), if the pages have that plane."""
         if which >= int(self.pages.shape[1]):
             T.evaluate(0)
             return
@@ -184,9 +194,12 @@ def normed(
     thread: Any,
     limits: GpuLimits,
 ) -> list[Load]:
-    """Emit root mean squares of heads, with `threads_of` threads; returns the normed heads.
+    """Emit the norms of heads, computed by `threads_of` threads.
 
-    With `norm_last` without the weights, which `rotated` applies; values have no weights.
+    Return loads of normalized elements.
+
+    With `norm_last` the loads omit the norm weights, which `rotated` applies; values have no norm
+    weights.
     """
     assert spec.qk_norm_eps is not None
     threads, eps = threads_of(limits), spec.qk_norm_eps
@@ -208,15 +221,16 @@ def rotated(
     position: Any,
     weights: Sequence[Load | None] = (),
 ) -> None:
-    """Emit element k of each head after the rotation; beyond `rotary_dim` it is unchanged.
+    """Emit element k of each head after the rotation; elements beyond `rotary_dim` are unchanged.
 
-    `weights` are of the heads' norms; they are applied here only with `norm_last`.
+    `weights` are the heads' norm weights; they are applied here only with `norm_last`.
     """
     half = spec.rotary_dim // 2
     if spec.norm_last:
         stores = [
             lambda k, v, store=store, weight=weight: store(k, v * weight(k))
-            for store, weight in zip(stores, weights, strict=False)  # values have no store
+            # `stores` is shorter, because values are not stored
+            for store, weight in zip(stores, weights, strict=False)
         ]
 
     def rotate() -> None:

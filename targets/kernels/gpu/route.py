@@ -1,8 +1,8 @@
-"""The choice of experts on GPUs: a block per row; then a block per expert finds its slots.
+"""Chooses experts on GPUs: one block per row; then one block per expert finds its slots.
 
-An expert is chosen if fewer than K have a higher score. Every thread that needs a sum or a maximum
-over experts loops over all of them, in ascending order: there are some hundreds in shared memory,
-and redundant computation needs no barrier.
+An expert is chosen if fewer than K experts have a higher score. Every thread that needs a sum or a
+maximum over experts loops over all of them, in ascending order: there are some hundreds in shared
+memory, and redundant computation needs no barrier.
 """
 
 from __future__ import annotations
@@ -18,27 +18,30 @@ from wherry.ops import RouteSpec
 from . import emit as e
 from .limits import GpuLimits
 
-LEAST = -3.0e38  # below every score
-SORTED_FROM = 4  # slots per expert; with fewer no kernel reads the order, see `experts`
+LEAST = -3.0e38  # a value below every real score
+SORTED_FROM = 4  # slots per expert from which kernels of `experts` read sorted slots
 _SORT_THREADS = 128
 
 
 def gemv_slots(n: Any, experts: int, top_k: int) -> Any:
-    """Whether each slot goes to blocks of its own: experts have small batches."""
+    """Return whether each slot has its own GEMV blocks, because experts have small batches."""
     return n * top_k <= max(SORTED_FROM * experts, 8 * top_k)
 
 
 def gemv_slots_on_tensor_cores(n: Any, experts: int, top_k: int) -> Any:
-    """The same for `tensor_cores/experts`, whose GEMM reads shared weights once.
+    """Return whether slots have their own GEMV blocks in `tensor_cores/experts`.
 
-    With one slot per four experts the GEMV reads an eighth of the weights twice, which takes as
-    long as the launches that it saves.
+    Its GEMM reads shared weights once. With one slot per four experts the GEMV reads an eighth of
+    the weights twice, which takes as long as the launches that it saves.
     """
     return n * top_k <= max(experts // SORTED_FROM, top_k)
 
 
 def route(spec: RouteSpec, limits: GpuLimits) -> PrimFunc:
-    """(logits [n, E], bias [E] if any, ids, weights [n, K], starts [E + 1], slots [n K])."""
+    """Return the PrimFunc that chooses experts and sorts slots.
+
+    (logits [n, E], bias [E] if the spec has one, ids, weights [n, K], starts [E + 1], slots [n K])
+    """
     count, k = spec.experts, spec.top_k
     threads = limits.block_for(count)
     parameters: list[e.Parameter] = [
@@ -64,7 +67,7 @@ def route(spec: RouteSpec, limits: GpuLimits) -> PrimFunc:
 
 
 class _Row:
-    """Emits the choice of one row, by one block."""
+    """Emits the choice of experts for one row, by one block."""
 
     def __init__(
         self, spec: RouteSpec, b: dict[str, Any], threads: int, row: Any, thread: Any
@@ -73,7 +76,7 @@ class _Row:
         self.scores, self.choice = (e.shared((spec.experts,)) for _ in range(2))
 
     def emit(self) -> None:
-        """From logits to ids and weights."""
+        """Emit the computation of expert ids and weights from the row's logits."""
         self._each(lambda i: T.buffer_store(self.scores, self.b["logits"][self.row, i], [i]))
         if self.spec.score == "sparsemixer":
             self._mix()
@@ -89,14 +92,14 @@ class _Row:
         e.barrier()
 
     def _fold(self, start: float, combine: Callable[[Any, Any], Any]) -> Any:
-        """Emit combine(... combine(start, 0) ..., E - 1); every thread has it."""
+        """Emit combine(... combine(start, 0) ..., E - 1); every thread gets the result."""
         total = e.Variable(T.float32(start))
         with T.serial(self.spec.experts) as i:
             total.set(combine(total.value, i))
         return total.value
 
     def _find_scores(self) -> None:
-        """Emit the scores, instead of logits, and the scores for the choice."""
+        """Emit scores in the place of logits, and the scores by which experts are chosen."""
         one, spec = T.float32(1), self.spec
         if spec.score == "softmax":
             largest = self._fold(LEAST, lambda m, i: T.max(m, self.scores[i]))
@@ -118,7 +121,7 @@ class _Row:
         self._each(choice)
 
     def _reject_groups(self) -> None:
-        """Emit the least score for experts of rejected groups."""
+        """Emit the lowest score for experts of rejected groups."""
         spec = self.spec
         size, groups = spec.experts // spec.groups, spec.groups
         of_groups = e.shared((groups,))
@@ -152,7 +155,8 @@ class _Row:
 
     def _choose(self) -> None:
         spec, one, none = self.spec, T.int32(1), T.int32(0)
-        # Floats, as all shared memory here: TVM merges arrays, and would cast others.
+        # Flags are floats, as all shared memory here: TVM merges arrays, and would have to cast
+        # others.
         chosen = e.shared((spec.experts,))
         yes, no = T.float32(1), T.float32(0)
 
@@ -184,14 +188,15 @@ class _Row:
                 T.buffer_store(self.b["ids"], i, [self.row, place.value])
                 T.buffer_store(self.b["weights"], weight, [self.row, place.value])
 
-            is_chosen = e.let(chosen[i])  # a condition may not read shared memory
-            # Comparisons with NaN are false: every NaN would be chosen.
+            is_chosen = e.let(chosen[i])  # a copy, because a condition may not read shared memory
+            # Comparisons with NaN are false, so a NaN has rank 0: the count of chosen experts is
+            # checked, too.
             e.when(T.And(is_chosen == yes, place.value < spec.top_k), store)
 
         e.over(spec.experts, self.threads, self.thread, put)
 
     def _mix(self) -> None:
-        """Emit the choice of "sparsemixer": every thread computes it, the first one stores it."""
+        """Emit the choice of experts by "sparsemixer", on every thread; the first one stores it."""
         spec, logits = self.spec, self.scores
         ids = [e.Variable(T.int32(-1)) for _ in range(2)]
         found = []
@@ -225,9 +230,10 @@ class _Row:
 def _sort(
     spec: RouteSpec, b: dict[str, Any], threads: int, n: Any, expert: Any, thread: Any
 ) -> None:
-    """Emit starts[expert] and its slots, ascending: each thread goes through a part of all."""
+    """Emit starts[expert] and the expert's slots, ascending: each thread scans a part of them."""
     count, k = spec.experts, spec.top_k
-    found = e.shared((2 * threads,), "int32")  # per thread: slots of earlier experts, its own
+    # per thread: count of slots of earlier experts, and of this expert
+    found = e.shared((2 * threads,), "int32")
     size = n * k
     part = e.let(T.truncdiv(size + (threads - 1), T.int32(threads)))
     first = e.let(thread * part)
@@ -264,7 +270,7 @@ def _sort(
 
     each(put)
     e.when(thread == 0, lambda: T.buffer_store(b["starts"], start.value, [expert]))
-    e.when(  # the end of the last expert's slots
+    e.when(  # the last expert also stores the end of its slots
         T.And(thread == threads - 1, expert == count - 1),
         lambda: T.buffer_store(b["starts"], place.value, [count]),
     )

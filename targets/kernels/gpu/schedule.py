@@ -1,4 +1,4 @@
-"""A schedule for PrimFuncs without a kernel: TVM's default rules for GPUs."""
+"""Schedules GPU PrimFuncs without a hand-written kernel, by TVM's default rules."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def schedule(func: PrimFunc, device: Mapping[str, Any]) -> PrimFunc:
     """Bind the loops of `func` to blocks and threads.
 
     Args:
-        func: elementwise, or a small reduction.
-        device: the target that it is compiled for, as a dict of TVM's.
+        func: an element-wise PrimFunc, or a small reduction.
+        device: the target that it is compiled for, as TVM's dict.
 
     Raises:
         WherryError: no rule fits; without a schedule the host would read device memory.

@@ -1,4 +1,4 @@
-"""Sums over a block: by shuffles where the device has SIMD groups."""
+"""Sums over a block of threads: by shuffles where the device has SIMD groups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from .simdgroups import sums as simdgroups
 
 
 def block_sums(limits: GpuLimits, values: Sequence[Any], threads: int, thread: Any) -> list[Any]:
-    """See `emit.block_sums`; in registers with SIMD groups."""
+    """Emit the sum over all threads of each value; all threads get the sums.
+
+    Devices with SIMD groups use shuffles, others a tree in shared memory.
+    """
     if limits.simdgroups:
         return simdgroups.block_sums(values, threads, thread)
     return e.block_sums(values, threads, thread)

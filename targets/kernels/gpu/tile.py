@@ -9,27 +9,30 @@ from typing import Any
 from tvm.script import tirx as T
 
 from . import emit as e
-from .linear_plan import Operands, Plan, eight, epilogue, one
+from .linear_plan import LinearTiling, Operands, eight, epilogue, one
 from .weights import GROUP, WORD, WORDS
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Operands and indices of one thread in one block."""
+    """Operands of a GEMM, and the indices of one thread in one block."""
 
-    plan: Plan
+    plan: LinearTiling
     tensors: Operands
-    m: Any  # rows of x
-    block: Any  # which columns
-    tile: Any  # which rows
+    m: Any  # number of rows of x
+    block: Any  # index of the block along the columns
+    tile: Any  # index of the tile along the rows
     thread: Any
 
 
 class Tile(ABC):
-    """Emits the code of one block: rows of x from `tile * rows`, columns of `block`."""
+    """Emits the code of one GEMM block: rows of x from `tile * rows`, columns of `block`."""
 
     def __init__(self, share: Share, shape: tuple[int, int, int]) -> None:
-        """Args: `shape` has rows, columns (rows of the weight) and threads of a block."""
+        """Initialize; `shape` is rows and columns of a tile, and the threads of a block.
+
+        Columns of y are rows of the weight.
+        """
         self.plan, self.tensors = share.plan, share.tensors
         self.rows, self.columns, self.threads = shape
         self.block, self.thread = share.block, share.thread
@@ -38,7 +41,7 @@ class Tile(ABC):
 
     @abstractmethod
     def emit(self) -> None:
-        """All sums, then the stores."""
+        """Emit all sums, then the stores."""
 
     @abstractmethod
     def store_x(self, row: Any, k: Any, values: list[Any]) -> None:
@@ -49,11 +52,11 @@ class Tile(ABC):
         """Emit the stores of elements k, k + 1, ... of a group of the weight into shared memory."""
 
     def dequantized(self, row: Any, word: Any) -> list[Any]:
-        """Emit the load of eight elements of a row of the weight; see `Weights.word`."""
+        """Emit the load of eight elements of a row of the weight, unscaled, as `Weights.word`."""
         return self.tensors.weights.word(row, word)
 
     def weight_row(self, column: Any) -> Any:
-        """Row of the weight for a column of the tile; the last row for padding.
+        """Return the row of the weight for a column of the tile; the last row for padding.
 
         With a gate, the tile's left half has gate columns, its right half the up projection's.
         """
@@ -66,15 +69,15 @@ class Tile(ABC):
 
     @property
     def width(self) -> int:
-        """Columns of y that the tile has."""
+        """Return how many columns of y the tile has."""
         return self.columns // (2 if self.plan.spec.gated else 1)
 
     def x_row(self, tile_row: Any) -> Any:
-        """Row of x for a row of the tile; any row for padding."""
+        """Return the row of x for a row of the tile; any row for padding."""
         return T.min(self.first_row + tile_row, self.m - 1)
 
     def put(self, tile_row: Any, column: Any, sums: list[Any]) -> None:
-        """Emit the store of the result of a row of the tile, if there is one."""
+        """Emit the store of a tile row's result, unless the row is padding."""
         row = self.first_row + tile_row
         e.when(row < self.m, lambda: epilogue(self.plan, self.tensors, row, column, sums))
 
@@ -93,13 +96,14 @@ class Tile(ABC):
         e.over(self.rows * self.width, self.threads, self.thread, output)
 
     def load_x(self, group: Any) -> None:
-        """Emit the copy of a group of all rows of x, normalised."""
+        """Emit the copy of one group of columns of all rows of x, normalized, to shared memory."""
         plan, tensors = self.plan, self.tensors
         whole = tensors.weights.whole_groups
-        count = WORD if whole else 1  # elements at a time
+        count = WORD if whole else 1  # elements that one load reads
 
         def load(index: Any) -> None:
-            at = e.let(index % (GROUP // count)) * count  # a multiple that `vector` can see
+            # visibly a multiple of `count`, which the vector load needs
+            at = e.let(index % (GROUP // count)) * count
             tile_row = e.let(index // (GROUP // count))
             row = e.let(self.x_row(tile_row))
             inverse = None if plan.spec.norm_eps is None else e.let(tensors.inverse[row])
@@ -114,7 +118,7 @@ class Tile(ABC):
         e.over(self.rows * GROUP // count, self.threads, self.thread, load)
 
     def load_w(self, group: Any) -> None:
-        """Emit the dequantization of a group of all columns."""
+        """Emit the dequantization of a group of all columns into shared memory."""
 
         def load(index: Any) -> None:
             column, word = index % self.columns, index // self.columns

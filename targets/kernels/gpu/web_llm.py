@@ -1,6 +1,6 @@
 """GPU functions on logits and probabilities that WebLLM calls.
 
-Its script allocates the arrays, in its own shapes. Each row has one block.
+WebLLM's script allocates the arrays, in shapes of its own. Each row has one block.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from . import emit as e
 from .limits import GpuLimits
 
 _LEAST = -3.4e38  # logit of a masked token
-_BITS = 31  # of a float32 that is not negative
+_BITS = 31  # bits of a non-negative float32
 
 
 def softmax(vocab: int, limits: GpuLimits) -> PrimFunc:
-    """(logits f32 [m, 1, vocab], temperatures f32 [m], probabilities f32 [m, 1, vocab])."""
+    """Return the PrimFunc of a softmax with temperature.
+
+    (logits f32 [m, 1, vocab], temperatures f32 [m], probabilities f32 [m, 1, vocab])
+    """
     threads = limits.threads_per_block
 
     def row(b: dict[str, Any], i: Any, t: Any) -> None:
@@ -46,7 +49,7 @@ def softmax(vocab: int, limits: GpuLimits) -> PrimFunc:
 
 
 def sample_top_p(vocab: int, limits: GpuLimits) -> PrimFunc:
-    """Draw a token of each row of a distribution, among the most likely tokens with mass top_p.
+    """Return the PrimFunc that draws a token per row among the most likely tokens with mass top_p.
 
     (probabilities f32 [b, vocab], uniform f32 [m], rows i32 [m], top_p f32 [b], token i32 [m])
 
@@ -55,7 +58,7 @@ def sample_top_p(vocab: int, limits: GpuLimits) -> PrimFunc:
     ids. All tokens with the least probability are inside.
     """
     threads = limits.threads_per_block
-    part = -(-vocab // threads)  # of a thread: neighbours
+    part = -(-vocab // threads)  # neighbouring tokens that each thread sums
 
     def row(b: dict[str, Any], i: Any, t: Any) -> None:
         of = e.let(b["rows"][i])
@@ -99,7 +102,7 @@ def sample_top_p(vocab: int, limits: GpuLimits) -> PrimFunc:
                 here = T.And(done.value == 0, value > T.float32(0))
                 token.set(
                     T.Select(here, c, token.value)
-                )  # the last token of the nucleus, if none passes
+                )  # the last token of the nucleus, if rounding leaves none
                 done.set(T.Select(before.value > place, T.int32(1), done.value))
             T.buffer_store(b["token"], token.value, [i])
 
@@ -118,9 +121,10 @@ def sample_top_p(vocab: int, limits: GpuLimits) -> PrimFunc:
 def _passed(
     count: int, limit: Any, value: Callable[[Any], Any], start: Any
 ) -> tuple[Any, e.Variable]:
-    """Emit the search for the first of `count` whose prefix sum passes `limit`.
+    """Emit the search for the first of `count` values whose prefix sum passes `limit`.
 
-    Returns its index, or the index of the last positive one; and the sum before it.
+    Returns its index, or the index of the last positive value if none passes; and the sum before
+    it.
     """
     before, sum_ = e.Variable(start), e.Variable(start)
     at, done = e.Variable(T.int32(0)), e.Variable(T.int32(0))
@@ -135,7 +139,10 @@ def _passed(
 
 
 def bias(vocab: int, limits: GpuLimits) -> PrimFunc:
-    """(logits f32 [m, vocab], rows i32 [k], ids i32 [k], values f32 [k]): adds, in place."""
+    """Return the PrimFunc that adds values to some logits in place.
+
+    (logits f32 [m, vocab], rows i32 [k], ids i32 [k], values f32 [k])
+    """
 
     def one(b: dict[str, Any], k: Any) -> None:
         place = [b["rows"][k], b["ids"][k]]
@@ -151,11 +158,11 @@ def bias(vocab: int, limits: GpuLimits) -> PrimFunc:
 
 
 def penalty(vocab: int, limits: GpuLimits) -> PrimFunc:
-    """Apply presence, frequency and repetition penalties to logits in place.
+    """Return the PrimFunc of presence, frequency and repetition penalties, in place.
 
-    (logits f32 [b, vocab], sequences i32 [m], rows i32 [k], ids i32 [k], counts i32 [k],
-    penalties f32 [m, 3]); the frequency penalty is multiplied by a token's count, the repetition
-    penalty divides logits above 0 and multiplies others.
+    (logits f32 [b, vocab], sequences i32 [m], rows i32 [k], ids i32 [k], counts i32 [k], penalties
+    f32 [m, 3]); the frequency penalty is multiplied by a token's count, the repetition penalty
+    divides logits above 0 and multiplies others.
     """
 
     def one(b: dict[str, Any], k: Any) -> None:
@@ -181,9 +188,9 @@ def penalty(vocab: int, limits: GpuLimits) -> PrimFunc:
 
 
 def bitmask(vocab: int, limits: GpuLimits) -> PrimFunc:
-    """(logits f32 [b, vocab], rows i32 [m], mask i32 [b, ceil(vocab / 32)]), in place.
+    """Return the PrimFunc that masks the tokens whose bit is 0, in place.
 
-    A token whose bit is 0 is masked.
+    (logits f32 [b, vocab], rows i32 [m], mask i32 [b, ceil(vocab / 32)])
     """
     words, threads = -(-vocab // 32), limits.threads_per_block
 
@@ -212,7 +219,7 @@ Emit = Callable[[dict[str, Any], dict[str, Any]], None]
 
 
 def _rows(row: Callable[[dict[str, Any], Any, Any], None], count: str, threads: int) -> Emit:
-    """Launch a block for each row."""
+    """Return a function that emits a launch with one block per row."""
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         e.launch((sizes[count],), threads, lambda i, t: row(b, i, t))
@@ -221,7 +228,7 @@ def _rows(row: Callable[[dict[str, Any], Any, Any], None], count: str, threads: 
 
 
 def _each(one: Callable[[dict[str, Any], Any], None], count: str, threads: int) -> Emit:
-    """Launch a thread for each element."""
+    """Return a function that emits a launch with one thread per element."""
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         n = sizes[count]
@@ -236,7 +243,7 @@ def _each(one: Callable[[dict[str, Any], Any], None], count: str, threads: int) 
 
 
 def _block_most(value: Any, threads: int, thread: Any) -> Any:
-    """Emit the largest of all threads' values; all threads have it."""
+    """Emit the maximum of all threads' values; all threads get it."""
     values = e.shared((threads,))
     T.buffer_store(values, value, [thread])
     e.barrier()

@@ -1,4 +1,7 @@
-"""Weights in the portable layout, eight at a time: a uint32 of nibbles, two of bytes, or floats."""
+"""Loads of weights in the portable layout, eight weights at a time.
+
+Eight weights are a uint32 of nibbles, two uint32 of bytes, or eight floats.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,13 @@ from wherry.ops import FusedLinearSpec, LinearSpec
 
 from . import emit as e
 
-WORD = 8  # weights read at a time: a uint32 of nibbles
+WORD = 8  # weights loaded at a time: a uint32 of nibbles
 BITS = {"q4": 4, "q8": 8}
-ZEROS = {4: 7, 8: 127}  # by bits: the integer that stands for 0
+ZEROS = {4: 7, 8: 127}  # bits -> the integer that stands for 0
 GROUP = 32  # weights that a lane sums before it multiplies by their scale
 WORDS = GROUP // WORD
-_MAGIC = 0x4B000000  # float32 2^23: an integer below 2^23 in its low bits is added to it
+# bits of float32 2^23: or-ing an integer below 2^23 into its low bits adds the integer
+_MAGIC = 0x4B000000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +33,25 @@ class Weights:
 
     @property
     def has_scales(self) -> bool:
-        """Whether the eight numbers of a word are to be multiplied by `scale`."""
+        """Return whether the eight numbers of a word must be multiplied by `scale`."""
         return self.spec.scheme in BITS
 
     @property
     def whole_groups(self) -> bool:
-        """Whether K is a multiple of GROUP: nothing to guard, and rows are aligned."""
+        """Return whether K is a multiple of GROUP: then rows are aligned and need no guards."""
         return self.spec.in_features % GROUP == 0
 
     def scale(self, row: Any, group: Any) -> Any:
-        """Emit the load of the scale of a group of a row, float32."""
+        """Emit the load of the scale of a row's group, as float32."""
         return e.let(T.Cast("float32", self.tensors[1][row, group]))
 
     def group(self, row: Any, group: Any) -> Callable[[int], list[Any]]:
-        """Emit the load of a group of a row; the result emits its words, as `word` does."""
+        """Emit the load of a row's group.
+
+        Return a function that emits its words, as `word` does.
+        """
         if bits := BITS.get(self.spec.scheme):
-            count = GROUP * bits // 32  # of uint32
+            count = GROUP * bits // 32  # number of uint32 in a group
             starts = range(0, count, 4)
             stored = [w for i in starts for w in e.vector(self.tensors[0], row, group * count + i)]
             each = count // WORDS
@@ -52,7 +59,7 @@ class Weights:
         return lambda word: self.word(row, group * WORDS + word)
 
     def word(self, row: Any, index: Any) -> list[Any]:
-        """Emit the load of w[row, 8 * index : 8 * index + 8], unscaled; eight float32 expressions.
+        """Emit the load of w[row, 8 * index : 8 * index + 8], unscaled; return eight float32.
 
         Elements beyond K are finite; the caller multiplies them by zeros.
         """
@@ -67,7 +74,7 @@ class Weights:
         return [T.if_then_else(i < inside, e.load(tensor, row, i), T.float32(0)) for i in k]
 
     def dequantized(self, row: Any, index: Any) -> list[Any]:
-        """Emit the load of `word`, times the scale; exact if the scale is float16."""
+        """Emit the load of `word` times the scale; exact if the scale is float16."""
         values = self.word(row, index)
         if not self.has_scales:
             return values
@@ -76,7 +83,10 @@ class Weights:
 
 
 def _integers(words: list[Any], bits: int) -> list[Any]:
-    """The numbers in some uint32, from the lowest bits up, float32; exact, without a conversion."""
+    """Emit the integers in some uint32 as float32, from the lowest bits up.
+
+    The result is exact, and uses no conversion instruction.
+    """
 
     def number(word: Any, shift: int) -> Any:
         field = T.bitwise_and(T.shift_right(word, T.uint32(shift)), T.uint32(2**bits - 1))
@@ -87,13 +97,13 @@ def _integers(words: list[Any], bits: int) -> list[Any]:
 
 
 def fits_float16(spec: LinearSpec | FusedLinearSpec) -> bool:
-    """Whether matrix units may multiply in float16: weights and scales have no more bits."""
+    """Return whether matrix units may multiply in float16: weights and scales have no more bits."""
     narrow = spec.scheme == "f16" or (spec.scheme in BITS and spec.scale_dtype == "float16")
     return narrow and spec.in_features % GROUP == 0
 
 
 class ExpertMatrix:
-    """A tensor [E, rows, columns] as the matrix of one expert."""
+    """View of one expert's matrix in a tensor [E, rows, columns]."""
 
     def __init__(self, buffer: Any, expert: Any) -> None:
         self.buffer, self.expert = buffer, expert
@@ -104,7 +114,7 @@ class ExpertMatrix:
 
 
 def stored_shapes(spec: LinearSpec) -> tuple[tuple[tuple[int, int], str], ...]:
-    """Shape and dtype of each portable tensor; see LinearSpec."""
+    """Return shape and dtype of each portable tensor; see LinearSpec."""
     n, k = spec.out_features, spec.in_features
     if bits := BITS.get(spec.scheme):
         groups = -(-k // spec.group)
@@ -117,5 +127,5 @@ def stored_shapes(spec: LinearSpec) -> tuple[tuple[tuple[int, int], str], ...]:
 
 
 def stored_parameters(spec: LinearSpec) -> list[e.Parameter]:
-    """The portable tensors as parameters of a kernel, "w0" and "w1"."""
+    """Return the portable tensors as parameters of a kernel, "w0" and "w1"."""
     return [(f"w{i}", shape, dtype) for i, (shape, dtype) in enumerate(stored_shapes(spec))]

@@ -1,7 +1,7 @@
 """Tiled GEMM by cooperative matrices: tiles of x and of weights are staged in shared memory.
 
-Both are float16 there; products are exact and sums float32. Groups of 32 columns are added in
-ascending order. The device chooses the order inside a group.
+Both are float16 in shared memory; products are exact and sums float32. Groups of 32 columns are
+added in ascending order. The device chooses the order inside a group.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from tvm.script import tirx as T
 
 from .. import emit as e
 from ..gemm import launch_inverses
-from ..linear_plan import Operands, Plan
+from ..linear_plan import LinearTiling, Operands
 from ..tile import Share, Tile
 from ..weights import GROUP, WORD, WORDS
 from . import intrinsics
 
-_STRIDE = GROUP + 8  # between rows in shared memory, so that neighbours lie in different banks
+# float16 between rows in shared memory: the padding puts neighbours into different banks
+_STRIDE = GROUP + 8
 _SUMS_STRIDE = intrinsics.COLUMNS + 4
 _LARGEST_HALF = 65504.0
 SHAPE = intrinsics.ROWS, intrinsics.COLUMNS, intrinsics.THREADS
 
 
-def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
-    """Emit the kernel, and before it one for the rows' norms."""
+def launch_gemm(plan: LinearTiling, tensors: Operands, m: Any) -> None:
+    """Emit the GEMM kernel, and before it a kernel for the rows' norms if x is normalized."""
     launch_inverses(plan, tensors, m)
     e.launch(
         (
@@ -37,7 +38,7 @@ def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
 
 
 class CooperativeTile(Tile):
-    """The threads of a block share its sums; their assignment is the device's."""
+    """A GEMM tile whose sums the block's threads share; the device assigns sums to threads."""
 
     def __init__(self, share: Share, shape: tuple[int, int, int]) -> None:
         super().__init__(share, shape)
@@ -48,7 +49,7 @@ class CooperativeTile(Tile):
         self.exact = spec.x_dtype == "float16" and spec.norm_eps is None
 
     def emit(self) -> None:
-        """All groups, then the stores."""
+        """Emit the loop over all groups of columns, then the stores."""
         intrinsics.begin(self.thread)
         with T.serial(self.plan.groups) as group:
             self.load_x(group)
@@ -59,19 +60,22 @@ class CooperativeTile(Tile):
         self._store()
 
     def store_x(self, row: Any, k: Any, values: list[Any]) -> None:
-        """See Tile."""
+        """Emit the stores of `values` into a row of x from k on, in shared memory, as float16."""
         self._store_values(self.x, row, k, values if self.exact else [_bounded(v) for v in values])
 
     def store_w(self, k: Any, column: Any, values: list[Any]) -> None:
-        """See Tile."""
+        """Emit the stores of `values` into a weight row from k on, as float16, in shared memory."""
         self._store_values(self.w, column, k, values)
 
     def dequantized(self, row: Any, word: Any) -> list[Any]:
-        """See Tile."""
+        """Emit the load of eight elements of a weight row, multiplied by their scale."""
         return self.tensors.weights.dequantized(row, word)
 
     def load_w(self, group: Any) -> None:
-        """See Tile; neighbouring threads dequantize neighbouring words of a row."""
+        """Emit the dequantization of a group of weight columns into shared memory.
+
+        Neighbouring threads dequantize neighbouring words of a row.
+        """
 
         def load(index: Any) -> None:
             column, word = e.let(e.div(index, WORDS)), e.let(e.mod(index, WORDS))
@@ -92,5 +96,5 @@ class CooperativeTile(Tile):
 
 
 def _bounded(value: Any) -> Any:
-    """Clamp to float16's range: an infinity would make the whole row NaN."""
+    """Emit a clamp to float16's finite range: an infinity would make the whole row NaN."""
     return T.max(T.min(value, T.float32(_LARGEST_HALF)), T.float32(-_LARGEST_HALF))

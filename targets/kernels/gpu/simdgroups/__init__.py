@@ -1,4 +1,4 @@
-"""Kernels for Apple's SIMD groups (`GpuLimits.simdgroups`): matrices of 8 x 8, sums of lanes.
+"""GPU kernels for Apple's SIMD groups (`GpuLimits.simdgroups`): 8 x 8 matrices, lane reductions.
 
 32 threads run in lockstep; they read each other's registers by shuffles, and share matrices that
 they multiply. Apple does not document which lane has which element of a matrix, and no kernel

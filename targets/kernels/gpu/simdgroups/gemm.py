@@ -1,7 +1,7 @@
 """Tiled GEMM by SIMD-group matrices: tiles in shared memory, multiplied 8 x 8 at a time.
 
-x and the dequantized weights are float32 there: a weight of 4 or 8 bits times a float16 scale is
-exact, so this kernel rounds only where other kernels round, too. Groups of 32 columns are
+x and the dequantized weights are float32 in shared memory: a weight of 4 or 8 bits times a float16
+scale is exact, so this kernel rounds only where other kernels round, too. Groups of 32 columns are
 added in ascending order.
 """
 
@@ -13,15 +13,18 @@ from tvm.script import tirx as T
 
 from .. import emit as e
 from ..gemm import launch_inverses
-from ..linear_plan import Operands, Plan
+from ..linear_plan import LinearTiling, Operands
 from ..tile import Share, Tile
 from ..weights import GROUP
 from .intrinsics import MatrixRegisters
 from .plan import LANES, SIDE, Matrices, tiles
 
 
-def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
-    """Emit the kernels, and before them one for the rows' norms; the host chooses by rows."""
+def launch_gemm(plan: LinearTiling, tensors: Operands, m: Any) -> None:
+    """Emit GEMM kernels of two tile sizes, and before them a kernel for the rows' norms.
+
+    The host chooses the tile by the number of rows.
+    """
     launch_inverses(plan, tensors, m)
     most, small, large = tiles(plan.spec)
     e.choose(
@@ -31,7 +34,7 @@ def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
     )
 
 
-def _launch(plan: Plan, tensors: Operands, m: Any, cut: Matrices) -> None:
+def _launch(plan: LinearTiling, tensors: Operands, m: Any, cut: Matrices) -> None:
     rows, columns, threads = cut.shape
     e.launch(
         (-(-plan.spec.out_features // columns), (m + rows - 1) // rows),
@@ -41,7 +44,7 @@ def _launch(plan: Plan, tensors: Operands, m: Any, cut: Matrices) -> None:
 
 
 class MatrixTile(Tile):
-    """A tile whose SIMD groups have several matrices of sums each."""
+    """A GEMM tile whose SIMD groups have several matrices of sums each."""
 
     def __init__(self, share: Share, cut: Matrices) -> None:
         super().__init__(share, cut.shape)
@@ -53,7 +56,7 @@ class MatrixTile(Tile):
         self.column = e.let(e.mod(own, cut.across) * (across * SIDE))
 
     def emit(self) -> None:
-        """All groups, then the stores."""
+        """Emit the loop over all groups of columns, then the stores."""
         down, across = self.cut.own
         sums = MatrixRegisters(down * across)
         xs, ws = MatrixRegisters(down), MatrixRegisters(across)
@@ -68,18 +71,21 @@ class MatrixTile(Tile):
         self._store(sums)
 
     def store_x(self, row: Any, k: Any, values: list[Any]) -> None:
-        """See Tile."""
+        """Emit the stores of elements k, k + 1, ... of a row of x into shared memory."""
         for i, value in enumerate(values):
             T.buffer_store(self.memory, value, [row * self.cut.x_stride + k + i])
 
     def store_w(self, k: Any, column: Any, values: list[Any]) -> None:
-        """See Tile."""
+        """Emit the stores of elements k, k + 1, ... of a weight row into shared memory."""
         for i, value in enumerate(values):
             at = self.cut.w_at + (k + i) * self.cut.w_stride + column
             T.buffer_store(self.memory, value, [at])
 
     def dequantized(self, row: Any, word: Any) -> list[Any]:
-        """See Tile; includes the scale, by which the portable kernel multiplies sums."""
+        """Emit the load of eight elements of a weight row, multiplied by their scale.
+
+        The portable GEMM multiplies sums by the scale instead.
+        """
         return self.tensors.weights.dequantized(row, word)
 
     def _multiply(self, sums: MatrixRegisters, xs: Any, ws: Any, k: Any) -> None:

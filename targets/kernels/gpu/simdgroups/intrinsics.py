@@ -1,4 +1,4 @@
-"""Statements of SIMD groups: every lane of a group must reach them."""
+"""Intrinsics of Apple's SIMD groups: every lane of a group must reach them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .plan import SIDE
 
 
 class MatrixRegisters:
-    """Several matrices float32 [8, 8] in the registers of a SIMD group."""
+    """Several float32 matrices [8, 8] in the registers of a SIMD group."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -19,7 +19,7 @@ class MatrixRegisters:
         self._memory = T.sblock_alloc_buffer((size,), "float32", scope="metal.simdgroup")
 
     def clear(self) -> None:
-        """Emit zeros."""
+        """Emit zeros for all matrices."""
         for i in range(self.count):
             T.evaluate(metal.make_filled_simdgroup_matrix(self._memory.data, i, T.float32(0)))
 
@@ -42,5 +42,5 @@ class MatrixRegisters:
 
 
 def shuffle_xor(value: Any, distance: int) -> Any:
-    """The value of the lane whose number differs in the bit `distance`."""
+    """Emit a shuffle: the value of the lane whose number differs in the bit `distance`."""
     return T.call_pure_extern("float32", "simd_shuffle_xor", value, T.uint16(distance))

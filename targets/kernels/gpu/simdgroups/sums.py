@@ -1,4 +1,4 @@
-"""Sums over lanes and over a block, in registers: no barrier, or one, where a tree takes eight."""
+"""Sums over lanes and over a block, by shuffles: at most one barrier, where a tree takes eight."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .plan import LANES
 
 
 def over_lanes(value: Any, lanes: int) -> Any:
-    """Emit the sum over `lanes` neighbours (a power of two up to 32); all of them have it.
+    """Emit the sum over `lanes` neighbours (a power of two up to 32); all of them get it.
 
-    An explicit tree, because the device chooses the order of `simd_sum`.
+    The tree of additions is explicit, because the device chooses the order of `simd_sum`.
     """
     total = e.Variable(value)
     distance = lanes // 2
@@ -27,13 +27,14 @@ def over_lanes(value: Any, lanes: int) -> Any:
 
 
 def block_sums(values: Sequence[Any], threads: int, thread: Any) -> list[Any]:
-    """See `emit.block_sums`."""
+    """Emit the sum over all threads of each value, by shuffles; all threads get the sums."""
     lanes = min(threads, LANES)
     totals = [over_lanes(value, lanes) for value in values]
     groups = threads // lanes
     if groups == 1:
         return totals
-    partials = [e.shared((groups,)) for _ in values]  # TVM sees that they do not overlap
+    # separate arrays, so that TVM sees that they do not overlap
+    partials = [e.shared((groups,)) for _ in values]
 
     def keep() -> None:
         for partial, total in zip(partials, totals, strict=True):
@@ -47,5 +48,5 @@ def block_sums(values: Sequence[Any], threads: int, thread: Any) -> list[Any]:
         for i in range(1, groups):
             whole.set(whole.value + partial[i])
         sums.append(whole.value)
-    e.barrier()  # before the memory is used for something else
+    e.barrier()  # a barrier before the shared memory is reused
     return sums

@@ -1,8 +1,8 @@
 """Linears, experts and attention on NVIDIA's tensor cores, in CUDA C++.
 
-The PrimFunc has the launches, their choice by the number of rows, and the memory; a kernel's body
-is one call of a function of the `.cuh` files, whose template arguments come from the plan
-(`plan.py`).
+The PrimFunc has the launches, the host's choice among them by the number of rows, and the memory; a
+kernel's body is one call of a function of the `.cuh` files, whose template arguments come from the
+plan (`plan.py`).
 """
 
 from .attention import fits as fits_attention

@@ -1,13 +1,13 @@
-"""Rotation, append and attention on tensor cores, over paged keys and values of float16.
+"""RoPE, cache append and attention on tensor cores, over paged keys and values of float16.
 
 One launch rotates all rows and appends their keys and values. Rows of a sequence that has several
 in a step then share loads of pages, tile by tile (`attend_rows.cuh`); a decode row has a block for
 each split of its tokens (`attend_splits.cuh`), or a single block if no context is long. All use the
 same two functions (`attend.cuh`), in an order that depends on a row's position alone. The batch
-table tells kernels which rows are theirs, see `gpu/paged_attention.py`.
+table says which rows each kernel computes, see `gpu/paged_attention.py`.
 
 Queries are rounded to float16, and so are weights relative to their block's largest score; scores
-and sums are float32. Other heads, ALiBi and sinks use `gpu/paged_attention.py`.
+and sums are float32. Other head sizes, ALiBi and sinks use `gpu/paged_attention.py`.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ from ..rope import Load, RopeTensors, launch_rope
 from ..splits import SPLIT
 from .call import FLOATS, call, joined, shared, templated
 
-# Supported head sizes; heads of 512 would exceed the registers. For each, the blocks of tiles and
-# of splits that a multiprocessor must have room for: without a number (0) the assembler may spill
-# registers to fit one more, and with a number it may use all registers that the number leaves.
+# Supported head sizes -> blocks that a multiprocessor must have room for, in the kernels of row
+# tiles and of splits. With a number, the assembler may use all registers that the number leaves;
+# with 0 it may spill registers to fit one more block. Heads of 512 would exceed the registers.
 HEAD_SIZES = {64: (3, 3), 80: (2, 3), 96: (2, 3), 128: (2, 3), 256: (0, 0)}
-PAGE = 16  # tokens: of a multiplication
-MOST_HEADS = 16  # query heads that share a key-value head: queries of a warp
+PAGE = 16  # tokens of a page, and of one matrix multiplication
+MOST_HEADS = 16  # maximum query heads that share a KV head: the queries of one warp
 _LANES, _ROW_WARPS = 32, 4
-_TILE = _ROW_WARPS * MOST_HEADS  # queries
-_MOST_OF_BLOCK = 128  # dimensions of values in a block of a tile
+_TILE = _ROW_WARPS * MOST_HEADS  # queries of a tile
+_MOST_OF_BLOCK = 128  # dimensions of values that one block of a tile computes
 _BLOCKS, _BLOCK = 4, 64  # blocks of a split, one per warp; tokens of a block
 assert SPLIT == _BLOCKS * _BLOCK
-_NO_WINDOW = 1 << 30  # tokens
+_NO_WINDOW = 1 << 30  # tokens of a window that never ends
 
 
 def source() -> str:
-    """The CUDA C++ of all kernels."""
+    """Return the CUDA C++ source of all attention kernels."""
     return joined("instructions", "rows", "attend", "attend_rows", "attend_splits")
 
 
 def fits(spec: PagedAttentionSpec) -> bool:
-    """Whether `paged_attention` is for it."""
+    """Return whether `paged_attention` supports the spec."""
     shape = spec.head_dim in HEAD_SIZES and spec.page_size == PAGE
     heads = spec.heads // spec.kv_heads <= MOST_HEADS
     return shape and heads and spec.kv_dtype == "float16" and not (spec.slopes or spec.sinks)
 
 
 def shared_of_rows(head_dim: int) -> int:
-    """Bytes of a block of `attend_rows`: keys, values, and states of its queries."""
-    sizes = (64, 128, 256)  # of memory, in dimensions
+    """Return the shared memory of `attend_rows` in bytes: keys, values, states of queries."""
+    sizes = (64, 128, 256)  # dimensions for which the kernel has shared memory layouts
 
     def padded(dim: int) -> int:
         return next(size for size in sizes if size >= dim)
@@ -66,14 +66,17 @@ def shared_of_rows(head_dim: int) -> int:
 
 
 def shared_of_splits(spec: PagedAttentionSpec, *, whole: bool) -> int:
-    """Bytes of a block of `attend_splits`: states of its heads in blocks, and in earlier splits."""
+    """Return the bytes of shared memory of a block of `attend_splits`.
+
+    They hold the states of its heads, for each block of tokens and for earlier splits.
+    """
     group, state = spec.heads // spec.kv_heads, spec.head_dim + 2
     numbers = _BLOCKS * state + (state + 2 if whole else 0)
     return 4 * group * numbers
 
 
 def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
-    """See `KernelSet.paged_attention`; scratch q is float16 instead of float32."""
+    """Return the fused kernel of `KernelSet.paged_attention`; scratch q is float16, not float32."""
     h, g, d, width = spec.heads, spec.kv_heads, spec.head_dim, spec.rope().qkv_heads
     names = norm_names(spec)
     (q_shape, _), parts = scratch_of(spec)
@@ -101,14 +104,14 @@ def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
 
 
 class _Attention:
-    """Emits the launches over rotated rows."""
+    """Emits the attention launches that follow the rotation of the rows."""
 
     def __init__(
         self, spec: PagedAttentionSpec, buffers: dict[str, Any], sizes: dict[str, Any]
     ) -> None:
         self.spec, self.b, self.sizes = spec, buffers, sizes
         self.group = spec.heads // spec.kv_heads
-        log2e = math.log2(math.e)  # scores are powers of two
+        log2e = math.log2(math.e)  # the kernels compute softmax by powers of two
         capped = spec.softcap is not None
         scale = spec.scale / spec.softcap if spec.softcap else spec.scale * log2e
         cap = spec.softcap * log2e if spec.softcap else 1.0
@@ -119,7 +122,7 @@ class _Attention:
         self.y = FLOATS[spec.out_dtype]
 
     def emit(self) -> None:
-        """Emit all launches; the host chooses."""
+        """Emit all launches; the host chooses among them."""
         choice = Choice.of(self.spec, self.sizes)
         e.launch_if(choice.whole, lambda: self._launch_one(whole=True))
         e.launch_if(choice.several, self._launch_rows)

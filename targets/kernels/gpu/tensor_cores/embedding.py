@@ -1,4 +1,4 @@
-"""Rows of an embedding table that a linear on tensor cores shares."""
+"""Looks up rows of an embedding table in the packed layout of a linear on tensor cores."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..limits import GpuLimits
 from ..weights import ZEROS
 from . import layout
 
-_FOUR = 4  # neighbouring columns of a thread
+_FOUR = 4  # neighbouring columns that one thread computes
 
 
 def embedding(spec: EmbeddingSpec, limits: GpuLimits) -> PrimFunc:
-    """(tokens i32 [n], packed, y float32 [n, dim])."""
+    """Return the PrimFunc of a lookup (tokens i32 [n], packed, y float32 [n, dim])."""
     linear = spec.as_linear()
     threads = limits.block_for(spec.dim // _FOUR)
 
@@ -40,7 +40,7 @@ def embedding(spec: EmbeddingSpec, limits: GpuLimits) -> PrimFunc:
 
 
 def _four(spec: LinearSpec, packed: Any, row: Any, place: Any) -> list[Any]:
-    """Emit the loads of w[row, 4 * place : 4 * place + 4], float32."""
+    """Emit the loads of w[row, 4 * place : 4 * place + 4] as float32."""
     half = e.let(e.div(e.mod(row, layout.ROWS), layout.ROWS // 2))
     first_lane = e.mod(row, layout.ROWS // 2) * 4
     across, step = e.let(e.mod(e.div(place, layout.STEPS), 4)), e.mod(place, layout.STEPS)
@@ -66,7 +66,7 @@ def _shifted(word: Any, bits: Any) -> Any:
 
 
 def _half(word: Any, shift: Any) -> Any:
-    """The float16 from bit `shift` on, as float32."""
+    """Emit the float16 in a word from bit `shift` on, as float32."""
     shift = T.uint32(shift) if isinstance(shift, int) else shift
     bits = T.bitwise_and(T.shift_right(word, shift), T.uint32(0xFFFF))
     return T.Cast("float32", T.reinterpret("float16", T.Cast("uint16", bits)))

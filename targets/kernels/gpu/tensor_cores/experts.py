@@ -1,9 +1,9 @@
-"""Linears of experts on tensor cores; see `linear` for rounding and the order of sums.
+"""Linears of a mixture of experts on tensor cores.
 
 GEMV: unsorted slots have blocks of their own, and a row's block adds the results of its experts.
-    GEMM: slots are sorted by expert (`route`), tiles have slots of one expert, with a size that
-    leaves few tiles half empty, and another launch adds the results. Both add a row's experts in
-    ascending order, one fused multiply-add each.
+GEMM: slots are sorted by expert (`route`), each tile has slots of one expert, with a size that
+leaves few tiles half empty, and another launch adds the results. Both add a row's experts in
+ascending order, one fused multiply-add each. `linear` documents rounding and the order of sums.
 """
 
 from __future__ import annotations
@@ -31,17 +31,21 @@ _SUM_THREADS = 256
 
 
 def source() -> str:
-    """The CUDA C++ of all kernels."""
+    """Return the CUDA C++ source of all kernels of expert linears."""
     return joined("instructions", "weights", "rows", "gemv", "gemm", "experts", "expert_row")
 
 
 def fits(spec: ExpertLinearSpec) -> bool:
-    """Whether `expert_linear` is for it."""
+    """Return whether `expert_linear` supports the spec."""
     return layout.fits(spec.linear()) and (spec.gate is None or spec.width % layout.ROWS == 0)
 
 
 def expert_linear(spec: ExpertLinearSpec, plan: ExpertPlan | None = None) -> FusedKernel:
-    """See `KernelSet.expert_linear`; scratch: x as float16 if it is not, slots if combined."""
+    """Return the kernel of `KernelSet.expert_linear`.
+
+    Its scratch memory holds x as float16 if x is not float16, and the slots' results if they are
+    combined.
+    """
     plan = plan or ExpertPlan.of(spec)
     count, k, d = spec.experts, spec.top_k, spec.in_features
     packed = ((layout.size(spec.linear(), count),), "uint32")
@@ -78,7 +82,7 @@ def expert_linear(spec: ExpertLinearSpec, plan: ExpertPlan | None = None) -> Fus
 
 
 class _Experts:
-    """Emits the launches."""
+    """Emits the launches of one expert linear."""
 
     def __init__(
         self, spec: ExpertLinearSpec, plan: ExpertPlan, buffers: dict[str, Any], n: Any
@@ -94,7 +98,7 @@ class _Experts:
         )
 
     def emit(self) -> None:
-        """Emit all launches; the host chooses by the number of slots."""
+        """Emit all launches; the host chooses among them by the number of slots."""
         spec = self.spec
         if spec.routed:
             alone = gemv_slots_on_tensor_cores(self.n, spec.experts, spec.top_k)
@@ -103,7 +107,7 @@ class _Experts:
         e.choose(alone, self._launch_alone, self._launch_tiles)
 
     def _launch_alone(self) -> None:
-        """Emit blocks of slots of one row."""
+        """Emit GEMV blocks that compute slots of one row each."""
         spec, b, plan = self.spec, self.b, self.plan
         whole = plan.turns > 1 or (spec.combined and spec.top_k == 1)
         out = "each" if spec.combined and not whole else "y"
@@ -125,7 +129,7 @@ class _Experts:
             launch_sums(spec, _SUM_THREADS, b, self.n)
 
     def _launch_tiles(self) -> None:
-        """Emit tiles of slots of one expert, and the sums of rows."""
+        """Emit tiles of slots of one expert, and the launch that sums a row's slots."""
         if self.spec.x_dtype != "float16":
             self._prepare()
         self._choose_tiles(self.plan.gemv)
@@ -140,7 +144,7 @@ class _Experts:
         def block(_row: Any, _thread: Any) -> None:
             memory = shared(PREPARE_THREADS * 4)
             tensors = [b[key].data for key in ("x", "x", "rows")]
-            # Linears call it, too, and TVM requires one source per function.
+            # Linears call this function, too, and TVM requires one source per function.
             call(source_of_linears(), name, *tensors, memory, T.float32(0))
 
         e.launch((rows,), PREPARE_THREADS, block)
@@ -191,14 +195,17 @@ class _Experts:
         e.launch((across, self._tiles(size)), threads, block)
 
     def _tiles(self, size: int) -> Any:
-        """Tiles of `size` slots: an upper bound if slots are routed, see experts.cuh."""
+        """Return the number of tiles of `size` slots; an upper bound if slots are routed."""
         spec, n = self.spec, self.n
         if spec.routed:
             return T.truncdiv(n * spec.top_k, T.int32(size)) + spec.experts
         return T.truncdiv(n + (size - 1), T.int32(size)) * spec.experts
 
     def _data(self, name: str) -> Any:
-        """Pointer to a tensor; an absent one is replaced by one that the kernel does not read."""
+        """Return the pointer to a tensor.
+
+        An absent tensor is replaced by a pointer that the kernel does not read.
+        """
         return self.b.get(name, self.b["packed"]).data
 
     def _clamp(self) -> tuple[Any, Any]:

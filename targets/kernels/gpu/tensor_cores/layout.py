@@ -1,10 +1,10 @@
 """Packed weights for tensor cores, computed when a model is first loaded.
 
-A weight [N, K] is cut into row tiles of 16 rows (the last filled with zeros) and chunks of 64
-columns. A chunk of a row tile is four multiplications of 16 columns each. Lane 4 r + c of a warp
-(c < 4) has in step s the columns 16 c + 4 s + (0, 1, 2, 3) of rows r and r + 8: so a lane's columns
-of a chunk are adjacent in a row of x, and in one group of 32 with its scale. Any assignment of
-columns to lanes is possible, if x has the same. The order, in uint32, all in one tensor:
+A weight [N, K] is divided into row tiles of 16 rows (the last filled with zeros) and chunks of 64
+columns. A chunk of a row tile is four multiplications of 16 columns each. Lane 4 r + c of a warp (c
+< 4) has in step s the columns 16 c + 4 s + (0, 1, 2, 3) of rows r and r + 8: so a lane's columns of
+a chunk are adjacent in a row of x, and in one group of 32 with its scale. Any assignment of columns
+to lanes is possible, if x has the same. The order, in uint32, all in one tensor:
 
     q4   words  [tiles, chunks, lane, step]            eight numbers of 4 bits
          scales [tiles, chunks, lane / 2]              those of rows r and r + 8, float16
@@ -32,42 +32,46 @@ from wherry.ops import LinearSpec
 from .. import emit as e
 from ..weights import ZEROS, ExpertMatrix, fits_float16, stored_shapes
 
-ROWS = 16  # of a row tile
-CHUNK = 64  # columns
-STEPS = 4  # of a chunk
-LANES = 32  # of a warp
+ROWS = 16  # rows of a row tile
+CHUNK = 64  # columns of a chunk
+STEPS = 4  # multiplications of a chunk, 16 columns each
+LANES = 32  # lanes of a warp
 _THREADS = LANES * STEPS
-_WORDS = {"q4": _THREADS, "q8": 2 * _THREADS, "f16": 4 * _THREADS}  # of a chunk of a row tile
+# uint32 words of a chunk of a row tile
+_WORDS = {"q4": _THREADS, "q8": 2 * _THREADS, "f16": 4 * _THREADS}
 
 
 def fits(spec: LinearSpec) -> bool:
-    """Whether a weight can have this layout."""
+    """Return whether a weight can have this layout."""
     return fits_float16(spec) and spec.in_features % CHUNK == 0
 
 
 def tiles(spec: LinearSpec) -> int:
-    """Row tiles of a weight."""
+    """Return the number of row tiles of a weight."""
     return -(-spec.out_features // ROWS)
 
 
 def chunks(spec: LinearSpec) -> int:
-    """Chunks of a row."""
+    """Return the number of chunks of a row."""
     return spec.in_features // CHUNK
 
 
 def scales_at(spec: LinearSpec, experts: int = 1) -> int:
-    """Offset of the scales of integers, in uint32."""
+    """Return the offset of an integer weight's scales in the packed tensor, in uint32."""
     return experts * tiles(spec) * chunks(spec) * _WORDS[spec.scheme]
 
 
 def size(spec: LinearSpec, experts: int = 1) -> int:
-    """Size of the packed tensor in uint32."""
+    """Return the size of the packed tensor in uint32."""
     scales = 0 if spec.scheme == "f16" else ROWS * experts * tiles(spec) * chunks(spec)
     return scales_at(spec, experts) + scales
 
 
 def pack(spec: LinearSpec, experts: int | None = None) -> PrimFunc:
-    """(*stored, packed uint32 [size]); `experts`: their number, if the weight is of experts."""
+    """Return the packing PrimFunc (*stored, packed uint32 [size]).
+
+    `experts` is the number of experts of an expert weight, None for other weights.
+    """
     axis = () if experts is None else (experts,)
     stored = [
         (f"w{i}", (*axis, *shape), dtype) for i, (shape, dtype) in enumerate(stored_shapes(spec))
@@ -94,32 +98,32 @@ class _Chunk:
     """Emits the packing of one chunk of a row tile."""
 
     spec: LinearSpec
-    stored: list[Any]  # matrices
+    stored: list[Any]  # buffers of the stored tensors
     packed: Any
-    tile: Any  # of all experts
+    tile: Any  # index of the row tile, among those of all experts
     chunk: Any
     experts: int
 
     @property
     def place(self) -> Any:
-        """The index among all chunks of all row tiles."""
+        """Return the index of the chunk, among all chunks of all row tiles."""
         wide = size(self.spec, self.experts) >= 2**31  # addresses have 32 bits where possible
         tile = T.Cast("int64", self.tile) if wide else self.tile
         return tile * chunks(self.spec) + self.chunk
 
     def rows_of(self, row: Any) -> Sequence[tuple[Any, Any]]:
-        """Rows r and r + 8 of the tile: whether each exists, and a valid row."""
+        """Return (whether it exists, index of a valid row) for rows r and r + 8 of the tile."""
         tile = e.mod(self.tile, tiles(self.spec))
         own = [tile * ROWS + row + half for half in (0, ROWS // 2)]
         last = self.spec.out_features - 1
         return [(at <= last, e.let(T.min(at, last))) for at in own]
 
     def store(self, value: Any, at: Any) -> None:
-        """Emit the store of a word."""
+        """Emit the store of a packed word."""
         T.buffer_store(self.packed, value, [at])
 
     def store_scales(self, thread: Any) -> None:
-        """Emit the store of all scales of the chunk."""
+        """Emit the stores of all scales of the chunk."""
         scales = self.stored[1]
 
         def store() -> None:
@@ -135,7 +139,7 @@ class _Chunk:
 
 
 def _integers(bits: int, word: Any, places: Sequence[int], first: int = 0) -> Any:
-    """Neighbouring numbers of a word, from `first` on, moved to places of another word."""
+    """Emit neighbouring integers of a word, from `first` on, moved to `places` of another word."""
     mask = 2**bits - 1
     total: Any = T.uint32(0)
     for i, place in enumerate(places):
@@ -145,7 +149,7 @@ def _integers(bits: int, word: Any, places: Sequence[int], first: int = 0) -> An
 
 
 def _zeros(bits: int) -> Any:
-    """A word of numbers that stand for 0."""
+    """Return a word whose integers all stand for 0."""
     return T.uint32(sum(ZEROS[bits] << at for at in range(0, 32, bits)))
 
 
@@ -157,7 +161,8 @@ def _pack_q4(own: _Chunk, thread: Any) -> None:
     total: Any = T.uint32(0)
     for half, (there, row) in enumerate(own.rows_of(e.div(lane, 4))):
         four = T.shift_right(T.Select(there, own.stored[0][row, word], _zeros(4)), shift)
-        places = [half + i // 2 * 2 + i % 2 * 4 for i in range(4)]  # of columns
+        # places of a lane's columns in the stored word
+        places = [half + i // 2 * 2 + i % 2 * 4 for i in range(4)]
         total = T.bitwise_or(total, _integers(4, e.let(four), places))
     own.store(total, own.place * _THREADS + thread)
     own.store_scales(thread)
@@ -171,7 +176,7 @@ def _pack_q8(own: _Chunk, thread: Any) -> None:
         for there, row in own.rows_of(e.div(lane, 4))
     ]
     at = e.let((own.place * _THREADS + thread) * 2)
-    for pair in range(2):  # of columns
+    for pair in range(2):  # pairs of columns
         parts = [_integers(8, w, (half, half + 2), 2 * pair) for half, w in enumerate(four)]
         own.store(T.bitwise_or(*parts), at + pair)
     own.store_scales(thread)

@@ -1,9 +1,9 @@
-"""y = x W^T on tensor cores, with fused prologue and epilogue.
+"""y = x W^T on tensor cores, with fused prologue (norm) and epilogue (gate, residual).
 
-x is rounded to float16, and so is an integer times its scale; products are exact, sums float32.
-The error is up to 4e-4 of the root mean square of y, half of that for float16 weights: as large as
-that of float16 in memory. Every kernel adds in one order that depends on K alone, so a row has the
-same bits in a batch of any size. Other shapes and schemes use `gpu/linear.py`.
+x is rounded to float16, and so is an integer times its scale; products are exact, sums float32. The
+error is up to 4e-4 of the root mean square of y, half of that for float16 weights: as large as the
+error of storing y as float16. Every kernel adds in one order that depends on K alone, so a row has
+the same bits in a batch of any size. Other shapes and schemes use `gpu/linear.py`.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from ...kernel_set import FusedKernel
 from .. import emit as e
 from . import layout
 from .call import FLOATS, call, joined, shared, templated
-from .plan import PREPARE_THREADS, TOKENS, Gemm, Gemv, Plan
+from .plan import PREPARE_THREADS, TOKENS, Gemm, Gemv, TensorCoreLinearPlan
 
 STORED = {"q4": "Q4", "q8": "Q8", "f16": "F16"}
 
 
 def source() -> str:
-    """The CUDA C++ of all kernels."""
+    """Return the CUDA C++ source of all kernels of linears."""
     return joined("instructions", "weights", "rows", "gemv", "gemm")
 
 
 def fits_fused(spec: FusedLinearSpec) -> bool:
-    """Whether `fused_linear` supports it; it does not support every weight of the layout."""
+    """Return whether `fused_linear` supports the spec, a narrower condition than `layout.fits`."""
     return layout.fits(spec.linear()) and (not spec.gated or spec.width % layout.ROWS == 0)
 
 
 def linear(spec: LinearSpec, asked_bytes: int = 0) -> FusedKernel:
-    """(x float32 [m, K], packed, y float32 [m, N], scratch); see `fused_linear`."""
+    """Return the kernel (x float32 [m, K], packed, y float32 [m, N], scratch), without fusion."""
     return fused_linear(
         FusedLinearSpec(
             out_features=spec.out_features,
@@ -49,16 +49,18 @@ def linear(spec: LinearSpec, asked_bytes: int = 0) -> FusedKernel:
 
 
 def fused_linear(
-    spec: FusedLinearSpec, asked_bytes: int = 0, plan: Plan | None = None
+    spec: FusedLinearSpec, asked_bytes: int = 0, plan: TensorCoreLinearPlan | None = None
 ) -> FusedKernel:
-    """(x, norm if any, packed, residual if any, y, rows of x as float16).
+    """Return the kernel of a linear with fused norm and epilogue.
+
+    (x, norm if any, packed, residual if any, y, rows of x as float16)
 
     Args:
-        spec: what it computes.
-        asked_bytes: shared memory that a launch may request for a block.
-        plan: None: `Plan.of` decides.
+        spec: shapes and fused operations of the linear.
+        asked_bytes: bytes of shared memory that a launch may request for a block.
+        plan: tile sizes; None: those of the default plan.
     """
-    plan = plan or Plan.of(spec, asked_bytes)
+    plan = plan or TensorCoreLinearPlan.of(spec, asked_bytes)
     weight, k = spec.linear(), spec.in_features
     normed, residual = spec.norm_eps is not None, spec.residual
     prepared = normed or spec.x_dtype != "float16"
@@ -85,19 +87,21 @@ def fused_linear(
 
 
 class _Linear:
-    """Emits the launches."""
+    """Emits the launches of one linear."""
 
-    def __init__(self, spec: FusedLinearSpec, plan: Plan, b: dict[str, Any], m: Any) -> None:
+    def __init__(
+        self, spec: FusedLinearSpec, plan: TensorCoreLinearPlan, b: dict[str, Any], m: Any
+    ) -> None:
         self.spec, self.plan, self.m = spec, plan, m
         self.buffers = b
-        self.x = b["x"]  # the activations, which the kernel multiplies by the weights
+        self.x = b["x"]  # activations, which the kernel multiplies by the weights
 
     def emit(self, gemvs: Sequence[tuple[int, Gemv]], prepare: bool) -> None:
-        """Emit all launches; the host chooses by the number of rows.
+        """Emit the launches; the host chooses among them by the number of rows.
 
         Args:
-            gemvs: remaining kernels, ascending.
-            prepare: whether x must still be prepared for them.
+            gemvs: GEMV kernels that are still to be emitted, ascending by rows.
+            prepare: whether x must still be normalized and converted to float16 for them.
         """
         if prepare and not (gemvs and gemvs[0][1].normed):
             self._prepare()
@@ -165,7 +169,7 @@ class _Linear:
         grid = T.min(tiles, gemm.patch), patches * across
         e.launch(grid, gemm.warps * layout.LANES, block)
 
-    # An absent operand is replaced by another tensor, which is not read.
+    # For an absent operand the kernel gets another tensor, which it does not read.
     def _norm(self) -> Any:
         return self.buffers["norm" if self.spec.norm_eps is not None else "x"].data
 

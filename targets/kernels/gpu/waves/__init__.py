@@ -1,1 +1,1 @@
-"""Kernels for AMD's matrix units (`GpuLimits.wave_matrices`): WMMA of RDNA, MFMA of CDNA."""
+"""GPU kernels for AMD's matrix units (`GpuLimits.wave_matrices`): WMMA of RDNA, MFMA of CDNA."""

@@ -1,7 +1,7 @@
 """Tiled GEMM by the matrix units of AMD's GPUs: tiles in shared memory, 16 x 16 at a time.
 
-x and the dequantized weights are float16 there; products are exact and sums float32. Groups of 16
-columns are added in ascending order.
+x and the dequantized weights are float16 in shared memory; products are exact and sums float32.
+Groups of 16 columns are added in ascending order.
 """
 
 from __future__ import annotations
@@ -13,26 +13,28 @@ from tvm.script import tirx as T
 
 from .. import emit as e
 from ..gemm import launch_inverses
-from ..linear_plan import Operands, Plan
+from ..linear_plan import LinearTiling, Operands
 from ..tile import Share, Tile
 from ..weights import GROUP
 from .units import SIDE, UNITS, MatrixUnit
 
-ROWS = COLUMNS = 64  # of a tile
-DOWN = ACROSS = 2  # waves
-_OWN_ROWS, _OWN_COLUMNS = ROWS // DOWN // SIDE, COLUMNS // ACROSS // SIDE  # matrices of a wave
-_STRIDE = GROUP + 8  # between rows in shared memory, so that neighbours lie in different banks
+ROWS = COLUMNS = 64  # rows and columns of a tile
+DOWN = ACROSS = 2  # waves along the rows and along the columns of a tile
+# matrices of a wave along rows and columns
+_OWN_ROWS, _OWN_COLUMNS = ROWS // DOWN // SIDE, COLUMNS // ACROSS // SIDE
+# float16 between rows in shared memory: the padding puts neighbours into different banks
+_STRIDE = GROUP + 8
 _VECTOR = 4  # elements that a lane reads at once
 
 
-def launch_gemm(plan: Plan, tensors: Operands, m: Any) -> None:
-    """Emit the kernel, and before it one for the rows' norms."""
+def launch_gemm(plan: LinearTiling, tensors: Operands, m: Any) -> None:
+    """Emit the GEMM kernel, and before it a kernel for the rows' norms if x is normalized."""
     assert plan.limits.wave_matrices is not None
     launch(plan, tensors, m, UNITS[plan.limits.wave_matrices])
 
 
-def launch(plan: Plan, tensors: Operands, m: Any, unit: MatrixUnit) -> None:
-    """`launch_gemm` for a matrix unit."""
+def launch(plan: LinearTiling, tensors: Operands, m: Any, unit: MatrixUnit) -> None:
+    """Emit the GEMM kernels of `launch_gemm` for the matrix unit `unit`."""
     launch_inverses(plan, tensors, m)
     shape = ROWS, COLUMNS, unit.lanes * DOWN * ACROSS
     e.launch(
@@ -43,7 +45,10 @@ def launch(plan: Plan, tensors: Operands, m: Any, unit: MatrixUnit) -> None:
 
 
 class WaveTile(Tile):
-    """A tile whose waves have several matrices of sums; with a gate, both halves of each result."""
+    """A GEMM tile whose waves have several matrices of sums.
+
+    With a gate, a wave has the gate's and the up projection's half of each result.
+    """
 
     def __init__(self, share: Share, shape: tuple[int, int, int], unit: MatrixUnit) -> None:
         super().__init__(share, shape)
@@ -56,7 +61,7 @@ class WaveTile(Tile):
         self.column = e.let(e.mod(wave, ACROSS) * SIDE)
 
     def emit(self) -> None:
-        """All groups, then the stores."""
+        """Emit the loop over all groups of columns, then the stores."""
         unit = self.unit
         size = _OWN_ROWS * _OWN_COLUMNS * unit.sums
         sums = e.private(size)
@@ -74,15 +79,15 @@ class WaveTile(Tile):
         self._store(sums)
 
     def store_x(self, row: Any, k: Any, values: list[Any]) -> None:
-        """See Tile."""
+        """Emit the stores of `values` into a row of x from k on, in shared memory, as float16."""
         self._store_values(self.x, row, k, [e.rounded("float16", value) for value in values])
 
     def store_w(self, k: Any, column: Any, values: list[Any]) -> None:
-        """See Tile."""
+        """Emit the stores of `values` into a weight row from k on, as float16, in shared memory."""
         self._store_values(self.w, column, k, values)
 
     def _store_values(self, into: Any, row: Any, k: Any, values: list[Any]) -> None:
-        """Emit vector stores: LLVM would not combine all of them."""
+        """Emit vector stores of float16 values: LLVM would not combine all scalar stores."""
         halves = e.private(len(values), "float16")
         for i, value in enumerate(values):
             T.buffer_store(halves, T.Cast("float16", value), [i])
@@ -90,11 +95,14 @@ class WaveTile(Tile):
             T.buffer_store(into, halves[T.ramp(i, 1, _VECTOR)], [row, T.ramp(k + i, 1, _VECTOR)])
 
     def dequantized(self, row: Any, word: Any) -> list[Any]:
-        """See Tile."""
+        """Emit the load of eight elements of a weight row, multiplied by their scale."""
         return self.tensors.weights.dequantized(row, word)
 
     def _matrix_column(self, j: int) -> Any:
-        """The first column of the wave's matrix j; gate columns are in the tile's left half."""
+        """Return the first column of the wave's matrix j.
+
+        Gate columns are in the tile's left half.
+        """
         return self.column + j * (ACROSS * SIDE)
 
     def _multiply(self, sums: Any, a: Any, b: Any, k: int) -> None:

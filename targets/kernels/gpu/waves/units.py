@@ -1,4 +1,4 @@
-"""Matrix units: a wave multiplies 16 x 16 matrices of float16 and adds them to float32.
+"""AMD's matrix units: a wave multiplies 16 x 16 matrices of float16 and adds them to float32.
 
     c[16, 16] += a[16, 16] b[16, 16]
 
@@ -24,35 +24,35 @@ SIDE = 16
 
 @dataclass(frozen=True, slots=True)
 class MatrixUnit:
-    """One instruction, and the elements of its matrices that a lane has."""
+    """One matrix instruction, and which elements of its matrices each lane has."""
 
-    intrinsic: str  # the name of LLVM's intrinsic
-    lanes: int  # of a wave
+    intrinsic: str  # name of LLVM's intrinsic
+    lanes: int  # threads of a wave
     parts: int  # parts of k, one for each set of 16 lanes; 1: each set has all of k
-    row_a_set: int  # rows of c between the first element of a set of 16 lanes and the next set's
-    row_a_sum: int  # and between a lane's elements
-    flags: int = 0  # operands behind the matrices, all 0
+    row_a_set: int  # rows of c between the first elements of neighbouring sets of 16 lanes
+    row_a_sum: int  # rows of c between neighbouring elements of one lane
+    flags: int = 0  # number of operands after the matrices, all of which are 0
 
     @property
     def own(self) -> int:
-        """Elements of a, and of b, that a lane has."""
+        """Return how many elements of a, and of b, a lane has."""
         return SIDE // self.parts
 
     @property
     def sums(self) -> int:
-        """Elements of c that a lane has."""
+        """Return how many elements of c a lane has."""
         return SIDE * SIDE // self.lanes
 
     def first_k(self, lane: Any) -> Any:
-        """First k of a lane's elements of a and b."""
+        """Return the first k of a lane's elements of a and b."""
         return e.mod(e.div(lane, SIDE), self.parts) * self.own
 
     def row(self, lane: Any, i: int) -> Any:
-        """Row of a lane's element i of c."""
+        """Return the row of a lane's element i of c."""
         return e.div(lane, SIDE) * self.row_a_set + i * self.row_a_sum
 
     def multiply(self, c: Any, at: int, a: Any, a_at: int, b: Any, b_at: int) -> None:
-        """Emit c += a b, of a lane's elements in buffers from `at` on."""
+        """Emit c += a b; a lane's elements begin at `at`, `a_at` and `b_at` of its buffers."""
         own = [
             buffer[T.ramp(first, 1, count)]
             for buffer, first, count in (
@@ -70,7 +70,7 @@ class MatrixUnit:
         T.buffer_store(c, made, [T.ramp(at, 1, self.sums)])
 
 
-UNITS = {  # by the name that GpuLimits.wave_matrices has
+UNITS = {  # by the name in `GpuLimits.wave_matrices`
     "wmma": MatrixUnit("llvm.amdgcn.wmma.f32.16x16x16.f16", 32, parts=1, row_a_set=1, row_a_sum=2),
     "wmma12": MatrixUnit(
         "llvm.amdgcn.wmma.f32.16x16x16.f16", 32, parts=2, row_a_set=8, row_a_sum=1
