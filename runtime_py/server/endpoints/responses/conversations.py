@@ -1,4 +1,4 @@
-"""Paths of conversations: stored items, to which responses add theirs."""
+"""The paths of conversations: stored items, to which each response adds its own."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ B = TypeVar("B", bound=BaseModel)
 
 
 class Conversations:
-    """The handlers; they parse bodies and long JSON on threads.
+    """Handlers of conversations; they parse bodies and long JSON on threads.
 
     Args:
-        memory: stores conversations.
+        memory: the store of conversations.
     """
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
 
     def routes(self) -> Routes:
-        """Path -> handler."""
+        """Return the handler of each method and path."""
         one = f"{PREFIX}/{{id}}"
         return {
             ("POST", PREFIX): self.create,
