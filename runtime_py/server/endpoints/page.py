@@ -23,7 +23,7 @@ class Page:
 
     @cached_property
     def policy(self) -> str:
-        """The Content-Security-Policy: only the page's script, and requests to this server."""
+        """Return the Content-Security-Policy: the page's script, and requests to this server."""
         return "; ".join(
             (
                 "default-src 'none'",

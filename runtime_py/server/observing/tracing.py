@@ -1,4 +1,4 @@
-"""Writes a span for each response if OpenTelemetry is set up, with OpenTelemetry's gen_ai.* names.
+"""Writes a span for each response if OpenTelemetry is set up, with its gen_ai attributes.
 
 This module does not import OpenTelemetry. A process that records spans has imported it: by
 `opentelemetry-instrument wherry serve`, in a program of its own, or by --otlp-endpoint.
@@ -29,7 +29,7 @@ class Tracing:
     """Writes the spans of requests that have ended."""
 
     def __call__(self, record: RequestRecord) -> None:
-        """OpenTelemetry is not set up in this process"""
+        """Write the span of a request that has ended."""
         api = sys.modules.get("opentelemetry.trace")
         if api is None or record.generation is None:
             return
