@@ -1,5 +1,6 @@
-// Bundles the benchmark's page into a folder: page.js, worker.js, wllama.wasm. Usage: node
-// bench/bundle.js DIR
+// Bundles the benchmark's page into a folder: page.js, worker.js, wllama.wasm.
+//
+// Usage: node bench/bundle.js DIR
 import { copyFile, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

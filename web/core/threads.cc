@@ -27,11 +27,11 @@ constexpr int32_t kTask = 1, kDied = 2;
 // The state that all threads share. The script knows the offsets of the first fields:
 // web/src/core/threads.ts.
 struct Pool {
-  int32_t untaken = 0;  // number of tasks that no thread has taken; threads sleep while it is 0
+  int32_t untaken = 0;     // number of tasks that no thread has taken; threads sleep while it is 0
   int32_t unfinished = 0;  // number of tasks that have not ended; the launch waits until it is 0
-  int32_t failed = 0;  // kTask if a task has failed; kDied if a thread has died
-  char reason[256] = "";  // message of a thread that has died
-  int32_t sleeping = 0;  // number of sleeping threads
+  int32_t failed = 0;      // kTask if a task has failed; kDied if a thread has died
+  char reason[256] = "";   // message of a thread that has died
+  int32_t sleeping = 0;    // number of sleeping threads
   FTVMParallelLambda task = nullptr;
   void* closure = nullptr;
   int32_t tasks = 0;

@@ -1,4 +1,5 @@
 // Bundles the scripts that tests load in a page, and a worker with an engine, each into one file.
+//
 // Usage: node scripts/bundle_harness.js DIR
 import { build } from "esbuild";
 

@@ -1,5 +1,6 @@
-// Bundles the demo page: all files that a web server needs except the models. Usage: node
-// scripts/bundle_page.js DIR
+// Bundles the demo page: all files that a web server needs except the models.
+//
+// Usage: node scripts/bundle_page.js DIR
 import { createHash } from "node:crypto";
 import { copyFile, readdir, readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";

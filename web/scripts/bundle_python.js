@@ -1,7 +1,8 @@
 // Bundles the scripts of Python's wheel for browsers into python/build. engine.js is src/python.ts
 // with all its imports. grammar.js provides the module for grammars; Python loads it before the
-// first request that uses one. (A script without an address cannot import other scripts.) Usage:
-// node scripts/bundle_python.js
+// first request that uses one. (A script without an address cannot import other scripts.)
+//
+// Usage: node scripts/bundle_python.js
 import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";

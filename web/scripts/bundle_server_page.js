@@ -1,6 +1,8 @@
 // Writes markdown/ into the page of Wherry's server. That page is a single file, which the wheel
 // contains, so building the wheel needs no npm. `--check` only tells whether the page is up to
-// date. Usage: node scripts/bundle_server_page.js [--check]
+// date.
+//
+// Usage: node scripts/bundle_server_page.js [--check]
 import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";

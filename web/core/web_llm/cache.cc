@@ -172,7 +172,7 @@ class PagesInOrder : public tvm::runtime::vm::KVStateObj {
   std::vector<std::string> inputs_;
   ffi::Array<Tensor> state_;
   int64_t length_ = 0;  // number of tokens whose rows are in the state
-  int64_t rows_ = 0;  // number of rows of the running step
+  int64_t rows_ = 0;    // number of rows of the running step
   bool exists_ = false;
 };
 
