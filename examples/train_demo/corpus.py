@@ -66,7 +66,7 @@ def single(rng: Random) -> list[Exchange]:
 
 
 def _taken_up(rng: Random, offer: str) -> list[Exchange]:
-    """Return exchanges in which the user sometimes accepts what the reply `offer` offers."""
+    """Return exchanges in which the user sometimes accepts the offer in a reply."""
     if rng.random() < 0.5:
         return []
     if "a story?" in offer or "bedtime story?" in offer:

@@ -35,7 +35,7 @@ _LIMIT = 400  # maximum number of tokens; the longest story of the rules has abo
 
 
 def held_out_wishes(count: int, seed: int = 7) -> list[Wished]:
-    """Return count different wishes for something, which training has left out, without errors."""
+    """Return `count` different requests for stories, without typing errors, for the evaluation."""
     rng = Random(seed)
     found: dict[str, Wished] = {}
     while len(found) < count:

@@ -86,10 +86,7 @@ def wording(text: str) -> str:
 
 
 def held_out(*parts: str, every: int = 40) -> bool:
-    """Tell whether these parts are held out of the training text.
-
-    One of `every` combinations is.
-    """
+    """Tell whether this combination is held out of the training text, as one of `every` is."""
     key = "|".join(wording(part) for part in parts)
     return zlib.crc32(key.encode()) % every == 0
 

@@ -92,7 +92,7 @@ def random_kind(rng: Random) -> str:
 
 
 def random_name(rng: Random, kind: str) -> str:
-    """Return a name that fits the kind of hero; one name in seven is made up."""
+    """Return a name that fits the kind of hero; one name in seven is invented."""
     if rng.random() < 0.2:
         return new_name(rng)
     if kind in _SHE:

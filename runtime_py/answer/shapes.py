@@ -275,7 +275,7 @@ class Answer(Shape):
     """The fields that all responses share."""
 
     id: str
-    created: int  # seconds since 1970
+    created: int  # Unix time in seconds
     model: str
 
 

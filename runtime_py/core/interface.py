@@ -157,8 +157,8 @@ class Event(NamedTuple):
     error: str = ""
     prompt: bool = False  # whether the token belongs to the prompt
     cached_tokens: int = 0  # prompt tokens found in the prefix cache
-    drafted_tokens: int = 0  # draft tokens verified so far
-    accepted_tokens: int = 0  # draft tokens accepted so far
+    drafted_tokens: int = 0  # draft tokens that the model has verified so far
+    accepted_tokens: int = 0  # draft tokens that the model has accepted so far
     queue_seconds: float = 0.0  # seconds that the request waited for its first step
     prefill_seconds: float = 0.0  # seconds from the first step to the first token
     decode_seconds: float = 0.0  # seconds from the first token to this event
@@ -176,8 +176,8 @@ class CoreStats:
     disk_tokens: int = 0  # cached tokens read from disk
     decode_tokens: int = 0
     recomputed_tokens: int = 0  # tokens computed again after a preemption
-    drafted_tokens: int = 0  # draft tokens verified
-    accepted_tokens: int = 0  # draft tokens accepted
+    drafted_tokens: int = 0  # draft tokens that the model has verified
+    accepted_tokens: int = 0  # draft tokens that the model has accepted
     finished: int = 0  # requests that have ended, for any reason
     preemptions: int = 0  # requests preempted because pages ran out
     waiting: int = 0

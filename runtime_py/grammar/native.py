@@ -60,7 +60,7 @@ class Vocabulary:
 
 
 class Grammar:
-    """A compiled grammar, made by `Vocabulary.compile`; it keeps its vocabulary alive."""
+    """A compiled grammar, as `Vocabulary.compile` returns it; it keeps its vocabulary alive."""
 
     def __init__(self, api: ctypes.CDLL, compiled: handle) -> None:
         self._api = api

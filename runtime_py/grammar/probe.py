@@ -136,7 +136,7 @@ def _death(code: int | None) -> str:
 
 
 def main(core: str, library: str) -> None:
-    """Read lines [kind, text] until the input ends; answer each with why it is refused, or ""."""
+    """Read lines [kind, text] until the input ends; answer each with a refusal's reason, or ""."""
     threading.stack_size(STACK)
     worker = threading.Thread(target=_serve, args=(core, library))
     worker.start()

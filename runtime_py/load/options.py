@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypedDict, cast
 
-# receives what is in progress, the units done and the units in total
+# receives the name of the phase, the units done and the units in total
 Progress = Callable[[str, int, int], None]
 
 

@@ -11,7 +11,7 @@ _LEAST_BITS = "q4"  # prefix of the names of the schemes with the fewest bits fo
 
 
 class Made(Protocol):
-    """What the advice reads of a model: a manifest has it, and so has the forecast of one."""
+    """The facts about a model that the advice needs, from its manifest or the forecast of one."""
 
     @property
     def quantization(self) -> str:

@@ -172,7 +172,8 @@ class _Forwarded(Response):
         """Return an error in the shape of the stream's protocol.
 
         Raises:
-            RuntimeError: the answer is no stream of events or lines; it must not look complete.
+            RuntimeError: the response is no stream of events or lines, so an error must keep it
+                from looking complete.
         """
         if (last := last_word(_header(self._head, b"content-type"), self._path)) is None:
             raise RuntimeError("A replica was lost in the middle of an answer")

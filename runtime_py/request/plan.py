@@ -34,7 +34,7 @@ _SEED_STEP = 0x9E3779B97F4A7C15  # odd, so that all `n` choices have different s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestPlan:
-    """A request that is ready for the core: its jobs, and what the response needs to know."""
+    """A request that is ready for the core: its jobs, and the facts that its response needs."""
 
     jobs: list[Job]
     stops: tuple[str, ...]

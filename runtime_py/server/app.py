@@ -84,7 +84,7 @@ def create_app(
         max_body=chosen["max_body"],
         request_timeout=chosen["request_timeout"],
     )
-    # CORS comes before the gate, because a browser's preflight request has no key
+    # the CORS middleware comes before the gate, because a browser's preflight request has no key
     if cors := chosen["cors"]:
         _allow_pages(app, cors)
     document, metrics = OpenApi(models, has_keys=bool(keys)), RequestMetrics(life)

@@ -253,6 +253,6 @@ async def body_of(http: Request) -> bytes:
         ApiError: the client has gone.
     """
     try:
-        return await http.body()  # Starlette caches it
+        return await http.body()  # Starlette caches the body, so a second call returns it again
     except ClientDisconnect as e:
         raise ApiError(CLIENT_GONE, "The client has gone away") from e

@@ -97,7 +97,7 @@ class RunningServer(uvicorn.Server):
             super().run([bound])
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start listening."""
+        """Start to listen on the address."""
         sys.setswitchinterval(_SWITCH_SECONDS)
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_QuietAccept())

@@ -87,7 +87,7 @@ class SharedFields(RequestShape, SamplingFields):
     """Fields that chats and completions share."""
 
     model: str = Field("", max_length=1024)
-    max_tokens: int | None = Field(None, ge=1, le=2147483647)
+    max_tokens: int | None = Field(None, ge=1, le=2147483647)  # maximum number of output tokens
     n: int | None = Field(None, ge=1, le=128)  # number of choices for each prompt
     # seed of sampling: equal seeds give equal texts
     seed: int | None = Field(None, ge=-9223372036854775808, lt=18446744073709551616)
@@ -118,9 +118,10 @@ class ChatFields(BaseModel):
     """Fields of chats only."""
 
     messages: Messages
+    # newer name of max_tokens, which takes precedence over it
     max_completion_tokens: int | None = Field(None, ge=1, le=2147483647)
     logprobs: bool | None = None
-    top_logprobs: int | None = Field(None, ge=0, le=20)
+    top_logprobs: int | None = Field(None, ge=0, le=20)  # number of alternatives for each token
     # text that the output probably repeats; affects only the time
     prediction: Prediction | None = None
     tools: Tools = None
@@ -154,4 +155,4 @@ class CompletionFields(BaseModel):
     max_tokens: int | None = Field(None, ge=0, le=2147483647)
     # whether the answer begins with the prompt, and with its logprobs if requested
     echo: bool | None = None
-    logprobs: int | None = Field(None, ge=0, le=20)
+    logprobs: int | None = Field(None, ge=0, le=20)  # number of alternatives for each token

@@ -32,7 +32,7 @@ _OF_CHARACTERS = frozenset(
     "sort list unique groupby map select reject selectattr rejectattr batch slice min max".split()
 )
 _PER_CHARACTER = 4  # minimum size of a character in a list
-# Filters and tests that do not iterate over their value; "" stands for all tests.
+# Filters and tests that do not iterate over their value; "" represents all tests.
 _OUTSIDE = frozenset({"", "default", "d", "length", "count", "first", "last"})
 # Filters that are removed: they are for HTML, and their results grow in other ways.
 _REMOVED = ("urlize", "xmlattr", "wordwrap", "pprint")

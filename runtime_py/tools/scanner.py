@@ -47,7 +47,7 @@ class Scanner:
         return self._dropped + self.at
 
     def attempt(self, reader: Steps[bool]) -> Steps[bool]:
-        """Run a reader; if it fails, reset the position. `release` makes the position final."""
+        """Run a reader; if it fails, return to the old position, unless `release` made it final."""
         start, self._held = self.at, True
         found = yield from reader
         if not found:

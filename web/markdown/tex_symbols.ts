@@ -1,4 +1,4 @@
-/** Parse a table of TeX commands and the characters that they stand for, in alternation. */
+/** Parse a table in which TeX commands alternate with the characters that they stand for. */
 function table(text: string): ReadonlyMap<string, string> {
   const words = text.trim().split(/\s+/);
   return new Map(
@@ -33,7 +33,7 @@ hookrightarrow ↪ hookleftarrow ↩ rightharpoonup ⇀ leftharpoonup ↼ rightl
 langle ⟨ rangle ⟩ lfloor ⌊ rfloor ⌋ lceil ⌈ rceil ⌉ lvert | rvert | vert | lVert ‖ rVert ‖ Vert ‖
 | ‖ { { } } lbrace { rbrace } lbrack [ rbrack ] backslash \\ / / int ∫ iint ∬ iiint ∭ oint ∮ surd √`);
 
-/** Large operators, whose limits stand below and above them. */
+/** Large operators, whose limits are drawn below and above them. */
 export const BIG = table(`sum ∑ prod ∏ coprod ∐ bigcup ⋃ bigcap ⋂ bigvee ⋁ bigwedge ⋀ bigoplus ⨁
 bigotimes ⨂ bigodot ⨀ bigsqcup ⨆ biguplus ⨄`);
 

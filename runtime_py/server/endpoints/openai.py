@@ -68,10 +68,10 @@ class OpenAI:
 
     @described(request=ChatRequest, answer=ChatCompletion, chunk=ChatCompletionChunk, last=DONE)
     async def chat(self, request: Request) -> Response:
-        """Answers messages."""
+        """Answers the messages of a chat."""
         return await self._pipeline.answer(request, CHAT)
 
     @described(request=CompletionRequest, answer=Completion, chunk=Completion, last=DONE)
     async def completion(self, request: Request) -> Response:
-        """Continues prompts."""
+        """Continues one or several prompts."""
         return await self._pipeline.answer(request, COMPLETION)

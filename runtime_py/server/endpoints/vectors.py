@@ -42,7 +42,7 @@ class Vectors:
 
     @described(request=EmbeddingRequest, answer=EmbeddingAnswer)
     async def embeddings(self, request: Request) -> Response:
-        """Embeds each input."""
+        """Embeds each input as a vector."""
         return await self._pipeline.numbers(request, EMBEDDING)
 
     @described(request=ScoreRequest, answer=ScoreAnswer)

@@ -91,7 +91,7 @@ class Gate:
                 key.quota.spend(current().tokens)
 
     def _admitted(self, scope: Scope, headers: Headers, held: ExitStack) -> Key | None:
-        """Admit a request and return its key; `held` has its place in the key's quota."""
+        """Admit a request and return its key; closing `held` frees its place in the key's quota."""
         path, method = scope["path"], scope["method"]
         if self._life.draining and path not in _TO_THE_END:
             raise _draining(self._life)

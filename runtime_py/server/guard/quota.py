@@ -85,7 +85,7 @@ class Quota:
             self._tokens.take(tokens)
 
     def headers(self) -> Iterator[tuple[str, str]]:
-        """Yield the response headers that tell what is left of the limits, with OpenAI's names."""
+        """Yield the response headers that tell the remaining quota, with OpenAI's names."""
         for name, bucket in (("requests", self._requests), ("tokens", self._tokens)):
             if bucket:
                 yield f"X-RateLimit-Limit-{name}", str(bucket.size)

@@ -47,7 +47,7 @@ class Observer:
         self._watchers = watchers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Serve one request and report its end."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

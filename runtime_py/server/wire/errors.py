@@ -73,7 +73,8 @@ def shutting_down() -> ApiError:
 
 
 ErrorShape = Callable[[ApiError], dict[str, Any]]
-_shapes: dict[str, ErrorShape] = {}  # keyed by URL path prefix
+# functions that write errors, by the URL path prefix of their protocol
+_shapes: dict[str, ErrorShape] = {}
 
 
 def add_shape(prefix: str, shape: ErrorShape) -> None:

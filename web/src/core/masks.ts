@@ -6,8 +6,8 @@ import { reasonOf } from "./errors.js";
  */
 export interface CoreMask {
   /**
-   * Set bit t % 32 of bits[t / 32], which is 0 before, for each token t that may come next; or
-   * return true if all may.
+   * Set bit t % 32 of bits[t / 32], whose bits are 0 at the call, for each token t that may come
+   * next; or return true if all tokens may come next.
    */
   fill(bits: Uint32Array): boolean | void;
   /** Note that a token has been sampled; return true if the output must end with it. */

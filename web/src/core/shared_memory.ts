@@ -103,7 +103,7 @@ export function withSharing(
 
 /** Whether workers of this page may share its memory, and this thread may wait for them. */
 export function canShareMemory(): boolean {
-  // undefined in Node
+  // this global is undefined in Node
   const { crossOriginIsolated: isolated } = globalThis as { crossOriginIsolated?: boolean };
   if (isolated === false || typeof SharedArrayBuffer === "undefined") return false;
   try {

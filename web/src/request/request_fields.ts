@@ -60,7 +60,7 @@ export interface SamplingFields {
 
 export interface SharedFields {
   model?: string | null;
-  /** [1, 2147483647] */
+  /** [1, 2147483647]; maximum number of output tokens */
   max_tokens?: number | null;
   /** [1, 128]; number of choices for each prompt */
   n?: number | null;
@@ -91,10 +91,10 @@ export interface SharedFields {
 
 export interface ChatFields {
   messages: readonly ChatMessageParam[];
-  /** [1, 2147483647] */
+  /** [1, 2147483647]; newer name of max_tokens, which takes precedence over it */
   max_completion_tokens?: number | null;
   logprobs?: boolean | null;
-  /** [0, 20] */
+  /** [0, 20]; number of alternatives for each token */
   top_logprobs?: number | null;
   tools?: readonly FunctionTool[] | null;
   /** whether tools may or must be called; null: "auto" if there are tools */
@@ -122,6 +122,6 @@ export interface CompletionFields {
   prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
   /** [0, 2147483647]; maximum number of output tokens; 0 needs echo and returns only the prompt */
   max_tokens?: number | null;
-  /** [0, 20] */
+  /** [0, 20]; number of alternatives for each token */
   logprobs?: number | null;
 }

@@ -134,8 +134,8 @@ func answer<Object: Decodable & Sendable>(
 
 private func read<Object: Decodable>(_ json: Data, _ app: App?) throws -> Object {
     if let failed = try? JSONDecoder().decode(Failed.self, from: json) {
-        // Only this reader aborts its request, unless the engine was closed or the app is in the
-        // background.
+        // Only this reader aborts its own request, unless the engine was closed, or the app went to
+        // the background.
         if failed.error.code == "aborted", app?.isClosed ?? true { throw WherryError.closed }
         throw WherryError.request(failed.error)
     }

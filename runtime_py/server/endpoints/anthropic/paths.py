@@ -54,7 +54,7 @@ class Anthropic:
 
     @described(request=MessagesRequest, answer=MESSAGE, chunk=object_of(type=TEXT))
     async def messages(self, request: Request) -> Response:
-        """Answers messages."""
+        """Answers the messages of a chat."""
         return await self._pipeline.answer(request, MESSAGES)
 
     @described(request=CountRequest, answer=object_of(input_tokens=COUNT))

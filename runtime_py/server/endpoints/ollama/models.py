@@ -103,7 +103,7 @@ class OllamaModels:
 
     @described(request=ShowRequest, answer=SHOWN)
     async def show(self, request: Request) -> Response:
-        """Describes one model."""
+        """Describes the model that the request names."""
         fields = validated(ShowRequest, parse_json(await body_of(request)))
         listed = self._models.listed()
         found = named({m.name: m for m in listed}, fields.asked)

@@ -179,7 +179,7 @@ class CountRequest(_Shape):
 
     @property
     def conversation_id(self) -> str | None:
-        """The conversation's id, given as a string or an object."""
+        """Return the conversation's id, which the request gives as a string or an object."""
         given = self.conversation
         return given.id if isinstance(given, ConversationRef) else given
 
