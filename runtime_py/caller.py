@@ -23,9 +23,6 @@ class Caller:
 
         Raises:
             Abandoned: the client has disconnected.
-
-        Raises:
-            Abandoned: the client has gone.
         """
         if self.gone:
             raise Abandoned("The caller has gone away")

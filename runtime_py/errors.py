@@ -11,10 +11,6 @@ class RequestError(UsageError):
     Attributes:
         param: the wrong field, such as "messages[0].content"; None if no single field is wrong.
         code: a machine-readable name, such as "context_length_exceeded"; or None.
-
-    Attributes:
-        param: the wrong field, such as "messages[0].content"; None if there is no single one.
-        code: a name for programs, such as "context_length_exceeded"; or None.
     """
 
     def __init__(self, message: str, *, param: str | None = None, code: str | None = None) -> None:

@@ -53,9 +53,6 @@ def held_out_exchanges(
 
     Capitals and punctuation do not make another wording. With `mistyped`, the questions have a
     typing error, and training has left out their correct form, too.
-
-    Capitals and marks make no other wording. Mistyped: questions with an error in the typing, whose
-    right form was left out too.
     """
     rng = Random(seed)
     found: dict[str, Exchange] = {}

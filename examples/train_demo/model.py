@@ -159,8 +159,6 @@ class Llama(nn.Module):
         """Compute normalised hidden states, ids [b, s] int64 -> [b, s, d].
 
         If `past` is not empty, s is 1: the token that follows.
-
-        With a past that is not empty, s is 1: the token that follows.
         """
         start = past.length if past else 0
         x = self.embed(ids)

@@ -26,7 +26,7 @@ _DRAWN = Sampling(seed=7)
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Results on held-out questions, and on stories and lists: most likely and sampled replies."""
+    """Results on held-out questions, and on stories and lists, most likely and sampled."""
 
     questions: Results
     stories: Results

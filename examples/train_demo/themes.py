@@ -35,8 +35,6 @@ def told(text: str) -> tuple[Plot | None, float]:
     """Return the plot with the largest share of its beats in the text, and this share.
 
     The plot is None if the share is below a half.
-
-    Below a half of its beats it is no plot.
     """
     shares = {
         plot: sum(bool(pattern(beat).search(text)) for beat in plot.beats) / len(plot.beats)

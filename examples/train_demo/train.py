@@ -205,8 +205,6 @@ class Trainer:
         """After some steps, set the number of steps so that training takes `minutes` in all.
 
         Before that, the recipe's number of steps must not be reached.
-
-        Until then the recipe's number of steps is not to be reached.
         """
         made, before = self.made(), self.seconds
         for _ in range(trial):

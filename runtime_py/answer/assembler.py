@@ -169,7 +169,7 @@ class Assembler:
         return text
 
     def _piece(self, token: int, event: Event | None) -> str:
-        """Return a token's text, and log the token with the event's logprobs."""
+        """Return a token's text, and record the token with its logprobs from the event."""
         piece = self._detokenizer.push(token)
         if self._wants_logprobs:
             logged = LoggedToken(

@@ -251,10 +251,6 @@ class Dispatcher:
         Raises:
             BusyError: the queue has no room for them now.
             RequestError: they alone exceed the limit.
-
-        Raises:
-            BusyError: they may be accepted later.
-            RequestError: they exceed the limit alone.
         """
         if self.limit is None or len(self._sinks) + jobs <= self.limit:
             return

@@ -236,9 +236,6 @@ class _Arrays:
 
     All choices of a request have the very same values, and converting a hundred thousand of them
     holds the GIL for milliseconds.
-
-    The choices of a request have the very same values, and to make an array of a hundred thousand
-    holds the interpreter's lock for milliseconds.
     """
 
     def __init__(self) -> None:

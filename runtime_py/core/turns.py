@@ -14,8 +14,6 @@ class Turns:
     """Grants work on one event loop in the order of arrival, with a limit for each iteration.
 
     Without it, a hundred streams with new tokens would be written in one iteration.
-
-    Otherwise a hundred streams with new tokens would be written in one iteration.
     """
 
     def __init__(self) -> None:

@@ -29,8 +29,6 @@ class Disjoint:
         """Return True if types, constants, bounds or a required property prove disjointness.
 
         False means "not proven". `among` has the possible types of the values.
-
-        False means "not proven". among: possible types of the values.
         """
         self._steps += 1
         if a is False or b is False:

@@ -88,10 +88,6 @@ class Walk:
     Args:
         record: a result of `Grammar.mask`, which this object releases.
         vocab_size: number of tokens.
-
-    Args:
-        record: a result of `Grammar.mask`; released with this object.
-        vocab_size: number of tokens.
     """
 
     def __init__(self, record: core_abi.Mask, vocab_size: int) -> None:

@@ -3,10 +3,6 @@
 The alternatives together are exactly the complement; a schema whose complement cannot be expressed
 is an error. So a keyword is never read as less than it says. Keywords that not every draft has, or
 that grammars narrow (patterns, formats), have no complement here.
-
-The alternatives together are exactly the complement; a schema without an expressible complement is
-an error. So a keyword is never read as less than it says, and keywords that not every draft has, or
-that the grammars narrow (patterns, formats), have no complement here.
 """
 
 from __future__ import annotations

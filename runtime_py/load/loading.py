@@ -106,9 +106,6 @@ def verified(folder: Path) -> Manifest:
     Sizes are compared at each load; a file is hashed only if it may have changed or the machine has
     restarted. The core checks packed weights where it uses them.
 
-    Sizes are compared at each load, hashes if a file may have changed or the machine has restarted.
-    The core checks packed weights where it uses them.
-
     Raises:
         ArtifactError: lists all problems.
     """
@@ -211,9 +208,6 @@ def engine_config(
     The KV cache gets the memory of `device` (the core's name) that remains after the weights of the
     model and of the draft model.
 
-    The KV cache gets the memory of `device`, the core's name of it, that the weights of the model
-    and the draft model leave.
-
     Raises:
         UsageError: a number is not positive, or exceeds the compiled library's.
         ResourceError: the weights and one page of cache do not fit into memory.
@@ -258,7 +252,7 @@ def sized(
 
 
 def _limit(manifest: memory.Declared, name: str, asked: int) -> str:
-    """Return the largest value of one of LIMITS, and the command that raises it."""
+    """Return a model's maximum for an option in LIMITS, and the command that raises it."""
     compiled, option = manifest.deployment[name], f"--{name.replace('_', '-')}"
     most = manifest.deployment.get("longest", asked) if name == "context" else asked
     if compiled >= most:

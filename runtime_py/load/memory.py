@@ -33,8 +33,6 @@ def room(device: str) -> Room:
     """Return the memory that a device, such as "cpu" or "vulkan:0", offers to a model.
 
     A device that shares the host's memory has no more than the host. Errors as in `list_devices`.
-
-    A device that shares the host's memory has no more than the host. Raises as `list_devices`.
     """
     kind, _, index = device.partition(":")
     if kind == "cpu":
@@ -56,7 +54,7 @@ def room(device: str) -> Room:
 
 
 class Declared(relief.Made, Protocol):
-    """What a memory plan reads of a model: a manifest has it, and so has the forecast of one."""
+    """The facts about a model that a memory plan needs; a manifest has them, or its forecast."""
 
     @property
     def name(self) -> str:
@@ -80,12 +78,6 @@ def kv_tokens(
 
     Returns:
         The number of tokens; None if the manifest or the device does not tell its sizes.
-
-    Args:
-        manifest: has `memory`: bytes of weights, of one token's KV cache, of a step.
-        config: context and max_batch.
-        there: the memory of the device.
-        draft: a draft model, whose cache has as many tokens.
 
     Returns:
         Returns None if the manifest or the device does not tell.
@@ -119,10 +111,6 @@ def largest_context(manifest: Declared, there: Room, draft: Declared | None = No
     It uses SHARE_ASKED of the memory that the weights leave, more than the default. Returns None if
     the manifest or the device does not tell its sizes; only the compiled context is known then.
     Errors as in `kv_tokens`.
-
-    It uses SHARE_ASKED of the memory that the weights leave, more than by default. Returns None if
-    the manifest or the device does not tell; only the compiled context is known then. Raises as
-    `kv_tokens`.
     """
     most = manifest.deployment.get("context")
     if most is None:

@@ -2,9 +2,6 @@
 
 This memory depends on the machine and on versions, so a process measures itself after it has loaded
 all of these.
-
-It depends on the machine and on versions, so a process measures itself after it has loaded all of
-these.
 """
 
 from __future__ import annotations

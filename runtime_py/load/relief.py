@@ -11,7 +11,7 @@ _LEAST_BITS = "q4"  # prefix of the names of the schemes with the fewest bits fo
 
 
 class Made(Protocol):
-    """The facts about a model that the advice needs, from its manifest or the forecast of one."""
+    """The facts about a model that the advice needs; a manifest has them, or its forecast."""
 
     @property
     def quantization(self) -> str:
@@ -32,10 +32,6 @@ def of_weights_and_step(model: Made, *, draft: bool) -> str:
     Args:
         model: the model to load.
         draft: whether a draft model is loaded with it.
-
-    Args:
-        model: the model to load.
-        draft: whether it has a draft model.
     """
     ways = ["Close something"]
     if draft:
@@ -53,10 +49,6 @@ def of_a_context(model: Made, *, draft: bool) -> str:
     Args:
         model: the model to load.
         draft: whether a draft model is loaded with it.
-
-    Args:
-        model: the model to load.
-        draft: whether it has a draft model.
     """
     ways = []
     if _can_have_int8_cache(model):

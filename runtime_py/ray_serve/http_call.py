@@ -76,14 +76,6 @@ async def answers(
         request: the HTTP request.
         interval: returns the minimum seconds between two pieces.
 
-    The first bytes come at once, later ones joined: each piece costs each process on its way about
-    a millisecond, whatever its size.
-
-    Args:
-        app: the application that answers.
-        request: the request.
-        interval: least seconds between two pieces.
-
     Raises:
         RuntimeError: the application failed after its first byte, or ended without one.
     """

@@ -42,13 +42,6 @@ class Ingress:
         engines: the handle of the deployment of `Replica`.
         max_body: maximum bytes of a body; one more is read, so that the replica's server refuses
             the body.
-
-    If a replica dies before the first byte of an answer, another one is asked. If it dies later,
-    the stream ends with an error in its protocol's shape.
-
-    Args:
-        engines: handle of the deployment of `Replica`.
-        max_body: bytes; one more is read, so that the replica's server refuses the body.
     """
 
     def __init__(self, engines: DeploymentHandle, max_body: int) -> None:

@@ -2,8 +2,6 @@
 
 Requests that name the stored item must go to that replica. A replica's server stores items in
 memory, as `wherry serve` does; they are lost when it ends.
-
-A replica's server stores them in memory, as `wherry serve` does; they end with it.
 """
 
 from __future__ import annotations

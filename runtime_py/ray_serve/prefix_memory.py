@@ -22,12 +22,6 @@ class PrefixMemory(Generic[R]):
     Args:
         blocks: number of blocks remembered for each replica, of about 180 bytes each, unless
             `resize` sets another.
-
-    It approximates caches in other processes: it is wrong if those evict earlier, which costs only
-    time.
-
-    Args:
-        blocks: remembered for each replica unless `resize` says otherwise; about 180 bytes each.
     """
 
     def __init__(self, blocks: int) -> None:
@@ -92,10 +86,6 @@ def report(newest: Sequence[int], cache_tokens: int | None) -> dict[str, Any]:
     Args:
         newest: blocks that the replica received, from PrefixMemory.newest.
         cache_tokens: size of its prefix cache in tokens; None: unlimited.
-
-    Args:
-        newest: blocks that it received, see PrefixMemory.newest.
-        cache_tokens: size of its cache; None: unlimited.
     """
     blocks = None if cache_tokens is None else cache_tokens // BLOCK_TOKENS
     return {"newest": array("q", newest).tobytes(), "blocks": blocks}
@@ -115,11 +105,6 @@ def best(matches: Mapping[R, int], loads: Mapping[R, int | None], slack: int) ->
         matches: number of leading blocks that each replica has, from PrefixMemory.
         loads: number of requests at each candidate replica; None: unknown, counts as idle.
         slack: number of requests by which a replica with a match may exceed the idlest one.
-
-    Args:
-        matches: leading blocks, see PrefixMemory.
-        loads: requests at each candidate replica; None: unknown, counts as idle.
-        slack: requests that a replica with a match may have more than the idlest one.
     """
     if not loads:
         return []

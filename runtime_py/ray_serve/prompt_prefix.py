@@ -3,10 +3,6 @@
 The keys are a chain: each hashes its block and the previous key, so two prompts share as many
 leading keys as they share leading blocks. The first key continues the model's name and the salt, so
 tenants that share no cache share no keys. A wrong key only affects which replica gets a request.
-
-The keys are a chain: each hashes its block and the previous key, so two prompts share as many
-leading keys as they share leading blocks. The first key continues the model's name and the salt, so
-tenants that share no cache share no keys. A wrong key only affects which replica is asked.
 """
 
 from __future__ import annotations

@@ -3,9 +3,6 @@
 Each replica of the ingress has a router that remembers the prompts that it sent. It learns the
 prompts of the other ingress replicas from the reports of the engine replicas, which Ray Serve
 collects every few seconds.
-
-Each replica of the ingress has a router that remembers the prompts that it sent. It learns the
-other ingresses' prompts from the replicas' reports, which Ray Serve collects every few seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ class PrefixRouter(RequestRouter):
     """Chooses the replica with the longest cached prefix, else the less busy of two random ones."""
 
     def initialize_state(self, *, slack: int = 8, blocks: int = 2**16, **_: Any) -> None:
-        """Set up the memory of prefixes.
+        """Create the memory of prompt prefixes; Options.prefix_slack and prefix_blocks describe it.
 
         Options.prefix_slack and prefix_blocks describe the arguments.
         """

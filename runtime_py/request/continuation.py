@@ -2,9 +2,6 @@
 
 Only the message's text tells where it ends in the prompt, and templates change texts. Therefore a
 marker is appended to the message and searched in the rendered prompt.
-
-Only the message's text tells where it ends in the prompt, and templates change texts. So a marker
-is appended to the message and searched in the rendered prompt.
 """
 
 from __future__ import annotations

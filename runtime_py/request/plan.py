@@ -60,9 +60,6 @@ class RequestPlan:
 
         Protocols whose limits may exceed the context plan a request without a limit, so that its
         outputs reach to the end of the context, and then limit the plan.
-
-        For protocols whose limits may exceed the context: they plan a request without a limit,
-        whose outputs reach to the end of the context, and then limit the plan.
         """
         if tokens is None:
             return self
@@ -83,10 +80,6 @@ class RequestPlanner:
             default (temperature 1, top_p 1).
         compile_grammar: compiles the constraint of an output.
         dialect: the format in which the model writes tool calls and reasoning.
-
-    `defaults` is generation_config.json (see SamplingPlanner); a missing field has OpenAI's default
-    (temperature 1, top_p 1). `compile_grammar` compiles the constraint of an output. `dialect` is
-    the model's way to write tool calls and reasoning.
     """
 
     tokenizer: Tokenizer

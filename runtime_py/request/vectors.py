@@ -194,9 +194,6 @@ class VectorPlanner:
 
         The special tokens that the tokenizer appends stay. At most 16 characters for each token are
         tokenized.
-
-        The special tokens that the tokenizer appends stay. At most 16 characters a token are
-        tokenized.
         """
         caller.check()
         tokenizer, longest = self.planner.tokenizer, self._longest

@@ -28,14 +28,6 @@ class Address:
         uds_mode: file mode of the Unix socket; a user who may write to it may connect.
         tls_cert: PEM file with the certificate chain; None: no TLS.
         tls_key: PEM file with the private key; None: the key is in `tls_cert`.
-
-    Attributes:
-        host: name or address; other machines can reach it only with a key.
-        port: 0 takes a free one.
-        uds: path of a Unix socket, instead of host and port.
-        uds_mode: file mode of the socket: who may write to it may connect.
-        tls_cert: PEM file with the certificate chain; None: no TLS.
-        tls_key: PEM file with its key; None: it is in the same file.
     """
 
     host: str = "127.0.0.1"

@@ -117,9 +117,6 @@ class _InContext:
 
     The context is the last released text, so a decoder sees the neighbours it needs, and the cost
     of a token does not grow with the text.
-
-    The context is the last released text, so a decoder sees the neighbours it needs, and the cost
-    of a token does not grow with the text.
     """
 
     def __init__(self, tokenizer: Tokenizer, tail: list[int]) -> None:

@@ -2,9 +2,6 @@
 
 No file of a model says how the two texts are joined, but each convention has special tokens, so the
 vocabulary tells the convention.
-
-No file of a model says how the texts are joined, but each way has its own special tokens, so the
-vocabulary tells the way.
 """
 # ruff: noqa: RUF001 - DeepSeek's marks are written with U+FF5C
 
@@ -23,11 +20,6 @@ class FillIn:
         before_prefix: token before the text that precedes the gap.
         before_suffix: token before the text that follows the gap.
         last: the token after both texts; "" if there is none.
-        suffix_first: whether the suffix comes before the prefix.
-
-    Attributes:
-        before_prefix, before_suffix: tokens before the two texts.
-        last: the token after both; "" if there is none.
         suffix_first: whether the suffix comes before the prefix.
     """
 

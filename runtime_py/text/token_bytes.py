@@ -38,13 +38,6 @@ class TokenBytes:
         strip: number of spaces that a whole text loses at its beginning.
         each_byte: whether damaged UTF-8 becomes a U+FFFD for each byte (byte fallback), or for each
             maximal part of a character (byte-level).
-
-    Attributes:
-        of: token's text in the vocabulary -> bytes.
-        name: id -> token's text in the vocabulary, None for an unknown id.
-        strip: spaces that a whole text loses at its beginning.
-        each_byte: whether damaged UTF-8 becomes a U+FFFD for each byte (byte fallback), or for each
-            maximal part of a character (byte-level).
     """
 
     of: Callable[[str], bytes]

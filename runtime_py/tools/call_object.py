@@ -19,12 +19,6 @@ class CallObject:
         arguments: keys that may have the arguments.
         end: text after the object; unclosed arguments end there.
         ids: whether the object's "id" is the id of the call.
-
-    Attributes:
-        name: keys of the tool's name.
-        arguments: keys of its arguments.
-        end: text after it; unclosed arguments end there.
-        ids: whether the object's "id" is the id of the call.
     """
 
     name: tuple[str, ...] = ("name",)

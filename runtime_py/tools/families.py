@@ -45,15 +45,6 @@ class Family:
             require.
         thinking_field: whether the template reads earlier reasoning from "thinking".
         channels: whether all text comes in the format, with or without calls.
-
-    Attributes:
-        name: the value of `--tool-format`.
-        format: its format.
-        signs: texts in the chat templates of its models, all of which must occur.
-        stops: special tokens that end an answer.
-        short_ids: ids of calls are nine letters and digits, which Mistral's templates require.
-        thinking_field: whether the template reads earlier reasoning from "thinking".
-        channels: whether all text comes in the format, with or without calls.
     """
 
     name: str

@@ -85,12 +85,6 @@ class Rule:
         text: the schema in the form that llguidance reads.
         open: whether the schema cannot be enforced and is not strict, so that any arguments are
             accepted.
-
-    Attributes:
-        name: the tool's.
-        schema: the enforceable JSON Schema of its arguments.
-        text: the schema as llguidance reads it.
-        open: the schema cannot be enforced and is not strict: any arguments are accepted.
     """
 
     name: str

@@ -18,10 +18,6 @@ class Thoughts:
     Attributes:
         begin: marker before the reasoning; some templates write it at the end of the prompt.
         end: marker after the reasoning.
-
-    Attributes:
-        begin: before the reasoning; some templates write it at the end of the prompt.
-        end: after it.
     """
 
     begin: str

@@ -66,7 +66,7 @@ export class ChatView {
     try {
       sessionStorage.setItem(KEY, JSON.stringify(turns));
     } catch {
-      // too long to store; an older version of the conversation would be wrong
+      // the conversation is too long to store, and its older version would be wrong
       sessionStorage.removeItem(KEY);
     }
   }

@@ -21,14 +21,6 @@ class Budget:
     Args:
         limit: bytes of each device for all models; None: its free memory at the first use.
         room: returns the memory of a device.
-
-    Used memory is counted by the models' plans, because the system counts mapped weights as free
-    although running models need them. The system's free memory is a limit, too: other programs run
-    here.
-
-    Args:
-        limit: bytes of each device for all models; None: its free memory at the first use.
-        room: reads a device's memory.
     """
 
     def __init__(self, limit: int | None, room: Callable[[str], Room]) -> None:
@@ -67,8 +59,6 @@ class Budget:
         """Return the memory that a model gets; `left` is at least its minimum.
 
         The model gets its usual share, so that other models find room, but at least the minimum.
-
-        It is the usual share, so that other models find room, but at least the need.
         """
         least = self.least(made)
         try:

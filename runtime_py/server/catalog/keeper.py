@@ -3,10 +3,6 @@
 A model is unloaded after its keep-alive, or when another model needs its memory: the least recently
 used model first, never while it answers. If all candidates are answering, the first one accepts no
 new requests until one of them is idle; its new requests wait behind the earlier load.
-
-A model is unloaded after its keep-alive, or when another model needs its memory: the least recently
-used one first, never while it answers. If all candidates are answering, the first one accepts no
-new requests until one of them is idle; its new requests wait behind the earlier load.
 """
 
 from __future__ import annotations

@@ -48,13 +48,6 @@ class Spec:
             ever.
         preload: whether the model is loaded before the server listens.
         options: options of the model's load and compilation.
-
-    Attributes:
-        name: its name for clients, which may also use one of `aliases`.
-        model: "demo", hf://ORG/NAME, or a folder.
-        keep_alive: seconds that it stays in memory after its last answer; infinity: for ever.
-        preload: load it before the server listens.
-        options: of its load and compilation.
     """
 
     name: str

@@ -24,14 +24,6 @@ class Resident:
         over: whether the model has failed or another model has its name; it then accepts no request
             and is unloaded.
         yields: whether the model accepts no request until another model has found room.
-
-    Attributes:
-        bytes: its memory, by plan.
-        keep_alive: seconds that it stays after its last answer.
-        leases: number of requests that use it.
-        used_at: end of the last one, on the monotonic clock.
-        over: it has failed, or another model has its name; it accepts no request and is unloaded.
-        yields: it accepts no request until another model has found room.
     """
 
     loaded: LoadedModel

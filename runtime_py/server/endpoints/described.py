@@ -27,15 +27,6 @@ class Described:
         last: data of a stream's last event, if that is no chunk.
         media_types: media types of responses that are not JSON.
         statuses: statuses besides 200 and the common errors.
-
-    Attributes:
-        request: class of its body.
-        answer: JSON of a 200; None: none.
-        chunk: JSON of a streamed piece.
-        stream: media type of a stream.
-        last: data of its last event, if that is no chunk.
-        media_types: of answers that are not JSON.
-        statuses: further statuses besides 200 and the common errors.
     """
 
     request: type[BaseModel] | None = None

@@ -1,8 +1,6 @@
 """The endpoints /tokenize and /detokenize, in the shapes of vLLM and of llama.cpp.
 
 The request's fields select the shape: `prompt` and `messages` are vLLM's, `content` is llama.cpp's.
-
-The field tells the shape: `prompt` and `messages` are vLLM's, `content` is llama.cpp's.
 """
 
 from __future__ import annotations

@@ -83,8 +83,8 @@ class BrowserGuard:
 def check_content(method: str, path: str, headers: Headers) -> None:
     """Check that content is JSON, because pages may send other types without a preflight.
 
-    Ollama ignores the type, so some of its clients send none, or curl's. These are accepted if no
-    header shows a browser.
+    Ollama's server ignores the content type, so some of its clients send none, or curl's default
+    type. These requests are accepted if no header shows a browser.
 
     Raises:
         ApiError: 415: the content has another type.

@@ -30,12 +30,6 @@ class Observer:
         life: the server's state.
         watchers: called with the record at the end of each request, on the event loop.
         paths: the declared paths; needed for requests that are refused before routing.
-
-    Args:
-        app: the next application.
-        life: the server's state.
-        watchers: called at each end, on the event loop.
-        paths: the declared paths; needed for requests that are refused before routing.
     """
 
     def __init__(

@@ -37,23 +37,6 @@ class RequestRecord:
         model: name of the model.
         generation: the generation of the response, if the model generates text.
         tokens_read: number of tokens read for embeddings, scores and rankings.
-
-    Attributes:
-        id: X-Request-Id, from the client or generated.
-        client: its address; "local" on a Unix socket.
-        trace_headers: the client's traceparent and tracestate.
-        started: time.monotonic(), as the other times.
-        wall_ns: start, nanoseconds since 1970.
-        deadline: when the request times out; None: never.
-        time_limit: from `started` to `deadline`, seconds.
-        own_limit: the client asked for the limit.
-        route: the declared path; "other" for undeclared ones.
-        status: of the answer; 0 before it begins.
-        error: code of the error that ended it, even in the middle of a stream.
-        key: name of the key.
-        model: name of the model.
-        generation: the answer, if the model generates text.
-        tokens_read: for embeddings, scores and rankings.
     """
 
     id: str

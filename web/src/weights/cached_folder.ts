@@ -87,7 +87,7 @@ class CachedFolder implements ModelFolder {
   readonly manifest: Manifest;
   readonly #manifestBytes: Uint8Array;
   readonly #options: CachedFolderOptions;
-  #done = 0; // bytes that are available, out of `#total`
+  #done = 0; // number of bytes that are available, out of `#total`
   #total = 0;
 
   constructor(source: string, manifest: Manifest, bytes: Uint8Array, options: CachedFolderOptions) {

@@ -26,11 +26,6 @@ class MessageReply:
         model: the model's name.
         cut: whether the context ends before `max_tokens`.
         omit: whether thinking blocks are sent without their text.
-
-    Args:
-        model: the model's name.
-        cut: whether the context ends before `max_tokens`.
-        omit: thinking blocks have no text.
     """
 
     def __init__(self, model: str, *, cut: bool, omit: bool) -> None:

@@ -94,13 +94,6 @@ class Reply:
         started: arrival of the request, on the clock of perf_counter; `planned`: the time at which
             its model was loaded.
         logprobs: whether the client asked for logprobs.
-
-    Args:
-        name: the client's name of the model.
-        chat: whether this is /api/chat.
-        started: arrival of the request, on perf_counter's clock; `planned`: when its model was
-            loaded.
-        logprobs: whether they are requested.
     """
 
     def __init__(

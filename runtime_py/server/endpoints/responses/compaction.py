@@ -90,10 +90,6 @@ class CompactReply:
     Args:
         head: items that stay, before the summary.
         calls: items that stay, after the summary.
-
-    Args:
-        head: items that stay, before the summary.
-        calls: items that stay, after it.
     """
 
     def __init__(self, head: list[Json], calls: list[Json]) -> None:

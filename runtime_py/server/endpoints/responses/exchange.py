@@ -27,14 +27,6 @@ class Exchange:
     Attributes:
         gone: event that is set when the client has disconnected.
         status: status of the response; 0 before it begins.
-
-    Args:
-        body: the request's body.
-        tell: called with each event of a stream; None: the answer is not streamed.
-
-    Attributes:
-        gone: set when the client has gone.
-        status: of the answer; 0 before.
     """
 
     def __init__(self, body: bytes, tell: Callable[[bytes], Awaitable[None]] | None = None) -> None:

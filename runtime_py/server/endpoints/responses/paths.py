@@ -52,10 +52,6 @@ class Responses:
     Args:
         pipeline: the pipeline that answers requests.
         memory: the store of responses.
-
-    Args:
-        pipeline: answers requests.
-        memory: stores responses.
     """
 
     def __init__(self, pipeline: Pipeline, memory: Memory) -> None:

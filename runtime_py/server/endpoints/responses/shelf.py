@@ -29,10 +29,6 @@ class Shelf(Generic[T]):
     Args:
         entries: maximum number of entries.
         size: maximum bytes of all entries together.
-
-    Args:
-        entries: the most entries.
-        size: the most bytes of all entries.
     """
 
     def __init__(self, entries: int = MAX_ENTRIES, size: int = MAX_BYTES) -> None:

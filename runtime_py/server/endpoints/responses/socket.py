@@ -37,12 +37,6 @@ class Sockets:
         memory: the store of responses.
         life: the server's state.
         max_waiting: maximum bytes of waiting messages of all connections.
-
-    Args:
-        app: answers the messages' requests.
-        memory: stores responses.
-        life: the server's state.
-        max_waiting: bytes of waiting messages of all connections.
     """
 
     def __init__(

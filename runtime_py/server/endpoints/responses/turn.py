@@ -199,8 +199,6 @@ class Turn:
         """Return a function that stores the complete response.
 
         The expensive part of the work is done in this call, which runs on a thread.
-
-        The long part of the work runs before, on a thread.
         """
         stored, conversation = request.store is not False, request.conversation_id
         local = None if stored else self._local
