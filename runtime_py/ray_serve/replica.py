@@ -70,7 +70,11 @@ class Replica:
             self._requests -= 1
 
     def _interval(self) -> float:
-        """Return the seconds between two pieces of a stream; all streams together keep a rate."""
+        """Return the seconds between two pieces of a stream.
+
+        They grow with the number of streams, because the pieces a second of all streams are
+        limited.
+        """
         pieces = self._requests / self._options.stream_pieces_per_second
         return max(self._options.stream_interval_seconds, pieces)
 

@@ -65,7 +65,8 @@ export async function appOf(files: Files): Promise<App> {
 }
 
 function block(random: Random, size: number): Uint8Array<ArrayBuffer> {
-  const seed = random.bytes(997); // an odd length, so that no period equals a chunk
+  // 997 bytes, so that the repeated pattern never aligns with the borders of chunks
+  const seed = random.bytes(997);
   return Uint8Array.from({ length: size }, (_, at) => (seed[at % 997] ?? 0) ^ (at >> 12));
 }
 

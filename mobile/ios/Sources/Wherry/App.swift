@@ -4,7 +4,7 @@ import Foundation
 /// A native `wherry_app` and the calls that use it, from any thread, none after `close`.
 final class App: @unchecked Sendable {
     private let handle: OpaquePointer
-    private let condition = NSCondition() // guards the properties below
+    private let condition = NSCondition() // this condition's lock guards the properties below
     private var calls = 0
     private var closed = false
     private var active = false // whether a task waits until the engine is idle

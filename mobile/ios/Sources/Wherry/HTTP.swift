@@ -10,7 +10,7 @@ import Foundation
 final class HTTP: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     private let options: DownloadOptions
     private let ended = DispatchSemaphore(value: 0)
-    private let lock = NSLock() // guards the properties below
+    private let lock = NSLock() // this lock guards the properties below
     private var session: URLSession?
     private var task: URLSessionDataTask?
     private var cancelled = false

@@ -37,7 +37,7 @@ class Frame {
   }
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
-  // False: the JVM is out of memory, and a Java exception is pending.
+  // Returns false if the JVM is out of memory; a Java exception is then pending.
   bool open() const { return open_; }
 
  private:
