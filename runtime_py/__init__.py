@@ -1,4 +1,4 @@
-"""The run time: MLCEngine, AsyncMLCEngine and an OpenAI-compatible server over the core.
+"""The runtime: MLCEngine, AsyncMLCEngine and an OpenAI-compatible server over the C++ core.
 
 Importing this package loads neither TVM nor the compiler.
 """
@@ -28,7 +28,7 @@ __all__ = ["AsyncMLCEngine", "MLCEngine", "RequestError", "create_app", "serve"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use: an engine needs no web framework."""
+    """Import a public name at its first use, so that an engine alone loads no web framework."""
     from importlib import import_module
 
     if name not in _HOMES:

@@ -1,4 +1,7 @@
-"""AsyncMLCEngine: MLCEngine's surface for asyncio. Cancelling a task aborts its request."""
+"""AsyncMLCEngine: the interface of MLCEngine for asyncio.
+
+Cancelling a task aborts its request.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ Result = TypeVar("Result")
 
 
 class AsyncStream(BaseStream[Chunk, AsyncSink]):
-    """Chunks of an answer. Closing the stream, or leaving its `async with`, frees the request."""
+    """An asynchronous iterator over the chunks of a response.
+
+    Closing the stream, or leaving its `async with`, frees the request.
+    """
 
     def __aiter__(self) -> AsyncIterator[Chunk]:
         return self
@@ -38,11 +44,12 @@ class AsyncStream(BaseStream[Chunk, AsyncSink]):
         return self._ready.popleft()
 
     async def batch(self) -> list[Chunk]:
-        """Return all chunks that are ready, at least one; [] at the end."""
+        """Return all chunks that are ready, at least one; [] at the end of the stream."""
         while not self._ready and not self._generation.done:
             try:
                 deltas = self._generation.push(await self._sink.take())
-            except BaseException:  # cancellation as well
+            # asyncio.CancelledError is no Exception, but must free the request as well
+            except BaseException:
                 self.cancel()
                 raise
             self._ready.extend(self._streaming.chunks(deltas))
@@ -61,7 +68,7 @@ class AsyncStream(BaseStream[Chunk, AsyncSink]):
         self._end()
 
     async def close(self) -> None:
-        """`cancel`, as OpenAI's client calls it."""
+        """Abort the request; the same as `cancel`, under the name in OpenAI's client."""
         self.cancel()
 
 
@@ -99,7 +106,7 @@ async def attended(
     try:
         return await _in_thread(begun, undo, executor)
     finally:
-        caller.gone = True  # cancels unfinished work; finished work is unaffected
+        caller.gone = True  # the thread stops unfinished work when it sees that the caller is gone
 
 
 def _has_failed(future: asyncio.Future[Any]) -> bool:
@@ -136,7 +143,10 @@ async def begin(
 async def collect(
     generation: Generation, sink: AsyncSink, reply: Reply[Whole, Chunk]
 ) -> Collected[Whole, Chunk]:
-    """Await the whole answer; a cancellation aborts it. `whole()` of a long answer takes long."""
+    """Await a whole response; a cancellation aborts its request.
+
+    The caller calls `whole()` on a thread if the response may be long, because that takes long.
+    """
     answer = Collected(generation, reply)
     try:
         while not generation.done:
@@ -151,7 +161,7 @@ async def gather(
     make: Callable[[Caller], VectorPlan[Answer]],
     executor: Executor | None = None,
 ) -> Answer:
-    """Plan a request for embeddings or scores on a thread, submit it in parts, await the answer.
+    """Plan a request for embeddings or scores on a thread, submit it, and await the response.
 
     Args:
         loaded: the model.
@@ -173,7 +183,7 @@ async def gather(
     try:
         plan, batch = await _in_thread(submit, lambda made: made[1].close(), executor)
     finally:
-        caller.gone = True  # cancels unfinished work; finished work is unaffected
+        caller.gone = True  # the thread stops unfinished work when it sees that the caller is gone
     try:
         while not batch.done:
             batch.push(await sink.take())
@@ -198,7 +208,7 @@ class _Endpoint:
 
 
 class AsyncChatCompletions(_Endpoint):
-    """`engine.chat.completions`."""
+    """The endpoint `engine.chat.completions`, with the interface of OpenAI's client."""
 
     @overload
     async def create(
@@ -211,20 +221,23 @@ class AsyncChatCompletions(_Endpoint):
     async def create(
         self, *, stream: bool | None = None, **fields: Any
     ) -> ChatCompletion | AsyncStream[ChatCompletionChunk]:
-        """See ChatCompletions.create of MLCEngine."""
+        """Answer messages.
+
+        Arguments, results and errors as in ChatCompletions.create of MLCEngine.
+        """
         request = parse_chat({**fields, "stream": stream})
         return await self._run(lambda caller: self._model.chat(request, caller), stream)
 
 
 class AsyncChat:
-    """`engine.chat`."""
+    """The namespace `engine.chat`, as in OpenAI's client."""
 
     def __init__(self, model: LoadedModel) -> None:
         self.completions = AsyncChatCompletions(model)
 
 
 class AsyncCompletions(_Endpoint):
-    """`engine.completions`."""
+    """The endpoint `engine.completions`, with the interface of OpenAI's client."""
 
     @overload
     async def create(self, *, stream: Literal[True], **fields: Any) -> AsyncStream[Completion]: ...
@@ -233,16 +246,16 @@ class AsyncCompletions(_Endpoint):
     async def create(
         self, *, stream: bool | None = None, **fields: Any
     ) -> Completion | AsyncStream[Completion]:
-        """See Completions.create of MLCEngine."""
+        """Continue prompts; arguments, results and errors as in Completions.create of MLCEngine."""
         request = parse_completion({**fields, "stream": stream})
         return await self._run(lambda caller: self._model.completion(request, caller), stream)
 
 
 class AsyncEmbeddings(_Endpoint):
-    """`engine.embeddings`."""
+    """The endpoint `engine.embeddings`, with the interface of OpenAI's client."""
 
     async def create(self, **fields: Any) -> EmbeddingAnswer:
-        """See Embeddings.create of MLCEngine."""
+        """Embed each input; arguments, results and errors as in Embeddings.create of MLCEngine."""
         request = parse_embedding(fields)
         vectors = self._model.vectors
         return await gather(self._model, lambda caller: vectors.embedding(request, caller))
@@ -263,7 +276,10 @@ class AsyncMLCEngine(BaseEngine):
     async def generate(
         self, token_ids: Sequence[int], params: SamplingParams
     ) -> AsyncIterator[Event]:
-        """See MLCEngine.generate."""
+        """Yield the events of one request on token ids.
+
+        Arguments, errors as in MLCEngine.generate.
+        """
         prompt = list(token_ids)
         self.loaded.planner.check(prompt, params)
         sink, dispatcher = AsyncSink(), self.loaded.dispatcher

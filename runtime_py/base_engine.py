@@ -1,4 +1,4 @@
-"""What the synchronous and the asynchronous engine share: everything that never blocks."""
+"""The part of the synchronous and the asynchronous engine that never blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SinkT = TypeVar("SinkT")
 
 
 class BaseEngine:
-    """A model and the lifetime of an engine over it."""
+    """A loaded model, its endpoints, and the lifetime of the engine that owns it."""
 
     loaded: LoadedModel
 
@@ -34,16 +34,18 @@ class BaseEngine:
         return engine
 
     def _attach(self, loaded: LoadedModel) -> None:
-        """Set `loaded` and the endpoints."""
+        """Store the loaded model and create the endpoints over it."""
         raise NotImplementedError
 
     def stats(self) -> CoreStats:
-        """Read the counters of the core: steps, tokens, pages."""
+        """Return the core's counters: steps, tokens, pages."""
         return self.loaded.stats()
 
 
 class BaseStream(Generic[Chunk, SinkT]):
-    """A stream and its chunks that were not taken yet. Garbage collection frees the request.
+    """A stream of one request, with the chunks that its reader has not taken yet.
+
+    Garbage collection of the stream frees the request.
 
     Args:
         generation: the running request.

@@ -1,4 +1,4 @@
-"""Tells work on a thread whether its client still waits."""
+"""Tells work on a thread whether the client that asked for it still waits."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from wherry.errors import WherryError
 
 
 class Abandoned(WherryError):
-    """The client has gone; nothing catches this error to show it."""
+    """The client has disconnected; no handler reports this error, because there is no reader."""
 
 
 class Caller:
-    """Shared by a thread that works and the coroutine that waits for it.
+    """The waiting coroutine of a request, as the thread that works for it sees it.
 
     A thread cannot be stopped from outside, so long work calls `check` between its pieces.
     """
@@ -19,10 +19,10 @@ class Caller:
         self.gone = False
 
     def check(self) -> None:
-        """Stop the work of a client that has gone.
+        """Raise an error if the client has disconnected, to stop the work.
 
         Raises:
-            Abandoned: the client has gone.
+            Abandoned: the client has disconnected.
         """
         if self.gone:
             raise Abandoned("The caller has gone away")

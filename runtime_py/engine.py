@@ -1,4 +1,4 @@
-"""MLCEngine: the synchronous engine, with the surface of OpenAI's client."""
+"""MLCEngine: the synchronous engine, with the interface of OpenAI's client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ Chunk = TypeVar("Chunk")
 
 
 class Stream(BaseStream[Chunk, BlockingSink]):
-    """Chunks of an answer. Closing the stream, or leaving its `with`, frees the request."""
+    """An iterator over the chunks of a response.
+
+    Closing the stream, or leaving its `with`, frees the request.
+    """
 
     def __iter__(self) -> Iterator[Chunk]:
         return self
@@ -33,7 +36,8 @@ class Stream(BaseStream[Chunk, BlockingSink]):
                 raise StopIteration
             try:
                 deltas = self._generation.push(self._sink.take())
-            except BaseException:  # Ctrl-C as well
+            # KeyboardInterrupt (Ctrl-C) is no Exception, but must free the request as well
+            except BaseException:
                 self.close()
                 raise
             self._ready.extend(self._streaming.chunks(deltas))
@@ -65,13 +69,13 @@ class _Endpoint:
         try:
             while not generation.done:
                 answer.add(generation.push(sink.take()))
-        finally:  # Ctrl-C as well
+        finally:  # runs on KeyboardInterrupt (Ctrl-C) as well
             generation.close()
         return answer.whole()
 
 
 class ChatCompletions(_Endpoint):
-    """`engine.chat.completions`."""
+    """The endpoint `engine.chat.completions`, with the interface of OpenAI's client."""
 
     @overload
     def create(self, *, stream: Literal[True], **fields: Any) -> Stream[ChatCompletionChunk]: ...
@@ -93,14 +97,14 @@ class ChatCompletions(_Endpoint):
 
 
 class Chat:
-    """`engine.chat`."""
+    """The namespace `engine.chat`, as in OpenAI's client."""
 
     def __init__(self, model: LoadedModel) -> None:
         self.completions = ChatCompletions(model)
 
 
 class Completions(_Endpoint):
-    """`engine.completions`."""
+    """The endpoint `engine.completions`, with the interface of OpenAI's client."""
 
     @overload
     def create(self, *, stream: Literal[True], **fields: Any) -> Stream[Completion]: ...
@@ -122,7 +126,7 @@ class Completions(_Endpoint):
 
 
 class Embeddings(_Endpoint):
-    """`engine.embeddings`."""
+    """The endpoint `engine.embeddings`, with the interface of OpenAI's client."""
 
     def create(self, **fields: Any) -> EmbeddingAnswer:
         """Embed each input; the arguments are the fields of EmbeddingRequest.
@@ -138,7 +142,7 @@ class Embeddings(_Endpoint):
                 batch.push(sink.take())
                 batch.refill()
             return plan.whole(batch.results)
-        finally:  # Ctrl-C as well
+        finally:  # runs on KeyboardInterrupt (Ctrl-C) as well
             batch.close()
 
 

@@ -1,4 +1,4 @@
-"""The error of one request, with what OpenAI's error object carries."""
+"""The error of a single request, with the fields of OpenAI's error object."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from wherry.errors import ResourceError, UsageError
 
 
 class RequestError(UsageError):
-    """The request cannot be served; the engine continues.
+    """A request that cannot be served; the engine continues with the others.
 
     Attributes:
-        param: the wrong field, such as "messages[0].content"; None if there is no single one.
-        code: a name for programs, such as "context_length_exceeded"; or None.
+        param: the wrong field, such as "messages[0].content"; None if no single field is wrong.
+        code: a machine-readable name, such as "context_length_exceeded"; or None.
     """
 
     def __init__(self, message: str, *, param: str | None = None, code: str | None = None) -> None:
@@ -20,7 +20,7 @@ class RequestError(UsageError):
 
 
 class BusyError(ResourceError):
-    """The queue is full; the same request may be served later.
+    """The request queue is full; the same request may be served later.
 
     Attributes:
         retry_after: seconds after which there may be room; None: unknown.

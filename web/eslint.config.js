@@ -27,7 +27,7 @@ export default defineConfig(
     },
   },
   {
-    // What an instance of WebAssembly exports is no method of an object.
+    // Exports of a WebAssembly instance are plain functions, not methods that need an object.
     files: ["src/core/**", "src/app/**"],
     rules: {
       "@typescript-eslint/no-unnecessary-type-assertion": "off",
@@ -39,7 +39,8 @@ export default defineConfig(
     files: ["test/**"],
     rules: {
       "@typescript-eslint/no-floating-promises": "off",
-      "@typescript-eslint/no-unnecessary-condition": "off", // an assertion narrows more than it shows
+      // a type assertion may narrow a type more than the compiler can see
+      "@typescript-eslint/no-unnecessary-condition": "off",
       "max-lines-per-function": "off",
     },
   },
@@ -48,7 +49,7 @@ export default defineConfig(
     languageOptions: { globals: { console: "readonly", process: "readonly", URL: "readonly" } },
   },
   {
-    // Functions that a browser's page is given.
+    // Functions in bench/ run in a browser's page, although Node loads the file.
     files: ["bench/**"],
     languageOptions: {
       globals: Object.fromEntries(

@@ -1,4 +1,7 @@
-"""More plots, in the form which `plots.py` describes; {goal} is any deed, as in "touch the moon"."""
+"""Further plots of stories, in the form that `plots.py` describes.
+
+{goal} is any deed, such as "touch the moon".
+"""
 # ruff: noqa: E501  (a beat is one line)
 
 from __future__ import annotations

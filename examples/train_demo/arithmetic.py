@@ -1,4 +1,4 @@
-"""Sums, differences, products and divisions with small numbers."""
+"""Generates exchanges about sums, differences, products and divisions of small numbers."""
 # ruff: noqa: E501  (lists of wordings)
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def _number(rng: Random, limit: int = 20) -> int:
 
 
 def _result(number: str) -> str:
-    """Return what a reply must hold: the number as a result, not as a part of the question."""
+    """Return what a reply must contain: the number as a result, not as a part of the question."""
     return f"= {number}|is {number}"
 
 
@@ -80,7 +80,7 @@ def difference(rng: Random) -> Exchange:
 
 
 def story_sum(rng: Random) -> Exchange:
-    """Ask a sum in the clothes of a story."""
+    """Ask for a sum that is told as a story."""
     who = rng.choice("I|Tom|Mia|Ben|Anna|Sam|Lily|Leo".split("|"))
     have = "have" if who == "I" else "has"
     thing = rng.choice("apples|balls|pears|coins|books|nuts|eggs|cookies|shells|pens".split("|"))
@@ -124,7 +124,7 @@ def story_sum(rng: Random) -> Exchange:
 
 
 def product(rng: Random) -> Exchange:
-    """Ask for a product of two numbers up to ten, or for a division without a rest."""
+    """Ask for a product of two numbers up to ten, or for a division without a remainder."""
     a, b = rng.randint(0, 10), rng.randint(1, 10)
     values = {"a": str(a), "b": str(b), "c": str(a * b)}
     if rng.random() < 0.5:

@@ -1,4 +1,4 @@
-"""Batches: documents are made on the fly, tokenized, and packed whole into rows."""
+"""Packs documents, which are generated during training and tokenized, into the rows of batches."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-_IGNORE = -100  # the target that cross_entropy leaves out
+_IGNORE = -100  # target value that cross_entropy ignores
 
 
 class Packer:
-    """Makes the batch of a given step; the same seed, step and shape always give the same batch."""
+    """Generates the batch of a step; the same seed, step and shape always give the same batch."""
 
     def __init__(self, tokenizer: Tokenizer, seed: int) -> None:
         self.tokenizer, self.seed = tokenizer, seed
@@ -49,7 +49,7 @@ class Packer:
         return torch.from_numpy(packed[:, :-1].copy()), torch.from_numpy(self._targets(packed))
 
     def _targets(self, packed: np.ndarray) -> np.ndarray:
-        """Keep as targets what the assistant says, and plain text; packed is [rows, length + 1]."""
+        """Return the targets, without the user's words; `packed` is [rows, length + 1]."""
         counts = np.zeros(packed.shape, dtype=bool)
         speaking = np.zeros(packed.shape[0], dtype=bool)
         ids = self.ids
@@ -64,7 +64,10 @@ class Packer:
 
 
 class BatchOfStep(Dataset[tuple[Tensor, Tensor]]):
-    """`make(step)` as a data set, whose items processes of a DataLoader make ahead of their use."""
+    """A data set of the batches `make(step)`.
+
+    Processes of a DataLoader generate them in advance.
+    """
 
     def __init__(self, make: Callable[[int], tuple[Tensor, Tensor]]) -> None:
         self.make = make
@@ -76,7 +79,7 @@ class BatchOfStep(Dataset[tuple[Tensor, Tensor]]):
 def batches(
     make: Callable[[int], tuple[Tensor, Tensor]], steps: range, processes: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the batch of each step, in order; 0 processes: made when it is asked for."""
+    """Yield the batch of each step, in order; with 0 processes it is generated when needed."""
     return iter(
         DataLoader(
             BatchOfStep(make),

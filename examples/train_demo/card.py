@@ -1,4 +1,4 @@
-"""The text of the model card."""
+"""Writes the text of the model card."""
 # ruff: noqa: E501  (prose)
 
 from __future__ import annotations
@@ -65,18 +65,18 @@ Apache-2.0, as the rest of the project.
 
 @dataclass(frozen=True)
 class Run:
-    """What a card says of the training."""
+    """Facts about a training run that the model card reports."""
 
     parameters: int
     steps: int
     tokens: int
     minutes: int
-    where: str  # the processor
-    before: int  # steps that an earlier run had made
-    schedule: str  # how the learning rates went
+    where: str  # name of the processor or GPU
+    before: int  # number of steps that an earlier run had trained
+    schedule: str  # description of the learning rate schedule
 
 
-# Of the runs which made the model that the README's commands start from.
+# A description of the runs that trained the model from which the README's commands start.
 _EARLIER_RUNS = (
     " It went on from a model of {before} steps: 2800 (8.3 million tokens, 65 minutes on a thread of an AMD EPYC, the full rates for 2000 "
     "steps and linear decay for 800), whose text had fewer questions about facts, and 1537 (6.1 million tokens, 34 minutes on a thread of "
@@ -85,7 +85,7 @@ _EARLIER_RUNS = (
 
 
 def card(run: Run, losses: list[float], results: list[Evaluation]) -> str:
-    """Return the card; float16 first, then 4 bits."""
+    """Return the text of the model card, with the results in float16 first, then in 4 bits."""
     return _CARD.format(
         parameters=f"{run.parameters / 1e6:.2f} million",
         steps=run.steps,

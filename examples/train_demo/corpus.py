@@ -1,4 +1,4 @@
-"""The training text of the demo model: chats and stories, made by rules from a seed.
+"""Generates the training text of the demo model: chats and stories, by rules and a seed.
 
 No text from elsewhere is used. `python corpus.py 5` prints five documents.
 """
@@ -38,7 +38,7 @@ SYSTEM_PROMPTS = (
     "assistant.|Answer briefly.|Be kind and brief.|You are a chat assistant.|You are a small language model.|Tell stories for children.|"
     "You answer simple questions.|Help the user.]"
 )
-# Kinds of exchanges and how often each is drawn.
+# Kinds of exchanges, and the weight with which each is drawn.
 SINGLE = {
     fact: 6.0,
     calculation: 5.0,
@@ -49,13 +49,14 @@ SINGLE = {
     lists_and_poems: 2.5,
 }
 
-# Kinds of conversations: first many stories, which teach the language, then more facts.
+# Kinds of conversations with their weights; early training has many stories, which teach the
+# language.
 EARLY = {"story": 30, "sums": 10, "facts": 10, "mixed": 50}
 LATE = {"story": 18, "sums": 20, "facts": 38, "mixed": 24}
 
 
 def single(rng: Random) -> list[Exchange]:
-    """Return one exchange which is not held out, with those that follow on it."""
+    """Return one exchange that is not held out, with its follow-up exchanges."""
     while True:
         exchange = rng.choices(list(SINGLE), list(SINGLE.values()))[0](rng)
         if not exchange.left_out:
@@ -65,7 +66,7 @@ def single(rng: Random) -> list[Exchange]:
 
 
 def _taken_up(rng: Random, offer: str) -> list[Exchange]:
-    """Let the user take up what the reply `offer` has asked, now and then."""
+    """Return exchanges in which the user sometimes accepts the offer in a reply."""
     if rng.random() < 0.5:
         return []
     if "a story?" in offer or "bedtime story?" in offer:
@@ -89,7 +90,7 @@ def _singles(rng: Random, count: int) -> list[Exchange]:
 
 
 def _burst(rng: Random, topic: Callable[[Random], Exchange], count: int) -> list[Exchange]:
-    """Return many questions of one kind; these are short, so that facts are seen often."""
+    """Return many questions of one kind; they are short, so that facts occur often."""
     exchanges = (topic(rng) for _ in range(count))
     return [e for e in exchanges if not e.left_out]
 
@@ -100,14 +101,17 @@ def _any_fact(rng: Random) -> Exchange:
 
 
 def wished_story(rng: Random) -> tuple[Exchange, Story]:
-    """Return a wish which is not held out, with its story."""
+    """Return a request that is not held out, with its story."""
     while held_out((wished := story_exchange(rng))[0].user):
         pass
     return wished
 
 
 def chat(rng: Random, mix: dict[str, int]) -> list[Exchange]:
-    """Return the exchanges of one conversation; mix says how often each kind of it is drawn."""
+    """Return the exchanges of one conversation.
+
+    `mix` has the weight of each kind of conversation.
+    """
     result = [hello(rng)] if rng.random() < 0.15 else []
     if rng.random() < 0.07:
         result += introduction(rng)
@@ -132,13 +136,13 @@ def chat(rng: Random, mix: dict[str, int]) -> list[Exchange]:
 
 
 def render(exchanges: list[Exchange], system: str = "") -> str:
-    """Render a conversation exactly as the chat template does."""
+    """Return the text of a conversation, exactly as the chat template renders it."""
     text = BOS + (f"{SYSTEM}{system}{END}" if system else "")
     return text + "".join(f"{USER}{e.user}{END}{ASSISTANT}{e.reply}{END}" for e in exchanges)
 
 
 def document(rng: Random, mix: dict[str, int] = EARLY) -> str:
-    """Return one document: a chat, or a story without the form of a chat."""
+    """Return one document: a chat, or a story that is not part of a chat."""
     if rng.random() < 0.06:
         return BOS + tell(rng, {}).text + END
     system = choose(rng, SYSTEM_PROMPTS) if rng.random() < 0.1 else ""
@@ -146,7 +150,7 @@ def document(rng: Random, mix: dict[str, int] = EARLY) -> str:
 
 
 def documents(seed: int, count: int) -> Iterator[str]:
-    """Yield count documents; the same seed always gives the same text."""
+    """Yield `count` documents; the same seed always gives the same text."""
     rng = Random(seed)
     for _ in range(count):
         yield document(rng)

@@ -1,4 +1,4 @@
-"""Counting, neighbours of numbers, and comparisons."""
+"""Generates exchanges about counting, neighbouring numbers, and comparisons."""
 # ruff: noqa: E501  (lists of wordings)
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exchanges that belong together: repeating, what the user tells, riddles, short questions that follow."""
+"""Generates exchanges that depend on each other: repetition, memory, riddles, follow-ups."""
 # ruff: noqa: E501  (lists of wordings)
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def repeat(rng: Random) -> Exchange:
 
 
 def statement(rng: Random) -> Exchange:
-    """The user tells what they like, where they live, or how old they are; a question about it may follow."""
+    """Let the user tell a preference, a home or an age; a question about it may follow."""
     way = rng.randrange(5)
     if way == 0:
         pet, name = rng.choice(PET_KINDS), rng.choice([new_name(rng), rng.choice(PETS)])
@@ -151,7 +151,7 @@ def riddle(rng: Random) -> Exchange:
 
 
 def chain(rng: Random) -> Exchange:
-    """Ask for several capitals, opposites or sounds in a row, the later ones in few words."""
+    """Ask for several capitals, opposites or sounds in a row, the later ones in a few words."""
     way = rng.randrange(3)
     count = rng.choice([1, 1, 2])
     if way == 0:
@@ -239,6 +239,6 @@ _SHRUGS = (
 
 
 def shrug(rng: Random) -> Exchange:
-    """Ask back after a plain fact: why, really, tell me more."""
+    """Let the user react to a plain fact with a short question: why, really, tell me more."""
     ask, reply = rng.choice(_SHRUGS)
     return Exchange(typed(rng, choose(rng, ask)), choose(rng, reply), "shrug")

@@ -1,4 +1,4 @@
-"""Exact answers to held-out questions, and rounding to 4 bits.
+"""Evaluates a model by exact answers to held-out questions, and rounds its weights to 4 bits.
 
 A question is held out when the hash of its wording falls into one bucket of forty; such wordings
 never occur in the training text, although the same fact is asked in other words. Each wording is
@@ -21,7 +21,8 @@ from refusals import refusal
 from tokenizers import Tokenizer
 from torch import Tensor
 
-# Topic -> replies that hold the answer, questions asked, and each failure: question, reply, answer.
+# Topic -> number of replies with the right answer, number of questions, and the failures as
+# (question, reply, answer).
 Results = dict[str, tuple[int, int, list[tuple[str, str, str]]]]
 
 TOPICS: dict[str, Callable[[Random], Exchange]] = {
@@ -48,10 +49,10 @@ MISTYPED = "all of these with an error in the typing"
 def held_out_exchanges(
     topic: Callable[[Random], Exchange], count: int, mistyped: bool = False, seed: int = 7
 ) -> list[Exchange]:
-    """Return up to count exchanges of a topic which training has left out, each wording once.
+    """Return up to `count` exchanges of a topic that training has left out, each wording once.
 
-    Capitals and marks make no other wording. Mistyped: questions with an error in the typing, whose
-    right form was left out too.
+    Capitals and punctuation do not make another wording. With `mistyped`, the questions have a
+    typing error, and training has left out their correct form, too.
     """
     rng = Random(seed)
     found: dict[str, Exchange] = {}
@@ -68,7 +69,7 @@ def held_out_exchanges(
 
 
 def exact(model: Llama, tokenizer: Tokenizer, count: int = 60) -> Results:
-    """Return for each topic, and for all with errors in the typing, what came of the questions."""
+    """Return the results of each topic, and of all topics with typing errors."""
     model.eval()
     asked = {name: held_out_exchanges(topic, count) for name, topic in TOPICS.items()}
     asked[MISTYPED] = [
@@ -87,7 +88,7 @@ def exact(model: Llama, tokenizer: Tokenizer, count: int = 60) -> Results:
 
 
 def holds(reply: str, answer: str) -> bool:
-    """Tell whether the reply has one of the right answers, as whole words."""
+    """Tell whether the reply contains one of the right answers, as whole words."""
     return any(f" {_words(right)} " in f" {_words(reply)} " for right in answer.split("|"))
 
 

@@ -1,4 +1,4 @@
-"""Whether a list has as many items as asked for, each once, each of the kind."""
+"""Evaluates lists: the number of items, no repetition, and all items of the requested group."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MARK = re.compile(r"^(?:\d+\.|-)\s*", re.MULTILINE)
 
 @dataclass(frozen=True)
 class ListWish:
-    """So many members of a group."""
+    """A request for a list of `count` members of a group."""
 
     user: str
     group: str
@@ -35,7 +35,7 @@ class ListWish:
 
 
 def list_wishes(seed: int = 7) -> list[ListWish]:
-    """Return a wish for each group and each number of items that a list may have."""
+    """Return a request for each group and each number of items that a list may have."""
     rng = Random(seed)
     wishes = []
     for group, members in GROUPS.items():
@@ -46,7 +46,7 @@ def list_wishes(seed: int = 7) -> list[ListWish]:
 
 
 def members(group: str) -> set[str]:
-    """Return all words of the tables which belong to a group, in small letters."""
+    """Return all words of the tables that belong to a group, in lower case."""
     narrower = [g for g in GROUPS if g == group or g.endswith(" " + group)]
     words = {w.lower() for g in narrower for w in GROUPS[g].split()}
     kinds = KINDS_OF_THING.get(SINGULAR.get(group, group), [])
@@ -57,7 +57,7 @@ KNOWN = frozenset().union(*(members(group) for group in GROUPS))
 
 
 def items(reply: str, group: str) -> list[str]:
-    """Return the items of a list: in a sentence, or numbered or dashed lines; in small letters."""
+    """Return the items of a list in lower case; it is a sentence, or numbered or dashed lines."""
     text = reply.strip().rstrip(".").lower()
     if _MARK.search(text):
         return [_MARK.sub("", line).strip() for line in text.splitlines()]
@@ -66,7 +66,7 @@ def items(reply: str, group: str) -> list[str]:
 
 
 def verdicts(wish: ListWish, reply: str) -> dict[str, bool]:
-    """Return for each check, and for all, whether a reply passes it."""
+    """Return for each check, and for all together, whether a reply passes it."""
     found = items(reply, wish.group)
     right = (
         len(found) == wish.count,
@@ -78,7 +78,7 @@ def verdicts(wish: ListWish, reply: str) -> dict[str, bool]:
 
 
 def lists(model: Llama, tokenizer: Tokenizer, sampling: Sampling | None = None) -> Results:
-    """Return for each check: lists that pass it, lists asked for, failures."""
+    """Return for each check the number of lists that pass, the number of lists, and failures."""
     model.eval()
     wishes = list_wishes()
     said = replies(model, tokenizer, [w.user for w in wishes], 120, sampling)

@@ -1,4 +1,4 @@
-"""Whether a story has what was asked for: the hero, the name, the place, the thing, the theme."""
+"""Evaluates whether a story has all that was requested: hero, name, place, thing, theme."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _NAMES = {
     "wadj": "weather",
     "trait": "trait of the hero",
 }
-_LIMIT = 400  # tokens; the longest story of the rules has about 260
+_LIMIT = 400  # maximum number of tokens; the longest story of the rules has about 260
 
 
 def held_out_wishes(count: int, seed: int = 7) -> list[Wished]:
-    """Return count different wishes for something, which training has left out, without errors."""
+    """Return `count` different requests for stories, without typing errors, for the evaluation."""
     rng = Random(seed)
     found: dict[str, Wished] = {}
     while len(found) < count:
@@ -47,7 +47,7 @@ def held_out_wishes(count: int, seed: int = 7) -> list[Wished]:
 
 
 def has(text: str, slot: str, value: str) -> bool:
-    """Tell whether the story names what was asked for; of the weather also `rainy` for `rain`."""
+    """Tell whether the story names the requested value; for the weather `rain`, also `rainy`."""
     values = {value}
     for weather, (adjective, _, _) in WEATHERS.items():
         if slot in ("weather", "wadj") and value in (weather, adjective):
@@ -56,7 +56,7 @@ def has(text: str, slot: str, value: str) -> bool:
 
 
 def verdicts(wished: Wished, text: str) -> dict[str, bool]:
-    """Return for each part of a wish, and for the whole, whether the text has it."""
+    """Return for each part of a request, and for the whole, whether the text fulfils it."""
     parts = {_NAMES[slot]: has(text, slot, value) for slot, value in wished.asked.items()}
     if wished.themes:
         parts["theme"] = told(text)[0] in wished.themes
@@ -66,7 +66,7 @@ def verdicts(wished: Wished, text: str) -> dict[str, bool]:
 def stories(
     model: Llama, tokenizer: Tokenizer, sampling: Sampling | None = None, count: int = 120
 ) -> Results:
-    """Return for each part of a wish: stories that have it, stories asked for, failures."""
+    """Return for each part of a request the number of stories with it, of stories, and failures."""
     model.eval()
     wishes = held_out_wishes(count)
     told_texts = replies(model, tokenizer, [w.user for w in wishes], _LIMIT, sampling)

@@ -1,4 +1,4 @@
-"""Everyday exchanges: definitions, trades, sizes, abilities and spelling."""
+"""Generates everyday exchanges: definitions, trades, sizes, abilities and spelling."""
 # ruff: noqa: E501  (lists of wordings)
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def noun(rng: Random) -> Exchange:
 
 
 def trade(rng: Random) -> Exchange:
-    """Ask what somebody does, or who does something."""
+    """Ask what a person with a trade does, or which trade does something."""
     who, deed = rng.choice(list(TRADES.items()))
     if rng.random() < 0.35:
         return qa(

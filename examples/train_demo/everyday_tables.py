@@ -1,4 +1,4 @@
-"""Tables of everyday things: nouns, trades, sizes, riddles."""
+"""The tables of everyday things from which exchanges are built: nouns, trades, sizes, riddles."""
 # ruff: noqa: E501  (tables)
 # fmt: off
 
@@ -124,9 +124,9 @@ TRADES: dict[str, str] = {
     "scientist": "finds out how the world works", "waiter": "brings food and drinks to the guests", "student": "learns at a school",
 }
 
-# From the smallest to the biggest.
+# Animals in the order of their size, the smallest first.
 SIZES = "an ant|a bee|a butterfly|a mouse|a frog|a squirrel|a cat|a fox|a dog|a sheep|a lion|a cow|a giraffe|an elephant|a whale".split("|")
-# From the slowest to the fastest.
+# Animals and vehicles in the order of their speed, the slowest first.
 SPEEDS = "a snail|a turtle|a person on foot|a bicycle|a car|a train|an airplane|a rocket".split("|")
 FLIES = "owl crow bee butterfly eagle duck goose swan bat parrot sparrow robin".split()
 NOT_FLIES = "dog cat cow horse pig sheep mouse lion elephant fox rabbit bear fish snake penguin frog".split()

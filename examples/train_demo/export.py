@@ -1,4 +1,4 @@
-"""Export of the trained model as an ordinary Hugging Face folder, and a check with transformers."""
+"""Exports the trained model as an ordinary Hugging Face folder, and checks it with transformers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vocabulary import CHAT_TEMPLATE
 
 
 def export(model: Llama, tokenizer: Tokenizer, folder: Path) -> None:
-    """Write config, generation config, float16 weights and tokenizer to folder."""
+    """Write config, generation config, float16 weights and tokenizer to `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     bos, end, pad = (tokenizer.token_to_id(token) for token in (BOS, END, PAD))
     weights = {
@@ -57,9 +57,10 @@ def _write(path: Path, content: dict[str, object]) -> None:
 
 @torch.no_grad()
 def check(model: Llama, folder: Path) -> float:
-    """Load the folder with transformers; return the largest difference of logits.
+    """Compare with the folder's model in transformers; return the largest difference of logits.
 
-    Both sides compute in float32 with the float16 weights. Above 0.05 it is a RuntimeError.
+    Both sides compute in float32 with the float16 weights. A difference above 0.05 is a
+    RuntimeError.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 

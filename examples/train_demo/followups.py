@@ -1,4 +1,4 @@
-"""Questions that are asked after a story, and their replies, which must agree with it."""
+"""Generates questions that are asked after a story, and replies that agree with the story."""
 # ruff: noqa: E501  (lists of wordings)
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _question(rng: Random, story: Story) -> Exchange:
 
 
 def follow_ups(rng: Random, story: Story) -> list[Exchange]:
-    """Return zero to four exchanges which go on from the story."""
+    """Return zero to four exchanges that follow the story."""
     result: list[Exchange] = []
     while rng.random() < 0.66 and len(result) < 4:
         kind = rng.choices(["question", "more", "again", "praise"], [10, 2, 1.2, 1.5])[0]

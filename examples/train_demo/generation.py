@@ -1,4 +1,4 @@
-"""Replies of the model to user turns: the most likely ones, or drawn from a seed."""
+"""Generates the model's replies to user turns: the most likely ones, or sampled from a seed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Sampling:
-    """How tokens are drawn; `generation_config.json` of the exported model has the same values."""
+    """Parameters of sampling.
+
+    `generation_config.json` of the exported model has the same values.
+    """
 
     seed: int
     temperature: float = 0.7
@@ -55,7 +58,10 @@ def replies(
 def continued(
     model: Llama, ids: Tensor, end: int, limit: int, sampling: Sampling | None = None
 ) -> Tensor:
-    """Ids [b, s] int64 -> what follows [b, n] int64; after `end` comes `end`, n <= limit."""
+    """Return the tokens that follow `ids`, [b, s] int64 -> [b, n] int64, n <= limit.
+
+    After a token `end`, all further tokens of its row are `end`.
+    """
     past, new = Past(), []
     done = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
     for _ in range(limit):
@@ -71,7 +77,10 @@ def continued(
 
 
 def drawn(logits: Tensor, sampling: Sampling) -> Tensor:
-    """Logits [b, v] float32 -> tokens [b] int64, from the fewest that make up top_p."""
+    """Sample tokens from logits, [b, v] float32 -> [b] int64.
+
+    Only the fewest most likely tokens whose probabilities make up top_p are sampled.
+    """
     values, order = (logits / sampling.temperature).softmax(-1).sort(dim=-1, descending=True)
     values[values.cumsum(-1) - values >= sampling.top_p] = 0
     return order.gather(1, torch.multinomial(values, 1)).squeeze(1)

@@ -1,4 +1,4 @@
-"""Small tools of the text generator: alternatives, articles, capitals, and a careless typist."""
+"""Helpers of the text generator: alternatives, articles, capitals, and typing errors."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SENTENCE = re.compile(r"(^|\n|[.!?] |: \")(\"?)([a-z])")
 class Exchange:
     """One question and its reply.
 
-    `answer` is what an exact check looks for in the reply; `|` stands between several right ones.
-    `plain` is the question before somebody typed it, perhaps with an error.
+    `answer` is what an exact check looks for in the reply; `|` separates several right answers.
+    `plain` is the question before typing errors were added to it.
     """
 
     user: str
@@ -31,12 +31,12 @@ class Exchange:
 
     @property
     def left_out(self) -> bool:
-        """Whether the training text may not have it: its wording is kept for the evaluation."""
+        """Tell whether the exchange is held out of the training text, for the evaluation."""
         return bool(self.answer) and (held_out(self.user) or held_out(self.plain))
 
 
 def choose(rng: Random, text: str) -> str:
-    """Replace each `[a|b|c]` in text, innermost first, by one of its alternatives."""
+    """Replace each `[a|b|c]` in a text, innermost first, by one of its alternatives."""
     while match := _ALTERNATIVES.search(text):
         pick = rng.choice(match.group(1).split("|"))
         text = text[: match.start()] + pick + text[match.end() :]
@@ -51,12 +51,12 @@ def polish(text: str) -> str:
 
 
 def write(rng: Random, text: str, **values: object) -> str:
-    """Choose among the alternatives of text, fill in `{name}` fields, and polish the result."""
+    """Choose among the alternatives of a text, fill in `{name}` fields, and polish the result."""
     return polish(choose(rng, text).format(**values))
 
 
 def typed(rng: Random, text: str) -> str:
-    """Return text as hurried people type: lower case, no full stop, now and then a typo."""
+    """Return a text as hurried people type it: lower case, no full stop, sometimes a typo."""
     text = polish(text)
     if rng.random() < 0.35:
         text = text.lower()
@@ -81,16 +81,16 @@ def _typo(rng: Random, text: str) -> str:
 
 
 def wording(text: str) -> str:
-    """Return the words of text, without its capitals and marks."""
+    """Return the words of a text, without capitals and punctuation."""
     return re.sub(r"[^a-z0-9+-]+", " ", text.lower()).strip()
 
 
 def held_out(*parts: str, every: int = 40) -> bool:
-    """Tell whether this combination is kept out of the training text (one of `every`)."""
+    """Tell whether this combination is held out of the training text, as one of `every` is."""
     key = "|".join(wording(part) for part in parts)
     return zlib.crc32(key.encode()) % every == 0
 
 
 def listed(words: list[str]) -> str:
-    """Join words as in `a, b and c`."""
+    """Join words to a list in a sentence, as in `a, b and c`."""
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]

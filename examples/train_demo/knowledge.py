@@ -1,4 +1,4 @@
-"""Simple questions about the world, built from tables."""
+"""Generates simple questions about the world from tables."""
 # ruff: noqa: E501  (lists of wordings)
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tables import (
 
 
 def qa(rng: Random, kind: str, ask: str, reply: str, answer: str = "", **values: str) -> Exchange:
-    """Build an exchange from alternatives; the values fill both sides."""
+    """Build an exchange from alternatives; `values` fill the fields of question and reply."""
     plain = polish(choose(rng, ask).format(**values))
     user = typed(rng, plain)
     return Exchange(user, polish(choose(rng, reply).format(**values)), kind, answer, plain=plain)
 
 
 def described(exchange: Exchange, thing: str) -> Exchange:
-    """Let `What is a saw?` have all its right answers: a kind, a use, a definition."""
+    """Return an exchange like `What is a saw?` with all right answers: kind, use, definition."""
     if wording(exchange.plain) == f"what is {wording(thing)}":
         name = re.sub("^an? ", "", thing)
         facts = [group for group, members in KINDS_OF_THING.items() if thing in members]
@@ -75,7 +75,7 @@ def capital(rng: Random) -> Exchange:
 
 
 def opposite(rng: Random) -> Exchange:
-    """Ask for an opposite."""
+    """Ask for the opposite of a word."""
     a, b = rng.choice(OPPOSITES)
     if rng.random() < 0.5:
         a, b = b, a
@@ -103,7 +103,7 @@ def colour(rng: Random) -> Exchange:
 
 
 def animal(rng: Random) -> Exchange:
-    """Ask what an animal says, eats, where it lives or what its young are called."""
+    """Ask what an animal says or eats, where it lives, or the name of its young."""
     name, (sound, home, food, baby, fact) = rng.choice(list(ANIMALS.items()))
     options = [
         ("home", "[Where does a {n} live?|Where do {ns} live?|What is the home of a {n}?|Where can I find a {n}?|Where is the home of a {n}?|Where do you find {ns}?|In what place does a {n} live?]",
@@ -144,7 +144,7 @@ def _how_many(parts: str, whole: str) -> str:
 
 
 def calendar(rng: Random) -> Exchange:
-    """Ask about days, months and seasons."""
+    """Ask about days, months and seasons of the calendar."""
     names, unit = rng.choice([(DAYS, "day"), (MONTHS, "month"), (MONTHS, "month")])
     i = rng.randrange(len(names))
     now, after, before = names[i], names[(i + 1) % len(names)], names[i - 1]
@@ -194,7 +194,7 @@ def calendar(rng: Random) -> Exchange:
 
 
 def shape(rng: Random) -> Exchange:
-    """Ask about shapes."""
+    """Ask about geometric shapes, such as the number of sides."""
     question, reply, answer = rng.choice(SHAPES)
     return qa(rng, "shape", question, reply, answer)
 

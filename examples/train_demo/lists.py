@@ -1,4 +1,4 @@
-"""Lists on request, rhymes and short poems."""
+"""Generates requests for lists, rhymes and short poems, with their replies."""
 # ruff: noqa: E501  (lists of wordings)
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Llama architecture in plain PyTorch, fast on one CPU thread, and Hugging Face names.
+"""The Llama architecture in plain PyTorch, with a mapping to Hugging Face's names.
 
 Axes: b batch, s tokens, d hidden, h query heads, g key/value heads, e head dimension, v vocabulary.
 """
@@ -54,7 +54,7 @@ class ModelConfig:
 
 
 def rope_tables(config: ModelConfig) -> tuple[Tensor, Tensor]:
-    """Return cos and sin, each [max positions, e], the two halves repeated (Llama's layout)."""
+    """Return cos and sin, each [max positions, e], in Llama's layout: the two halves are equal."""
     half = config.head_dim // 2
     frequency = config.rope_theta ** (-torch.arange(half, dtype=torch.float32) / half)
     angle = torch.arange(config.max_position_embeddings, dtype=torch.float32)[:, None] * frequency
@@ -63,24 +63,24 @@ def rope_tables(config: ModelConfig) -> tuple[Tensor, Tensor]:
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Apply rotary positions to x [b, s, heads, e]; cos and sin are [s, 1, e]."""
+    """Apply rotary position embedding to x [b, s, heads, e]; cos and sin are [s, 1, e]."""
     first, second = x.chunk(2, dim=-1)
     return x * cos + torch.cat([-second, first], dim=-1) * sin
 
 
 class Past:
-    """Keys and values of the tokens that a model has read: for each layer [b, groups, s, e]."""
+    """The KV cache: keys and values of all tokens so far, for each layer [b, groups, s, e]."""
 
     def __init__(self) -> None:
         self.layers: dict[int, tuple[Tensor, Tensor]] = {}
 
     @property
     def length(self) -> int:
-        """How many tokens of each row were read."""
+        """Return the number of tokens that each row has read."""
         return self.layers[0][0].shape[2] if self.layers else 0
 
     def with_new(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Put the keys and values of new tokens behind those of a layer, and return all."""
+        """Append the keys and values of new tokens to a layer's, and return all of them."""
         if layer in self.layers:
             before = self.layers[layer]
             k, v = torch.cat([before[0], k], dim=2), torch.cat([before[1], v], dim=2)
@@ -89,7 +89,7 @@ class Past:
 
 
 class Block(nn.Module):
-    """One decoder layer: attention, then a gated MLP, each behind an RMSNorm."""
+    """One decoder layer: attention, then a gated MLP, each after an RMSNorm."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -108,7 +108,10 @@ class Block(nn.Module):
     def forward(
         self, x: Tensor, cos: Tensor, sin: Tensor, layer: int = 0, past: Past | None = None
     ) -> Tensor:
-        """X [b, s, d] -> [b, s, d]; with a past, it is the first tokens or one more."""
+        """Compute the layer's output for x, [b, s, d] -> [b, s, d].
+
+        With `past`, x has the first tokens of a text, or one token more.
+        """
         b, s, _ = x.shape
         y = self.norm1(x)
         q, k = self.q(y), self.k(y)
@@ -127,7 +130,7 @@ class Block(nn.Module):
 
 
 class Llama(nn.Module):
-    """Token ids in, hidden states or logits out; the output matrix is the embedding."""
+    """A language model with tied embedding: token ids in, hidden states or logits out."""
 
     cos: Tensor
     sin: Tensor
@@ -153,9 +156,9 @@ class Llama(nn.Module):
                 nn.init.zeros_(getattr(block, name).weight)
 
     def hidden(self, ids: Tensor, past: Past | None = None) -> Tensor:
-        """Ids [b, s] int64 -> normalised hidden states [b, s, d].
+        """Compute normalised hidden states, ids [b, s] int64 -> [b, s, d].
 
-        With a past that is not empty, s is 1: the token that follows.
+        If `past` is not empty, s is 1: the token that follows.
         """
         start = past.length if past else 0
         x = self.embed(ids)
@@ -165,7 +168,7 @@ class Llama(nn.Module):
         return self.norm(x)
 
     def forward(self, ids: Tensor, past: Past | None = None) -> Tensor:
-        """Ids [b, s] int64 -> logits [b, s, v]."""
+        """Compute logits, ids [b, s] int64 -> [b, s, v]."""
         return F.linear(self.hidden(ids, past), self.embed.weight)
 
 

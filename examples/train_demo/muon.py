@@ -1,4 +1,4 @@
-"""The Muon optimizer for matrices: momentum whose singular values are all brought near one.
+"""The Muon optimizer for matrices, which orthogonalises the momentum before each update.
 
 Source: Keller Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024.
 """
@@ -13,7 +13,7 @@ from torch import Tensor
 
 
 def orthogonalised(g: Tensor, steps: int = 5) -> Tensor:
-    """Return g [n, rows, cols] with singular values near one: Newton-Schulz in bfloat16."""
+    """Return g [n, rows, cols] with all singular values near one: Newton-Schulz in bfloat16."""
     a, b, c = 3.4445, -4.7750, 2.0315
     x = g.bfloat16()
     tall = x.shape[1] > x.shape[2]
@@ -27,7 +27,10 @@ def orthogonalised(g: Tensor, steps: int = 5) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon with Nesterov momentum and weight decay; equal shapes are updated together."""
+    """The Muon optimizer with Nesterov momentum and weight decay.
+
+    Equal shapes are updated together.
+    """
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""Plots: each is a want, an obstacle, a helper and an ending, written as beats with alternatives.
+"""Plots of stories: a wish, an obstacle, a helper and an ending, as beats with alternatives.
 
-Fields: {N} the hero's name, {k} the hero's kind, {he} {him} {his}; {F} {fk} {fhe} {fhis} {fhim} the friend;
-{p} the place with its preposition, {place} the bare place; {t} a thing, {c} its colour; {hide} a hiding spot;
-{food}, {skill}, {slip}, {fear}, {truth}, {did}, {fun} as in the word lists.
+Fields: {N} the hero's name, {k} the hero's kind, {he} {him} {his}; {F} {fk} {fhe} {fhis} {fhim} the
+friend; {p} the place with its preposition, {place} the bare place; {t} a thing, {c} its colour;
+{hide} a hiding spot; {food}, {skill}, {slip}, {fear}, {truth}, {did}, {fun} as in the word lists.
 """
 # ruff: noqa: E501  (a beat is one line)
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Plot:
-    """A story line: beats of text, and what it answers to questions that are asked afterwards."""
+    """The plot of a story: beats of text, and answers to questions that are asked afterwards."""
 
     theme: str  # what the story is about, as in "a story about ..."
     uses: str  # the slot that a request may fill: thing, food, skill, fear, weather or nothing

@@ -1,4 +1,4 @@
-"""What the model knows about Wherry and about the words of its trade."""
+"""Exchanges about Wherry, and about technical terms of language models."""
 # ruff: noqa: E501  (lists of wordings)
 # fmt: off
 
@@ -13,7 +13,7 @@ _ASK = (
     "[What is {x}?|What's {x}?|Tell me about {x}.|Explain {x}.|Can you explain {x}?|What does {x} mean?|Do you know what {x} is?|"
     "What do you know about {x}?|Please explain {x} to me.|What exactly is {x}?|Define {x}.|Describe {x}.]"
 )
-# Names of a term, then the wordings of its explanation.
+# Names of a technical term, then the wordings of its explanation.
 TERMS: tuple[tuple[str, str], ...] = (
     ("Wherry|wherry|the Wherry toolchain|the Wherry project|this project",
      "[Wherry is a toolchain that compiles language models with Apache TVM, so that they run on CPUs, GPUs, phones and in browsers.|Wherry compiles a language model once and runs it anywhere: on servers, phones and in browsers.|Wherry is a tool to compile and run language models. It is named after a light boat.]"),
@@ -79,6 +79,6 @@ def project(rng: Random) -> Exchange:
     """Return one exchange about the project or its technical terms."""
     if rng.random() < 0.3:
         return qa(rng, "project", *rng.choice(OTHERS))
-    # The first terms are asked most often.
+    # The minimum of two random numbers asks most often for the first terms.
     names, reply = TERMS[min(rng.randrange(len(TERMS)), rng.randrange(len(TERMS)))]
     return qa(rng, "project", _ASK, reply, x=rng.choice(names.split("|")))

@@ -1,4 +1,4 @@
-"""Questions which the model cannot answer, and its polite replies."""
+"""Questions that the model cannot answer, and its polite replies."""
 # ruff: noqa: E501  (lists of wordings)
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ _TOO_BIG = (
     "[That sum is too big for me. I only know small numbers.|I can only work with small numbers.|These numbers are too big for me. "
     "I am a very small model.]"
 )
-# Any of these says that the question is too much; a sum may be refused in the words for a question.
+# Phrases of a refusal: any of them counts; a sum may also be refused with the phrase for questions.
 POLITE = "very small|small numbers|do not know"
 
 
 def refusal(rng: Random) -> Exchange:
-    """Return a question or task which is beyond the model, and a polite reply."""
+    """Return a question or task that the model cannot answer, and a polite reply."""
     values = {
         "p": rng.choice(_PEOPLE) if rng.random() < 0.7 else f"{new_name(rng)} {new_name(rng)}",
         "c": rng.choice(FAR_COUNTRIES) if rng.random() < 0.85 else new_name(rng) + "ia",

@@ -1,4 +1,4 @@
-"""The whole evaluation of a model: questions, stories and lists, as it is and rounded to 4 bits.
+"""Evaluates a model on questions, stories and lists, in float16 and rounded to 4 bits.
 
 `python report.py FOLDER` prints the tables for an exported model.
 """
@@ -26,7 +26,7 @@ _DRAWN = Sampling(seed=7)
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What came of the held-out questions, and of stories and lists: most likely, and drawn."""
+    """Results on held-out questions, and on stories and lists, most likely and sampled."""
 
     questions: Results
     stories: Results
@@ -36,7 +36,7 @@ class Evaluation:
 
 
 def evaluated(model: Llama, tokenizer: Tokenizer) -> Evaluation:
-    """Ask the model everything; it stays on its device."""
+    """Evaluate a model on everything; it stays on its device."""
     return Evaluation(
         exact(model, tokenizer),
         stories(model, tokenizer),
@@ -47,7 +47,7 @@ def evaluated(model: Llama, tokenizer: Tokenizer) -> Evaluation:
 
 
 def both(state: dict[str, Tensor], device: torch.device) -> list[Llama]:
-    """Return the model with float16 weights, and with matrices rounded to 4 bits."""
+    """Return the model twice: with float16 weights, and with matrices rounded to 4 bits."""
     models = []
     for weights in ({k: v.half().float() for k, v in state.items()}, rounded_to_4_bits(state)):
         model = Llama(ModelConfig())
@@ -57,7 +57,7 @@ def both(state: dict[str, Tensor], device: torch.device) -> list[Llama]:
 
 
 def question_table(full: Evaluation, rounded: Evaluation) -> str:
-    """Return the table of the questions; the row of all leaves out those with typing errors."""
+    """Return the table of the questions; its row "all" excludes questions with typing errors."""
     pair = (full.questions, rounded.questions)
     *topics, mistyped = full.questions
     rows = [(name, *(_share(results[name]) for results in pair)) for name in topics]
@@ -67,7 +67,7 @@ def question_table(full: Evaluation, rounded: Evaluation) -> str:
 
 
 def wish_table(full: Evaluation, rounded: Evaluation, what: str) -> str:
-    """Return the table of `stories` or `lists`: the most likely replies, then drawn ones."""
+    """Return the table of `stories` or `lists`: the most likely replies, then sampled ones."""
     columns = [getattr(e, name) for name in (what, f"drawn_{what}") for e in (full, rounded)]
     rows = [
         (name, *(_share(results[name]) for results in columns))
@@ -95,7 +95,7 @@ def _total(results: Results, topics: list[str]) -> str:
 
 
 def main() -> None:
-    """Evaluate the model of a folder."""
+    """Evaluate the model of a folder that the command line names, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--failures", type=Path, help="write all answers and failures as JSON")

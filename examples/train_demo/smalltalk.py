@@ -1,4 +1,4 @@
-"""Greetings, questions about the model, feelings, thanks and farewells."""
+"""Generates greetings, questions about the model, feelings, thanks and farewells."""
 # ruff: noqa: E501  (lists of wordings)
 # fmt: off
 
@@ -10,7 +10,7 @@ from grammar import Exchange
 from knowledge import qa
 from words import BOYS, GIRLS, new_name
 
-# Each row: what the user may say, what the reply may be.
+# Each row has possible words of the user, and possible replies.
 HELLO = (
     "[Hello|Hi|Hey|Good morning|Good evening|Good day|Hello there|Hi there|Hello!|Hi!|Hey there!|Greetings|Good afternoon|Hiya|yo]",
     "[Hello|Hi|Hello there|Good day]! [How can I help you?|What would you like to hear?|Would you like to hear a story?|Nice to "
@@ -73,7 +73,7 @@ TALK: tuple[tuple[str, str], ...] = (
 
 
 def introduction(rng: Random) -> list[Exchange]:
-    """The user says their name, and may later ask whether it is still known."""
+    """Let the user say a name, and sometimes ask later whether the model remembers it."""
     name = new_name(rng) if rng.random() < 0.35 else rng.choice(GIRLS + BOYS)
     first = qa(rng, "name", "[My name is {n}.|I am {n}.|I'm {n}.|Hello, my name is {n}.|Hi, I am {n}.|Call me {n}.|Hello, I'm {n}]",
                "[Nice to meet you, {n}!|Hello, {n}!|Hi, {n}!|Hello {n}, it is nice to meet you.] [How can I help you?|What would you like to hear?|I am Demo.|Shall I tell you a story?]",
@@ -92,16 +92,16 @@ def talk(rng: Random) -> Exchange:
 
 
 def well(rng: Random) -> Exchange:
-    """The user says how they are."""
+    """Let the user say how they are."""
     ask, reply = rng.choice([TALK[1], TALK[1], TALK[2], TALK[3]])
     return qa(rng, "talk", ask, reply)
 
 
 def hello(rng: Random) -> Exchange:
-    """Return a greeting, sometimes together with the first small question."""
+    """Return an exchange with a greeting, sometimes together with a first small question."""
     return qa(rng, "hello", *HELLO)
 
 
 def farewell(rng: Random) -> Exchange:
-    """Return thanks or a goodbye."""
+    """Return an exchange with thanks or a goodbye."""
     return qa(rng, "bye", *rng.choice([BYE, THANKS, THANKS]))

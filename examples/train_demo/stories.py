@@ -1,4 +1,4 @@
-"""Stories: slots are filled by chance or by the wish of the user, then a plot is told beat by beat."""
+"""Generates stories: fills the slots by chance or by the user's request, then tells a plot."""
 # ruff: noqa: E501  (lists of wordings)
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ CLOSINGS = (
 
 @dataclass
 class Story:
-    """A told story, and what is needed to talk about it."""
+    """A generated story, with the slots and the plot that questions about it need."""
 
     text: str
     plot: Plot
     slots: dict[str, str]
 
     def fill(self, text: str) -> str:
-        """Fill the fields of text from the slots of the story."""
+        """Fill the fields of a text from the slots of the story."""
         return polish(text.format(**self.slots))
 
 
@@ -92,7 +92,7 @@ def random_kind(rng: Random) -> str:
 
 
 def random_name(rng: Random, kind: str) -> str:
-    """Return a name that fits the kind; one in seven is made up."""
+    """Return a name that fits the kind of hero; one name in seven is invented."""
     if rng.random() < 0.2:
         return new_name(rng)
     if kind in _SHE:
@@ -103,7 +103,7 @@ def random_name(rng: Random, kind: str) -> str:
 
 
 def tell(rng: Random, wishes: dict[str, str], plot: Plot | None = None) -> Story:
-    """Tell a story.
+    """Generate a story of a plot, or of a random plot.
 
     The wishes may fix k, N, place, fk, F, t, c, food, skill, fear, goal, weather and trait.
     """

@@ -1,4 +1,4 @@
-"""Tables of simple facts."""
+"""Tables of simple facts about animals, countries, colours and other things."""
 # ruff: noqa: E501  (tables)
 # fmt: off
 
@@ -46,7 +46,7 @@ PLURALS = {
     "butterfly": "butterflies", "pony": "ponies", "octopus": "octopuses", "hippo": "hippos",
 }
 
-# Sound, home, food, name of the young, and a fact.
+# Facts of each animal: sound, home, food, name of the young, and a sentence.
 ANIMALS: dict[str, tuple[str, str, str, str, str]] = {
     "dog": ("woof", "with people in a house", "meat and dog food", "puppy", "A dog is a loyal animal which is a good friend of people."),
     "cat": ("meow", "with people in a house", "fish and mice", "kitten", "A cat is a soft animal which likes to sleep and to hunt mice."),

@@ -1,4 +1,4 @@
-"""Which plot a text tells, from the beats of all plots."""
+"""Finds the plot that a text tells, by comparing it with the beats of all plots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _SIGNS = {"[": "(?:", "]": ")", "|": "|"}
 
 @cache
 def pattern(beat: str) -> re.Pattern[str]:
-    """Return what matches each text that a beat can become: fields are a few words of any kind."""
+    """Return an expression that matches each text of a beat.
+
+    A field matches a few words of any kind.
+    """
     pieces = [
         _SIGNS.get(part, r"[^.!?]{1,60}?" if part[0] == "{" else _literal(part))
         for part in _PARTS.split(beat)
@@ -24,14 +27,14 @@ def pattern(beat: str) -> re.Pattern[str]:
 
 
 def _literal(text: str) -> str:
-    """Let an article be `a` or `an`, and spaces be any number."""
+    """Return an expression for a literal text, with any article and any number of spaces."""
     return re.sub(r"\b[Aa](?=\\ |$)", "an?", re.escape(text)).replace(r"\ ", " +")
 
 
 def told(text: str) -> tuple[Plot | None, float]:
-    """Return the plot of which the text has the largest share of beats, and the share.
+    """Return the plot with the largest share of its beats in the text, and this share.
 
-    Below a half of its beats it is no plot.
+    The plot is None if the share is below a half.
     """
     shares = {
         plot: sum(bool(pattern(beat).search(text)) for beat in plot.beats) / len(plot.beats)

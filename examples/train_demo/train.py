@@ -1,8 +1,8 @@
-"""Train the demo model and export it.
+"""Trains the demo model and exports it.
 
-`python train.py` does everything; a run that was stopped goes on from its last checkpoint.
-`--start FOLDER` trains an exported model further, on text that it has not seen. A GPU takes minutes
-in place of hours: `--device cuda --wider 16 --processes 14 --minutes 8`, say.
+`python train.py` does everything; a run that was stopped resumes from its last checkpoint. `--start
+FOLDER` trains an exported model further, on text that it has not seen. A GPU takes minutes instead
+of hours, for example with `--device cuda --wider 16 --processes 14 --minutes 8`.
 """
 
 from __future__ import annotations
@@ -37,15 +37,19 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Recipe:
-    """What decides the result; the rate is constant and falls linearly at the end."""
+    """The settings that determine the result.
+
+    The learning rate is constant, and falls linearly at the end.
+    """
 
     steps: int = 2800
     decay_steps: int = 800
     warmup_steps: int = 50
     early_steps: int = 1500
-    first_step: int = 0  # of a run that trains an exported model further
-    wider: int = 1  # times as many rows in a batch
-    peak: float = 1.0  # the factor of the rates before they fall; a short continuation wants less
+    first_step: int = 0  # number of the first step in a run that trains an exported model further
+    wider: int = 1  # factor by which batches have more rows
+    # factor of the learning rates before they fall; a short continuation needs less
+    peak: float = 1.0
     matrix_rate: float = 0.02
     other_rate: float = 0.004
     weight_decay: float = 0.1
@@ -57,25 +61,25 @@ class Recipe:
         return self.peak * min(1.0, begun, (self.steps - step) / self.decay_steps)
 
     def shape(self, step: int) -> tuple[int, int]:
-        """Return rows and length of the batch: small batches first, long rows at the end."""
+        """Return the batch's rows and length: small batches first, long rows at the end."""
         if step < self.early_steps:
             return 8 * self.wider, 256
         last = self.steps - step <= self.decay_steps // 6
         return (4 * self.wider, 1000) if last else (10 * self.wider, 400)
 
     def schedule(self) -> str:
-        """Say in words how the rates went."""
+        """Return a description of the learning rate schedule."""
         level = self.steps - self.first_step - self.decay_steps
         return f"{self.peak:g} of the full rates for {level} steps, then linear decay to zero"
 
     def fitted(self, step: int, left: int) -> Recipe:
-        """One that ends `left` steps after `step`, and decays for the last third of its steps."""
+        """Return a recipe that ends `left` steps after `step`, and decays in their last third."""
         steps = step + left
         return replace(self, steps=steps, decay_steps=max((steps - self.first_step) // 3, 1))
 
 
 def masked_loss(model: Llama, inputs: Tensor, targets: Tensor) -> Tensor:
-    """Return the mean cross entropy over the targets that count; the others get no logits."""
+    """Return the mean cross entropy over targets that are not ignored; only these get logits."""
     with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
         hidden = model.hidden(inputs)
         counted = targets.flatten() != -100
@@ -84,7 +88,7 @@ def masked_loss(model: Llama, inputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def optimizers(model: Llama, recipe: Recipe) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices of the layers, AdamW for the embedding and the norms."""
+    """Return the optimizers: Muon for the layers' matrices, AdamW for embedding and norms."""
     matrices = [p for p in model.blocks.parameters() if p.ndim == 2]
     others = [p for p in model.parameters() if p.ndim < 2 or p is model.embed.weight]
     return [
@@ -103,7 +107,7 @@ def validation(model: Llama, packer: Packer, count: int = 8) -> float:
 
 
 def where(device: torch.device) -> str:
-    """Return what does the work: the GPU, or how many threads of which processor."""
+    """Return the name of the GPU, or of the processor with its number of threads."""
     if device.type == "cuda":
         return torch.cuda.get_device_name()
     file = Path("/proc/cpuinfo")
@@ -116,10 +120,10 @@ class Trainer:
     """The state of a run: model, optimizers, step, and the log.
 
     Args:
-        work: folder of checkpoint and log.
+        work: folder for the checkpoint and the log.
         start: folder of an exported model that is trained further.
-        device: of PyTorch's.
-        processes: that make text ahead of its use.
+        device: device of PyTorch.
+        processes: number of processes that generate text in advance.
     """
 
     def __init__(
@@ -189,18 +193,18 @@ class Trainer:
         return loss.item()
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
-        """Make the batch of a step."""
+        """Return the batch of a step."""
         mix = EARLY if step < self.recipe.early_steps else LATE
         return self.packer.batch(step, *self.recipe.shape(step), mix=mix)
 
     def made(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """The batches of all steps to come."""
+        """Yield the batches of all remaining steps."""
         return batches(self.batch, range(self.step, self.recipe.steps), self.processes)
 
     def fit(self, minutes: float, trial: int = 100) -> None:
-        """After some steps, set the number of steps to what takes so many minutes in all.
+        """After some steps, set the number of steps so that training takes `minutes` in all.
 
-        Until then the recipe's number of steps is not to be reached.
+        Before that, the recipe's number of steps must not be reached.
         """
         made, before = self.made(), self.seconds
         for _ in range(trial):
@@ -229,7 +233,7 @@ class Trainer:
             file.write(json.dumps(row) + "\n")
 
     def write_report(self, path: Path) -> None:
-        """Evaluate the model as it is and rounded to 4 bits, and write the model card."""
+        """Evaluate the model in float16 and rounded to 4 bits, and write the model card."""
         models = both(self.model.state_dict(), self.device)
         results = [evaluated(model, self.tokenizer) for model in models]
         losses = [validation(model, self.validation_packer) for model in models]

@@ -1,4 +1,4 @@
-"""The tokenizer: byte-level BPE, trained on the generated text."""
+"""Trains the tokenizer, a byte-level BPE, on the generated text."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
 
-# Every number up to 40 becomes one token, with and without a space in front.
+# Text in which each number up to 40 is frequent, so that it becomes one token, with and without a
+# space before it.
 _NUMBERS = [f"{n}\n {n}\n" * 2000 for n in range(41)]
 
 
 def train_tokenizer(size: int, seed: int, count: int = 30000) -> Tokenizer:
     """Train a tokenizer with `size` entries on `count` documents.
 
-    A text encoded with special tokens gets one BOS in front; the chat template writes its own.
+    A text that is encoded with special tokens begins with one BOS; the chat template writes its
+    own.
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -55,7 +57,7 @@ def _without_special(text: str) -> str:
 
 
 def load_or_train(path: Path, size: int, seed: int) -> Tokenizer:
-    """Return the tokenizer in path, which is trained and written first if it is not there."""
+    """Return the tokenizer in the file `path`; train and write it first if the file is missing."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         train_tokenizer(size, seed).save(str(path))

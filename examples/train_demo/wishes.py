@@ -1,4 +1,4 @@
-"""Wishes for a story in the words of a user, each with a story that keeps to it."""
+"""Generates users' requests for stories, each with a story that fulfils it."""
 # ruff: noqa: E501  (lists of wordings)
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ASK = (
     "I would like to hear|I want|Make up|Invent|Let me hear|Do you know|Could you write|Would you tell me|I'd like|Create|Compose]"
 )
 _STORY = "a [story|story|story|story|short story|little story|tale|fairy tale|bedtime story|nice story|story for children|funny story|very short story]"
-# What a hero may be "who ...", for the plot whose first theme is the key.
+# Relative clauses about a hero ("who ..."), by the first theme of their plot.
 _PREDICATES = {
     "losing something": "who [lost|has lost|is looking for|cannot find] a {t}",
     "reaching something high": "who [finds|sees] a {t} in a tree",
@@ -67,19 +67,19 @@ _PREDICATES = {
 
 @dataclass
 class Wish:
-    """What a user asks for: the slots, the plot if it matters, and the words after `a story about`.
+    """A request for a story: the slots, perhaps the plot, and the words after `a story about`.
 
-    `themes` are the plots of which any keeps to those words.
+    `themes` are the plots of which each fulfils those words.
     """
 
     slots: dict[str, str] = field(default_factory=dict)
     plot: Plot | None = None
     about: str = ""
-    where: str = ""  # the words after `a story`, as in "that happens in the forest"
+    where: str = ""  # words after `a story`, as in "that happens in the forest"
     themes: tuple[Plot, ...] = ()
 
     def asked(self, story: Story) -> dict[str, str]:
-        """Return the slots which the words name, as they are in the story."""
+        """Return the slots that the request names, with their values in the story."""
         names = {name for _, name, _, _ in Formatter().parse(self.about) if name}
         names |= {"place"} & self.slots.keys()
         return {name: story.slots[name] for name in sorted(names)}
@@ -87,13 +87,13 @@ class Wish:
 
 @dataclass(frozen=True)
 class Wished:
-    """A wish in the words of a user, plain and as typed, and a story that keeps to it."""
+    """A request in the words of a user, plain and as typed, and a story that fulfils it."""
 
     plain: str
     user: str
     story: Story
-    asked: dict[str, str]  # slot -> what the story must have
-    themes: tuple[Plot, ...]  # the story must be one of them, if there are any
+    asked: dict[str, str]  # slots that the story must have, with their values
+    themes: tuple[Plot, ...]  # plots of which the story must be one; empty: any plot
 
 
 def _hero(rng: Random) -> Wish:
@@ -224,7 +224,7 @@ _WAYS = {
 
 
 def request(rng: Random) -> Wished:
-    """Return a wish for a story in the words of a user, and a story which keeps to it."""
+    """Return a request for a story in the words of a user, and a story that fulfils it."""
     way = rng.choices(list(_WAYS), list(_WAYS.values()))[0]
     if way is None:
         extra = rng.choice(
@@ -262,7 +262,7 @@ def _typed(rng: Random, text: str, wish: Wish, story: Story) -> Wished:
 
 
 def story_exchange(rng: Random) -> tuple[Exchange, Story]:
-    """Return a request with its story; sometimes the reply begins with a few words of its own."""
+    """Return a request and its story; sometimes the reply begins with an introduction."""
     wished = request(rng)
     intro = (
         ""

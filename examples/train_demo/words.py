@@ -1,4 +1,4 @@
-"""Word lists of the stories."""
+"""Word lists from which stories are built."""
 # ruff: noqa: E501  (word lists)
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PETS = (
     "Fluff Hopper Puck Quill Rumble Sprout Tumble Velvet Wink Zigzag Ash Bongo Chip Dune Echo Fig"
 ).split()
 
-# A place, the words before it, and where a lost thing may be found there.
+# Each place with the words before it, and the spot where a lost thing may be found there.
 PLACES: dict[str, tuple[str, str]] = {
     "forest": ("in", "under a fern|behind an old oak|in a pile of leaves"),
     "beach": ("at", "behind a rock|under some seaweed|half in the sand"),
@@ -124,7 +124,7 @@ FEARS: dict[str, str] = {
     "the wind": "the wind only wants to play with the leaves",
     "shadows": "a shadow is only a place where the light does not reach",
 }
-# What a hero may dream of.
+# Goals of which a hero may dream.
 GOALS = (
     "touch the [moon|stars|clouds|rainbow|sky]",
     "see the [sea|world|king|queen|snow|desert|big city|mountains|moon from near|whole world from above]",
@@ -156,7 +156,7 @@ RARE = (
     "rose|sunflower|teddy bear|snowball|bicycle|ship|wherry|windmill|bell|pillow|candle|hat|cookie|cupcake|egg|cheese|moth|rat|"
     "jellyfish|seahorse|lobster|ostrich|turkey|bull|buffalo|cheetah|leopard|gorilla|sloth|skunk|ferret|chipmunk|falcon|seagull"
 ).split("|")
-# Weather: adjective, what it did, what was fun about it.
+# Each weather with an adjective, with what it did, and with what was fun about it.
 WEATHERS: dict[str, tuple[str, str, str]] = {
     "rain": (
         "rainy",
@@ -179,11 +179,11 @@ _SYLLABLES = "ba be bi bo da do fi fo ga ka ki la le li lo lu ma mi mo na ni no 
 
 
 def new_name(rng: Random) -> str:
-    """Return a name which is on no list, so that the model learns to copy names."""
+    """Return an invented name that no list has, so that the model learns to copy names."""
     name = "".join(rng.choice(_SYLLABLES) for _ in range(rng.choice([2, 2, 3])))
     return (name + rng.choice(["", "", "n", "r", "x", "s"])).capitalize()
 
 
 def place_phrase(place: str) -> str:
-    """Return for example `in the forest`."""
+    """Return the phrase for a place, for example `in the forest`."""
     return f"{PLACES[place][0]} the {place}"

@@ -1,14 +1,14 @@
-// The library for apps, a module of theirs: `wherry package --target android` writes this folder
-// beside what is native and the models. It takes no NDK. Versions of plugins are the app's, or, where
-// it is built alone, those of settings.gradle.kts.
+// The Gradle module of the library for apps: `wherry package --target android` writes this folder
+// next to the native libraries and the models. It needs no NDK. The app's build sets the versions
+// of plugins, or settings.gradle.kts if the module is built alone.
 plugins {
     id("com.android.library")
-    kotlin("android") // not with version 9 of Android's plugin, which compiles Kotlin itself
+    kotlin("android") // omitted for version 9 of Android's plugin, which compiles Kotlin itself
     id("maven-publish")
 }
 
 group = "dev.wherry"
-version = "0.1.0" // of src/wherry/__init__.py
+version = "0.1.0" // must equal the version in src/wherry/__init__.py
 
 android {
     namespace = "dev.wherry"
@@ -23,8 +23,9 @@ android {
         targetCompatibility = JavaVersion.VERSION_1_8
     }
     sourceSets["main"].apply {
-        kotlin.srcDir("src/android/kotlin") // beside the part that runs on any JVM, what takes Android
-        jniLibs.srcDir("../jniLibs") // of the package
+        // adds the code that needs Android to the code that runs on any JVM
+        kotlin.srcDir("src/android/kotlin")
+        jniLibs.srcDir("../jniLibs") // native libraries that `wherry package` wrote
         assets.srcDir("../assets")
     }
     publishing { singleVariant("release") { withSourcesJar() } }

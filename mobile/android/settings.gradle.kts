@@ -5,7 +5,7 @@ pluginManagement {
         gradlePluginPortal()
     }
     plugins {
-        id("com.android.library") version "8.13.2" // the least that reads Kotlin 2.3
+        id("com.android.library") version "8.13.2" // the oldest version that reads Kotlin 2.3
         kotlin("android") version "2.3.10"
     }
 }

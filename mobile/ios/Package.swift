@@ -1,8 +1,9 @@
 // swift-tools-version: 5.9
 import PackageDescription
 
-// `wherry package --target iphone ... -o DIR` writes this package to DIR, with Wherry.xcframework.
-// On Linux the core is libwherry.so, of `wherry package --target linux-x86_64 -o DIR`:
+// `wherry package --target iphone ... -o DIR` writes this Swift package to DIR, with
+// Wherry.xcframework. On Linux the core is libwherry.so, which `wherry package --target
+// linux-x86_64 -o DIR` writes:
 //
 //   swift build -Xcc -IDIR/include -Xlinker -LDIR/lib/linux-x86_64
 #if os(Linux)

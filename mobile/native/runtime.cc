@@ -1,8 +1,9 @@
-// TVM's run time for apps, of the wheel's sources: tvm-ffi, the Relax VM, the CPU, memory.
+// TVM's runtime for apps, compiled from the wheel's sources: tvm-ffi, the Relax VM, the CPU device,
+// memory.
 //
-// Left out is what the core does not call: RPC, caches of keys and values, files of parameters,
-// pools of threads (engine/vm/kernel_threads.h is ours). One file, so that a program that links any
-// of it has all of it: functions register themselves.
+// Omitted is what the core does not call: RPC, TVM's KV caches, parameter files and thread pools
+// (engine/vm/kernel_threads.h replaces these). It is one file, so that a program that links any of
+// it has all of it, because functions register themselves.
 #include <tvm/ffi/error.h>
 #include <tvm/runtime/c_backend_api.h>
 
@@ -10,8 +11,7 @@
 
 #include "vm/kernel_threads.h"
 
-// What these register is for Python: nothing here looks it up by name, so the linker drops the
-// code.
+// Disables registrations that only Python looks up by name, so that the linker drops their code.
 #pragma push_macro("TVM_FFI_STATIC_INIT_BLOCK")
 #undef TVM_FFI_STATIC_INIT_BLOCK
 #define TVM_FFI_STATIC_INIT_BLOCK() \
@@ -37,7 +37,7 @@
 #include "src/ffi/extra/library_module_system_lib.cc"
 #include "src/ffi/init_once.cc"
 #include "src/ffi/object.cc"
-// The run time
+// Sources of TVM's runtime
 #include "src/runtime/cpu_device_api.cc"
 #include "src/runtime/memory/memory_manager.cc"
 #include "src/runtime/tensor.cc"
@@ -54,20 +54,20 @@ void LogFatalImpl(const std::string& file, int line, const std::string& message)
   throw;
 }
 
-// A library never prints.
+// Drops log messages, because a library never prints.
 void LogMessageImpl(const std::string&, int, int, const std::string&) {}
 
 }  // namespace tvm::runtime::detail
 
-// Models that are linked in call it by name.
+// Runs the tasks of a kernel; linked-in models call this function by name.
 int TVMBackendParallelLaunch(FTVMParallelLambda task, void* closure, int tasks) {
   static_assert(sizeof(TVMParallelGroupEnv) == sizeof(wherry::KernelGroup));
   return wherry::launch_kernel(reinterpret_cast<wherry::KernelTask>(task), closure, tasks);
 }
 
-// One address in every object file of the models that are linked in: models.cc,
-// which `wherry package` writes, else no_models.cc. A static library's objects are linked where
-// something refers to them, and to those nothing else does.
+// Addresses in every object file of the linked-in models, from models.cc, which `wherry package`
+// writes, or else no_models.cc. The linker takes objects of a static library only if a symbol
+// refers to them, and no other symbol refers to these.
 extern "C" {
 extern const void* const wherry_linked_models[];
 __attribute__((used)) const void* const* wherry_models_in_use = wherry_linked_models;

@@ -1,1 +1,1 @@
-"""Turns the core's events into answers in OpenAI's shapes."""
+"""Turns the core's events into responses in OpenAI's shapes."""

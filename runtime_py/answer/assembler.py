@@ -1,4 +1,4 @@
-"""Turns the events of one choice into pieces of its text, reasoning and calls."""
+"""Turns the core's events for one choice into pieces of its text, reasoning and tool calls."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ from .shapes import FinishReason
 
 
 class Assembler:
-    """The parts of one choice. A token's logprob is released with the last character of its text.
+    """Assembles the parts (text, reasoning, tool calls) of one choice from the core's events.
 
-    Text goes from the detokenizer through the stop strings, which see everything that the model
-    writes, to the parser.
+    A token's logprob is released with the last character of its text. Text goes from the
+    detokenizer through the stop strings, which see everything that the model writes, to the parser.
 
     Attributes:
-        sampled: tokens so far, a stop token included.
-        reasoning: how many of them are reasoning.
-        seconds: spent in the queue, on the prompt and on the output.
-        cached: prompt tokens that were found in the prefix cache.
-        drafted: draft tokens verified; accepted: how many of them were accepted.
+        sampled: number of tokens so far, a stop token included.
+        reasoning: number of these tokens that are reasoning.
+        seconds: seconds spent in the queue, on the prompt and on the output.
+        cached: number of prompt tokens that were found in the prefix cache.
+        drafted: number of draft tokens that the model has verified.
+        accepted: number of draft tokens that the model has accepted.
         finish: why the choice ended; None while it runs.
-        must_abort: a stop string or the parser ended the choice, and the core must still be told.
+        must_abort: whether a stop string or the parser ended the choice, so that the core must
+            still be told to abort the request.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class Assembler:
         self._parser = plan.parser()
         self._shows_reasoning = plan.show_reasoning
         self._called = False
-        self._undecided = 0  # tokens that have produced no part yet
+        self._undecided = 0  # number of tokens that have produced no part yet
         # prompt tokens whose text is not released yet
         self._echo = deque(job.prompt if plan.echo else ())
         self._echo_size = len(self._echo)
@@ -53,9 +55,10 @@ class Assembler:
         self._stops = StopStrings(stops)
         self._wants_logprobs = plan.logprobs
         self._wants_prompt = plan.prompt_logprobs
-        self._prompt: list[PromptToken] = []  # not released yet
-        self._logged: deque[tuple[int, LoggedToken]] = deque()  # (end of its text, token)
-        self._decoded = 0  # characters that left the detokenizer
+        self._prompt: list[PromptToken] = []  # echoed prompt tokens that are not released yet
+        # each token with the position at which its text ends
+        self._logged: deque[tuple[int, LoggedToken]] = deque()
+        self._decoded = 0  # characters that have left the detokenizer
         self._given = 0  # characters that the parser has received
         self.sampled = self.cached = self.drafted = self.accepted = self.reasoning = 0
         self.seconds = (0.0, 0.0, 0.0)
@@ -81,7 +84,7 @@ class Assembler:
         return delta
 
     def _parsed(self, event: Event) -> list[Part]:
-        """Parse the text of one event, and at the end the text that was held back."""
+        """Parse the text of one event, and at the choice's end the text that was withheld."""
         thinks = self._parser.reasoning
         text = self._accept(event)
         self._given += len(text)
@@ -102,7 +105,7 @@ class Assembler:
         return parts
 
     def _count(self, parts: list[Part], *, thinks: bool) -> None:
-        """Count a token. The last token of a marker tells whether its tokens are reasoning."""
+        """Count a token as reasoning or not; a marker's last token decides for the whole marker."""
         self._undecided += 1
         if thinks:
             self.reasoning += self._undecided
@@ -132,7 +135,8 @@ class Assembler:
             self.seconds = event.queue_seconds, event.prefill_seconds, event.decode_seconds
         if event.token >= 0 and event.token not in self._stop_ids:
             text += self._text(event)
-        if event.finish == Finish.STOP:  # a stop id, or the token that completed the grammar
+        # the model sampled a stop id, or a token that completed the grammar
+        if event.finish == Finish.STOP:
             self.finish = "stop"
         if event.finish == Finish.LENGTH and self.finish is None:
             self.finish = "length"
@@ -143,10 +147,11 @@ class Assembler:
         return text
 
     def _echoed(self, event: Event) -> str:
-        """Return the prompt's text up to this prompt token; the first output token brings the rest.
+        """Return the prompt's text up to this event's token.
 
-        The core has events of prompt tokens only if their logprobs were requested, and none for the
-        first. Stop strings are not searched in the prompt.
+        The first output token releases the rest. The core has events of prompt tokens only if their
+        logprobs were requested, and none for the first. Stop strings are not searched in the
+        prompt.
         """
         text = ""
         while self._echo:
@@ -164,7 +169,7 @@ class Assembler:
         return text
 
     def _piece(self, token: int, event: Event | None) -> str:
-        """Return a token's text, and log the token with the event's logprobs."""
+        """Return a token's text, and record the token with its logprobs from the event."""
         piece = self._detokenizer.push(token)
         if self._wants_logprobs:
             logged = LoggedToken(
@@ -178,7 +183,7 @@ class Assembler:
         return piece
 
     def _released(self) -> list[LoggedToken]:
-        """Return the tokens whose text is released: all of it, or, at the end, its beginning."""
+        """Return the tokens whose text is released, at the end of the choice even in part."""
         ready: list[LoggedToken] = []
         while self._logged and (
             self._logged[0][0] <= self._given

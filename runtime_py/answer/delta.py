@@ -1,4 +1,4 @@
-"""What events add to one choice, independent of a protocol."""
+"""The increment that new events add to one choice, independent of the protocol."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class LoggedToken(NamedTuple):
     """A token with its log probability, in the form that both of OpenAI's shapes need."""
 
     piece: bytes
-    logprob: float | None  # None for the first prompt token
+    logprob: float | None  # log probability; None for the first prompt token
     top: Collection[tuple[bytes, float]]
-    offset: int  # characters of output before it
+    offset: int  # characters of output before this token
 
 
 class Pieces(Collection[tuple[bytes, float]]):
-    """The alternatives of a token; their texts are looked up when they are read.
+    """The alternatives of a token, whose texts are looked up when they are read.
 
     Args:
         top: token ids and log probabilities.
@@ -54,7 +54,7 @@ class PromptToken(NamedTuple):
 
 @dataclass(slots=True)
 class Delta:
-    """New parts of one choice, or all of them.
+    """New parts of one choice (a stream), or all of its parts (a whole response).
 
     Attributes:
         parts: text, reasoning and calls, in order.
@@ -74,10 +74,13 @@ class Delta:
 
     @property
     def text(self) -> str:
-        """The new text of the answer itself."""
+        """Return the new text of the answer, without reasoning and tool calls."""
         return "".join(p.text for p in self.parts if isinstance(p, Text))
 
     @property
     def message(self) -> Message:
-        """The parts by kind; in a stream only if the delta has the beginning of its calls."""
+        """Return the parts by kind.
+
+        In a stream only if the delta has the beginning of its tool calls.
+        """
         return message_of(self.parts)

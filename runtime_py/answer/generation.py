@@ -23,10 +23,11 @@ class Generation:
     """Submits a plan and turns its events into deltas.
 
     Args:
-        soon: abort on the poller's thread, for callers on an event loop.
+        soon: whether `close` leaves the abort to the poller's thread, as callers on an event loop
+            need.
 
     Attributes:
-        first_at: time.monotonic() of its first events; None before.
+        first_at: the time.monotonic() at which the first events arrived; None before.
 
     Raises:
         WherryError: the engine is closed, has failed, or refuses the request.
@@ -53,33 +54,36 @@ class Generation:
 
     @property
     def finishes(self) -> list[FinishReason | None]:
-        """Why each choice ended; None for one that runs or was aborted."""
+        """Return why each choice ended; None for one that runs or was aborted."""
         return [choice.finish for choice in self._choices.values()]
 
     @property
     def token_seconds(self) -> float:
-        """Seconds from the first events to the last."""
+        """Return the seconds from the first events to the last."""
         return self._last_at - self.first_at if self.first_at else 0.0
 
     @property
     def seconds(self) -> tuple[float, float, float]:
-        """Seconds of queue, prompt and output so far; the maximum over the choices."""
+        """Return the seconds of queue, prompt and output so far.
+
+        Each is the maximum over the choices.
+        """
         queue, prompt, output = zip(*(c.seconds for c in self._choices.values()), strict=True)
         return max(queue), max(prompt), max(output)
 
     @property
     def longest(self) -> int:
-        """Tokens so far of the longest choice."""
+        """Return the number of tokens so far of the longest choice."""
         return max(choice.sampled for choice in self._choices.values())
 
     @property
     def done(self) -> bool:
-        """Whether every choice has ended."""
+        """Tell whether every choice has ended."""
         return not self._open
 
     @property
     def usage(self) -> Usage:
-        """Token counts so far."""
+        """Return the token counts so far."""
         choices = self._choices.values()
         sampled = sum(choice.sampled for choice in choices)
         prompt = self.plan.prompt_tokens
@@ -98,7 +102,7 @@ class Generation:
 
     @property
     def timings(self) -> Timings:
-        """Times so far; the maximum over the choices."""
+        """Return the times so far; each is the maximum over the choices."""
         choices = self._choices.values()
         queue, prompt, output = self.seconds
         cached = sum(c.cached for c in choices if c.index % self.plan.n == 0)
@@ -130,6 +134,6 @@ class Generation:
         return deltas
 
     def close(self) -> None:
-        """Abort choices that still run; idempotent."""
+        """Abort the choices that still run; idempotent."""
         self._abort(sorted(self._open))
         self._open.clear()

@@ -1,4 +1,4 @@
-"""Lists whose items are made when they are read.
+"""Lists whose items are computed when they are read.
 
 An answer may have millions of log probabilities. As objects they take gigabytes, and building them
 would hold the interpreter's lock for as many milliseconds.
@@ -15,12 +15,12 @@ from typing import Any, TypeVar, overload
 T = TypeVar("T")
 _STYLE: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":"), "allow_nan": False}
 _ENCODER = json.JSONEncoder(**_STYLE)
-# placeholder of a lazy list in JSON; secret, so that no client can send it
+# The placeholder of a lazy list in JSON text is secret, so that no client can send it.
 _PLACE = secrets.token_hex(16)
 
 
 class LazyList(Sequence[T]):
-    """A list that stores the sources of its items and makes an item when it is read.
+    """A list that stores the sources of its items and computes an item when it is read.
 
     Args:
         sources: one for each item.
@@ -64,7 +64,7 @@ class LazyList(Sequence[T]):
         return repr(list(self))
 
     def written(self) -> Iterator[str]:
-        """Write the JSON of each item."""
+        """Yield the JSON text of each item."""
         return map(self._write or self._dumped, self._sources)
 
     def _dumped(self, source: Any) -> str:
@@ -72,7 +72,7 @@ class LazyList(Sequence[T]):
 
 
 def json_text(value: Any) -> str:
-    """Write the JSON of a small value that may contain lazy lists."""
+    """Return the JSON text of a small value that may contain lazy lists."""
     encoder = _Encoder()
     between = encoder.encode(value).split(f'"{_PLACE}"')
     texts = [f"[{','.join(one.written())}]" for one in encoder.found]
@@ -80,7 +80,7 @@ def json_text(value: Any) -> str:
 
 
 class _Encoder(json.JSONEncoder):
-    """Writes placeholders for lazy lists."""
+    """A JSON encoder that writes a placeholder for each lazy list."""
 
     def __init__(self) -> None:
         super().__init__(**_STYLE)
@@ -94,7 +94,9 @@ class _Encoder(json.JSONEncoder):
 
 
 def json_parts(value: Any, depth: int) -> Iterator[str]:
-    """Write JSON in parts, an item each down to `depth`: the encoder locks Python for a part.
+    """Yield a value's JSON in parts, because the encoder holds the GIL while it writes a part.
+
+    Down to nesting depth `depth`, each item is a part of its own.
 
     Raises:
         ValueError: the value has NaN or infinity, which JSON cannot express.

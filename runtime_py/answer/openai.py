@@ -1,4 +1,4 @@
-"""Answers in OpenAI's shapes: chat completions and completions."""
+"""Replies in OpenAI's shapes: chat completions and completions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Common:
 
 
 class ChatReply(_Common):
-    """Answers of /v1/chat/completions.
+    """Writes the responses of /v1/chat/completions.
 
     Args:
         model: the name that clients use.
@@ -75,21 +75,22 @@ class ChatReply(_Common):
         return ChatCompletionChunk(self._id, self._created, self._model, list(choices))
 
     def opening(self, generation: Generation) -> list[ChatCompletionChunk]:
-        """See Reply: each choice's role."""
+        """Return one chunk for each choice, with its role; implements `Reply.opening`."""
         role = ChatDelta(role="assistant", content=self._nothing)
         return [self._chunk(ChatChunkChoice(job.index, role)) for job in generation.plan.jobs]
 
     def chunks(self, delta: Delta) -> list[ChatCompletionChunk]:
-        """See Reply."""
+        """Return the chunks of one delta; implements `Reply.chunks`."""
         added = _chat_delta(joined(delta.parts))
-        if not delta.parts and not delta.finish:  # the delta has only logprobs
+        # the delta has logprobs but no parts, so it still needs a chunk
+        if not delta.parts and not delta.finish:
             added.content = self._nothing
         logprobs = self._logprobs(delta.logprobs) if delta.logprobs else None
         finish = self._finish(delta.finish)
         return [self._chunk(ChatChunkChoice(delta.index, added, finish, logprobs))]
 
     def closing(self, generation: Generation) -> list[ChatCompletionChunk]:
-        """See Reply."""
+        """Return the closing chunks, such as the one with usage; implements `Reply.closing`."""
         if not generation.plan.include_usage:
             return []
         chunk = self._chunk()
@@ -97,7 +98,7 @@ class ChatReply(_Common):
         return [chunk]
 
     def whole(self, choices: Sequence[Delta], generation: Generation) -> ChatCompletion:
-        """See Reply."""
+        """Return the whole response from each choice's deltas; implements `Reply.whole`."""
         made = [
             ChatChoice(
                 d.index,
@@ -121,7 +122,7 @@ class ChatReply(_Common):
 
 
 def token_logprobs(tokens: Sequence[LoggedToken]) -> LazyList[TokenLogprob]:
-    """Convert the tokens of a chat."""
+    """Convert logged tokens to the `logprobs` of a chat completion."""
     return LazyList(tokens, _token_logprob, _written)
 
 
@@ -135,12 +136,12 @@ def _token_logprob(t: LoggedToken) -> TokenLogprob:
 
 
 def _written(token: LoggedToken) -> str:
-    """Write the JSON of a token; each piece's constant text is written once."""
+    """Return the JSON of a logged token; the constant part of each piece is written only once."""
     pieces, logprobs = [token.piece], [token.logprob or 0.0]
     for piece, logprob in token.top:
         pieces.append(piece)
         logprobs.append(logprob)
-    # `repr` is by far the fastest way to write floats, which took most of the time.
+    # Writing the floats took most of the time; `to_json` is by far the fastest way to write them.
     numbers = to_json(logprobs).decode()[1:-1].split(",")
     if not all(map(math.isfinite, logprobs)):
         raise ValueError(f"a log probability is {min(logprobs)}, which JSON does not have")
@@ -153,32 +154,32 @@ def _written(token: LoggedToken) -> str:
 
 @lru_cache(2**16)
 def _around(piece: bytes) -> tuple[str, str]:
-    """The constant JSON before and after a piece's log probability."""
+    """Return the constant JSON before and after the log probability of a piece."""
     text = json.dumps(_text(piece), ensure_ascii=False)
     return f'{{"token":{text},"logprob":', f',"bytes":[{",".join(map(str, piece))}]'
 
 
 class CompletionReply(_Common):
-    """Answers of /v1/completions."""
+    """Writes the responses of /v1/completions."""
 
     def __init__(self, model: str, *, logprobs: bool) -> None:
         super().__init__(model, "cmpl")
         self._wants_logprobs = logprobs
 
     def opening(self, generation: Generation) -> list[Completion]:
-        """See Reply; there are none."""
+        """Return no chunks: completions have no role to announce. Implements `Reply.opening`."""
         return []
 
     def chunks(self, delta: Delta) -> list[Completion]:
-        """See Reply."""
+        """Return the chunks of one delta; implements `Reply.chunks`."""
         return [Completion(self._id, self._created, self._model, [self._choice(delta)])]
 
     def closing(self, generation: Generation) -> list[Completion]:
-        """See Reply."""
+        """Return the closing chunks, such as the one with usage; implements `Reply.closing`."""
         return [self._whole([], generation)] if generation.plan.include_usage else []
 
     def whole(self, choices: Sequence[Delta], generation: Generation) -> Completion:
-        """See Reply."""
+        """Return the whole response from each choice's deltas; implements `Reply.whole`."""
         made = [self._choice(d) for d in choices]
         if generation.plan.prompt_logprobs:
             for choice, delta in zip(made, choices, strict=True):
@@ -217,7 +218,7 @@ def _chat_delta(parts: Iterable[Part]) -> ChatDelta:
 
 
 def _add_call(calls: list[ToolCallDelta], part: CallBegin | CallArguments) -> None:
-    """Add a part to a chunk's calls: clients accept one entry for each call in a chunk."""
+    """Add a part to a chunk's tool calls: clients accept one entry for each call in a chunk."""
     if isinstance(part, CallBegin):
         name = FunctionCallDelta(part.name)
         calls.append(ToolCallDelta(part.index, name, part.id, "function"))
@@ -253,7 +254,7 @@ def _text(piece: bytes) -> str:
 
 
 def prompt_logprobs(tokens: Sequence[PromptToken], generation: Generation) -> PromptLogprobs:
-    """Make an object for each prompt token: the token and its alternatives; None for the first.
+    """Return an object for each prompt token: the token and its alternatives; None for the first.
 
     `rank` is a token's place among all tokens; null if it is not among the alternatives.
     """

@@ -1,4 +1,7 @@
-"""How an endpoint writes its answers, streamed or whole; OpenAI's replies are in openai.py."""
+"""The interface by which an endpoint writes its responses, streamed or whole.
+
+The replies in OpenAI's shapes are in openai.py.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,19 @@ Chunk_co = TypeVar("Chunk_co", covariant=True)
 
 
 class Reply(Protocol[Whole_co, Chunk_co]):
-    """Writes the answers of one endpoint to one request."""
+    """The writer of one endpoint's response to one request."""
 
     def opening(self, generation: Generation) -> Sequence[Chunk_co]:
-        """Chunks before the first delta."""
+        """Return the chunks that a stream sends before the first delta."""
 
     def chunks(self, delta: Delta) -> Sequence[Chunk_co]:
-        """Chunks for the delta of one choice, its end included (`delta.finish`)."""
+        """Return the chunks for one choice's delta; `delta.finish` marks the end of the choice."""
 
     def closing(self, generation: Generation) -> Sequence[Chunk_co]:
-        """Chunks after the end of the last choice."""
+        """Return the chunks that a stream sends after the end of the last choice."""
 
     def whole(self, choices: Sequence[Delta], generation: Generation) -> Whole_co:
-        """The answer without streaming; each delta is a whole choice."""
+        """Return the response of a request without streaming; each delta is a whole choice."""
 
 
 WholeT = TypeVar("WholeT")
@@ -34,18 +37,21 @@ ChunkT = TypeVar("ChunkT")
 
 
 class Streaming(Generic[WholeT, ChunkT]):
-    """Makes the chunks of a streamed answer."""
+    """Turns the deltas of a generation into the chunks of a streamed response."""
 
     def __init__(self, generation: Generation, reply: Reply[WholeT, ChunkT]) -> None:
         self._generation = generation
         self._reply = reply
 
     def opening(self) -> list[ChunkT]:
-        """Chunks before the first event."""
+        """Return the chunks that come before the first event."""
         return list(self._reply.opening(self._generation))
 
     def chunks(self, deltas: Iterable[Delta]) -> list[ChunkT]:
-        """Chunks for new deltas, and the closing chunks after the last one."""
+        """Return the chunks for new deltas.
+
+        The closing chunks follow the end of the last choice.
+        """
         made: list[ChunkT] = []
         for delta in deltas:
             if delta.parts or delta.logprobs or delta.finish:
@@ -56,7 +62,7 @@ class Streaming(Generic[WholeT, ChunkT]):
 
 
 class Collected(Generic[WholeT, ChunkT]):
-    """Collects a whole answer."""
+    """Collects the deltas of a generation into one whole response."""
 
     def __init__(self, generation: Generation, reply: Reply[WholeT, ChunkT]) -> None:
         self._generation = generation
@@ -64,7 +70,7 @@ class Collected(Generic[WholeT, ChunkT]):
         self._choices = [Delta(job.index) for job in generation.plan.jobs]
 
     def add(self, deltas: Iterable[Delta]) -> None:
-        """Append deltas to the choices."""
+        """Append new deltas to the choices that they belong to."""
         for delta in deltas:
             choice = self._choices[delta.index]
             choice.parts += delta.parts
@@ -73,7 +79,7 @@ class Collected(Generic[WholeT, ChunkT]):
             choice.finish, choice.stop = delta.finish, delta.stop
 
     def whole(self) -> WholeT:
-        """The answer, after the generation has ended."""
+        """Return the whole response; call it after the generation has ended."""
         for choice in self._choices:
             choice.parts = joined(choice.parts)
         return self._reply.whole(self._choices, self._generation)

@@ -1,4 +1,4 @@
-"""Answers in OpenAI's shapes: plain objects with attributes and `model_dump`."""
+"""Records of responses in OpenAI's shapes: plain objects with attributes and `model_dump`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ FinishReason = Literal["stop", "length", "tool_calls"]
 
 
 class Shape:
-    """A dataclass that becomes a dictionary, without fields of `_optional` that are None."""
+    """A dataclass that converts to a dictionary.
+
+    Fields in `_optional` that are None are omitted.
+    """
 
     __slots__ = ()
     _optional: frozenset[str] = frozenset()
 
     def model_dump(self) -> dict[str, Any]:
-        """Make dictionaries, lists and scalars, ready for JSON."""
+        """Return dictionaries, lists and scalars, ready for JSON."""
         plain: dict[str, Any] = _plain(self.dumped())
         return plain
 
     def dumped(self) -> dict[str, Any]:
-        """Like `model_dump`, but lazy lists stay lazy for the JSON writer."""
+        """Return the same as `model_dump`, but keep lazy lists lazy for the JSON writer."""
         dumped = {}
         kind: Any = type(self)
         for name, may_lack in _names(kind, self._optional):
@@ -50,21 +53,24 @@ def _plain(value: Any) -> Any:
 
 @cache
 def _names(kind: type[Any], optional: frozenset[str]) -> tuple[tuple[str, bool], ...]:
-    """Field names, and whether None leaves a field out; cached, because each token needs it."""
+    """Return each field's name, and whether the field is omitted when it is None.
+
+    The result is cached because each streamed token needs it.
+    """
     assert is_dataclass(kind)
     return tuple((f.name, f.name in optional) for f in fields(kind))
 
 
 @dataclass(slots=True)
 class PromptTokensDetails(Shape):
-    """Counts of the prompt's tokens."""
+    """The part of the prompt's token count that OpenAI reports separately."""
 
     cached_tokens: int = 0  # prompt tokens found in the prefix cache; each prompt counts once
 
 
 @dataclass(slots=True)
 class CompletionTokensDetails(Shape):
-    """Draft tokens (other counts exclude rejected ones) and reasoning tokens."""
+    """Counts of draft tokens and reasoning tokens; other counts exclude rejected draft tokens."""
 
     accepted_prediction_tokens: int = 0
     rejected_prediction_tokens: int = 0
@@ -73,7 +79,10 @@ class CompletionTokensDetails(Shape):
 
 @dataclass(slots=True)
 class Usage(Shape):
-    """Token counts: a sampled stop token is a completion token; a prompt counts once for `n`."""
+    """Token counts of a request.
+
+    A sampled stop token counts, and a prompt counts once for all choices.
+    """
 
     prompt_tokens: int
     completion_tokens: int
@@ -88,14 +97,14 @@ class Usage(Shape):
 class Timings(Shape):
     """Times of a request, with the names of llama.cpp's server; only queue_ms is Wherry's own."""
 
-    queue_ms: float  # waiting for the first step
+    queue_ms: float  # milliseconds that the request waited for its first step
     cache_n: int  # prompt tokens found in the prefix cache
     prompt_n: int  # prompt tokens that were computed
-    prompt_ms: float  # from the first step to the first token
+    prompt_ms: float  # milliseconds from the first step to the first token
     prompt_per_token_ms: float
     prompt_per_second: float
-    predicted_n: int  # tokens of all choices
-    predicted_ms: float  # from the first token to the last
+    predicted_n: int  # output tokens of all choices
+    predicted_ms: float  # milliseconds from the first output token to the last
     predicted_per_token_ms: float
     predicted_per_second: float
 
@@ -103,7 +112,7 @@ class Timings(Shape):
     def of(
         cls, queue: float, cached: int, computed: int, prompt: float, sampled: int, output: float
     ) -> Timings:
-        """Compute times from token counts and seconds; a rate over no time is 0."""
+        """Compute the times from token counts and seconds; a rate over zero seconds is 0."""
         return cls(
             1e3 * queue,
             cached,
@@ -120,7 +129,7 @@ class Timings(Shape):
 
 @dataclass(slots=True)
 class TopLogprob(Shape):
-    """One alternative of a token."""
+    """One alternative of a token with its log probability."""
 
     token: str
     logprob: float
@@ -129,7 +138,7 @@ class TopLogprob(Shape):
 
 @dataclass(slots=True)
 class TokenLogprob(Shape):
-    """One token of a chat; `bytes` are its UTF-8, perhaps a partial character."""
+    """One token of a chat completion; `bytes` is its UTF-8, perhaps a partial character."""
 
     token: str
     logprob: float
@@ -139,7 +148,7 @@ class TokenLogprob(Shape):
 
 @dataclass(slots=True)
 class ChatLogprobs(Shape):
-    """Log-probabilities of a message's or a chunk's tokens."""
+    """The log probabilities of the tokens in a message or in a chunk."""
 
     content: Sequence[TokenLogprob]
     refusal: None = None
@@ -147,7 +156,7 @@ class ChatLogprobs(Shape):
 
 @dataclass(slots=True)
 class CompletionLogprobs(Shape):
-    """Log-probabilities of a completion's tokens, in columns; offsets count characters.
+    """The log probabilities of a completion's tokens, in columns; `text_offset` counts characters.
 
     The first token of an echoed prompt has no logprob (None).
     """
@@ -160,7 +169,7 @@ class CompletionLogprobs(Shape):
 
 @dataclass(slots=True)
 class FunctionCall(Shape):
-    """The called function and its arguments: JSON as the model wrote it."""
+    """The name of the called function and its arguments, as the JSON text that the model wrote."""
 
     name: str
     arguments: str
@@ -184,7 +193,7 @@ class ChatMessage(Shape):
     """
 
     _optional = frozenset({"reasoning_content", "reasoning", "tool_calls"})
-    content: str | None  # None: the message has only calls
+    content: str | None  # the text of the message; None if the message has only tool calls
     role: str = "assistant"
     refusal: None = None
     reasoning_content: str | None = None
@@ -194,7 +203,7 @@ class ChatMessage(Shape):
 
 @dataclass(slots=True)
 class ChatChoice(Shape):
-    """One answer."""
+    """One choice of a chat completion: the message and why it ended."""
 
     index: int
     message: ChatMessage
@@ -213,7 +222,7 @@ class FunctionCallDelta(Shape):
 
 @dataclass(slots=True)
 class ToolCallDelta(Shape):
-    """A chunk's addition to one call; the first one has id, type and name."""
+    """The addition of one chunk to one tool call; the first addition has id, type and name."""
 
     _optional = frozenset({"id", "type"})
     index: int
@@ -224,7 +233,7 @@ class ToolCallDelta(Shape):
 
 @dataclass(slots=True)
 class ChatDelta(Shape):
-    """A chunk's addition to a message."""
+    """The addition of one chunk to a message."""
 
     _optional = frozenset({"role", "content", "reasoning_content", "reasoning", "tool_calls"})
     role: str | None = None
@@ -236,7 +245,7 @@ class ChatDelta(Shape):
 
 @dataclass(slots=True)
 class ChatChunkChoice(Shape):
-    """A chunk's part of one choice."""
+    """One choice's entry in a chunk of a streamed chat completion."""
 
     index: int
     delta: ChatDelta
@@ -244,60 +253,64 @@ class ChatChunkChoice(Shape):
     logprobs: ChatLogprobs | None = None
 
 
-# by token id; the prompt's own token comes first
+# One dictionary for each prompt token, from token id to logprob; the token itself comes first.
 PromptLogprobs = Sequence[dict[str, dict[str, Any]] | None]
 
 
 @dataclass(slots=True)
 class CompletionChoice(Shape):
-    """One continuation, or a chunk's part of it."""
+    """One choice of a completion: its whole text, or the piece that a chunk adds."""
 
     _optional = frozenset({"prompt_logprobs"})
     index: int
     text: str
     finish_reason: FinishReason | None = None
     logprobs: CompletionLogprobs | None = None
-    prompt_logprobs: PromptLogprobs | None = None  # as vLLM's server returns them
+    # log probabilities of the prompt, in the form of vLLM's server
+    prompt_logprobs: PromptLogprobs | None = None
 
 
 @dataclass(slots=True)
 class Answer(Shape):
-    """Fields that all answers share."""
+    """The fields that all responses share."""
 
     id: str
-    created: int  # seconds since 1970
+    created: int  # Unix time in seconds
     model: str
 
 
 @dataclass(slots=True)
 class ChatCompletion(Answer):
-    """Answer to a chat request."""
+    """The response to a chat request."""
 
     _optional = frozenset({"prompt_logprobs"})
     choices: list[ChatChoice]
     usage: Usage
     timings: Timings
     object: str = "chat.completion"
-    prompt_logprobs: PromptLogprobs | None = None  # as vLLM's server returns them
+    # log probabilities of the prompt, in the form of vLLM's server
+    prompt_logprobs: PromptLogprobs | None = None
 
 
 @dataclass(slots=True)
 class ChatCompletionChunk(Answer):
-    """A piece of a streamed answer; with `include_usage` the last one has usage and no choices."""
+    """A chunk of a streamed chat completion; with `include_usage` the last one has no choices."""
 
     _optional = frozenset({"timings"})
     choices: list[ChatChunkChoice]
     usage: Usage | None = None
-    timings: Timings | None = None  # in the chunk that has usage
+    # times of the request; only the chunk that has usage carries them
+    timings: Timings | None = None
     object: str = "chat.completion.chunk"
 
 
 @dataclass(slots=True)
 class Completion(Answer):
-    """Answer to a completion request, or a piece of a streamed one."""
+    """The response to a completion request, or one chunk of a streamed one."""
 
     _optional = frozenset({"usage", "timings"})
     choices: list[CompletionChoice] = field(default_factory=list)
     usage: Usage | None = None
-    timings: Timings | None = None  # in the chunk that has usage
+    # times of the request; only the chunk that has usage carries them
+    timings: Timings | None = None
     object: str = "text_completion"

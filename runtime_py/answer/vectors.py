@@ -1,4 +1,4 @@
-"""The shapes of OpenAI's embeddings, vLLM's scores and Cohere's rankings."""
+"""The response shapes of OpenAI's embeddings, vLLM's scores and Cohere's rankings."""
 
 from __future__ import annotations
 
@@ -24,20 +24,23 @@ Answer = TypeVar("Answer", bound=Shape)
 
 @dataclass(frozen=True, slots=True)
 class VectorPlan(Generic[Answer]):
-    """A planned request: jobs for the core, and a function from their last events to the answer."""
+    """A planned request: jobs for the core, and a function from their last events to a response."""
 
     jobs: list[Job]
     whole: Callable[[Sequence[Event]], Answer]
 
     @property
     def tokens(self) -> int:
-        """The number of tokens that the jobs read."""
+        """Return the number of tokens that the jobs read."""
         return usage(self.jobs).total_tokens
 
 
 @dataclass(slots=True)
 class VectorUsage(Shape):
-    """Tokens read; a pair of texts counts once."""
+    """Tokens that a request for embeddings or scores read.
+
+    Jobs that share a prompt count it once.
+    """
 
     prompt_tokens: int
     total_tokens: int
@@ -45,7 +48,7 @@ class VectorUsage(Shape):
 
 @dataclass(slots=True)
 class Embedding(Shape):
-    """One vector: a list of numbers, or little-endian float32 in base64."""
+    """One embedding vector: a list of numbers, or little-endian float32 in base64."""
 
     index: int
     embedding: list[float] | str
@@ -54,7 +57,7 @@ class Embedding(Shape):
 
 @dataclass(slots=True)
 class EmbeddingAnswer(Shape):
-    """Answer of /v1/embeddings."""
+    """The response of /v1/embeddings."""
 
     data: list[Embedding]
     model: str
@@ -64,7 +67,7 @@ class EmbeddingAnswer(Shape):
 
 @dataclass(slots=True)
 class Score(Shape):
-    """Score of one pair."""
+    """The score of one pair of texts."""
 
     index: int
     score: float
@@ -73,10 +76,10 @@ class Score(Shape):
 
 @dataclass(slots=True)
 class ScoreAnswer(Shape):
-    """Answer of /v1/score."""
+    """The response of /v1/score."""
 
     id: str
-    created: int  # seconds since 1970
+    created: int  # Unix time in seconds
     model: str
     data: list[Score]
     usage: VectorUsage
@@ -85,14 +88,14 @@ class ScoreAnswer(Shape):
 
 @dataclass(slots=True)
 class RankedDocument(Shape):
-    """A ranked document."""
+    """A document in a ranking."""
 
     text: str
 
 
 @dataclass(slots=True)
 class Ranked(Shape):
-    """A ranked document's score; `index` is its place in the request."""
+    """One ranked document and its score; `index` is its place in the request."""
 
     _optional = frozenset({"document"})
     index: int
@@ -102,7 +105,7 @@ class Ranked(Shape):
 
 @dataclass(slots=True)
 class RerankAnswer(Shape):
-    """Answer of /v1/rerank and /v2/rerank: the best document first."""
+    """The response of /v1/rerank and /v2/rerank, with the best document first."""
 
     id: str
     model: str
@@ -119,7 +122,7 @@ def embedding_answer(
     dimensions: int | None,
     as_text: bool,
 ) -> EmbeddingAnswer:
-    """Make vectors, in the order of the inputs."""
+    """Return the response with one vector for each input, in the order of the inputs."""
     data = []
     for i, event in enumerate(events):
         values = vector(event, head, dimensions)
@@ -128,7 +131,7 @@ def embedding_answer(
 
 
 def score_answer(scores: Sequence[float], jobs: Sequence[Job], model: str) -> ScoreAnswer:
-    """Make scores, in the order of the pairs."""
+    """Return the response with one score for each pair, in the order of the pairs."""
     data = [Score(i, score) for i, score in enumerate(scores)]
     return ScoreAnswer(_id("score"), int(time.time()), model, data, usage(jobs))
 
@@ -141,7 +144,7 @@ def rerank_answer(
     documents: Sequence[str] | None,
     top_n: int | None,
 ) -> RerankAnswer:
-    """Rank documents, the best first; of equal scores the one that was sent first comes first."""
+    """Rank documents by score, the best first; documents of equal score stay in the order sent."""
     order = sorted(range(len(scores)), key=lambda i: -scores[i])[: top_n or None]
     texts = {i: RankedDocument(documents[i]) if documents else None for i in order}
     ranked = [Ranked(i, scores[i], texts[i]) for i in order]
@@ -149,7 +152,7 @@ def rerank_answer(
 
 
 def vector(event: Event, head: EmbeddingHead, dimensions: int | None = None) -> NDArray[np.float32]:
-    """Read an embedding [dimensions, or all]; it is normalized if the model says so.
+    """Return an event's embedding, float32 [dimensions, or all]; normalized if the model says so.
 
     Raises:
         WherryError: the embedding has NaN or infinity.
@@ -179,7 +182,7 @@ def probability(yes: Event, no: Event) -> float:
 
 
 def usage(jobs: Sequence[Job]) -> VectorUsage:
-    """Count prompt tokens; the jobs of one pair share one."""
+    """Count prompt tokens; a prompt that the two jobs of a pair share counts once."""
     prompts = {id(job.prompt): len(job.prompt) for job in jobs}
     return VectorUsage(sum(prompts.values()), sum(prompts.values()))
 

@@ -1,4 +1,4 @@
-"""Converts the package's answers, plain JSON objects, to the shapes of Python's engine."""
+"""Converts JSON responses of the npm package to the response classes of Python's engine."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Made = TypeVar("Made", bound=Shape)
 
 
 def shaped(kind: type[Made], value: Mapping[str, Any]) -> Made:
-    """Make a shape from an object; missing fields have their defaults.
+    """Build a dataclass of answer/shapes.py from a JSON object; missing fields get their defaults.
 
     Raises:
         TypeError: the object has a field that the shape does not have.
     """
-    shape: Any = kind  # mypy thinks that a class with type variables is not hashable
+    shape: Any = kind  # mypy takes a class with type variables for unhashable
     hints = _hints(shape)
     if kind is Timings:
         value = _with_times_per_token(value)
@@ -28,18 +28,22 @@ def shaped(kind: type[Made], value: Mapping[str, Any]) -> Made:
 
 
 def stats_of(counted: Mapping[str, Any]) -> CoreStats:
-    """Convert counters with `wherry_stats`' names; those that only pages have are dropped."""
+    """Convert the core's counters from a JSON object.
+
+    Counters that only browsers have are dropped.
+    """
     by_name = {
         "".join(f"_{c.lower()}" if c.isupper() else c for c in name): value
         for name, value in counted.items()
     }
-    by_name["wasted_rows"] = by_name.get("vain_rows", 0)  # the name in `wherry_stats`
+    # `wherry_stats` calls this counter vain_rows
+    by_name["wasted_rows"] = by_name.get("vain_rows", 0)
     return CoreStats(**{f.name: by_name[f.name] for f in fields(CoreStats) if f.name in by_name})
 
 
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
-    """The shape in each field, in a list if the field is one; None for other types."""
+    """Return the dataclass in each field, or in its list; None for fields of other types."""
     assert is_dataclass(kind)
     return {name: _shape_in(hint) for name, hint in get_type_hints(kind).items()}
 
@@ -62,7 +66,7 @@ def _field(kind: Any, value: Any) -> Any:
 
 
 def _with_times_per_token(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Add two times of llama.cpp that follow from others; the package leaves them out."""
+    """Add two times of llama.cpp that follow from others; the package omits them."""
     return {
         "prompt_per_token_ms": value["prompt_ms"] / max(value["prompt_n"], 1),
         "predicted_per_token_ms": value["predicted_ms"] / max(value["predicted_n"], 1),

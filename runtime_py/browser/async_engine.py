@@ -18,7 +18,7 @@ Chunk = TypeVar("Chunk", bound=Shape)
 
 
 class Loading:
-    """A model and its load, which requests await."""
+    """A model whose load may still run; requests await the end of the load."""
 
     def __init__(
         self,
@@ -30,7 +30,10 @@ class Loading:
         self._loaded = asyncio.ensure_future(self.bridge.load(model, limits, progress))
 
     async def ready(self) -> Bridge:
-        """Await the bridge. Cancelling one waiting request does not cancel the load."""
+        """Await the load and return the bridge.
+
+        Cancelling a waiting request does not stop the load.
+        """
         await asyncio.shield(self._loaded)
         return self.bridge
 
@@ -42,7 +45,10 @@ class Loading:
 
 
 class AsyncStream(Generic[Chunk]):
-    """Chunks of an answer. Closing the stream, or leaving its `async with`, frees the request."""
+    """An asynchronous iterator over the chunks of a response.
+
+    Closing the stream, or leaving its `async with`, frees the request.
+    """
 
     def __init__(self, bridge: Bridge, request: int, kind: type[Chunk]) -> None:
         self._bridge = bridge
@@ -55,7 +61,8 @@ class AsyncStream(Generic[Chunk]):
     async def __anext__(self) -> Chunk:
         try:
             chunk = await self._bridge.next(self._request)
-        except BaseException:  # cancellation as well
+        # asyncio.CancelledError is no Exception, but must free the request as well
+        except BaseException:
             self.cancel()
             raise
         if chunk is None:
@@ -76,12 +83,12 @@ class AsyncStream(Generic[Chunk]):
         self._bridge.end(self._request)
 
     async def close(self) -> None:
-        """`cancel`, as OpenAI's client calls it."""
+        """Abort the request; the same as `cancel`, under the name in OpenAI's client."""
         self.cancel()
 
 
 class Endpoint(Generic[Whole, Chunk]):
-    """Requests of one kind."""
+    """An endpoint of the engine in a browser: its `create` runs requests of one kind."""
 
     def __init__(self, loading: Loading, name: str, whole: type[Whole], chunk: type[Chunk]) -> None:
         self._loading = loading
@@ -96,7 +103,7 @@ class Endpoint(Generic[Whole, Chunk]):
     async def create(
         self, *, stream: bool | None = None, **fields: Any
     ) -> Whole | AsyncStream[Chunk]:
-        """Answer a request; the arguments are the package's fields.
+        """Answer a request; the arguments are the request fields of the npm package.
 
         Returns:
             The answer, or with `stream=True` an asynchronous iterator of chunks.
@@ -112,23 +119,24 @@ class Endpoint(Generic[Whole, Chunk]):
                 await bridge.open(request, self._name, given | {"stream": True})
                 return AsyncStream(bridge, request, self._chunk)
             return shaped(self._whole, await bridge.ask(request, self._name, given))
-        except BaseException:  # cancellation as well
+        # asyncio.CancelledError is no Exception, but must free the request as well
+        except BaseException:
             bridge.end(request)
             raise
 
 
 def chat_endpoint(loading: Loading) -> Endpoint[ChatCompletion, ChatCompletionChunk]:
-    """`chat.completions`."""
+    """Return the endpoint `chat.completions`."""
     return Endpoint(loading, "chat", ChatCompletion, ChatCompletionChunk)
 
 
 def completion_endpoint(loading: Loading) -> Endpoint[Completion, Completion]:
-    """`completions`."""
+    """Return the endpoint `completions`."""
     return Endpoint(loading, "completion", Completion, Completion)
 
 
 class AsyncChat:
-    """`engine.chat`."""
+    """The namespace `engine.chat`, as in OpenAI's client."""
 
     def __init__(self, loading: Loading) -> None:
         self.completions = chat_endpoint(loading)
@@ -153,7 +161,7 @@ class AsyncMLCEngine:
         self.completions = completion_endpoint(self._loading)
 
     async def stats(self) -> CoreStats:
-        """Counters of the core: steps, tokens, pages."""
+        """Return the core's counters: steps, tokens, pages."""
         return stats_of(await (await self._loading.ready()).stats())
 
     async def close(self) -> None:

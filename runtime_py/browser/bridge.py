@@ -1,4 +1,4 @@
-"""Calls the npm package's engine in JavaScript and converts its answers."""
+"""Calls the npm package's engine in JavaScript and converts its responses."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from wherry.errors import ArtifactError, ResourceError, ToolchainError, WherryEr
 from ..errors import RequestError
 
 Result = TypeVar("Result")
-Progress = Callable[[str, int, int], None]  # phase, done, total
+# receives the phase's name, the units done and the units in total
+Progress = Callable[[str, int, int], None]
 
-# `make pyodide` bundles it: web/src/python.ts with its imports, and the module for grammars.
+# `make pyodide` bundles these scripts: web/src/python.ts with its imports, and the grammar module.
 SCRIPT, GRAMMAR = "engine.js", "grammar.js"
 MANIFEST = "wherry.json"
-# Fields by which an output may be held to a grammar.
+# Request fields that constrain the output by a grammar.
 _HELD = {"grammar", "guided_choice", "guided_grammar", "guided_json", "guided_regex", "json_schema"}
 _HELD |= {"response_format", "structured_outputs", "tools"}
 _CLASSES: Mapping[str, type[WherryError]] = {
@@ -57,21 +58,21 @@ def wait(work: Coroutine[Any, Any, Result]) -> Result:
 
 @cache
 def _module(name: str) -> Any:
-    """Load the script's module once; an awaitable."""
+    """Import a JavaScript module of the package once; the result can be awaited."""
     script = files(__package__).joinpath(name).read_bytes()
     address = "data:text/javascript;base64," + base64.b64encode(script).decode()
     return run_js("(address) => import(address)")(address)
 
 
 class Bridge:
-    """One engine of the package, with one model."""
+    """The connection from Python to one JavaScript engine with one model."""
 
     def __init__(self) -> None:
         self._engine: Any = None
         self._ids = itertools.count()
 
     def next_id(self) -> int:
-        """A new number for a request."""
+        """Return a new number that identifies a request on the JavaScript side."""
         return next(self._ids)
 
     async def load(
@@ -85,7 +86,7 @@ class Bridge:
         Args:
             model: a folder of Python's own file system, an address, or a list of addresses, of
                 which the first that this device can run is loaded.
-            limits: options of the engine (engine/config/config.h).
+            limits: the engine's options (engine/config/config.h).
             progress: called with a phase and its progress.
         """
         self._engine = (await _module(SCRIPT)).pythonEngine()
@@ -103,27 +104,27 @@ class Bridge:
         return dict(_result(said))
 
     async def ask(self, request: int, endpoint: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Await the whole answer to a request."""
+        """Await the whole response to a request."""
         await _prepare(fields)
         return dict(_result(await self._engine.ask(request, endpoint, json.dumps(fields))))
 
     async def open(self, request: int, endpoint: str, fields: Mapping[str, Any]) -> None:
-        """Start a request whose answer comes in chunks."""
+        """Start a request whose response is streamed in chunks."""
         await _prepare(fields)
         _result(await self._engine.open(request, endpoint, json.dumps(fields)))
 
     async def next(self, request: int) -> dict[str, Any] | None:
-        """Await the next chunk; None after the last one."""
+        """Await the next chunk of a stream; None after the last one."""
         chunk = _result(await self._engine.next(request))
         return None if chunk is None else dict(chunk)
 
     def end(self, request: int) -> None:
-        """Abort a request and free its pages; an ended one is ignored."""
+        """Abort a request and free its pages; a request that has ended is ignored."""
         if self._engine is not None:
             self._engine.end(request)
 
     async def stats(self) -> dict[str, Any]:
-        """Read the core's counters, with the package's names."""
+        """Return the core's counters, with the npm package's names."""
         return dict(_result(await self._engine.stats()))
 
     async def dispose(self) -> None:
@@ -133,7 +134,7 @@ class Bridge:
 
 
 async def _prepare(fields: Mapping[str, Any]) -> None:
-    """Load the parts of the package that only some requests need."""
+    """Import the JavaScript modules that only some requests need, such as the one for grammars."""
     asked = {name for name, value in fields.items() if value}
     plain = dict(fields.get("response_format") or {}).get("type", "text") == "text"
     if asked & _HELD - ({"response_format"} if plain else set()):
@@ -141,11 +142,11 @@ async def _prepare(fields: Mapping[str, Any]) -> None:
 
 
 def _silent(_what: str, _done: int, _total: int) -> None:
-    """A progress callback that does nothing."""
+    """Ignore progress: the callback for callers that pass none."""
 
 
 def _result(said: str) -> Any:
-    """Return the result of a call.
+    """Return the result of a call to JavaScript, which answers in JSON.
 
     Raises:
         WherryError: the call threw an error; it has the class that Python's engine raises.

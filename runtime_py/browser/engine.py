@@ -1,4 +1,4 @@
-"""MLCEngine in a browser; it needs a browser that can suspend WebAssembly."""
+"""MLCEngine in a browser; it needs a browser that can suspend WebAssembly (JSPI)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ Chunk = TypeVar("Chunk", bound=Shape)
 
 
 class Stream(Generic[Chunk]):
-    """Chunks of an answer. Closing the stream, or leaving its `with`, frees the request."""
+    """An iterator over the chunks of a response.
+
+    Closing the stream, or leaving its `with`, frees the request.
+    """
 
     def __init__(self, chunks: async_engine.AsyncStream[Chunk]) -> None:
         self._chunks = chunks
@@ -44,7 +47,7 @@ class Stream(Generic[Chunk]):
 
 
 class Endpoint(Generic[Whole, Chunk]):
-    """Requests of one kind."""
+    """An endpoint of the engine in a browser: its `create` runs requests of one kind."""
 
     def __init__(self, endpoint: async_engine.Endpoint[Whole, Chunk]) -> None:
         self._endpoint = endpoint
@@ -54,7 +57,7 @@ class Endpoint(Generic[Whole, Chunk]):
     @overload
     def create(self, *, stream: Literal[False] | None = ..., **fields: Any) -> Whole: ...
     def create(self, *, stream: bool | None = None, **fields: Any) -> Whole | Stream[Chunk]:
-        """Answer a request; the arguments are the package's fields.
+        """Answer a request; the arguments are the request fields of the npm package.
 
         Returns:
             The answer, or with `stream=True` an iterator of chunks.
@@ -70,7 +73,7 @@ class Endpoint(Generic[Whole, Chunk]):
 
 
 class Chat:
-    """`engine.chat`."""
+    """The namespace `engine.chat`, as in OpenAI's client."""
 
     def __init__(self, completions: Endpoint[ChatCompletion, ChatCompletionChunk]) -> None:
         self.completions = completions
@@ -96,7 +99,7 @@ class MLCEngine:
         )
 
     def stats(self) -> CoreStats:
-        """Counters of the core: steps, tokens, pages."""
+        """Return the core's counters: steps, tokens, pages."""
         return stats_of(wait(self._loading.bridge.stats()))
 
     def close(self) -> None:

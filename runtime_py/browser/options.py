@@ -1,4 +1,4 @@
-"""The options of a load in a browser: a part of LoadOptions."""
+"""The load options that an engine in a browser accepts: a subset of LoadOptions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from .bridge import Progress
 
-# The names in engine/config/config.h.
+# Options that limit the engine's sizes, with their names in engine/config/config.h.
 LIMITS = (
     "context",
     "kv_tokens",
@@ -21,7 +21,7 @@ LIMITS = (
 
 
 def split(options: Mapping[str, Any]) -> tuple[dict[str, Any], Progress | None]:
-    """Split options into the engine's limits and `progress`; None leaves an option out.
+    """Split load options into the engine's limits and the progress callback; None omits an option.
 
     Raises:
         TypeError: an option is unknown.

@@ -1,1 +1,1 @@
-"""The C++ core as Python sees it, and the one thread that pulls its events."""
+"""The C++ core as Python sees it, and the thread that polls its events."""

@@ -1,4 +1,4 @@
-"""The records of the core's C ABI for ctypes; engine/include/wherry.h says what they mean."""
+"""The structs of the core's C ABI for ctypes; engine/include/wherry.h documents their fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from typing import Any
 from .interface import MAX_TOP_LOGPROBS
 
 NUMBERS = (c_float, c_int32, c_uint64)
-ABI_VERSION = 2  # WHERRY_ABI_VERSION
+ABI_VERSION = 2  # must equal WHERRY_ABI_VERSION in wherry.h
 
 
 def _fields(kind: Any, names: str) -> list[tuple[str, Any]]:
@@ -39,7 +39,7 @@ MaskRelease = CFUNCTYPE(None, c_void_p)
 
 
 class Mask(ctypes.Structure):
-    """`wherry_mask`."""
+    """The C struct `wherry_mask`, which engine/include/wherry.h documents."""
 
     _fields_ = (
         ("size", c_size_t),
@@ -53,7 +53,7 @@ class Mask(ctypes.Structure):
 
 
 class Params(ctypes.Structure):
-    """`wherry_params`."""
+    """The C struct `wherry_params`, which engine/include/wherry.h documents."""
 
     _fields_ = (
         ("size", c_size_t),
@@ -92,7 +92,7 @@ class Params(ctypes.Structure):
 
 
 class Event(ctypes.Structure):
-    """`wherry_event`."""
+    """The C struct `wherry_event`, which engine/include/wherry.h documents."""
 
     _fields_ = (
         ("id", c_uint64),
@@ -109,7 +109,7 @@ class Event(ctypes.Structure):
 
 
 class Stats(ctypes.Structure):
-    """`wherry_stats`."""
+    """The C struct `wherry_stats`, which engine/include/wherry.h documents."""
 
     _fields_ = (
         ("size", c_size_t),
@@ -129,7 +129,8 @@ class Stats(ctypes.Structure):
 
 
 _HANDLE = c_void_p
-SIGNATURES: dict[str, tuple[Any, ...]] = {  # all return a wherry_status
+# argument types of each function; every function returns a wherry_status
+SIGNATURES: dict[str, tuple[Any, ...]] = {
     "wherry_model_load": (c_char_p, c_char_p, c_char_p, c_char_p, POINTER(_HANDLE)),
     "wherry_model_free": (_HANDLE,),
     "wherry_engine_create": (_HANDLE, _HANDLE, c_char_p, POINTER(_HANDLE)),
@@ -174,6 +175,7 @@ def declare(library: ctypes.CDLL) -> None:
 
 
 def int32s(values: Sequence[int]) -> Any:
-    """An array of C, [len(values)]."""
-    # Five times as fast as ctypes' own constructor, which is handed each value as an argument.
+    """Return a C array of int32, [len(values)]."""
+    # `from_buffer` is five times as fast as ctypes' constructor, which takes each value as an
+    # argument.
     return (c_int32 * len(values)).from_buffer(array("i", values)) if values else (c_int32 * 0)()

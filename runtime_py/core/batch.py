@@ -1,4 +1,4 @@
-"""Many core requests of one event each, as embeddings need: a few at a time, results in order."""
+"""Runs many core requests of one event each, a few at a time; embeddings need this."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ class Batch:
     """Submits jobs as earlier ones end, so that one API request cannot fill the queue.
 
     Args:
-        jobs: each ends with its first event that has a `finish`.
-        dispatcher: the model's.
+        jobs: the requests; each ends with its first event that has a `finish`.
+        dispatcher: the dispatcher of the model.
         sink: receives the events.
         window: the number of jobs that run at one time.
-        soon: abort on the poller's thread, for callers on an event loop.
+        soon: whether `close` leaves the abort to the poller's thread, as callers on an event loop
+            need.
 
     Raises:
         WherryError: the engine is closed, has failed, is busy, or refuses a job.
@@ -34,23 +35,24 @@ class Batch:
         self._abort = dispatcher.abort_soon if soon else dispatcher.abort
         self._rest = iter(enumerate(jobs))
         self._results: list[Event | None] = [None] * len(jobs)
-        self._places: dict[int, int] = {}  # the index of each running job, by the core's id
+        # maps the core's id of each running job to the job's index
+        self._places: dict[int, int] = {}
         self._missing = len(jobs)
         self._submit(admitted=False)
 
     @property
     def done(self) -> bool:
-        """Whether every job has ended."""
+        """Tell whether every job has ended."""
         return not self._missing
 
     @property
     def results(self) -> list[Event]:
-        """The last event of each job, once all are done."""
+        """Return the last event of each job, in the jobs' order; call it when all are done."""
         assert self.done
         return [event for event in self._results if event is not None]
 
     def push(self, events: Sequence[Event]) -> None:
-        """Record events.
+        """Record the last event of each job that has ended.
 
         Raises:
             WherryError: the core aborted a job.
@@ -67,7 +69,7 @@ class Batch:
 
     @property
     def wants_more(self) -> bool:
-        """Whether jobs are left that `refill` can submit."""
+        """Tell whether jobs are left that `refill` can submit."""
         return len(self._places) < min(self._window, self._missing)
 
     def refill(self) -> None:

@@ -1,4 +1,4 @@
-"""One thread pulls the core's events and hands them to the requests that wait for them."""
+"""A thread polls the core's events and hands each to the request that waits for it."""
 
 from __future__ import annotations
 
@@ -21,26 +21,30 @@ from .pulse import Pulse, Snapshot
 from .turns import turns_of
 
 _log = logging.getLogger(__name__)
-_SLICE = 64  # units of work (see Turns) that a coroutine may take at once: some milliseconds
-_TOPS_A_UNIT = 5  # this many alternatives of a token cost as much as a token
-_WAIT_MS = 1000  # the longest sleep of the poller; a wake ends it at once
+_SLICE = 64  # units of work (see Turns) that a coroutine takes at once; they last some milliseconds
+# number of a token's alternatives whose conversion costs as much as the token's own
+_TOPS_A_UNIT = 5
+_WAIT_MS = 1000  # milliseconds that the poller sleeps at most; a wake ends the sleep at once
 
 
 class Sink(Protocol):
-    """Receives the events of one API request; several core requests (`n`) may share it."""
+    """A receiver of one API request's events.
 
-    # the loop that `deliver` must be called on; None: any thread
+    Its core requests (`n` choices) may share one sink.
+    """
+
+    # The event loop on which `deliver` must be called; None: any thread may call it.
     loop: asyncio.AbstractEventLoop | None
 
     def deliver(self, item: list[Event] | BaseException) -> None:
-        """Receive events, or the error that ends them."""
+        """Receive a list of events, or the error that ends the request."""
 
 
 _Item = tuple[Sink, "list[Event] | BaseException"]
 
 
 class BlockingSink:
-    """Events for a blocked thread."""
+    """A queue of events for a caller that blocks its thread."""
 
     loop: asyncio.AbstractEventLoop | None = None
 
@@ -48,7 +52,7 @@ class BlockingSink:
         self._items: queue.SimpleQueue[list[Event] | BaseException] = queue.SimpleQueue()
 
     def deliver(self, item: list[Event] | BaseException) -> None:
-        """See Sink."""
+        """Queue events, or the error that ends the request, and wake the waiting thread."""
         self._items.put(item)
 
     def take(self) -> list[Event]:
@@ -64,18 +68,19 @@ class BlockingSink:
 
 
 class AsyncSink:
-    """Events for a coroutine of the running loop."""
+    """A queue of events for a coroutine on the running loop."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
         self.loop: asyncio.AbstractEventLoop | None = loop
         self._turns = turns_of(loop)
         self._events: deque[Event] = deque()
-        self._error: BaseException | None = None  # raised after all events
+        # the error that `take` raises after it has returned all events
+        self._error: BaseException | None = None
         self._filled = asyncio.Event()
 
     def deliver(self, item: list[Event] | BaseException) -> None:
-        """See Sink."""
+        """Queue events, or the error that ends the request, and wake the waiting coroutine."""
         if isinstance(item, BaseException):
             self._error = item
         else:
@@ -83,7 +88,9 @@ class AsyncSink:
         self._filled.set()
 
     async def take(self) -> list[Event]:
-        """Await events. A long list comes in slices, because others use the loop, too.
+        """Await events and return them.
+
+        Long lists in slices, so that other tasks of the loop can run.
 
         Raises:
             WherryError: the engine failed or was closed.
@@ -118,7 +125,7 @@ class Dispatcher:
     """Owns a core: submits requests to it, polls it, and closes it.
 
     Attributes:
-        limit: the most core requests at one time, running and queued; None: no limit.
+        limit: maximum number of core requests, running and queued; None: no limit.
         pulse: watches the core's counters.
         pace: measures how fast requests end.
     """
@@ -126,14 +133,16 @@ class Dispatcher:
     def __init__(self, core: Core) -> None:
         self._core = core
         self.limit: int | None = None
-        # Guards the core's lifetime: no call may run during or after close. The garbage collector
-        # may close a stream, which aborts its request, on any thread, so the lock is reentrant.
+        # The lock guards the core's lifetime: no call may run during or after close. It is
+        # reentrant, because the garbage collector may close a stream, which aborts its request, on
+        # any thread.
         self._lock = threading.RLock()
         self._sinks: dict[int, Sink] = {}
         self._ids = itertools.count(1)
         self.pace = Pace()
         self._to_abort: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self._failure: BaseException | None = None  # why no request is accepted any more
+        # the reason why the engine accepts no more requests; None while it does
+        self._failure: BaseException | None = None
         self._closed = False
         core.start()
         self.pulse = Pulse(core.stats, lambda: len(self._sinks))
@@ -142,16 +151,16 @@ class Dispatcher:
 
     @property
     def failed(self) -> bool:
-        """Whether the engine has failed and accepts no request."""
+        """Tell whether the engine has failed and accepts no request."""
         return self._failure is not None
 
     @property
     def active(self) -> int:
-        """The number of core requests that have not ended."""
+        """Return the number of core requests that have not ended."""
         return len(self._sinks)
 
     def submit(self, jobs: Sequence[Job], sink: Sink, *, admitted: bool = False) -> list[int]:
-        """Queue all jobs or none, and return their ids in order.
+        """Submit all jobs or none to the core, and return their request ids in order.
 
         Raises:
             BusyError: `limit` is reached, and the request was not `admitted`.
@@ -164,7 +173,8 @@ class Dispatcher:
             if not admitted:
                 self.check_room(len(jobs))
             ids = [next(self._ids) for _ in jobs]
-            self._sinks.update(dict.fromkeys(ids, sink))  # before their first event can arrive
+            # the sink must be known before the first event of a job can arrive
+            self._sinks.update(dict.fromkeys(ids, sink))
         self.pulse.stir()
         try:
             for request_id, job in zip(ids, jobs, strict=True):
@@ -177,18 +187,18 @@ class Dispatcher:
         return ids
 
     def abort(self, ids: Sequence[int]) -> None:
-        """Abort requests and free their pages; ended ones are ignored."""
+        """Abort core requests and free their pages; requests that have ended are ignored."""
         for request_id in ids:
             with self._lock:
                 if self._sinks.pop(request_id, None) is not None and self._failure is None:
                     self._core.abort(request_id)
 
     def abort_soon(self, ids: Sequence[int]) -> None:
-        """Abort on the poller's thread: an event loop must not block until a step ends."""
+        """Abort requests on the poller's thread; an event loop must not block during a step."""
         live = [i for i in ids if self._sinks.pop(i, None) is not None]
         for request_id in live:
             self._to_abort.put(request_id)
-        # The poller is not woken while a request is being added: it looks again within _WAIT_MS.
+        # If another thread holds the lock, the poller is not woken: it looks again within _WAIT_MS.
         if live and self._lock.acquire(blocking=False):
             try:
                 if self._failure is None:
@@ -197,7 +207,7 @@ class Dispatcher:
                 self._lock.release()
 
     def stats(self) -> CoreStats:
-        """Read the core's counters.
+        """Return the core's current counters.
 
         Raises:
             WherryError: the engine is closed or has failed.
@@ -236,11 +246,11 @@ class Dispatcher:
             raise WherryError(str(self._failure)) from self._failure
 
     def check_room(self, jobs: int) -> None:
-        """Check that this many more requests would be accepted now.
+        """Check that this number of further requests would be accepted now.
 
         Raises:
-            BusyError: they may be accepted later.
-            RequestError: they exceed the limit alone.
+            BusyError: the queue has no room for them now.
+            RequestError: they alone exceed the limit.
         """
         if self.limit is None or len(self._sinks) + jobs <= self.limit:
             return
@@ -273,12 +283,12 @@ class Dispatcher:
     def _route(self, events: list[Event]) -> None:
         batches: defaultdict[Sink, list[Event]] = defaultdict(list)
         if any(event.finish == Finish.ERROR for event in events):
-            self.pulse.stir()  # to learn whether the next step works
+            self.pulse.stir()  # a read of the counters shows whether the next step works
         if ended := sum(1 for event in events if event.finish):
             self.pace.note(ended)
         for event in events:
             sink = self._sinks.pop(event.id, None) if event.finish else self._sinks.get(event.id)
-            if sink is not None:  # it is None after an abort
+            if sink is not None:  # an aborted request has no sink any more
                 batches[sink].append(event)
         self._deliver(list(batches.items()))
 
@@ -293,10 +303,11 @@ class Dispatcher:
                 sink.deliver(item)
             else:
                 loops[sink.loop].append((sink, item))
-        for loop, batch in loops.items():  # a loop wakes once, however many requests have events
+        # each loop is woken once, even if several of its requests have events
+        for loop, batch in loops.items():
             try:
                 loop.call_soon_threadsafe(_deliver_here, batch)
-            except RuntimeError:  # the loop has ended, and so have its requests
+            except RuntimeError:  # the loop is closed, and its requests ended with it
                 _log.debug("%d requests of an event loop that has ended", len(batch))
 
 

@@ -13,82 +13,97 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol, overload
 
-# In Event.error: the request's logits processors contradict each other
+# The text in Event.error if a request's logits processors exclude every token
 # (engine/sampling/adjustment.cc).
 NO_TOKEN_LEFT = "leave no token possible"
-MAX_TOP_LOGPROBS = 20  # WHERRY_MAX_TOP_LOGPROBS
+MAX_TOP_LOGPROBS = 20  # must equal WHERRY_MAX_TOP_LOGPROBS in wherry.h
 
 
 class Finish(IntEnum):
-    """The state of a request after an event (`wherry_finish`)."""
+    """The state of a request after an event, as in the C enum `wherry_finish`."""
 
-    RUNNING = 0  # more tokens follow
+    RUNNING = 0  # the request continues with more tokens
     STOP = 1  # the event's token is a stop id, or completes the grammar
-    LENGTH = 2  # max_tokens or the context is used up; the token belongs to the output
-    ABORTED = 3  # no token
-    ERROR = 4  # no token; Event.error says why
-    DONE = 5  # no token; the embedding is complete
+    LENGTH = 2  # max_tokens or the context is used up; the event's token belongs to the output
+    ABORTED = 3  # the request was aborted; the event has no token
+    ERROR = 4  # the request failed and Event.error says why; the event has no token
+    DONE = 5  # the embedding is complete; the event has no token
 
 
 class OutputGrammar(Protocol):
-    """A compiled grammar (grammar/native.py)."""
+    """A compiled grammar that constrains an output; grammar/native.py implements it."""
 
     def mask(self, stop_ids: Sequence[int]) -> Any:
-        """Make the `wherry_mask` of one request in its first state; `stop_ids` may end it."""
+        """Return the `wherry_mask` of one request in the grammar's first state.
+
+        Tokens in `stop_ids` may end the output where the grammar allows an end.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingParams:
-    """Sampling, limits and priority of one request (`wherry_params`)."""
+    """Sampling parameters, limits and priority of one request (the C struct `wherry_params`)."""
 
-    max_tokens: int = 0  # 0: until the context is full
-    min_tokens: int = 0  # before that many tokens no stop id is sampled
+    max_tokens: int = 0  # maximum number of output tokens; 0: until the context is full
+    min_tokens: int = 0  # number of output tokens before which no stop id is sampled
     stop_ids: tuple[int, ...] = ()
 
-    temperature: float = 1.0  # 0 is greedy
-    dynamic_range: float = 0.0  # the temperature varies by this with the entropy; 0: off
+    temperature: float = 1.0  # temperature of the softmax; 0: greedy decoding
+    # largest change of the temperature that the entropy may cause (dynatemp); 0: off
+    dynamic_range: float = 0.0
     dynamic_exponent: float = 1.0
-    top_p: float = 1.0  # (0, 1]
-    top_k: int = 0  # 0: off
-    min_p: float = 0.0  # [0, 1); least share of the most likely token's probability
-    typical_p: float = 1.0  # (0, 1]; 1: off
-    top_n_sigma: float = 0.0  # standard deviations of the logits; 0: off
-    xtc_probability: float = 0.0  # 0: off
-    xtc_threshold: float = 0.1  # (0, 0.5]
-    mirostat_tau: float = 0.0  # surprise in bits; 0: off
-    mirostat_eta: float = 0.1  # (0, 1]; learning rate
-    repetition_penalty: float = 1.0  # > 0; of tokens in prompt and output
-    presence_penalty: float = 0.0  # of tokens in the output
-    frequency_penalty: float = 0.0  # of tokens in the output, for each occurrence
-    dry_multiplier: float = 0.0  # 0: off
-    dry_base: float = 1.75  # >= 1
-    dry_allowed_length: int = 2  # tokens
-    dry_range: int = 0  # tokens that DRY looks back; 0: all
-    dry_breakers: tuple[int, ...] = ()  # token ids that end a repeated sequence
-    seed: int = 0  # uint64
-    bias: Mapping[int, float] = field(default_factory=dict)  # token id -> added to its logit
+    top_p: float = 1.0  # total probability of the most likely tokens that are kept, in (0, 1]
+    top_k: int = 0  # number of most likely tokens that are kept; 0: all
+    # minimum probability of a kept token relative to the most likely token's, in [0, 1)
+    min_p: float = 0.0
+    # total probability of the tokens kept by locally typical sampling, in (0, 1]; 1: off
+    typical_p: float = 1.0
+    # distance from the largest logit that tokens may have, in standard deviations; 0: off
+    top_n_sigma: float = 0.0
+    xtc_probability: float = 0.0  # probability with which XTC excludes the top tokens; 0: off
+    xtc_threshold: float = 0.1  # probability above which XTC may exclude a token, in (0, 0.5]
+    mirostat_tau: float = 0.0  # surprise that Mirostat aims at, in bits; 0: off
+    mirostat_eta: float = 0.1  # learning rate of Mirostat, in (0, 1]
+    # factor > 0 against tokens that occur in prompt or output; 1: off
+    repetition_penalty: float = 1.0
+    # subtracted from the logit of each token that occurs in the output
+    presence_penalty: float = 0.0
+    # subtracted from a token's logit for each of its occurrences in the output
+    frequency_penalty: float = 0.0
+    dry_multiplier: float = 0.0  # strength of the DRY penalty on repeated sequences; 0: off
+    dry_base: float = 1.75  # growth of the DRY penalty with each further repeated token, >= 1
+    dry_allowed_length: int = 2  # length in tokens up to which DRY does not penalize a repetition
+    dry_range: int = 0  # number of past tokens in which DRY searches; 0: all
+    dry_breakers: tuple[int, ...] = ()  # token ids at which DRY ends a repeated sequence
+    seed: int = 0  # seed of the random numbers, uint64
+    # maps a token id to the value added to its logit
+    bias: Mapping[int, float] = field(default_factory=dict)
     allowed: tuple[int, ...] = ()  # token ids that may be sampled; empty: all
-    bad_words: tuple[tuple[int, ...], ...] = ()  # token sequences that are never completed
-    grammar: OutputGrammar | None = None  # constrains the output
+    bad_words: tuple[tuple[int, ...], ...] = ()  # token sequences that the output never contains
+    grammar: OutputGrammar | None = None  # grammar that constrains the output; None: free text
 
-    top_logprobs: int = 0  # 0..MAX_TOP_LOGPROBS alternatives of each event's token
-    prompt_logprobs: int = -1  # -1: none; else alternatives of each prompt token
+    top_logprobs: int = 0  # number of alternatives with each event's token, 0 to MAX_TOP_LOGPROBS
+    # number of alternatives with each prompt token; -1: no prompt logprobs at all
+    prompt_logprobs: int = -1
 
-    priority: int = 0  # higher runs first
-    user: int = 0  # uint64; requests of one user share a turn in the fair order
-    salt: int = 0  # uint64; only requests of equal salt share cached prefixes
+    priority: int = 0  # requests with a higher priority run first
+    # uint64 id of the user; the fair order gives all requests of a user one turn together
+    user: int = 0
+    salt: int = 0  # uint64 salt; only requests with equal salt share cached prefixes
     adapter: int = 0
 
-    max_drafts: int = -1  # draft tokens a step; 0 none, -1 the engine's choice
-    prediction: tuple[int, ...] = ()  # tokens that the output probably repeats
+    # maximum number of draft tokens in a step; 0: none, -1: the engine chooses
+    max_drafts: int = -1
+    # tokens that the output probably repeats, used as draft tokens
+    prediction: tuple[int, ...] = ()
 
     embed: int = 0  # 1: compute the prompt's embedding and no output
-    source: tuple[int, ...] = ()  # the encoder's input
+    source: tuple[int, ...] = ()  # input tokens of an encoder-decoder model's encoder
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One choice of an answer."""
+    """The core request for one choice of a response: tokens and sampling parameters."""
 
     index: int
     prompt: list[int]
@@ -96,7 +111,9 @@ class Job:
 
 
 class TopTokens(Sequence[tuple[int, float]]):
-    """The most likely tokens with their logprobs, in the core's arrays: a tenth of the memory.
+    """The most likely tokens with their logprobs, kept in the core's arrays.
+
+    They take a tenth of the memory of a list of tuples.
 
     Args:
         numbers: int32 [n] tokens, then float32 [n] logprobs.
@@ -130,57 +147,58 @@ class TopTokens(Sequence[tuple[int, float]]):
 
 
 class Event(NamedTuple):
-    """One token of one request, or its end."""
+    """One token of one request, or the end of the request."""
 
     id: int
-    token: int  # -1: none
-    finish: int  # a Finish
-    logprob: float  # natural logarithm, of the distribution at temperature 1
-    top: Sequence[tuple[int, float]] = ()  # the most likely tokens: (id, logprob)
+    token: int  # id of the token; -1: the event has none
+    finish: int  # state of the request, one of Finish
+    logprob: float  # natural logarithm of the token's probability at temperature 1
+    top: Sequence[tuple[int, float]] = ()  # the most likely tokens, as (id, logprob)
     error: str = ""
-    prompt: bool = False  # the token belongs to the prompt
+    prompt: bool = False  # whether the token belongs to the prompt
     cached_tokens: int = 0  # prompt tokens found in the prefix cache
-    drafted_tokens: int = 0  # draft tokens verified so far
-    accepted_tokens: int = 0  # draft tokens accepted so far
-    queue_seconds: float = 0.0  # before the first step
-    prefill_seconds: float = 0.0  # from the first step to the first token
-    decode_seconds: float = 0.0  # from the first token to this event
-    embedding: bytes = b""  # float32, in this machine's byte order
+    drafted_tokens: int = 0  # draft tokens that the model has verified so far
+    accepted_tokens: int = 0  # draft tokens that the model has accepted so far
+    queue_seconds: float = 0.0  # seconds that the request waited for its first step
+    prefill_seconds: float = 0.0  # seconds from the first step to the first token
+    decode_seconds: float = 0.0  # seconds from the first token to this event
+    embedding: bytes = b""  # embedding vector, float32 in this machine's byte order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreStats:
-    """Counters of an engine (`wherry_stats`)."""
+    """Counters of an engine (the C struct `wherry_stats`)."""
 
-    steps: int = 0  # forward passes
-    prompt_tokens: int = 0  # of admitted requests
-    prefill_tokens: int = 0  # prompt tokens computed
+    steps: int = 0  # number of forward passes
+    prompt_tokens: int = 0  # prompt tokens of all admitted requests
+    prefill_tokens: int = 0  # prompt tokens that the model has computed
     cached_tokens: int = 0  # prompt tokens found in the prefix cache
     disk_tokens: int = 0  # cached tokens read from disk
     decode_tokens: int = 0
     recomputed_tokens: int = 0  # tokens computed again after a preemption
-    drafted_tokens: int = 0  # draft tokens verified
-    accepted_tokens: int = 0  # draft tokens accepted
-    finished: int = 0  # requests, for any reason
+    drafted_tokens: int = 0  # draft tokens that the model has verified
+    accepted_tokens: int = 0  # draft tokens that the model has accepted
+    finished: int = 0  # requests that have ended, for any reason
     preemptions: int = 0  # requests preempted because pages ran out
     waiting: int = 0
     prefilling: int = 0
     running: int = 0
-    pages_total: int = 0  # of the KV cache
+    pages_total: int = 0  # pages of the KV cache in total
     pages_free: int = 0
-    pages_cached: int = 0  # free pages with prefixes that no request uses
-    page_size: int = 0  # tokens
+    pages_cached: int = 0  # free pages that still cache prefixes
+    page_size: int = 0  # tokens in one page of the KV cache
     model_seconds: float = 0.0
     sample_seconds: float = 0.0
-    host_seconds: float = 0.0  # scheduling and bookkeeping
-    step_seconds: float = 0.0  # age of the running step; 0: none runs
-    failed_steps: int = 0  # consecutive failures; a lost device fails every step
-    candidate_rows: int = 0  # logit rows whose token came from candidates of the device
-    whole_rows: int = 0  # logit rows that were read whole: all of them on a CPU
+    host_seconds: float = 0.0  # seconds that the CPU spent on scheduling and bookkeeping
+    step_seconds: float = 0.0  # seconds since the running step began; 0: none runs
+    failed_steps: int = 0  # steps that have failed in a row; a lost device fails every step
+    candidate_rows: int = 0  # logit rows whose token was sampled from the device's candidates
+    whole_rows: int = 0  # logit rows that were copied as a whole; on a CPU every row is
     readback_bytes: int = 0  # bytes of results copied from a device
-    overlapped_seconds: float = 0.0  # host work that ran while a device computed
-    chained_steps: int = 0  # steps launched before the previous step was read
-    wasted_rows: int = 0  # rows of chained steps for a rejected token or an ended request
+    overlapped_seconds: float = 0.0  # seconds of host work that ran while a device computed
+    chained_steps: int = 0  # steps that were launched before the host had read the previous step
+    # rows of steps launched ahead that belonged to a rejected token or an ended request
+    wasted_rows: int = 0
     graph_steps: int = 0  # steps replayed as CUDA graphs
     graphs_given_up: str = ""  # why CUDA graphs were disabled; this costs only speed
     chains_given_up: str = ""  # why launch-ahead was disabled; this costs only speed
@@ -189,45 +207,51 @@ class CoreStats:
 
     @property
     def vain_rows(self) -> int:
-        """Deprecated: `wasted_rows`."""
+        """Return `wasted_rows`, the new name of this deprecated counter."""
         warnings.warn("CoreStats.vain_rows: write wasted_rows", DeprecationWarning, stacklevel=2)
         return self.wasted_rows
 
 
 class Core(Protocol):
-    """One loaded model with one engine. Every method may be called from any thread."""
+    """One loaded model with one engine; every method may be called from any thread."""
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """The library's metadata; Python reads "context" and "vocab_size"."""
+        """Return the compiled library's metadata; Python reads "context" and "vocab_size"."""
 
     def start(self) -> None:
-        """Start the engine's own thread, which steps while there is work."""
+        """Start the engine's own thread, which runs steps while requests are active."""
 
     def add(self, request_id: int, tokens: Sequence[int], params: SamplingParams) -> None:
-        """Queue a request, 1 <= len(tokens) < context; an embedding may have <= context.
+        """Queue a request with 1 <= len(tokens) < context; for an embedding <= context.
 
         Raises:
             UsageError: a token or a parameter is out of range.
         """
 
     def abort(self, request_id: int) -> None:
-        """Abort a request and free its pages; an ended one is ignored."""
+        """Abort a request and free its pages; a request that has ended is ignored."""
 
     def wait_events(self, timeout_ms: int) -> list[Event]:
-        """Wait for events; [] after the timeout or `wake`. -1 waits without a timeout."""
+        """Wait for events and return them; [] after the timeout or `wake`.
+
+        With -1 there is no timeout.
+        """
 
     def wake(self) -> None:
         """Make one blocked `wait_events` return."""
 
     def stats(self) -> CoreStats:
-        """Read the counters."""
+        """Return the engine's counters."""
 
     def reset(self) -> None:
         """Abort every request, clear the cache and the counters."""
 
     def clear_cache(self) -> None:
-        """Drop cached prefixes that no request uses; those on disk stay."""
+        """Drop cached prefixes that no request uses; prefixes on disk stay."""
 
     def close(self) -> None:
-        """Stop the thread and free everything; no call may follow or run at the same time."""
+        """Stop the engine's thread and free everything.
+
+        No call may follow or run at the same time.
+        """

@@ -19,26 +19,27 @@ from .abi import ABI_VERSION, declare, int32s
 from .interface import CoreStats, Event, Finish, SamplingParams, TopTokens
 
 V = TypeVar("V")
-EVENT_BATCH = 256  # events pulled in one call
+EVENT_BATCH = 256  # number of events that one call may return
 
 _NOT_FOUND, _NO_SPACE = -2, -10
 _ERRORS: dict[int, type[WherryError]] = {
-    -1: UsageError,  # WHERRY_INVALID_ARGUMENT
+    -1: UsageError,  # the C status WHERRY_INVALID_ARGUMENT
     _NOT_FOUND: ArtifactError,
-    -3: ResourceError,  # WHERRY_OUT_OF_MEMORY
-    -4: ArtifactError,  # WHERRY_INCOMPATIBLE
+    -3: ResourceError,  # the C status WHERRY_OUT_OF_MEMORY
+    -4: ArtifactError,  # the C status WHERRY_INCOMPATIBLE
     _NO_SPACE: ResourceError,
-}  # WHERRY_BUSY and WHERRY_INTERNAL mean bugs of Wherry: plain WherryError
+}  # the other statuses, WHERRY_BUSY and WHERRY_INTERNAL, mean bugs of Wherry: plain WherryError
 
 
 def bind(library: ctypes.CDLL) -> ctypes.CDLL:
-    """Declare the signatures of the ABI on an opened libwherry.
+    """Declare the signatures of the C ABI's functions on an opened libwherry.
 
     Raises:
         ArtifactError: libwherry has another version of the ABI.
     """
     if not hasattr(library, "wherry_abi_version"):
-        found = 1  # the version before the functions' prefix changed from core_
+        # a library without `wherry_abi_version` is of version 1, whose functions begin with core_
+        found = 1
     else:
         found = library.wherry_abi_version()
     if found != ABI_VERSION:
@@ -56,10 +57,10 @@ class NativeCore:
     Args:
         api: the result of `bind`.
         library: the compiled model's library.
-        weights: folder of tensor-cache.json.
+        weights: the folder that contains tensor-cache.json.
         device: "cpu" or "<kind>:<index>".
-        options: for wherry_model_load: "threads", "pack_dir", "cuda_graphs".
-        config: for wherry_engine_create.
+        options: options of wherry_model_load, such as "threads", "pack_dir", "cuda_graphs".
+        config: the configuration that wherry_engine_create takes.
         draft: library and weights of a draft model, or None.
 
     Raises:
@@ -117,18 +118,18 @@ class NativeCore:
 
     def _error(self, name: str, status: int) -> WherryError:
         message = self._last_error() or f"{name} failed with status {status}"
-        if status == _NO_SPACE:  # the core writes only to the cache
+        if status == _NO_SPACE:  # only the cache folder is written to, so that it is the full disk
             message += (
                 ". Make room (wherry cache prune), or choose another disk: export WHERRY_CACHE=DIR"
             )
         return _ERRORS.get(status, WherryError)(message)
 
     def start(self) -> None:
-        """See Core."""
+        """Start the engine's thread; implements `Core.start`."""
         self._call("wherry_engine_start", self._engine)
 
     def add(self, request_id: int, tokens: Sequence[int], params: SamplingParams) -> None:
-        """See Core."""
+        """Queue a request; implements `Core.add`."""
         prompt = self._arrays.of("prompt", tokens, int32s)
         packed = self._pack(params)
         self._call(
@@ -136,13 +137,16 @@ class NativeCore:
         )
 
     def abort(self, request_id: int) -> None:
-        """See Core."""
+        """Abort a request; implements `Core.abort`."""
         status = self._api.wherry_engine_abort(self._engine, request_id)
         if status not in (0, _NOT_FOUND):
             raise self._error("wherry_engine_abort", status)
 
     def wait_events(self, timeout_ms: int) -> list[Event]:
-        """See Core. One thread may call this at a time, because calls share one array."""
+        """Wait for events; implements `Core.wait_events`.
+
+        Only one thread may call this at a time, because the calls share one array.
+        """
         count = c_size_t()
         self._call(
             "wherry_engine_wait", self._engine, self._events, EVENT_BATCH, timeout_ms, byref(count)
@@ -174,11 +178,11 @@ class NativeCore:
         )
 
     def wake(self) -> None:
-        """See Core."""
+        """Make a blocked `wait_events` return; implements `Core.wake`."""
         self._call("wherry_engine_wake", self._engine)
 
     def stats(self) -> CoreStats:
-        """See Core."""
+        """Return the counters; implements `Core.stats`."""
         raw = core_abi.Stats(size=ctypes.sizeof(core_abi.Stats))
         self._call("wherry_engine_stats", self._engine, byref(raw))
         found = {f.name: getattr(raw, f.name) for f in fields(CoreStats)}
@@ -187,15 +191,15 @@ class NativeCore:
         return CoreStats(**found)
 
     def reset(self) -> None:
-        """See Core."""
+        """Abort every request and clear the cache; implements `Core.reset`."""
         self._call("wherry_engine_reset", self._engine)
 
     def clear_cache(self) -> None:
-        """See Core."""
+        """Drop cached prefixes; implements `Core.clear_cache`."""
         self._call("wherry_engine_clear_cache", self._engine)
 
     def close(self) -> None:
-        """See Core."""
+        """Stop the engine's thread and free everything; implements `Core.close`."""
         if self._engine:
             self._api.wherry_engine_stop(self._engine)
             self._api.wherry_engine_destroy(self._engine)
@@ -221,23 +225,24 @@ class NativeCore:
             "lengths", words, lambda ws: (c_size_t * len(ws))(*map(len, ws))
         )
         packed.n_bad_words = len(words)
-        if params.grammar is not None:  # the last field: the core owns the mask from here on
+        # set as the last field, because from here on the core owns the mask
+        if params.grammar is not None:
             packed.mask = ctypes.pointer(params.grammar.mask(params.stop_ids))
         return packed
 
 
 class _Arrays:
-    """The arrays of the last packed request, which may be used again.
+    """The C arrays of the last packed request, for reuse by the next one.
 
-    The choices of a request have the very same values, and to make an array of a hundred thousand
-    holds the interpreter's lock for milliseconds.
+    All choices of a request have the very same values, and converting a hundred thousand of them
+    holds the GIL for milliseconds.
     """
 
     def __init__(self) -> None:
         self._made: dict[str, tuple[Any, Any]] = {}
 
     def of(self, name: str, values: V, make: Callable[[V], Any]) -> Any:
-        """Return `make(values)`, or the last result if the values are the same object."""
+        """Return `make(values)`, or the previous result if `values` is still the same object."""
         last, array = self._made.get(name, (None, None))
         if last is not values:
             array = make(values)
@@ -246,12 +251,12 @@ class _Arrays:
 
 
 def _copied(event: core_abi.Event, name: str, n: int) -> bytes:
-    """Copy the first n 4-byte numbers of a C array."""
+    """Return a copy of the first n 4-byte numbers of a C array."""
     return ctypes.string_at(ctypes.addressof(event) + _OFFSETS[name], 4 * n)
 
 
 _OFFSETS = {name: getattr(core_abi.Event, name).offset for name in ("top_ids", "top_logprobs")}
-# Fields that are one number in both records.
+# Fields that are a single number both in SamplingParams and in the C struct.
 _SCALARS = tuple(
     name
     for name, kind in (entry[:2] for entry in core_abi.Params._fields_)

@@ -1,4 +1,4 @@
-"""Measures how fast requests end, for `Retry-After` of a full queue."""
+"""Measures how fast requests end, for the `Retry-After` header of a full queue."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import math
 import time
 from collections import deque
 
-_KEPT = 64  # ends that are remembered
-_LONGEST = 60  # seconds; the largest answer
-_OLD_SECONDS = 120.0  # an older end says nothing about the present
+_KEPT = 64  # number of the latest request ends that are remembered
+_LONGEST = 60  # seconds; the largest estimate that is reported
+_OLD_SECONDS = 120.0  # a request that ended longer ago says nothing about the present load
 
 
 class Pace:
-    """Times of the last ends. One thread calls `note`, any thread may read."""
+    """The times at which the latest requests ended.
+
+    One thread calls `note`; any thread may read.
+    """
 
     def __init__(self) -> None:
-        self._ends: deque[float] = deque(maxlen=_KEPT)  # time.monotonic()
+        self._ends: deque[float] = deque(maxlen=_KEPT)  # time.monotonic() of each remembered end
 
     def note(self, count: int) -> None:
         """Record that `count` requests have just ended."""

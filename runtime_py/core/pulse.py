@@ -1,4 +1,4 @@
-"""Watches whether the engine makes progress, on a thread that may block."""
+"""Watches, on a thread that may block, whether the engine makes progress."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing import Any
 from .interface import CoreStats
 
 _log = logging.getLogger(__name__)
-INTERVAL = 1.0  # seconds between two reads while there is work
+INTERVAL = 1.0  # seconds between two reads of the counters while requests are active
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The last known state of an engine; reading it never waits for a step."""
+    """The last known state of an engine; reading it never waits for a step of the engine."""
 
     stats: CoreStats
-    age_seconds: float  # of `stats`
-    active: int  # core requests that have not ended
-    limit: int | None  # of `active`
-    stalled_seconds: float  # time without progress while there is work
+    age_seconds: float  # seconds since `stats` was read
+    active: int  # number of core requests that have not ended
+    limit: int | None  # maximum of `active`; None: no limit
+    stalled_seconds: float  # seconds without progress while requests are active
     failed: bool
 
 
 def as_json(found: Snapshot) -> dict[str, Any]:
-    """Make the fields of GET /stats."""
+    """Return the JSON object that GET /stats reports for a model."""
     stats = found.stats
     return {
         "state": "busy" if found.active else "idle",
@@ -55,8 +55,8 @@ def as_json(found: Snapshot) -> dict[str, Any]:
             "decode": stats.decode_tokens,
             "draft": stats.drafted_tokens,
             "draft_accepted": stats.accepted_tokens,
-            "guessed": stats.drafted_tokens,  # deprecated: draft
-            "guessed_right": stats.accepted_tokens,  # deprecated: draft_accepted
+            "guessed": stats.drafted_tokens,  # deprecated name of draft
+            "guessed_right": stats.accepted_tokens,  # deprecated name of draft_accepted
         },
         "disk": {"dropped_blocks": stats.disk_dropped, "problem": stats.disk_problem or None},
         "preemptions": stats.preemptions,
@@ -70,7 +70,7 @@ def as_json(found: Snapshot) -> dict[str, Any]:
         "overlapped_seconds": stats.overlapped_seconds,
         "chained_steps": stats.chained_steps,
         "wasted_rows": stats.wasted_rows,
-        "vain_rows": stats.wasted_rows,  # deprecated: wasted_rows
+        "vain_rows": stats.wasted_rows,  # deprecated name of wasted_rows
         "graph_steps": stats.graph_steps,
         "graphs_given_up": stats.graphs_given_up or None,
         "chains_given_up": stats.chains_given_up or None,
@@ -80,7 +80,7 @@ def as_json(found: Snapshot) -> dict[str, Any]:
 
 
 class Pulse:
-    """Reads the counters periodically while there is work.
+    """Reads the core's counters periodically while requests are active.
 
     Args:
         read: reads the counters; may block for a step of the engine, or for ever.
@@ -91,15 +91,15 @@ class Pulse:
         self._read, self._active = read, active
         self._changed = threading.Condition()
         self._stirred = self._closed = False
-        self._resting = True  # the last read found no work
+        self._resting = True  # whether the last read found no active request
         self.stats = read()
-        self.looks = 0  # reads since the start
+        self.looks = 0  # number of reads since the start
         self.seen_at = self._moved_at = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="wherry-pulse", daemon=True)
         self._thread.start()
 
     def stir(self) -> None:
-        """Read now, because work has arrived or a client reads the state."""
+        """Read the counters soon, because work has arrived or a client asks for the state."""
         with self._changed:
             if self._resting and self._active():
                 self._resting, self._moved_at = False, time.monotonic()
@@ -108,11 +108,11 @@ class Pulse:
 
     @property
     def stalled_seconds(self) -> float:
-        """The time without progress while there is work; 0 without work."""
+        """Return the seconds without progress while requests are active; 0 without requests."""
         return time.monotonic() - self._moved_at if self._active() else 0.0
 
     def close(self) -> None:
-        """End the thread, after a read that is in progress."""
+        """End the thread after the read that it may be in."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -124,7 +124,7 @@ class Pulse:
                 stats = self._read()
                 with self._changed:
                     self._note(stats)
-        except Exception:  # the engine has failed; the dispatcher reports it
+        except Exception:  # the engine has failed, which the dispatcher reports
             _log.debug("The counters cannot be read", exc_info=True)
 
     def _awaken(self) -> bool:

@@ -1,4 +1,4 @@
-"""Limits the work that answers do in one iteration of an event loop, because all tasks share it."""
+"""Limits the work of response streams in one iteration of an event loop, which all tasks share."""
 
 from __future__ import annotations
 
@@ -6,21 +6,25 @@ import asyncio
 from collections import deque
 from weakref import WeakKeyDictionary
 
-PER_TURN = 128  # units of work: events without logprobs, about ten microseconds each
+# units of work in an iteration; a unit is an event without logprobs, about ten microseconds
+PER_TURN = 128
 
 
 class Turns:
-    """Grants work on one loop in the order of arrival, with a limit for each iteration.
+    """Grants work on one event loop in the order of arrival, with a limit for each iteration.
 
-    Otherwise a hundred streams with new tokens would be written in one iteration.
+    Without it, a hundred streams with new tokens would be written in one iteration.
     """
 
     def __init__(self) -> None:
-        self._spent = 0  # units of this iteration
+        self._spent = 0  # units of work granted in this iteration
         self._line: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def enter(self, work: int) -> None:
-        """Wait for an iteration with room for `work` units; more than PER_TURN get one alone."""
+        """Wait for an iteration with room for `work` units.
+
+        More than PER_TURN units get one alone.
+        """
         if not self._line and self._has_room(work):
             self._spend(work)
             return
@@ -37,14 +41,15 @@ class Turns:
         self._spent += work
 
     def _next(self) -> None:
-        """Start the next iteration: tasks that are admitted here run in the one after it."""
+        """Start the next iteration; tasks admitted now run in the iteration after it."""
         self._spent = let_in = 0
         while self._line and (not let_in or let_in + self._line[0][0] <= PER_TURN):
             work, future = self._line.popleft()
-            if not future.done():  # its task was cancelled otherwise
+            if not future.done():  # a cancelled task's future is already done
                 future.set_result(None)
                 let_in += work
-        if let_in:  # scheduled after the wake-ups of all of them, so it runs after they have run
+        # `call_soon` puts `_next` after the wake-ups of the admitted tasks, so it runs after them
+        if let_in:
             self._spend(let_in)
 
 
@@ -52,7 +57,7 @@ _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary(
 
 
 def turns_of(loop: asyncio.AbstractEventLoop) -> Turns:
-    """Return the turns of an event loop; call it on that loop."""
+    """Return the `Turns` of an event loop; call it on that loop."""
     found = _turns.get(loop)
     if found is None:
         found = _turns[loop] = Turns()

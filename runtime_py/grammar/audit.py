@@ -21,7 +21,7 @@ from .numbers import inexact, tighten
 from .patterns import from_ecma
 from .references import References, objects
 
-# Enforced keywords, and where their values have schemas.
+# Enforced keywords, with the kind of place in which their values contain schemas.
 ENFORCED: dict[str, str] = {
     "$ref": "",
     "additionalItems": "one",
@@ -51,7 +51,7 @@ ENFORCED: dict[str, str] = {
     "required": "",
     "type": "",
 }
-# Keywords that constrain nothing; unknown keywords constrain nothing either.
+# Keywords that are annotations and constrain nothing; unknown keywords constrain nothing either.
 ANNOTATIONS = frozenset(
     "$anchor $comment $defs $id $schema $vocabulary contentEncoding contentMediaType contentSchema "
     "default definitions deprecated description examples id readOnly title writeOnly".split()
@@ -69,15 +69,18 @@ _DIALECTS = frozenset(
 _ACCEPTED = ", ".join(_DRAFTS)
 _COUNTS = ("maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties")
 
-# A remainder is a state of the automaton: beyond this number compiling takes seconds.
-MAX_DIVISOR = 10_000  # of multipleOf's digits as an integer
-MAX_DEPTH = 100  # nested schemas, through references
+# The automaton has a state for each remainder: with a larger divisor, compiling takes seconds.
+MAX_DIVISOR = 10_000  # largest `multipleOf`, written as an integer of its digits
+MAX_DEPTH = 100  # maximum depth of nested schemas, references followed
 MAX_SCHEMAS = 20_000
 MAX_TEXT = 256 * 2**10  # characters of the schema as JSON
 
 
 class SchemaProblems(ValueError):
-    """A schema cannot be enforced: a line for each problem, "#/properties/a/not: ..."."""
+    """A schema that cannot be enforced; the text has a line for each problem.
+
+    Example of a line: "#/properties/a/not: ...".
+    """
 
     def __init__(self, lines: list[str]) -> None:
         super().__init__("\n".join(lines))
@@ -115,7 +118,7 @@ def prepared(schema: Any, layout: Layout | None = None) -> str:
 
 
 class _Audit:
-    """Args: a schema, which is rewritten in place, and a copy as the client sent it."""
+    """Audits one schema, which it rewrites in place; it takes a copy as the client sent it, too."""
 
     def __init__(self, root: dict[str, Any], original: dict[str, Any]) -> None:
         self.problems: list[str] = []
@@ -124,7 +127,8 @@ class _Audit:
         self._references = References(root)
         pairs = zip(objects(root), objects(original), strict=True)
         self._originals = {id(rewritten): as_sent for rewritten, as_sent in pairs}
-        self._places: dict[int, str] = {}  # of schemas that an expansion moves or makes
+        # id of a schema that an expansion moves or creates -> its path in the client's schema
+        self._places: dict[int, str] = {}
         sent = References(original).target
         self._expand = Expansion(
             Disjoint(sent), Negation(sent, _constrains), sent, self._add, self._place
@@ -175,7 +179,7 @@ class _Audit:
             self._add(f"{path}/{name}", f"{name} cannot be enforced")
         if schema is not self._root and isinstance(schema.get("$id"), str):
             self._add(f"{path}/$id", "$id inside a schema cannot be enforced: it moves references")
-        schema.pop("x-guidance", None)  # clients must not use the library's own options
+        schema.pop("x-guidance", None)  # a client must not set options of the grammar library
         dialect = schema.get("$schema")
         if dialect is not None and not (
             isinstance(dialect, str) and dialect.rstrip("#") in _DIALECTS
@@ -183,7 +187,7 @@ class _Audit:
             self._add(f"{path}/$schema", f"{dialect!r} is not known; accepted are {_ACCEPTED}")
         for name in _COUNTS:
             if isinstance(schema.get(name), float) and schema[name].is_integer():
-                schema[name] = int(schema[name])  # the compiler treats 2.0 as a fraction
+                schema[name] = int(schema[name])  # the grammar compiler treats 2.0 as a fraction
         self._check_properties(schema, path)
         self._check_divisor(schema, path)
         self._check_numbers(schema, path)
@@ -212,7 +216,7 @@ class _Audit:
         required, properties = schema.get("required", []), schema.get("properties", {})
         least = schema.get("minProperties", 0)
         if not (isinstance(required, list) and isinstance(properties, dict)):
-            return  # the compiler reports a wrong type
+            return  # the grammar compiler reports a wrong type itself
         if least == 0:
             schema.pop("minProperties", None)
         limits = [n for n in ("minProperties", "maxProperties") if n in schema]

@@ -1,4 +1,4 @@
-"""The grammars of one model: probed, compiled, cached."""
+"""The grammars of one model: each is probed, compiled and cached."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from .native import Grammar, Vocabulary
 from .probe import STACK, WALL_SECONDS, Probe, Refused
 from .vocabulary import grammar_tokens
 
-KEPT = 64  # cached grammars and errors
+KEPT = 64  # number of grammars and errors in the cache
 
 
 def find_llguidance() -> Path:
-    """Find the library whose C functions the core calls, without importing its Python package.
+    """Return the path of llguidance's shared library, without importing its Python package.
+
+    The core calls the library's C functions.
 
     Raises:
         ToolchainError: it is not installed.
@@ -56,7 +58,7 @@ class GrammarCompiler:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, vocab_size: int) -> GrammarCompiler:
-        """Make the compiler of a model.
+        """Return the grammar compiler of a model.
 
         Raises:
             RequestError: the decoder of the tokenizer does not work token by token.
@@ -64,14 +66,14 @@ class GrammarCompiler:
         """
         library = find_llguidance()
         tokens = grammar_tokens(tokenizer, vocab_size)
-        open_runtime("cpu")  # libwherry depends on it
+        open_runtime("cpu")  # libwherry depends on the TVM runtime, which must be loaded first
         return cls(lambda: Vocabulary(open_core(), library, tokens), Probe(find_core(), library))
 
     def compile(self, constraint: Constraint) -> Grammar:
         """Return the grammar of a constraint; blocks while it is compiled.
 
         Raises:
-            BusyError: the compilation, or earlier ones, took too long.
+            BusyError: the compilation, or earlier ones, took too long, so that the server is busy.
             RequestError: the constraint cannot be enforced, or is too expensive; the message says
                 which.
         """
@@ -95,7 +97,7 @@ class GrammarCompiler:
         return found
 
     def _make(self, constraint: Constraint) -> Grammar | str:
-        """Compile a grammar; return it or an error."""
+        """Compile a grammar and return it, or the error message if it cannot be compiled."""
         try:
             self._probe.check(constraint.kind, constraint.text)
         except Refused as e:
@@ -121,11 +123,15 @@ class GrammarCompiler:
 
 
 def _deep_thread() -> ThreadPoolExecutor:
-    """Make a thread with more stack than the probe: what passed there cannot overflow here."""
+    """Return an executor of one thread with more stack than the probe process has.
+
+    A grammar that compiled in the probe therefore cannot overflow the stack here.
+    """
     pool = ThreadPoolExecutor(1, "wherry-grammar")
     before = threading.stack_size(4 * STACK)
     try:
-        pool.submit(lambda: None).result()  # starts the thread
+        # the first task starts the thread while the larger stack size is set
+        pool.submit(lambda: None).result()
     finally:
         threading.stack_size(before)
     return pool

@@ -1,4 +1,4 @@
-"""The constraint of an output, in the core's terms."""
+"""The constraint of an output before compilation, in the terms of the C++ core."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Kind = Literal["json_schema", "regex", "lark"]
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A grammar before compilation.
+    """The source text of a grammar, not yet compiled.
 
     Attributes:
         kind: the kind of `text`: a JSON Schema, a regular expression for the whole output, or a

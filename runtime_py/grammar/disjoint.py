@@ -1,4 +1,4 @@
-"""Proves that no value is valid under both of two schemas: then `oneOf` equals `anyOf`."""
+"""Proves that no value is valid under both of two schemas, so that `oneOf` equals `anyOf`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 Schema = Any
-Resolve = Callable[[dict[str, Any]], Schema]  # follows `$ref`
+Resolve = Callable[[dict[str, Any]], Schema]  # returns the schema that a `$ref` names
 
 TYPES = frozenset({"null", "boolean", "object", "array", "number", "string"})
-_DEPTH = 8  # nesting depth of compared schemas; deeper ones are not proven disjoint
-_STEPS = 50_000  # comparisons in all, a fraction of a second; afterwards nothing is proven
+_DEPTH = 8  # nesting depth to which schemas are compared; deeper ones are not proven disjoint
+# maximum number of comparisons, a fraction of a second; after these nothing is proven
+_STEPS = 50_000
 
 
 class Disjoint:
-    """Compares schemas of one document.
+    """Proves that schemas of one document are disjoint.
 
     Args:
         resolve: returns the schema that a `$ref` names, or the given one without a `$ref`.
@@ -25,9 +26,9 @@ class Disjoint:
         self._steps = 0
 
     def __call__(self, a: Schema, b: Schema, among: frozenset[str] = TYPES, depth: int = 0) -> bool:
-        """True if types, constants, bounds or a required property prove two schemas disjoint.
+        """Return True if types, constants, bounds or a required property prove disjointness.
 
-        False means "not proven". among: possible types of the values.
+        False means "not proven". `among` has the possible types of the values.
         """
         self._steps += 1
         if a is False or b is False:
@@ -65,7 +66,7 @@ class Disjoint:
 
 
 def _property(schema: dict[str, Any], name: str) -> Schema:
-    """The schema of a property, as far as the comparison needs it."""
+    """Return the schema of a property, as far as the comparison needs it."""
     named = schema.get("properties", {})
     if not isinstance(named, dict) or "patternProperties" in schema:
         return True
@@ -77,7 +78,10 @@ def _list(value: Any) -> list[Any]:
 
 
 def types(schema: dict[str, Any]) -> frozenset[str]:
-    """JSON types that a schema's `type`, `const` and `enum` allow; integers count as numbers."""
+    """Return the JSON types that a schema's `type`, `const` and `enum` allow.
+
+    Integers are numbers.
+    """
     allowed = TYPES
     if "type" in schema:
         named = schema["type"]
@@ -102,7 +106,7 @@ def _values_differ(a: dict[str, Any], b: dict[str, Any]) -> bool:
 
 
 def _whole_and_broken(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    """Whether one schema allows only integers, the other only constants that are fractions."""
+    """Tell whether one schema allows only integers, the other only fractional constants."""
     for whole, other in ((a, b), (b, a)):
         values = _values(other)
         if whole.get("type") == "integer" and values is not None:
@@ -113,7 +117,7 @@ def _whole_and_broken(a: dict[str, Any], b: dict[str, Any]) -> bool:
     return False
 
 
-# For each type, the keywords of the least and greatest value; both bounds are inclusive.
+# For each JSON type, the keywords of its inclusive lower and upper bound.
 _BOUNDS = (
     ({"number"}, "minimum", "maximum"),
     ({"string"}, "minLength", "maxLength"),
@@ -123,7 +127,7 @@ _BOUNDS = (
 
 
 def _apart(a: dict[str, Any], b: dict[str, Any], both: frozenset[str]) -> bool:
-    """Whether the greatest value of one is below the least of the other."""
+    """Tell whether the upper bound of one schema is below the lower bound of the other."""
     for kind, least, most in _BOUNDS:
         if both == kind:
             return _less(a.get(most), b.get(least)) or _less(b.get(most), a.get(least))
@@ -136,7 +140,7 @@ def _less(most: Any, least: Any) -> bool:
 
 
 def type_of(value: Any) -> str:
-    """JSON Schema's name of a value's type."""
+    """Return the name that JSON Schema uses for the type of a value."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -148,7 +152,7 @@ def type_of(value: Any) -> str:
 
 
 def equal(a: Any, b: Any) -> bool:
-    """JSON Schema's equality: 1 equals 1.0, but 1 does not equal true."""
+    """Compare values by JSON Schema's equality: 1 equals 1.0, but 1 does not equal true."""
     if type_of(a) != type_of(b):
         return False
     if isinstance(a, list):

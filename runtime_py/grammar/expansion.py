@@ -1,4 +1,4 @@
-"""Rewrites keywords that grammars lack with keywords that they have.
+"""Rewrites JSON Schema keywords that grammars do not support to keywords that they support.
 
 `not`, `oneOf`, `if`, `dependentRequired` and its relatives become unions, and `uniqueItems` over
 few values becomes a union of lists. The set of valid values stays the same; if that would take too
@@ -20,10 +20,10 @@ EXPANDED = frozenset(
     "not oneOf if then else dependencies dependentRequired dependentSchemas uniqueItems".split()
 )
 
-_UNIONS = 6  # dependencies in a schema; each doubles the union
-_ALTERNATIVES = 256  # of one `oneOf`
-_LISTS = 500  # of one `uniqueItems`
-_TEXT = 2**20  # characters of these lists
+_UNIONS = 6  # maximum number of dependencies in a schema; each doubles the size of the union
+_ALTERNATIVES = 256  # maximum number of alternatives in one `oneOf`
+_LISTS = 500  # maximum number of lists in the union that replaces one `uniqueItems`
+_TEXT = 2**20  # maximum number of characters in the lists that replace one `uniqueItems`
 
 
 class Expansion:
@@ -34,7 +34,7 @@ class Expansion:
         negation: makes complements of schemas.
         resolve: returns the schema that a `$ref` names, or the given one without a `$ref`.
         add: receives a keyword's path and the reason of its refusal.
-        place: receives a schema of the client's and its path before it moves.
+        place: receives a schema that the client sent, and its path, before the schema moves.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Expansion:
                 self._place(one, f"{path}/{name}")
             if made:
                 schema["allOf"] = [*all_of, *made]
-        for name in ("then", "else"):  # without `if` they have no effect
+        for name in ("then", "else"):  # `then` and `else` have no effect without `if`
             if "if" not in schema:
                 schema.pop(name, None)
 
@@ -159,7 +159,7 @@ class Expansion:
         return [_either([{"enum": lists}, *([{"type": sorted(rest)}] if rest else [])])]
 
     def _is_tuple(self, schema: dict[str, Any]) -> bool:
-        """Whether each item has a schema of its own, and no two of these share a value."""
+        """Tell whether each item has its own schema, and no value is valid under two of them."""
         parts, rest = schema.get("prefixItems"), schema.get("items", True)
         if isinstance(rest, list):
             parts, rest = rest, schema.get("additionalItems", True)
@@ -231,7 +231,7 @@ class Expansion:
 
 
 def _where(triggers: list[str], then: dict[str, Any], among: frozenset[str]) -> Schema:
-    """Make a schema: none of some properties exists, or another schema is valid."""
+    """Return the schema "none of the `triggers` properties exists, or `then` is valid"."""
     kind = {"type": "object"} if among == {"object"} else {}
     without = {**kind, "properties": dict.fromkeys(triggers, False)}
     return {"anyOf": [without, {"type": "object", **then}]}

@@ -1,4 +1,4 @@
-"""Turns request fields into a constraint: OpenAI's, vLLM's and llama.cpp's fields."""
+"""Turns request fields into a constraint: the fields of OpenAI, vLLM and llama.cpp."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from .layout import ONE_LINE, Layout, of_pattern
 from .patterns import literal
 from .structural_tag import structural_tag
 
-# Characters. Longer texts are refused unread, because compile time grows faster than the length.
+# Maximum number of characters; longer texts are refused unread, because compile time grows faster
+# than the length.
 MAX_GRAMMAR = 64 * 2**10
-MAX_GBNF = 16 * 2**10  # the converter's time is quadratic in the rules: 0.3 s at most
+# maximum number of characters; the converter's time is quadratic in the rules, 0.3 s at this length
+MAX_GBNF = 16 * 2**10
 MAX_REGEX = 8 * 2**10
-MAX_CHOICES = 64 * 2**10  # of all choices together
-MAX_DEPTH = 100  # nested groups: the grammar's parser is recursive
-# Brackets that are no groups in GBNF and Lark: texts, expressions, comments.
+MAX_CHOICES = 64 * 2**10  # maximum number of characters in all choices together
+MAX_DEPTH = 100  # maximum depth of nested groups: the grammar's parser is recursive
+# Matches the brackets in GBNF and Lark that open no group: in strings, expressions, comments.
 _NO_GROUPS = (
     re.compile(r'"(?:[^"\\\n]|\\.)*"|\[(?:[^\]\\]|\\.)*\]|#[^\n]*'),
     re.compile(r'"(?:[^"\\\n]|\\.)*"|/(?:[^/\\\n]|\\.)+/|(?:#|//)[^\n]*'),
@@ -38,14 +40,16 @@ FIELDS = (
     "grammar",
     "json_schema",
 )
-_OPTIONS = ("whitespace_pattern", "disable_any_whitespace")  # options in structured_outputs
-_NO_EFFECT = ("disable_fallback",)  # Wherry has no fallback
+# layout options that vLLM's `structured_outputs` may contain
+_OPTIONS = ("whitespace_pattern", "disable_any_whitespace")
+# options without effect: Wherry has no fallback that could be disabled
+_NO_EFFECT = ("disable_fallback",)
 
 
 def constraint_of(
     fields: Mapping[str, Any], is_special: Callable[[str], bool] = lambda name: False
 ) -> Constraint | None:
-    """Find the constraint in a request's fields; None: there is none.
+    """Return the constraint that a request's fields ask for, or None.
 
     Args:
         fields: the request's fields of `FIELDS`.
@@ -76,7 +80,7 @@ def _response_format(value: Any, is_special: Callable[[str], bool]) -> Constrain
     if not isinstance(value, Mapping):
         raise _shape(param, value, 'an object: {"type": "json_object"}')
     kind = value.get("type")
-    if kind == "json_object":  # some clients send a schema with it
+    if kind == "json_object":  # some clients send a schema with the type json_object
         return _json(value.get("schema", {"type": "object"}), f"{param}.schema")
     if kind == "json_schema":
         inner = value.get("json_schema")
@@ -134,7 +138,7 @@ def _json(value: Any, param: str, layout: Layout | None = None) -> Constraint:
 
 def _regex(value: Any, param: str) -> Constraint:
     pattern = _text(value, param, MAX_REGEX)
-    # The expression always matches the whole output.
+    # The expression always matches the whole output, so the anchors are redundant.
     pattern = re.sub(r"^\^", "", pattern)
     if re.search(r"(?<!\\)(?:\\\\)*\$$", pattern):
         pattern = pattern[:-1]
@@ -160,7 +164,7 @@ def _grammar(value: Any, param: str) -> Constraint:
 
     try:
         lark = any_to_lark(text)
-    except Exception as e:  # the converter's errors derive directly from Exception
+    except Exception as e:  # the converter raises classes that derive directly from Exception
         raise _invalid(f"The grammar cannot be read: {e}", param) from e
     return Constraint("lark", lark, param)
 
@@ -195,7 +199,7 @@ _MAKERS: dict[str, Callable[[Any, str], Constraint]] = {
 
 
 def _loaded(value: Any, param: str) -> Any:
-    """Parse a JSON value that may have been sent as a text."""
+    """Return a JSON value, parsed if the client sent it as a text."""
     if not isinstance(value, str):
         return value
     try:

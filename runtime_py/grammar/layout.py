@@ -1,4 +1,4 @@
-r"""White space and escapes in JSON, which schemas do not define.
+r"""White space and escapes in JSON output, which schemas do not define.
 
 Unbounded white space lets a model write blanks for ever, and a small model spends its tokens on a
 generous bound. So the grammar allows what JSON writers produce: a blank, or a line break and an
@@ -13,9 +13,9 @@ from typing import Any
 
 from .disjoint import types
 
-Layout = Mapping[str, Any]  # options of llguidance, "x-guidance"
+Layout = Mapping[str, Any]  # options of llguidance under the key "x-guidance"
 
-# The layout of `json.dumps`: one blank after each comma and colon.
+# The white space that `json.dumps` writes: one blank after each comma and colon.
 ONE_LINE: Layout = {
     "whitespace_flexible": False,
     "item_separator": ", ",
@@ -26,18 +26,18 @@ ONE_LINE: Layout = {
 _ESCAPES = 'nrbtf\\"'
 _WRITTEN = "\b\f\n\r\t"
 
-_OPEN_LEVELS = 5  # levels for values without a schema
+_OPEN_LEVELS = 5  # nesting levels of a value without a schema that may be indented
 _MOST_LEVELS = 10
-_INDENTATION = 4  # blanks a level
+_INDENTATION = 4  # maximum number of blanks of indentation at each level
 
 
 def of_pattern(whitespace: str) -> Layout:
-    """Make a layout: a regular expression matches the space between tokens of JSON."""
+    """Return the layout in which a regular expression matches the space between JSON tokens."""
     return {"whitespace_pattern": whitespace}
 
 
 def written(schema: dict[str, Any], layout: Layout | None, resolve: Callable[[Any], Any]) -> str:
-    """Return a schema with llguidance's options for white space.
+    """Return a schema as JSON text, with llguidance's options for white space added.
 
     Args:
         schema: an enforceable schema.
@@ -52,7 +52,7 @@ def written(schema: dict[str, Any], layout: Layout | None, resolve: Callable[[An
 
 
 def unwritable(value: Any) -> str | None:
-    """Find a control character in a constant that has no short escape, as "U+0001"."""
+    """Return a constant's first control character without a short escape, as "U+0001"; or None."""
     if isinstance(value, str):
         found = next((c for c in value if c < " " and c not in _WRITTEN), None)
         return None if found is None else f"U+{ord(found):04X}"
@@ -61,7 +61,7 @@ def unwritable(value: Any) -> str | None:
 
 
 class _Levels:
-    """Computes how deep the lists and objects of a schema nest."""
+    """Computes how deep the arrays and objects that a schema allows are nested."""
 
     def __init__(self, resolve: Callable[[Any], Any]) -> None:
         self._resolve = resolve
@@ -71,7 +71,8 @@ class _Levels:
         if not isinstance(schema, dict):
             return _OPEN_LEVELS if schema is True else 0
         if id(schema) not in self._known:
-            self._known[id(schema)] = _OPEN_LEVELS  # for a schema that refers to itself
+            # stands for a schema that refers to itself until its own depth is known
+            self._known[id(schema)] = _OPEN_LEVELS
             self._known[id(schema)] = min(self._of(schema), _MOST_LEVELS)
         return self._known[id(schema)]
 
@@ -91,7 +92,7 @@ class _Levels:
 
 
 def _inner(schema: dict[str, Any]) -> list[Any]:
-    """The schemas of a value's children."""
+    """Return the schemas of the elements and properties of a value."""
     maps = [schema.get(name) for name in ("properties", "patternProperties")]
     found = [v for one in maps if isinstance(one, dict) for v in one.values()]
     found += [schema[n] for n in ("additionalProperties", "additionalItems") if n in schema]

@@ -20,7 +20,7 @@ def _check(api: ctypes.CDLL, status: int) -> None:
 
 
 class Vocabulary:
-    r"""The tokens of a model for grammars.
+    r"""The tokens of a model, in the form that the core's grammars need.
 
     Args:
         api: the loaded libwherry.
@@ -42,7 +42,7 @@ class Vocabulary:
 
         Args:
             kind: "json_schema", "regex" or "lark".
-            text: without NUL characters.
+            text: the grammar's source, without NUL characters.
 
         Raises:
             UsageError: the text is wrong or cannot be enforced.
@@ -60,14 +60,14 @@ class Vocabulary:
 
 
 class Grammar:
-    """A compiled grammar, made by `Vocabulary.compile`; it keeps its vocabulary alive."""
+    """A compiled grammar, as `Vocabulary.compile` returns it; it keeps its vocabulary alive."""
 
     def __init__(self, api: ctypes.CDLL, compiled: handle) -> None:
         self._api = api
         self._handle = compiled
 
     def mask(self, stop_ids: Sequence[int]) -> core_abi.Mask:
-        """Make the mask of one request in its first state.
+        """Return the mask of one request in its first state.
 
         The owner must call its `release`; wherry_engine_add does.
         """
@@ -83,10 +83,10 @@ class Grammar:
 
 
 class Walk:
-    """A mask with a Python interface for the probe and the tests.
+    """Steps through a mask token by token from Python, for the probe and the tests.
 
     Args:
-        record: a result of `Grammar.mask`; released with this object.
+        record: a result of `Grammar.mask`, which this object releases.
         vocab_size: number of tokens.
     """
 
@@ -99,7 +99,7 @@ class Walk:
             raise UsageError((self._record.error(self._record.context) or b"").decode())
 
     def allowed(self) -> list[int]:
-        """Return the allowed next ids, ascending."""
+        """Return the ids of the tokens that may come next, ascending."""
         everything = ctypes.c_int()
         words = len(self._bits)
         self._check(self._record.fill(self._record.context, self._bits, words, byref(everything)))
@@ -112,13 +112,13 @@ class Walk:
         return ids
 
     def accept(self, token: int) -> bool:
-        """Accept a token; return whether the output ends here."""
+        """Accept a token; return whether the output ends with it."""
         complete = ctypes.c_int()
         self._check(self._record.accept(self._record.context, token, byref(complete)))
         return bool(complete.value)
 
     def forced(self, most: int) -> list[int]:
-        """Return forced next ids, at most `limit`."""
+        """Return the ids of the next tokens that the grammar forces, at most `most`."""
         tokens, n = (ctypes.c_int32 * most)(), ctypes.c_size_t()
         self._check(self._record.forced(self._record.context, tokens, most, byref(n)))
         return list(tokens[: n.value])

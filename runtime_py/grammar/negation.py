@@ -1,8 +1,8 @@
-"""Complements of schemas: they rewrite `not`, `if` and `oneOf` to enforced keywords.
+"""Complements of schemas, which rewrite `not`, `if` and `oneOf` to enforced keywords.
 
-The alternatives together are exactly the complement; a schema without an expressible complement is
-an error. So a keyword is never read as less than it says, and keywords that not every draft has, or
-that the grammars narrow (patterns, formats), have no complement here.
+The alternatives together are exactly the complement; a schema whose complement cannot be expressed
+is an error. So a keyword is never read as less than it says. Keywords that not every draft has, or
+that grammars narrow (patterns, formats), have no complement here.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from .formats import ENFORCED, REFUSED, REWRITTEN
 
 Schema = Any
 
-_STEPS = 5_000  # visited schemas
-_STEP = 50  # characters of constants and unchanged parts that count as one more step
+_STEPS = 5_000  # maximum number of schemas that one negation visits
+# number of characters, of constants and of unchanged parts, that count as one more visit
+_STEP = 50
 _DEPTH = 8
-_WORDS = 2_000  # characters of excluded texts
-_WORD = 60  # characters of one: its expression nests groups
+_WORDS = 2_000  # maximum number of characters in all excluded strings together
+_WORD = 60  # maximum number of characters in one excluded string, whose expression nests groups
 _NUMBERS = 64
 
-# For numbers, texts, lists and objects: the type, the keyword of the opposite bound, and the
-# difference to the value.
+# For each type with bounds: the keyword of a bound, the opposite keyword, and the difference
+# between their values.
 _OPPOSITES = {
     "minimum": ("number", "exclusiveMaximum", 0),
     "maximum": ("number", "exclusiveMinimum", 0),
@@ -51,11 +52,11 @@ _OF_TYPE = {
 
 
 class NotNegated(ValueError):
-    """A schema has no complement here; the message has the reason."""
+    """A schema whose complement cannot be expressed; the message has the reason."""
 
 
 def allowed_types(schema: Schema) -> frozenset[str]:
-    """Names in a schema's own `type`; "integer" only if fractions are excluded."""
+    """Return the names in a schema's own `type`; "integer" only if fractions are excluded."""
     named = schema.get("type") if isinstance(schema, dict) else None
     if named is None:
         return TYPES
@@ -64,14 +65,14 @@ def allowed_types(schema: Schema) -> frozenset[str]:
 
 
 def both_types(a: frozenset[str], b: frozenset[str]) -> frozenset[str]:
-    """Types that both schemas allow."""
+    """Return the types that both schemas allow."""
     found = a & b
     narrower = {"integer", "number"} <= a | b and "number" not in found
     return found | {"integer"} if narrower else found
 
 
 class Negation:
-    """Makes complements of the schemas of one document.
+    """Computes complements of the schemas of one document.
 
     Args:
         resolve: returns the schema that a `$ref` names, or the given one without a `$ref`.
@@ -86,7 +87,12 @@ class Negation:
         self._steps = 0
 
     def __call__(self, schema: Schema, among: frozenset[str], depth: int = 0) -> list[Schema]:
-        """Return alternatives for values of some types: those that are not valid under the schema.
+        """Return alternative schemas that together accept just the values that `schema` rejects.
+
+        Args:
+            schema: the schema to negate.
+            among: types of the values that the result covers.
+            depth: nesting depth of the negations.
 
         Raises:
             NotNegated: the complement cannot be expressed.
@@ -102,7 +108,7 @@ class Negation:
         if "$ref" in keywords and len(keywords) > 1:
             raise NotNegated("$ref with other keywords has no complement")
         found = [one for k in keywords for one in self._keyword(k, schema, among, depth)]
-        # A copy, because a later rewrite must not change a schema that is negated again.
+        # Return a copy, because a later rewrite must not change a schema that is negated again.
         return found if depth else list(json.loads(json.dumps(found)))
 
     def _keyword(
@@ -183,13 +189,13 @@ def _opposite(name: str, value: Any) -> Iterator[Schema]:
 
 
 def _together(each: list[list[Schema]]) -> Iterator[Schema]:
-    """Combine two lists of alternatives: valid under one of each."""
+    """Yield the combinations of two lists of alternatives: each is valid under one of each list."""
     if all(each):
         yield {"allOf": [one[0] if len(one) == 1 else {"anyOf": one} for one in each]}
 
 
 def _other_values(values: list[Any], among: frozenset[str]) -> Iterator[Schema]:
-    """Alternatives for values other than these."""
+    """Yield schemas that accept all values of the given types except `values`."""
     by_type: dict[str, list[Any]] = {}
     for value in values:
         by_type.setdefault(type_of(value), []).append(value)
@@ -220,7 +226,7 @@ def _between(numbers: list[Any]) -> Iterator[Schema]:
 
 
 def none_of(words: list[str]) -> str:
-    """Make an expression, in JSON Schema's dialect, for all texts but these.
+    """Return a regular expression, in JSON Schema's dialect, that matches all texts but `words`.
 
     Raises:
         NotNegated: the texts are too long.

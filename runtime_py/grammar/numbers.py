@@ -1,4 +1,4 @@
-"""Numbers that doubles cannot express: llguidance compares doubles.
+"""Handles numbers that doubles cannot express, because llguidance compares doubles.
 
 From 2^53 on doubles skip integers: 2^53 + 1 would be valid for 2^53. A bound moves inwards to a
 number that a double expresses in its shortest digits; a constant is refused.
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-_EXACT = 2**53  # up to here every integer is a double
-_LARGEST = 2**63 - 1  # of llguidance's integers; as a bound of integers it is exact
-_DIGITS = 15  # a decimal of this length survives the conversion to a double
+_EXACT = 2**53  # every integer up to this one is exactly a double
+_LARGEST = 2**63 - 1  # the largest integer of llguidance; as a bound of integers it is exact
+_DIGITS = 15  # number of digits up to which a decimal survives the conversion to a double
 
 
 def inexact(constant: Any) -> int | float | None:
-    """Find a number in a constant that llguidance would confuse with another one."""
+    """Return a number in a constant that llguidance would confuse with another one; or None."""
     if isinstance(constant, (list, dict)):
         inner = constant.values() if isinstance(constant, dict) else constant
         return next((found for v in inner if (found := inexact(v)) is not None), None)
@@ -26,7 +26,7 @@ def inexact(constant: Any) -> int | float | None:
 
 
 def tighten(schema: dict[str, Any]) -> str | None:
-    """Move a schema's large bounds inwards; return the keyword of one that cannot move, or None."""
+    """Move a schema's large bounds inwards; return the keyword of a bound that cannot move."""
     types = schema.get("type")
     named = types if isinstance(types, list) else [types]
     whole = "integer" in named and "number" not in named
@@ -35,7 +35,8 @@ def tighten(schema: dict[str, Any]) -> str | None:
         ("minimum", "exclusiveMinimum", -1),
     ):
         beyond = _large(schema.get(exclusive))
-        if schema.get(exclusive) is True:  # draft 4's form
+        # draft 4 writes `exclusiveMinimum` as a boolean next to `minimum`
+        if schema.get(exclusive) is True:
             beyond = _large(schema.get(name))
         bounds = [] if beyond is None else [beyond * sign - 1]
         if (bound := _large(schema.get(name))) is not None:
@@ -55,7 +56,10 @@ def tighten(schema: dict[str, Any]) -> str | None:
 
 
 def _inside(bound: int, whole: bool) -> int | None:
-    """Find an exact number inside of a bound, near it."""
+    """Return an exactly expressible number near a bound, on the inner side.
+
+    None if there is none.
+    """
     if abs(bound) <= _EXACT:
         return bound
     if whole and bound >= _LARGEST:
@@ -73,5 +77,5 @@ def _is_number(value: Any) -> bool:
 
 
 def _large(value: Any) -> int | None:
-    """A number from 2^53 on, as an integer; None for other values."""
+    """Return a number from 2^53 on as an integer; None for other values."""
     return int(value) if _is_number(value) and abs(value) >= _EXACT else None

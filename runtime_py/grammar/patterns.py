@@ -1,4 +1,4 @@
-r"""Regular expressions: from JSON Schema's dialect (ECMA-262) to that of the grammars (Rust's).
+r"""Converts regular expressions from JSON Schema's dialect (ECMA-262) to the grammars' (Rust).
 
 The dialects agree in most of what schemas contain. Differences are rewritten so that the output is
 valid in every reader's dialect (ECMA-262, Python's `re` and Go's `regexp` differ in \s and \W), or
@@ -7,14 +7,14 @@ refused. The compiler itself refuses what Rust lacks: look-around and back refer
 
 from __future__ import annotations
 
-# ECMA-262's line terminators, which `.` excludes; Rust's `.` excludes only the first.
+# The line terminators of ECMA-262, which its `.` excludes; Rust's `.` excludes only \n.
 _DOT = r"[^\n\r\u2028\u2029]"
 _ANY = r"(?s:.)"
 _ANY_CLASSES = (r"[\s\S]", r"[\S\s]", r"[\d\D]", r"[\D\d]", r"[\w\W]", r"[\W\w]", "[^]")
-# White space in every dialect, and white space in some.
+# Characters that `\s` matches in every dialect, then those that it matches only in some.
 _SPACE = r"\t\n\x0b\x0c\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _SOME_SPACE = _SPACE + r"\x1c-\x1f\u0085\ufeff"
-_OPERATORS = ("&&", "--", "~~")  # set operators inside of classes, in Rust alone
+_OPERATORS = ("&&", "--", "~~")  # set operators in character classes, which only Rust has
 _CLASSES = {
     "s": f"[{_SPACE}]",
     "S": f"[^{_SOME_SPACE}]",
@@ -27,7 +27,7 @@ _IN_CLASS = {"s": _SPACE, "d": "0-9", "D": r"\P{Nd}", "w": "0-9A-Za-z_", "b": r"
 
 
 def from_ecma(pattern: str) -> str:
-    r"""Convert an expression; everything that the result matches, ECMA-262 matches, too.
+    r"""Convert a regular expression so that ECMA-262 matches everything that the result matches.
 
     Raises:
         ValueError: the dialects differ here; the message names the part.
@@ -74,5 +74,5 @@ def _check_in_class(char: str, pair: str) -> None:
 
 
 def literal(text: str) -> str:
-    """Make an expression that matches only this text."""
+    """Return an expression that matches exactly this text."""
     return "".join(c if c.isalnum() or c in " _" else f"\\x{{{ord(c):x}}}" for c in text)

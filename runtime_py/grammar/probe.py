@@ -1,4 +1,4 @@
-"""A process that tries grammars first, because a bad one may kill it in the server's place.
+"""Tries each new grammar in a process of its own, because a bad one may kill its process.
 
 A short text can make a compiler take minutes, gigabytes, or more stack than exists, and a signal in
 a library's thread ends the whole process. So this process first compiles each new grammar over a
@@ -18,21 +18,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-CPU_SECONDS = 5.0  # for one grammar
-WALL_SECONDS = 30.0  # for one grammar, on a busy machine
-MEMORY = 2 * 2**30  # bytes of address space beyond the process's start
-STEP_SECONDS = 0.1  # CPU time of one token's mask: the engine's thread waits for it
-STEPS = 24  # tokens of the walk
-_KILLED = (-9, 1)  # exit codes after `Popen.kill` on POSIX and on Windows
-STACK = 8 * 2**20  # bytes; compiler.py compiles with four times as much
+CPU_SECONDS = 5.0  # seconds of CPU time to compile one grammar
+WALL_SECONDS = 30.0  # seconds of wall time to compile one grammar on a busy machine
+MEMORY = 2 * 2**30  # bytes of address space that the process may allocate after its start
+# seconds of CPU time to compute one token's mask, for which the engine's thread waits
+STEP_SECONDS = 0.1
+STEPS = 24  # number of tokens that the probe generates from the grammar
+_KILLED = (-9, 1)  # exit codes of a process after `Popen.kill` on POSIX and on Windows
+STACK = 8 * 2**20  # bytes of stack; compiler.py compiles with four times as much
 
 
 class Refused(ValueError):
-    """The grammar cannot be compiled, or is too expensive."""
+    """A grammar that cannot be compiled, or is too expensive."""
 
 
 class Probe:
-    """Runs the process, one grammar at a time; the next check after a death starts it again.
+    """Runs the probe process, which tries one grammar at a time and is restarted if it has died.
 
     Args:
         core: path of libwherry.
@@ -45,11 +46,11 @@ class Probe:
         self._process: subprocess.Popen[bytes] | None = None
 
     def check(self, kind: str, text: str, seconds: float = WALL_SECONDS) -> None:
-        """Return if a grammar compiles in reasonable time; blocks.
+        """Check that a grammar compiles in reasonable time; blocks until the probe has answered.
 
         Raises:
             Refused: the compiler's reason, or the exceeded limit.
-            TimeoutError: earlier grammars took `seconds`, or this one did, perhaps because the
+            TimeoutError: earlier grammars took `seconds`, or this grammar did, perhaps because the
                 machine is busy.
         """
         if not self._lock.acquire(timeout=seconds):
@@ -65,7 +66,7 @@ class Probe:
             raise Refused(reason)
 
     def _ask(self, line: bytes, seconds: float) -> str:
-        """Ask the process; return the reason of a refusal, or an empty text."""
+        """Send a line to the process; return the reason of a refusal, or an empty text."""
         process = self._process
         if process is None or process.poll() is not None:
             self._kill()
@@ -101,7 +102,7 @@ class Probe:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C must reach only the server
+            start_new_session=True,  # Ctrl-C must interrupt only the server, not the probe
         )
         return self._process
 
@@ -117,7 +118,7 @@ class Probe:
                     pipe.close()
 
     def close(self) -> None:
-        """End the process and a running check; idempotent."""
+        """End the probe process and a running check; idempotent."""
         if (process := self._process) is not None:
             process.kill()
         with self._lock:
@@ -131,11 +132,11 @@ def _death(code: int | None) -> str:
     return "it is nested too deeply, or takes too much memory"
 
 
-# The code of the process.
+# The code below runs in the probe process.
 
 
 def main(core: str, library: str) -> None:
-    """Answer each line [kind, text] with a reason, or "", until the input ends."""
+    """Read lines [kind, text] until the input ends; answer each with a refusal's reason, or ""."""
     threading.stack_size(STACK)
     worker = threading.Thread(target=_serve, args=(core, library))
     worker.start()
@@ -172,11 +173,12 @@ def _arm(seconds: float) -> None:
 def _limit_memory() -> None:
     try:
         import resource
-    except ImportError:  # Windows: only the time limit remains
+    # the `resource` module is missing on Windows, where only the limit of wall time remains
+    except ImportError:
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     statm = Path("/proc/self/statm")
-    if not statm.is_file():  # macOS does not limit address space
+    if not statm.is_file():  # macOS has no /proc and does not limit address space
         return
     used = int(statm.read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))

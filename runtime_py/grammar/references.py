@@ -1,4 +1,4 @@
-"""References inside a JSON Schema."""
+"""Resolves `$ref` references inside a JSON Schema."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 
 class References:
-    """Resolves the references of one document."""
+    """Resolves the references of one JSON Schema document."""
 
     def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
@@ -16,7 +16,7 @@ class References:
         self._anchors = {s["$anchor"]: s for s in named}
 
     def resolve(self, schema: dict[str, Any]) -> Any:
-        """The schema that a `$ref` names; None if it is outside of the document."""
+        """Return the schema that a `$ref` names; None if it is outside of the document."""
         reference = schema["$ref"]
         if not isinstance(reference, str) or not reference.startswith("#"):
             return None
@@ -34,7 +34,10 @@ class References:
         return found
 
     def target(self, schema: dict[str, Any]) -> Any:
-        """The schema that a `$ref` names, or the given one if it is outside of the document."""
+        """Return the schema that a `$ref` names.
+
+        The given one if that is outside of the document.
+        """
         found = self.resolve(schema)
         return schema if found is None else found
 

@@ -14,7 +14,7 @@ from .audit import SchemaProblems, prepared
 
 
 def structural_tag(value: Any, is_special: Callable[[str], bool]) -> str:
-    """Make the grammar of a structural tag.
+    """Return the grammar of a structural tag, in llguidance's dialect of Lark.
 
     Args:
         value: the tag's JSON object.
@@ -69,7 +69,7 @@ def _rule(i: int, trigger: str, begin: str, schema: str, end: str, *, special: b
     )
     if special:
         return f"tag_{i}: TEXT {trigger} {body}\n"
-    # Lazy: the tag begins at the first occurrence of the trigger.
+    # `[lazy]` lets the tag begin at the first occurrence of the trigger.
     return f"head_{i}[lazy]: TEXT {_quoted(trigger)[0]}\ntag_{i}: head_{i} {body}\n"
 
 

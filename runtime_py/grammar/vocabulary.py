@@ -1,19 +1,19 @@
-"""The bytes of a tokenizer's tokens, for grammars."""
+"""The bytes of each token of a tokenizer, in the form that grammars need."""
 
 from __future__ import annotations
 
 from ..errors import RequestError
 from ..text.tokenizer import Tokenizer
 
-SPECIAL = b"\xff"  # before the name of a special token, which no text matches
+SPECIAL = b"\xff"  # prefix that marks a special token, before its name; no text contains this byte
 
 
 def grammar_tokens(tokenizer: Tokenizer, vocab_size: int) -> list[bytes]:
     """List the bytes of each id; b"" for ids without a text.
 
     Args:
-        tokenizer: the model's.
-        vocab_size: number of logits.
+        tokenizer: the tokenizer of the model.
+        vocab_size: number of logits, which may exceed the tokenizer's ids.
 
     Raises:
         RequestError: the decoder of the tokenizer does not work token by token.

@@ -1,1 +1,1 @@
-"""Loads a model: from its name to an engine."""
+"""Loads a model: resolves its name, checks the folder, plans memory and starts the engine."""

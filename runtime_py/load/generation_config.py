@@ -1,4 +1,4 @@
-"""generation_config.json: the sampling parameters that a model's authors chose."""
+"""Reads generation_config.json: the sampling parameters that a model's authors chose."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NAME = "generation_config.json"
 def _number(fits: Callable[[float], bool]) -> Callable[[Any], bool]:
     def check(value: Any) -> bool:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and fits(value)  # NaN is out of every range
+        return is_number and fits(value)  # NaN fails here, because it is outside of every range
 
     return check
 
 
-# The fields that are read: a check of the value, and its description. Null counts as absent.
+# The fields that are read, each with a check of its value and a description; null counts as absent.
 _FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "do_sample": (lambda v: isinstance(v, bool), "true or false"),
     "temperature": (_number(lambda v: 0 <= v <= 100), "a number from 0 to 100"),
@@ -33,7 +33,7 @@ _FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Read the file of a model folder; {} if there is none.
+    """Return the sampling defaults in a model folder's generation_config.json; {} without the file.
 
     Raises:
         ModelError: it is not JSON, or has invalid fields; the message lists all of them.

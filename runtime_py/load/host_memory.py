@@ -1,7 +1,7 @@
-"""Memory that this process may still use: the machine's, or less by its control groups.
+"""Memory that this process may still allocate: the machine's free memory, limited by cgroups.
 
-A group's use counts the page cache of the files that its processes have read and written. The
-kernel drops the inactive part (inactive_file) as soon as memory is needed, so it counts as free
+A control group's use counts the page cache of the files that its processes have read and written.
+The kernel drops the inactive part (inactive_file) as soon as memory is needed, so it counts as free
 here. A group is bound by its own limit and by those of all its ancestors.
 
 Formats: https://docs.kernel.org/admin-guide/cgroup-v2.html, .../cgroup-v1/memory.html, proc(5).
@@ -20,16 +20,17 @@ class _Version:
 
     limits: tuple[str, ...]
     usage: str
-    reclaimable: str  # in memory.stat, for the group and its descendants
+    # field of memory.stat with the reclaimable bytes of the group and its descendants
+    reclaimable: str
 
 
-# memory.high is no hard limit, but processes above it are throttled.
+# memory.high is no hard limit, but the kernel throttles processes above it.
 _V2 = _Version(("memory.max", "memory.high"), "memory.current", "inactive_file")
 _V1 = _Version(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file")
 
 
 def available(proc: Path = Path("/proc")) -> int | None:
-    """Bytes; None if the system does not tell.
+    """Return the bytes that this process may still allocate; None if the system does not tell.
 
     Args:
         proc: the /proc folder.
@@ -39,7 +40,7 @@ def available(proc: Path = Path("/proc")) -> int | None:
 
 
 def _groups(proc: Path) -> Iterator[int]:
-    """Bytes that are left in each group with a limit."""
+    """Yield the bytes that remain in each control group that has a limit."""
     paths = dict(_memberships(proc))
     for version, root, mount in _mounts(proc):
         path = paths.get(version)
@@ -58,7 +59,7 @@ def _groups(proc: Path) -> Iterator[int]:
 
 
 def _memberships(proc: Path) -> Iterator[tuple[_Version, PurePosixPath]]:
-    """This process's groups: version 2 has one for everything, version 1 one for memory."""
+    """Yield this process's control groups; version 2 has a single one, version 1 one for memory."""
     for line in _lines(proc / "self/cgroup"):
         number, controllers, path = [*line.split(":", 2), "", ""][:3]
         if number == "0" and not controllers:
@@ -68,7 +69,7 @@ def _memberships(proc: Path) -> Iterator[tuple[_Version, PurePosixPath]]:
 
 
 def _mounts(proc: Path) -> Iterator[tuple[_Version, PurePosixPath, Path]]:
-    """The mounts of control groups: version, group at the mount's root, folder."""
+    """Yield the mounts of control groups: version, group at the mount's root, folder."""
     for line in _lines(proc / "self/mountinfo"):
         before, _, after = line.partition(" - ")
         fields, kind = before.split(), after.split()
@@ -81,7 +82,7 @@ def _mounts(proc: Path) -> Iterator[tuple[_Version, PurePosixPath, Path]]:
 
 
 def _left(group: Path, version: _Version) -> int | None:
-    """Bytes that a group may still take; None if it has no limit."""
+    """Return the bytes that a control group may still take; None if it has no limit."""
     limits = [limit for name in version.limits if (limit := _number(group / name)) is not None]
     usage = _number(group / version.usage)
     if not limits or usage is None:
@@ -100,7 +101,7 @@ def _meminfo(proc: Path, name: str) -> int | None:
 
 
 def _number(path: Path) -> int | None:
-    """Read a number; None for "max", or if the file does not exist."""
+    """Return the number in a file; None for "max", or if the file does not exist."""
     text = "".join(_lines(path)).strip()
     return int(text) if text.isdecimal() else None
 

@@ -1,4 +1,4 @@
-"""The only call from the runtime to the compiler, for a model that is not compiled yet."""
+"""The only place where the runtime calls the compiler: for a model that is not compiled yet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .options import CompileOptions
 
 
 def load_compiler() -> ModuleType:
-    """Import the compiler at the first use."""
+    """Import and return the compiler; done at its first use, because it takes seconds."""
     from wherry.compiler import api
 
     return api
@@ -22,8 +22,8 @@ def compiled(model: str, *, thorough: bool = False, **options: Unpack[CompileOpt
 
     Args:
         model: a MODEL of `wherry compile`: a folder, hf://org/name, ...
-        thorough: verify everything in the cache and make damaged files again.
-        options: of the compilation.
+        thorough: verify every file in the cache and replace damaged ones.
+        options: options of the compilation.
     """
     artifact: Path = load_compiler().ensure_artifact(model, thorough=thorough, **options)
     return artifact

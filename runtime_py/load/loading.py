@@ -1,4 +1,4 @@
-"""Makes an engine of a compiled folder: manifest, tokenizer, template, core."""
+"""Creates an engine from a compiled folder: manifest, tokenizer, template, core."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ from . import jit, memory
 from .options import CompileOptions, LoadOptions, for_compiler
 
 _log = logging.getLogger(__name__)
-LIMITS = ("context", "max_batch", "prefill_chunk")  # sizes that the compiler planned memory for
+# sizes for which the compiler has planned memory
+LIMITS = ("context", "max_batch", "prefill_chunk")
 T = TypeVar("T")
-CoreFactory = Callable[..., Core]  # the arguments of native_core
+CoreFactory = Callable[..., Core]  # called with the arguments of native_core
 
-# Options of an engine besides sizes: LoadOptions' names, and the core's.
+# Engine options that are no sizes: the names in LoadOptions, and in the core's configuration.
 _SETTINGS = {
     "prefix_cache": "prefix_cache",
     "prefix_cache_dir": "cache_dir",
@@ -46,10 +47,10 @@ def resolve(
 ) -> Path:
     """Return the compiled folder of `model`; compile it if it is not compiled yet.
 
-    Damaged files in the cache are made again; `thorough` verifies all of them.
+    Damaged files in the cache are replaced; `thorough` verifies all of them.
 
     Raises:
-        UsageError: it was compiled for another target, scheme, activations or KV dtype than
+        UsageError: the folder was compiled for another target, scheme, activations or KV dtype than
             requested.
     """
     folder = Path(model).expanduser()
@@ -101,10 +102,10 @@ def with_repair(model: str | Path, resolve: Callable[..., Path], opened: Callabl
 
 
 def verified(folder: Path) -> Manifest:
-    """Check a compiled folder; files are hashed only if their hashes are unknown.
+    """Check a compiled folder and return its manifest.
 
-    Sizes are compared at each load, hashes if a file may have changed or the machine has restarted.
-    The core checks packed weights where it uses them.
+    Sizes are compared at each load; a file is hashed only if it may have changed or the machine has
+    restarted. The core checks packed weights where it uses them.
 
     Raises:
         ArtifactError: lists all problems.
@@ -119,7 +120,7 @@ def folder_shards(folder: Path) -> list[str]:
 
 
 def pack_dir(manifest: Manifest) -> Path:
-    """The folder of this artefact's packed weights; equal files and library share one."""
+    """Return the folder of packed weights; artefacts with equal shards and library share one."""
     content = json.dumps(sorted((n, r.sha256) for n, r in manifest.files.items()))
     key = hashlib.sha256(
         f"{manifest.interface}{library_for(manifest)}{content}".encode()
@@ -128,12 +129,12 @@ def pack_dir(manifest: Manifest) -> Path:
 
 
 def device_of(manifest: Manifest) -> str:
-    """The core's name of the device that a library is compiled for."""
+    """Return the core's name of the device that a library is compiled for, such as "cuda:0"."""
     return device_name(manifest.target)
 
 
 def device_name(target: Mapping[str, Any]) -> str:
-    """`device_of` for the target in a manifest."""
+    """Return the core's device name for the target in a manifest, such as "cuda:0"."""
     kind = str(target.get("kind", "llvm"))
     return "cpu" if kind in ("llvm", "c") else f"{kind}:0"
 
@@ -146,7 +147,7 @@ def native_core(
     config: Mapping[str, Any],
     draft: Path | None = None,
 ) -> Core:
-    """Open the real core, with a draft model's compiled folder if there is one."""
+    """Open a model with the C++ core, with a draft model's compiled folder if there is one."""
     kind = device.partition(":")[0]
     open_runtime(kind)
     if kind == "cuda":
@@ -157,12 +158,12 @@ def native_core(
         packed.mkdir(parents=True, exist_ok=True)
         touch(packed)
         options = {**options, "pack_dir": str(packed)}
-    except OSError as e:  # a read-only cache costs time and memory, but is no error
+    except OSError as e:  # a read-only cache is no error: it costs only time and memory
         _log.warning("%s cannot be made (%s): weights are packed at each load", packed, e)
     before = _inodes(packed)
     shards = [folder / name for name in folder_shards(folder)]
     known = bool(before) and integrity.seen(packed, [*before, *shards])
-    if known:  # once after each start of the machine is enough
+    if known:  # one check of a packed file after each start of the machine is enough
         options = {**options, "check_weights": 0}
     draft_model = (draft / library_for(read_manifest(draft)), draft) if draft else None
     if ".tar" in (library.suffix, draft_model[0].suffix if draft_model else ""):
@@ -176,7 +177,7 @@ def native_core(
 
 
 def _look_at_packed(before: Mapping[Path, int], after: Mapping[Path, int]) -> None:
-    """Report damaged packed weights, and remove files that nothing uses any more.
+    """Report damaged packed weights, and remove packed files that no artefact uses any more.
 
     The core overwrites only a damaged packed file; after a repair of the shards it writes a file of
     another name.
@@ -194,7 +195,7 @@ def _inodes(packed: Path) -> dict[Path, int]:
 
 
 def draft_of(options: LoadOptions) -> Path | None:
-    """Resolve and check the draft model's compiled folder; None without a draft model."""
+    """Return the draft model's compiled folder after a check; None without a draft model."""
     if options.get("draft") is None:
         return None
     folder = resolve(cast(str, options["draft"]), **for_compiler(options))
@@ -205,10 +206,10 @@ def draft_of(options: LoadOptions) -> Path | None:
 def engine_config(
     manifest: memory.Declared, options: LoadOptions, device: str, draft: Path | None = None
 ) -> dict[str, Any]:
-    """Make an engine's configuration from options, with the compiled sizes as defaults.
+    """Return an engine's configuration from options, with the compiled sizes as defaults.
 
-    The KV cache gets the memory of `device`, the core's name of it, that the weights of the model
-    and the draft model leave.
+    The KV cache gets the memory of `device` (the core's name) that remains after the weights of the
+    model and of the draft model.
 
     Raises:
         UsageError: a number is not positive, or exceeds the compiled library's.
@@ -223,7 +224,7 @@ def sized(
     there: memory.Room,
     drafts: memory.Declared | None = None,
 ) -> dict[str, Any]:
-    """Like `engine_config`, for a model that may not be compiled yet and given memory."""
+    """Return the configuration as `engine_config` does, for a forecast model and given memory."""
     asked: dict[str, Any] = dict(options)
     if asked.get("context") == "auto":
         asked["context"] = memory.largest_context(manifest, there, drafts)
@@ -254,7 +255,7 @@ def sized(
 
 
 def _limit(manifest: memory.Declared, name: str, asked: int) -> str:
-    """A model's limit for one of LIMITS, and the command that raises it."""
+    """Return a model's maximum for an option in LIMITS, and the command that raises it."""
     compiled, option = manifest.deployment[name], f"--{name.replace('_', '-')}"
     most = manifest.deployment.get("longest", asked) if name == "context" else asked
     if compiled >= most:

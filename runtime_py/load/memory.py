@@ -1,4 +1,4 @@
-"""Plans the memory of the machine or its device before anything is loaded."""
+"""Plans the memory of the machine or of its device before a model is loaded."""
 
 from __future__ import annotations
 
@@ -12,33 +12,35 @@ from wherry.machine.devices import KINDS, list_devices
 from . import relief
 from .host_memory import available
 
-PAGE = 16  # tokens; a KV cache consists of whole pages
-SHARE = 0.5  # of the memory that the weights leave, for the KV cache: other programs run here, too
-SHARE_DISCRETE = 0.9  # for a device with its own memory
-SHARE_ASKED = 0.9  # for a context that the user requested
+PAGE = 16  # tokens in a page; a KV cache consists of whole pages
+# share of the memory after the weights that the KV cache takes; other programs need the rest
+SHARE = 0.5
+SHARE_DISCRETE = 0.9  # share that the KV cache takes on a device with its own memory
+SHARE_ASKED = 0.9  # share that the KV cache takes for a context that the user requested
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The memory for a model."""
+    """The memory that a device offers to a model."""
 
-    free: int | None  # bytes; None: unknown
-    largest: int | None = None  # bytes of one tensor; None: any
-    share: float = SHARE  # of the memory that the weights leave, for the KV cache
+    free: int | None  # free bytes; None: unknown
+    largest: int | None = None  # bytes of the largest tensor that the device allows; None: no limit
+    share: float = SHARE  # share of the memory after the weights that the KV cache takes
     where: str = "this machine"
 
 
 def room(device: str) -> Room:
-    """Read the memory of a device: "cpu", "vulkan:0".
+    """Return the memory that a device, such as "cpu" or "vulkan:0", offers to a model.
 
-    A device that shares the host's memory has no more than the host. Raises as `list_devices`.
+    A device that shares the host's memory has no more than the host. Errors as in `list_devices`.
     """
     kind, _, index = device.partition(":")
     if kind == "cpu":
         return Room(available())
     found = list_devices(kind) if kind in KINDS else []
     index = index or "0"
-    if not index.isdecimal() or int(index) >= len(found):  # opening the device reports the error
+    # opening the device reports the wrong index later
+    if not index.isdecimal() or int(index) >= len(found):
         return Room(None)
     it = found[int(index)]
     free = it.memory_bytes if it.available_bytes is None else it.available_bytes
@@ -52,27 +54,30 @@ def room(device: str) -> Room:
 
 
 class Declared(relief.Made, Protocol):
-    """A manifest, or the forecast of one."""
+    """The facts about a model that a memory plan needs; a manifest has them, or its forecast."""
 
     @property
     def name(self) -> str:
-        """The model's name."""
+        """Return the model's name."""
 
     @property
     def memory(self) -> Mapping[str, int]:
-        """Bytes of weights, of one token's KV cache, of a step."""
+        """Return the bytes of the weights, of one token's KV cache, and of a step."""
 
 
 def kv_tokens(
     manifest: Declared, config: Mapping[str, Any], there: Room, draft: Declared | None = None
 ) -> int | None:
-    """Plan the tokens of the KV cache: each request's whole context if it fits, else what fits.
+    """Plan the tokens of the KV cache: each request's whole context if that fits, else what fits.
 
     Args:
         manifest: has `memory`: bytes of weights, of one token's KV cache, of a step.
-        config: context and max_batch.
+        config: the engine's configuration, with context and max_batch.
         there: the memory of the device.
-        draft: a draft model, whose cache has as many tokens.
+        draft: the draft model, whose KV cache holds the same number of tokens.
+
+    Returns:
+        The number of tokens; None if the manifest or the device does not tell its sizes.
 
     Returns:
         Returns None if the manifest or the device does not tell.
@@ -101,11 +106,11 @@ def kv_tokens(
 
 
 def largest_context(manifest: Declared, there: Room, draft: Declared | None = None) -> int | None:
-    """The longest context that fits, at most the compiled one.
+    """Return the longest context in tokens that fits, at most the compiled one.
 
-    It uses SHARE_ASKED of the memory that the weights leave, more than by default. Returns None if
-    the manifest or the device does not tell; only the compiled context is known then. Raises as
-    `kv_tokens`.
+    It uses SHARE_ASKED of the memory that the weights leave, more than the default. Returns None if
+    the manifest or the device does not tell its sizes; only the compiled context is known then.
+    Errors as in `kv_tokens`.
     """
     most = manifest.deployment.get("context")
     if most is None:
@@ -116,7 +121,7 @@ def largest_context(manifest: Declared, there: Room, draft: Declared | None = No
 
 
 def require(context: int, manifest: Declared, there: Room, draft: Declared | None = None) -> None:
-    """Refuse a context that does not fit: it is neither cut nor swapped out.
+    """Raise an error if a context does not fit: a context is neither cut nor swapped out.
 
     Raises:
         ResourceError: the message has the largest context that fits.
@@ -136,19 +141,20 @@ def require(context: int, manifest: Declared, there: Room, draft: Declared | Non
 
 
 def _pages_of(free: int, share: float, per_token: int) -> int:
-    """Tokens of whole pages in a share of the memory."""
+    """Return the tokens of the whole pages that fit into a share of the memory, in bytes."""
     return int(free * share) // per_token // PAGE * PAGE
 
 
 def _of_one_tensor(manifest: Declared, largest: int, where: str) -> int:
-    """Tokens whose KV cache of one layer fits into the device's largest tensor."""
+    """Return the tokens whose KV cache of one layer fits into the device's largest tensor."""
     weight = manifest.memory.get("largest_weight", 0)
     if weight > largest:
         raise ResourceError(
             f"A weight of {manifest.name} has {_mb(weight)}; a kernel on {where} can have "
             f"{_mb(largest)} in one tensor. {relief.of_a_weight(manifest)}"
         )
-    layers = manifest.memory.get("kv_layers", 1)  # missing in older folders; 1 is a lower bound
+    # older folders do not tell the number of layers; 1 is a lower bound
+    layers = manifest.memory.get("kv_layers", 1)
     tokens = largest * layers // manifest.memory["kv_per_token"] // PAGE * PAGE
     if tokens < PAGE:
         raise ResourceError(

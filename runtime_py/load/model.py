@@ -1,4 +1,4 @@
-"""A loaded model with its engine, which MLCEngine and AsyncMLCEngine share."""
+"""A loaded model with its engine, shared by MLCEngine and AsyncMLCEngine."""
 
 from __future__ import annotations
 
@@ -37,25 +37,27 @@ from .vectors import VectorModel
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The compiled folder that a model comes from."""
+    """The compiled folder from which a model was loaded."""
 
     folder: Path
     manifest: Manifest
-    use: Use  # until the model is closed
+    use: Use  # marks the folder as used in the cache until the model is closed
 
 
 class LoadedModel:
-    """Tokenizer, template and core of one model.
+    """Tokenizer, template and core of one loaded model.
 
     Args:
-        name: the model's name in answers.
-        core: started here, and closed by `close`.
-        files: tokenizer, chat template, defaults, and the head of embeddings or scores.
-        context: the most tokens of one request; None: the library's. A smaller KV cache limits it.
-        max_batch: sequences that the core decodes together.
+        name: the model's name in responses.
+        core: the C++ core, which this object starts, and closes in `close`.
+        files: the tokenizer, the chat template, the sampling defaults, and the head for embeddings
+            or scores.
+        context: maximum tokens of one request; None: the compiled library's. A smaller KV cache
+            limits it.
+        max_batch: number of sequences that the core decodes together.
         tool_format: name of the model's tool-call format (wherry.runtime.tools.families); None: the
-            template tells.
-        origin: the model's folder; None: the model is not of one.
+            chat template determines it.
+        origin: the compiled folder; None: the model was not loaded from a folder.
     """
 
     def __init__(
@@ -75,7 +77,8 @@ class LoadedModel:
         template = files.template
         self.max_batch = max_batch
         self.context = _context(core, context)
-        self.model_context = int(core.metadata["context"])  # the compiled context
+        # the context in tokens that the library was compiled for
+        self.model_context = int(core.metadata["context"])
         vocab = core.metadata.get("vocab_size")
         self.planner = RequestPlanner(
             tokenizer=tokenizer,
@@ -110,14 +113,14 @@ class LoadedModel:
         core_factory: loading.CoreFactory = loading.native_core,
         **options: Unpack[LoadOptions],
     ) -> LoadedModel:
-        """Load a compiled folder, or compile a model and load it; see MLCEngine."""
+        """Load a compiled folder, or compile a model and load it; arguments as in MLCEngine."""
         options = checked(options)
         threads = options.get("threads")
         threads = settings.threads() if threads is None else threads
         if threads is not None and threads < 1:
             raise UsageError(f"threads is {threads}; it takes a whole number from 1")
         if tool_format := options.get("tool_format"):
-            named(tool_format)  # check the name before a long load
+            named(tool_format)  # raises for an unknown name before the long load
         set_up = {} if threads is None else {"threads": threads}
         if options.get("cuda_graphs") is not None:
             set_up["cuda_graphs"] = int(bool(options["cuda_graphs"]))
@@ -146,7 +149,7 @@ class LoadedModel:
     def chat(
         self, request: ChatRequest, caller: Caller | None = None
     ) -> tuple[RequestPlan, ChatReply]:
-        """Plan a chat and its answer.
+        """Return the plan of a chat request, and the writer of its response.
 
         Raises:
             RequestError: the request cannot be served.
@@ -163,7 +166,10 @@ class LoadedModel:
     def completion(
         self, request: CompletionRequest, caller: Caller | None = None
     ) -> tuple[RequestPlan, CompletionReply]:
-        """Plan completions and their answer; raises as `chat`."""
+        """Return the plan of a completion request and the writer of its response.
+
+        Errors as `chat`.
+        """
         self._require_text()
         self.dispatcher.check_room((request.n or 1) * len(prompts_of(request.prompt)))
         plan = self.planner.completion(request, caller or Caller())
@@ -178,14 +184,17 @@ class LoadedModel:
             )
 
     def _compile_grammar(self, constraint: Constraint) -> OutputGrammar:
-        """The grammar compiler is made at the first use, because most models never need it."""
+        """Compile a grammar.
+
+        The compiler is created at its first use, because most models need none.
+        """
         with self._grammars_lock:
             if self._grammars is None:
                 self._grammars = GrammarCompiler.of(self.tokenizer, self.planner.vocab_size)
         return self._grammars.compile(constraint)
 
     def stats(self) -> CoreStats:
-        """Read the core's counters."""
+        """Return the core's counters."""
         return self.dispatcher.stats()
 
     def close(self) -> None:
@@ -198,7 +207,7 @@ class LoadedModel:
 
 
 def _context(core: Core, asked: int | None) -> int:
-    """The most tokens of one request: no more than the whole KV cache."""
+    """Return the maximum tokens of one request: no more than the whole KV cache."""
     stats = core.stats()
     return min(asked or int(core.metadata["context"]), stats.pages_total * stats.page_size)
 

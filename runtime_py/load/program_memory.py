@@ -1,7 +1,7 @@
-"""The memory of a process without a model: Python, libraries and a tokenizer.
+"""Measures the memory of a process without a model: Python, libraries and a tokenizer.
 
-It depends on the machine and on versions, so a process measures itself after it has loaded all of
-these.
+This memory depends on the machine and on versions, so a process measures itself after it has loaded
+all of these.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 
 
 def resident(field: str = "VmRSS", process: str = "self") -> int | None:
-    """A process's bytes in memory, mapped files included; None if the system does not tell.
+    """Return a process's bytes in memory with mapped files; None if the system does not tell.
 
     Args:
-        field: of proc(5)'s status: "VmRSS", or "VmHWM" for the maximum so far.
-        process: its number, or "self".
+        field: the field of proc(5)'s status: "VmRSS", or "VmHWM" for the maximum so far.
+        process: the process's number, or "self".
     """
     try:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
@@ -28,7 +28,7 @@ def resident(field: str = "VmRSS", process: str = "self") -> int | None:
 
 
 def measured(folder: Path, *, compiler: bool = False) -> int | None:
-    """Measure a process that is about to load a model; None if the system does not tell.
+    """Return the bytes of a process about to load a model; None if the system does not tell.
 
     Args:
         folder: a folder with the tokenizer.
@@ -49,14 +49,14 @@ print(load_all(sys.argv[1], json.loads(sys.argv[2])) or "")
 
 
 def load_all(folder: str, compiler: bool) -> int | None:
-    """Load everything but a model; return the process's bytes in memory."""
+    """Load everything but a model; return the resident bytes of the process."""
     import importlib
 
     from ..core.library import open_core, open_runtime
     from . import jit
     from .side_files import SideFiles
 
-    # by name, because the engine imports this package
+    # The engine is imported by name, because it imports this package.
     importlib.import_module("wherry.runtime.engine")
     if compiler:
         jit.load_compiler()

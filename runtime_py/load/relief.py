@@ -1,37 +1,37 @@
-"""Advice for a model that exceeds the memory: only options that help."""
+"""Advice for a model that exceeds the memory; it names only options that help."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-_SMALL_STEP = {"prefill_chunk": 128, "max_batch": 4}  # rows and sequences of a step
+_SMALL_STEP = {"prefill_chunk": 128, "max_batch": 4}  # prompt tokens and sequences of a small step
 _SMALLER_WEIGHTS = "smaller weights (--quant q4f16_1)"
-_LEAST_BITS = "q4"  # beginning of the schemes' names with the fewest bits a weight
+_LEAST_BITS = "q4"  # prefix of the names of the schemes with the fewest bits for each weight
 
 
 class Made(Protocol):
-    """A manifest, or the forecast of one."""
+    """The facts about a model that the advice needs; a manifest has them, or its forecast."""
 
     @property
     def quantization(self) -> str:
-        """The scheme: "q4f16_1"."""
+        """Return the name of the quantization scheme, such as "q4f16_1"."""
 
     @property
     def target(self) -> Mapping[str, Any]:
-        """The target's name, kind and more."""
+        """Return the target's name, kind and other properties."""
 
     @property
     def deployment(self) -> Mapping[str, Any]:
-        """The sizes that memory was planned for."""
+        """Return the sizes (context, batch, prefill chunk) that memory was planned for."""
 
 
 def of_weights_and_step(model: Made, *, draft: bool) -> str:
-    """Advice if the weights and a step do not fit.
+    """Return advice if the weights and the buffers of a step exceed the memory.
 
     Args:
         model: the model to load.
-        draft: whether it has a draft model.
+        draft: whether a draft model is loaded with it.
     """
     ways = ["Close something"]
     if draft:
@@ -44,11 +44,11 @@ def of_weights_and_step(model: Made, *, draft: bool) -> str:
 
 
 def of_a_context(model: Made, *, draft: bool) -> str:
-    """Advice if a context is too long; "" if only a shorter one helps.
+    """Return advice if a context is too long; "" if only a shorter context helps.
 
     Args:
         model: the model to load.
-        draft: whether it has a draft model.
+        draft: whether a draft model is loaded with it.
     """
     ways = []
     if _can_have_int8_cache(model):
@@ -61,7 +61,7 @@ def of_a_context(model: Made, *, draft: bool) -> str:
 
 
 def of_a_weight(model: Made) -> str:
-    """Advice if one weight exceeds the largest tensor of the device."""
+    """Return advice if one weight exceeds the largest tensor that the device allows."""
     names = [name for name in ("opencl", "cpu") if name != model.target.get("kind")]
     device = f"another device ({', '.join(f'--target {name}' for name in names)})"
     return f"Take {_SMALLER_WEIGHTS}, or {device}." if _can_be_smaller(model) else f"Take {device}."
@@ -72,12 +72,15 @@ def _can_be_smaller(model: Made) -> bool:
 
 
 def _can_have_int8_cache(model: Made) -> bool:
-    """Whether its target supports an int8 KV cache and the model has another."""
+    """Tell whether the target supports an int8 KV cache that the model does not use yet."""
     on_cpu = model.target.get("kind") in ("llvm", "c")
     return on_cpu and model.deployment.get("kv_dtype") != "int8"
 
 
 def _smaller_step(model: Made) -> str:
-    """Compile options of a smaller step; empty if the model's step is as small."""
+    """Return compile options for a smaller step.
+
+    Empty if the model's step is already that small.
+    """
     larger = {n: small for n, small in _SMALL_STEP.items() if model.deployment.get(n, 0) > small}
     return " ".join(f"--{n.replace('_', '-')} {small}" for n, small in larger.items())

@@ -1,4 +1,4 @@
-"""What the files of a compiled folder say of a model besides its weights."""
+"""Reads the files of a compiled folder that describe the model, other than its weights."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from . import generation_config
 
 @dataclass(frozen=True, slots=True)
 class SideFiles:
-    """Tokenizer, chat template, generation_config.json and wherry-head.json of one model."""
+    """Tokenizer, chat template, generation_config.json and wherry-head.json of a model, parsed."""
 
     tokenizer: Tokenizer
     template: chat_template.ChatTemplate | None = None
-    defaults: Mapping[str, Any] = field(default_factory=dict)  # generation_config.json
-    head: Head | None = None  # what the model computes instead of text
+    # sampling parameters in generation_config.json
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    # the embedding or score that the model computes instead of text; None: it generates text
+    head: Head | None = None
 
     @classmethod
     def read(cls, folder: Path) -> SideFiles:
-        """Read the files of a folder.
+        """Read the side files of a compiled folder.
 
         Raises:
             ModelError: a file is missing or damaged.

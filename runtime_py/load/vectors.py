@@ -1,4 +1,4 @@
-"""Embeddings, scores and rankings of a loaded model."""
+"""Requests for embeddings, scores and rankings of a loaded model."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ Scores = Callable[[Sequence[Event]], list[float]]
 
 
 class VectorModel:
-    """The interface of a model for requests without a generated text.
+    """The methods of a loaded model for requests that generate no text.
 
     Args:
         name: the model's name in answers.
-        planner: plans requests.
-        dispatcher: owns the core.
-        most_at_once: core requests that one request may run at one time.
+        planner: turns requests into plans.
+        dispatcher: the owner of the core.
+        most_at_once: maximum number of core requests that one API request runs at a time.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class VectorModel:
         self._most_at_once = most_at_once
 
     def begin(self, plan: VectorPlan[Answer], sink: Sink, *, soon: bool) -> Batch:
-        """Submit the first jobs of a plan; arguments and errors as Batch."""
+        """Submit the first jobs of a plan; arguments and errors as in Batch."""
         window = min(self._most_at_once, self._dispatcher.limit or self._most_at_once)
         return Batch(plan.jobs, self._dispatcher, sink, window, soon=soon)
 
     def embedding(self, request: EmbeddingRequest, caller: Caller) -> VectorPlan[EmbeddingAnswer]:
-        """Plan embeddings; raises as `VectorPlanner.embeddings`.
+        """Plan a request for embeddings; errors as in `VectorPlanner.embeddings`.
 
         Raises:
             BusyError: the queue is full; checked before tokenization, as in the methods below.
@@ -74,7 +74,7 @@ class VectorModel:
         return VectorPlan(jobs, whole)
 
     def score(self, request: ScoreRequest, caller: Caller) -> VectorPlan[ScoreAnswer]:
-        """Plan the scores of pairs of texts.
+        """Plan a request for the scores of pairs of texts.
 
         Raises:
             Abandoned: the client has gone.
@@ -93,7 +93,7 @@ class VectorModel:
         return VectorPlan(jobs, lambda events: score_answer(scores(events), jobs, name))
 
     def rerank(self, request: RerankRequest, caller: Caller) -> VectorPlan[RerankAnswer]:
-        """Plan a ranking of documents with the retrieval prompts; raises as `score`."""
+        """Plan a ranking of documents with the model's retrieval prompts; errors as in `score`."""
         prompts = self._planner.retrieval_prompts()
         texts = ([request.query], request.documents)
         jobs, scores = self._scores(*texts, prompts, request.instruction, request, caller)

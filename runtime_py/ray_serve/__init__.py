@@ -1,4 +1,4 @@
-"""Several machines: Ray Serve runs replicas of the server and routes prompts to cached prefixes.
+"""Runs the server on several machines: Ray Serve routes prompts to replicas with cached prefixes.
 
-`app`, `ingress` and `router` import Ray; the rest does not.
+`app`, `ingress` and `router` import Ray; the other modules do not.
 """

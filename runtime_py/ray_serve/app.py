@@ -1,6 +1,7 @@
 """The application that `serve run wherry.serve_ray:app` builds."""
 
-# No postponed annotations: Ray Serve reads the type of the builder's argument.
+# Annotations must be evaluated here (no `__future__` import), because Ray Serve reads the type of
+# the builder's argument.
 from typing import Any
 
 from ray import serve
@@ -15,9 +16,9 @@ from .options import Options
 from .replica import Replica
 from .router import PrefixRouter
 
-ENGINE, INGRESS = "Engine", "Ingress"  # the deployments' names in config files
+ENGINE, INGRESS = "Engine", "Ingress"  # names of the deployments in config files
 
-_MOST_REQUESTS = 64  # at a replica; others wait in the ingress
+_MOST_REQUESTS = 64  # maximum number of requests at a replica; others wait in the ingress
 
 
 def app(args: Options) -> Application:
@@ -27,9 +28,11 @@ def app(args: Options) -> Application:
     checks) and `Ingress` under `deployments`.
 
     Args:
-        args: see Options; also from `serve run wherry.serve_ray:app model=demo`.
+        args: the application's options, which `serve run wherry.serve_ray:app model=demo` sets,
+            too.
     """
-    api_key = settings.api_key()  # read here, because replicas may have another environment
+    # the key is read in this process, because replicas may have another environment
+    api_key = settings.api_key()
     engine = serve.deployment(Replica, name=ENGINE, **_engine(args)).bind(args, api_key)
     return serve.deployment(Ingress, name=INGRESS, **_INGRESS).bind(engine, args.max_body)
 
@@ -51,7 +54,10 @@ def _engine(args: Options) -> dict[str, Any]:
 
 
 def _autoscaling(args: Options) -> dict[str, Any]:
-    """Autoscaling, if requested: a `num_replicas` in a config file does not override code."""
+    """Return autoscaling options if requested.
+
+    A config file's `num_replicas` cannot override them.
+    """
     if args.max_replicas is None:
         return {}
     scaling = AutoscalingConfig(
@@ -62,7 +68,7 @@ def _autoscaling(args: Options) -> dict[str, Any]:
     return {"autoscaling_config": scaling}
 
 
-# It waits nearly all of its time; one serves several hundred streams.
+# An ingress waits nearly all of its time, so a single one serves several hundred streams.
 _INGRESS: dict[str, Any] = {
     "num_replicas": 1,
     "max_ongoing_requests": 4096,

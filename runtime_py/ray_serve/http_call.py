@@ -1,4 +1,4 @@
-"""An HTTP request as a value, and an ASGI application's answer in few pieces."""
+"""An HTTP request as a value, and an ASGI application's response in a few large pieces."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from typing import Any
 from starlette.types import ASGIApp, Message
 
 _log = logging.getLogger(__name__)
-REPLICA_HEADER = b"x-wherry-replica"  # names the replica that answered
+REPLICA_HEADER = b"x-wherry-replica"  # response header that names the replica which answered
 Headers = tuple[tuple[bytes, bytes], ...]
 _HOP_BY_HOP = frozenset(
     {b"connection", b"keep-alive", b"transfer-encoding", b"upgrade"}
-)  # RFC 9110
-_calls: set[asyncio.Task[None]] = set()  # the loop has only weak references to tasks
+)  # hop-by-hop headers of RFC 9110, which are not forwarded
+# strong references to running tasks, because the event loop has only weak ones
+_calls: set[asyncio.Task[None]] = set()
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A whole request, which travels between processes."""
+    """A whole HTTP request, which can be sent between processes."""
 
     method: str
     path: str
@@ -32,11 +33,11 @@ class HttpRequest:
     body: bytes
     scheme: str = "http"
     client: tuple[str, int] | None = None
-    prefix: bytes = b""  # keys of the prompt's blocks; see `prompt_prefix`
-    kept: int | None = None  # key of a stored item that the request names; see `kept`
+    prefix: bytes = b""  # hash keys of the prompt's blocks, from prompt_prefix.py
+    kept: int | None = None  # hash key of the stored item that the request names, from kept.py
 
     def scope(self) -> dict[str, Any]:
-        """Make the ASGI scope."""
+        """Return the ASGI scope of the request."""
         return {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.4"},
@@ -55,7 +56,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The beginning of an answer, with the first bytes of its body."""
+    """The status and headers of a response, with the first bytes of its body."""
 
     status: int
     headers: Headers
@@ -65,15 +66,15 @@ class Head:
 async def answers(
     app: ASGIApp, request: HttpRequest, interval: Callable[[], float]
 ) -> AsyncGenerator[Head | bytes, None]:
-    """Yield the answer of `app`: a Head, then bytes. If the caller stops, the client disconnects.
+    """Yield the response of `app`: a Head, then bytes.
 
-    The first bytes come at once, later ones joined: each piece costs each process on its way about
-    a millisecond, whatever its size.
+    If the caller stops, `app` sees that the client disconnects. The first bytes come at once, later
+    ones joined: each piece costs each process on its way about a millisecond, whatever its size.
 
     Args:
-        app: the application that answers.
-        request: the request.
-        interval: least seconds between two pieces.
+        app: the ASGI application that answers.
+        request: the HTTP request.
+        interval: returns the minimum seconds between two pieces.
 
     Raises:
         RuntimeError: the application failed after its first byte, or ended without one.
@@ -88,7 +89,7 @@ async def answers(
 
 
 async def check_health(app: ASGIApp) -> None:
-    """Request the server's own /health.
+    """Request /health from the server in this process.
 
     Raises:
         RuntimeError: the engine has failed, or is stuck.
@@ -102,7 +103,7 @@ async def check_health(app: ASGIApp) -> None:
 
 
 class _Call:
-    """An application's work on one request."""
+    """The task that runs an application for one request."""
 
     def __init__(self, app: ASGIApp, request: HttpRequest) -> None:
         self.gone = asyncio.Event()
@@ -117,7 +118,7 @@ class _Call:
         _calls.add(self._task)
 
     async def head(self) -> Head:
-        """Await the first byte of the body, or its end."""
+        """Await the first byte of the body, or its end, and return the head."""
         while not (self._ready or self._complete):
             await self._next()
         if self._start is None:
@@ -125,7 +126,7 @@ class _Call:
         return Head(self._start["status"], tuple(self._start["headers"]), self._taken())
 
     async def piece(self, interval: Callable[[], float]) -> bytes:
-        """Await the next bytes; b"" at the end."""
+        """Await the next bytes of the body; b"" at the end."""
         while not (self._ready or self._complete):
             await self._next()
         wait = self._taken_at + interval() - time.monotonic()
@@ -161,7 +162,8 @@ class _Call:
 
     async def _send(self, message: Message) -> None:
         if self.gone.is_set():
-            raise OSError("The client has gone away")  # required by the ASGI specification
+            # the ASGI specification asks `send` to raise OSError for a disconnected client
+            raise OSError("The client has gone away")
         if message["type"] == "http.response.start":
             self._start = message
         elif body := message.get("body", b""):

@@ -28,28 +28,29 @@ from .last_word import last_word
 from .prompt_prefix import block_keys
 
 _log = logging.getLogger(__name__)
-_TRIES = 3  # replicas that may die before the first byte of an answer
-_BODIES_AT_ONCE = 8  # bodies of the largest size
+_TRIES = 3  # number of replicas that may die before a response has its first byte
+_BODIES_AT_ONCE = 8  # the ingress holds at most this number of bodies of the largest size
 
 
 class Ingress:
     """Handles all paths: it reads the beginning of a body, and forwards the whole request.
 
-    If a replica dies before the first byte of an answer, another one is asked. If it dies later,
-    the stream ends with an error in its protocol's shape.
+    If a replica dies before the first byte of a response, the ingress asks another one. If it dies
+    later, the stream ends with an error in its protocol's shape.
 
     Args:
-        engines: handle of the deployment of `Replica`.
-        max_body: bytes; one more is read, so that the replica's server refuses the body.
+        engines: the handle of the deployment of `Replica`.
+        max_body: maximum bytes of a body; one more is read, so that the replica's server refuses
+            the body.
     """
 
     def __init__(self, engines: DeploymentHandle, max_body: int) -> None:
         self._engines = engines.options(stream=True)
         self._max_body = max_body
-        self._held = 0  # bytes of bodies whose answers have not begun
+        self._held = 0  # bytes of the bodies of requests whose responses have not begun
 
     async def __call__(self, http: Request) -> Response:
-        """Return the answer, an ASGI application that sends itself."""
+        """Return the response, which is an ASGI application that sends itself."""
         path = _path(http.scope)
         body = bytearray()
         try:
@@ -76,7 +77,7 @@ class Ingress:
                 raise errors.api_error(BusyError("Too many large requests at once"))
 
     async def _begin(self, request: HttpRequest) -> tuple[Head, Any]:
-        """Await the first piece of an answer; return it and an iterator of the others.
+        """Await the first piece of a response; return it and an iterator of the others.
 
         Raises:
             ApiError: no replica answered.
@@ -101,7 +102,7 @@ class Ingress:
 
 
 def _path(scope: Scope) -> str:
-    """The path below the application's prefix, which replicas do not know."""
+    """Return the path below the application's prefix, which replicas do not know."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     return path.removeprefix(root) or "/" if root else path
 
@@ -123,10 +124,10 @@ async def _request(scope: Scope, path: str, body: bytes) -> HttpRequest:
 
 
 def _wants(path: str, body: bytes) -> tuple[bytes, int | None]:
-    """Read what matters for routing: the prompt's blocks, and the stored item that it names."""
+    """Return what routing needs: hash keys of the prompt's blocks and of a named stored item."""
     fields = None
     if body[:64].lstrip().startswith(b"{"):
-        # The replica's server reports errors in it.
+        # The replica's server reports an error in the body, so the ingress ignores it.
         with contextlib.suppress(WherryError):
             fields = parse_json(body)
     name = named(path, fields)
@@ -134,17 +135,17 @@ def _wants(path: str, body: bytes) -> tuple[bytes, int | None]:
 
 
 class _Forwarded(Response):
-    """Sends a replica's answer as it arrives."""
+    """A response that sends the pieces of a replica's response as they arrive."""
 
     def __init__(self, path: str, head: Head, pieces: AsyncIterator[bytes]) -> None:
         self._path, self._head, self._pieces = path, head, pieces
         self.status_code = head.status
-        # Ray's proxy adds the request's id to the answer itself.
+        # Ray's proxy adds the id of the request to the response itself.
         self.raw_headers = [h for h in head.headers if h[0].lower() != b"x-request-id"]
         self.background = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one client."""
+        """Send the replica's response to one client."""
         start = {"status": self.status_code, "headers": self.raw_headers}
         try:
             await send({"type": "http.response.start", **start})
@@ -156,14 +157,16 @@ class _Forwarded(Response):
             _log.error("A replica was lost in the middle of an answer: %s", e)
             last = self._last_word()
         finally:
-            cast(Any, self._pieces).cancel()  # has no effect if it has ended
+            # the cancellation has no effect on a response that has ended
+            cast(Any, self._pieces).cancel()
         await _send(send, last, more=False)
 
     def _last_word(self) -> bytes:
-        """Write an error in the shape of the stream's protocol.
+        """Return an error in the shape of the stream's protocol.
 
         Raises:
-            RuntimeError: the answer is no stream of events or lines; it must not look complete.
+            RuntimeError: the response is no stream of events or lines, so an error must keep it
+                from looking complete.
         """
         if (last := last_word(_header(self._head, b"content-type"), self._path)) is None:
             raise RuntimeError("A replica was lost in the middle of an answer")

@@ -1,6 +1,7 @@
-"""Remembers which replica stores a response or conversation: requests that name it must go there.
+"""Remembers which replica stores a response or conversation.
 
-A replica's server stores them in memory, as `wherry serve` does; they end with it.
+Requests that name the stored item must go to that replica. A replica's server stores items in
+memory, as `wherry serve` does; they are lost when it ends.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ from typing import Any
 
 from .prefix_memory import PrefixMemory
 
-MOST = 2**16  # items remembered for each replica
+MOST = 2**16  # number of items remembered for each replica
 _PATHS = ("/v1/responses", "/v1/conversations")
 _IN_PATH = re.compile(r"/v1/(?:responses|conversations)/((?:resp|conv)_[^/]+)")
 _IN_ANSWER = re.compile(rb'"id": ?"((?:resp|conv)_\w+)"')
 
 
 def named(path: str, request: Any) -> str | None:
-    """Read the id of a stored item from a request.
+    """Return the id of the stored item that a request names.
 
     Args:
         path: the request's path.
-        request: the body's JSON; None: no body.
+        request: the body's JSON; None: the request has no body.
     """
     if in_path := _IN_PATH.match(path):
         return in_path[1]
@@ -39,18 +40,18 @@ def named(path: str, request: Any) -> str | None:
 
 
 def given(path: str, answer: bytes) -> list[int]:
-    """Read the keys of stored items from the first bytes of an answer."""
+    """Return the hash keys of the stored items that the first bytes of a response name."""
     return [key(i.decode()) for i in _IN_ANSWER.findall(answer)] if path.startswith(_PATHS) else []
 
 
 def key(name: str) -> int:
-    """Hash an id to an int64."""
+    """Return the hash of an item's id, as an int64."""
     digest = blake2b(name.encode(errors="replace"), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)
 
 
 class Keepers:
-    """Which replica stores which item; thread-safe."""
+    """Maps each stored item to the replica that stores it; thread-safe."""
 
     def __init__(self) -> None:
         self._memory: PrefixMemory[str] = PrefixMemory(MOST)
@@ -62,11 +63,11 @@ class Keepers:
             self._memory.note(replica, keys)
 
     def hear(self, replica: str, reported: Mapping[str, Any]) -> None:
-        """Record a replica's own report."""
+        """Record the stored items in the report of a replica."""
         self.note(replica, array("q", reported.get("kept", b"")))
 
     def newest(self, replica: str, count: int) -> bytes:
-        """The newest items of `replica`, for its report."""
+        """Return the hash keys of the newest items of `replica`, for its report."""
         with self._lock:
             return array("q", self._memory.newest(replica, count)).tobytes()
 
@@ -76,7 +77,7 @@ class Keepers:
             self._memory.keep(replicas)
 
     def of(self, wanted: int, replicas: Collection[str]) -> str | None:
-        """The replica that stores an item; None: unknown."""
+        """Return the replica that stores an item; None: unknown."""
         with self._lock:
             return next(iter(self._memory.matches([wanted], replicas)), None)
 
@@ -85,7 +86,7 @@ _keepers = Keepers()
 
 
 def keepers() -> Keepers:
-    """This process's instance, which the ingress writes and its router reads.
+    """Return this process's instance of Keepers, which the ingress writes and its router reads.
 
     It is a function, because Ray Serve pickles the router's class with its module's values.
     """

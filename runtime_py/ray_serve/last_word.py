@@ -1,4 +1,4 @@
-"""The error at the end of a stream whose replica died."""
+"""Writes the error at the end of a stream whose replica died."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LOST = ApiError(503, "The replica that answered was lost", code="replica_lost")
 
 
 def last_word(media_type: str, path: str) -> bytes | None:
-    """Write LOST as an error in the stream's protocol; None: the answer is no stream."""
+    """Return the error LOST in the stream's protocol; None: the response is no stream."""
     value, kind = shape_of(path)(LOST), media_type.partition(";")[0].strip().lower()
     if kind == "text/event-stream":
         return named_event(value) if isinstance(value.get("type"), str) else event(value)

@@ -1,4 +1,4 @@
-"""The arguments of the application, from `serve run` or a config file."""
+"""The arguments of the Ray Serve application, from `serve run` or a config file."""
 
 from __future__ import annotations
 
@@ -11,32 +11,39 @@ from ..server.defaults import MAX_BODY, MAX_QUEUE, STUCK_SECONDS
 
 
 class Options(BaseModel):
-    """Options of the model and its server; the deployments' sizes are Ray Serve's own options."""
+    """Options of the model and its server; the sizes of deployments are Ray Serve's own options."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
-    model: str = "demo"  # a MODEL of `wherry serve`; each machine compiles it once
-    model_name: str | None = None  # its name for clients; None: the model's own
+    model: str = "demo"  # the model, a MODEL of `wherry serve`; each machine compiles it once
+    model_name: str | None = None  # the model's name for clients; None: its own name
     load: dict[str, Any] = Field(
         default_factory=dict
-    )  # of LoadOptions: quant, context, max_batch, ...
-    cors: list[str] = Field(default_factory=list)  # see create_app, as the next six
+    )  # options of the load (LoadOptions): quant, context, max_batch, ...
+    # allowed origins (CORS); create_app describes this option and the next six
+    cors: list[str] = Field(default_factory=list)
     hosts: list[str] = Field(default_factory=list)
-    keys: str | None = None  # a file on each machine; its limits apply to each replica separately
-    request_timeout: float | None = Field(None, gt=0)  # seconds
-    max_body: int = Field(MAX_BODY, ge=1)  # bytes
+    # a file of keys on each machine; its limits apply to each replica separately
+    keys: str | None = None
+    # seconds that a request may take; None: no limit
+    request_timeout: float | None = Field(None, gt=0)
+    max_body: int = Field(MAX_BODY, ge=1)  # maximum bytes of a request's body
     max_queue: int = Field(MAX_QUEUE, ge=0)
-    stuck_seconds: float = Field(STUCK_SECONDS, gt=0)  # then Ray replaces the replica
-    # Ray scales to `target_requests` running and waiting requests a replica. None:
-    # the config file's number, or its autoscaling_config.
+    # seconds without progress after which Ray replaces the replica
+    stuck_seconds: float = Field(STUCK_SECONDS, gt=0)
+    # Maximum number of replicas: Ray scales to `target_requests` running and waiting requests a
+    # replica. None: the config file's number, or its autoscaling_config.
     max_replicas: int | None = Field(None, ge=1)
     min_replicas: int = Field(1, ge=0)
     target_requests: float = Field(16, gt=0)
-    stream_interval_seconds: float = Field(0.05, ge=0, le=5)  # between two pieces of a stream
-    stream_pieces_per_second: float = Field(250, gt=0)  # of all streams of a replica
-    # Requests that the replica with a prompt's prefix may have more than the idlest replica.
+    # minimum seconds between two pieces of a stream
+    stream_interval_seconds: float = Field(0.05, ge=0, le=5)
+    # maximum pieces a second, of all streams of a replica together
+    stream_pieces_per_second: float = Field(250, gt=0)
+    # Number of requests by which a replica with the prompt's prefix may exceed the idlest replica.
     prefix_slack: int = Field(8, ge=0)
-    prefix_blocks: int = Field(2**16, ge=0)  # remembered for each replica, 64 bytes of text each
+    # number of blocks (64 bytes of text each) remembered for each replica
+    prefix_blocks: int = Field(2**16, ge=0)
 
     @field_validator("load")
     @classmethod

@@ -14,48 +14,57 @@ R = TypeVar("R", bound=Hashable)
 
 
 class PrefixMemory(Generic[R]):
-    """The blocks that each replica received, up to the size of its cache.
+    """Remembers the prompt blocks that each replica received, up to the size of its cache.
 
-    It approximates caches in other processes: it is wrong if those evict earlier, which costs only
-    time.
+    It approximates the caches of other processes: it is wrong if those evict earlier, which costs
+    only time.
 
     Args:
-        blocks: remembered for each replica unless `resize` says otherwise; about 180 bytes each.
+        blocks: number of blocks remembered for each replica, of about 180 bytes each, unless
+            `resize` sets another.
     """
 
     def __init__(self, blocks: int) -> None:
         self._blocks = blocks
         self._sizes: dict[R, int] = {}
-        self._held: dict[R, OrderedDict[int, None]] = {}  # the least recently used block is first
+        # blocks of each replica, the least recently used first
+        self._held: dict[R, OrderedDict[int, None]] = {}
 
     def __len__(self) -> int:
-        """The number of remembered blocks of all replicas."""
+        """Return the number of remembered blocks of all replicas."""
         return sum(map(len, self._held.values()))
 
     def resize(self, replica: R, blocks: int) -> None:
-        """Set the size of a replica's cache; at most the default is remembered."""
+        """Set the size of a replica's cache in blocks; the default size is the maximum."""
         self._sizes[replica] = min(blocks, self._blocks)
         self._shrink(replica)
 
     def note(self, replica: R, keys: Sequence[int]) -> None:
         """Record that `replica` received a prompt of these blocks."""
         held = self._held.setdefault(replica, OrderedDict())
-        for key in reversed(keys):  # so that the end of a prompt is forgotten before its beginning
+        # reversed, so that the end of a prompt is forgotten before its beginning
+        for key in reversed(keys):
             held[key] = None
             held.move_to_end(key)
         self._shrink(replica)
 
     def matches(self, keys: Sequence[int], replicas: Collection[R]) -> dict[R, int]:
-        """The number of leading blocks that each replica has; replicas without one are left out."""
+        """Return the number of leading blocks that each replica has.
+
+        Replicas with none are omitted.
+        """
         found = {r: self._matched(self._held[r], keys) for r in replicas if r in self._held}
         return {r: blocks for r, blocks in found.items() if blocks}
 
     def newest(self, replica: R, count: int) -> list[int]:
-        """The most recently used blocks of `replica`, the newest first; beginnings before ends."""
+        """Return the most recently used blocks of `replica`, newest first.
+
+        Beginnings before ends.
+        """
         return list(islice(reversed(self._held.get(replica, {})), count))
 
     def keep(self, replicas: Collection[R]) -> None:
-        """Forget all other replicas."""
+        """Forget all replicas except these."""
         for gone in self._held.keys() | self._sizes.keys():
             if gone not in replicas:
                 self._held.pop(gone, None)
@@ -72,30 +81,30 @@ class PrefixMemory(Generic[R]):
 
 
 def report(newest: Sequence[int], cache_tokens: int | None) -> dict[str, Any]:
-    """A replica's report to routers.
+    """Return the report that a replica sends to routers.
 
     Args:
-        newest: blocks that it received, see PrefixMemory.newest.
-        cache_tokens: size of its cache; None: unlimited.
+        newest: blocks that the replica received, from PrefixMemory.newest.
+        cache_tokens: size of its prefix cache in tokens; None: unlimited.
     """
     blocks = None if cache_tokens is None else cache_tokens // BLOCK_TOKENS
     return {"newest": array("q", newest).tobytes(), "blocks": blocks}
 
 
 def hear(memory: PrefixMemory[R], replica: R, reported: Mapping[str, Any]) -> None:
-    """Record a replica's `report`; {} if it has none yet."""
+    """Record a replica's report in the memory; {} if the replica has none yet."""
     if (blocks := reported.get("blocks")) is not None:
         memory.resize(replica, blocks)
     memory.note(replica, array("q", reported.get("newest", b"")))
 
 
 def best(matches: Mapping[R, int], loads: Mapping[R, int | None], slack: int) -> list[R]:
-    """The replicas with the longest match among those that are not much busier than the idlest.
+    """Return the replicas with the longest match among those not much busier than the idlest.
 
     Args:
-        matches: leading blocks, see PrefixMemory.
-        loads: requests at each candidate replica; None: unknown, counts as idle.
-        slack: requests that a replica with a match may have more than the idlest one.
+        matches: number of leading blocks that each replica has, from PrefixMemory.
+        loads: number of requests at each candidate replica; None: unknown, counts as idle.
+        slack: number of requests by which a replica with a match may exceed the idlest one.
     """
     if not loads:
         return []

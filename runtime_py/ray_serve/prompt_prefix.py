@@ -2,7 +2,7 @@
 
 The keys are a chain: each hashes its block and the previous key, so two prompts share as many
 leading keys as they share leading blocks. The first key continues the model's name and the salt, so
-tenants that share no cache share no keys. A wrong key only affects which replica is asked.
+tenants that share no cache share no keys. A wrong key only affects which replica gets a request.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-BLOCK = 64  # bytes of text
-BLOCK_TOKENS = 16  # mean tokens of a block
-MOST_BLOCKS = 2048  # of one prompt: prompts that agree in 128 KiB rarely differ later
-_KEY = 8  # bytes
+BLOCK = 64  # bytes of text in a block
+BLOCK_TOKENS = 16  # mean number of tokens in a block
+# maximum number of blocks of one prompt: prompts that agree in 128 KiB rarely differ later
+MOST_BLOCKS = 2048
+_KEY = 8  # bytes of a hash key
 
-# Fields of all protocols, in the order in which templates write them.
+# Request fields, in all protocols, that separate tenants; the hash chain begins with them.
 _TENANT = ("model", "cache_salt")
 _PROMPT = ("system", "instructions", "tools", "functions", "messages", "prompt", "input")
-# Fields that clients move between messages as a conversation grows, and that no template writes.
+# Fields that no template writes, and that clients move between messages as a conversation grows.
 _UNWRITTEN = frozenset({"cache_control"})
 
 
@@ -28,10 +29,10 @@ def block_keys(request: Any) -> bytes:
     """Hash the prompt's whole blocks.
 
     Args:
-        request: a body's JSON, of any protocol.
+        request: the JSON of a body, in any protocol.
 
     Returns:
-        Returns int64 keys as bytes, ready to be sent; b"" if there is no prompt.
+        The int64 keys as bytes, ready to be sent; b"" if there is no prompt.
     """
     if not isinstance(request, Mapping):
         return b""
@@ -44,12 +45,12 @@ def block_keys(request: Any) -> bytes:
 
 
 def unpacked(keys: bytes) -> Sequence[int]:
-    """Unpack the keys of `block_keys`."""
+    """Return the int64 keys in the bytes that `block_keys` returned."""
     return array("q", keys)
 
 
 def _blocks(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield whole blocks, at most MOST_BLOCKS."""
+    """Yield the whole blocks of a text given in pieces, at most MOST_BLOCKS."""
     left, count = b"", 0
     for piece in pieces:
         text = left + piece[: BLOCK * MOST_BLOCKS]
@@ -78,7 +79,7 @@ def _texts(value: Any) -> Iterator[bytes]:
             yield b"\x1f" + name.encode(errors="replace") + b"="
             yield from _texts(value[name])
     elif isinstance(value, (list, tuple)):
-        if value and type(value[0]) is int:  # token ids
+        if value and type(value[0]) is int:  # the prompt is a list of token ids
             yield " ".join(map(str, value[: BLOCK * MOST_BLOCKS])).encode()
             return
         for item in value:

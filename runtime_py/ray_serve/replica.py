@@ -1,4 +1,4 @@
-"""One engine with the whole HTTP server, as a deployment of Ray Serve."""
+"""A deployment of Ray Serve that runs one engine with the whole HTTP server."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .prefix_memory import PrefixMemory, report
 from .prompt_prefix import unpacked
 
 _log = logging.getLogger(__name__)
-# blocks that are reported to routers, in all and of one prompt
+# Number of blocks that a replica reports to routers, in all and for one prompt.
 REPORTED, REPORTED_OF_ONE = 4096, 128
-_KEPT = 1024  # responses and conversations that are reported to routers
+_KEPT = 1024  # number of responses and conversations that a replica reports to routers
 
 
 class Replica:
@@ -32,14 +32,14 @@ class Replica:
 
     Args:
         options: the application's options.
-        api_key: see create_app.
+        api_key: the key that clients need, as in create_app.
     """
 
     def __init__(self, options: Options, api_key: str | None) -> None:
         self._name = str(serve.get_replica_context().replica_id.unique_id)
         self._options = options
         self._keeps = Keepers()
-        self._requests = 0  # running requests
+        self._requests = 0  # number of running requests
         self._sent: PrefixMemory[str] = PrefixMemory(REPORTED)
         self._has_disk = bool(options.load.get("prefix_cache_dir"))
         self._engine = MLCEngine(options.model, **checked(_load_options(options)))
@@ -57,7 +57,7 @@ class Replica:
         )
 
     async def serve_http(self, request: HttpRequest) -> AsyncGenerator[Head | bytes, None]:
-        """Yield the answer to one request: a Head, then bytes."""
+        """Yield the response to one request: a Head, then bytes."""
         self._sent.note(self._name, unpacked(request.prefix)[:REPORTED_OF_ONE])
         self._requests += 1
         try:
@@ -70,7 +70,11 @@ class Replica:
             self._requests -= 1
 
     def _interval(self) -> float:
-        """Seconds between two pieces of a stream: the rate of all streams together is limited."""
+        """Return the seconds between two pieces of a stream.
+
+        They grow with the number of streams, because the pieces a second of all streams are
+        limited.
+        """
         pieces = self._requests / self._options.stream_pieces_per_second
         return max(self._options.stream_interval_seconds, pieces)
 
@@ -78,7 +82,10 @@ class Replica:
         return replace(head, headers=(*head.headers, (REPLICA_HEADER, self._name.encode())))
 
     async def check_health(self) -> None:
-        """Fail if the engine has failed or is stuck: Ray Serve then replaces the replica."""
+        """Raise an error if the engine has failed or is stuck.
+
+        Ray Serve then replaces the replica.
+        """
         await check_health(self._app)
 
     def record_routing_stats(self) -> dict[str, Any]:
@@ -98,7 +105,7 @@ class Replica:
 
 
 def _load_options(options: Options) -> dict[str, Any]:
-    """The options of the load; `threads` defaults to the CPUs that Ray assigns."""
+    """Return the options of the load; `threads` defaults to the CPUs that Ray assigns."""
     if options.load.get("threads") or settings.threads():
         return options.load
     cpus = ray.get_runtime_context().get_assigned_resources().get("CPU", 0)

@@ -1,7 +1,8 @@
 """Routes a prompt to the replica that has its prefix cached: cache first, load second.
 
 Each replica of the ingress has a router that remembers the prompts that it sent. It learns the
-other ingresses' prompts from the replicas' reports, which Ray Serve collects every few seconds.
+prompts of the other ingress replicas from the reports of the engine replicas, which Ray Serve
+collects every few seconds.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ from .prompt_prefix import unpacked
 
 
 class PrefixRouter(RequestRouter):
-    """Chooses the replica with the longest prefix, else the idler of two random ones."""
+    """Chooses the replica with the longest cached prefix, else the less busy of two random ones."""
 
     def initialize_state(self, *, slack: int = 8, blocks: int = 2**16, **_: Any) -> None:
-        """See Options.prefix_slack and prefix_blocks."""
+        """Create the memory of prompt prefixes; Options.prefix_slack and prefix_blocks describe it.
+
+        Options.prefix_slack and prefix_blocks describe the arguments.
+        """
         self._slack = slack
         self._memory: PrefixMemory[ReplicaID] = PrefixMemory(blocks)
 
@@ -31,7 +35,10 @@ class PrefixRouter(RequestRouter):
         candidate_replicas: list[RunningReplica],
         pending_request: PendingRequest | None = None,
     ) -> list[list[RunningReplica]]:
-        """Return groups of replicas; Ray takes the idlest of the first group that has room."""
+        """Return groups of replicas.
+
+        Ray takes the idlest replica of the first group that has room.
+        """
         by_id = {r.replica_id: r for r in candidate_replicas}
         two = random.sample(candidate_replicas, min(2, len(candidate_replicas)))
         keys = _keys(pending_request)
@@ -45,7 +52,7 @@ class PrefixRouter(RequestRouter):
     def _keeper(
         self, request: PendingRequest | None, replicas: dict[ReplicaID, RunningReplica]
     ) -> RunningReplica | None:
-        """The replica that stores the item in the request, however busy it is."""
+        """Return the replica that stores the item in the request, however busy it is."""
         asked = _asked(request)
         if asked is None or asked.kept is None:
             return None

@@ -1,1 +1,1 @@
-"""Turns requests into jobs for the core."""
+"""Turns API requests into jobs for the core."""

@@ -1,7 +1,7 @@
 """Cuts a rendered prompt where the last message ends, so that the model continues that message.
 
-Only the message's text tells where it ends in the prompt, and templates change texts. So a marker
-is appended to the message and searched in the rendered prompt.
+Only the message's text tells where it ends in the prompt, and templates change texts. Therefore a
+marker is appended to the message and searched in the rendered prompt.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..shapes.requests import ChatRequest
 def marked(
     request: ChatRequest, messages: Sequence[dict[str, Any]]
 ) -> tuple[list[dict[str, Any]], str]:
-    """Return messages for the template, and the marker at their end ("" if none is continued).
+    """Return messages for the template, and the marker at their end ("": none is continued).
 
     Raises:
         RequestError: the last message cannot be continued.

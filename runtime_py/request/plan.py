@@ -23,38 +23,43 @@ from ..tools.talk import Talk
 from .continuation import marked, up_to
 from .sampling_fields import SamplingPlanner
 
-MAX_PREDICTED = 16  # characters a token of a predicted output; the rest of it is ignored
-MAX_LOGPROBS = 2**21  # of all choices of a request: about 60 bytes each
-# OpenAI's default of /v1/completions; a chat's default is the rest of the context
+# number of characters of a predicted output for each token; the rest of the prediction is ignored
+MAX_PREDICTED = 16
+# maximum number of logprobs in all choices of a request, of about 60 bytes each
+MAX_LOGPROBS = 2**21
+# OpenAI's default for max_tokens of /v1/completions; for a chat it is the rest of the context.
 COMPLETION_MAX_TOKENS = 16
-_SEED_STEP = 0x9E3779B97F4A7C15  # odd, so that the seeds of `n` choices differ
+_SEED_STEP = 0x9E3779B97F4A7C15  # odd, so that all `n` choices have different seeds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestPlan:
-    """A request that is ready for the core."""
+    """A request that is ready for the core: its jobs, and the facts that its response needs."""
 
     jobs: list[Job]
     stops: tuple[str, ...]
-    logprobs: bool  # whether logprobs are requested
-    prompt_logprobs: bool = False  # whether logprobs of the prompt are requested (vLLM's field)
-    continues: bool  # the output continues the prompt's text instead of starting a text
-    echo: bool = False  # the answer begins with the prompt's text
-    writes: bool = True  # false: the answer drops the one token that the core samples
-    prompt_tokens: int  # each prompt counts once, for any n
-    n: int  # choices of each prompt; the jobs of a prompt are neighbours
+    logprobs: bool  # whether the client asked for logprobs of the output
+    # whether the client asked for logprobs of the prompt (vLLM's field)
+    prompt_logprobs: bool = False
+    # whether the output continues the prompt's text, so that the detokenizer needs its end
+    continues: bool
+    echo: bool = False  # whether the response begins with the prompt's text
+    # whether the response has output; if false, it drops the one token that the core samples
+    writes: bool = True
+    prompt_tokens: int  # number of prompt tokens; each prompt counts once, for any n
+    n: int  # number of choices for each prompt; the jobs of a prompt are consecutive
     include_usage: bool
-    parser: Callable[[], Parser] = PlainParser  # made for each choice
+    parser: Callable[[], Parser] = PlainParser  # creates the parser of one choice
     visible: frozenset[int] = frozenset()  # special tokens that the parser receives by name
     show_reasoning: bool = True
-    may_call: bool = False  # the request has tools
-    forced: bool = False  # the request asks for one tool by name
+    may_call: bool = False  # whether the request offers tools to the model
+    forced: bool = False  # whether the request asks for one tool by name
 
     def at_most(self, tokens: int | None) -> RequestPlan:
-        """Limit the length of outputs, in tokens; None: no further limit.
+        """Return the plan with outputs limited to this number of tokens; None: no further limit.
 
-        For protocols whose limits may exceed the context: they plan a request without a limit,
-        whose outputs reach to the end of the context, and then limit the plan.
+        Protocols whose limits may exceed the context plan a request without a limit, so that its
+        outputs reach to the end of the context, and then limit the plan.
         """
         if tokens is None:
             return self
@@ -70,21 +75,23 @@ class RequestPlan:
 class RequestPlanner:
     """Plans requests for one model.
 
-    `defaults` is generation_config.json (see SamplingPlanner); a missing field has OpenAI's default
-    (temperature 1, top_p 1). `compile_grammar` compiles the constraint of an output. `dialect` is
-    the model's way to write tool calls and reasoning.
+    Attributes:
+        defaults: generation_config.json (see SamplingPlanner); a field that it lacks has OpenAI's
+            default (temperature 1, top_p 1).
+        compile_grammar: compiles the constraint of an output.
+        dialect: the format in which the model writes tool calls and reasoning.
     """
 
     tokenizer: Tokenizer
     template: ChatTemplate | None
-    context: int  # most tokens of prompt and output together
+    context: int  # maximum number of tokens of prompt and output together
     vocab_size: int
     defaults: Mapping[str, Any]
     compile_grammar: Callable[[Constraint], OutputGrammar]
     dialect: Dialect | None = None
 
     def chat(self, request: ChatRequest, caller: Caller) -> RequestPlan:
-        """Plan a chat.
+        """Plan a chat request: render the messages, tokenize them, and choose the parameters.
 
         Raises:
             Abandoned: the client has gone.
@@ -118,7 +125,10 @@ class RequestPlanner:
     def prompt_of(
         self, request: ChatRequest, caller: Caller, *, add_special_tokens: bool = False
     ) -> list[int]:
-        """Tokenize a chat's messages in the model's template; raises as `chat`."""
+        """Return the token ids of a chat's messages in the model's template.
+
+        Errors as in `chat`.
+        """
         _, text = self._rendered(request, caller)
         return self.encoded(text, caller, "messages", add_special_tokens=add_special_tokens)
 
@@ -166,7 +176,8 @@ class RequestPlanner:
                 param="max_tokens",
             )
         asked = COMPLETION_MAX_TOKENS if request.max_tokens is None else max(request.max_tokens, 1)
-        # a default that does not fit is shortened, not refused
+        # The default number of output tokens is shortened if it does not fit; a requested one is
+        # refused.
         if request.max_tokens is None and prompts:
             asked = max(1, min(asked, self.context - max(map(len, prompts))))
         params = self._params(request, asked, request.logprobs or 0, self._constraint(request))
@@ -183,7 +194,7 @@ class RequestPlanner:
     def _with_gap(
         self, request: CompletionRequest, prompts: Sequence[list[int]], caller: Caller
     ) -> list[list[int]]:
-        """Turn prompts before a gap into prompts that let the model fill it."""
+        """Return prompts with a suffix as fill-in-the-middle prompts; the model fills the gap."""
         suffix, way = request.suffix or "", fill_in.way_of(self.tokenizer)
         if way is None:
             raise RequestError(
@@ -194,13 +205,14 @@ class RequestPlanner:
             )
         if request.echo:
             raise RequestError("echo and suffix exclude each other", param="echo")
-        self.encoded(suffix, caller, "suffix", add_special_tokens=False)  # to check the length
+        # the suffix is tokenized alone to check its length
+        self.encoded(suffix, caller, "suffix", add_special_tokens=False)
         return [fill_in.prompt(self.tokenizer, way, p, suffix) for p in prompts]
 
     def encoded(
         self, text: str, caller: Caller, field: str, *, add_special_tokens: bool = True
     ) -> list[int]:
-        """Tokenize a text; tokenization stops early if it is far too long.
+        """Return the token ids of a text; a text that is far too long is not tokenized to its end.
 
         Raises:
             Abandoned: the client has gone.
@@ -252,7 +264,7 @@ class RequestPlanner:
     def _check_logprobs(
         self, request: SamplingRequest, jobs: Sequence[Job], *, logprobs: bool
     ) -> None:
-        """Count the logprobs of all choices before any memory is used for them."""
+        """Refuse too many logprobs, counted over all choices, before they take any memory."""
         first = jobs[0].params
         each = first.top_logprobs + 1 if logprobs else 0
         tokens = sum(job.params.max_tokens for job in jobs)
@@ -277,10 +289,10 @@ class RequestPlanner:
         return replace(params, seed=seed % 2**64, max_tokens=params.max_tokens or room)
 
     def check(self, prompt: Sequence[int], params: SamplingParams, field: str = "prompt") -> None:
-        """Refuse a prompt or parameters that the core cannot take.
+        """Check that the core can take a prompt and its parameters.
 
         Raises:
-            RequestError: the message has the numbers.
+            RequestError: the prompt or a parameter exceeds a limit; the message has the numbers.
         """
         if not prompt:
             raise RequestError(f"{field} is empty; the model needs at least one token", param=field)
@@ -320,7 +332,7 @@ class RequestPlanner:
         )
 
     def _constraint(self, request: SamplingRequest) -> Constraint | None:
-        """Read the constraint that the request's own fields ask for.
+        """Return the constraint that the request's own fields ask for.
 
         Raises:
             RequestError: the constraint cannot be enforced.
@@ -330,7 +342,7 @@ class RequestPlanner:
 
 
 def _predicted_text(request: ChatRequest) -> str:
-    """The text that the answer probably repeats; "" if the request has none."""
+    """Return the text that the output probably repeats; "" if the request predicts none."""
     if request.prediction is None:
         return ""
     content = request.prediction.content
@@ -338,14 +350,17 @@ def _predicted_text(request: ChatRequest) -> str:
 
 
 def number_of(name: str | None) -> int:
-    """Hash a name to the core's number of a user or salt; 0 for none. Collisions are improbable."""
+    """Return a name's hash, which identifies a user or a salt to the core; 0 for None.
+
+    Collisions are improbable.
+    """
     if not name:
         return 0
     return int.from_bytes(hashlib.sha256(name.encode(errors="surrogatepass")).digest()[:8], "big")
 
 
 def prompts_of(prompt: str | list[str] | list[int] | list[list[int]]) -> list[Any]:
-    """List the prompts: each is a text or token ids."""
+    """Return the list of prompts in a request; each is a text or a list of token ids."""
     if isinstance(prompt, str) or not prompt or isinstance(prompt[0], int):
         return [prompt]
     return list(prompt)

@@ -20,17 +20,19 @@ from ..errors import RequestError
 from ..shapes.fields import SamplingFields
 from ..text.tokenizer import Tokenizer
 
-MAX_BAD_WORDS = 2**16  # characters of all bad_words: each choice of a request has its tokens
-_BREAKERS = ("\n", ":", '"', "*")  # llama.cpp's
-_ALL = -1  # "no limit" to llama.cpp
+# maximum number of characters in all bad_words: each choice of a request has their tokens
+MAX_BAD_WORDS = 2**16
+_BREAKERS = ("\n", ":", '"', "*")  # default of `dry_sequence_breakers`, as in llama.cpp
+_ALL = -1  # the value by which llama.cpp's clients ask for no limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingPlanner:
     """Translates the fields to the core's parameters, for one model.
 
-    `defaults` is generation_config.json. Its temperature, top_p, top_k, min_p and typical_p apply
-    unless it has `"do_sample": false`; its repetition_penalty always does.
+    Attribute `defaults` is the content of generation_config.json. Its temperature, top_p, top_k,
+    min_p and typical_p apply unless it has `"do_sample": false`; its repetition_penalty always
+    does.
     """
 
     tokenizer: Tokenizer
@@ -38,10 +40,12 @@ class SamplingPlanner:
     defaults: Mapping[str, Any]
 
     def params(self, asked: SamplingFields, *, max_tokens: int) -> SamplingParams:
-        """Translate the fields; max_tokens 0: until the context is full.
+        """Return the core's parameters for sampling fields.
+
+        Max_tokens 0: until the context is full.
 
         Raises:
-            RequestError: an id that the model does not have, or fields that contradict each other.
+            RequestError: the model does not have a token id, or fields contradict each other.
         """
         self._check_ids("logit_bias", list(asked.logit_bias or ()))
         self._check_ids("allowed_token_ids", asked.allowed_token_ids or ())
@@ -79,7 +83,7 @@ class SamplingPlanner:
             "dynamic_range": asked.dynatemp_range or 0.0,
             "dynamic_exponent": asked.dynatemp_exponent or 1.0,
             "top_p": choose("top_p", 1.0),
-            "top_k": max(int(choose("top_k", 0)), 0),  # -1 means all to some clients
+            "top_k": max(int(choose("top_k", 0)), 0),  # some clients send -1 for "all tokens"
             "min_p": choose("min_p", 0.0),
             "typical_p": choose("typical_p", 1.0),
             "top_n_sigma": max(asked.top_n_sigma or 0.0, 0.0),
@@ -109,10 +113,10 @@ class SamplingPlanner:
         }
 
     def _bad_words(self, words: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-        """Tokenize each word as at the beginning of a text, and as after a space.
+        """Return each word's tokens twice: as at the beginning of a text, and as after a space.
 
         Raises:
-            RequestError: they are too long.
+            RequestError: the words are too long.
         """
         if (size := sum(map(len, words))) > MAX_BAD_WORDS:
             raise RequestError(

@@ -1,4 +1,4 @@
-"""Plans embeddings, and scores of pairs of texts."""
+"""Plans requests for embeddings, and for scores of pairs of texts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..text.chat_template import ChatTemplate
 from ..text.tokenizer import TooManyTokens
 from .plan import RequestPlanner, number_of, prompts_of
 
-_QUERIES = ("query",)  # names of the query prompt in sentence-transformers
+_QUERIES = ("query",)  # names that sentence-transformers gives to the prompt before a query
 _DOCUMENTS = ("document", "passage", "corpus")
 
 
@@ -25,10 +25,10 @@ class VectorPlanner:
     """Plans requests for vectors or scores, for one model.
 
     Attributes:
-        planner: has the limits and the tokenizer.
-        entries: entries of the library.
-        head: wherry-head.json; None: the model generates text.
-        size: the dimensions of an embedding; None: unknown before the first one.
+        planner: the planner with the model's limits and tokenizer.
+        entries: names of the functions in the compiled library.
+        head: the content of wherry-head.json; None: the model generates text.
+        size: the number of dimensions of an embedding; None: unknown before the first one.
     """
 
     planner: RequestPlanner
@@ -38,11 +38,11 @@ class VectorPlanner:
 
     @property
     def pooling(self) -> EmbeddingHead:
-        """The pooling of hidden states."""
+        """Return how the model pools hidden states into an embedding."""
         return self.head if isinstance(self.head, EmbeddingHead) else EmbeddingHead()
 
     def embeddings(self, request: EmbeddingRequest, caller: Caller) -> list[Job]:
-        """A job for each input.
+        """Return a job for each input of a request for embeddings.
 
         Raises:
             Abandoned: the client has gone.
@@ -79,7 +79,7 @@ class VectorPlanner:
         user: str | None,
         salt: str | None,
     ) -> list[Job]:
-        """Plan a job for each text, with `prompt` before it, or list of token ids."""
+        """Return a job for each input: a text, which `prompt` precedes, or a list of token ids."""
         params = SamplingParams(embed=1, user=number_of(user), salt=number_of(salt))
         jobs = []
         for i, given in enumerate(inputs):
@@ -97,7 +97,7 @@ class VectorPlanner:
         user: str | None,
         salt: str | None,
     ) -> list[Job]:
-        """Plan two jobs for each query and document: the logprobs of the model's yes and no.
+        """Return two jobs for each query and document, which ask for the logprobs of yes and no.
 
         Raises:
             Abandoned: the client has gone.
@@ -122,7 +122,7 @@ class VectorPlanner:
         return jobs
 
     def retrieval_prompts(self) -> tuple[str, str]:
-        """The prompts before a query and before a document, by the names that the model has."""
+        """Return the prompts before a query and before a document, by the names in the model."""
         head = self.pooling
         default = head.prompts.get(head.default_prompt or "", "")
         query, document = (
@@ -190,9 +190,9 @@ class VectorPlanner:
             raise self._too_long(field, f"{e.at_least} tokens or more") from e
 
     def _cut(self, text: str, caller: Caller) -> list[int]:
-        """Cut a text's tokens to a length, at the end of the text.
+        """Return the tokens of a text, cut at the end of the text to the length that fits.
 
-        The special tokens that the tokenizer appends stay. At most 16 characters a token are
+        The special tokens that the tokenizer appends stay. At most 16 characters for each token are
         tokenized.
         """
         caller.check()
@@ -228,7 +228,7 @@ class VectorPlanner:
 def _written(
     template: ChatTemplate, query: str, document: str, instruction: str | None, caller: Caller
 ) -> str:
-    """Use the roles that sentence-transformers writes into a reranker's template."""
+    """Return a reranker's prompt, written with the roles that sentence-transformers uses."""
     messages = [{"role": "query", "content": query}, {"role": "document", "content": document}]
     if instruction is not None:
         messages.insert(0, {"role": "system", "content": instruction})

@@ -1,1 +1,1 @@
-"""The HTTP server."""
+"""The HTTP server: its application, protocols, access control, metrics and several models."""

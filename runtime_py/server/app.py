@@ -1,4 +1,4 @@
-"""The HTTP server's application."""
+"""Builds the HTTP server's ASGI application from its route groups and middleware."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from .pipeline import IGNORED_HEADER, Pipeline
 from .wire import errors as server_errors
 
 _LIMITS = [f"X-RateLimit-{w}-{of}" for w in ("Limit", "Remaining") for of in ("requests", "tokens")]
-# headers that pages of other origins may read
+# Response headers that pages of other origins may read.
 EXPOSED = [IGNORED_HEADER, REQUEST_ID, "Retry-After", *_LIMITS]
 
 
@@ -55,8 +55,9 @@ def create_app(
     """Build the server's application; it does not own the engine.
 
     Args:
-        engine: serves the requests; or several models (wherry.runtime.server.catalog).
-        options: see AppOptions.
+        engine: the engine that serves the requests, or several models
+            (wherry.runtime.server.catalog).
+        options: the options in AppOptions.
 
     Raises:
         TypeError: an option is unknown.
@@ -83,7 +84,8 @@ def create_app(
         max_body=chosen["max_body"],
         request_timeout=chosen["request_timeout"],
     )
-    if cors := chosen["cors"]:  # before the gate, because a browser's preflight has no key
+    # the CORS middleware comes before the gate, because a browser's preflight request has no key
+    if cors := chosen["cors"]:
         _allow_pages(app, cors)
     document, metrics = OpenApi(models, has_keys=bool(keys)), RequestMetrics(life)
     exposition = Exposition(metrics, EngineMetrics(models))
@@ -92,10 +94,10 @@ def create_app(
     memory = Memory()
     paths = _add_routes(app, status, document, [*operation, *_protocols(models, memory)])
     watchers = (metrics, access_log.write, Tracing())
-    # outermost, so it sees all requests
+    # The observer is the outermost middleware, so that it sees all requests.
     app.add_middleware(Observer, life=life, watchers=watchers, paths=paths)
     waiting = BODIES_AT_ONCE * chosen["max_body"]
-    # turns messages of WebSockets into requests
+    # This middleware turns the messages of WebSockets into requests.
     app.add_middleware(Sockets, memory=memory, life=life, max_waiting=waiting)
     return app
 
@@ -121,7 +123,8 @@ def _allow_pages(app: FastAPI, origins: Sequence[str]) -> None:
         allow_origins=list(origins),
         allow_methods=["GET", "POST", "DELETE"],
         allow_headers=["*"],
-        allow_private_network=True,  # pages of the Internet ask for this
+        # Chrome's preflight asks for this when a public page requests a private address
+        allow_private_network=True,
         expose_headers=EXPOSED,
     )
 

@@ -1,4 +1,4 @@
-"""The server's state: whether it accepts requests, and how many are running."""
+"""The server's state: whether it accepts requests, and the number of running requests."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-PROBES = frozenset({"/health", "/ready"})  # need no key, and are answered to the very end
+# these paths need no key, and are answered even while the server drains
+PROBES = frozenset({"/health", "/ready"})
 
 
 class Life:
-    """Shared by the server's loop and the requests.
+    """The state that the server's loop and the requests share.
 
     Attributes:
-        draining: new requests are refused; running ones may end.
-        active: running requests, except probes.
-        sockets: WebSocket connections; their requests count in `active`.
+        draining: whether new requests are refused; running ones may end.
+        active: number of running requests, except probes.
+        sockets: number of WebSocket connections; their requests count in `active`.
     """
 
     def __init__(self) -> None:
@@ -26,7 +27,7 @@ class Life:
 
     @contextmanager
     def request(self, path: str) -> Iterator[None]:
-        """Count a running request."""
+        """Count a running request during the context."""
         counted = path not in PROBES
         self.active += counted
         try:
@@ -36,7 +37,7 @@ class Life:
 
     @contextmanager
     def socket(self) -> Iterator[None]:
-        """Count an open WebSocket connection."""
+        """Count an open WebSocket connection during the context."""
         self.sockets += 1
         try:
             yield
@@ -44,16 +45,19 @@ class Life:
             self.sockets -= 1
 
     def drain(self, seconds: float) -> None:
-        """Refuse new requests; running ones have `seconds`. A signal handler may call this."""
+        """Refuse new requests from now on, and give running ones `seconds` to end.
+
+        A signal handler may call this.
+        """
         self._ends_at = time.monotonic() + seconds
         self.draining = True
 
     @property
     def drain_seconds_left(self) -> float:
-        """Seconds until running requests are aborted, at least 0."""
+        """Return the seconds until running requests are aborted, at least 0."""
         return max(0.0, self._ends_at - time.monotonic())
 
     @property
     def drained(self) -> bool:
-        """Whether no request is running."""
+        """Tell whether no request is running."""
         return self.draining and (self.active == 0 or self.drain_seconds_left == 0)

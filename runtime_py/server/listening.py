@@ -22,12 +22,12 @@ class Address:
     """An address to listen on.
 
     Attributes:
-        host: name or address; other machines can reach it only with a key.
-        port: 0 takes a free one.
+        host: name or IP address of an interface; other machines can reach it only with a key.
+        port: TCP port; 0 takes a free one.
         uds: path of a Unix socket, instead of host and port.
-        uds_mode: file mode of the socket: who may write to it may connect.
+        uds_mode: file mode of the Unix socket; a user who may write to it may connect.
         tls_cert: PEM file with the certificate chain; None: no TLS.
-        tls_key: PEM file with its key; None: it is in the same file.
+        tls_key: PEM file with the private key; None: the key is in `tls_cert`.
     """
 
     host: str = "127.0.0.1"
@@ -38,7 +38,7 @@ class Address:
     tls_key: Path | None = None
 
     def check(self, has_key: bool) -> None:
-        """Refuse an address beyond this machine without a key, and TLS without a certificate.
+        """Check that an address beyond this machine has a key, and TLS a certificate.
 
         Raises:
             UsageError: `host` is not a loopback address and there is no key; or a file is missing.
@@ -63,13 +63,14 @@ class Address:
         )
 
     def check_free(self) -> None:
-        """Refuse an unusable address before minutes of compiling and loading.
+        """Check that the address is usable, before minutes of compiling and loading.
 
         Raises:
-            UsageError: another program listens there, or it is no address of this machine.
+            UsageError: another program listens there, or the address is not one of this machine.
         """
         if self.uds:
-            with unix_socket(self.uds, self.uds_mode):  # made and removed again
+            # the Unix socket is created and removed again
+            with unix_socket(self.uds, self.uds_mode):
                 return
         if not self.port:
             return
@@ -84,7 +85,7 @@ class Address:
             ) from e
 
     def url(self, bound: socket.socket) -> str:
-        """The URL of a listening socket."""
+        """Return the URL of a listening socket."""
         if self.uds:
             return f"unix:{self.uds}"
         host, port = bound.getsockname()[:2]
@@ -92,16 +93,19 @@ class Address:
 
 
 def _reason(error: OSError) -> str:
-    """The system's message without Python's additions; failed name lookups have no number."""
+    """Return the system's message of an error without Python's additions.
+
+    Errors of failed name lookups have no number.
+    """
     known = error.errno in errno.errorcode and not isinstance(error, socket.gaierror)
     return os.strerror(error.errno).lower() if error.errno and known else str(error.strerror)
 
 
 def load_certificate(context: ssl.SSLContext, address: Address) -> None:
-    """Load the files of `address`, for present and future connections.
+    """Load the certificate of `address` into a TLS context; later connections use it.
 
     Raises:
-        UsageError: they cannot be used.
+        UsageError: the files cannot be used.
     """
     assert address.tls_cert
     try:
@@ -112,7 +116,7 @@ def load_certificate(context: ssl.SSLContext, address: Address) -> None:
 
 
 def _no_password() -> str:
-    """The password callback of an encrypted key: a server cannot ask for one."""
+    """Raise an error: the password callback of an encrypted key; a server cannot ask for one."""
     return ""
 
 
@@ -120,7 +124,8 @@ def _no_password() -> str:
 def unix_socket(path: Path, mode: int) -> Iterator[socket.socket]:
     """Bind a socket to `path`; remove it at the end.
 
-    The socket is created with its mode, so there is no moment at which others can connect.
+    The socket is created with its file mode, so there is no moment at which other users can
+    connect.
 
     Raises:
         UsageError: the path cannot be used, or another program listens there.
@@ -142,13 +147,14 @@ def unix_socket(path: Path, mode: int) -> Iterator[socket.socket]:
         yield bound
     finally:
         bound.close()
-        with contextlib.suppress(OSError):  # another server may have taken the path
+        # another server may have taken the path meanwhile, or removed it
+        with contextlib.suppress(OSError):
             if path.stat().st_ino == made:
                 path.unlink()
 
 
 def _make_way(path: Path) -> None:
-    """Remove the socket of a server that has died."""
+    """Remove the socket file of a server that has died."""
     try:
         found = path.lstat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The models of a server, and their leases."""
+"""The models of a server, and the leases by which requests use them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from wherry.artifact.manifest import Manifest
 from ..load.model import LoadedModel
 from .wire.errors import ApiError
 
-_SHOWN = 100  # characters of a name in an error
-LATEST = ":latest"  # Ollama's clients add it to a name without a tag
+_SHOWN = 100  # characters of a wrong name that an error message shows
+LATEST = ":latest"  # suffix that Ollama's clients add to a name without a tag
 T = TypeVar("T")
 
 
@@ -24,10 +24,11 @@ class Listed:
     """A model that clients may name, loaded or not.
 
     Attributes:
-        context: tokens; None: unknown before it is loaded.
-        created: seconds since 1970.
+        context: the context in tokens; None: unknown before the model is loaded.
+        created: Unix time in seconds.
         root: the model's name if `name` is an alias (vLLM's field).
-        folder: the compiled folder; None in tests. `manifest` is its manifest.
+        folder: the compiled folder; None in tests.
+        manifest: the manifest of the compiled folder.
     """
 
     name: str
@@ -38,13 +39,13 @@ class Listed:
     manifest: Manifest | None = None
 
     def described(self) -> dict[str, Any]:
-        """Describe the model in OpenAI's shape."""
+        """Return the description of the model in OpenAI's shape."""
         return {
             "id": self.name,
             "object": "model",
             "created": self.created,
             "owned_by": "wherry",
-            "max_model_len": self.context,  # vLLM's name
+            "max_model_len": self.context,  # vLLM's name of the context
             "root": self.root or self.name,
         }
 
@@ -54,9 +55,9 @@ class Served:
     """A loaded model, under its name for clients.
 
     Attributes:
-        listed: its entry.
-        bytes: its memory, by plan; None: unknown.
-        expires: when it is unloaded without a request, seconds since 1970; None: never.
+        listed: the model's entry in the list.
+        bytes: the memory that the model was planned to use; None: unknown.
+        expires: Unix time in seconds at which an idle model is unloaded; None: never.
     """
 
     name: str
@@ -67,40 +68,41 @@ class Served:
 
 
 class Models(Protocol):
-    """The models of a server."""
+    """The interface of a server's models, a single one or a catalog."""
 
     def listed(self) -> Sequence[Listed]:
-        """All models that clients may name."""
+        """Return all models that clients may name."""
 
     def served(self) -> Sequence[Served]:
-        """The loaded models."""
+        """Return the loaded models."""
 
     def limit_queues(self, waiting: int) -> None:
-        """Set the number of outputs that may wait for each model besides the running ones."""
+        """Set how many outputs may wait for each model, in addition to the running ones."""
 
     def lease(
         self, name: str, keep_alive: float | None = None
     ) -> AbstractAsyncContextManager[Served]:
-        """Load a model if needed, and keep it loaded for the length of the lease; "": the default.
+        """Load a model if needed, and keep it loaded during the lease; "" is the default model.
 
         Args:
             name: the client's name of the model.
-            keep_alive: seconds that it stays afterwards; infinity: for ever; None: unchanged.
+            keep_alive: seconds that the model stays loaded afterwards; infinity: for ever; None:
+                unchanged.
 
         Raises:
             ApiError: 404: no model has this name.
         """
 
     def unload(self, name: str) -> bool:
-        """Unload a model when it is idle; False if it always stays. Raises as `lease`."""
+        """Unload a model when it is idle; False if it always stays. Errors as in `lease`."""
 
 
 class OneModel:
-    """A server of one model, which the caller owns.
+    """Implements `Models` for a single model, which the caller owns.
 
     Args:
         loaded: the model.
-        name: its name for clients.
+        name: the model's name for clients.
     """
 
     def __init__(self, loaded: LoadedModel, name: str) -> None:
@@ -114,25 +116,25 @@ class OneModel:
         self._served = Served(name, loaded, self._listed)
 
     def listed(self) -> list[Listed]:
-        """See Models."""
+        """Return the model as the only one; implements `Models.listed`."""
         return [self._listed]
 
     def served(self) -> list[Served]:
-        """See Models."""
+        """Return the model, which is always loaded; implements `Models.served`."""
         return [self._served]
 
     def limit_queues(self, waiting: int) -> None:
-        """See Models."""
+        """Limit the queue of the model; implements `Models.limit_queues`."""
         loaded = self._served.loaded
         loaded.dispatcher.limit = loaded.max_batch + waiting
 
     @asynccontextmanager
     async def lease(self, name: str, keep_alive: float | None = None) -> AsyncIterator[Served]:
-        """See Models."""
+        """Lend the model if it has this name; implements `Models.lease`."""
         yield self._find(name)
 
     def unload(self, name: str) -> bool:
-        """See Models; its owner unloads it."""
+        """Return False, because only the model's owner unloads it; implements `Models.unload`."""
         self._find(name)
         return False
 
@@ -143,14 +145,14 @@ class OneModel:
 
 
 def named(known: Mapping[str, T], name: str) -> T | None:
-    """Find an entry by a client's name: "" is the first one; ":latest" is ignored."""
+    """Return the entry with a client's name; "" is the first one, ":latest" is ignored."""
     if not name:
         return next(iter(known.values()), None)
     return known.get(name) or known.get(name.removesuffix(LATEST))
 
 
 def unknown_model(name: str, listed: Sequence[Listed]) -> ApiError:
-    """The error for an unknown name."""
+    """Return the error for a name that no model has."""
     known = ", ".join(repr(m.name) for m in listed) or "nothing"
     verb = "are" if len(listed) > 1 else "is"
     return ApiError(

@@ -13,41 +13,49 @@ from .wire.http_protocol import ConnectionLimits
 
 
 class AppOptions(TypedDict, total=False):
-    """Options of the server's application."""
+    """The options of the server's ASGI application."""
 
-    model_name: str | None  # in requests, where there is one model; None: the engine's name
-    # Clients must send it to every path except /health and /ready; None: no key. `serve` takes
-    # WHERRY_API_KEY then.
+    # the model's name in requests if the server has one model; None: the engine's name
+    model_name: str | None
+    # The key that clients must send to every path except /health and /ready; None: no key, or
+    # WHERRY_API_KEY in `serve`.
     api_key: str | None
-    # A file of further keys with limits of their own, or a KeyRing, which replaces `api_key`.
+    # A file of further keys, each with limits, or a KeyRing, which replaces `api_key`.
     keys: KeyRing | str | Path | None
-    cors: Sequence[str] | None  # origins whose pages may send requests ("*": all); None: none
+    cors: Sequence[str] | None  # origins whose pages may send requests (CORS; "*": all); None: none
     # Accepted Host names besides localhost and IP addresses ("*": all); ignored if there are keys.
     hosts: Sequence[str] | None
-    max_body: int  # bytes, 16 MiB; a longer request is a 413
-    max_queue: int  # outputs that may wait, 256; a request beyond that is a 429
-    # Seconds; a request that takes longer ends with a 504. Clients ask for less with
-    # X-Request-Timeout. None: no limit.
+    max_body: int  # maximum bytes of a request's body, 16 MiB by default; a longer body is a 413
+    # maximum number of waiting outputs, 256 by default; a request beyond that is a 429
+    max_queue: int
+    # Seconds after which a running request ends with a 504; None: no limit. Clients ask for less
+    # with X-Request-Timeout.
     request_timeout: float | None
-    stuck_seconds: float  # of work without progress, 120; then /health is a 503
-    allow_pull: bool  # clients may download and compile models (/api/pull), into a Catalog
+    # seconds of work without progress after which /health is a 503; 120 by default
+    stuck_seconds: float
+    # whether clients may download and compile models (/api/pull), which a Catalog then serves
+    allow_pull: bool
 
 
 class ServeOptions(AppOptions, LoadOptions, total=False):
-    """AppOptions, LoadOptions, and how a server listens and ends."""
+    """AppOptions, LoadOptions, and options for how a server listens and ends."""
 
     uds: str | Path | None  # path of a Unix socket, instead of host and port
-    uds_mode: int  # file mode of the socket; 0o600
-    tls_cert: str | Path | None  # PEM file with a certificate; the server then answers only HTTPS
-    tls_key: str | Path | None  # PEM file with its key; None: it is in tls_cert
-    # End the process with exit code 1 when the engine has failed or is stuck, for supervisors that
-    # restart it.
+    uds_mode: int  # file mode of the Unix socket; 0o600 by default
+    # PEM file with a certificate; with it the server answers only HTTPS
+    tls_cert: str | Path | None
+    # PEM file with the certificate's private key; None: the key is in tls_cert
+    tls_key: str | Path | None
+    # Whether the process ends with exit code 1 when the engine has failed or is stuck, for
+    # supervisors that restart it.
     exit_when_stuck: bool
-    log_format: str  # "text", the default, or "json": a line for each request
-    # Of connections; None: as many as this process may open files, at most 512.
+    # format of the request log: "text", the default, or "json"; a line for each request
+    log_format: str
+    # Limits of connections; None: as many connections as this process may open files, at most 512.
     limits: ConnectionLimits | None
-    drain_seconds: int  # time for running requests after the first signal; 30
-    on_ready: Callable[[str], None] | None  # called with the server's URL when it listens
+    # seconds that running requests may take after the first signal; 30 by default
+    drain_seconds: int
+    on_ready: Callable[[str], None] | None  # callback with the server's URL when it listens
 
 
 DEFAULTS: AppOptions = {
@@ -65,7 +73,7 @@ DEFAULTS: AppOptions = {
 
 
 def checked_app(options: AppOptions) -> AppOptions:
-    """The options with the defaults of those that are not given.
+    """Return the options, with defaults for those that are not given.
 
     Raises:
         TypeError: an option is unknown.
@@ -75,7 +83,7 @@ def checked_app(options: AppOptions) -> AppOptions:
 
 
 def checked_serve(options: ServeOptions) -> tuple[AppOptions, LoadOptions, Mapping[str, Any]]:
-    """The options by whose they are: the application's, a load's, and the server's own.
+    """Return the options in three groups: the application's, a load's, and the server's own.
 
     Raises:
         TypeError: an option is unknown.

@@ -1,4 +1,4 @@
-"""The path from a request's body to the answer's bytes, which all protocols share."""
+"""The path from a request's body to the response's bytes, which all protocols share."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from .wire.framing import OPENAI, Framing
 from .wire.json_body import encoded, encoded_blocks, parse_json
 from .wire.streams import ClientGone, StreamedAnswer, WholeAnswer, while_connected
 
-LONG_BODY = 2**16  # bytes
-_SHORT_BODY = 2**12  # bytes: faster to parse here than on a thread
+LONG_BODY = 2**16  # bytes from which a body is parsed on the thread for long requests
+_SHORT_BODY = 2**12  # bytes up to which parsing on the event loop is faster than on a thread
 IGNORED_HEADER = "X-Wherry-Ignored"
-CLIENT_GONE = 499  # nginx's status for the log; the client never sees it
+CLIENT_GONE = 499  # nginx's status of a request whose client has gone; only the log shows it
 
 
 class Named(Protocol):
-    """A request of any protocol."""
+    """A request, in any protocol, that names its model."""
 
-    model: str  # "": the server's default
+    model: str  # name of the model; "": the server's default model
 
 
 class Asked(Named, Protocol):
-    """A request for generated text."""
+    """A request, in any protocol, for generated text."""
 
     stream: bool | None
 
@@ -54,15 +54,16 @@ Planned = tuple[RequestPlan, Reply[Any, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint(Generic[A]):
-    """A path for generated text.
+    """The functions of a path that returns generated text.
 
     Attributes:
-        parse: makes a request of the body's JSON; may raise RequestError.
-        plan: plans the request and its reply. It runs on a thread, and so does `parse` for long
+        parse: turns the body's JSON into a request; may raise RequestError.
+        plan: returns the plan of the request and the writer of its response. It runs on a thread,
+            and so does `parse` for long
             bodies.
-        framing: how a stream is written.
-        ignored: lists fields without effect.
-        keep_alive: seconds that the model stays loaded afterwards; None: unchanged.
+        framing: the framing of streams.
+        ignored: returns the names of fields without effect.
+        keep_alive: returns the seconds that the model stays loaded afterwards; None: unchanged.
     """
 
     parse: Callable[[Any], A]
@@ -74,7 +75,7 @@ class Endpoint(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class VectorEndpoint(Generic[M]):
-    """A path for embeddings or scores; the fields are those of Endpoint."""
+    """The functions of a path for embeddings or scores; the fields are those of Endpoint."""
 
     parse: Callable[[Any], M]
     plan: Callable[[VectorModel, M, Caller], VectorPlan[Any]]
@@ -119,7 +120,7 @@ class Pipeline:
         return request, *await begin(loaded, plan, self._lane(body))
 
     async def numbers(self, http: Request, endpoint: VectorEndpoint[M]) -> Response:
-        """Answer a request for embeddings or scores; raises as `answer`."""
+        """Answer a request for embeddings or scores; errors as in `answer`."""
         body = await body_of(http)
         async with AsyncExitStack() as held:
             try:
@@ -127,7 +128,7 @@ class Pipeline:
             except ClientGone:
                 current().error = "client_gone"
                 return Response(status_code=CLIENT_GONE)
-            except asyncio.CancelledError as e:  # the server shuts down, after the drain
+            except asyncio.CancelledError as e:  # the server shuts down and its drain time is over
                 raise shutting_down() from e
 
     async def _gather(
@@ -158,8 +159,8 @@ class Pipeline:
 
         Args:
             http: the request.
-            parse: makes a request of the body's JSON; may raise RequestError.
-            work: makes the answer as JSON; runs on a thread.
+            parse: turns the body's JSON into a request; may raise RequestError.
+            work: returns the response's JSON; runs on a thread.
 
         Raises:
             ApiError: no model has the name.
@@ -180,7 +181,7 @@ class Pipeline:
             except ClientGone:
                 current().error = "client_gone"
                 return Response(status_code=CLIENT_GONE)
-            except asyncio.CancelledError as e:  # the server shuts down, after the drain
+            except asyncio.CancelledError as e:  # the server shuts down and its drain time is over
                 raise shutting_down() from e
         return Response(content, media_type="application/json")
 
@@ -207,7 +208,7 @@ class Pipeline:
         return request, served.loaded
 
     def _lane(self, body: bytes) -> ThreadPoolExecutor | None:
-        # Long requests are parsed one at a time, because parsing holds the interpreter's lock.
+        # Long requests are parsed one at a time, because parsing holds the GIL.
         return self._long_requests if len(body) > LONG_BODY else None
 
 
@@ -228,7 +229,7 @@ async def _respond(
     try:
         answer = await while_connected(http.receive, collect(generation, sink, reply))
         blocks = await asyncio.to_thread(lambda: [*encoded_blocks(answer.whole().dumped())])
-    except asyncio.CancelledError as e:  # the server shuts down, after the drain
+    except asyncio.CancelledError as e:  # the server shuts down and its drain time is over
         raise shutting_down() from e
     finally:
         generation.close()
@@ -236,7 +237,7 @@ async def _respond(
 
 
 def _ignored_header(names: Sequence[str]) -> dict[str, str]:
-    # A header holds Latin-1 without control characters; other characters are dropped.
+    # A header contains Latin-1 without control characters, so other characters are escaped.
     listed = ", ".join(n[:100].encode("ascii", "backslashreplace").decode() for n in names)
     return {IGNORED_HEADER: _printable(listed)} if names else {}
 
@@ -246,12 +247,12 @@ def _printable(text: str) -> str:
 
 
 async def body_of(http: Request) -> bytes:
-    """Read the whole body.
+    """Return the whole body of a request.
 
     Raises:
         ApiError: the client has gone.
     """
     try:
-        return await http.body()  # Starlette caches it
+        return await http.body()  # Starlette caches the body, so a second call returns it again
     except ClientDisconnect as e:
         raise ApiError(CLIENT_GONE, "The client has gone away") from e

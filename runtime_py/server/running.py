@@ -1,4 +1,4 @@
-"""The server's loop: it listens, watches the engine, drains, and ends."""
+"""The server's main loop: it listens, watches the engine, drains, and ends."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from .listening import Address, load_certificate, unix_socket
 from .wire.http_protocol import ServerConfig
 
 _log = logging.getLogger(__name__)
-_FULL_LOG_SECONDS = 60  # seconds between two log lines about a full table of files
-_LOOK_TICKS = 10  # ticks of 0.1 s between two checks of the engine
-_FAILING_SECONDS = 30.0  # if all steps fail for so long, the process ends
+_FULL_LOG_SECONDS = 60  # seconds between two log lines about a full table of open files
+_LOOK_TICKS = 10  # number of ticks, of 0.1 s each, between two checks of the engine
+_FAILING_SECONDS = 30.0  # seconds after which the process ends if every step of the engine fails
 _EXIT_STUCK = 1
-# The loop releases the interpreter's lock at each read and write, and then waits this long for a
-# thread that runs Python: a fifth of Python's default.
+# Seconds for which a thread may keep the GIL. The loop releases the GIL at each read and write, and
+# then waits this long for a thread that runs Python: a fifth of Python's default.
 _SWITCH_SECONDS = 0.001
-_LAST_WORDS_SECONDS = 5.0  # time for clients of a hung engine to receive an error
+_LAST_WORDS_SECONDS = 5.0  # seconds that the clients of a hung engine get to receive an error
 
 
 class RunningServer(uvicorn.Server):
@@ -45,15 +45,16 @@ class RunningServer(uvicorn.Server):
     Args:
         config: uvicorn's configuration.
         address: the address to listen on.
-        keys: read again at SIGHUP.
+        keys: the keys of clients, which are read again at SIGHUP.
         life: the server's state.
         status: the engines' state.
-        drain_seconds: time for running requests after the first signal.
-        exit_when_stuck: end when the engine has failed or is stuck.
-        on_ready: called with the URL.
+        drain_seconds: seconds that running requests may take after the first signal.
+        exit_when_stuck: whether the process ends when the engine has failed or is stuck.
+        on_ready: callback with the server's URL when it listens.
 
     Attributes:
-        ends_process: the engine hangs and cannot even be closed.
+        ends_process: whether the process must be ended, because the engine hangs and cannot be
+            closed.
     """
 
     config: ServerConfig
@@ -83,7 +84,7 @@ class RunningServer(uvicorn.Server):
         self.ends_process = False
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve until a signal.
+        """Serve requests until a signal arrives.
 
         Raises:
             UsageError: the address is taken.
@@ -96,7 +97,7 @@ class RunningServer(uvicorn.Server):
             super().run([bound])
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start listening."""
+        """Start to listen on the address."""
         sys.setswitchinterval(_SWITCH_SECONDS)
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_QuietAccept())
@@ -104,7 +105,7 @@ class RunningServer(uvicorn.Server):
             loop.add_signal_handler(signal.SIGHUP, self._reload)
         try:
             await super().startup(sockets)
-        except SystemExit as e:  # uvicorn has logged the reason
+        except SystemExit as e:  # uvicorn has logged the reason already
             where = f"{self.config.host}:{self.config.port}"
             raise UsageError(
                 f"Cannot listen on {where}; its log above says why. Choose another --port."
@@ -113,7 +114,7 @@ class RunningServer(uvicorn.Server):
             self._on_ready(self._address.url(self.servers[0].sockets[0]))
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Drain at the first signal, end at the second."""
+        """Drain at the first signal; end at the second."""
         if not self._life.draining:
             self._captured_signals.append(sig)
             self._life.drain(self._drain_seconds)
@@ -132,7 +133,7 @@ class RunningServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     def _look(self) -> None:
-        """Log when the engine gets stuck or recovers; end a stuck process if that is wanted."""
+        """Log when the engine gets stuck or recovers; end a stuck process if the options say so."""
         status, now = self._status.status(), time.monotonic()
         if status != self._said_status:
             self._say(status)
@@ -145,7 +146,8 @@ class RunningServer(uvicorn.Server):
             self.should_exit = self.ends_process = True
             last_words = threading.Timer(_LAST_WORDS_SECONDS, end_process)
             last_words.daemon = True
-            last_words.start()  # a thread, because this loop may block on the engine, too
+            # a thread sends them, because this loop may block on the engine, too
+            last_words.start()
 
     def _say(self, status: str) -> None:
         if status == "ok":
@@ -171,7 +173,7 @@ class RunningServer(uvicorn.Server):
 
 
 class _QuietAccept:
-    """Logs once a minute that no connection can be accepted; asyncio logs without end.
+    """Logs only once a minute that no connection can be accepted, where asyncio logs without end.
 
     Python 3.11 retries `backlog` times after such an error, with a traceback each time.
     """
@@ -206,7 +208,7 @@ def _in_main_thread() -> bool:
 
 
 def end_process() -> None:
-    """End the process now: a hung device holds threads that nothing can end."""
+    """End the process at once: a hung device blocks threads that nothing can end."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

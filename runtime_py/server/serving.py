@@ -1,4 +1,4 @@
-"""Runs the server in this process."""
+"""Runs the server in this process: the function `serve`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .running import RunningServer, end_process, quiet_signals
 from .wire.http_protocol import ConnectionLimits, ServerConfig
 
 _BACKLOG = 64  # connections that one iteration of the event loop accepts
-_OTHER_FILES = 32  # files that a running server may open besides its connections
+_OTHER_FILES = 32  # number of files that a running server may open in addition to its connections
 
 
 def serve(
@@ -37,10 +37,11 @@ def serve(
     requests. SIGHUP reads the files of keys and of TLS again.
 
     Args:
-        model: what MLCEngine accepts; or an engine, or several models, which the caller closes.
+        model: a model that MLCEngine accepts, or an engine or several models, which the caller
+            closes.
         host: the address to listen on; other machines can reach it only with a key.
-        port: 0 takes a free one.
-        options: see ServeOptions.
+        port: the TCP port; 0 takes a free one.
+        options: the options in ServeOptions.
 
     Raises:
         UsageError: `host` needs a key, the address is taken, or a file cannot be used.
@@ -49,7 +50,7 @@ def serve(
     address, ring = checked(host, port, **options)
     for_app, for_load, own = checked_serve(options)
     for_app["keys"] = ring
-    if address.uds:  # browsers cannot reach a Unix socket
+    if address.uds:  # a browser cannot reach a Unix socket, so no page is offered
         for_app["hosts"] = ("*",)
     engine = MLCEngine(model, **for_load) if isinstance(model, (str, Path)) else None
     served = engine or model
@@ -96,7 +97,7 @@ def checked(
     """Check the arguments of `serve` before a model is loaded; return the address and the keys.
 
     Raises:
-        UsageError: an argument is wrong, or they contradict each other.
+        UsageError: an argument is wrong, or two of them contradict each other.
     """
     address = Address(
         host=host,
@@ -119,9 +120,9 @@ def _path(given: str | Path | None) -> Path | None:
 
 
 def _connections() -> int:
-    """The most connections within this process's limit of open files."""
+    """Return the number of connections that this process's limit of open files allows."""
     most = ConnectionLimits().connections
-    if sys.platform == "win32":  # Windows' sockets are no files
+    if sys.platform == "win32":  # sockets on Windows are no files and do not count against a limit
         return most
     import resource
 

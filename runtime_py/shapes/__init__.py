@@ -1,1 +1,1 @@
-"""Requests in OpenAI's shapes, validated, with additions of vLLM and llama.cpp."""
+"""Validates requests in OpenAI's shapes, with additions of vLLM and llama.cpp."""

@@ -10,7 +10,10 @@ from pydantic_core import PydanticCustomError
 
 
 def at_most(limit: int, what: str) -> BeforeValidator:
-    """Limit a list before its items are validated: a million errors would take gigabytes."""
+    """Return a validator that limits a list before its items are validated.
+
+    A million validation errors would take gigabytes.
+    """
 
     def check(value: Any) -> Any:
         is_many = isinstance(value, (Sequence, Mapping)) and not isinstance(value, str)

@@ -1,4 +1,4 @@
-"""The fields of requests.
+"""The fields of requests in OpenAI's shapes, with bounds.
 
 Written by `make generated` of app/data/request_fields.json; not to be edited.
 """
@@ -29,57 +29,67 @@ from .tools import ToolChoice
 
 
 class SamplingFields(BaseModel):
-    """None: generation_config.json, else what changes nothing."""
+    """Fields of sampling; None: generation_config.json, or else no effect."""
 
-    temperature: float | None = Field(None, ge=0, le=2)  # 0: greedy
-    # llama.cpp's; the temperature varies by this with the entropy
+    # temperature of the softmax; 0: greedy decoding
+    temperature: float | None = Field(None, ge=0, le=2)
+    # llama.cpp's: how far the temperature varies with the entropy
     dynatemp_range: float | None = Field(None, ge=0, le=2)
-    dynatemp_exponent: float | None = Field(None, gt=0, le=100)  # llama.cpp's; of the entropy
-    # nucleus: least set of tokens with this probability
+    # llama.cpp's: exponent of the entropy in dynatemp
+    dynatemp_exponent: float | None = Field(None, gt=0, le=100)
+    # total probability of the most likely tokens that are kept (nucleus)
     top_p: float | None = Field(None, gt=0, le=1)
-    # only the k most likely tokens; 0, -1: all
+    # number of most likely tokens that are kept; 0, -1: all
     top_k: int | None = Field(None, ge=-1, lt=2147483648)
-    # least share of the most likely token's probability
+    # minimum probability of a kept token relative to the most likely token's
     min_p: float | None = Field(None, ge=0, lt=1)
-    typical_p: float | None = Field(None, gt=0, le=1)  # locally typical sampling; 1: off
-    # standard deviations of the logits; 0 and below: off
+    # total probability that locally typical sampling keeps; 1: off
+    typical_p: float | None = Field(None, gt=0, le=1)
+    # largest distance below the top logit in standard deviations; 0 and below: off
     top_n_sigma: float | None = Field(None, ge=-1, le=1000)
-    xtc_probability: float | None = Field(None, ge=0, le=1)  # exclude top choices; 0: off
-    xtc_threshold: float | None = Field(None, gt=0, le=1)  # above 0.5: off
-    mirostat: Literal[0, 2] | None = None  # 2: on
-    mirostat_tau: float | None = Field(None, gt=0, le=100)  # surprise that is aimed at, in bits
-    mirostat_eta: float | None = Field(None, gt=0, le=1)  # learning rate
-    presence_penalty: float | None = Field(None, ge=-2, le=2)  # of tokens in the output
-    # of tokens in the output, for each occurrence
+    # probability with which XTC excludes the top tokens; 0: off
+    xtc_probability: float | None = Field(None, ge=0, le=1)
+    # probability above which XTC may exclude a token; above 0.5: off
+    xtc_threshold: float | None = Field(None, gt=0, le=1)
+    mirostat: Literal[0, 2] | None = None  # version of Mirostat sampling; 2: on
+    # surprise that Mirostat aims at, in bits
+    mirostat_tau: float | None = Field(None, gt=0, le=100)
+    mirostat_eta: float | None = Field(None, gt=0, le=1)  # learning rate of Mirostat
+    # subtracted from the logit of each token that the output contains
+    presence_penalty: float | None = Field(None, ge=-2, le=2)
+    # subtracted from a token's logit for each of its occurrences in the output
     frequency_penalty: float | None = Field(None, ge=-2, le=2)
-    # of tokens in prompt and output; 1: off
+    # factor against tokens that occur in prompt or output; 1: off
     repetition_penalty: float | None = Field(None, gt=0, le=10)
-    # penalty of repeated sequences; 0: off
+    # strength of the DRY penalty on repeated sequences; 0: off
     dry_multiplier: float | None = Field(None, ge=0, le=1000)
-    dry_base: float | None = Field(None, ge=1, le=1000)  # growth of the DRY penalty a token
-    # tokens that may repeat without a penalty
+    # growth of the DRY penalty for each further repeated token
+    dry_base: float | None = Field(None, ge=1, le=1000)
+    # number of tokens that may repeat without a DRY penalty
     dry_allowed_length: int | None = Field(None, ge=1, lt=2147483648)
-    # tokens that DRY looks back; -1: all; 0: off
+    # number of past tokens in which DRY searches; -1: all; 0: off
     dry_penalty_last_n: int | None = Field(None, ge=-1, lt=2147483648)
-    # texts that end a repeated sequence
+    # texts at which DRY ends a repeated sequence
     dry_sequence_breakers: Annotated[list[Word] | None, at_most(64, "words")] = None
-    logit_bias: Biases = None  # token id -> added to its logit
-    # texts that the output never completes
+    logit_bias: Biases = None  # maps a token id to the value added to its logit
+    # texts that the output never contains
     bad_words: Annotated[list[Word] | None, at_most(1024, "words")] = None
-    allowed_token_ids: TokenIds = None  # the only tokens that may be sampled
-    min_tokens: int | None = Field(None, ge=0, lt=2147483648)  # no stop token is sampled before
-    ignore_eos: bool | None = None  # the output ends at its limit alone
-    # lower runs first, as in vLLM
+    allowed_token_ids: TokenIds = None  # ids of the only tokens that may be sampled
+    # number of output tokens before which no stop token is sampled
+    min_tokens: int | None = Field(None, ge=0, lt=2147483648)
+    # whether the end-of-text token is ignored, so that only the limit ends the output
+    ignore_eos: bool | None = None
+    # priority as in vLLM: lower values run first
     priority: int | None = Field(None, gt=-2147483648, lt=2147483648)
 
 
 class SharedFields(RequestShape, SamplingFields):
-    """What chats and completions share."""
+    """Fields that chats and completions share."""
 
     model: str = Field("", max_length=1024)
-    max_tokens: int | None = Field(None, ge=1, le=2147483647)
-    n: int | None = Field(None, ge=1, le=128)  # choices of each prompt
-    # equal seeds give equal texts
+    max_tokens: int | None = Field(None, ge=1, le=2147483647)  # maximum number of output tokens
+    n: int | None = Field(None, ge=1, le=128)  # number of choices for each prompt
+    # seed of sampling: equal seeds give equal texts
     seed: int | None = Field(None, ge=-9223372036854775808, lt=18446744073709551616)
     stop: Stops = None
     stream: bool | None = None
@@ -88,51 +98,61 @@ class SharedFields(RequestShape, SamplingFields):
     safety_identifier: str | None = Field(None, max_length=1024)
     # vLLM's: only requests of equal salt share cached prefixes
     cache_salt: str | None = Field(None, max_length=1024)
-    max_drafts: int | None = Field(None, ge=0, le=64)  # draft tokens a step; 0: none
-    prompt_logprobs: PromptLogprobs = None  # vLLM's: alternatives of each prompt token; false: none
-    response_format: dict[str, Any] | None = None  # OpenAI's: JSON, or a JSON Schema
-    structured_outputs: dict[str, Any] | None = None  # vLLM's: json, regex, choice, grammar, ...
+    # maximum number of draft tokens in a step; 0: none
+    max_drafts: int | None = Field(None, ge=0, le=64)
+    # vLLM's: number of alternatives for each prompt token; false: none
+    prompt_logprobs: PromptLogprobs = None
+    # OpenAI's constraint of the output: JSON, or a JSON Schema
+    response_format: dict[str, Any] | None = None
+    # vLLM's constraint of the output: json, regex, choice, grammar, ...
+    structured_outputs: dict[str, Any] | None = None
     guided_json: SchemaOrText = None
     guided_regex: str | None = None
     guided_choice: list[str] | None = None
     guided_grammar: str | None = None
-    grammar: str | None = None  # llama.cpp's, in GBNF
-    json_schema: Schema = None  # llama.cpp's
+    grammar: str | None = None  # llama.cpp's constraint of the output by a grammar in GBNF
+    json_schema: Schema = None  # llama.cpp's constraint of the output by a JSON Schema
 
 
 class ChatFields(BaseModel):
-    """Of chats."""
+    """Fields of chats only."""
 
     messages: Messages
+    # newer name of max_tokens, which takes precedence over it
     max_completion_tokens: int | None = Field(None, ge=1, le=2147483647)
     logprobs: bool | None = None
-    top_logprobs: int | None = Field(None, ge=0, le=20)
-    prediction: Prediction | None = None  # text that the answer repeats; changes only the time
+    top_logprobs: int | None = Field(None, ge=0, le=20)  # number of alternatives for each token
+    # text that the output probably repeats; affects only the time
+    prediction: Prediction | None = None
     tools: Tools = None
-    tool_choice: ToolChoice | None = None  # None: "auto" if there are tools
-    parallel_tool_calls: bool | None = None  # false: at most one call
+    # whether tools may or must be called; null: "auto" if there are tools
+    tool_choice: ToolChoice | None = None
+    # whether an answer may contain several calls; false: at most one
+    parallel_tool_calls: bool | None = None
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = (
         None
     )
-    enable_thinking: bool | None = None  # a variable of templates; it overrides reasoning_effort
-    # How reasoning is separated from text; "none": it stays in the content, as the model wrote it.
+    # template variable that enables reasoning; it overrides reasoning_effort
+    enable_thinking: bool | None = None
+    # how reasoning is returned; "none": inside of the content, as the model wrote it
     reasoning_format: Literal["auto", "deepseek", "none"] | None = None
-    separate_reasoning: bool | None = None  # false: as reasoning_format "none"
-    include_reasoning: bool | None = None  # false: the answer has no reasoning
-    # variables of the template; they override all others
+    separate_reasoning: bool | None = None  # false is the same as "none" for reasoning_format
+    include_reasoning: bool | None = None  # whether the answer includes the reasoning
+    # further variables of the template, which override all others
     chat_template_kwargs: dict[str, Any] | None = None
     # vLLM's: whether the prompt ends with the beginning of the assistant's turn
     add_generation_prompt: bool | None = None
-    continue_final_message: bool | None = None  # vLLM's: the answer continues the last message
+    # vLLM's: whether the output continues the last message
+    continue_final_message: bool | None = None
 
 
 class CompletionFields(BaseModel):
-    """Of completions."""
+    """Fields of completions only."""
 
     prompt: Prompt
-    suffix: str | None = None  # text after the gap that the model fills
-    # 0 needs echo: the answer is the prompt
+    suffix: str | None = None  # text after the gap that the model fills (fill-in-the-middle)
+    # maximum number of output tokens; 0 needs echo and returns only the prompt
     max_tokens: int | None = Field(None, ge=0, le=2147483647)
-    # the answer begins with the prompt, with its logprobs if they are requested
+    # whether the answer begins with the prompt, and with its logprobs if requested
     echo: bool | None = None
-    logprobs: int | None = Field(None, ge=0, le=20)
+    logprobs: int | None = Field(None, ge=0, le=20)  # number of alternatives for each token

@@ -1,4 +1,4 @@
-"""What fields of requests hold; fields.py says which field holds what."""
+"""The types of request fields; fields.py says which field has which type."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .counts import at_most
 from .tools import MAX_CALLS, MAX_TOOLS, MessageCall, Tool
 
 MAX_MESSAGES = 4096
-MAX_PARTS = 4096  # of one message's content
-MAX_BIASES = 4096  # tokens of logit_bias
-MAX_ALLOWED = 2**18  # tokens of allowed_token_ids: vocabularies have fewer
+MAX_PARTS = 4096  # maximum number of parts in one message's content
+MAX_BIASES = 4096  # maximum number of tokens in logit_bias
+MAX_ALLOWED = 2**18  # maximum number of tokens in allowed_token_ids; vocabularies have fewer
 
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 Word = Annotated[str, Field(min_length=1, max_length=1024)]
@@ -28,7 +28,7 @@ TokenIds = Annotated[list[TokenId] | None, Field(min_length=1), at_most(MAX_ALLO
 Stops = Annotated[StopString | list[StopString] | None, Field(max_length=1024)]
 Schema = dict[str, Any] | bool | None
 SchemaOrText = dict[str, Any] | str | bool | None
-# false: none
+# The field prompt_logprobs: a number of alternatives, or false for none.
 PromptLogprobs = Annotated[
     int | None,
     Field(ge=0, le=MAX_TOP_LOGPROBS),
@@ -37,7 +37,7 @@ PromptLogprobs = Annotated[
 
 
 def prompt_value(value: Any) -> Any:
-    """Read a prompt: a text, texts, token ids, or lists of token ids; the first item decides.
+    """Validate a prompt: a text, texts, token ids, or lists of them; the first item decides.
 
     A pydantic union would try each item as every kind and collect an error for each; here the first
     error ends the validation.
@@ -78,7 +78,7 @@ def _not_a_prompt(where: str, value: Any) -> PydanticCustomError:
 
 
 class RequestShape(BaseModel):
-    """A request that stores unknown fields: `ignored` lists them."""
+    """A request that stores unknown fields, so that `ignored` can list them."""
 
     model_config = ConfigDict(extra="allow", allow_inf_nan=False)
 
@@ -90,12 +90,12 @@ class RequestShape(BaseModel):
 
     @property
     def unused(self) -> Sequence[str]:
-        """The fields that `note_unused` recorded."""
+        """Return the fields that `note_unused` recorded."""
         return self._unused
 
 
 class StreamOptions(RequestShape):
-    """Options of a stream's end."""
+    """The options of a stream: whether its end reports the usage."""
 
     include_usage: bool = False
 
@@ -111,7 +111,7 @@ _Parts = Annotated[list[ContentPart], Field(fail_fast=True)]
 
 
 class Message(RequestShape):
-    """One message; the model's template receives further fields as they are.
+    """One message of a chat; the model's template receives further fields as they are.
 
     Reasoning of earlier turns may come as `reasoning_content` or as `reasoning`.
     """
@@ -122,14 +122,14 @@ class Message(RequestShape):
     tool_calls: Annotated[
         list[MessageCall] | None, Field(fail_fast=True), at_most(MAX_CALLS, "calls")
     ] = None
-    # in a tool's message: the call that it answers
+    # In a tool's message, the id of the call that it answers.
     tool_call_id: str | None = Field(None, max_length=1024)
     reasoning_content: str | None = None
     reasoning: str | None = None
 
 
 class Prediction(RequestShape):
-    """Text that the answer probably repeats; it then takes less time."""
+    """Text that the output probably repeats, which then takes less time."""
 
     type: Literal["content"] = "content"
     content: Annotated[str | _Parts, at_most(MAX_PARTS, "parts")]

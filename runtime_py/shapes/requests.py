@@ -1,4 +1,7 @@
-"""The accepted requests, in OpenAI's shapes. Validation happens once a request, never per token."""
+"""The requests that the server accepts in OpenAI's shapes.
+
+Validation happens once for each request, never for each token.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,13 @@ from ..errors import RequestError
 from .fields import ChatFields, CompletionFields, SharedFields
 from .kinds import RequestShape
 
-MAX_FIELDS = 256  # of a request, unknown ones included
-# characters of a field's path in an error: the path may have names that the client made up
+MAX_FIELDS = 256  # maximum number of fields in a request, unknown ones included
+# Characters of a field's path that an error shows: the path may contain names from the client.
 _MAX_WHERE = 200
 
 
 class SamplingRequest(SharedFields):
-    """Fields of chats and completions. None: generation_config.json, else OpenAI's default.
+    """Fields of chats and completions; None: generation_config.json, else OpenAI's default.
 
     The constraints of the output (`wherry.runtime.grammar.fields`) are OpenAI's response_format,
     vLLM's structured_outputs and guided_*, and llama.cpp's grammar and json_schema.
@@ -28,22 +31,22 @@ class SamplingRequest(SharedFields):
 
     @property
     def stops(self) -> tuple[str, ...]:
-        """The stop strings as a tuple."""
+        """Return the stop strings as a tuple."""
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
 
 
 class ChatRequest(ChatFields, SamplingRequest):
-    """POST /v1/chat/completions."""
+    """The body of POST /v1/chat/completions."""
 
 
 class CompletionRequest(CompletionFields, SamplingRequest):
-    """POST /v1/completions."""
+    """The body of POST /v1/completions."""
 
 
 _KNOWN = read("request_fields")
-# Fields that clients send and that cannot change an answer here.
+# Fields that clients send but that cannot change a response of this server.
 _NO_EFFECT = frozenset(_KNOWN["no_effect"])
-# Fields that would change the answer if they were ignored, each with its harmless values.
+# Fields that would change the response if they were ignored, each with its harmless values.
 _MEANINGFUL: dict[str, tuple[Any, ...]] = {
     row["name"]: tuple(row.get("nothing", ())) for row in _KNOWN["refused"]
 }
@@ -56,10 +59,10 @@ V = TypeVar("V", bound=BaseModel)
 
 
 def parse(kind: type[R], fields: Any) -> R:
-    """Validate a request's fields.
+    """Return a request of class `kind`, validated.
 
     Raises:
-        RequestError: see `validated` and `refuse`.
+        RequestError: the fields are wrong, as in `validated` and `refuse`.
     """
     request = validated(kind, fields)
     refuse(request, _MEANINGFUL)
@@ -67,7 +70,7 @@ def parse(kind: type[R], fields: Any) -> R:
 
 
 def validated(kind: type[V], fields: Any) -> V:
-    """Validate a request of any protocol.
+    """Return a request of any protocol, validated.
 
     Raises:
         RequestError: a field is missing or out of range; the message lists all of them, and `param`
@@ -88,7 +91,7 @@ def validated(kind: type[V], fields: Any) -> V:
 
 
 def refuse(request: BaseModel, meaningful: Mapping[str, tuple[Any, ...]]) -> None:
-    """Refuse unknown fields that would change the answer if they were ignored.
+    """Check that no unknown field would change the response if it were ignored.
 
     Args:
         request: the request with its unknown fields.
@@ -113,7 +116,7 @@ def refuse(request: BaseModel, meaningful: Mapping[str, tuple[Any, ...]]) -> Non
 
 
 def _half_a_character(fields: Any) -> str | None:
-    """Find a text that UTF-8 cannot express, and return its path; None if there is none."""
+    """Return the path of a text that UTF-8 cannot express; None if there is none."""
     for where, text in _texts(fields, ""):
         try:
             text.encode()
@@ -123,7 +126,7 @@ def _half_a_character(fields: Any) -> str | None:
 
 
 def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
-    """Yield all texts of a value, names of fields included, each with its path."""
+    """Yield all texts in a value, names of fields included, each with its path."""
     if isinstance(value, str):
         yield where, value
     elif isinstance(value, Mapping):
@@ -132,13 +135,13 @@ def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
             yield from _texts(item, f"{where}.{name}" if where else str(name))
     elif isinstance(value, (list, tuple)):
         for i, item in enumerate(value):
-            # requests have token ids by the hundred thousand
+            # Numbers are skipped, because requests contain hundreds of thousands of token ids.
             if not isinstance(item, (int, float)):
                 yield from _texts(item, f"{where}[{i}]")
 
 
 def request_error(error: ValidationError) -> RequestError:
-    """Make one error of pydantic's list, a line each; a union gives its most specific branch."""
+    """Return one error for pydantic's list, a line each; a union gives its most specific branch."""
     lines: dict[str, str] = {}
     for problem in error.errors(include_url=False, include_context=False):
         where = ""
@@ -153,16 +156,16 @@ def request_error(error: ValidationError) -> RequestError:
 
 
 def ignored(request: RequestShape) -> list[str]:
-    """List the fields that were sent and have no effect."""
+    """Return the names of fields that were sent but have no effect."""
     return sorted([*not_known(request), *request.unused])
 
 
 def not_known(request: BaseModel) -> list[str]:
-    """List the fields that were sent and that the class does not have."""
+    """Return the names of fields that were sent but that the class does not have."""
     return sorted(n for n, value in (request.model_extra or {}).items() if value is not None)
 
 
 def unknown(request: RequestShape) -> list[str]:
-    """List names of `ignored` that no version of the protocol has: probably a mistake."""
+    """Return names in `ignored` that no version of the protocol has, so probably mistakes."""
     known = _NO_EFFECT | _MEANINGFUL.keys() | set(request.unused)
     return [n for n in ignored(request) if n not in known]

@@ -1,4 +1,4 @@
-"""The tools of a request, in OpenAI's shapes."""
+"""The tools and tool calls of a request, in OpenAI's shapes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from .counts import at_most
 
 MAX_TOOLS = 512
-MAX_CALLS = 512  # of one message
+MAX_CALLS = 512  # maximum number of tool calls in one message
 Name = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\s\"'<>{}\[\]()|]+$")]
 NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
@@ -19,7 +19,10 @@ class _Shape(BaseModel):
 
 
 class Function(_Shape):
-    """A function. Without `parameters` it takes no arguments; `strict` enforces their schema."""
+    """A function that the model may call; without `parameters` it takes no arguments.
+
+    `strict` enforces the schema of the arguments.
+    """
 
     name: Name
     description: str | None = None
@@ -28,12 +31,12 @@ class Function(_Shape):
 
     @property
     def schema_of_arguments(self) -> dict[str, Any]:
-        """The JSON Schema of a call's arguments."""
+        """Return the JSON Schema of a call's arguments."""
         return self.parameters or NO_PARAMETERS
 
 
 class Tool(_Shape):
-    """A tool. Functions are the only kind that a client can run."""
+    """A tool; functions are the only kind that a client can run."""
 
     type: Literal["function"]
     function: Function
@@ -46,21 +49,21 @@ class FunctionName(_Shape):
 
 
 class NamedTool(_Shape):
-    """A tool that must be called."""
+    """A tool that the model must call."""
 
     type: Literal["function"]
     function: FunctionName
 
 
 class Allowed(_Shape):
-    """Some of the tools, and whether one of them must be called."""
+    """A subset of the tools, and whether the model must call one of them."""
 
     mode: Literal["auto", "required"]
     tools: Annotated[list[NamedTool], Field(min_length=1), at_most(MAX_TOOLS, "tools")]
 
 
 class AllowedTools(_Shape):
-    """See Allowed."""
+    """The value of `tool_choice` that limits calls to some of the tools."""
 
     type: Literal["allowed_tools"]
     allowed_tools: Allowed
@@ -71,14 +74,17 @@ ToolChoice = Literal["none", "auto", "required", "any"] | NamedTool | AllowedToo
 
 
 class CalledFunction(_Shape):
-    """A function call. `arguments` is JSON as a text; an object is accepted, too."""
+    """The function of a tool call.
+
+    `arguments` is JSON as a text, and an object is accepted, too.
+    """
 
     name: str = Field(max_length=256)
     arguments: str | dict[str, Any] = ""
 
 
 class MessageCall(_Shape):
-    """A call in an assistant's message of the conversation."""
+    """A tool call in an assistant's message of the conversation."""
 
     id: str | None = Field(None, max_length=1024)
     type: Literal["function"] = "function"

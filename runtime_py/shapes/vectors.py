@@ -1,4 +1,4 @@
-"""Requests without a generated text: OpenAI's embeddings, vLLM's scores, Cohere's rankings."""
+"""Requests that generate no text: OpenAI's embeddings, vLLM's scores, Cohere's rankings."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pydantic_core import PydanticCustomError
 from .counts import at_most
 from .kinds import PromptJson, RequestShape, prompt_value
 
-MAX_INPUTS = 2048  # texts of one request, OpenAI's limit
+MAX_INPUTS = 2048  # maximum number of texts in one request, as in OpenAI's API
 
 _Name = Annotated[str, Field(max_length=1024)]
 
 
 def _as_texts(value: Any) -> Any:
-    """Make a list of texts: from one text, or from Cohere's documents, which may be objects."""
+    """Return a list of texts, from one text or from Cohere's documents, which may be objects."""
     if not isinstance(value, list):
         value = [value]
     texts = [v.get("text") if isinstance(v, dict) else v for v in value]
@@ -52,11 +52,15 @@ class _VectorRequest(RequestShape):
     model_config = ConfigDict(populate_by_name=True)
     model: _Name = ""
     user: _Name | None = None
-    cache_salt: _Name | None = None  # vLLM's: only requests of equal salt share cached prefixes
+    # vLLM's field: only requests of equal salt share cached prefixes
+    cache_salt: _Name | None = None
 
 
 class EmbeddingRequest(_VectorRequest):
-    """POST /v1/embeddings. `input` is a text, texts, token ids, or several lists of token ids."""
+    """The body of POST /v1/embeddings.
+
+    `input` is a text, texts, token ids, or several lists of token ids.
+    """
 
     input: Annotated[
         str | list[str] | list[int] | list[list[int]],
@@ -64,14 +68,14 @@ class EmbeddingRequest(_VectorRequest):
     ]
     dimensions: int | None = Field(None, ge=1, le=2**20)
     encoding_format: Literal["float", "base64"] | None = None
-    # name of the sentence-transformers prompt that precedes each text
+    # Name of the prompt in sentence-transformers' configuration that precedes each text.
     prompt_name: _Name | None = None
-    # true: cut a text that is too long at its end; else it is an error
+    # Whether a text that is too long is cut at its end; otherwise it is an error.
     truncate: bool | None = None
 
 
 class ScoreRequest(_VectorRequest):
-    """POST /v1/score: one query for all documents, or one query for each."""
+    """The body of POST /v1/score: one query for all documents, or one query for each."""
 
     queries: Annotated[_Texts, Field(validation_alias=AliasChoices("text_1", "queries", "data_1"))]
     documents: Annotated[
@@ -80,11 +84,11 @@ class ScoreRequest(_VectorRequest):
 
 
 class RerankRequest(_VectorRequest):
-    """POST /v1/rerank and /v2/rerank."""
+    """The body of POST /v1/rerank and /v2/rerank."""
 
     query: str
     documents: _Texts
-    top_n: int | None = Field(None, ge=0)  # None, 0: all
+    top_n: int | None = Field(None, ge=0)  # maximum number of ranked documents; None, 0: all
     return_documents: bool = True
     instruction: str | None = Field(
         None, max_length=2**16, validation_alias=AliasChoices("instruction", "instruct")

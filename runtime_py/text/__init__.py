@@ -1,1 +1,1 @@
-"""Between text and tokens: tokenizer, templates, detokenizer, stop strings."""
+"""Converts between text and tokens: tokenizer, templates, detokenizer, stop strings."""

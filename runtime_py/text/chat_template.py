@@ -20,14 +20,14 @@ from .template_budget import Budget, TooCostly
 from .template_sandbox import BudgetedEnvironment
 from .tokenizer import read_json
 
-MAX_SOURCE = 2**18  # characters; the longest known template has a sixth of it
-_LONGEST_ERROR = 1000  # characters of a template's message to the client
+MAX_SOURCE = 2**18  # maximum characters of a template; the longest known one has a sixth of this
+_LONGEST_ERROR = 1000  # characters of a template's error message that the client gets
 _LONGEST_DATE = 200
 _WIDEST_INDENT = 64
 
 
 class _GenerationBlock(ext.Extension):
-    """`{% generation %}` marks the assistant's text for training; rendering ignores it."""
+    """The Jinja tag `{% generation %}`, which marks text for training; rendering ignores it."""
 
     tags = {"generation"}  # noqa: RUF012 - jinja2 declares it so
 
@@ -41,7 +41,8 @@ def _raise_exception(message: str) -> NoReturn:
 
 
 def _strftime_now(pattern: str) -> str:
-    if len(pattern) > _LONGEST_DATE:  # each field of a date pattern may ask for a width
+    # limited, because each field of a date pattern may ask for a width
+    if len(pattern) > _LONGEST_DATE:
         raise TooCostly(f"it has a date of {len(pattern)} characters")
     return datetime.now().strftime(pattern)
 
@@ -58,7 +59,10 @@ def _environment() -> BudgetedEnvironment:
         separators: tuple[str, str] | None = None,
         sort_keys: bool = False,
     ) -> str:
-        """Write JSON. Jinja's own filter escapes HTML, which models have not seen in training."""
+        """Return the JSON of a value.
+
+        Jinja's own filter escapes HTML, which models have not seen.
+        """
         if isinstance(indent, int) and indent > _WIDEST_INDENT:
             raise TooCostly(f"it indents by {indent}")
         encoder = json.JSONEncoder(
@@ -80,8 +84,8 @@ class ChatTemplate:
     """Renders messages as the text that the model was trained on.
 
     Args:
-        source: the template.
-        special_tokens: variables of the template: "bos_token", "eos_token", ...
+        source: the template's text.
+        special_tokens: special tokens as variables of the template: "bos_token", "eos_token", ...
 
     Attributes:
         source: the template's text.
@@ -103,7 +107,7 @@ class ChatTemplate:
             self.variables = meta.find_undeclared_variables(self._environment.parse(source))
         except jinja2.TemplateSyntaxError as e:
             raise ModelError(f"The chat template, line {e.lineno}: {e.message}") from e
-        except Exception as e:  # nesting too deep for Jinja's or Python's compiler
+        except Exception as e:  # nesting is too deep for the compiler of Jinja or of Python
             raise ModelError(f"The chat template cannot be compiled: {_reason(e)}") from e
         self._special_tokens = dict(special_tokens or {})
 
@@ -115,14 +119,14 @@ class ChatTemplate:
         variables: Mapping[str, Any] | None = None,
         caller: Caller | None = None,
     ) -> str:
-        """Render the prompt's text. Encode it without special tokens: the text has them.
+        """Return the prompt's text; encode it without special tokens, because the text has them.
 
         Args:
-            messages: {"role", "content", ...}; content is a string.
+            messages: objects {"role", "content", ...}; content is a string.
             add_generation_prompt: whether the prompt ends with the beginning of the assistant's
                 turn.
             variables: further variables of this template, such as "enable_thinking".
-            caller: the client that waits.
+            caller: the client that waits for the prompt.
 
         Raises:
             RequestError: the template refuses the messages, fails, or costs too much.
@@ -141,7 +145,7 @@ class ChatTemplate:
             return self._environment.spend(budget, lambda: self._template.render(given))
         except Abandoned:
             raise
-        except Exception as e:  # a template is a program and may raise anything
+        except Exception as e:  # a template is a program, which may raise anything
             raise RequestError(
                 f"The model's chat template does not accept these messages: {_reason(e)}",
                 param="messages",
@@ -150,7 +154,7 @@ class ChatTemplate:
 
 
 def _reason(error: Exception) -> str:
-    """The text of an error; some errors have none."""
+    """Return the text of an error, or its class for errors without a text."""
     text = str(error)[:_LONGEST_ERROR]
     if isinstance(error, jinja2.TemplateError) and text:
         return text
@@ -158,7 +162,7 @@ def _reason(error: Exception) -> str:
 
 
 def from_folder(folder: Path, special_tokens: Mapping[str, str]) -> ChatTemplate | None:
-    """Read the template of a model folder; None if it has none and only completes text.
+    """Return the template of a model folder; None if the model only completes text.
 
     Raises:
         ModelError: the template is not valid Jinja, not UTF-8, or of another type.
@@ -168,12 +172,12 @@ def from_folder(folder: Path, special_tokens: Mapping[str, str]) -> ChatTemplate
 
 
 def source_of(folder: Path) -> str | None:
-    """Read a template's text from chat_template.jinja, else tokenizer_config.json; or None.
+    """Return a template's text from chat_template.jinja or tokenizer_config.json; or None.
 
-    If there are several templates, "default" is taken.
+    If the file has several templates, "default" is taken.
 
     Raises:
-        ModelError: it is not UTF-8, or of another type.
+        ModelError: the file is not UTF-8, or of another type.
     """
     path = folder / "chat_template.jinja"
     if path.is_file():

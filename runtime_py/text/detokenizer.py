@@ -19,8 +19,9 @@ from .token_bytes import TokenBytes
 from .tokenizer import Tokenizer
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-_TAIL = 16  # prompt tokens that can affect the next text: more than any character's bytes
-_PENDING = 16  # tokens that may wait for a character; then they are released as they are
+# number of last prompt tokens that can affect the next text: more than any character has bytes
+_TAIL = 16
+_PENDING = 16  # maximum number of tokens that wait for the rest of a character
 
 
 def _replace_each_byte(error: UnicodeError) -> tuple[str, int]:
@@ -33,24 +34,24 @@ codecs.register_error("wherry.replace_each_byte", _replace_each_byte)
 
 
 class Detokenizer(Protocol):
-    """The text of a growing list of tokens."""
+    """The interface of a detokenizer, which returns the text of a growing list of tokens."""
 
     def push(self, token: int) -> str:
-        """Return the text that this token completes; "" inside of a character."""
+        """Return the text that this token completes; "" in the middle of a character."""
 
     def flush(self) -> str:
-        """Return the rest at the end: U+FFFD for an unfinished character."""
+        """Return the rest of the text at its end: U+FFFD for an unfinished character."""
 
 
 def detokenizer(
     tokenizer: Tokenizer, prompt: Sequence[int] = (), visible: Collection[int] = ()
 ) -> Detokenizer:
-    """Make a detokenizer for one output.
+    """Return a detokenizer for one output.
 
     Args:
-        tokenizer: the model's.
-        prompt: ids that the output continues: the text then follows the prompt's, with its leading
-            space. Empty if the output is a text of its own.
+        tokenizer: the tokenizer of the model.
+        prompt: token ids that the output continues; its text then keeps a leading space. Empty if
+            the output is a text of its own.
         visible: special tokens that appear by name; other special tokens have no text.
     """
     tail = [t for t in prompt[-4 * _TAIL :] if tokenizer.is_text(t)][-_TAIL:]
@@ -63,7 +64,7 @@ def detokenizer(
 
 
 class _WithNames:
-    """Writes special tokens by name, between texts that are decoded separately."""
+    """A detokenizer that writes special tokens by name; it decodes the texts between separately."""
 
     def __init__(self, text: Detokenizer, tokenizer: Tokenizer, visible: Collection[int]) -> None:
         self._text = text
@@ -78,7 +79,7 @@ class _WithNames:
 
 
 class _ByBytes:
-    """Joins the bytes of tokens and decodes UTF-8 incrementally."""
+    """A detokenizer that joins the bytes of tokens and decodes UTF-8 incrementally."""
 
     def __init__(
         self, tokenizer: Tokenizer, rule: TokenBytes, tail: Iterable[int], *, whole: bool
@@ -87,11 +88,11 @@ class _ByBytes:
         self._rule = rule
         errors = "wherry.replace_each_byte" if rule.each_byte else "replace"
         self._utf8 = codecs.getincrementaldecoder("utf-8")(errors)
-        self._strip = rule.strip  # spaces that the beginning of the text still loses
+        self._strip = rule.strip  # number of spaces that the beginning of the text still loses
         for token in tail:
             self.push(token)
             if not whole:
-                self._strip = 0  # the text began before these tokens
+                self._strip = 0  # the text began before these tokens, so that it loses no space
 
     def push(self, token: int) -> str:
         if token in self._special:
@@ -112,7 +113,7 @@ class _ByBytes:
 
 
 class _InContext:
-    """Asks the library for the text of a few tokens with and without the new ones.
+    """A detokenizer that asks the library for texts with and without the new tokens.
 
     The context is the last released text, so a decoder sees the neighbours it needs, and the cost
     of a token does not grow with the text.

@@ -1,7 +1,7 @@
-"""Fills a gap between two texts, for models that were trained for it.
+"""Builds prompts for models that were trained to fill a gap between two texts.
 
-No file of a model says how the texts are joined, but each way has its own special tokens, so the
-vocabulary tells the way.
+No file of a model says how the two texts are joined, but each convention has special tokens, so the
+vocabulary tells the convention.
 """
 # ruff: noqa: RUF001 - DeepSeek's marks are written with U+FF5C
 
@@ -14,11 +14,12 @@ from .tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class FillIn:
-    """The special tokens of one way, and their order.
+    """The special tokens of one fill-in-the-middle convention, and their order.
 
     Attributes:
-        before_prefix, before_suffix: tokens before the two texts.
-        last: the token after both; "" if there is none.
+        before_prefix: token before the text that precedes the gap.
+        before_suffix: token before the text that follows the gap.
+        last: the token after both texts; "" if there is none.
         suffix_first: whether the suffix comes before the prefix.
     """
 
@@ -29,21 +30,22 @@ class FillIn:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """All special tokens."""
+        """Return all special tokens of the convention."""
         return tuple(m for m in (self.before_prefix, self.before_suffix, self.last) if m)
 
 
 WAYS = (
-    FillIn("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),  # Qwen2.5-Coder, CodeGemma, Yi
-    FillIn("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),  # StarCoder, Granite
-    FillIn("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),  # SantaCoder
-    FillIn("▁<PRE>", "▁<SUF>", "▁<MID>"),  # CodeLlama
-    FillIn("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),  # DeepSeek-Coder
-    FillIn("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),  # GLM-4, CodeGeeX4
-    FillIn("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", True),  # Seed-Coder
-    FillIn("[PREFIX]", "[SUFFIX]", suffix_first=True),  # Codestral
+    # models: Qwen2.5-Coder, CodeGemma, Yi
+    FillIn("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
+    FillIn("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),  # models: StarCoder, Granite
+    FillIn("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),  # models: SantaCoder
+    FillIn("▁<PRE>", "▁<SUF>", "▁<MID>"),  # models: CodeLlama
+    FillIn("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),  # models: DeepSeek-Coder
+    FillIn("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),  # models: GLM-4, CodeGeeX4
+    FillIn("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", True),  # models: Seed-Coder
+    FillIn("[PREFIX]", "[SUFFIX]", suffix_first=True),  # models: Codestral
 )
-# Tokens that such models write after the gap, apart from the end of the text.
+# Tokens that fill-in-the-middle models write after the gap, besides the end-of-text token.
 _ENDS = (
     *(mark for way in WAYS for mark in way.marks),
     "<|endoftext|>",
@@ -59,17 +61,17 @@ _ENDS = (
 
 
 def way_of(tokenizer: Tokenizer) -> FillIn | None:
-    """Find a model's way to fill gaps; None: it was not trained for it."""
+    """Return the fill-in-the-middle convention of a model; None: it was not trained for it."""
     known = tokenizer.backend.token_to_id
     return next((w for w in WAYS if all(known(m) is not None for m in w.marks)), None)
 
 
 def prompt(tokenizer: Tokenizer, way: FillIn, prefix: list[int], suffix: str) -> list[int]:
-    """Make the prompt after which the model writes the gap.
+    """Return the prompt after which the model writes the gap.
 
     Args:
-        tokenizer: the model's.
-        way: how it fills gaps.
+        tokenizer: the tokenizer of the model.
+        way: the model's fill-in-the-middle convention.
         prefix: tokens before the gap; a BOS token among them stays first.
         suffix: the text after the gap.
     """
@@ -85,7 +87,7 @@ def prompt(tokenizer: Tokenizer, way: FillIn, prefix: list[int], suffix: str) ->
 
 
 def stop_ids(tokenizer: Tokenizer) -> list[int]:
-    """Token ids that end the text of a gap."""
+    """Return the token ids that end the text of a gap."""
     found = (tokenizer.backend.token_to_id(name) for name in _ENDS)
     return list(dict.fromkeys(i for i in found if i is not None))
 
@@ -96,7 +98,7 @@ def _mark(tokenizer: Tokenizer, name: str) -> list[int]:
 
 
 def _inner(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Tokenize a text inside of a text: without the space that some tokenizers put first."""
+    """Return the tokens of a text inside of a text, without the space that some tokenizers add."""
     ids = tokenizer.encode(text, add_special_tokens=False)
     if tokenizer.token_bytes is None or not tokenizer.token_bytes.strip:
         return ids

@@ -3,7 +3,7 @@
 The algorithm is that of Aho and Corasick ("Efficient string matching", 1975); a state is built when
 a text first reaches it, so a thousand long strings cost a sort. Libraries for it (pyahocorasick,
 ahocorasick_rs) build all states at once, and do not tell how much of a pattern stands at the end of
-the text, which must be held back.
+the text, which must be withheld.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from collections.abc import Sequence
 
 
 class _State:
-    """A prefix of stop strings: `depth` characters that stops[low:high] share."""
+    """A state of the automaton: a prefix, of `depth` characters, that stops[low:high] share."""
 
     __slots__ = ("depth", "ends", "fail", "high", "low", "next")
 
     def __init__(self, low: int, high: int, depth: int) -> None:
         self.low, self.high, self.depth = low, high, depth
         self.next: dict[str, _State] = {}
-        # the longest proper suffix that is a prefix of a stop string
+        # State of the longest proper suffix that is a prefix of a stop string.
         self.fail: _State | None = None
-        self.ends = 0  # length of the longest stop string that ends here
+        self.ends = 0  # length of the longest stop string that ends in this state
 
 
 class StopAutomaton:
-    """The stop strings of a request; its choices share it, one thread at a time."""
+    """The automaton for a request's stop strings; all choices share it, one thread at a time."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = sorted({s for s in stops if s})
@@ -34,7 +34,7 @@ class StopAutomaton:
         self.start = _State(0, len(self._stops), 0)
 
     def after(self, state: _State, char: str) -> _State:
-        """The next state: the longest prefix of a stop string at the end of the text."""
+        """Return the next state: the longest prefix of a stop string at the end of the text."""
         if state.depth == 0 and char not in self._firsts:
             return state
         made: list[_State] = []
@@ -45,7 +45,7 @@ class StopAutomaton:
                 made.append(new)
             at = at.fail
         found = self.start if at is None else at.next[char]
-        for new in reversed(made):  # shorter ones first, because `ends` may come from them
+        for new in reversed(made):  # shorter prefixes first, because `ends` may come from them
             new.fail = found
             new.ends = new.depth if len(self._stops[new.low]) == new.depth else found.ends
             found = new
@@ -63,7 +63,7 @@ class StopAutomaton:
 class StopStrings:
     """Passes text through until a stop string is complete.
 
-    Text that may begin a stop string is held back. The stop string that is complete first wins (the
+    Text that may begin a stop string is withheld. The stop string that is complete first wins (the
     longest of those that end at the same place), so the result does not depend on how the text was
     cut.
 
@@ -79,7 +79,7 @@ class StopStrings:
 
     @property
     def stopped(self) -> bool:
-        """Whether a stop string was found; later text is dropped."""
+        """Tell whether a stop string was found; later text is dropped."""
         return self.found is not None
 
     def push(self, text: str) -> str:
@@ -101,6 +101,6 @@ class StopStrings:
         return text[:out]
 
     def flush(self) -> str:
-        """Return the text that was held back, at the end."""
+        """Return the text that was withheld; call this at the end of the output."""
         text, self._held = self._held, ""
         return text

@@ -21,26 +21,28 @@ from jinja2.utils import Namespace
 from ..caller import Caller
 
 STEPS = 2_000_000
-SECONDS = 5.0  # of the thread's CPU time
-LARGEST = 4 * 2**20  # characters of one value, and 4 for each character of the request
-TOTAL = 256 * 2**20  # bytes of all values, and 64 for each character of the request
-_BITS = 4096  # of an integer
-_SCALAR = 8  # the size that a number counts as
-_DEEPEST = 50  # nesting depth of namespaces
-_LOOK = 256  # steps between two reads of the clock
+SECONDS = 5.0  # seconds of the thread's CPU time for one rendering
+# maximum characters of one value, to which each character of the request adds 4
+LARGEST = 4 * 2**20
+TOTAL = 256 * 2**20  # maximum bytes of all values, to which each character of the request adds 64
+_BITS = 4096  # maximum bits of an integer
+_SCALAR = 8  # size, in characters, that a number counts as
+_DEEPEST = 50  # maximum nesting depth of namespaces
+_LOOK = 256  # number of steps between two reads of the clock
 
 
 class TooCostly(TemplateError):
-    """The template exceeds its limits."""
+    """A template that exceeds its limits of steps, memory or time."""
 
 
 class Budget:
-    """The steps and memory that are left for one rendering, on one thread."""
+    """The steps and memory that remain for one rendering, on one thread."""
 
     def __init__(self, given: Mapping[str, Any], caller: Caller) -> None:
-        self._sizes: dict[int, tuple[Any, int]] = {}  # by id; keeping the value keeps its id unique
-        self._namespaces = 0  # visited namespaces
-        self._inside = 0  # namespaces that are being visited
+        # sizes by id of the value; keeping the value keeps its id unique
+        self._sizes: dict[int, tuple[Any, int]] = {}
+        self._namespaces = 0  # number of visited namespaces
+        self._inside = 0  # number of namespaces that are being visited now
         self._caller = caller
         self.most = LARGEST
         self.most += 4 * (size := self._size(given))
@@ -49,10 +51,10 @@ class Budget:
         self._end = time.thread_time() + SECONDS
 
     def step(self, size: int = 0) -> None:
-        """Pay for a step that reads or makes `size` bytes.
+        """Count a step that reads or creates `size` bytes.
 
         Raises:
-            TooCostly: nothing is left.
+            TooCostly: the budget is spent.
             Abandoned: the client has gone.
         """
         before = self.steps_left
@@ -68,7 +70,7 @@ class Budget:
             raise TooCostly(f"it takes more than {SECONDS:g} s")
 
     def made(self, value: Any) -> Any:
-        """Pay for a new value and return it."""
+        """Count the size of a new value, and return the value."""
         self.check(self.size(value))
         self._pay(len(value) if isinstance(value, (str, bytes)) else 0)
         if isinstance(value, (list, tuple, dict, set)):
@@ -82,12 +84,12 @@ class Budget:
         self.step(size)
 
     def check(self, size: int) -> None:
-        """Refuse a value of this size before it is made."""
+        """Raise an error if a value of this size would exceed the limits, before it is created."""
         if size > self.most:
             raise TooCostly(f"it makes a value of {size} characters; at most {self.most} are made")
 
     def listed(self, values: Iterable[Any]) -> list[Any]:
-        """List an iterator's values and pay for each."""
+        """Return an iterator's values as a list, with a step counted for each."""
         made: list[Any] = []
         total = 0
         for value in values:
@@ -98,7 +100,7 @@ class Budget:
         return made
 
     def size(self, value: Any) -> int:
-        """The characters of a value's text; an object that occurs twice counts twice.
+        """Return the number of characters in a value's text; repeated objects count each time.
 
         Raises:
             TooCostly: the value is a number with too many digits, or namespaces contain themselves.
@@ -125,14 +127,17 @@ class Budget:
         for part in parts:
             size += 2 + self._size(part)
             if namespaces != self._namespaces:
-                # the size of a shared value is not cached here, so it is computed again
+                # A shared value's size is not cached here, so it is computed again.
                 self.check(size)
         if namespaces == self._namespaces:
             self._sizes[id(value)] = value, size
         return size
 
     def _held(self, namespace: Any) -> int:
-        """The present size of a namespace; it can change, so sizes with it are not cached."""
+        """Return the present size of a namespace.
+
+        It can change, so sizes with it are not cached.
+        """
         self._namespaces += 1
         if self._namespaces % _LOOK == 0:
             self._look()
@@ -150,7 +155,7 @@ class Budget:
 
 
 class Counted:
-    """An iterable whose iterations are steps."""
+    """An iterable that counts each iteration as a step."""
 
     def __init__(self, values: Any, budget: Budget) -> None:
         self._values, self._budget = values, budget
@@ -161,4 +166,4 @@ class Counted:
             yield value
 
     def __len__(self) -> int:
-        return len(self._values)  # TypeError if it has no length, as Jinja expects
+        return len(self._values)  # raises TypeError for a value without a length, as Jinja expects

@@ -1,4 +1,4 @@
-"""Jinja's sandbox with a budget; template_budget.py says what counts.
+"""Jinja's sandbox with a budget; template_budget.py says what is counted.
 
 Operations with small inputs and large results are checked before they run: multiplication, powers,
 formats, widths, joins, replacements. Every other result is at most a few times the input and is
@@ -23,29 +23,30 @@ from jinja2.utils import Namespace
 
 from .template_budget import Budget, Counted, TooCostly
 
-_WIDTH = 10_000  # characters, digits or columns that an argument may ask for
-_FIELDS = 10_000  # of a format string
+_WIDTH = 10_000  # largest number of characters, digits or columns that an argument may ask for
+_FIELDS = 10_000  # maximum number of fields in a format string
 _WIDTH_METHODS = frozenset({"ljust", "rjust", "center", "zfill", "to_bytes"})
 _WIDTH_FILTERS = frozenset({"center", "indent", "batch", "slice", "round"})
 # Filters that treat a text as a list of its characters.
 _OF_CHARACTERS = frozenset(
     "sort list unique groupby map select reject selectattr rejectattr batch slice min max".split()
 )
-_PER_CHARACTER = 4  # least size of a character in a list
-# Filters and tests that do not iterate over their value; "" stands for all tests.
+_PER_CHARACTER = 4  # minimum size of a character in a list
+# Filters and tests that do not iterate over their value; "" represents all tests.
 _OUTSIDE = frozenset({"", "default", "d", "length", "count", "first", "last"})
-# Filters for HTML, whose results grow in other ways.
+# Filters that are removed: they are for HTML, and their results grow in other ways.
 _REMOVED = ("urlize", "xmlattr", "wordwrap", "pprint")
 _PERCENT = re.compile(r"%(?:\([^)]*\))?[-+ #0]*(\*|\d+)?(?:\.(\*|\d+))?")
 
 
 class _Namespace(Namespace):
-    def __repr__(self) -> str:  # Jinja's own shows the content, endlessly if it contains itself
+    # Jinja's own method shows the content, endlessly if the object contains itself
+    def __repr__(self) -> str:
         return "<Namespace>"
 
 
 class _Generator(CodeGenerator):
-    """Generates code that reports new values without a call."""
+    """A code generator whose code reports new values without a function call."""
 
     def _reported(self, how: str, visit: Callable[..., None], node: Any, frame: Frame) -> None:
         self.write(f"environment.{how}(")
@@ -83,7 +84,7 @@ class _Generator(CodeGenerator):
 
 
 class BudgetedEnvironment(ImmutableSandboxedEnvironment):
-    """Renders within the budget that `spending` sets for this thread."""
+    """A Jinja environment that renders within the budget that `spending` sets for this thread."""
 
     code_generator_class = _Generator
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "**", "%"})
@@ -99,14 +100,14 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
         self.tests = {n: self._guarded("", f) for n, f in self.tests.items()}
 
     def add_filter(self, name: str, function: Callable[..., Any]) -> None:
-        """Add a filter or replace Jinja's own; its results count."""
+        """Add a filter or replace Jinja's own; its results count against the budget."""
         self.filters[name] = self._guarded(name, function)
 
-    # ---- the budget ----
+    # ---- The budget ----
 
     @property
     def budget(self) -> Budget:
-        """This thread's budget; None during compilation, where nothing is evaluated."""
+        """Return this thread's budget; None during compilation, where nothing is evaluated."""
         found = getattr(self._threads, "budget", None)
         if found is None:
             raise TooCostly("it is not being rendered")
@@ -120,7 +121,7 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
         finally:
             self._threads.budget = None
 
-    # ---- what generated code calls ----
+    # ---- Functions that generated code calls ----
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
         for loop in source.find_all(nodes.For):
@@ -129,20 +130,20 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
         return super()._generate(source, *args, **kwargs)
 
     def counted(self, values: Any) -> Counted:
-        """The iterable of a loop."""
+        """Return the iterable of a loop, with its iterations counted."""
         return Counted(values, self.budget)
 
     def made(self, value: Any) -> Any:
-        """A value that generated code made."""
+        """Return a value that generated code created, with its size counted."""
         return self.budget.made(value)
 
     def joined(self, join: Callable[[Iterable[Any]], str], values: Sequence[Any]) -> str:
-        """The result of the `~` operator."""
+        """Return the result of the `~` operator, with its size counted."""
         self.budget.check(sum(map(self.budget.size, values)))
         return self.budget.made(join(values))  # type: ignore[no-any-return]
 
     def concat(self, pieces: Iterable[str]) -> str:
-        """The text of a template, macro or block."""
+        """Return the joined text of a template, macro or block, with its size counted."""
         budget, made, total = self.budget, [], 0
         for piece in pieces:
             total += len(piece)
@@ -151,17 +152,20 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
         return budget.made("".join(made))  # type: ignore[no-any-return]
 
     def _finalized(self) -> Callable[..., Any]:
-        @pass_context  # keeps Jinja from evaluating it during compilation
+        @pass_context  # keeps Jinja from evaluating the filter during compilation
         def finalized(_: Context, value: Any) -> Any:
             self.budget.step(self.budget.size(value))
             return value
 
         return finalized
 
-    # ---- operators and attributes ----
+    # ---- Operators and attributes ----
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """See SandboxedEnvironment; the size of the result is checked first."""
+        """Apply an operator after a check of the result's size.
+
+        Overrides SandboxedEnvironment's.
+        """
         budget = self.budget
         if operator == "*":
             budget.check(_product(budget, left, right))
@@ -174,17 +178,23 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
         return budget.made(super().call_binop(context, operator, left, right))
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """See SandboxedEnvironment."""
+        """Return an attribute, and count a step; overrides SandboxedEnvironment's method."""
         self.budget.step()
         return super().getattr(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        """See SandboxedEnvironment."""
+        """Return an item or attribute, and count a step.
+
+        Overrides SandboxedEnvironment's method.
+        """
         self.budget.step()
         return super().getitem(obj, argument)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
-        """See SandboxedEnvironment."""
+        """Return `str.format` with a check of its widths.
+
+        Overrides SandboxedEnvironment's method.
+        """
         format_it = super().wrap_str_format(value)
         if format_it is None:
             return None
@@ -195,12 +205,13 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
 
         return formatted
 
-    # ---- calls and filters ----
+    # ---- Calls and filters ----
 
     def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """See SandboxedEnvironment."""
+        """Call a function and count its result; overrides SandboxedEnvironment's method."""
         budget = self.budget
-        if isinstance(function, LoopContext) and args:  # the next level of a recursive loop
+        # the call enters the next level of a recursive loop
+        if isinstance(function, LoopContext) and args:
             args = (self.counted(args[0]), *args[1:])
         owner = getattr(function, "__self__", None)
         if isinstance(owner, (str, bytes, int)):
@@ -210,7 +221,7 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
         return made if isinstance(made, Counted) else budget.made(made)
 
     def _guarded(self, name: str, function: Any) -> Callable[..., Any]:
-        """Wrap a filter or test so that it pays for inputs and results."""
+        """Return a filter or test that counts the sizes of its inputs and results."""
         first = 1 if hasattr(function, "jinja_pass_arg") else 0
 
         @functools.wraps(function)
@@ -218,7 +229,8 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
             budget = self.budget
             before, (value, *extra) = args[:first], args[first:]
             if isinstance(value, Iterator) and name not in _OUTSIDE:
-                value = budget.listed(value)  # Python would iterate over it without steps
+                # otherwise Python would iterate over the value without counting steps
+                value = budget.listed(value)
             budget.step(0 if name in _OUTSIDE else budget.size(value))
             value, extra, kwargs = _check_filter(self, name, value, extra, kwargs)
             return budget.made(function(*before, value, *extra, **kwargs))
@@ -226,16 +238,16 @@ class BudgetedEnvironment(ImmutableSandboxedEnvironment):
         return guarded
 
 
-# ---- small inputs, large results ----
+# ---- Operations with small inputs and large results ----
 
 
 def _product(budget: Budget, left: Any, right: Any) -> int:
-    """The size of a product of a text or list and a number."""
+    """Return the size of the product of a number with a text or list."""
     if isinstance(right, (str, bytes, list, tuple)):
         left, right = right, left
     if isinstance(left, (str, bytes, list, tuple)) and isinstance(right, int):
         return budget.size(left) * max(right, 0)
-    return 0  # numbers are bounded by their digits
+    return 0  # the digits of numbers are limited elsewhere
 
 
 def _check_power(base: Any, exponent: Any) -> None:

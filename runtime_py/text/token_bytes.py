@@ -21,7 +21,7 @@ _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 @cache
 def _byte_of_char() -> dict[str, int]:
-    """GPT-2's table: printable Latin-1 characters are themselves, the rest follow from U+0100."""
+    """Return GPT-2's table: printable Latin-1 stands for itself, other bytes follow from U+0100."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     table = {chr(b): b for b in printable}
     others = [b for b in range(256) if b not in printable]
@@ -30,12 +30,12 @@ def _byte_of_char() -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class TokenBytes:
-    """Bytes of tokens; the bytes of a text are the joined bytes of its tokens.
+    """Maps tokens to bytes; the bytes of a text are the joined bytes of its tokens.
 
     Attributes:
-        of: token's text in the vocabulary -> bytes.
-        name: id -> token's text in the vocabulary, None for an unknown id.
-        strip: spaces that a whole text loses at its beginning.
+        of: a token's text in the vocabulary -> its bytes.
+        name: a token's id -> its text in the vocabulary, None for an unknown id.
+        strip: number of spaces that a whole text loses at its beginning.
         each_byte: whether damaged UTF-8 becomes a U+FFFD for each byte (byte fallback), or for each
             maximal part of a character (byte-level).
     """
@@ -46,13 +46,13 @@ class TokenBytes:
     each_byte: bool = False
 
     def __call__(self, token: int) -> bytes:
-        """Bytes of one token, b"" for an unknown id."""
+        """Return the bytes of one token; b"" for an unknown id."""
         name = self.name(token)
         return self.of(name) if name is not None else b""
 
 
 def token_bytes_of(backend: tokenizers.Tokenizer) -> TokenBytes | None:
-    """Make the table of a tokenizer, or None if its decoder does not work token by token."""
+    """Return the token bytes of a tokenizer; None if its decoder does not work token by token."""
     if backend.decoder is None:
         return None
     # Only this part of tokenizer.json is serialized: the vocabulary would take a second, and memory
@@ -82,12 +82,15 @@ def _byte_level(name: str) -> bytes:
     table = _byte_of_char()
     try:
         return bytes([table[c] for c in name])
-    except KeyError:  # an added token may have characters outside of the table
+    except KeyError:  # an added token may have characters outside of the byte table
         return name.encode()
 
 
 def _leading_strip(step: dict[str, Any]) -> int | None:
-    """The spaces that a Strip step removes at the beginning; None if it does anything else."""
+    """Return the number of spaces that a Strip step removes at the beginning.
+
+    None for other steps.
+    """
     if step.get("content") != " " or step.get("stop") != 0:
         return None
     return int(step["start"])

@@ -1,4 +1,4 @@
-"""Bounds a text's tokens from below, to refuse what is too long before it is tokenized.
+"""Computes a lower bound of a text's tokens, to refuse long texts before tokenization.
 
 Tokenizing takes about 200 bytes of memory and a microsecond a character: a body of 16 MiB would
 take gigabytes to learn that it is a hundred times too long.
@@ -15,22 +15,22 @@ import tokenizers
 
 from .token_bytes import TokenBytes, token_bytes_of
 
-_BLOCK = 2**16  # bytes that are counted at once
-# Normalizers that keep every character's length. NFC may turn nine bytes into three.
+_BLOCK = 2**16  # number of bytes that are counted at once
+# Normalizers that keep every character's length, except that NFC may turn nine bytes into three.
 _KEEPING_NORMALIZERS = frozenset({"NFC", "Prepend", "Replace"})
 _KEEPING_SPLITTERS = frozenset({"ByteLevel", "Split", "Digits", "Punctuation", "Metaspace"})
 _NFC_SHRINKS = 3
 
 
 class TokenCover:
-    """A lower bound of a text's tokens.
+    """Computes a lower bound of a text's tokens from its bytes.
 
     Each byte weighs 1 / length of the longest token that contains it. No token's bytes weigh more
     than 1 together, so a text has at least as many tokens as its bytes weigh. In real vocabularies
     the longest tokens are spaces and dashes; letters weigh more.
 
     Args:
-        tokens: for each token the bytes that it may have in a text, and how many at most.
+        tokens: for each token, the bytes that it may have in a text, and their maximum number.
         composes: whether the text is normalized to NFC first.
     """
 
@@ -43,7 +43,7 @@ class TokenCover:
         self._composes = composes
 
     def at_least(self, text: str) -> int:
-        """Return a number of tokens that `text` has at least."""
+        """Return a lower bound of the number of tokens in `text`."""
         if self._composes and not text.isascii():
             return int(len(text.encode()) * self._weights.min() / _NFC_SHRINKS)
         data = np.frombuffer(text.encode(), np.uint8)
@@ -54,10 +54,10 @@ class TokenCover:
 
 
 def token_cover(backend: tokenizers.Tokenizer) -> TokenCover | None:
-    """Make a tokenizer's bound; None if one of its tokens may stand for any length of text.
+    """Return a tokenizer's bound; None if one of its tokens may stand for text of any length.
 
     Such tokens are an unknown token for everything outside of the vocabulary, special tokens that
-    absorb neighbouring spaces, and those after normalizers that remove text.
+    absorb neighbouring spaces, and tokens after normalizers that remove text.
     """
     rule = token_bytes_of(backend)
     settings = json.loads(backend.to_str())
@@ -67,7 +67,7 @@ def token_cover(backend: tokenizers.Tokenizer) -> TokenCover | None:
     if not _has_every_byte(vocabulary, rule):
         return None
     composes = any(s["type"] == "NFC" for s in _steps(settings["normalizer"], "normalizers"))
-    # Some vocabularies have U+2581 for a space; a text may have either.
+    # Some vocabularies write U+2581 for a space, and a text may contain either.
     return TokenCover(
         (
             ((made := rule.of(name)) + (own := name.encode()), max(len(made), len(own)))
@@ -98,7 +98,7 @@ def _steps(part: dict[str, Any] | None, inner: str) -> list[dict[str, Any]]:
 
 
 def _grows(step: dict[str, Any]) -> bool:
-    """Whether a Replace step makes no text shorter; true for other steps."""
+    """Tell whether a Replace step makes no text shorter; True for other steps."""
     if step["type"] != "Replace":
         return True
     pattern = step["pattern"].get("String")

@@ -1,4 +1,4 @@
-"""A model's tokenizer: tokenizer.json through the `tokenizers` library, and its special ids."""
+"""A model's tokenizer: tokenizer.json through the `tokenizers` library, and special token ids."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from ..caller import Caller
 from .token_bytes import TokenBytes, token_bytes_of
 from .token_cover import TokenCover, token_cover
 
-# Fields of tokenizer_config.json with a special token; templates use them as variables.
+# Fields of tokenizer_config.json that name a special token; templates use them as variables.
 _SPECIAL_NAMES = ("bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token")
 
-_SHORT = 2**16  # characters of a text that is tokenized without a check of its length
+_SHORT = 2**16  # characters up to which a text is tokenized without a check of its length
 _BLOCK = 2**17  # characters that are tokenized at once while tokens are counted
-_BYTES_PER_TOKEN = 32  # mean over a long text: more than any language has
+# upper bound of a token's mean bytes in a long text: more than any language has
+_BYTES_PER_TOKEN = 32
 
 
 class TooManyTokens(Exception):
-    """A text exceeds its limit, found before the whole text was tokenized.
+    """A text has too many tokens, which was found before the whole text was tokenized.
 
     Attributes:
-        at_least: a lower bound of its tokens.
+        at_least: a lower bound of the text's number of tokens.
     """
 
     def __init__(self, at_least: int) -> None:
@@ -38,10 +39,10 @@ class TooManyTokens(Exception):
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object; {} if the file does not exist.
+    """Return the JSON object in a file; {} if the file does not exist.
 
     Raises:
-        ModelError: it is not a JSON object.
+        ModelError: the file is not a JSON object.
     """
     if not path.is_file():
         return {}
@@ -58,8 +59,8 @@ class Tokenizer:
 
     Args:
         backend: the library's tokenizer; truncation and padding are off.
-        config: tokenizer_config.json.
-        eos_ids: ids that end a text; `from_folder` collects them.
+        config: the content of tokenizer_config.json.
+        eos_ids: token ids that end a text; `from_folder` collects them.
     """
 
     def __init__(
@@ -77,17 +78,17 @@ class Tokenizer:
         named = [self.special_tokens.get("eos_token")]
         from_names = [i for n in named if n and (i := backend.token_to_id(n)) is not None]
         self.eos_ids = tuple(dict.fromkeys([*eos_ids, *from_names]))
-        self._known_pieces: dict[int, bytes] = {}  # bounded by the size of the vocabulary
+        self._known_pieces: dict[int, bytes] = {}  # a cache whose size the vocabulary limits
 
     @classmethod
     def from_folder(cls, folder: Path) -> Tokenizer:
-        """Read the tokenizer of a model folder.
+        """Return the tokenizer of a model folder.
 
         The ids that end a text come from generation_config.json, config.json and the eos_token of
         tokenizer_config.json together: many chat models name their end of turn in only one.
 
         Raises:
-            ModelError: there is no tokenizer.json, it is damaged, or it cannot encode.
+            ModelError: tokenizer.json is missing or damaged, or it cannot encode.
         """
         path = folder / "tokenizer.json"
         if not path.is_file():
@@ -108,12 +109,12 @@ class Tokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """The number of ids with added tokens; a model may have more logits."""
+        """Return the number of token ids with added tokens; a model may have more logits."""
         return self.backend.get_vocab_size(with_added_tokens=True)
 
     @cached_property
     def token_bytes(self) -> TokenBytes | None:
-        """The bytes of each token, if the decoder works token by token."""
+        """Return the bytes of each token; None if the decoder does not work token by token."""
         return token_bytes_of(self.backend)
 
     @cached_property
@@ -121,18 +122,22 @@ class Tokenizer:
         return token_cover(self.backend)
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
-        """Tokenize a text; `add_special_tokens` adds the model's BOS and the like."""
-        # The batch method of the library releases the interpreter's lock.
+        """Return the token ids of a text.
+
+        `add_special_tokens` adds the model's BOS and the like.
+        """
+        # The library's batch method releases the GIL, unlike its method for one text.
         (made,) = self.backend.encode_batch_fast([text], add_special_tokens=add_special_tokens)
         return made.ids
 
     def encode_at_most(
         self, text: str, limit: int, caller: Caller, *, add_special_tokens: bool = True
     ) -> list[int]:
-        """Like `encode`, for untrusted texts: `limit` bounds time and memory.
+        """Return token ids as `encode`, for an untrusted text; `limit` bounds time and memory.
 
         Raises:
-            TooManyTokens: the text's bytes prove it, or it has more than 32 bytes a token, or twice
+            TooManyTokens: the text's bytes prove that it has too many tokens, or it has more than
+                32 bytes a token, or twice
                 the limit when it is tokenized in blocks. A text slightly over the limit is
                 returned, and the caller checks it.
             Abandoned: the client has gone.
@@ -155,11 +160,11 @@ class Tokenizer:
         caller.check()
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
-        """Return the text of all ids together."""
+        """Return the text of all token ids, decoded together."""
         return self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
 
     def ids_with(self, texts: Iterable[str]) -> tuple[int, ...]:
-        """Find the tokens that contain one of these texts, except special ones."""
+        """Return the ids of tokens that contain one of these texts, except special tokens."""
         wanted = [text.encode() for text in texts]
         return tuple(i for i, piece in self._pieces if any(text in piece for text in wanted))
 
@@ -169,26 +174,26 @@ class Tokenizer:
         return [(i, self.piece(i)) for i in known if i not in self.special_ids]
 
     def is_text(self, token: int) -> bool:
-        """Whether a token is text: known, and not special."""
+        """Tell whether a token stands for text: its id is known, and it is not special."""
         return token not in self.special_ids and self.backend.id_to_token(token) is not None
 
     def is_special(self, name: str) -> bool:
-        """Whether this is the name of a special token."""
+        """Tell whether this is the name of a special token."""
         return self.special_id(name) is not None
 
     def knows(self, name: str) -> bool:
-        """Whether this is the name of a token."""
+        """Tell whether this is the name of a token."""
         return self.backend.token_to_id(name) is not None
 
     def special_id(self, name: str) -> int | None:
-        """The id of a special token by name, or None."""
+        """Return the id of a special token by name, or None."""
         found = self.backend.token_to_id(name)
         return found if found in self.special_ids else None
 
     def piece(self, token: int) -> bytes:
-        """The text of one token, for logprobs; special tokens appear by name."""
+        """Return the text of one token in bytes, for logprobs; special tokens appear by name."""
         known = self._known_pieces.get(token)
-        if known is None:  # cached, because an answer asks for twenty pieces a token
+        if known is None:  # cached, because a response asks for twenty texts for each token
             known = self._known_pieces[token] = self._piece_of(token)
         return known
 
@@ -201,7 +206,10 @@ class Tokenizer:
 
 
 def _special_tokens(config: Mapping[str, Any]) -> dict[str, str]:
-    """Name -> text; a token is a string or an object with "content"."""
+    """Return special tokens by name.
+
+    In the file a token is a string or an object with "content".
+    """
     found = {}
     for name in _SPECIAL_NAMES:
         value = config.get(name)
@@ -213,7 +221,7 @@ def _special_tokens(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _eos_ids(config: Mapping[str, Any], path: Path) -> list[int]:
-    """Read eos_token_id, an int, a list or absent; multimodal models nest it."""
+    """Return eos_token_id, which is an int, a list or absent; multimodal models nest it."""
     nested = config.get("text_config")
     inside = nested.get("eos_token_id") if isinstance(nested, dict) else None
     value = config.get("eos_token_id", inside)
@@ -226,6 +234,6 @@ def _eos_ids(config: Mapping[str, Any], path: Path) -> list[int]:
 
 
 def shortened(value: object) -> str:
-    """Shorten a value for an error."""
+    """Return a value's text, shortened for an error message."""
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:97]}..."

@@ -1,1 +1,1 @@
-"""Tool calls and reasoning: each model family's format, its parser and its grammar."""
+"""Parses tool calls and reasoning: the format of each model family, its parser and its grammar."""

@@ -1,4 +1,4 @@
-"""Calls that are JSON objects: {"name": ..., "arguments": {...}}, with each family's keys."""
+"""Reads tool calls that are JSON objects: {"name": ..., "arguments": {...}}, or similar keys."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .scanner import Emit, Scanner, Steps
 
 @dataclass(frozen=True, slots=True)
 class CallObject:
-    """The form of the object.
+    """The form of a tool call's JSON object.
 
     Attributes:
-        name: keys of the tool's name.
-        arguments: keys of its arguments.
-        end: text after it; unclosed arguments end there.
+        name: keys that may have the tool's name.
+        arguments: keys that may have the arguments.
+        end: text after the object; unclosed arguments end there.
         ids: whether the object's "id" is the id of the call.
     """
 
@@ -27,20 +27,20 @@ class CallObject:
     ids: bool = False
 
     def read(self, s: Scanner, out: Output, known: Collection[str] | None) -> Steps[bool]:
-        """Read a call; nothing is output before its name is known.
+        """Read a tool call; nothing is output before its name is known.
 
         Args:
-            s: stands before the object, or before white space.
-            out: receives the call.
+            s: the scanner, before the object or before white space.
+            out: the output that gets the call.
             known: names of tools that may be called; None: any name.
 
         Returns:
-            Whether there is a call. If so all of it is read, or as much as exists.
+            Whether a call was found. If so, all of it is read, or as much as exists.
         """
         return (yield from _Reading(self, s, out, known).run())
 
     def list(self, s: Scanner, out: Output, known: Collection[str] | None) -> Steps[bool]:
-        """Read [call, call, ...], or a single call."""
+        """Read a list [call, call, ...], or a single call; return whether a call was found."""
         if (yield from s.space()) != "[":
             return (yield from self.read(s, out, known))
         s.at += 1
@@ -54,7 +54,7 @@ class CallObject:
 
 
 class _Reading:
-    """The state of reading one object."""
+    """The state while a scanner reads one object."""
 
     def __init__(
         self, form: CallObject, s: Scanner, out: Output, known: Collection[str] | None
@@ -62,7 +62,7 @@ class _Reading:
         self._form, self._s, self._out, self._known = form, s, out, known
         self._name: str | None = None
         self._id: str | None = None
-        self._early: list[str] | None = None  # arguments that came before the name
+        self._early: list[str] | None = None  # pieces of arguments that came before the name
         self._begun = False
         self._nested = False
 
@@ -75,7 +75,7 @@ class _Reading:
         return True
 
     def _object(self) -> Steps[bool]:
-        """Read its members; return whether the object is complete."""
+        """Read the object's members; return whether the object is complete."""
         s = self._s
         if (yield from s.space()) != "{":
             return False
@@ -98,7 +98,8 @@ class _Reading:
         if first == '"' and key in (*form.name, "function") and self._name is None:
             self._name = yield from string(s)
             return bool(self._name) and (self._known is None or self._name in self._known)
-        if first == "{" and key == "function" and not self._nested:  # OpenAI's form
+        # OpenAI's form nests name and arguments in "function"
+        if first == "{" and key == "function" and not self._nested:
             self._nested = True
             return (yield from self._object())
         if key in form.arguments and not self._begun and self._early is None:
@@ -118,7 +119,7 @@ class _Reading:
             self._begin()
         if first == '"':
             whole = yield from unquoted(s, emit)
-        elif first == "n":  # null
+        elif first == "n":  # the value is null
             whole = yield from value(s, lambda _: None, self._form.end)
             emit("{}")
         else:
@@ -133,7 +134,7 @@ class _Reading:
         self._out.begin(self._name or "", self._id)
 
     def _late(self) -> None:
-        """Output a call whose arguments came first, or not at all."""
+        """Output a call whose name came after its arguments, or that has no arguments."""
         self._begin()
         self._out.arguments("".join(self._early or ["{}"]))
         self._out.end()

@@ -1,4 +1,4 @@
-"""Converts a request's messages for the model's template."""
+"""Converts a request's messages to the form that the model's chat template needs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _AS_HERE = (
 def conversation(
     messages: Sequence[Message], tools: Sequence[Tool], dialect: Dialect
 ) -> list[dict[str, Any]]:
-    """Make the template's messages; content becomes one text, parts are joined without a separator.
+    """Return the template's messages; the parts of a content are joined to one text.
 
     "developer" becomes "system" and "function" becomes "tool", OpenAI's older names, which
     templates know. If the template has no tools, a text describes them to the model, and earlier
@@ -47,7 +47,7 @@ def conversation(
 
 
 def described(tool: Tool) -> dict[str, Any]:
-    """Describe a tool as templates print it."""
+    """Return the description of a tool in the form that templates print."""
     made = tool.model_dump(exclude_none=True)
     made["function"].pop("strict", None)
     made["function"].setdefault("description", "")
@@ -93,7 +93,7 @@ def _text(message: Message, index: int) -> str:
 
 
 def _call(call: MessageCall, dialect: Dialect) -> dict[str, Any]:
-    """Convert a call's arguments to the form that the template needs.
+    """Return a call with its arguments in the form that the template needs.
 
     Arguments that are no JSON object stay a text: a model may have written them, and should see
     what it wrote.
@@ -117,7 +117,10 @@ def _object(text: str) -> Any:
 
 
 def _without_calls(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Turn calls and results into texts; neighbouring results become one message of the user."""
+    """Return messages with calls and results as texts.
+
+    Neighbouring results become one message of the user.
+    """
     made: list[dict[str, Any]] = []
     for message in messages:
         message = dict(message)
@@ -142,7 +145,8 @@ def _with_preamble(
     example = dialect.family.format.example
     how = _AS_HERE.format(example=example) if example else _IN_JSON
     text = _PREAMBLE.format(tools="\n".join(lines), how=how)
-    role = "system" if dialect.takes_system else "user"  # the role that describes the tools
+    # role of the message that describes the tools
+    role = "system" if dialect.takes_system else "user"
     made = [dict(m) for m in messages]
     if role == "user":
         made[0]["content"] = f"{text}\n\n{made[0]['content']}"

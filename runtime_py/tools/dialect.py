@@ -12,18 +12,20 @@ from ..text.chat_template import ChatTemplate
 from .families import GENERIC, Family, family_of, family_of_tokens, named
 from .reasoning import Thoughts, thoughts_of
 
-_TOOL_VARIABLES = ("tools", "xml_tools", "functions")  # template variables with tools
+# names of template variables that contain tools
+_TOOL_VARIABLES = ("tools", "xml_tools", "functions")
 THINKING_VARIABLES = ("enable_thinking", "thinking")
 _NEEDLE = "needle7"
 
 
 class Dialect:
-    """How one template takes tools and messages.
+    """The way in which one chat template takes tools and messages.
 
     Args:
-        template: the model's.
-        tool_format: name of the family; None: the template tells.
-        known: whether a name is a token. If a template prints tools without an example of a call,
+        template: the model's chat template.
+        tool_format: name of the family; None: the template determines it.
+        known: tells whether a name is a token. If a template prints tools without an example of a
+            call,
             the special tokens tell the family.
 
     Attributes:
@@ -47,7 +49,7 @@ class Dialect:
         self.thoughts: Thoughts | None = thoughts_of(template.source)
 
     def _found(self, known: Callable[[str], bool]) -> Family:
-        """Find the family that the model was trained on, or one that a prompt can teach it."""
+        """Return the family that the model was trained on, or one that a prompt can teach it."""
         found = family_of(self._template.source)
         if self.native:
             return family_of_tokens(known) if found is GENERIC else found
@@ -58,19 +60,19 @@ class Dialect:
         return [name for name in _TOOL_VARIABLES if name in self._template.variables]
 
     def tool_variables(self, tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The template variables with tools."""
+        """Return the template variables that contain tools."""
         return {name: list(tools) for name in self._tool_variables} if tools else {}
 
     def knows(self, variable: str) -> bool:
-        """Whether the template reads a variable."""
+        """Tell whether the template reads a variable."""
         return variable in self._template.variables
 
     @cached_property
     def takes_text(self) -> bool:
-        """Whether the template needs earlier arguments as JSON texts instead of objects.
+        """Tell whether the template needs earlier arguments as JSON texts instead of objects.
 
-        Templates do not say this, so it is tried: one that joins texts fails for an object, and one
-        that prints an object writes Python's quotes.
+        Templates do not say this, so both are tried: a template that joins texts fails for an
+        object, and a template that prints an object writes Python's quotes.
         """
         arguments = {_NEEDLE: "x"}
         as_object = self._tried(_with_call(arguments))
@@ -80,17 +82,17 @@ class Dialect:
 
     @cached_property
     def takes_calls(self) -> bool:
-        """Whether the template prints earlier calls; otherwise they become texts."""
+        """Tell whether the template prints earlier calls; otherwise they become texts."""
         return self.native or _NEEDLE in self._tried(_with_call({_NEEDLE: "x"})) or self.takes_text
 
     @cached_property
     def takes_system(self) -> bool:
-        """Whether the template accepts system messages."""
+        """Tell whether the template accepts system messages."""
         system = {"role": "system", "content": _NEEDLE}
         return _NEEDLE in self._tried([system, {"role": "user", "content": "x"}])
 
     def _tried(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        """Render messages; "" if the template refuses them."""
+        """Return the rendered messages; "" if the template refuses them."""
         try:
             return self._template.render(messages, add_generation_prompt=False)
         except RequestError:

@@ -24,8 +24,8 @@ class Enforcement:
     """Builds the constraint of one request.
 
     Args:
-        family: the format of calls; None: the output has none.
-        thoughts: markers of reasoning that may come first; None: none comes.
+        family: the format of calls; None: the output has no calls.
+        thoughts: markers of reasoning that may come first; None: the output has no reasoning.
         opened: whether the prompt has opened the reasoning.
         special: returns the id of a special token by name, or None.
     """
@@ -48,7 +48,7 @@ class Enforcement:
         return Lark(self._special, self._names)
 
     def calls(self, tools: Sequence[Function], *, several: bool) -> Constraint:
-        """Constrain the output to calls of these tools.
+        """Return the constraint by which the output consists of calls of these tools.
 
         Raises:
             RequestError: a strict tool's parameters cannot be enforced.
@@ -58,14 +58,17 @@ class Enforcement:
         return self._made(lark, body)
 
     def text_or_calls(self, tools: Sequence[Function], *, several: bool) -> Constraint:
-        """Constrain calls inside of text to their tools' parameters; raises as `calls`."""
+        """Return the constraint of free text with calls that follow their tools' parameters.
+
+        Errors as in `calls`.
+        """
         lark, family = self._new(), self._known()
         return self._made(lark, family.format.free(lark, self._rules(tools), several=several))
 
     def held(
         self, base: Constraint, tools: Sequence[Function] = (), *, several: bool = True
     ) -> Constraint:
-        """Constrain the output after its reasoning to `base`, or to calls of tools."""
+        """Return `base`, or calls of tools, as the constraint of the output after its reasoning."""
         plain = not tools and self._thoughts is None
         if plain and (self._family is None or not self._family.channels):
             return base
@@ -128,16 +131,17 @@ _SAYS_MORE = (
 
 
 def _closed(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Close an object's schema: without `additionalProperties` it allows no others.
+    """Return an object's schema that allows no other properties, unless it says so itself.
 
-    Its values are valid for the open schema, and a model that may add properties might never end.
+    Values of the closed schema are valid for the open schema, and a model that may add properties
+    might never end.
     """
     closing = {} if any(k in schema for k in _SAYS_MORE) else {"additionalProperties": False}
     return {"type": "object", **schema, **closing}
 
 
 def _embedded(lark: Lark, base: Constraint) -> tuple[str, str]:
-    """Turn a constraint into an expression and its rules."""
+    """Return a constraint as an expression of a Lark grammar, and its rules."""
     if base.kind == "json_schema":
         return f"%json {base.text}", ""
     if base.kind == "regex":

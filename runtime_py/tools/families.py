@@ -1,4 +1,4 @@
-"""The families of tool-call formats, and how a model's family is found.
+"""The families of tool-call formats, and the search for a model's family.
 
 A model's chat template tells its family, never its name: it is the first row of
 app/data/tool_families.json whose `signs` are all in the template's text. A new family is a row
@@ -34,14 +34,15 @@ _KINDS: Mapping[str, Callable[..., Format]] = {
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Models that share a tool-call format.
+    """A family of models that share a tool-call format.
 
     Attributes:
         name: the value of `--tool-format`.
-        format: its format.
-        signs: texts in the chat templates of its models, all of which must occur.
-        stops: special tokens that end an answer.
-        short_ids: ids of calls are nine letters and digits, which Mistral's templates require.
+        format: the format of the family's calls.
+        signs: texts in the chat templates of the family's models, all of which must occur.
+        stops: special tokens that end a response.
+        short_ids: whether ids of calls are nine letters and digits, which Mistral's templates
+            require.
         thinking_field: whether the template reads earlier reasoning from "thinking".
         channels: whether all text comes in the format, with or without calls.
     """
@@ -55,11 +56,11 @@ class Family:
     channels: bool = False
 
     def new_id(self) -> str:
-        """The id of a call."""
+        """Return a new id of a call."""
         return short_id() if self.short_ids else call_id()
 
     def known_id(self, given: str) -> str:
-        """What the template is told for an id that may have come from elsewhere."""
+        """Return the form in which the template gets an id that may come from another server."""
         return short(given) if self.short_ids else given
 
 
@@ -70,7 +71,7 @@ def _format(kind: str, form: Mapping[str, Any] | None = None, **fields: Any) -> 
 
 
 def _tuples(value: Any) -> Any:
-    """What JSON has as lists."""
+    """Return a JSON value with tuples instead of lists."""
     if isinstance(value, dict):
         return {name: _tuples(item) for name, item in value.items()}
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
@@ -83,12 +84,12 @@ NAMES = tuple(dict.fromkeys(family.name for family in (*FAMILIES, GENERIC)))
 
 
 def family_of(template: str) -> Family:
-    """The family whose signs a template shows; GENERIC if none."""
+    """Return the family whose signs a template shows; GENERIC if no family matches."""
     return next((f for f in FAMILIES if all(sign in template for sign in f.signs)), GENERIC)
 
 
 def family_of_tokens(known: Callable[[str], bool]) -> Family:
-    """The family whose signs are all tokens of a model; GENERIC if there is none."""
+    """Return the family whose signs are all tokens of a model; GENERIC if no family matches."""
     for family in FAMILIES:
         if all(map(known, family.signs)):
             return family
@@ -96,10 +97,10 @@ def family_of_tokens(known: Callable[[str], bool]) -> Family:
 
 
 def named(name: str) -> Family:
-    """The family of this name.
+    """Return the family of this name.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no family has this name.
     """
     for family in (*FAMILIES, GENERIC):
         if family.name == name:

@@ -18,17 +18,17 @@ _ALPHABET = string.ascii_letters + string.digits
 
 
 def call_id() -> str:
-    """Make an id in OpenAI's form."""
+    """Return a new id of a call in OpenAI's form."""
     return f"call_{secrets.token_hex(12)}"
 
 
 def short_id() -> str:
-    """Make an id of nine letters and digits, which Mistral's templates require."""
+    """Return a new id of nine letters and digits, which Mistral's templates require."""
     return "".join(secrets.choice(_ALPHABET) for _ in range(9))
 
 
 def short(given: str) -> str:
-    """Make an id of nine letters and digits from another id."""
+    """Return an id of nine letters and digits that depends on another id."""
     if len(given) == 9 and given.isascii() and given.isalnum():
         return given
     digest = hashlib.blake2b(given.encode(errors="surrogatepass"), digest_size=32).digest()
@@ -41,21 +41,21 @@ class Tools:
     """The tools of a request.
 
     Attributes:
-        schemas: name -> JSON Schema of the arguments.
-        held: a grammar enforces the format, so calls in other forms, which models write by mistake,
-            are text.
+        schemas: a tool's name -> JSON Schema of its arguments.
+        held: whether a grammar enforces the format; calls in other forms, which models write by
+            mistake, are then text.
     """
 
     schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     held: bool = False
 
     def declares(self, name: str, argument: str) -> bool:
-        """Whether a tool may have an argument of this name; an unknown tool may."""
+        """Tell whether a tool may have an argument of this name; an unknown tool may."""
         properties = self.schemas.get(name, {}).get("properties")
         return not isinstance(properties, Mapping) or argument in properties
 
     def kinds(self, name: str, argument: str) -> Sequence[str]:
-        """The types that an argument may have; empty if unknown."""
+        """Return the JSON types that an argument may have; empty if unknown."""
         properties = self.schemas.get(name, {}).get("properties")
         schema = properties.get(argument) if isinstance(properties, Mapping) else None
         if not isinstance(schema, Mapping):
@@ -80,10 +80,11 @@ class Rule:
     """A tool whose calls follow a schema.
 
     Attributes:
-        name: the tool's.
-        schema: the enforceable JSON Schema of its arguments.
-        text: the schema as llguidance reads it.
-        open: the schema cannot be enforced and is not strict: any arguments are accepted.
+        name: the tool's name.
+        schema: the enforceable JSON Schema of the arguments.
+        text: the schema in the form that llguidance reads.
+        open: whether the schema cannot be enforced and is not strict, so that any arguments are
+            accepted.
     """
 
     name: str
@@ -93,63 +94,63 @@ class Rule:
 
 
 class Format(ABC):
-    """A format of calls: its parser and its grammar.
+    """The interface of a format of tool calls: its parser and its grammar.
 
     A subclass may define these properties as attributes or fields; a field then needs a default.
     """
 
     @property
     def begins(self) -> tuple[str, ...]:
-        """Texts that begin calls inside of free text."""
+        """Return the texts that begin calls inside of free text."""
         return ()
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """Texts that may be special tokens and that the parser must see."""
+        """Return the texts that may be special tokens and that the parser must see."""
         return ()
 
     @property
     def bare(self) -> bool:
-        """Whether calls may also come at the very beginning, without any of `begins`."""
+        """Tell whether calls may also come at the very beginning, without any of `begins`."""
         return False
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """Texts that are dropped wherever they occur."""
+        """Return the texts that are dropped wherever they occur."""
         return ()
 
     @property
     def amid(self) -> tuple[str, ...]:
-        """Patterns of calls inside of free text that begin without any of `begins`.
+        """Return patterns of calls inside of free text that begin without any of `begins`.
 
-        They count only if they name a tool of the request.
+        A match counts only if it names a tool of the request.
         """
         return ()
 
     @property
     def example(self) -> str:
-        """An example of a call with NAME, {ARGUMENTS}, KEY and VALUE.
+        """Return an example of a call with NAME, {ARGUMENTS}, KEY and VALUE.
 
-        It teaches the format to models whose template has no tools; "" if another format suits them
-        better.
+        The example teaches the format to models whose template has no tools; "" if another format
+        suits them better.
         """
         return ""
 
     @abstractmethod
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
-        """Read calls after `begin`, which has been read; return whether there are any.
+        """Read calls after `begin`, which has been read; return whether any were found.
 
         The reader must decide that this is a call before `out.begin`, and then call `s.release()`.
         """
 
     @abstractmethod
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
-        """Make the expression of one call, or of several.
+        """Return the expression of one call, or of several.
 
         Args:
-            lark: the grammar.
+            lark: the grammar to which rules are added.
             rules: the tools that may be called.
-            lead: the expression of the first of `begins`, which begins the first call.
+            lead: the expression of `begins[0]`, with which the first call begins.
             several: whether more calls may follow.
 
         Raises:
@@ -157,21 +158,21 @@ class Format(ABC):
         """
 
     def forced(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
-        """Make the expression of an output, after its reasoning, that consists of calls."""
+        """Return the expression of an output, after its reasoning, that consists of calls."""
         return self.grammar(lark, rules, lark.text(self.begins[0]), several=several)
 
     def free(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
-        """Make the expression of an output, after its reasoning, of text and calls."""
+        """Return the expression of an output, after its reasoning, of text and calls."""
         call = self.grammar(lark, rules, lark.up_to(self.begins[0]), several=False)
         text = lark.rule(ANY, lexeme=True)
         return f"({lark.rule(call)}){'*' if several else '?'} {text}"
 
     def answer(self, lark: Lark, body: str) -> str:
-        """Make the expression of an output, after its reasoning, whose text is `body`."""
+        """Return the expression of an output, after its reasoning, whose text is `body`."""
         return body
 
     def read(self, s: Scanner, out: Output, tools: Tools) -> Steps[None]:
-        """Read a whole output, after its reasoning."""
+        """Read a whole output after its reasoning, and pass its parts to `out`."""
         if self.bare:
             yield from s.attempt(self.calls(s, out, tools, ""))
         amid = () if tools.held else self.amid
@@ -190,6 +191,6 @@ class Format(ABC):
 
 
 def free_or(lark: Lark, first: str, calls: str) -> str:
-    """Make the expression of calls, or of a text that does not begin with this character."""
+    """Return the expression of calls, or of a text that does not begin with `first`."""
     text = lark.rule(rf"/[^\s\{first}](.|\n)*/", lexeme=True)
     return lark.either([text, calls])

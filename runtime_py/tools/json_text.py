@@ -1,7 +1,7 @@
 """Reads the JSON that models write, and outputs it piece by piece.
 
-Values are not validated: only brackets and strings tell where a value ends. Mistakes inside of it
-stay, as in OpenAI's API, whose clients must expect them.
+Values are not validated: only brackets and strings tell where a value ends. Mistakes inside of a
+value stay, as in OpenAI's API, whose clients must expect them.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import re
 
 from .scanner import Emit, Scanner, Steps
 
-MAX_NAME = 512  # characters of a key, or of a tool's name
+MAX_NAME = 512  # maximum characters of a key, or of a tool's name
 
 _IN_STRING = re.compile(r'["\\]')
 _SCALAR_END = re.compile(r"[,}\]\s]")
 
 
 def string(s: Scanner, most: int = MAX_NAME) -> Steps[str | None]:
-    """Read a string; None if there is none, or it is longer than `most`."""
+    """Read a string; return None if none comes, or it is longer than `most` characters."""
     if (yield from s.space()) != '"':
         return None
     taken = '"'
@@ -44,9 +44,10 @@ def value(s: Scanner, emit: Emit, stop: str = "") -> Steps[bool]:
     """Output a value's text; return whether it is complete.
 
     Args:
-        s: stands before the value, or before white space.
-        emit: receives the pieces.
-        stop: a text that ends the value outside of strings, even an incomplete one; it is not read.
+        s: the scanner, before the value or before white space.
+        emit: receives the pieces of the value.
+        stop: a text that ends the value outside of strings, even an incomplete one; the scanner
+            stays before it.
     """
     char = yield from s.space()
     if char == '"':
@@ -61,7 +62,7 @@ def value(s: Scanner, emit: Emit, stop: str = "") -> Steps[bool]:
 
 
 def _comes(s: Scanner, literal: str) -> Steps[bool]:
-    """Whether this comes next; nothing is read."""
+    """Tell whether `literal` comes next; the scanner stays before it."""
     if not (yield from s.accept(literal)):
         return False
     s.at -= len(literal)
@@ -69,7 +70,7 @@ def _comes(s: Scanner, literal: str) -> Steps[bool]:
 
 
 def _handed_on(s: Scanner, emit: Emit, special: re.Pattern[str]) -> Steps[re.Match[str] | None]:
-    """Output the text before a match; None if the text ends first."""
+    """Output the text before a match, and return the match; None if the text ends first."""
     while True:
         found = special.search(s.text, s.at)
         end = found.start() if found else len(s.text)
@@ -130,7 +131,7 @@ def unquoted(s: Scanner, emit: Emit) -> Steps[bool]:
 
 
 def _escape(s: Scanner) -> Steps[str]:
-    r"""Decode an escape; the two halves of a surrogate pair become one character."""
+    r"""Decode a JSON escape; the two halves of a surrogate pair become one character."""
     size = 1 if (yield from s.next()) != "u" else 5
     escape = yield from _take(s, size)
     try:

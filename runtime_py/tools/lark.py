@@ -1,4 +1,4 @@
-"""A grammar in llguidance's dialect of Lark, built from expressions."""
+"""Builds a grammar in llguidance's dialect of Lark from expressions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from ..grammar.audit import prepared
 
-ANY = r"/(.|\n)*/"  # free text; special tokens are never part of it
+ANY = r"/(.|\n)*/"  # free text, which never contains special tokens
 
 
 class Lark:
-    """Rules, and the expressions that they consist of.
+    """The rules of a grammar, and the expressions that they consist of.
 
     Args:
         special: returns the id of a special token by name, or None. Such a name matches only that
@@ -28,7 +28,7 @@ class Lark:
         self._split = re.compile("(" + "|".join(map(re.escape, longest)) + ")") if longest else None
 
     def text(self, literal: str) -> str:
-        """Match exactly this text, and special tokens in it as tokens."""
+        """Return an expression for exactly this text, in which special tokens match as tokens."""
         pieces = self._split.split(literal) if self._split else [literal]
         return " ".join(
             f"<[{self._special[p]}]>" if p in self._special else json.dumps(p, ensure_ascii=False)
@@ -37,7 +37,7 @@ class Lark:
         )
 
     def up_to(self, literal: str) -> str:
-        """Match any text that ends with the first `literal`."""
+        """Return an expression for any text that ends with the first `literal`."""
         first = self._split.split(literal)[1:2] if self._split else []
         if first and literal.startswith(first[0]):
             return f"{self.rule(ANY, lexeme=True)} {self.text(literal)}"
@@ -45,7 +45,7 @@ class Lark:
         return self.rule(f"{text} {json.dumps(literal, ensure_ascii=False)}", lazy=True)
 
     def json(self, schema: Any, root: Mapping[str, Any]) -> str:
-        """Match a value of this schema as JSON; its definitions are in `root`.
+        """Return an expression for a JSON value of this schema, whose definitions are in `root`.
 
         Raises:
             SchemaProblems: the schema cannot be enforced.
@@ -56,16 +56,19 @@ class Lark:
         return f"%json {prepared(schema)}"
 
     def rule(self, expression: str, *, lexeme: bool = False, lazy: bool = False) -> str:
-        """Name an expression; one regular expression matches a lexeme."""
+        """Add a rule for an expression, and return its name.
+
+        A regular expression matches a lexeme.
+        """
         name = f"{'WHERRY_' if lexeme else 'wherry_'}{len(self._rules)}"
         name += "[lazy]" if lazy else ""
         self._rules.append(f"{name}: {expression}\n")
         return name.removesuffix("[lazy]")
 
     def either(self, expressions: list[str]) -> str:
-        """Match one of these."""
+        """Return an expression that matches one of these."""
         return self.rule(" | ".join(f"({e})" for e in expressions))
 
     def made(self, start: str) -> str:
-        """Write the grammar whose whole output is this expression."""
+        """Return the text of the grammar whose whole output is the expression `start`."""
         return f"start: {start}\n" + "".join(self._rules)

@@ -1,4 +1,4 @@
-"""The grammar of an element's content in markup formats."""
+"""The grammar rules of an element's content in markup formats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_ALL = (
 
 
 def members(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """List the properties of a tool's arguments, each of which becomes an element.
+    """Return the properties of a tool's arguments, each of which becomes an element.
 
     Raises:
         SchemaProblems: the schema constrains several arguments together, which only JSON grammars
@@ -39,11 +39,11 @@ def members(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def element(lark: Lark, schema: Any, root: Mapping[str, Any], end: str) -> tuple[bool, str]:
-    """Make the expression of an argument's value and its end.
+    """Return the expression of an argument's value and its end.
 
     Args:
-        lark: the grammar.
-        schema: the argument's.
+        lark: the grammar to which rules are added.
+        schema: the schema of the argument.
         root: the tool's schema, which may have definitions.
         end: the text that ends the value.
 
@@ -69,14 +69,14 @@ def element(lark: Lark, schema: Any, root: Mapping[str, Any], end: str) -> tuple
 
 
 def _of_text(schema: Mapping[str, Any]) -> list[str]:
-    """Whether the schema or an alternative of it constrains texts."""
+    """Return the keywords by which the schema, or an alternative of it, constrains texts."""
     branches = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
     inner = [k for b in branches if isinstance(b, Mapping) for k in _of_text(b)]
     return [*(k for k in _OF_TEXT if k in schema), *inner]
 
 
 def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Resolve a schema's references."""
+    """Return a schema with its references resolved."""
     for _ in range(20):
         if not isinstance(schema, Mapping):
             return {}
@@ -90,7 +90,7 @@ def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _kinds(schema: Mapping[str, Any]) -> set[str]:
-    """The types that a value may have; a schema without a type allows a text."""
+    """Return the JSON types that a value may have; a schema without a type allows a text."""
     found = schema.get("type")
     if isinstance(found, str):
         return {found}

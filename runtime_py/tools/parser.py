@@ -1,4 +1,4 @@
-"""Parses the output of one choice: reasoning, text, calls."""
+"""Parses the output of one choice into reasoning, text and calls."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .scanner import Scanner, Steps
 
 
 class OutputParser:
-    """See tools/parts.py.
+    """Implements the `Parser` of tools/parts.py for a family of tool-call formats.
 
     Args:
         family: the format of calls; None: calls are not parsed.
         tools: tools that may be called.
         thoughts: the markers of reasoning; None: reasoning is not parsed.
         opened: whether the prompt has opened the reasoning.
-        most: the most calls; None: no limit.
+        most: maximum number of calls; None: no limit.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class OutputParser:
         yield from self._text()
 
     def _text(self) -> Steps[None]:
-        """Output the rest as text."""
+        """Output the rest of the text as text."""
         s = self._s
         while True:
             self._out.text(s.text[s.at :])
@@ -59,22 +59,22 @@ class OutputParser:
 
     @property
     def reasoning(self) -> bool:
-        """See Parser."""
+        """Tell whether the next text is reasoning; implements `Parser.reasoning`."""
         return self._out.thinks
 
     @property
     def done(self) -> bool:
-        """See Parser."""
+        """Tell whether the output is complete; implements `Parser.done`."""
         return self._out.full
 
     def push(self, text: str) -> list[Part]:
-        """See Parser."""
+        """Parse more text and return new parts; implements `Parser.push`."""
         self._s.feed(text)
         self._go()
         return self._out.take()
 
     def finish(self) -> list[Part]:
-        """See Parser."""
+        """Return the parts of withheld text at the end; implements `Parser.finish`."""
         self._s.ended = True
         self._go()
         self._out.finish()

@@ -17,21 +17,21 @@ from typing import Protocol
 
 @dataclass(slots=True)
 class Text:
-    """A piece of the text."""
+    """A piece of the response's text."""
 
     text: str
 
 
 @dataclass(slots=True)
 class Reasoning:
-    """A piece of the reasoning."""
+    """A piece of the model's reasoning."""
 
     text: str
 
 
 @dataclass(slots=True)
 class CallBegin:
-    """A tool call begins; its arguments follow."""
+    """The beginning of a tool call; its arguments follow."""
 
     index: int
     id: str
@@ -40,7 +40,7 @@ class CallBegin:
 
 @dataclass(slots=True)
 class CallArguments:
-    """A piece of JSON: arguments of the call that began last."""
+    """A piece of JSON: arguments of the tool call that began last."""
 
     index: int
     text: str
@@ -48,7 +48,7 @@ class CallArguments:
 
 @dataclass(slots=True)
 class CallEnd:
-    """The call's arguments are complete; `whole` is false if the output ended inside of them."""
+    """The end of a tool call; `whole` is False if the output ended inside of the arguments."""
 
     index: int
     whole: bool = True
@@ -58,42 +58,45 @@ Part = Text | Reasoning | CallBegin | CallArguments | CallEnd
 
 
 class Parser(Protocol):
-    """Turns the text of one choice into parts."""
+    """The interface of a parser, which turns the text of one choice into parts."""
 
     @property
     def reasoning(self) -> bool:
-        """Whether the next text is reasoning, as far as the parser knows."""
+        """Tell whether the next text is reasoning, as far as the parser knows."""
 
     @property
     def done(self) -> bool:
-        """Whether the output has everything that was requested, so that the rest can be dropped."""
+        """Tell whether the output has all that was requested, so that the rest can be dropped."""
 
     def push(self, text: str) -> list[Part]:
-        """Parse more text. The joined parts do not depend on where the text was cut."""
+        """Parse more text and return new parts.
+
+        The joined parts do not depend on where the text was cut.
+        """
 
     def finish(self) -> list[Part]:
-        """Return the text that was held back at the end."""
+        """Return the parts of the text that was withheld until the end."""
 
 
 class PlainParser:
-    """Treats everything as text."""
+    """A parser that treats everything as text."""
 
     reasoning = False
     done = False
 
     def push(self, text: str) -> list[Part]:
-        """See Parser."""
+        """Return the text as one part; implements `Parser.push`."""
         return [Text(text)] if text else []
 
     def finish(self) -> list[Part]:
-        """See Parser."""
+        """Return no parts, because no text is withheld; implements `Parser.finish`."""
         return []
 
 
 def joined(parts: Iterable[Part]) -> list[Part]:
     """Join neighbouring parts of one kind, in linear time."""
     made: list[Part] = []
-    texts: list[list[str]] = []  # the pieces of each part of `made`
+    texts: list[list[str]] = []  # the pieces of text that are joined to each part of `made`
     for part in parts:
         piece = "" if isinstance(part, (CallBegin, CallEnd)) else part.text
         if made and _continues(made[-1], part):
@@ -135,7 +138,7 @@ class Message:
 
 
 def message_of(parts: Iterable[Part]) -> Message:
-    """Sort parts by kind."""
+    """Return a message with the parts of an output sorted by kind."""
     message = Message()
     for part in joined(parts):
         if isinstance(part, Text):

@@ -1,4 +1,4 @@
-"""Reads Python literals, and what resembles them, and outputs JSON."""
+"""Reads Python literals, and text that resembles them, and outputs JSON."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def value(
     """Output a value; return whether it is complete.
 
     Args:
-        s: stands before the value, or before white space.
+        s: the scanner, before the value or before white space.
         emit: receives the pieces of JSON.
         quote: a further quotation mark of strings, which never occurs inside of them.
-        depth: the number of lists and dictionaries around it.
-        argument: the value is an argument of a call in Python's syntax.
+        depth: the number of lists and dictionaries around the value.
+        argument: whether the value is an argument of a call in Python's syntax.
     """
     char = yield from s.space()
     if quote and (yield from s.accept(quote)):
@@ -47,7 +47,7 @@ def value(
 
 
 def is_json(text: str) -> bool:
-    """Whether a text is JSON; Python's reader also accepts NaN and Infinity."""
+    """Tell whether a text is JSON; Python's reader also accepts NaN and Infinity."""
     try:
         json.loads(text, parse_constant=_refused)
     except (ValueError, RecursionError):
@@ -60,7 +60,7 @@ def _refused(name: str) -> None:
 
 
 def _of_word(word: str) -> str:
-    """Convert a number, a constant, or a string without quotes.
+    """Return the JSON of a number, a constant, or a string without quotes.
 
     Only ASCII digits count, as in Python's source; `int` accepts others.
     """
@@ -78,7 +78,7 @@ def _of_word(word: str) -> str:
 
 
 def whole(text: str) -> str | None:
-    """Convert a text that is one list, tuple or dictionary to JSON; None if it is not."""
+    """Return the JSON of a text that is one list, tuple or dictionary; None for other texts."""
     if text[:1] not in _CLOSING:
         return None
     s, pieces = Scanner(), list[str]()
@@ -129,7 +129,7 @@ def _string(s: Scanner, emit: Emit, quote: str, *, argument: bool) -> Steps[bool
 
 
 def _goes_on(s: Scanner, inner: list[str], quote: str, *, argument: bool) -> Steps[bool]:
-    """Read on in `inner` if a quote does not end its string; otherwise nothing is read.
+    """Read the rest of a string if a quote does not end it; otherwise read nothing.
 
     Models do not escape quotes inside of strings: command='sed -n '1,9p' a.py'. A quote ends a
     string if a comma or a closing bracket of the surrounding values follows.
@@ -149,7 +149,7 @@ def _goes_on(s: Scanner, inner: list[str], quote: str, *, argument: bool) -> Ste
 
 
 def _escaped(s: Scanner) -> Steps[str]:
-    """Decode a backslash escape; an unknown one stays as it is."""
+    """Decode a backslash escape; an unknown escape stays unchanged."""
     char = yield from s.next()
     s.at += len(char)
     size = {"x": 2, "u": 4, "U": 8}.get(char, 0)
@@ -164,7 +164,7 @@ def _escaped(s: Scanner) -> Steps[str]:
 
 def _items(s: Scanner, emit: Emit, quote: str, depth: int) -> Steps[bool]:
     """Read a list, tuple, set or dictionary."""
-    keyed = s.text[s.at] == "{"  # until an item without a key comes
+    keyed = s.text[s.at] == "{"  # True until an item without a key comes
     closing = _CLOSING[s.text[s.at]]
     s.at += 1
     emit("" if keyed else "[")
@@ -199,12 +199,12 @@ def _items(s: Scanner, emit: Emit, quote: str, depth: int) -> Steps[bool]:
         first = False
         if not (yield from value(s, emit, quote, depth + 1)):
             return False
-        if s.place == before:  # no value begins with this character
+        if s.place == before:  # no value begins with this character, so it is skipped
             s.at += 1
 
 
 def _key(s: Scanner, quote: str) -> Steps[str | None]:
-    """Read a key, or an item of a set; None if the text ends inside of it."""
+    """Read a key, or an item of a set; return None if the text ends inside of it."""
     pieces: list[str] = []
     whole = yield from value(s, pieces.append, quote, _MAX_DEPTH)
     return "".join(pieces) if whole else None

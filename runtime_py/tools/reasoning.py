@@ -1,4 +1,4 @@
-"""Reasoning, which models write between two markers before they answer."""
+"""Finds and reads reasoning, which models write between two markers before they answer."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from .scanner import Scanner, Steps
 
 @dataclass(frozen=True, slots=True)
 class Thoughts:
-    """Two markers.
+    """The two markers around reasoning.
 
     Attributes:
-        begin: before the reasoning; some templates write it at the end of the prompt.
-        end: after it.
+        begin: marker before the reasoning; some templates write it at the end of the prompt.
+        end: marker after the reasoning.
     """
 
     begin: str
     end: str
 
     def opened(self, prompt: str) -> bool:
-        """Whether a prompt ends inside reasoning."""
+        """Tell whether a prompt ends inside of reasoning."""
         return prompt.rstrip().endswith(self.begin)
 
     def closed(self, prompt: str) -> bool:
-        """Whether a prompt ends after reasoning, so that the output has none."""
+        """Tell whether a prompt ends after reasoning, so that the output has none."""
         return prompt.rstrip().endswith(self.end)
 
     def read(
@@ -40,9 +40,9 @@ class Thoughts:
         ends reasoning that is still open; its end marker may follow.
 
         Args:
-            s: stands before the output.
-            out: receives the reasoning.
-            form: the format of calls that may end the reasoning; None: none may.
+            s: the scanner, before the output.
+            out: the output that gets the reasoning.
+            form: the format of calls that may end the reasoning; None: no calls are parsed.
             tools: the request's tools.
             opened: whether the prompt has opened the reasoning.
         """
@@ -70,5 +70,5 @@ MARKS = tuple(Thoughts(**row) for row in read("reasoning_marks"))
 
 
 def thoughts_of(template: str) -> Thoughts | None:
-    """Find the markers in a template; None: the model has none."""
+    """Return the reasoning markers in a template; None: the model has none."""
     return next((m for m in MARKS if m.end in template), None)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from typing import TypeVar
 
 T = TypeVar("T")
-Steps = Generator[None, None, T]  # a reader and its result
+Steps = Generator[None, None, T]  # a reader (generator) and the type of its result
 Emit = Callable[[str], None]
 
 _SPACE = re.compile(r"\s*")
@@ -24,18 +24,18 @@ class Scanner:
     Attributes:
         text: the text so far.
         at: index of the next character.
-        ended: the text is complete.
+        ended: whether the text is complete.
     """
 
     def __init__(self) -> None:
         self.text = ""
         self.at = 0
         self.ended = False
-        self._held = False  # positions must stay valid
-        self._dropped = 0  # characters that were dropped before `text`
+        self._held = False  # whether text must be kept, so that positions stay valid
+        self._dropped = 0  # number of characters that were dropped before `text`
 
     def feed(self, text: str) -> None:
-        """Append text."""
+        """Append text that has arrived."""
         if self.at and not self._held:
             self._dropped += self.at
             self.text, self.at = self.text[self.at :], 0
@@ -43,11 +43,11 @@ class Scanner:
 
     @property
     def place(self) -> int:
-        """The number of characters that were read."""
+        """Return the number of characters that were read so far."""
         return self._dropped + self.at
 
     def attempt(self, reader: Steps[bool]) -> Steps[bool]:
-        """Run a reader; if it fails, reset the position. `release` makes the position final."""
+        """Run a reader; if it fails, return to the old position, unless `release` made it final."""
         start, self._held = self.at, True
         found = yield from reader
         if not found:
@@ -60,14 +60,14 @@ class Scanner:
         self._held = False
 
     def more(self) -> Steps[bool]:
-        """Wait for text; return whether there is more."""
+        """Wait for more text; return whether more has come."""
         ahead = len(self.text) - self.at
         while len(self.text) - self.at == ahead and not self.ended:
             yield
         return len(self.text) - self.at > ahead
 
     def next(self) -> Steps[str]:
-        """The next character without reading it; "" at the end."""
+        """Return the next character without reading it; "" at the end."""
         while self.at == len(self.text):
             if not (yield from self.more()):
                 return ""
@@ -84,7 +84,7 @@ class Scanner:
                 return char
 
     def accept(self, literal: str) -> Steps[bool]:
-        """Read `literal` if it comes next."""
+        """Read `literal` if it comes next; return whether it did."""
         while True:
             there = self.text[self.at : self.at + len(literal)]
             if not literal.startswith(there):
@@ -96,21 +96,21 @@ class Scanner:
                 return False
 
     def accept_one(self, literals: tuple[str, ...]) -> Steps[str | None]:
-        """Read the first of these that comes next; None if none does."""
+        """Read the first of `literals` that comes next and return it; None if none does."""
         for literal in literals:
             if (yield from self.accept(literal)):
                 return literal
         return None
 
     def until(self, literals: tuple[str, ...], emit: Emit) -> Steps[str]:
-        """Output text up to the first of these, and read that; return it, or "" at the end.
+        """Output text up to the first of `literals`, read and return it; "" at the end.
 
-        If several begin at one place, the longest counts.
+        If several literals begin at one place, the longest counts.
         """
         found = re.compile("|".join(map(re.escape, sorted(literals, key=len, reverse=True))))
         while True:
             match = found.search(self.text, self.at)
-            # an earlier, longer literal may contain the one that was found
+            # An earlier, longer literal may contain the one that was found.
             safe = self._safe(literals)
             if match and match.start() <= safe and not self._may_grow(match, literals):
                 emit(self.text[self.at : match.start()])
@@ -127,7 +127,7 @@ class Scanner:
                 continue
 
     def _may_grow(self, found: re.Match[str], literals: tuple[str, ...]) -> bool:
-        """Whether further text may make a longer literal of it."""
+        """Tell whether further text may turn a match into a longer literal."""
         rest = self.text[found.start() :]
         return not self.ended and any(
             len(other) > len(rest) and other.startswith(rest) and other != found[0]
@@ -135,7 +135,7 @@ class Scanner:
         )
 
     def _safe(self, literals: tuple[str, ...]) -> int:
-        """The position from which the text may be the beginning of one of these."""
+        """Return the position from which the text may be the beginning of a literal."""
         end = len(self.text)
         if self.ended:
             return end
@@ -147,11 +147,11 @@ class Scanner:
         return end
 
     def match(self, pattern: re.Pattern[str], most: int = 512) -> Steps[str]:
-        """Read the longest match, once the text after it has arrived; "" if there is none.
+        """Read the longest match, once the text after it has arrived; "" if nothing matches.
 
         Args:
-            pattern: must match every prefix of what it matches, or the empty text.
-            most: characters that are searched.
+            pattern: an expression that matches every prefix of its matches, or the empty text.
+            most: maximum number of characters that are searched.
         """
         while True:
             found = pattern.match(self.text, self.at, self.at + most)

@@ -1,4 +1,4 @@
-"""A chat's tools and reasoning: the template's variables, and the constraint of the output."""
+"""The tools and reasoning of a chat: the template's variables, and the output's constraint."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .parser import OutputParser
 from .parts import Parser, PlainParser
 from .reasoning import Thoughts
 
-# values of reasoning_effort that switch reasoning off if the template can
+# Values of reasoning_effort that switch reasoning off if the template can do so.
 _NO_THOUGHTS = ("none", "minimal")
 _HARMONY_EFFORTS = {"none": "low", "minimal": "low", "xhigh": "high", "max": "high"}
 
 
 class Talk:
-    """A chat request, in a model's dialect.
+    """A chat request in the dialect of a model's template.
 
     Attributes:
-        messages: for the template.
-        variables: of the template.
-        may_call: there are tools.
-        forced: one tool must be called, which is named.
+        messages: the messages for the template.
+        variables: the variables for the template.
+        may_call: whether the request offers tools.
+        forced: whether the request names a tool that must be called.
         visible: special tokens that the parser must see.
 
     Raises:
@@ -58,7 +58,10 @@ class Talk:
         return [tool.function for tool in self._tools]
 
     def _effort(self) -> dict[str, Any]:
-        """Variables for `reasoning_effort` and `enable_thinking`; notes those without effect."""
+        """Return template variables for `reasoning_effort` and `enable_thinking`.
+
+        Note unused fields.
+        """
         request, dialect = self._request, self._dialect
         effort, thinks = request.reasoning_effort, request.enable_thinking
         if thinks is None and effort is not None:
@@ -81,43 +84,44 @@ class Talk:
 
     @property
     def visible(self) -> frozenset[int]:
-        """See above."""
+        """Return the special tokens that the parser must see."""
         texts = list(self._family.format.markers) if self._family else []
         if self._dialect.family.channels:
             texts = list(self._dialect.family.format.markers)
-        if self._dialect.thoughts:  # even if reasoning stays in the text
+        # the parser sees the markers even if reasoning stays in the text
+        if self._dialect.thoughts:
             texts += [self._dialect.thoughts.begin, self._dialect.thoughts.end]
         found = map(self._tokenizer.special_id, texts)
         return frozenset(i for i in found if i is not None)
 
     def stop_ids(self, known: Sequence[int]) -> list[int]:
-        """Stop tokens besides the `known` ones."""
+        """Return the stop tokens of the format, without the `known` ones."""
         names = self._family.stops if self._family else ()
         found = map(self._tokenizer.special_id, names)
         return [i for i in found if i is not None and i not in known]
 
     def _opened(self, thoughts: Thoughts | None, prompt: str) -> bool:
-        """Whether the prompt ends inside of reasoning; a continued message may begin it."""
+        """Tell whether the prompt ends inside of reasoning; a continued message may begin it."""
         if thoughts is None:
             return False
         said = self._goes_on()
         return thoughts.opened(prompt) or said.rfind(thoughts.begin) > said.rfind(thoughts.end)
 
     def _continues_words(self, thoughts: Thoughts) -> bool:
-        """Whether the output continues text, so that no reasoning can come."""
+        """Tell whether the output continues text, so that no reasoning can come."""
         return bool(self._goes_on().strip()) and not self._opened(thoughts, self._goes_on())
 
     def _goes_on(self) -> str:
-        """The text of the assistant's message that the output continues."""
+        """Return the text of the assistant's message that the output continues."""
         if not self._request.continue_final_message:
             return ""
         return str(self.messages[-1].get("content") or "")
 
     def parser(self, prompt: str, *, held: bool) -> Callable[[], Parser]:
-        """Make the parser of a choice.
+        """Return a function that creates the parser of a choice.
 
         Args:
-            prompt: its text.
+            prompt: the text of the prompt.
             held: whether a grammar constrains the output.
         """
         if self._family is None and self._thoughts is None:
@@ -128,10 +132,10 @@ class Talk:
         return lambda: OutputParser(self._family, tools, self._thoughts, opened=opened, most=most)
 
     def constraint(self, prompt: str, base: Constraint | None) -> Constraint | None:
-        """Make the constraint of the output.
+        """Return the constraint of the output; None: the output is free.
 
         Args:
-            prompt: its text.
+            prompt: the text of the prompt.
             base: the constraint of the request's other fields.
 
         Raises:
@@ -155,10 +159,10 @@ class Talk:
 
 
 def _chosen(request: ChatRequest) -> tuple[list[Tool], bool]:
-    """The tools that may be called, and whether a call is required.
+    """Return the tools that may be called, and whether a call is required.
 
     Raises:
-        RequestError: the requested tool does not exist, or two tools have one name.
+        RequestError: the requested tool does not exist, or two tools have the same name.
     """
     tools, choice = request.tools or [], request.tool_choice
     known = {tool.function.name: tool for tool in tools}

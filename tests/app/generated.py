@@ -70,12 +70,15 @@ def python_fields() -> str:
 
 
 _GROUPS = {
-    "sampling": ("BaseModel", "None: generation_config.json, else what changes nothing."),
-    "shared": ("RequestShape, SamplingFields", "What chats and completions share."),
-    "chat": ("BaseModel", "Of chats."),
-    "completion": ("BaseModel", "Of completions."),
+    "sampling": (
+        "BaseModel",
+        "Fields of sampling; None: generation_config.json, or else no effect.",
+    ),
+    "shared": ("RequestShape, SamplingFields", "Fields that chats and completions share."),
+    "chat": ("BaseModel", "Fields of chats only."),
+    "completion": ("BaseModel", "Fields of completions only."),
 }
-_PYTHON_HEAD = f'''"""The fields of requests.
+_PYTHON_HEAD = f'''"""The fields of requests in OpenAI's shapes, with bounds.
 
 {_NOTE.format("app/data/request_fields.json")}
 """

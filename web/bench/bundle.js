@@ -1,5 +1,6 @@
-// The benchmark's page as a folder: page.js, worker.js, wllama.wasm.
-//   node bench/bundle.js DIR
+// Bundles the benchmark's page into a folder: page.js, worker.js, wllama.wasm.
+//
+// Usage: node bench/bundle.js DIR
 import { copyFile, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -13,7 +14,7 @@ await build({
   outdir: out,
   bundle: true,
   external: ["url", "ws", "perf_hooks", "module"],
-  splitting: true, // what is loaded when first used stays apart
+  splitting: true, // modules that are loaded at their first use become separate files
   format: "esm",
   target: "es2022",
   minify: true,

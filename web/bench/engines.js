@@ -1,15 +1,16 @@
-// What is measured, each behind the same two functions:
-//   load(given) -> engine;  engine.stream(prompt, tokens, told): greedily, told(count) at each piece.
+// The engines that the benchmark measures, each behind the same two functions: load(given) ->
+// engine, and engine.stream(prompt, tokens, told), which decodes greedily and calls told(count) at
+// each piece.
 import { Wllama } from "@wllama/wllama";
 import { CreateMLCEngine } from "@mlc-ai/web-llm";
 
 import { connect } from "../src/worker/connect.ts";
 
-/** Wherry, compiled for WebGPU or wasm: `given.url` is the folder's address. */
+/** Loads a model that Wherry compiled for WebGPU or wasm; `given.url` is the folder's address. */
 export async function wherry(given) {
   const worker = new Worker("worker.js", { type: "module" });
   const engine = connect(worker);
-  // No bound on a step's seconds: others have none, and a software GPU would reach it.
+  // A step has no time limit: the other engines have none, and a software GPU would reach it.
   const limits = { max_batch: 1, context: given.context, prefix_cache: false, max_step_seconds: 0 };
   await engine.load(new URL(given.url, location.href).href, { limits });
   return {
@@ -26,7 +27,7 @@ export async function wherry(given) {
   };
 }
 
-/** llama.cpp in wasm, on one thread of the CPU: `given.url` is a GGUF file's address. */
+/** Loads llama.cpp in wasm, on one CPU thread; `given.url` is the address of a GGUF file. */
 export async function wllama(given) {
   const logger = { debug() {}, log() {}, warn() {}, error: console.error };
   const engine = new Wllama({ default: "wllama.wasm" }, { suppressNativeLog: true, logger });
@@ -56,7 +57,7 @@ export async function wllama(given) {
   };
 }
 
-/** WebLLM on a folder that was compiled for it (--target webgpu:web-llm). */
+/** Loads WebLLM on a folder that was compiled for it (--target webgpu:web-llm). */
 export async function webllm(given) {
   const model = new URL(given.url, location.href).href;
   const engine = await CreateMLCEngine("model", {

@@ -1,7 +1,9 @@
-// From navigation to the first token of the demo's answer, as a person would see it: cold (nothing is
-// kept: page and model come over the network) and warm (the next visit).
-//   node bench/first_token.js URL [--runs 5] [--gpu]
-// URL is a site that `wherry web` serves. --gpu: WebGPU, on SwiftShader where there is no GPU.
+// Measures the time from navigation to the first token of the demo's answer, as a person sees it:
+// cold (nothing is cached: page and model come over the network) and warm (the next visit).
+//
+// Usage: node bench/first_token.js URL [--runs 5] [--gpu]
+//
+// URL is a site that `wherry web` serves. --gpu uses WebGPU, on SwiftShader if there is no GPU.
 // CHROMIUM names the browser. Prints JSON: medians in milliseconds since navigation, and all runs.
 import { chromium } from "playwright-core";
 
@@ -33,7 +35,10 @@ console.log(
   JSON.stringify({ browser: version, cold: summary(cold), warm: summary(warm) }, null, 2),
 );
 
-/** What a page notes of itself: asks as soon as it can, and sees the first piece of the answer. */
+/**
+ * Runs in the page: sends a question as soon as possible, and notes when the first piece of the
+ * answer is shown.
+ */
 function watch() {
   const marks = (globalThis.marks = {});
   const look = () => {

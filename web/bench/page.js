@@ -1,8 +1,8 @@
-// Loads the engines that /given.json names, and asks them in turn. benchmarks/browser.py opens this page,
-// reads the browser's CPU time when the page marks a place, and gets the times at the end.
+// Loads the engines that /given.json names, and sends them requests in turn. benchmarks/browser.py
+// opens this page, reads the browser's CPU time at each mark, and gets the times at the end.
 import * as engines from "./engines.js";
 
-/** A place in time: the browser's CPU seconds there come from outside. */
+/** Marks a point in time, at which benchmarks/browser.py reads the browser's CPU seconds. */
 async function mark() {
   const at = performance.now();
   const { cpu_s: cpu } = await (await fetch("/mark", { method: "POST" })).json();
@@ -13,7 +13,7 @@ function between(from, to) {
   return { wall_s: (to.at - from.at) / 1000, cpu_s: to.cpu - from.cpu };
 }
 
-/** One request: from its start to its first token, and from there to its end. */
+/** Measures one request: from its start to its first token, and from there to its end. */
 async function measured(engine, { prompt, tokens }) {
   const start = await mark();
   let first;

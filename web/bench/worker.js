@@ -1,4 +1,4 @@
-// The engine in a worker, where the peers have theirs.
+// Runs Wherry's engine in a worker, because the other engines run in workers, too.
 import { serve } from "../src/worker/serve.ts";
 
 serve();

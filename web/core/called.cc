@@ -1,12 +1,12 @@
-// What code of a model may call, whether the core does or not: this function, which is never called
-// and the last linker drops, brings it into the core's object.
+// This function is never called, and the last linker drops it. It brings functions into the core's
+// object that a compiled model may call even if the core itself does not call them.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 
 extern "C" {
 
-// Of the compiler's run time.
+// A function of the compiler's runtime (compiler-rt) that converts float32 to float16.
 uint16_t __truncsfhf2(float);
 float __extendhfsf2(uint16_t);
 uint16_t __gnu_f2h_ieee(float);

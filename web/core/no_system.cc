@@ -1,5 +1,6 @@
-// What the C library asks of a system: a page has none. The core's files, sockets and signals are
-// never used there; with these, an instance imports nothing but WASI's few functions and ours.
+// Stubs of the system functions that the C library needs and that a page does not have. The core
+// never uses files, sockets or signals in a page; with these stubs, an instance imports only the
+// few functions of WASI and those of this package.
 #include <errno.h>
 #include <stddef.h>
 #include <sys/file.h>
@@ -38,6 +39,7 @@ int flock(int, int) {
   return -1;
 }
 void __call_sighandler(void (*)(int), int) {}
-void emscripten_notify_memory_growth(size_t) {}  // views of the memory are made anew
+// no action is needed, because the script creates new views of the memory
+void emscripten_notify_memory_growth(size_t) {}
 
 }  // extern "C"

@@ -1,16 +1,16 @@
-// Threads of a page's kernels. The core itself runs on one thread; others, which the script starts
-// in workers, each with an instance of its own over the same memory, take tasks of what it
-// launches.
+// Threads for the kernels in a page. The core itself runs on one thread. The script starts other
+// threads in workers, each with its own instance over the same memory; they take tasks of the
+// kernels that the core launches.
 #ifndef WHERRY_WEB_CORE_THREADS_H_
 #define WHERRY_WEB_CORE_THREADS_H_
 
 namespace wherry::page {
 
-// How many threads later launches are cut for, the caller's included.
+// Sets the number of threads, including the caller's, for which later launches are split.
 void use_threads(int threads);
 
-// Held around what a task does with memory that others may use, too: the C library has no locks.
-// On a page's own thread nothing may wait, and nothing ever does: there it is alone.
+// Locks the memory allocator while a task allocates or frees memory, because the C library has no
+// locks. A page's main thread must not wait, and never does: it runs without other threads.
 class MemoryLock {
  public:
   MemoryLock();

@@ -1,8 +1,9 @@
-// TVM's run time for a page, of the wheel's sources: tvm-ffi, the Relax VM, the CPU and memory.
+// TVM's runtime for a page, compiled from the wheel's sources: tvm-ffi, the Relax VM, the CPU
+// device and memory.
 //
-// Left out is what the core does not call: RPC, caches of keys and values, files of parameters,
-// pools of threads (threads.cc is ours). What these sources expect of a process and a page has not
-// is defined here.
+// Omitted is what the core does not call: RPC, TVM's KV caches, parameter files and thread pools
+// (threads.cc replaces these). What these sources expect of a process, and a page lacks, is defined
+// here.
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/string.h>
@@ -28,9 +29,9 @@
 #include "src/ffi/tensor.cc"
 #include "threads.h"
 #include "vm/threads.h"
-// The run time
+// Sources of TVM's runtime
 #include "src/runtime/cpu_device_api.cc"
-// Tasks of kernels call these two, which are guarded below.
+// Kernels call these two functions from several threads, so they are guarded below.
 #define TVMBackendAllocWorkspace AllocWorkspaceAlone
 #define TVMBackendFreeWorkspace FreeWorkspaceAlone
 #include "src/runtime/device_api.cc"
@@ -52,7 +53,7 @@ void LogFatalImpl(const std::string& file, int line, const std::string& message)
   throw;
 }
 
-// A library never prints.
+// Drops log messages, because a library never prints.
 void LogMessageImpl(const std::string&, int, int, const std::string&) {}
 
 }  // namespace tvm::runtime::detail
@@ -73,7 +74,7 @@ int TVMBackendFreeWorkspace(int device, int id, void* data) {
 
 namespace wherry {
 
-// threads.cc is linked in the place of TVM's pool.
+// Does nothing: the linker puts threads.cc in the place of TVM's thread pool.
 void take_kernel_launches() {}
 void configure_kernel_threads(int threads) { page::use_threads(threads); }
 

@@ -1,15 +1,18 @@
-/** The models that this page offers: `models.json`, which `wherry package` and `wherry web` write. */
+/**
+ * Reads the list of models that this page offers: `models.json`, which `wherry package` and `wherry
+ * web` write.
+ */
 
 export interface OfferedModel {
   readonly name: string;
-  /** Addresses of compiled folders, the most demanding first. */
+  /** Addresses of compiled folders, the one with the highest demands first. */
   readonly folders: readonly string[];
-  /** Bytes of the first of them. */
+  /** Bytes of the first folder. */
   readonly bytes: number;
   readonly description?: string;
 }
 
-/** What is offered; [] where there is no list. */
+/** The models that the page offers; [] if there is no list. */
 export async function offeredModels(): Promise<OfferedModel[]> {
   const response = await fetch("models.json", { cache: "no-cache" });
   if (!response.ok) return [];

@@ -17,9 +17,9 @@ interface Turn {
   note?: string;
 }
 
-/** The conversation: its messages, the input field, and the running answer. */
+/** The view of the conversation: its messages, the input field, and the running answer. */
 export class ChatView {
-  /** Tokens a second of the last answer. */
+  /** Tokens per second of the last answer; undefined before it. */
   lastSpeed: number | undefined;
   readonly #session: Session;
   readonly #settings: SettingsView;
@@ -28,9 +28,9 @@ export class ChatView {
   readonly #scroll = byId("scroll");
   #turns: Turn[] = kept();
   #running: AbortController | undefined;
-  #follow = true; // whether the end of the conversation stays in sight
+  #follow = true; // whether the view scrolls with the end of the conversation
 
-  /** @param load load the model that is offered. */
+  /** @param load callback that loads the offered model. */
   constructor(session: Session, settings: SettingsView, load: () => void) {
     this.#session = session;
     this.#settings = settings;
@@ -52,7 +52,7 @@ export class ChatView {
     void this.#answer();
   }
 
-  /** Begin a new conversation. */
+  /** Begin a new, empty conversation. */
   fresh(): void {
     this.stop();
     this.#turns = [];
@@ -60,13 +60,14 @@ export class ChatView {
     this.#show();
   }
 
-  /** Keep what was said, for when this tab is loaded again. */
+  /** Store the conversation, so that it survives a reload of this tab. */
   #keep(): void {
     const turns = this.#turns.map(({ pending: _, ...turn }) => turn);
     try {
       sessionStorage.setItem(KEY, JSON.stringify(turns));
     } catch {
-      sessionStorage.removeItem(KEY); // it is too long: rather nothing than what is no longer so
+      // the conversation is too long to store, and its older version would be wrong
+      sessionStorage.removeItem(KEY);
     }
   }
 
@@ -92,7 +93,7 @@ export class ChatView {
       this.#follow = scrollHeight - scrollTop - clientHeight < 60;
     });
     addEventListener("pagehide", () => {
-      this.#keep(); // what has been written of an answer, too
+      this.#keep(); // stores the beginning of an unfinished answer, too
     });
     byId("fresh").addEventListener("click", () => {
       this.fresh();
@@ -177,14 +178,14 @@ export class ChatView {
   }
 
   #drawing = false;
-  #view: [Element, MarkdownView] | undefined; // of the running answer
+  #view: [Element, MarkdownView] | undefined; // element and Markdown of the running answer
 
   #viewOf(body: HTMLElement): MarkdownView {
     if (this.#view?.[0] !== body) this.#view = [body, new MarkdownView(body)];
     return this.#view[1];
   }
 
-  /** Draw the last turn with the next frame. */
+  /** Draw the last turn of the conversation in the next animation frame. */
   #drawSoon(): void {
     if (this.#drawing) return;
     this.#drawing = true;
@@ -217,7 +218,7 @@ export class ChatView {
     this.#toEnd();
   }
 
-  /** What the model's state is: in the greeting, or below what was said. */
+  /** Show the state of the model: in the greeting, or below the conversation. */
   #showState(): void {
     const below = document.querySelector("#state");
     if (this.#turns.length === 0 || !below) this.#show();
@@ -277,7 +278,7 @@ export class ChatView {
   }
 }
 
-/** What this tab has kept. */
+/** The turns of the conversation that this tab has stored. */
 function kept(): Turn[] {
   try {
     return JSON.parse(sessionStorage.getItem(KEY) ?? "[]") as Turn[];
@@ -286,12 +287,12 @@ function kept(): Turn[] {
   }
 }
 
-/** The facts in an answer's chunks besides its text. */
+/** Collects facts from an answer's chunks, apart from its text: speed, tokens, end. */
 class Heard {
   finish: string | null = null;
   #usage: Usage | undefined;
   #timings: Timings | undefined;
-  #first: number | undefined; // milliseconds
+  #first: number | undefined; // time of the first chunk in milliseconds
 
   take(chunk: ChatCompletionChunk, at: number): string {
     this.#usage = chunk.usage ?? this.#usage;

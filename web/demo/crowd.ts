@@ -1,4 +1,4 @@
-/** Several conversations at once, to see the engine at work. */
+/** Runs several conversations at once, to show the engine's batching at work. */
 import { AbortedError, type Engine, type Timings } from "../src/index.js";
 import { element } from "./dom.js";
 import { speed } from "./format.js";
@@ -13,11 +13,11 @@ const PROMPTS = [
   "What are the days of the week?",
   "Tell me a story about a lost key.",
 ];
-/** What all of them share, so that it is computed once. */
+/** The system prompt that all conversations share, so that the engine computes it once. */
 const SYSTEM = "You are a friendly helper. You answer in short and simple sentences.";
 const MAX_TOKENS = 160;
 
-/** Talks for as long as it is wanted: as soon as a conversation ends, the next one begins. */
+/** Runs conversations until it is stopped: as soon as one ends, the next one begins. */
 export class Crowd {
   readonly #engine: Engine;
   readonly #list: HTMLElement;
@@ -79,7 +79,7 @@ export class Crowd {
   }
 }
 
-/** One conversation, as its card shows it. */
+/** One conversation of the crowd, and the card that shows it. */
 class Lane {
   readonly item: HTMLLIElement;
   readonly #state = element("span", { class: "state" });

@@ -1,7 +1,9 @@
 type Attributes = Readonly<Record<string, string | EventListener>>;
 type Child = string | Node;
 
-/** An element; attributes that are functions are listeners of the event of that name. */
+/**
+ * Create an HTML element; attributes that are functions become listeners of the event of that name.
+ */
 export function element<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
@@ -18,7 +20,7 @@ export function element<K extends keyof HTMLElementTagNameMap>(
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element of SVG. */
+/** Create an SVG element. */
 export function svg<K extends keyof SVGElementTagNameMap>(
   tag: K,
   attributes: Readonly<Record<string, string | number>> = {},
@@ -30,8 +32,8 @@ export function svg<K extends keyof SVGElementTagNameMap>(
   return made;
 }
 
-/** The page's element of an id. */
-// The page says of what kind its elements are, not the compiler.
+/** Return the page's element with an id. */
+// The caller states the type of the element, because the compiler cannot know it.
 // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   const found = document.getElementById(id);
@@ -39,7 +41,7 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   return found as T;
 }
 
-/** Rows of a description list; what has not changed is not touched. */
+/** Fill a description list with rows; unchanged rows are not touched. */
 export function describe(list: HTMLElement, rows: readonly (readonly [string, string])[]): void {
   const key = rows.map(([name]) => name).join("\n");
   if (list.dataset["rows"] !== key) {
@@ -56,7 +58,7 @@ export function describe(list: HTMLElement, rows: readonly (readonly [string, st
   });
 }
 
-/** Say something to who hears the page. */
+/** Announce a text to people who use a screen reader. */
 export function say(text: string): void {
   byId("said").textContent = text;
 }

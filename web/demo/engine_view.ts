@@ -6,16 +6,17 @@ import { PagesGrid } from "./pages_grid.js";
 import { Plot } from "./plot.js";
 import type { Session } from "./session.js";
 
-const WINDOW_MS = 2500; // over which tokens a second are counted
+const WINDOW_MS = 2500; // milliseconds over which the tokens per second are averaged
 
-/** The second view: the batch, pages, prefix hits, and tokens a second. */
+/** The view of the engine: the batch, the pages, prefix cache hits, and tokens per second. */
 export class EngineView {
   readonly #session: Session;
   readonly #crowd: Crowd;
   readonly #plot = new Plot(byId("plot"));
   readonly #pages = new PagesGrid(byId("pages"));
   readonly #size = byId<HTMLInputElement>("crowd-size");
-  #seen: { readonly tokens: number; readonly at: number }[] = []; // of the last seconds
+  // token counts of the last seconds, with their times
+  #seen: { readonly tokens: number; readonly at: number }[] = [];
   #rate = 0;
 
   constructor(session: Session) {
@@ -37,13 +38,13 @@ export class EngineView {
     this.#tiles(undefined);
   }
 
-  /** End the conversations that were started here. */
+  /** Stop the conversations that this view has started. */
   stop(): void {
     this.#crowd.stop();
     byId("crowd-start").textContent = "Start";
   }
 
-  /** New numbers, several times a second. */
+  /** Show new counters; called several times per second. */
   show(stats: EngineStats): void {
     const kept = Math.min(stats.pagesCached, stats.pagesFree);
     const used = stats.pagesTotal - stats.pagesFree;
@@ -53,7 +54,7 @@ export class EngineView {
     this.#tiles(stats);
   }
 
-  /** It is time for a new value of the curve. */
+  /** Append a new value to the curve. */
   tick(stats: EngineStats | undefined): void {
     const now = performance.now();
     if (stats) {

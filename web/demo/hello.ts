@@ -1,4 +1,6 @@
-/** What stands where the conversation will be: how far the model is, and what one might ask. */
+/**
+ * The greeting in place of an empty conversation: the state of the model, and suggested questions.
+ */
 import { element, svg } from "./dom.js";
 import { bytes } from "./format.js";
 import type { Session, State } from "./session.js";
@@ -16,7 +18,7 @@ const PHASES = {
   pipelines: "Preparing the kernels of",
 } as const;
 
-/** The greeting for a state of the model. */
+/** Create the greeting for a state of the model. */
 export function hello(
   session: Session,
   ask: (text: string) => void,
@@ -48,7 +50,7 @@ export function hello(
   );
 }
 
-/** How far the model is, and what can be done about it; nothing where it is ready. */
+/** Create a card with the state of the model and possible actions; [] if the model is ready. */
 export function stateCard(session: Session, load: () => void): HTMLElement[] {
   const { state } = session;
   switch (state.kind) {

@@ -1,4 +1,4 @@
-/** The page: two views of one engine, which runs in a worker. */
+/** The demo page: two views of one engine, which runs in a worker. */
 import { ModelCache, type ModelInfo } from "../src/index.js";
 import { ChatView } from "./chat_view.js";
 import { type OfferedModel, offeredModels } from "./catalog.js";
@@ -11,7 +11,8 @@ import { Session } from "./session.js";
 import { SettingsView } from "./settings.js";
 import { startTheme } from "./theme.js";
 
-const UNASKED_BYTES = 64 * 2 ** 20; // a model up to this size is fetched without asking
+// bytes up to which a model is downloaded without asking the person
+const UNASKED_BYTES = 64 * 2 ** 20;
 const LOOK_MS = 250;
 
 async function start(): Promise<void> {
@@ -32,13 +33,13 @@ async function start(): Promise<void> {
   addEventListener("hashchange", followHash);
   listenToKeys(chat);
   look(session, chat, engine);
-  // A page that is not secure has none.
+  // Service workers exist only on secure pages.
   if ("serviceWorker" in navigator) void navigator.serviceWorker.register("offline.js");
   if (first && (await mayLoad(first))) load();
   else if (first) session.offer(first.name, first.bytes);
 }
 
-/** Whether a model is small, or there already. */
+/** Whether a model may be loaded without asking: it is small, or already stored. */
 async function mayLoad({ bytes: size, folders }: OfferedModel): Promise<boolean> {
   if (size <= UNASKED_BYTES) return true;
   const urls = folders.map((folder) => new URL(folder, document.baseURI).href);
@@ -46,7 +47,7 @@ async function mayLoad({ bytes: size, folders }: OfferedModel): Promise<boolean>
   return kept.some((one) => urls.includes(one.url) && one.bytes === one.total);
 }
 
-/** The view that the address names. */
+/** Show the view that the page's address (hash) names. */
 function followHash(): void {
   const wanted = location.hash === "#engine" ? "engine" : "chat";
   for (const name of ["chat", "engine"]) {
@@ -72,7 +73,7 @@ function listenToKeys(chat: ChatView): void {
   });
 }
 
-/** Ask the engine how it is, and show it. */
+/** Read the engine's counters periodically, and show them. */
 function look(session: Session, chat: ChatView, engine: EngineView): void {
   let ticks = 0;
   setInterval(() => {
@@ -95,7 +96,7 @@ function look(session: Session, chat: ChatView, engine: EngineView): void {
           ["prefix hits", percent(stats.cachedTokens, stats.promptTokens)],
         ]);
       },
-      () => undefined, // it was unloaded meanwhile
+      () => undefined, // the model was unloaded meanwhile
     );
   }, LOOK_MS);
 }

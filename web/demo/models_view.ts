@@ -7,7 +7,7 @@ import type { Session, State } from "./session.js";
 
 type DirectoryPicker = () => Promise<FileSystemDirectoryHandle>;
 
-/** The button with the model's name, and the dialog behind it. */
+/** The button with the model's name, and the dialog that it opens to choose a model. */
 export class ModelsView {
   readonly #session: Session;
   readonly #offered: readonly OfferedModel[];
@@ -53,7 +53,8 @@ export class ModelsView {
       byId("pick-input").click();
       return;
     }
-    const folder = await showDirectoryPicker().catch(() => undefined); // thought better of it
+    // undefined if the person cancelled the dialog
+    const folder = await showDirectoryPicker().catch(() => undefined);
     if (folder) this.load(folder.name, folder);
   }
 

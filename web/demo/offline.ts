@@ -1,11 +1,12 @@
 /**
- * The service worker that lets the page open without a network. What a server has comes first; what is
- * kept stands in when none answers, whole and of one version. Models are kept by the engine.
+ * The service worker that lets the page open without a network. The server's files take precedence;
+ * the stored ones are used if no server answers, and they are always complete and of one version.
+ * The engine stores the models itself.
  */
-declare const FILES: readonly string[]; // of the page; by scripts/bundle_page.js
+declare const FILES: readonly string[]; // files of the page, which scripts/bundle_page.js inserts
 declare const VERSION: string;
 
-/** What this file needs of a service worker's scope. */
+/** The part of a service worker's global scope that this file uses. */
 interface Scope {
   addEventListener(type: "install" | "activate", heard: (event: Lasting) => void): void;
   addEventListener(type: "fetch", heard: (event: Asked) => void): void;
@@ -21,7 +22,8 @@ interface Asked {
 }
 
 const scope = globalThis as unknown as Scope;
-const PREFIX = "wherry.page."; // the engine has caches of its own
+// prefix of this page's caches, because the engine has caches of its own
+const PREFIX = "wherry.page.";
 const CACHE = PREFIX + VERSION;
 const MODELS = `${PREFIX}models`;
 const here = new URL("./", location.href);

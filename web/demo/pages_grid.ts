@@ -2,7 +2,7 @@ import { byId, element } from "./dom.js";
 
 const MOST_CELLS = 320;
 
-/** What of the cache is used, as cells: each is one page, or as many as it takes. */
+/** Shows the use of the KV cache as cells: each cell is one page, or several if there are many. */
 export class PagesGrid {
   readonly #place: HTMLElement;
 
@@ -12,9 +12,11 @@ export class PagesGrid {
   }
 
   /**
-   * @param used pages of running requests.
-   * @param kept pages of prefixes that no request uses now.
-   * @param total pages in all.
+   * Show the use of the KV cache.
+   *
+   * @param used number of pages of running requests.
+   * @param kept number of pages with cached prefixes that no request uses now.
+   * @param total number of pages in all.
    * @param size tokens of a page.
    */
   show(used: number, kept: number, total: number, size: number): void {

@@ -3,9 +3,9 @@ import { number } from "./format.js";
 
 const WIDTH = 600;
 const HEIGHT = 220;
-/** Values that are shown: of one minute. */
+/** Number of values that the curve shows, over one minute. */
 const SPAN = 120;
-/** Milliseconds between two of them. */
+/** Milliseconds between two values of the curve. */
 export const EACH_MS = 60_000 / SPAN;
 
 /** A curve of one number over the last minute. */
@@ -41,7 +41,7 @@ export class Plot {
     this.#draw();
   }
 
-  /** The newest value. */
+  /** Append the newest value to the curve. */
   push(value: number): void {
     this.#values.push(value);
     this.#values.shift();
@@ -68,7 +68,7 @@ export class Plot {
   }
 }
 
-/** A round number above all values, which quarters well. */
+/** A round number above all values, which can be divided into quarters. */
 function ceiling(value: number): number {
   if (value <= 8) return 8;
   const power = 10 ** Math.floor(Math.log10(value));
@@ -76,7 +76,9 @@ function ceiling(value: number): number {
   return (steps.find((step) => step * power >= value * 1.05) ?? 12) * power;
 }
 
-/** A curve through points whose slope is level at each of them: it never overshoots. */
+/**
+ * The SVG path of a curve through points; its slope is level at each point, so it never overshoots.
+ */
 function smooth(points: readonly (readonly [number, number])[]): string {
   return points.reduce((path, [x, y], index) => {
     const before = points[index - 1];

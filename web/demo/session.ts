@@ -1,4 +1,4 @@
-/** The engine in its worker, the loaded model, and listeners for changes. */
+/** The state of the page: the engine in its worker, the loaded model, and listeners for changes. */
 import { type Engine, type LoadProgress, type ModelInfo, type ModelSource } from "../src/index.js";
 import { connect } from "../src/worker.js";
 
@@ -8,13 +8,16 @@ export type State =
   | {
       readonly kind: "loading";
       readonly name: string;
-      /** "elsewhere": another tab loads it, and what it keeps will be here, too. */
+      /**
+       * Progress of the load; "elsewhere": another tab downloads the model, and this tab will then
+       * find it stored.
+       */
       readonly progress: LoadProgress | "elsewhere" | undefined;
     }
   | { readonly kind: "ready"; readonly model: ModelInfo }
   | { readonly kind: "failed"; readonly name: string; readonly reason: string };
 
-/** One model at a time; the one before is let go when another is chosen. */
+/** Owns the engine and one model at a time; the previous model is freed when another is chosen. */
 export class Session {
   readonly engine: Engine;
   state: State = { kind: "none" };
@@ -27,13 +30,13 @@ export class Session {
     this.engine = connect(worker);
   }
 
-  /** Hear of this state and of all that follow. */
+  /** Call a listener with the present state and with all later ones. */
   listen(listener: (state: State) => void): void {
     this.#listeners.push(listener);
     listener(this.state);
   }
 
-  /** Say that a model is there for the asking, which is large. */
+  /** Offer a large model, which is loaded only if the person asks for it. */
   offer(name: string, bytes: number): void {
     this.#set({ kind: "offered", name, bytes });
   }
@@ -43,7 +46,7 @@ export class Session {
     if (this.#last) void this.load(...this.#last);
   }
 
-  /** Load a model instead of the present one. */
+  /** Load a model in place of the present one. */
   async load(name: string, source: ModelSource): Promise<void> {
     this.#last = [name, source];
     this.#loading?.abort();
@@ -72,7 +75,7 @@ export class Session {
   }
 }
 
-/** Load what no other tab of this site loads meanwhile: what that one keeps need not be fetched again. */
+/** Run a download while no other tab of this site downloads: afterwards the files are stored. */
 async function oneTab<T>(
   source: ModelSource,
   signal: AbortSignal,
@@ -80,9 +83,10 @@ async function oneTab<T>(
   load: () => Promise<T>,
 ): Promise<T> {
   const { locks, storage } = navigator as Partial<Pick<Navigator, "locks" | "storage">>;
-  void storage?.persist().catch(() => false); // a browser that asks the person may hear no
+  void storage?.persist().catch(() => false); // a browser that asks the person may get a refusal
   const address = [source].flat().find((one) => typeof one === "string");
-  if (!locks || address === undefined) return load(); // no secure page, or files of the disk
+  // locks are missing on pages that are not secure; files from the disk need none
+  if (!locks || address === undefined) return load();
   const name = `wherry.page:${address}`;
   const { held = [] } = await locks.query();
   if (held.some((lock) => lock.name === name)) said("elsewhere");

@@ -3,7 +3,7 @@ import { byId } from "./dom.js";
 const NUMBERS = ["temperature", "max_tokens", "seed"] as const;
 const KEY = "wherry.settings";
 
-/** What the person asks of every answer; what is left out is the model's. */
+/** The person's settings for all answers; a missing setting means the model's default. */
 export interface Settings {
   readonly system?: string;
   readonly temperature?: number;
@@ -11,7 +11,7 @@ export interface Settings {
   readonly seed?: number;
 }
 
-/** The dialog behind the button with the two sliders. */
+/** The dialog with the settings, and the button with two sliders that opens it. */
 export class SettingsView {
   readonly #dialog = byId<HTMLDialogElement>("tune-dialog");
   settings: Settings = JSON.parse(sessionStorage.getItem(KEY) ?? "{}") as Settings;

@@ -3,7 +3,7 @@ import { byId } from "./dom.js";
 const KEY = "wherry.theme";
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
-/** Dark or light: as the system has it, until the person chooses. */
+/** Choose a dark or light theme: the system's, until the person chooses one. */
 export function startTheme(): void {
   const button = byId<HTMLButtonElement>("theme");
   button.addEventListener("click", () => {

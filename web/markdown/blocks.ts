@@ -1,4 +1,4 @@
-/** Markdown's blocks, line by line: a line is read once, however long the text becomes. */
+/** Parses Markdown's blocks line by line: each line is read once, however long the text becomes. */
 import { copyButton, html } from "./elements.js";
 import { inline } from "./inline.js";
 import { cellsOf, rowOf, sidesOf, tableOf } from "./table.js";
@@ -10,16 +10,16 @@ const HEADING = /^(#{1,6})(?:[ \t]+(.*))?$/;
 const RULE = /^(?:\*[ \t]*){3,}$|^(?:-[ \t]*){3,}$|^(?:_[ \t]*){3,}$/;
 const MARKER = /^(?:[-*+]|(\d{1,9})[.)])(?:[ \t]|$)/;
 const MATHS = /^(?:\$\$|\\\[|\\begin\{((?:equation|align|alignat|gather|multline|eqnarray)\*?)\})/;
-const DEEPEST = 24; // lists, their items and quotes in each other
+const DEEPEST = 24; // maximum nesting depth of lists, their items and quotes
 
-/** What encloses blocks. */
+/** A block that contains other blocks: a quote, a list or an item. */
 interface Frame {
   readonly kind: "page" | "quote" | "bullets" | "numbers" | "item";
   readonly element: HTMLElement;
-  readonly column: number; // where an item's mark stands
+  readonly column: number; // column of the item's marker
 }
 
-/** The block that the next line may belong to. */
+/** The kinds of block to which the next line may belong. */
 type Leaf =
   | { readonly kind: "paragraph"; readonly element: HTMLElement; readonly text: string }
   | { readonly kind: "code"; readonly end: string; readonly column: number; readonly text: Text }
@@ -31,29 +31,29 @@ type Leaf =
     }
   | { readonly kind: "table"; readonly body: HTMLElement; readonly sides: readonly string[] };
 
-/** How things were before a line: enough to take it back. */
+/** A snapshot of the state before a line, from which the line can be undone. */
 interface Mark {
   readonly frames: readonly Frame[];
-  readonly counts: readonly number[]; // children of each frame
+  readonly counts: readonly number[]; // number of children of each frame
   readonly leaf: Leaf | undefined;
-  readonly size: number; // characters of a block of code, rows of a table
+  readonly size: number; // number of characters in a code block, or of rows in a table
   readonly blank: boolean;
 }
 
-/** Draws lines into an element; the last line can be taken back. */
+/** Draws lines of Markdown into an element; the last line can be undone. */
 export class Blocks {
   readonly #page: Frame;
   #frames: readonly Frame[];
   #leaf: Leaf | undefined;
-  #undrawn = ""; // lines of the block of code
-  #blank = false; // whether the last line was
+  #undrawn = ""; // lines of the code block that are not drawn yet
+  #blank = false; // whether the last line was blank
 
   constructor(page: HTMLElement) {
     this.#page = { kind: "page", element: page, column: 0 };
     this.#frames = [this.#page];
   }
 
-  /** Remember how things are, before a line that is not whole yet. */
+  /** Take a snapshot of the state, before a line that is not complete yet. */
   mark(): Mark {
     const leaf = this.#leaf;
     if (leaf?.kind === "code") this.draw();
@@ -67,7 +67,7 @@ export class Blocks {
     return { frames: this.#frames, counts, leaf, size, blank: this.#blank };
   }
 
-  /** Take back what came since then. */
+  /** Undo all changes since a snapshot. */
   back({ frames, counts, leaf, size, blank }: Mark): void {
     frames.forEach(({ element }, at) => cut(element, counts[at] ?? 0));
     [this.#frames, this.#leaf, this.#blank, this.#undrawn] = [frames, leaf, blank, ""];
@@ -77,7 +77,7 @@ export class Blocks {
       this.#top.element.lastChild?.replaceWith(leaf.element);
   }
 
-  /** A line, without its end. */
+  /** Draw a complete line, given without its line end. */
   line(line: string): void {
     const text = line.trimEnd();
     if (this.#leaf?.kind === "code" && this.#codeLine(line)) return;
@@ -93,7 +93,7 @@ export class Blocks {
     else this.#begin(rest);
   }
 
-  /** Draw what has come of the block that is open. */
+  /** Draw the lines of an open block that are not drawn yet. */
   draw(): void {
     const leaf = this.#leaf;
     if (leaf?.kind === "code") leaf.text.appendData(this.#undrawn);
@@ -110,7 +110,7 @@ export class Blocks {
 
   #close(): void {
     if (this.#leaf?.kind === "maths") {
-      const { element, text } = this.#leaf; // it has no end: so it was none
+      const { element, text } = this.#leaf; // the formula was never closed, so it was no formula
       this.#leaf = { kind: "paragraph", element, text };
     }
     this.draw();
@@ -129,7 +129,7 @@ export class Blocks {
     this.#frames = [...this.#frames, { kind, element, column }];
   }
 
-  /** How many frames a line stays in, and what it is in them. */
+  /** Find how many frames a line continues, and the rest of its text inside of them. */
   #enclosed(line: string): [number, string] {
     let rest = line;
     let kept = 1;
@@ -144,7 +144,7 @@ export class Blocks {
     return [kept, rest];
   }
 
-  /** Whether a line begins a block where a paragraph might go on. */
+  /** Whether a line begins a new block where a paragraph might continue. */
   #begins(text: string, frame: Frame | undefined): boolean {
     const marker = MARKER.exec(text);
     if (marker && (frame?.kind === "numbers" || interrupts(marker, text))) return true;
@@ -244,7 +244,7 @@ export class Blocks {
     this.#leaf = { kind: "code", end: mark, column, text };
   }
 
-  /** Whether the line belongs to the block of code. */
+  /** Add a line to an open code block; false if no code block is open. */
   #codeLine(line: string): boolean {
     const leaf = this.#leaf;
     if (leaf?.kind !== "code") return false;
@@ -264,7 +264,7 @@ export class Blocks {
     return true;
   }
 
-  /** A formula in lines of its own; false: it is none. */
+  /** Read a formula on lines of its own; false if the line is no formula. */
   #maths(text: string): boolean {
     const found = MATHS.exec(text);
     if (!found || this.#leaf?.kind === "paragraph") return false;
@@ -286,7 +286,7 @@ export class Blocks {
     const whole = leaf.text ? `${leaf.text}\n${text}` : text;
     this.#leaf = { ...leaf, text: whole };
     if (at < 0) return;
-    const own = leaf.end.startsWith("\\end"); // the environment is a part of the formula
+    const own = leaf.end.startsWith("\\end"); // the environment's end is a part of the formula
     const inside = own ? whole : whole.slice(2, whole.lastIndexOf(leaf.end));
     leaf.element.replaceChildren(
       formula(inside, true),
@@ -296,7 +296,7 @@ export class Blocks {
   }
 }
 
-/** Whether an item may begin inside of a paragraph: "1986. A year" is none. */
+/** Whether a list item may interrupt a paragraph; "1986. A year" may not. */
 function interrupts(marker: RegExpExecArray, text: string): boolean {
   return text.length > marker[0].length && (marker[1] ?? "1") === "1";
 }
@@ -305,7 +305,7 @@ function cut(element: HTMLElement, count: number): void {
   while (element.childNodes.length > count) element.lastChild?.remove();
 }
 
-/** Columns before a line's text; a tab goes to the next multiple of four. */
+/** Number of columns before a line's text; a tab advances to the next multiple of four. */
 function indent(line: string): number {
   let column = 0;
   for (const character of line) {
@@ -316,7 +316,7 @@ function indent(line: string): number {
   return column;
 }
 
-/** The box of a task. */
+/** Replace the brackets of a task list item by a check box character. */
 function checked(text: string): string {
   return text.replace(/^\[([ xX])\](?=\s)/, (_, mark: string) => (mark === " " ? "☐" : "☑"));
 }

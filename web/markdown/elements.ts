@@ -1,7 +1,7 @@
-/** Elements of the page; what a model wrote becomes text nodes and nothing else. */
+/** Creates elements of the page; text from a model becomes text nodes only, never HTML. */
 type Child = string | Node;
 
-/** An element of HTML with a class, which may be empty. */
+/** Create an HTML element with a class, which may be empty. */
 export function html<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   kind = "",
@@ -15,20 +15,22 @@ export function html<K extends keyof HTMLElementTagNameMap>(
 
 const PROTOCOLS = new Set(["http:", "https:", "mailto:"]);
 
-/** A link that opens a new tab without a referrer; undefined for other kinds of addresses. */
+/**
+ * Create a link that opens a new tab without a referrer; undefined for addresses that are not http.
+ */
 export function link(address: string): HTMLAnchorElement | undefined {
   if (!/^(https?:\/\/|mailto:)/i.test(address) || !URL.canParse(address)) return undefined;
   const url = new URL(address);
   if (!PROTOCOLS.has(url.protocol)) return undefined;
   const made = html("a");
   made.href = url.href;
-  made.title = url.href; // a text may say another address than it leads to
+  made.title = url.href; // shows the real address, because the link's text may claim another one
   made.target = "_blank";
   made.rel = "noopener noreferrer nofollow";
   return made;
 }
 
-/** A button that copies what a text then is. */
+/** Create a button that copies the text that the callback returns when it is clicked. */
 export function copyButton(text: () => string): HTMLButtonElement {
   const button = html("button", "", "Copy");
   button.type = "button";
@@ -38,7 +40,7 @@ export function copyButton(text: () => string): HTMLButtonElement {
         button.textContent = "Copied";
         setTimeout(() => (button.textContent = "Copy"), 1200);
       },
-      () => undefined, // no permission
+      () => undefined, // the browser gave no permission to copy
     );
   });
   return button;

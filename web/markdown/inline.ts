@@ -1,4 +1,7 @@
-/** What stands in a line: emphasis, code, links, maths. Each character is looked at a few times at most. */
+/**
+ * Parses Markdown within a line: emphasis, code, links, formulas. Each character is examined only a
+ * few times.
+ */
 import { html, link } from "./elements.js";
 import { formula } from "./tex.js";
 
@@ -16,16 +19,16 @@ const ENTITIES: Readonly<Record<string, string>> = {
   nbsp: "\u00a0",
   "#39": "'",
 };
-const DEEPEST = 12; // elements in each other
-const OPEN = 100; // marks that may wait for their ends
+const DEEPEST = 12; // maximum nesting depth of elements
+const OPEN = 100; // maximum number of opening marks that wait for their ends
 
-/** A mark that may begin an emphasis, or the bracket of a link. */
+/** A mark that may begin an emphasis, or the opening bracket of a link. */
 interface Opener {
   readonly mark: string;
-  readonly at: number; // its place among the nodes
+  readonly at: number; // index of the mark among the nodes
 }
 
-/** Appends the nodes of a text to an element. */
+/** Append the nodes of a text to an element. */
 export function inline(text: string, into: Node): void {
   for (const node of new Inline(text).nodes()) into.appendChild(node);
 }
@@ -34,9 +37,9 @@ class Inline {
   readonly #text: string;
   #at = 0;
   readonly #nodes: Node[] = [];
-  #words = ""; // text that is no node yet
+  #words = ""; // text that has not become a node yet
   #openers: Opener[] = [];
-  readonly #absent = new Set<string>(); // ends that do not come any more
+  readonly #absent = new Set<string>(); // end marks that do not occur in the rest of the text
   readonly #depths = new WeakMap<Node, number>();
 
   constructor(text: string) {
@@ -122,7 +125,7 @@ class Inline {
     } else this.#literally(1);
   }
 
-  /** What stands between here and an end, which is passed; undefined: there is none. */
+  /** The text up to an end mark, which is skipped; undefined if the mark does not occur. */
   #until(end: string, skip: number): string | undefined {
     if (this.#absent.has(end)) return undefined;
     const from = this.#at + skip;
@@ -148,7 +151,7 @@ class Inline {
     this.#add(html("code", "", inside.replace(/^ (.*\S.*) $/, "$1")));
   }
 
-  /** Where as many marks stand as here, and no more. */
+  /** Find the position with exactly as many marks as here; -1 if there is none. */
   #endOf(mark: string): number {
     for (let at = this.#at + mark.length; ;) {
       const from = this.#text.indexOf(mark, at);
@@ -162,7 +165,7 @@ class Inline {
     }
   }
 
-  /** `$x$` is maths where `$5 and $6` are none. */
+  /** Read a formula between dollar signs: `$x$` is one, `$5 and $6` is none. */
   #dollar(): void {
     const display = this.#text[this.#at + 1] === "$";
     const mark = display ? "$$" : "$";
@@ -198,7 +201,8 @@ class Inline {
     this.#at += run.length;
     if (run.length > 3 || (mark === "~" && run.length !== 2)) return this.#say(run);
     const word = /[\p{L}\p{N}]/u;
-    const inside = mark === "_" && word.test(before) && word.test(after); // snake_case
+    // underscores inside of a word, as in snake_case, are no emphasis
+    const inside = mark === "_" && word.test(before) && word.test(after);
     let left = run.length;
     if (!/\s/.test(before) && !inside) left = this.#close(mark, left);
     if (left === 0) return;
@@ -207,7 +211,7 @@ class Inline {
     else this.#push(open);
   }
 
-  /** End emphases with at most this number of marks; return the number that is left. */
+  /** End emphases with at most this number of marks; return the number of unused marks. */
   #close(mark: string, left: number): number {
     while (left > 0) {
       const index = this.#openers.findLastIndex((one) => one.mark.startsWith(mark));
@@ -225,7 +229,7 @@ class Inline {
     return 0;
   }
 
-  /** Put the nodes after a mark into an element; false: they are too deep already. */
+  /** Move the nodes after a mark into an element; false if they are nested too deep. */
   #wrap(at: number, element: HTMLElement, rest = ""): boolean {
     this.#add(undefined);
     const inside = this.#nodes.slice(at + 1);
@@ -247,7 +251,8 @@ class Inline {
     const found = opener && this.#match(TARGET);
     if (opener) this.#openers.length = index;
     const made = found && link(found[1] ?? found[2] ?? "");
-    if (opener && made && this.#wrap(opener.at, made)) return; // pictures are links: none is fetched
+    // pictures become links, so that the page fetches none
+    if (opener && made && this.#wrap(opener.at, made)) return;
     this.#at = start;
     this.#literally(1);
   }
@@ -281,7 +286,7 @@ function linked(address: string, text: string): Node {
   return made ?? document.createTextNode(text);
 }
 
-/** Without the punctuation of the sentence round it. */
+/** Return the address without the punctuation of the surrounding sentence. */
 function trimmed(address: string): string {
   const end = /[*_~.,;:!?'\]}]*$/;
   let made = address.slice(0, 2000).replace(end, "");

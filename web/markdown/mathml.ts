@@ -1,25 +1,25 @@
-/** Elements of MathML. */
+/** Creates elements of MathML. */
 const MATHML = "http://www.w3.org/1998/Math/MathML";
 
-/** An element. */
+/** Create a MathML element with children. */
 export function made(tag: string, ...children: readonly (Node | string)[]): Element {
   const element = document.createElementNS(MATHML, tag);
   element.append(...children);
   return element;
 }
 
-/** An element with attributes more. */
+/** Set attributes of an element, and return the element. */
 export function set(element: Element, values: Readonly<Record<string, string>>): Element {
   for (const [name, value] of Object.entries(values)) element.setAttribute(name, value);
   return element;
 }
 
-/** Elements in a row, as one. */
+/** Group elements into a row, unless there is only one. */
 export function row(children: readonly Element[]): Element {
   return children.length === 1 && children[0] ? children[0] : made("mrow", ...children);
 }
 
-/** A bracket: as high as what it encloses, or as it is. */
+/** Create a bracket, which is as high as its content if it is stretchy. */
 export function fence(text: string, stretchy: boolean): Element {
   return set(made("mo", text), {
     stretchy: String(stretchy),

@@ -1,3 +1,6 @@
-/** What the server's own page takes: scripts/bundle_server_page.js puts it there. */
+/**
+ * The functions that the page of Wherry's server uses; scripts/bundle_server_page.js copies them
+ * into it.
+ */
 export { copyButton } from "./elements.js";
 export { MarkdownView } from "./view.js";

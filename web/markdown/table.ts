@@ -1,11 +1,11 @@
-/** Tables of Markdown. */
+/** Parses and draws tables of Markdown. */
 import { html } from "./elements.js";
 import { inline } from "./inline.js";
 
 const DELIMITERS = /^\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$/;
-const CELLS = 64; // of a row
+const CELLS = 64; // maximum number of cells in a row
 
-/** The texts between the bars of a line; those in code, and after a backslash, are none. */
+/** Split a line at its bars into cells; bars in code or after a backslash do not count. */
 export function cellsOf(line: string): string[] {
   const text = line.replace(/^\|/, "").replace(/(?<!\\)\|$/, "");
   const cells: string[] = [];
@@ -22,7 +22,9 @@ export function cellsOf(line: string): string[] {
   return [...cells, text.slice(from)].map((cell) => cell.trim().replaceAll("\\|", "|"));
 }
 
-/** To which side each column goes, if this is the line below a head; "" is the usual one. */
+/**
+ * Alignment of each column if this is the line below a table's head ("": default); else undefined.
+ */
 export function sidesOf(head: string, line: string): string[] | undefined {
   if (!DELIMITERS.test(line) || !(line + head).includes("|")) return undefined;
   const marks = cellsOf(line);
@@ -33,7 +35,7 @@ export function sidesOf(head: string, line: string): string[] | undefined {
   });
 }
 
-/** A table, and what its rows are appended to. */
+/** Create a table; return it with the element to which its rows are appended. */
 export function tableOf(
   head: readonly string[],
   sides: readonly string[],
@@ -41,13 +43,13 @@ export function tableOf(
   const body = html("tbody");
   const table = html("table", "", html("thead", "", rowOf("th", head, sides)), body);
   const box = html("div", "table", table);
-  box.tabIndex = 0; // what is wider than its place is scrolled by keys, too
+  box.tabIndex = 0; // lets the keyboard scroll a table that is wider than the page
   box.role = "group";
   box.ariaLabel = "Table";
   return [box, body];
 }
 
-/** A row with as many cells as there are columns. */
+/** Create a row with one cell for each column. */
 export function rowOf(
   tag: "th" | "td",
   cells: readonly string[],

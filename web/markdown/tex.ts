@@ -1,4 +1,4 @@
-/** TeX, as far as models write it, as MathML: what browsers show with fonts of their own. */
+/** Converts TeX, as far as models write it, to MathML, which browsers show with their own fonts. */
 import { html } from "./elements.js";
 import { fence, made, row, set } from "./mathml.js";
 import {
@@ -15,8 +15,8 @@ import {
   SPACES,
 } from "./tex_symbols.js";
 
-const LONGEST = 5000; // characters
-const DEEPEST = 40; // groups in each other
+const LONGEST = 5000; // maximum number of characters in a formula
+const DEEPEST = 40; // maximum nesting depth of groups
 const TOKEN = /\\(?:[A-Za-z]+\*?|[^])|[^\\\s%]|%[^\n]*\n?|\s+/gu;
 const SKIPPED = new Set(
   "displaystyle textstyle scriptstyle limits nolimits nonumber notag hline big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm middle".split(
@@ -24,13 +24,13 @@ const SKIPPED = new Set(
   ),
 );
 
-/** What cannot be read: the text is shown as it is. */
+/** Thrown for a formula that cannot be parsed; its text is then shown unchanged. */
 class Unreadable extends Error {}
 
 /**
- * The nodes of a formula.
+ * Convert a formula to nodes.
  *
- * @param display in a line of its own
+ * @param display whether the formula is on a line of its own.
  */
 export function formula(text: string, display: boolean): Node {
   try {
@@ -39,7 +39,7 @@ export function formula(text: string, display: boolean): Node {
     if (display) math.setAttribute("display", "block");
     if (!display) return math;
     const box = html("span", "math", math);
-    box.tabIndex = 0; // what is wider than its place is scrolled by keys, too
+    box.tabIndex = 0; // lets the keyboard scroll a formula that is wider than the page
     return box;
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error;
@@ -84,7 +84,7 @@ class Tex {
     return true;
   }
 
-  /** What stands until one of these tokens, which is not passed. */
+  /** Parse elements until one of these tokens, which is not consumed. */
   #until(...ends: readonly string[]): Element[] {
     if ((this.#depth += 1) > DEEPEST) throw new Unreadable();
     const found: Element[] = [];
@@ -98,7 +98,7 @@ class Tex {
     return found;
   }
 
-  /** One atom with what stands below and above it. */
+  /** Parse one atom with its subscript and superscript. */
   #scripted(): Element | undefined {
     const token = this.#peek() ?? "";
     const base = token === "^" || token === "_" ? made("mrow") : this.#atom();
@@ -126,7 +126,7 @@ class Tex {
     return above ? row([above, primes]) : primes;
   }
 
-  /** A group, or the one token that stands for it. */
+  /** Parse an argument: a group, or a single token in its place. */
   #argument(): Element {
     if (this.#take("{")) return this.#group();
     if ((this.#depth += 1) > DEEPEST) throw new Unreadable();
@@ -267,7 +267,7 @@ class Tex {
     return made("mroot", this.#argument(), degree);
   }
 
-  /** The text of a group, as it is. */
+  /** Read the unparsed text of a group. */
   #raw(): string {
     if (!this.#take("{")) throw new Unreadable();
     let text = "";
@@ -334,21 +334,25 @@ class Tex {
     const plain = name.replace("*", "");
     const round = ENVIRONMENTS.get(plain);
     if (!round) throw new Unreadable();
-    if (plain === "array" || plain === "alignat") this.#raw(); // its columns
+    // skips the column specification of the environment
+    if (plain === "array" || plain === "alignat") this.#raw();
     const rows = this.#table(name, plain);
     const [open, close] = round;
     if (!open) return rows;
     return made("mrow", fence(open, true), rows, ...(close ? [fence(close, true)] : []));
   }
 
-  /** Rows of cells until the environment ends; of the whole formula, one cell is no table. */
+  /**
+   * Parse rows of cells until the environment ends; a formula of a single cell becomes no table.
+   */
   #table(name: string | undefined, kind: string): Element {
     const rows: Element[][] = [[]];
     for (;;) {
       rows.at(-1)?.push(row(this.#until()));
       if (this.#take("&")) continue;
       if (!this.#take("\\\\")) break;
-      if (this.#take("[")) while (this.#next() !== "]"); // a distance
+      // skips the optional distance after a line break
+      if (this.#take("[")) while (this.#next() !== "]");
       rows.push([]);
     }
     if (name !== undefined && !(this.#take("\\end") && this.#raw() === name))
@@ -357,7 +361,8 @@ class Tex {
     if (more.length === 0 && rows[0]?.length === 1 && only && !ENVIRONMENTS.get(kind)?.[0])
       return only;
     const last = rows.at(-1);
-    if (last?.length === 1 && last[0]?.childNodes.length === 0) rows.pop(); // after a last \\
+    // removes the empty row after a last line break (\\)
+    if (last?.length === 1 && last[0]?.childNodes.length === 0) rows.pop();
     const aligned = /^(align|alignat|aligned|split|eqnarray|)$/.test(kind);
     const cell = (content: Element, at: number): Element => {
       const side =

@@ -1,4 +1,4 @@
-/** What commands of TeX stand for: names and characters in turn. */
+/** Parse a table in which TeX commands alternate with the characters that they stand for. */
 function table(text: string): ReadonlyMap<string, string> {
   const words = text.trim().split(/\s+/);
   return new Map(
@@ -6,7 +6,7 @@ function table(text: string): ReadonlyMap<string, string> {
   );
 }
 
-/** Letters. */
+/** Commands for Greek and other letters. */
 export const LETTERS = table(`
 alpha α beta β gamma γ delta δ epsilon ϵ varepsilon ε zeta ζ eta η theta θ vartheta ϑ iota ι kappa κ
 lambda λ mu μ nu ν xi ξ omicron ο pi π varpi ϖ rho ρ varrho ϱ sigma σ varsigma ς tau τ upsilon υ
@@ -17,7 +17,7 @@ ldots … dots … cdots ⋯ vdots ⋮ ddots ⋱ dotsc … dotsb ⋯ prime ′ d
 clubsuit ♣ diamondsuit ♢ heartsuit ♡ spadesuit ♠ flat ♭ sharp ♯ natural ♮ $ $ % % & & # # _ _
 pounds £ euro € R ℝ`);
 
-/** Operators, relations, arrows and what encloses. */
+/** Commands for operators, relations, arrows and delimiters. */
 export const OPERATORS = table(`
 pm ± mp ∓ times × div ÷ cdot ⋅ ast ∗ circ ∘ bullet ∙ oplus ⊕ ominus ⊖ otimes ⊗ odot ⊙ oslash ⊘
 wedge ∧ land ∧ vee ∨ lor ∨ neg ¬ lnot ¬ cap ∩ cup ∪ setminus ∖ sqcap ⊓ sqcup ⊔ uplus ⊎ dagger †
@@ -33,11 +33,11 @@ hookrightarrow ↪ hookleftarrow ↩ rightharpoonup ⇀ leftharpoonup ↼ rightl
 langle ⟨ rangle ⟩ lfloor ⌊ rfloor ⌋ lceil ⌈ rceil ⌉ lvert | rvert | vert | lVert ‖ rVert ‖ Vert ‖
 | ‖ { { } } lbrace { rbrace } lbrack [ rbrack ] backslash \\ / / int ∫ iint ∬ iiint ∭ oint ∮ surd √`);
 
-/** Those with limits below and above. */
+/** Large operators, whose limits are drawn below and above them. */
 export const BIG = table(`sum ∑ prod ∏ coprod ∐ bigcup ⋃ bigcap ⋂ bigvee ⋁ bigwedge ⋀ bigoplus ⨁
 bigotimes ⨂ bigodot ⨀ bigsqcup ⨆ biguplus ⨄`);
 
-/** Names in upright letters; the first have limits below. */
+/** Function names in upright letters; the first ones have limits below them. */
 export const LIMITS = new Set(
   "lim limsup liminf max min sup inf argmax argmin det gcd Pr".split(" "),
 );
@@ -47,17 +47,17 @@ export const NAMES = new Set(
   ),
 );
 
-/** Above a letter, or below it. */
+/** Accents above or below a letter. */
 export const ACCENTS =
   table(`hat ^ widehat ^ bar ¯ overline ¯ vec → overrightarrow → overleftarrow ←
 dot ˙ ddot ¨ tilde ~ widetilde ~ check ˇ breve ˘ acute ´ grave \` mathring ˚ overbrace ⏞`);
 export const BELOW = table("underline _ underbrace ⏟");
 
-/** Widths of spaces in em. */
+/** Commands for spaces, with their widths in em. */
 export const SPACES = table(`, 0.17 : 0.22 > 0.22 ; 0.28 ! -0.17 quad 1 qquad 2 thinspace 0.17
 enspace 0.5`);
 
-/** Where an alphabet begins in Unicode: capitals, small letters, digits; 0: it has none. */
+/** Code points at which an alphabet's capitals, small letters and digits begin; 0: it has none. */
 export const ALPHABETS = new Map<string, readonly [number, number, number]>(
   Object.entries({
     mathbf: [0x1d400, 0x1d41a, 0x1d7ce],
@@ -72,7 +72,7 @@ export const ALPHABETS = new Map<string, readonly [number, number, number]>(
   }),
 );
 
-/** Letters that had a place in Unicode before their alphabets. */
+/** Letters that Unicode encoded elsewhere before it added their alphabets. */
 export const OLDER: ReadonlyMap<number, string> = new Map(
   Object.entries({
     0x1d49d: "ℬ",
@@ -101,7 +101,7 @@ export const OLDER: ReadonlyMap<number, string> = new Map(
   }).map(([code, letter]) => [Number(code), letter]),
 );
 
-/** What environments put round their rows. */
+/** The delimiters that environments put around their rows. */
 export const ENVIRONMENTS = new Map<string, readonly [string, string]>(
   Object.entries({
     matrix: ["", ""],

@@ -1,18 +1,18 @@
 import { Blocks } from "./blocks.js";
 
-/** An element that shows Markdown, which may grow: what is new is read, and nothing twice. */
+/** An element that shows growing Markdown: only the new part is parsed. */
 export class MarkdownView {
   readonly #element: HTMLElement;
   #blocks: Blocks;
-  #read = ""; // whole lines
-  #mark: ReturnType<Blocks["mark"]> | undefined; // before the line that is not whole
+  #read = ""; // the complete lines that are already parsed
+  #mark: ReturnType<Blocks["mark"]> | undefined; // snapshot before the incomplete last line
 
   constructor(element: HTMLElement) {
     this.#element = element;
     this.#blocks = new Blocks(element);
   }
 
-  /** Show a text. */
+  /** Show a text, which may extend the previous one. */
   show(text: string): void {
     if (!text.startsWith(this.#read)) this.#again();
     if (this.#mark) this.#blocks.back(this.#mark);
@@ -35,7 +35,7 @@ export class MarkdownView {
   }
 }
 
-/** Show a text that does not grow. */
+/** Show a Markdown text that does not grow. */
 export function showMarkdown(element: HTMLElement, text: string): void {
   new MarkdownView(element).show(text);
 }

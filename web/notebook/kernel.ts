@@ -1,15 +1,17 @@
 /**
- * The notebook's Python: Pyodide in a worker, with wherry's wheel. Cells run one after the other, each
- * as a task of asyncio, so that it may `await`, wait inside synchronous code, and be ended.
+ * The notebook's Python kernel: Pyodide in a worker, with Wherry's wheel. Cells run one after the
+ * other, each as an asyncio task, so that a cell may `await`, block in synchronous code, and be
+ * interrupted.
  */
 import type { PyodideAPI } from "pyodide";
 import type { PyCallable } from "pyodide/ffi";
 
 import type { Order, Report } from "./messages.js";
 
-/** Name of the wheel in this script's folder; written by scripts/bundle_notebook.js. */
+/** Name of the wheel in the script's folder, which scripts/bundle_notebook.js inserts. */
 declare const WHEEL: string;
-const PYODIDE = new URL("pyodide/pyodide.mjs", import.meta.url).href; // not a part of this script
+// loaded by address, so that bundlers do not include it in this script
+const PYODIDE = new URL("pyodide/pyodide.mjs", import.meta.url).href;
 
 const SETUP = `
 import asyncio, traceback

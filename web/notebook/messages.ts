@@ -1,11 +1,14 @@
-/** What the page and its kernel say to each other. */
+/** The messages between the notebook's page and its kernel. */
 
-/** To the kernel: run a cell, or end what runs. */
+/** Messages to the kernel: run a cell, or interrupt the running one. */
 export type Order =
   | { readonly type: "run"; readonly cell: number; readonly code: string }
   | { readonly type: "stop" };
 
-/** From the kernel. Text comes as it is written; `done` ends a cell, `value` is its last line's. */
+/**
+ * Messages from the kernel: text as it is written; `value`, the value of a cell's last line; `done`
+ * at its end.
+ */
 export type Report =
   | { readonly type: "ready"; readonly version: string }
   | { readonly type: "failed"; readonly reason: string }

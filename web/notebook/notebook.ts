@@ -1,4 +1,7 @@
-/** A notebook: cells of Python, run by a kernel in a worker, which may be ended and started again. */
+/**
+ * A notebook page: cells of Python, run by a kernel in a worker, which can be stopped and
+ * restarted.
+ */
 import { element, byId } from "../demo/dom.js";
 import { EXAMPLE } from "./example.js";
 import type { Order, Report } from "./messages.js";
@@ -11,7 +14,7 @@ interface Cell {
 }
 
 const cells: Cell[] = [];
-const queue: Cell[] = []; // the first one runs
+const queue: Cell[] = []; // cells in the order in which they run; the first one is running
 let kernel: Worker | undefined;
 let ready = false;
 let runs = 0;
@@ -77,7 +80,7 @@ function settle(cell: Cell, count: string): void {
   cell.count.textContent = `[${count || " "}]`;
 }
 
-/** Text is added to what is of the same kind before it. */
+/** Append text to a cell's output, merged with preceding text of the same kind. */
 function write(cell: Cell, text: string, kind: "text" | "value" | "error"): void {
   const last = cell.output.lastElementChild;
   if (kind === "text" && last?.className === "text") last.append(text);

@@ -1,5 +1,5 @@
-// Builds what npm packs besides the modules that tsc has made in dist: standalone/, files for pages without a
-// bundler, and licenses.
+// Builds the npm package's files besides the modules that tsc writes to dist: standalone/, for
+// pages without a bundler, and the licenses.
 import { copyFile, readFile, writeFile } from "node:fs/promises";
 import { build } from "esbuild";
 
@@ -17,7 +17,9 @@ const shared = {
   logLevel: "warning",
   metafile: true,
 };
-/** The app's modules are separate files, which scripts/programs.js has written. */
+/**
+ * Keeps the WebAssembly modules of app/ as separate files, which scripts/programs.js has written.
+ */
 const programsApart = {
   name: "programs-apart",
   setup({ onResolve }) {
@@ -36,7 +38,7 @@ const { metafile } = await build({
   plugins: [programsApart],
 });
 
-/** Packages that the files hold parts of. */
+/** Packages whose code the bundled files contain, so that their licenses are included. */
 const packages = new Set(
   Object.keys(metafile.inputs).flatMap(
     (path) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? [],

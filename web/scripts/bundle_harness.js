@@ -1,5 +1,6 @@
-// What tests load in a page, and a worker with an engine, each as one file.
-//   node scripts/bundle_harness.js DIR
+// Bundles the scripts that tests load in a page, and a worker with an engine, each into one file.
+//
+// Usage: node scripts/bundle_harness.js DIR
 import { build } from "esbuild";
 
 import "./programs.js";
@@ -12,7 +13,7 @@ if (out === undefined) {
 await build({
   entryPoints: { harness: "test/page/harness.ts", worker: "demo/worker.ts" },
   outdir: out,
-  bundle: true, // no further files: a service worker cannot load any while it runs
+  bundle: true, // no separate files, because a running service worker cannot load any
   format: "esm",
   target: "es2022",
   logLevel: "warning",

@@ -1,5 +1,6 @@
-// The notebook page, whole: everything that a web server has to have but the models.
-//   node scripts/bundle_notebook.js WHEEL DIR
+// Bundles the notebook page: all files that a web server needs except the models.
+//
+// Usage: node scripts/bundle_notebook.js WHEEL DIR
 import { copyFile, mkdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,5 +1,6 @@
-// The demo page, bundled: everything that a web server has to have but the models.
-//   node scripts/bundle_page.js DIR
+// Bundles the demo page: all files that a web server needs except the models.
+//
+// Usage: node scripts/bundle_page.js DIR
 import { createHash } from "node:crypto";
 import { copyFile, readdir, readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -20,7 +21,8 @@ await build({
   absWorkingDir: fileURLToPath(demo),
   outdir: fileURLToPath(new URL(out.endsWith("/") ? out : `${out}/`, `file://${process.cwd()}/`)),
   bundle: true,
-  external: ["*/standalone/grammar.js"], // 0.4 MB: the page holds no answer to a schema
+  // omitted to save 0.4 MB: the page never constrains an answer by a schema
+  external: ["*/standalone/grammar.js"],
   splitting: true,
   chunkNames: "part-[hash]",
   format: "esm",
@@ -33,7 +35,7 @@ for (const name of ["index.html", "page.css", "icon.svg"]) {
   await copyFile(new URL(name, demo), `${out}/${name}`);
 }
 
-// The page's service worker keeps all of these; another page is another list of hashes.
+// The page's service worker stores all of these files; a changed page has a changed list of hashes.
 const files = (await readdir(out)).filter((name) => !KEPT.has(name)).sort();
 const contents = await Promise.all(files.map((name) => readFile(`${out}/${name}`)));
 const hash = createHash("sha256");

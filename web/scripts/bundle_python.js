@@ -1,7 +1,8 @@
-// The scripts that Python's wheel for browsers brings along, into python/build: engine.js is src/python.ts
-// with all it imports; grammar.js, which Python loads before the first request that may be held to a
-// grammar, leaves the module for these behind. (A script without an address of its own imports no others.)
-//   node scripts/bundle_python.js
+// Bundles the scripts of Python's wheel for browsers into python/build. engine.js is src/python.ts
+// with all its imports. grammar.js provides the module for grammars; Python loads it before the
+// first request that uses one. (A script without an address cannot import other scripts.)
+//
+// Usage: node scripts/bundle_python.js
 import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -10,7 +11,9 @@ import "./programs.js";
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const PLACE = "globalThis.wherryGrammar";
-/** Stands for the module, and is run when it is first used. */
+/**
+ * Replaces the module for grammars in engine.js; it returns the module that grammar.js provides.
+ */
 const loadedApart = {
   name: "loaded-apart",
   setup({ onResolve, onLoad }) {

@@ -1,6 +1,8 @@
-// Markdown for the page of Wherry's server: that page is one file, which a wheel brings along without
-// npm, so this writes markdown/ into it. `--check` only says whether that was done.
-//   node scripts/bundle_server_page.js [--check]
+// Writes markdown/ into the page of Wherry's server. That page is a single file, which the wheel
+// contains, so building the wheel needs no npm. `--check` only tells whether the page is up to
+// date.
+//
+// Usage: node scripts/bundle_server_page.js [--check]
 import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";

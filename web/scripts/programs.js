@@ -1,7 +1,10 @@
-// The app's two modules as scripts, which every bundler, page and worker takes as they are: gzipped, in
-// base64, into src/standalone and next to what tsc makes of it. Importing this module writes them.
-//   node scripts/programs.js
-// WHERRY_WEB_APP: the folder of wherry-app.wasm and wherry-grammar.wasm; default: the build's.
+// Writes the two WebAssembly modules of app/ as scripts, which every bundler, page and worker
+// accepts: gzipped and in base64, into src/standalone and next to the output of tsc. Importing this
+// module writes them.
+//
+// Usage: node scripts/programs.js
+//
+// WHERRY_WEB_APP is the folder of wherry-app.wasm and wherry-grammar.wasm; default: the build's.
 import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
@@ -11,7 +14,7 @@ const { WHERRY_WEB_APP: chosen } = process.env;
 const places = chosen
   ? [new URL(`${chosen}/`, `file://${process.cwd()}/`)]
   : ["build/web/", "build/dev/web/"].map((place) => new URL(place, root));
-/** The folder of the modules. */
+/** The folder that contains the WebAssembly modules. */
 export const place = places.find((folder) => existsSync(new URL("wherry-app.wasm", folder)));
 if (!place) {
   console.error(
@@ -28,7 +31,8 @@ for (const name of ["app", "grammar"]) {
     await mkdir(standalone, { recursive: true });
     const file = new URL(`${name}.js`, standalone);
     if ((await readFile(file, "utf8").catch(() => "")) === text) continue;
-    const whole = new URL(`${name}.${process.pid}.new`, standalone); // others may be reading
+    // written under another name first, because other processes may read the file
+    const whole = new URL(`${name}.${process.pid}.new`, standalone);
     await writeFile(whole, text);
     await rename(whole, file);
   }

@@ -1,11 +1,11 @@
 /**
- * What can go wrong, one class a kind. All of them are {@link WherryError}s with a `code` that stays
- * the same over versions and over the border of a worker.
+ * The package's errors, one class for each kind. All of them are {@link WherryError}s with a
+ * `code`, which stays the same across versions and across the messages of a worker.
  */
 
-/** The `name` of each kind, written out: minifiers make the names of classes short. */
+/** The `name` of each kind of error, written out because minifiers shorten the names of classes. */
 const NAMES = {
-  aborted: "AbortError", // what callers of fetch look for
+  aborted: "AbortError", // the name that callers of `fetch` check for
   damaged_file: "DamagedFileError",
   device_lost: "DeviceLostError",
   download_failed: "DownloadError",
@@ -18,10 +18,10 @@ const NAMES = {
   worker_failed: "WorkerError",
 } as const;
 
-/** The kinds of errors. */
+/** The codes of all kinds of errors. */
 export type ErrorCode = keyof typeof NAMES;
 
-/** Base of all errors of this package. */
+/** The base class of all errors of this package. */
 export class WherryError extends Error {
   readonly code: ErrorCode;
 
@@ -39,7 +39,7 @@ export class AbortedError extends WherryError {
   }
 }
 
-/** A file is not what its manifest says. */
+/** The content of a file differs from its manifest. */
 export class DamagedFileError extends WherryError {
   /** Name of the file in the model's folder. */
   readonly file: string;
@@ -50,17 +50,17 @@ export class DamagedFileError extends WherryError {
   }
 }
 
-/** The GPU was taken away: by its driver, the system, or the browser. Load the model again. */
+/** The GPU was lost: its driver, the system or the browser took it away. Load the model again. */
 export class DeviceLostError extends WherryError {
   constructor(message: string, options?: ErrorOptions) {
     super("device_lost", message, options);
   }
 }
 
-/** A file could not be fetched, however often it was tried. */
+/** A file could not be downloaded, even after several attempts. */
 export class DownloadError extends WherryError {
   readonly url: string;
-  /** HTTP status of the last answer; undefined if there was none. */
+  /** HTTP status of the last response; undefined if there was none. */
   readonly status: number | undefined;
 
   constructor(url: string, message: string, options?: ErrorOptions & { status?: number }) {
@@ -70,9 +70,9 @@ export class DownloadError extends WherryError {
   }
 }
 
-/** This browser or its GPU lacks what the model was compiled for. */
+/** This browser or its GPU lacks a feature that the model was compiled for. */
 export class MissingFeatureError extends WherryError {
-  /** What is missing, as WebGPU names it: "webgpu", "shader-f16", "maxBufferSize". */
+  /** The missing features, as WebGPU names them: "webgpu", "shader-f16", "maxBufferSize". */
   readonly features: readonly string[];
 
   constructor(features: readonly string[], message: string, options?: ErrorOptions) {
@@ -81,25 +81,25 @@ export class MissingFeatureError extends WherryError {
   }
 }
 
-/** The folder is no compiled model, or one of another version. */
+/** The folder is no compiled model, or was compiled for another version. */
 export class ModelError extends WherryError {
   constructor(message: string, options?: ErrorOptions) {
     super("incompatible_model", message, options);
   }
 }
 
-/** The model, its cache or a request needs more memory than the device gives. */
+/** The model, its KV cache or a request needs more memory than the device provides. */
 export class OutOfMemoryError extends WherryError {
   constructor(message: string, options?: ErrorOptions) {
     super("out_of_memory", message, options);
   }
 }
 
-/** The browser keeps less than the model needs. */
+/** The browser's storage quota is smaller than the model. */
 export class QuotaError extends WherryError {
-  /** Bytes that were to be written. */
+  /** Number of bytes to be stored. */
   readonly needed: number;
-  /** Bytes that this origin may still write; undefined if the browser does not say. */
+  /** Number of bytes that this origin may still store; undefined if the browser does not tell. */
   readonly available: number | undefined;
 
   constructor(
@@ -113,15 +113,15 @@ export class QuotaError extends WherryError {
     this.available = available;
   }
 
-  /** Bytes that have to be freed; undefined if the browser does not say. */
+  /** Number of bytes that must be freed; undefined if the browser does not tell. */
   get missing(): number | undefined {
     return this.available === undefined ? undefined : Math.max(0, this.needed - this.available);
   }
 }
 
-/** A request that cannot be answered as it is. */
+/** The request is wrong or not supported. */
 export class RequestError extends WherryError {
-  /** The field that is wrong. */
+  /** The request field that is wrong. */
   readonly param: string | undefined;
 
   constructor(message: string, options?: ErrorOptions & { param?: string }) {
@@ -130,7 +130,7 @@ export class RequestError extends WherryError {
   }
 }
 
-/** The worker with the engine did not start, or a message to or from it could not be read. */
+/** The worker with the engine did not start, or a message could not be read. */
 export class WorkerError extends WherryError {
   constructor(message: string, options?: ErrorOptions) {
     super("worker_failed", message, options);

@@ -1,4 +1,4 @@
-/** What browsers, workers and Node have, not each of them all of it. */
+/** Globals of browsers, workers and Node, each of which lacks some of them. */
 interface Platform {
   readonly navigator?: {
     readonly storage?: StorageManager;
@@ -8,9 +8,9 @@ interface Platform {
   };
   readonly caches?: CacheStorage;
   readonly FileSystemFileHandle?: typeof FileSystemFileHandle;
-  readonly setImmediate?: (callback: () => void) => unknown; // Node
+  readonly setImmediate?: (callback: () => void) => unknown; // exists only in Node
   readonly crypto: { readonly subtle?: SubtleCrypto };
 }
 
-/** The globals, with those that may be missing marked so. */
+/** The global object, typed so that globals which may be missing are optional. */
 export const platform = globalThis as unknown as Platform;

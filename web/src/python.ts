@@ -1,6 +1,7 @@
 /**
- * The engine for Python in the browser (runtime_py/browser). Only text, bytes and numbers cross: no
- * object of one language has to be freed by the other, and `null` means the same in both.
+ * The engine for Python in the browser (runtime_py/browser). Only text, bytes and numbers are
+ * passed between the languages: no object has to be freed by the other side, and `null` means the
+ * same in both.
  */
 import { MLCEngine } from "./engine/mlc_engine.js";
 import type { Answer, RequestOptions } from "./engine/engine.js";
@@ -12,12 +13,12 @@ import { portable } from "./worker/messages.js";
 type Endpoint = "chat" | "completion";
 type Progress = (phase: string, done: number, total: number) => void;
 
-/** A new engine. */
+/** Create a new engine for Python. */
 export function pythonEngine(): PythonEngine {
   return new PythonEngine();
 }
 
-/** An engine with one model; every answer is JSON, `{"result": ...}` or `{"error": ...}`. */
+/** An engine with one model; every result is JSON, `{"result": ...}` or `{"error": ...}`. */
 class PythonEngine {
   readonly #engine = new MLCEngine();
   readonly #files = new Map<string, Blob>();
@@ -26,12 +27,15 @@ class PythonEngine {
   readonly #life = new AbortController();
   #loading: Promise<unknown> = Promise.resolve();
 
-  /** Hand over a file of the model, before `load`. */
+  /** Add a file of the model, before `load`. */
   file(name: string, data: Uint8Array<ArrayBuffer>): void {
     this.#files.set(name, new Blob([data]));
   }
 
-  /** @param addresses a JSON list; empty: what `file` was given. */
+  /**
+   * Load a model. @param addresses a JSON list of addresses; if empty, the files given to `file`
+   * are used.
+   */
   load(addresses: string, limits: string, progress: Progress): Promise<string> {
     return told(() => {
       const urls = JSON.parse(addresses) as string[];
@@ -54,7 +58,7 @@ class PythonEngine {
     return told(() => this.#create(id, endpoint, request).finally(() => this.#forget(id)));
   }
 
-  /** Begin an answer in chunks. */
+  /** Start a request whose answer comes in chunks. */
   open(id: number, endpoint: Endpoint, request: string): Promise<string> {
     return told(async () => {
       this.#streams.set(id, (await this.#create(id, endpoint, request)) as Answer<unknown>);
@@ -62,7 +66,7 @@ class PythonEngine {
     });
   }
 
-  /** A chunk, or null after the last one. */
+  /** Return the next chunk of an answer, or null after the last one. */
   next(id: number): Promise<string> {
     return told(async () => {
       const next = await this.#streams.get(id)?.next();
@@ -72,10 +76,10 @@ class PythonEngine {
     });
   }
 
-  /** End a request, wherever it is. */
+  /** End a request at any stage. */
   end(id: number): void {
     this.#running.get(id)?.abort();
-    // It has said what there is to say.
+    // The stream has reported its result, so later errors are ignored.
     this.#streams
       .get(id)
       ?.return?.()

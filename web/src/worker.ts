@@ -1,3 +1,3 @@
-/** An engine in a Worker, SharedWorker or Service Worker, and pages that use it. */
+/** Runs an engine in a Worker, SharedWorker or Service Worker, and connects pages to it. */
 export { connect, type RemoteEngine, type WorkerTarget } from "./worker/connect.js";
 export { serve } from "./worker/serve.js";

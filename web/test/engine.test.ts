@@ -1,4 +1,4 @@
-/** Requests of all kinds to an engine whose core writes what a script says. */
+/** Tests requests of all kinds to an engine whose scripted core writes given tokens. */
 import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
 import type OpenAI from "openai";
@@ -32,7 +32,10 @@ const TOOL = {
   function: { name: "weather", parameters: { properties: { city: { type: "string" } } } },
 };
 
-/** Writes a text, then the end; a number for each seed if the text has "#". */
+/**
+ * A script that writes a text and then ends; "#" in the text becomes a number that depends on the
+ * seed.
+ */
 function writes(text: string): Script {
   const ids = [...encoded(text), EOS];
   return (_, n) => ids[n] ?? EOS;
@@ -62,7 +65,7 @@ async function engineOf(kind: Kind, ...cores: ScriptedCore[]): Promise<Engine> {
   return engine;
 }
 
-/** As in a page and its worker, with both on this thread. */
+/** Connects to an engine as a page does to its worker, with both on this thread. */
 function remote(engine: Engine): Engine {
   const scope = new EventTarget();
   serve(engine, scope);
@@ -120,7 +123,7 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
       const engine = await engineOf(kind, core);
       await engine.chat.completions.create({ messages: MESSAGES, seed: 5, n: 2, top_p: 0.5 });
       const [one, two] = core.added.map(({ params }) => params);
-      assert.equal(one?.temperature, 0.5); // generation_config.json
+      assert.equal(one?.temperature, 0.5); // the value comes from generation_config.json
       assert.equal(one.topP, 0.5);
       assert.deepEqual(one.stopIds, [EOS]);
       assert.equal(one.seed, 5n);
@@ -205,7 +208,8 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
       const stream = { messages: MESSAGES, stream: true as const };
       for await (const _ of await engine.chat.completions.create(stream)) break;
       await settled(() => core.open === 0);
-      await (await engine.chat.completions.create(stream)).return?.(); // never read
+      // the stream is ended without being read
+      await (await engine.chat.completions.create(stream)).return?.();
       await settled(() => core.open === 0);
       await assert.rejects(engine.chat.completions.create(stream, { signal }), AbortedError);
     });
@@ -229,7 +233,7 @@ for (const kind of ["on this thread", "behind a worker's border"] as const) {
       const pieces = deltas.map(({ function: { arguments: piece } }) => piece);
       assert.equal(pieces.join(""), '{"city": "Ulm"}');
       assert.ok(pieces.length > 2);
-      // Clients that join chunks would make "" of no content.
+      // Clients that join chunks would turn a missing content into "".
       assert.ok(chunks.every((chunk) => chunk.choices[0]?.delta.content === undefined));
       assert.equal(chunks.at(-1)?.choices[0]?.finish_reason, "tool_calls");
       const none = { messages: MESSAGES, tools, tool_choice: "none" as const };
@@ -389,7 +393,7 @@ it("the types are those of OpenAI's client", () => {
   const chat = undefined as unknown as ChatCompletion;
   const chunk = undefined as unknown as ChatCompletionChunk;
   const completion = undefined as unknown as Completion;
-  // What is written here is checked by the compiler.
+  // The compiler checks that these requests have the types of OpenAI's client.
   const theirs = [
     chat satisfies OpenAI.ChatCompletion,
     chunk satisfies OpenAI.ChatCompletionChunk,

@@ -1,4 +1,7 @@
-/** Outputs that are held to schemas and grammars, by a module that is loaded for the first of them. */
+/**
+ * Tests outputs that are constrained to schemas and grammars, by a module that is loaded at the
+ * first of them.
+ */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
@@ -28,7 +31,7 @@ describe("structured output", () => {
   };
 
   it("is held to a schema, and ends where it is complete", async () => {
-    const quote = 6; // of the byte-level alphabet: so that texts end
+    const quote = 6; // token id of the quotation mark, with which texts end
     const engine = await engineOf((_, n) => (n % 4 === 3 ? quote : (n * 37) % 260));
     for (let round = 0; round < 2; round += 1) {
       const answer = await engine.chat.completions.create({

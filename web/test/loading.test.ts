@@ -1,4 +1,4 @@
-/** Models that are loaded, replaced, and refused. */
+/** Tests the loading, replacing and refusing of models. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
@@ -78,7 +78,7 @@ describe("loading", () => {
     server.stop();
     assert.deepEqual(
       server.asked.map(({ name }) => name),
-      ["wherry.json"], // no weights
+      ["wherry.json"], // a folder without weights
     );
   });
 });

@@ -1,4 +1,4 @@
-/** A compiled folder, small and made on the spot, and a server for it that can misbehave. */
+/** Creates small compiled folders, and a server for them that can simulate failures. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -27,7 +27,10 @@ const TEMPLATE = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfo
 
 export type Files = Map<string, Uint8Array<ArrayBuffer>>;
 
-/** Files of a folder; `shards` are the lengths of its weights, whose bytes depend on `seed`. */
+/**
+ * Create the files of a folder; `shards` has the lengths of its weights, whose bytes depend on
+ * `seed`.
+ */
 export function folder({
   name = "small",
   target = {},
@@ -53,7 +56,7 @@ export function folder({
   return files;
 }
 
-/** The app that speaks for a folder's model, with no core beneath it. */
+/** Open the app of a folder's model, without a core below it. */
 export async function appOf(files: Files): Promise<App> {
   const blobs = new Map([...files].map(([file, bytes]) => [file, new Blob([bytes])]));
   const nothing = { add: () => undefined, abort: () => undefined };
@@ -62,7 +65,8 @@ export async function appOf(files: Files): Promise<App> {
 }
 
 function block(random: Random, size: number): Uint8Array<ArrayBuffer> {
-  const seed = random.bytes(997); // no period of a chunk
+  // 997 bytes, so that the repeated pattern never aligns with the borders of chunks
+  const seed = random.bytes(997);
   return Uint8Array.from({ length: size }, (_, at) => (seed[at % 997] ?? 0) ^ (at >> 12));
 }
 
@@ -96,7 +100,7 @@ function manifest(
   return text(all, 2);
 }
 
-/** JSON on one line as Python writes it. */
+/** Write JSON on one line as Python does. */
 function python(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(python).join(", ")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
@@ -114,24 +118,24 @@ function sha(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-/** What a server does in place of answering well; gone after `times`. */
+/** A failure that the server simulates instead of a correct response, `times` times. */
 export interface Mischief {
   readonly kind: "cut" | "damage" | "refuse" | "stall" | "unavailable";
-  /** Bytes that are sent well before. */
+  /** Number of bytes that are sent correctly before the failure. */
   readonly after?: number;
   times: number;
 }
 
-/** Serves a folder on a port of its own. */
+/** Serves a folder on its own port. */
 export class FolderServer {
-  /** What goes wrong, by file. */
+  /** The simulated failures, by file. */
   readonly mischief = new Map<string, Mischief>();
-  /** What was asked for: name and offset. */
+  /** The requests that were received: name of the file and offset. */
   readonly asked: { name: string; from: number }[] = [];
   ranges = true;
-  /** With every answer. */
+  /** Headers of every response. */
   headers: Readonly<Record<string, string>> = {};
-  /** Of files whose names do not tell it. */
+  /** Content types of files whose names do not tell them. */
   types: Readonly<Record<string, string>> = {};
   url = "";
   files: Files;
@@ -174,7 +178,7 @@ export class FolderServer {
     });
     const body = Buffer.from(bytes.subarray(from));
     if (mischief?.kind === "stall") {
-      response.write(body.subarray(0, mischief.after ?? 0)); // and nothing more
+      response.write(body.subarray(0, mischief.after ?? 0)); // the response stops after these bytes
       return;
     }
     if (mischief?.kind === "cut") {

@@ -1,4 +1,4 @@
-/** Numbers that are the same in every run: xorshift32. */
+/** Random numbers that are the same in every run: xorshift32. */
 export class Random {
   #state: number;
 
@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed * 2654435761 || 1;
   }
 
-  /** A whole number from 0, below `limit`. */
+  /** Return a random integer from 0 up to, but below, `limit`. */
   below(limit: number): number {
     this.#state ^= this.#state << 13;
     this.#state ^= this.#state >>> 17;

@@ -7,7 +7,7 @@ import {
   type CoreStats,
 } from "../src/core/core.js";
 
-/** The n-th token after a prompt. */
+/** Returns the n-th output token after a prompt. */
 export type Script = (prompt: readonly number[], n: number, params: CoreParams) => number;
 
 interface Request {
@@ -58,13 +58,16 @@ const DEFAULTS: CoreParams = {
   source: [],
 };
 
-/** A core that writes what a script says: requests, batches, aborts and failures as the real one. */
+/**
+ * A core whose tokens a script determines; requests, batches, aborts and failures are as in the
+ * real core.
+ */
 export class ScriptedCore implements Core {
   readonly metadata;
   readonly threads = 1;
-  /** Requests as they were added. */
+  /** The requests that were added, in order. */
   readonly added: { prompt: readonly number[]; params: CoreParams }[] = [];
-  /** The next step fails with it, and so does every later call. */
+  /** An error with which the next step and every later call fail. */
   breaks: CoreError | undefined;
   destroyed = false;
   mostAtOnce = 0;
@@ -83,7 +86,7 @@ export class ScriptedCore implements Core {
     };
   }
 
-  /** Requests that have not ended. */
+  /** Number of requests that have not ended. */
   get open(): number {
     return this.#requests.length;
   }
@@ -121,7 +124,7 @@ export class ScriptedCore implements Core {
   }
 
   clearCache(): void {
-    // there is none
+    // no request is left
   }
 
   destroy(): void {
@@ -148,7 +151,7 @@ export class ScriptedCore implements Core {
     return made;
   }
 
-  /** The token, or the next one that the mask allows. */
+  /** Return the token, or the next one that the request's mask allows. */
   #masked({ mask }: Request, token: number): number {
     const { vocab_size: size } = this.metadata;
     const bits = new Uint32Array(Math.ceil(size / 32));

@@ -1,4 +1,7 @@
-/** The app's module answers as Python's engine does: tests/web/text_cases.json. */
+/**
+ * Tests that the app's module answers as Python's engine does, on the cases of
+ * tests/web/text_cases.json.
+ */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
@@ -23,7 +26,7 @@ interface Cases {
 const file = new URL("../tests/web/text_cases.json", `file://${process.cwd()}/`);
 const cases = JSON.parse(readFileSync(file, "utf8")) as Cases;
 
-/** What a completion's stream consists of where the model writes `ids`. */
+/** Return the pieces of a completion's stream if the model writes `ids`. */
 async function streamed(files: Files, prompt: number[], ids: number[]): Promise<string[]> {
   const core = new ScriptedCore((_, n) => ids[n] ?? 0);
   const engine = new MLCEngine({
@@ -50,7 +53,8 @@ for (const [name, own] of Object.entries(cases.tokenizers)) {
     it("gives the same pieces of text", async () => {
       for (const { prompt, ids, pieces } of own.detokenize.slice(0, 16)) {
         if (prompt.length === 0 || ids.length === 0) continue;
-        const rest = pieces.slice(-2).join(""); // of the last token, and what was held back
+        // text of the last token, and the text that was withheld before it
+        const rest = pieces.slice(-2).join("");
         const wanted = [...pieces.slice(0, -2), rest].filter(Boolean);
         assert.deepEqual(
           await streamed(files, prompt, ids),

@@ -1,4 +1,7 @@
-/** What a core's threads rest on, without one: the memory of modules, and how many threads there are. */
+/**
+ * Tests what a core's threads depend on, without a core: imported memory, and the number of
+ * threads.
+ */
 import assert from "node:assert/strict";
 import { it } from "node:test";
 
@@ -6,9 +9,11 @@ import { memoryImport, ownMemory, sharedMemory, withSharing } from "../src/core/
 import { defaultThreads } from "../src/engine/threads.js";
 
 const text = (value: string): number[] => [value.length, ...Buffer.from(value)];
-const SHARED = 3; // with a maximum
+const SHARED = 3; // flags of shared limits, which have a maximum
 
-/** A module that imports a function, a table, a global and, last, memory of 2 to 300 pages. */
+/**
+ * Build a module that imports a function, a table, a global and, last, memory of 2 to 300 pages.
+ */
 function importing(flags: number): Uint8Array<ArrayBuffer> {
   const imports = [
     [...text("a"), ...text("function"), 0, 0],
@@ -42,7 +47,7 @@ it("makes of a module for shared memory one for memory that is not, and back", (
   assert.ok(instance(own, ownMemory(found)));
   assert.throws(() => instance(own, shared), WebAssembly.LinkError);
   assert.deepEqual(withSharing(own, found, true), bytes);
-  assert.deepEqual(bytes, importing(SHARED)); // it was left as it is
+  assert.deepEqual(bytes, importing(SHARED)); // the original module is unchanged
 });
 
 it("finds no memory in what imports none, and in what is no module", () => {
@@ -56,7 +61,7 @@ it("finds no memory in what imports none, and in what is no module", () => {
 
 it("takes half of many processors, both of two, and eight at most", () => {
   const processors = [undefined, 1, 2, 3, 4, 6, 8, 16, 64];
-  const here = defaultThreads(); // Node says how many there are, or not
+  const here = defaultThreads(); // Node may or may not tell the number of processors
   const expected = [here, 1, 2, 2, 2, 3, 4, 8, 8];
   assert.deepEqual(
     processors.map((n) => defaultThreads(n)),

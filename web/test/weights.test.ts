@@ -1,4 +1,4 @@
-/** Folders over the network: cut, damaged, kept, removed, refused. */
+/** Tests folders over the network: interrupted, damaged, stored, removed, refused. */
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 

@@ -1,4 +1,4 @@
-/** Workers that do not start. */
+/** Tests workers that do not start. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 

@@ -1,4 +1,5 @@
-// A chat on the device. Before it is built:
+// A sample app that chats with a model on the device. Before the build, run:
+//
 //   wherry package demo --target android --target android-x86_64 -o wherry
 plugins {
     id("com.android.application") version "8.13.2"

@@ -13,4 +13,4 @@ dependencyResolutionManagement {
 }
 rootProject.name = "wherry-sample"
 include(":wherry")
-project(":wherry").projectDir = file("wherry/android") // of `wherry package`
+project(":wherry").projectDir = file("wherry/android") // the folder that `wherry package` wrote

@@ -1,2 +1,3 @@
-// Found by -Xcc -I: the headers of `wherry package`, or engine/include and app/include.
+// The compiler option -Xcc -I finds this header: in the output of `wherry package`, or in
+// engine/include and app/include.
 #include <wherry_app.h>

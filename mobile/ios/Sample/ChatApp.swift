@@ -1,7 +1,8 @@
 import SwiftUI
 import Wherry
 
-/// A chat with the model in the app's folder "demo", or one that is fetched at the first start.
+/// A sample app that chats with a model in the app's folder "demo", or with one that it downloads
+/// at its first start.
 @main
 struct ChatApp: App {
     var body: some Scene {
@@ -16,7 +17,8 @@ final class Conversation: ObservableObject {
     @Published var answering: Task<Void, Never>?
     private var engine: MLCEngine?
 
-    /// A server's folder, of `assets/NAME` of `wherry package`; nil: the model is in the app.
+    /// Address of the model's folder (`assets/NAME` of `wherry package`) on a server; nil: the app
+    /// contains the model.
     private let server: URL? = nil
 
     func load() async {

@@ -1,1 +1,1 @@
-"""Several models in one server, from a file or a folder; a model is loaded at its first request."""
+"""Serves several models, from a file or a folder; a model is loaded at its first request."""

@@ -1,4 +1,4 @@
-"""Divides memory between models."""
+"""Divides the memory of devices between models."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .prepared import Need, Prepared
 
 
 class Budget:
-    """The memory of each device.
+    """Plans how much memory of each device a model gets.
 
     Used memory is counted by the models' plans, because the system counts mapped weights as free
-    although running models need them. The system's free memory is a limit, too: other programs run
-    here.
+    although running models need them. The system's free memory is a limit, too, because other
+    programs run on the machine.
 
     Args:
         limit: bytes of each device for all models; None: its free memory at the first use.
-        room: reads a device's memory.
+        room: returns the memory of a device.
     """
 
     def __init__(self, limit: int | None, room: Callable[[str], Room]) -> None:
@@ -28,7 +28,7 @@ class Budget:
         self._whole: dict[str, Room] = {}
 
     def whole(self, device: str) -> Room:
-        """Memory for all models on a device."""
+        """Return the memory for all models on a device."""
         if device not in self._whole:
             there = self._room(device)
             free = there.free if self._limit is None else self._limit
@@ -36,11 +36,11 @@ class Budget:
         return self._whole[device]
 
     def left(self, device: str, used: int) -> Room:
-        """Memory that is left on a device.
+        """Return the memory of a device that loaded models do not use.
 
         Args:
             device: the core's name of the device.
-            used: bytes of the loaded models, by plan.
+            used: bytes of the loaded models, by their plans.
         """
         whole = self.whole(device)
         planned = None if whole.free is None else whole.free - used
@@ -48,20 +48,20 @@ class Budget:
         return replace(whole, free=min(found, default=None))
 
     def least(self, made: Prepared) -> Need:
-        """The least memory that a model needs.
+        """Return the minimum memory that a model needs.
 
         Raises:
-            ResourceError: it never fits.
+            ResourceError: the model does not fit, even without other models.
         """
         return made.least(self.whole(made.device))
 
     def given(self, made: Prepared, left: Room) -> Need:
-        """The memory that a model gets; `left` is at least its least.
+        """Return the memory that a model gets; `left` is at least its minimum.
 
-        It is the usual share, so that other models find room, but at least the need.
+        The model gets its usual share, so that other models find room, but at least the minimum.
         """
         least = self.least(made)
         try:
             return max(made.within(left), least, key=lambda need: need.bytes)
-        except ResourceError:  # all that is left
+        except ResourceError:  # the usual share is too small, so the model gets all that is left
             return least

@@ -1,4 +1,4 @@
-"""Several models, some of them in memory: a model is loaded at its first request."""
+"""Several models, only some of them in memory; a model is loaded at its first request."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from .listing import KEEP_ALIVE_SECONDS
 from .prepared import Prepared
 from .slots import Loading, Resident, Slot
 
-WAIT_SECONDS = 120.0  # a load waits so long for other models to end their answers
+WAIT_SECONDS = 120.0  # seconds that a load waits for other models to finish their responses
 
 
 class Catalog(AbstractContextManager["Catalog"]):
-    """The models of a server (`Models`). Any thread may take or return a lease.
+    """Implements `Models` for several models; any thread may take or return a lease.
 
     Args:
-        models: the first one is the default.
+        models: the models; the first one is the default.
         memory_limit: bytes for the models on one device together; None: its free memory.
-        keep_alive: seconds, for models that are added later; `defaults` are their options.
-        load: loads a model.
-        room: reads a device's memory.
-        wait_seconds: how long a load waits for other models to end their answers.
+        keep_alive: seconds that models added later stay loaded; `defaults` are their options.
+        load: the function that loads a model.
+        room: returns the memory of a device.
+        wait_seconds: seconds that a load waits for other models to finish their responses.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Catalog(AbstractContextManager["Catalog"]):
         self.defaults: LoadOptions = defaults or {}
         self._wait_seconds = wait_seconds
         self._max_queue: int | None = None
-        self._names: dict[str, Slot] = {}  # with aliases
+        self._names: dict[str, Slot] = {}  # slot of each name, aliases included
         self._keeper = Keeper(self._slots, Budget(memory_limit, room), load, self._bound)
         self._changed = self._keeper.changed
         for made in models:
@@ -67,17 +67,17 @@ class Catalog(AbstractContextManager["Catalog"]):
         self.close()
 
     def listed(self) -> list[Listed]:
-        """See Models; the list has aliases, too."""
+        """Return all models with their aliases; implements `Models.listed`."""
         with self._changed:
             return [replace(slot.listed, name=name) for name, slot in self._names.items()]
 
     def served(self) -> list[Served]:
-        """See Models."""
+        """Return the loaded models; implements `Models.served`."""
         with self._changed:
             return [_served(slot, slot.resident) for slot in self._slots() if slot.resident]
 
     def limit_queues(self, waiting: int) -> None:
-        """See Models."""
+        """Limit the queue of each model; implements `Models.limit_queues`."""
         with self._changed:
             self._max_queue = waiting
             for slot in self._slots():
@@ -86,10 +86,11 @@ class Catalog(AbstractContextManager["Catalog"]):
 
     @asynccontextmanager
     async def lease(self, name: str, keep_alive: float | None = None) -> AsyncIterator[Served]:
-        """See Models.
+        """Lend a model, which is loaded if necessary; implements `Models.lease`.
 
         Raises:
-            ApiError: 404: no model has this name; 503: it does not fit into memory; 500: it cannot
+            ApiError: 404: no model has this name; 503: the model does not fit into memory; 500: it
+                cannot
                 be loaded. The next request tries again.
         """
         slot = self._find(name)
@@ -101,7 +102,7 @@ class Catalog(AbstractContextManager["Catalog"]):
             self._release(resident)
 
     def unload(self, name: str) -> bool:
-        """See Models."""
+        """Unload a model; implements `Models.unload`."""
         slot = self._find(name)
         with self._changed:
             if slot.resident:
@@ -110,7 +111,7 @@ class Catalog(AbstractContextManager["Catalog"]):
         return True
 
     def add(self, made: Prepared) -> None:
-        """Add a model. A model that has its name now is unloaded when it has answered."""
+        """Add a model; a model that already has its name is unloaded when it has answered."""
         spec = made.spec
         listed = Listed(
             spec.name,
@@ -132,7 +133,7 @@ class Catalog(AbstractContextManager["Catalog"]):
             self._changed.notify_all()
 
     def preload(self) -> None:
-        """Load the models with `preload`; blocks.
+        """Load the models whose entry says `preload`; blocks until they are loaded.
 
         Raises:
             WherryError: a model cannot be loaded, or they do not fit together.
@@ -178,7 +179,7 @@ class Catalog(AbstractContextManager["Catalog"]):
     def _enter(
         self, slot: Slot, keep_alive: float | None, wait_seconds: float
     ) -> Resident | Loading:
-        """Return a lease, or a load to wait for."""
+        """Return a lease on a loaded model, or a load to wait for."""
         with self._changed:
             if self._keeper.closed:
                 raise shutting_down()
@@ -194,7 +195,7 @@ class Catalog(AbstractContextManager["Catalog"]):
             return loading
 
     async def _loaded(self, slot: Slot, loading: Loading) -> Resident:
-        """Wait for a load; a cancellation does not stop it."""
+        """Await a load and return the model; a cancellation does not stop the load."""
         try:
             return await asyncio.shield(asyncio.wrap_future(loading.future))
         except asyncio.CancelledError:
@@ -204,7 +205,7 @@ class Catalog(AbstractContextManager["Catalog"]):
             raise _unavailable(slot.listed.name, e) from e
 
     def _leave(self, loading: Loading) -> None:
-        """Cancel the wait for a load; if the model is loaded by now, return the lease."""
+        """Stop waiting for a load; if the model is already loaded, return the lease."""
         with self._changed:
             if not loading.future.done():
                 loading.waiters -= 1
@@ -227,13 +228,13 @@ def opened(
     progress: Progress | None = None,
     options: LoadOptions | None = None,
 ) -> Catalog:
-    """Make the catalog of a YAML file or a folder: compile all models and preload some.
+    """Return the catalog of a YAML file or a folder: compile all models and preload some.
 
     Args:
-        place: see listing.read.
-        memory_limit: bytes; overrides the file's.
-        keep_alive: seconds, for models without a value in the file.
-        progress: called with the progress of downloads, conversions and compilations.
+        place: the file or folder, as in listing.read.
+        memory_limit: maximum bytes of all models in memory; overrides the file's.
+        keep_alive: seconds that a model stays loaded if the file has no value for it.
+        progress: callback for the progress of downloads, conversions and compilations.
         options: defaults for every model's options.
 
     Raises:
@@ -260,7 +261,7 @@ def _served(slot: Slot, resident: Resident) -> Served:
 
 
 def _unavailable(name: str, error: Exception) -> ApiError:
-    """The error for requests that waited for a failed load."""
+    """Return the error for requests that waited for a load that failed."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, ResourceError):

@@ -1,7 +1,7 @@
-"""The one thread that loads and unloads models, so that one place counts memory.
+"""The single thread that loads and unloads models, so that memory is counted in one place.
 
 A model is unloaded after its keep-alive, or when another model needs its memory: the least recently
-used one first, never while it answers. If all candidates are answering, the first one accepts no
+used model first, never while it answers. If all candidates are answering, the first one accepts no
 new requests until one of them is idle; its new requests wait behind the earlier load.
 """
 
@@ -32,14 +32,14 @@ class Keeper:
     """Loads queued models.
 
     Args:
-        slots: returns all models; called with `changed` locked.
-        budget: divides memory.
-        load: loads a model on this thread.
-        on_load: called with each loaded model.
+        slots: returns the slots of all models; called with `changed` locked.
+        budget: the budget that divides memory.
+        load: the function that loads a model on this thread.
+        on_load: callback with each loaded model.
 
     Attributes:
         changed: guards the slots and their contents; notified when any of these changes.
-        closed: no model is loaded any more.
+        closed: whether the keeper loads no more models.
     """
 
     def __init__(
@@ -56,11 +56,14 @@ class Keeper:
         self._thread = threading.Thread(target=self._run, name="wherry-models", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the keeper's thread."""
         self._thread.start()
 
     def request(self, slot: Slot, wait_seconds: float) -> Loading:
-        """Return the load of a model, and queue one if there is none. `changed` must be locked."""
+        """Return the running or queued load of a model; queue one if there is none.
+
+        The caller must hold the lock `changed`.
+        """
         if slot.loading is None:
             slot.loading = Loading(wait_seconds)
             self._queue.append(slot)
@@ -80,7 +83,7 @@ class Keeper:
             work()
 
     def _next(self) -> Callable[[], None] | None:
-        """The next task; None at the end."""
+        """Return the thread's next task; None at the end."""
         with self.changed:
             while not self.closed:
                 if over := [s for s in self._slots() if _is_over(s)]:
@@ -99,14 +102,14 @@ class Keeper:
             return None
 
     def _serve(self, slot: Slot, loading: Loading) -> None:
-        """Load a model, if a request still waits for it."""
+        """Load a model if a request still waits for it."""
         with self.changed:
             if not loading.waiters:
                 slot.loading = None
                 return
         try:
             resident = self._resident_of(slot, loading)
-        except BaseException as e:  # waiting requests get the error, and the thread continues
+        except BaseException as e:  # the waiting requests get every error, and the thread continues
             if not isinstance(e, WherryError):
                 _log.exception("%s cannot be loaded", slot.listed.name)
             with self.changed:
@@ -124,7 +127,8 @@ class Keeper:
         end = time.monotonic() + loading.wait_seconds
         with self.changed:
             old = slot.resident
-            if old and not old.over:  # it was told to make room, but that was not needed
+            # the model was told to yield its memory, but that was not needed
+            if old and not old.over:
                 return old
             self._wait(lambda: not old or not old.leases, end)
             if old and old.leases:
@@ -143,8 +147,8 @@ class Keeper:
         """Unload models until one fits; return the memory that it may use.
 
         Raises:
-            BusyError: other models did not end their answers in time.
-            ResourceError: it does not fit.
+            BusyError: other models did not finish their responses in time.
+            ResourceError: the model does not fit.
         """
         least = self._budget.least(made).bytes
         try:
@@ -153,7 +157,8 @@ class Keeper:
                 if left.free is None or least <= left.free:
                     return self._budget.given(made, left)
                 if not self._unload_one(made, end):
-                    return made.within(left)  # other programs use some of it; the rest must do
+                    # other programs use some of the memory, so the model gets what is left
+                    return made.within(left)
         finally:
             with self.changed:
                 for other in self._slots():
@@ -166,7 +171,7 @@ class Keeper:
             return sum(s.resident.bytes for s in slots if s.resident)
 
     def _unload_one(self, made: Prepared, end: float) -> bool:
-        """Unload the least recently used model; False if there is none.
+        """Unload the least recently used model; return False if no model can be unloaded.
 
         Raises:
             BusyError: all models were answering until `end`.
@@ -207,5 +212,5 @@ class Keeper:
 
 
 def _is_over(slot: Slot) -> bool:
-    """Whether a loaded model is no longer needed."""
+    """Tell whether a loaded model is no longer needed."""
     return slot.resident is not None and slot.resident.ends_at <= time.monotonic()

@@ -31,22 +31,23 @@ from ...load.options import LoadOptions
 from .quantities import bytes_of, seconds_of
 
 _log = logging.getLogger(__name__)
-KEEP_ALIVE_SECONDS = 300.0  # Ollama's default
-_SHOWN = 60  # characters of a value in an error
+KEEP_ALIVE_SECONDS = 300.0  # the default of Ollama
+_SHOWN = 60  # characters of a wrong value that an error message shows
 _MARKS = (MANIFEST, "config.json")  # a folder with one of these files is a model
-_PATHS = ("draft", "prefix_cache_dir")  # options that name a file or folder
+_PATHS = ("draft", "prefix_cache_dir")  # options whose value is the path of a file or folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """A model of a server.
+    """One model of a server, as its listing describes it.
 
     Attributes:
-        name: its name for clients, which may also use one of `aliases`.
+        name: the model's name for clients, which may also use one of `aliases`.
         model: "demo", hf://ORG/NAME, or a folder.
-        keep_alive: seconds that it stays in memory after its last answer; infinity: for ever.
-        preload: load it before the server listens.
-        options: of its load and compilation.
+        keep_alive: seconds that the model stays in memory after its last response; infinity: for
+            ever.
+        preload: whether the model is loaded before the server listens.
+        options: options of the model's load and compilation.
     """
 
     name: str
@@ -59,11 +60,11 @@ class Spec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """All models of a server.
+    """All models of a server, as its listing describes them.
 
     Attributes:
-        memory_limit: bytes for loaded models together; None: free memory.
-        keep_alive: seconds, for models that are added later; `defaults` are their options.
+        memory_limit: maximum bytes of all loaded models together; None: free memory.
+        keep_alive: seconds that models added later stay loaded; `defaults` are their options.
     """
 
     specs: tuple[Spec, ...]
@@ -79,11 +80,11 @@ _STRICT = ConfigDict(strict=True, extra="forbid", protected_namespaces=())
 _OPTIONS: dict[str, Any] = {
     name: (kind, None)
     for name, kind in get_type_hints(LoadOptions).items()
-    if name != "progress"  # it is a function
+    if name != "progress"  # `progress` is a function, which no file can contain
 }
 if TYPE_CHECKING:
     _Options = BaseModel
-else:  # the other fields are those of LoadOptions
+else:  # all other fields are names of LoadOptions
     _Options = create_model("Options", __config__=_STRICT, **_OPTIONS)
 
 
@@ -106,12 +107,12 @@ class _File(BaseModel):
 def read(
     place: Path, defaults: LoadOptions | None = None, keep_alive: float | None = None
 ) -> Listing:
-    """Read a YAML file or a folder.
+    """Return the models that a YAML file or a folder of models lists.
 
     Args:
         place: the file, or a folder of model folders.
-        defaults: options of models without their own.
-        keep_alive: seconds, for models without their own.
+        defaults: options for models that set none themselves.
+        keep_alive: seconds that a model stays loaded if it sets no time itself.
 
     Raises:
         UsageError: lists everything that is wrong.
@@ -134,7 +135,7 @@ def read(
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a repeated key, as YAML demands; PyYAML takes the last one."""
+    """A YAML loader that refuses a repeated key, as YAML demands; PyYAML takes the last one."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         keys = Counter(k.value for k, _ in node.value if isinstance(k, yaml.ScalarNode))
@@ -190,7 +191,7 @@ def _of_folder(place: Path, defaults: LoadOptions, stays: float) -> Listing:
 
 
 def name_of(model: str) -> str:
-    """A name for a model that has none."""
+    """Return a name for a model whose entry has none, from its path or address."""
     if model.startswith("hf://"):
         return model.removeprefix("hf://").partition("@")[0]
     folder = Path(model).expanduser()
@@ -200,7 +201,7 @@ def name_of(model: str) -> str:
 
 
 def _placed(model: str, base: Path) -> str:
-    """Resolve a path relative to the file that has it."""
+    """Return the model's path resolved relative to the folder of the file that names it."""
     if model == "demo" or "://" in model:
         return model
     return str(base / Path(model).expanduser())
@@ -219,7 +220,7 @@ def _clashes(specs: Sequence[Spec]) -> Iterator[str]:
 
 
 def _spelled(error: ValidationError) -> list[str]:
-    """A line for each unknown key."""
+    """Return a line for each unknown key, with the accepted name that it may mean."""
     lines: dict[str, str] = {}
     for e in error.errors(include_url=False):
         where, fields = "", _File.model_fields

@@ -1,4 +1,4 @@
-"""A model that is compiled and whose memory is known, ready to be loaded."""
+"""A model that is compiled and whose memory is known, so that it can be loaded."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """The memory of a loaded model."""
+    """The memory that a loaded model needs."""
 
     bytes: int
-    kv_tokens: int | None  # tokens of the KV cache; None: the bytes of a token are unknown
+    # number of tokens in the KV cache; None: the bytes of a token are unknown
+    kv_tokens: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A compiled model of a server.
+    """A compiled model of a server, with its memory plan.
 
     Attributes:
         folder: the compiled folder; `use` keeps other processes from removing it.
-        device: the core's name of its device.
+        device: the core's name of the model's device.
         draft: the draft model's compiled folder and manifest.
     """
 
@@ -48,19 +49,19 @@ class Prepared:
 
     @property
     def config(self) -> dict[str, int]:
-        """Its limits: the requested ones, else the compiled ones."""
+        """Return the model's size limits: the requested ones, else the compiled ones."""
         asked: Mapping[str, Any] = self.spec.options
         limits = {n: asked.get(n) or self.manifest.deployment.get(n) for n in loading.LIMITS}
         return {n: v for n, v in limits.items() if v is not None}
 
     def least(self, alone: Room) -> Need:
-        """The least memory: with a KV cache of the requested tokens, or of one context.
+        """Return the minimum memory: with a KV cache of the requested tokens, or of one context.
 
         Args:
-            alone: the memory if no other model is loaded.
+            alone: the device's memory if no other model is loaded.
 
         Raises:
-            ResourceError: it does not fit even alone.
+            ResourceError: the model does not fit even alone.
         """
         most = self.within(alone).kv_tokens
         if most is None or self.spec.options.get("kv_tokens") is not None:
@@ -68,16 +69,16 @@ class Prepared:
         return self._of(min(most, self.config["context"]))
 
     def within(self, free: Room) -> Need:
-        """The memory that it uses of free memory, by MLCEngine's rule.
+        """Return the memory that the model uses of free memory, by the rule of MLCEngine.
 
         Raises:
-            ResourceError: it does not fit.
+            ResourceError: the model does not fit.
         """
         draft = self.draft[1] if self.draft else None
         most = memory.kv_tokens(self.manifest, self.config, free, draft)
         asked = self.spec.options.get("kv_tokens")
         need = self._of(most if asked is None else asked)
-        # the tokens are fixed, or there is no KV cache
+        # The need is fixed if kv_tokens is an option, or if the model has no KV cache.
         if free.free is not None and need.bytes > free.free:
             raise ResourceError(
                 f"{self.spec.name} needs {need.bytes / 1e6:,.1f} MB; {free.free / 1e6:,.1f} MB are "
@@ -93,10 +94,10 @@ class Prepared:
 
 
 def prepare(spec: Spec, progress: Progress | None = None) -> Prepared:
-    """Download, convert and compile what is missing; this may take minutes.
+    """Return a model after its download, conversion and compilation, which may take minutes.
 
     Raises:
-        WherryError: that fails, or the model does not suit this machine.
+        WherryError: a step fails, or the model does not suit this machine.
     """
     compiling = for_compiler(cast(LoadOptions, {**spec.options, "progress": progress}))
     folder = loading.resolve(spec.model, **compiling)
@@ -111,14 +112,14 @@ def prepare(spec: Spec, progress: Progress | None = None) -> Prepared:
         draft=draft,
         use=[Use(f) for f in (folder, draft_folder) if f],
     )
-    # The options are checked now; memory is checked at the load.
+    # The options are checked here; the memory is checked at the load.
     asked = _for_engine(made, spec.options.get("kv_tokens", 1))
     loading.engine_config(manifest, asked, made.device, draft_folder)
     return made
 
 
 def prepare_all(specs: Sequence[Spec], progress: Progress | None = None) -> list[Prepared]:
-    """Call `prepare` for each.
+    """Return each model prepared by `prepare`.
 
     Raises:
         ModelError: lists all models that fail.
@@ -135,7 +136,7 @@ def prepare_all(specs: Sequence[Spec], progress: Progress | None = None) -> list
 
 
 def load(made: Prepared, kv_tokens: int | None) -> LoadedModel:
-    """Load the model; damaged files in the cache are made again.
+    """Load the model; damaged files in the cache are replaced.
 
     Raises:
         WherryError: the load fails.
@@ -145,14 +146,14 @@ def load(made: Prepared, kv_tokens: int | None) -> LoadedModel:
         return LoadedModel.load(made.folder, **options)
     except ArtifactError as e:
         if (Path(made.spec.model).expanduser() / MANIFEST).is_file():
-            raise  # a compiled folder of the user is never changed
+            raise  # a compiled folder of the user's own is never changed
         _log.warning("%s\nThe cache is read through; what is damaged is made again.", e)
     sizes: Any = {} if kv_tokens is None else {"kv_tokens": kv_tokens}
     return LoadedModel.load(made.spec.model, **{**made.spec.options, **sizes})
 
 
 def _for_engine(made: Prepared, kv_tokens: int | None) -> LoadOptions:
-    """The options for the engine."""
+    """Return the load options of the engine of a prepared model."""
     options = for_engine(made.spec.options)
     if kv_tokens is not None:
         options["kv_tokens"] = kv_tokens

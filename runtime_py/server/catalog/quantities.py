@@ -17,13 +17,13 @@ _SIZE = re.compile(rf"({_PART})\s*([a-z]*)", re.IGNORECASE)
 
 
 def seconds_of(value: object) -> float:
-    """Parse a duration in seconds; a negative one is infinite, as in Ollama.
+    """Return the seconds of a duration; a negative duration is infinite, as in Ollama.
 
     Args:
-        value: seconds, or a text of numbers with units: "5m", "1h30m", "300ms", "-1".
+        value: a number of seconds, or a text of numbers with units: "5m", "1h30m", "300ms", "-1".
 
     Raises:
-        ValueError: it is no duration.
+        ValueError: the value is no duration.
     """
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return math.inf if value < 0 else float(value)
@@ -37,10 +37,12 @@ def seconds_of(value: object) -> float:
 
 
 def bytes_of(value: object) -> int:
-    """Parse a size in bytes; K, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024.
+    """Return the bytes of a size such as "12GB".
+
+    K, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024.
 
     Raises:
-        ValueError: it is no size.
+        ValueError: the value is no size.
     """
     found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     units = {unit.lower(): size for unit, size in _BYTES.items()}

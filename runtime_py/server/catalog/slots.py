@@ -14,15 +14,16 @@ from .prepared import Prepared
 
 @dataclass(eq=False, slots=True)
 class Resident:
-    """A loaded model.
+    """A model in memory, and the requests that use it.
 
     Attributes:
-        bytes: its memory, by plan.
-        keep_alive: seconds that it stays after its last answer.
-        leases: number of requests that use it.
-        used_at: end of the last one, on the monotonic clock.
-        over: it has failed, or another model has its name; it accepts no request and is unloaded.
-        yields: it accepts no request until another model has found room.
+        bytes: the memory that the model was planned to use.
+        keep_alive: seconds that the model stays after its last response.
+        leases: number of requests that use the model.
+        used_at: end of the last response, on the monotonic clock.
+        over: whether the model has failed or another model has its name; it then accepts no request
+            and is unloaded.
+        yields: whether the model accepts no request until another model has found room.
     """
 
     loaded: LoadedModel
@@ -35,7 +36,7 @@ class Resident:
 
     @property
     def ends_at(self) -> float:
-        """When its keep-alive ends, on the monotonic clock."""
+        """Return when the model's keep-alive ends, on the monotonic clock."""
         if self.leases:
             return math.inf
         return 0.0 if self.over else self.used_at + self.keep_alive
@@ -46,8 +47,8 @@ class Loading:
     """A queued or running load, and the requests that wait for it.
 
     Attributes:
-        wait_seconds: how long it may wait for other models to end their answers.
-        keep_alive: of the last waiting request.
+        wait_seconds: seconds that the load may wait for other models to finish their responses.
+        keep_alive: keep-alive, in seconds, of the last request that waits.
     """
 
     wait_seconds: float
@@ -58,7 +59,7 @@ class Loading:
 
 @dataclass(eq=False, slots=True)
 class Slot:
-    """A model of the catalog."""
+    """A named model of the catalog, loaded or not."""
 
     made: Prepared
     listed: Listed
@@ -67,5 +68,5 @@ class Slot:
 
     @property
     def idle(self) -> bool:
-        """Whether it can be unloaded now."""
+        """Tell whether the model can be unloaded now."""
         return self.resident is not None and not self.resident.leases

@@ -1,1 +1,1 @@
-"""A file or folder for each group of paths; `app.py` lists them."""
+"""The endpoints: a file or folder for each group of paths, which `app.py` lists."""

@@ -1,4 +1,4 @@
-"""Descriptions of handlers for the server's OpenAPI document."""
+"""Attaches descriptions to handlers, from which the OpenAPI document is written."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from pydantic import BaseModel
 
 from ...answer.shapes import Shape
 
-Schema = Mapping[str, Any]  # a JSON Schema
+Schema = Mapping[str, Any]  # a JSON Schema as a dictionary
 H = TypeVar("H", bound=Callable[..., Any])
 _NAME = "__wherry_described__"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """One operation.
+    """The description of one operation in the OpenAPI document.
 
     Attributes:
-        request: class of its body.
-        answer: JSON of a 200; None: none.
-        chunk: JSON of a streamed piece.
+        request: class of the request's body.
+        answer: class or schema of the JSON in a 200; None: the response is not JSON.
+        chunk: class or schema of the JSON in a streamed piece.
         stream: media type of a stream.
-        last: data of its last event, if that is no chunk.
-        media_types: of answers that are not JSON.
-        statuses: further statuses besides 200 and the common errors.
+        last: data of a stream's last event, if that is no chunk.
+        media_types: media types of responses that are not JSON.
+        statuses: statuses besides 200 and the common errors.
     """
 
     request: type[BaseModel] | None = None
@@ -39,7 +39,7 @@ class Described:
 
 
 def described(**attributes: Any) -> Callable[[H], H]:
-    """Attach a `Described` to a handler."""
+    """Return a decorator that attaches a `Described` to a handler."""
 
     def attach(handler: H) -> H:
         setattr(handler, _NAME, Described(**attributes))
@@ -49,13 +49,13 @@ def described(**attributes: Any) -> Callable[[H], H]:
 
 
 def description_of(handler: Callable[..., Any]) -> Described | None:
-    """Return the attached description; None if there is none."""
+    """Return the description attached to a handler; None if it has none."""
     found: Described | None = getattr(handler, _NAME, None)
     return found
 
 
 def object_of(**properties: Schema) -> Schema:
-    """Make the schema of an object with these required properties."""
+    """Return the schema of an object with these required properties."""
     return {"type": "object", "properties": properties, "required": sorted(properties)}
 
 
@@ -65,10 +65,10 @@ FLAG: Schema = {"type": "boolean"}
 
 
 def one_of(*values: str) -> Schema:
-    """Make the schema of one of several texts."""
+    """Return the schema of a string that is one of these values."""
     return {"type": "string", "enum": list(values)}
 
 
 def list_of(items: Schema) -> Schema:
-    """Make the schema of a list."""
+    """Return the schema of an array of these items."""
     return {"type": "array", "items": items}

@@ -1,4 +1,4 @@
-"""Reads an engine's counters for a request."""
+"""Reads an engine's counters and the process's memory for a request."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from ...core.dispatcher import Dispatcher
 from ...core.pulse import Snapshot
 
-_LOOK_SECONDS = 0.2  # the longest wait for an engine in the middle of a long step
+_LOOK_SECONDS = 0.2  # maximum seconds to wait for an engine that is in the middle of a long step
 
 
 async def looked_at(dispatcher: Dispatcher) -> Snapshot:
-    """Read the counters; during a long step, the last known ones."""
+    """Return the counters of an engine; during a long step, the last known ones."""
     looks, end = dispatcher.pulse.looks, time.monotonic() + _LOOK_SECONDS
     dispatcher.pulse.stir()
     while dispatcher.pulse.looks == looks and time.monotonic() < end:
@@ -24,7 +24,7 @@ async def looked_at(dispatcher: Dispatcher) -> Snapshot:
 
 
 def memory() -> dict[str, int]:
-    """This process's memory; empty if the system does not tell."""
+    """Return this process's memory in bytes; empty if the system does not tell."""
     if sys.platform != "linux":
         return {}
     pages = int(Path("/proc/self/statm").read_text().split()[1])

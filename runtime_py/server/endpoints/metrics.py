@@ -1,4 +1,4 @@
-"""GET /metrics, for Prometheus."""
+"""The endpoint GET /metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .routes import Routes
 
 
 class MetricsPage:
-    """The handler.
+    """The handler of GET /metrics.
 
     Args:
         models: the server's models.
-        exposition: writes the metrics.
+        exposition: the function that writes the metrics.
     """
 
     def __init__(self, models: Models, exposition: Exposition) -> None:
@@ -27,7 +27,7 @@ class MetricsPage:
         self._exposition = exposition
 
     def routes(self) -> Routes:
-        """See Group."""
+        """Return the handler of each method and path; implements `Group.routes`."""
         return {("GET", "/metrics"): self.metrics}
 
     @described(media_types=("text/plain", "application/openmetrics-text"))

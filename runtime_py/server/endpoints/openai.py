@@ -1,4 +1,4 @@
-"""OpenAI's paths."""
+"""The paths of OpenAI's API that list models and generate text."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ LISTED = object_of(id=TEXT, object=one_of("model"), created=COUNT, owned_by=TEXT
 
 
 class OpenAI:
-    """The handlers.
+    """Handlers of OpenAI's paths for models, chats and completions.
 
     Args:
-        pipeline: answers requests.
+        pipeline: the pipeline that answers requests.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -35,7 +35,10 @@ class OpenAI:
         self._models: Models = pipeline.models
 
     def routes(self) -> Routes:
-        """Path -> handler; also without the version, for clients whose base URL lacks it."""
+        """Return the handler of each method and path.
+
+        Each path exists also without the version, for clients whose base URL lacks it.
+        """
         versions = ("/v1", "")
         return {
             **{("GET", f"{version}/models"): self.models for version in versions},
@@ -65,10 +68,10 @@ class OpenAI:
 
     @described(request=ChatRequest, answer=ChatCompletion, chunk=ChatCompletionChunk, last=DONE)
     async def chat(self, request: Request) -> Response:
-        """Answers messages."""
+        """Answers the messages of a chat."""
         return await self._pipeline.answer(request, CHAT)
 
     @described(request=CompletionRequest, answer=Completion, chunk=Completion, last=DONE)
     async def completion(self, request: Request) -> Response:
-        """Continues prompts."""
+        """Continues one or several prompts."""
         return await self._pipeline.answer(request, COMPLETION)

@@ -1,4 +1,4 @@
-"""GET /openapi.json: describes the server from its handlers' descriptions.
+"""Writes the document of GET /openapi.json from the descriptions of the handlers.
 
 FastAPI's own generator cannot see the bodies that handlers parse themselves.
 """
@@ -31,14 +31,14 @@ from .routes import Routes
 _REF = "#/components/schemas/{model}"
 _OF_ALL = (400, 403, 429, 500, 503)
 _OF_BODIES = (404, 408, 413, 415, 504)
-_RETRY = {429, 503}  # these have Retry-After
+_RETRY = {429, 503}  # statuses whose responses have the header Retry-After
 
 
 class OpenApi:
-    """The handler.
+    """The handler of GET /openapi.json.
 
     Args:
-        models: their names are the values of `model`.
+        models: the models whose names are the values of the field `model`.
         has_keys: whether clients need a key.
     """
 
@@ -48,7 +48,7 @@ class OpenApi:
         self._routes: Routes = {}
 
     def routes(self) -> Routes:
-        """See Group."""
+        """Return the handler of each method and path; implements `Group.routes`."""
         return {("GET", "/openapi.json"): self.openapi}
 
     def describe(self, routes: Routes) -> None:
@@ -156,7 +156,7 @@ _TIMEOUT = {
 
 
 def _streamed(known: Described, chunk: Any) -> dict[str, Any]:
-    """The schema of one event or line: JSON in a text, as OpenAPI 3.2 describes it."""
+    """Return the schema of one event or line: JSON in a text, as OpenAPI 3.2 describes it."""
     text = {"type": "string", "contentMediaType": "application/json", "contentSchema": chunk}
     if known.stream != _EVENTS:
         return text
@@ -189,7 +189,7 @@ def _response(status: int, content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _error(path: str) -> dict[str, Any]:
-    """The content of a path's errors, from an error with all fields and one without."""
+    """Return the content of a path's errors, from an error with all fields and one without."""
     make = shape_of(path)
     whole = make(ApiError(400, "text", param="text", code="text"))
     schema = _schema_of([whole, make(ApiError(500, "text"))])
@@ -197,7 +197,7 @@ def _error(path: str) -> dict[str, Any]:
 
 
 def _schema_of(samples: list[Any]) -> dict[str, Any]:
-    """Make a schema that these values satisfy."""
+    """Return a schema that these sample values satisfy."""
     if all(isinstance(s, Mapping) for s in samples):
         names = dict.fromkeys(name for sample in samples for name in sample)
         found = {n: _schema_of([s[n] for s in samples if n in s]) for n in names}
@@ -209,7 +209,7 @@ def _schema_of(samples: list[Any]) -> dict[str, Any]:
 
 
 class _Schemas:
-    """The schemas of all requests and answers, with shared components."""
+    """Collects the schemas of all requests and responses, with shared components."""
 
     def __init__(self, handlers: Iterable[Callable[..., Any]]) -> None:
         known = [d for d in map(description_of, handlers) if d]
@@ -224,17 +224,17 @@ class _Schemas:
         self.components: dict[str, Any] = {**rest.get("$defs", {}), "ModelName": {}}
 
     def of(self, kind: Any) -> Any:
-        """The schema of a request or a Shape; a schema is returned as it is."""
+        """Return the schema of a request class or a Shape; a schema is returned unchanged."""
         if isinstance(kind, type):
             return self._found[kind, "validation"]
         return kind
 
 
 class _Generator(GenerateJsonSchema):
-    """Pydantic's generator; it knows a Shape's required fields and the models' names."""
+    """A pydantic schema generator that knows a Shape's required fields and the models' names."""
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
-        """Make the schema of an answer."""
+        """Return the schema of a response class."""
         made = super().dataclass_schema(schema)
         kind = schema["cls"]
         if issubclass(kind, Shape):
@@ -243,7 +243,7 @@ class _Generator(GenerateJsonSchema):
         return made
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        """Make the schema of a request."""
+        """Return the schema of a request class."""
         made = super().model_schema(schema)
         properties = made.get("properties", {})
         if schema["cls"].__name__.endswith("Request") and "model" in properties:

@@ -1,4 +1,4 @@
-"""The page of GET /: one file, which requests nothing from other servers."""
+"""The chat page of GET /: a single file, which requests nothing from other servers."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ FILE = Path(__file__).parent.parent / "page" / "index.html"
 
 
 class Page:
-    """The page's file, which is read at its first request."""
+    """The chat page's file, which is read at its first request."""
 
     @cached_property
     def content(self) -> bytes:
-        """The file."""
+        """Return the bytes of the file."""
         return FILE.read_bytes()
 
     @cached_property
     def policy(self) -> str:
-        """The Content-Security-Policy: only the page's script, and requests to this server."""
+        """Return the Content-Security-Policy: the page's script, and requests to this server."""
         return "; ".join(
             (
                 "default-src 'none'",
@@ -38,7 +38,7 @@ class Page:
         )
 
     def response(self) -> Response:
-        """Make the answer to a browser."""
+        """Return the response to a browser."""
         headers = {
             "Content-Security-Policy": self.policy,
             "X-Content-Type-Options": "nosniff",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-Routes = dict[tuple[str, str], Callable[..., Any]]  # (method, path) -> handler
+Routes = dict[tuple[str, str], Callable[..., Any]]  # maps (method, path) to a handler
 
 
 class Group(Protocol):
-    """Paths that belong together."""
+    """The interface of a group of paths that belong together."""
 
     def routes(self) -> Routes:
-        """Method and path -> handler."""
+        """Return the handler of each method and path."""

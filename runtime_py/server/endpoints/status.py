@@ -1,4 +1,4 @@
-"""The server's state: /, /health, /ready, /version, /stats."""
+"""The endpoints that tell the server's state: /, /health, /ready, /version, /stats."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _STATUS = one_of(*_WORST_FIRST)
 
 
 class Status:
-    """The handlers.
+    """Handlers of /, /health, /ready, /version and /stats.
 
     Args:
         models: the server's models.
         life: the server's state.
-        stuck_seconds: seconds of work without progress that count as stuck.
+        stuck_seconds: seconds without progress after which a working engine counts as stuck.
     """
 
     def __init__(self, models: Models, life: Life, stuck_seconds: float) -> None:
@@ -39,10 +39,10 @@ class Status:
         self._life = life
         self._stuck_seconds = stuck_seconds
         self._page = Page()
-        self.endpoints: Sequence[str] = ()  # set when all routes are known
+        self.endpoints: Sequence[str] = ()  # paths of all endpoints, set when all routes are known
 
     def routes(self) -> Routes:
-        """Path -> handler."""
+        """Return the handler of each method and path."""
         return {
             ("GET", "/"): self.index,
             ("GET", "/health"): self.health,
@@ -52,7 +52,7 @@ class Status:
         }
 
     def status(self) -> str:
-        """The worst status of all models."""
+        """Return the worst status of all models."""
         found = {self._of(m.loaded.dispatcher.snapshot()) for m in self._models.served()}
         return next((word for word in _WORST_FIRST if word in found), "ok")
 
@@ -105,6 +105,6 @@ class Status:
     def _of(self, found: Snapshot) -> str:
         if found.failed:
             return "failed"
-        if found.stats.failed_steps:  # a lost device fails every step
+        if found.stats.failed_steps:  # after a lost device every step fails
             return "failing"
         return "stuck" if found.stalled_seconds > self._stuck_seconds else "ok"

@@ -1,6 +1,6 @@
-"""/tokenize and /detokenize, in the shapes of vLLM and of llama.cpp.
+"""The endpoints /tokenize and /detokenize, in the shapes of vLLM and of llama.cpp.
 
-The field tells the shape: `prompt` and `messages` are vLLM's, `content` is llama.cpp's.
+The request's fields select the shape: `prompt` and `messages` are vLLM's, `content` is llama.cpp's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..pipeline import Pipeline
 from .described import TEXT, described, object_of
 from .routes import Routes
 
-MAX_IDS = 2**18  # of one request to /detokenize
+MAX_IDS = 2**18  # maximum number of token ids in one request to /detokenize
 _TEXTS = ("prompt", "content", "messages")
 _OF_CHATS = (
     "messages",
@@ -34,23 +34,26 @@ _OF_CHATS = (
 
 
 class TokenizeRequest(BaseModel):
-    """POST /tokenize."""
+    """The body of POST /tokenize."""
 
     model_config = ConfigDict(extra="allow")
 
     model: str = Field("", max_length=1024)
     prompt: str | None = None
     content: str | None = None
-    messages: list[Any] | None = None  # also the other fields of a chat; see _OF_CHATS
-    add_special_tokens: bool | None = None  # None: true for a prompt, false for messages
+    # messages of a chat; the other fields of a chat are accepted, too
+    messages: list[Any] | None = None
+    # whether special tokens are added (vLLM's name); None: for a prompt, not for messages
+    add_special_tokens: bool | None = None
     return_token_strs: bool | None = None
-    add_special: bool | None = None  # llama.cpp's; None: false
+    # whether special tokens are added (llama.cpp's name); None: they are not
+    add_special: bool | None = None
     parse_special: bool | None = None
     with_pieces: bool | None = None
 
 
 class DetokenizeRequest(BaseModel):
-    """POST /detokenize."""
+    """The body of POST /detokenize."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -59,17 +62,17 @@ class DetokenizeRequest(BaseModel):
 
 
 class Tokenizing:
-    """The handlers.
+    """Handlers of /tokenize and /detokenize.
 
     Args:
-        pipeline: leases models and runs threads.
+        pipeline: the pipeline, which leases models and runs threads.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
 
     def routes(self) -> Routes:
-        """Path -> handler."""
+        """Return the handler of each method and path."""
         return {
             ("POST", "/tokenize"): self.tokenize,
             ("POST", "/detokenize"): self.detokenize,
@@ -134,7 +137,7 @@ def _tokenized(loaded: LoadedModel, request: TokenizeRequest, caller: Caller) ->
 
 
 def _piece(tokenizer: Tokenizer, token: int) -> dict[str, Any]:
-    """A token in llama.cpp's shape: a text, or bytes if it is a partial character."""
+    """Return a token in llama.cpp's shape: a text, or bytes if it is a partial character."""
     piece = tokenizer.piece(token)
     try:
         return {"id": token, "piece": piece.decode()}
@@ -143,7 +146,7 @@ def _piece(tokenizer: Tokenizer, token: int) -> dict[str, Any]:
 
 
 def _text(loaded: LoadedModel, request: DetokenizeRequest, caller: Caller) -> dict[str, Any]:
-    """The text under both names: vLLM's clients read `prompt`, llama.cpp's `content`."""
+    """Return the text under two names: vLLM's clients read `prompt`, llama.cpp's `content`."""
     limit = loaded.planner.vocab_size
     if (worst := max(request.tokens, default=0)) >= limit:
         raise RequestError(f"tokens holds {worst}; ids go from 0 to {limit - 1}", param="tokens")

@@ -1,6 +1,6 @@
-"""Embeddings in OpenAI's shape, scores in vLLM's.
+"""The endpoints of embeddings, scores and rankings.
 
-Rankings have the shape of Jina's and Cohere's.
+Embeddings have OpenAI's shape, scores vLLM's, rankings Jina's and Cohere's.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ RERANK = VectorEndpoint(partial(parse, RerankRequest), VectorModel.rerank, ignor
 
 
 class Vectors:
-    """The handlers.
+    """Handlers of embeddings, scores and rankings.
 
     Args:
-        pipeline: answers requests.
+        pipeline: the pipeline that answers requests.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
 
     def routes(self) -> Routes:
-        """Path -> handler."""
+        """Return the handler of each method and path."""
         scores = {("POST", path): self.score for path in ("/v1/score", "/score")}
         ranks = {("POST", path): self.rerank for path in ("/v1/rerank", "/v2/rerank", "/rerank")}
         made = {("POST", path): self.embeddings for path in ("/v1/embeddings", "/embeddings")}
@@ -42,7 +42,7 @@ class Vectors:
 
     @described(request=EmbeddingRequest, answer=EmbeddingAnswer)
     async def embeddings(self, request: Request) -> Response:
-        """Embeds each input."""
+        """Embeds each input as a vector."""
         return await self._pipeline.numbers(request, EMBEDDING)
 
     @described(request=ScoreRequest, answer=ScoreAnswer)

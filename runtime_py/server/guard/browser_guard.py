@@ -18,14 +18,14 @@ from starlette.types import Scope
 
 from ..wire.errors import ApiError
 
-ANY_TYPE = "/api/"  # paths whose bodies need no content type
-# browsers send at least one of these
+ANY_TYPE = "/api/"  # prefix of paths whose bodies need no content type
+# Headers by which a browser is recognized: each browser sends at least one of them.
 _BROWSERS = ("origin", "sec-fetch-site", "sec-fetch-mode", "referer")
-_SHOWN = 100  # characters of a header in an error
+_SHOWN = 100  # characters of a header that an error message shows
 
 
 class BrowserGuard:
-    """Refuses requests by Host and Origin.
+    """Refuses requests whose Host or Origin is not allowed.
 
     Args:
         hosts: names of this server besides localhost and any IP address, such as "gpu-box" ("*":
@@ -39,12 +39,13 @@ class BrowserGuard:
         self._origins = {o.lower().rstrip("/") for o in origins}
 
     def check(self, headers: Headers, scheme: str) -> None:
-        """Refuse a request by its Host and Origin.
+        """Check the Host and the Origin of a request.
 
         Raises:
-            ApiError: 403; the message says which option would allow it.
+            ApiError: 403: the Host or Origin is not allowed; the message says which option would
+                allow it.
         """
-        host = headers.get("host", "")  # HTTP/1.0 may have none; browsers always send it
+        host = headers.get("host", "")  # HTTP/1.0 clients may send no Host, but browsers always do
         if host and not self._is_ours(host):
             raise ApiError(
                 403,
@@ -80,13 +81,13 @@ class BrowserGuard:
 
 
 def check_content(method: str, path: str, headers: Headers) -> None:
-    """Refuse content that is not JSON: pages may send other types without a preflight.
+    """Check that content is JSON, because pages may send other types without a preflight.
 
-    Ollama ignores the type, so some of its clients send none, or curl's. These are accepted if no
-    header shows a browser.
+    Ollama's server ignores the content type, so some of its clients send none, or curl's default
+    type. These requests are accepted if no header shows a browser.
 
     Raises:
-        ApiError: 415.
+        ApiError: 415: the content has another type.
     """
     if path.startswith(ANY_TYPE) and not any(name in headers for name in _BROWSERS):
         return
@@ -104,6 +105,6 @@ def check_content(method: str, path: str, headers: Headers) -> None:
 
 
 def wants_page(scope: Scope, headers: Headers) -> bool:
-    """Whether a browser asks for the page of GET /."""
+    """Tell whether a browser asks for the page of GET /."""
     asks = scope["path"] == "/" and scope["method"] == "GET"
     return asks and "text/html" in headers.get("accept", "").lower()

@@ -1,4 +1,4 @@
-"""Checks every request before the routes: key, page, size. Plain ASGI."""
+"""Checks the key, the page and the size of each request before the routes; ASGI middleware."""
 
 from __future__ import annotations
 
@@ -16,19 +16,22 @@ from .browser_guard import BrowserGuard, check_content, wants_page
 from .keys import Key, KeyRing
 from .permitted import set_key
 
-BODIES_AT_ONCE = 8  # bodies of the largest size that all running requests may have together
-_TO_THE_END = PROBES | {"/metrics"}  # also answered while the server drains
+# number of bodies of the largest size that all running requests may have together
+BODIES_AT_ONCE = 8
+_TO_THE_END = PROBES | {"/metrics"}  # paths that are answered even while the server drains
 
 
 class Gate:
     """Refuses a request without a key, from an unknown page, or with too large a body.
 
     Args:
-        app: the next application.
-        keys: a client sends one as `Authorization: Bearer` or `x-api-key`; empty: no key is needed.
-        guard: checks requests if there are no keys.
+        app: the next ASGI application.
+        keys: the accepted keys, which a client sends as `Authorization: Bearer` or `x-api-key`;
+            empty: no key is needed.
+        guard: the check of Host and Origin for a server without keys.
         life: the server's state.
-        max_body: bytes of one request; all together have BODIES_AT_ONCE times that.
+        max_body: maximum bytes of a request's body; all bodies together have BODIES_AT_ONCE times
+            that.
         request_timeout: seconds that a request may take; None: no limit.
     """
 
@@ -51,7 +54,7 @@ class Gate:
         self._held = 0  # bytes of the bodies of all running requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Check one request and pass it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -88,7 +91,7 @@ class Gate:
                 key.quota.spend(current().tokens)
 
     def _admitted(self, scope: Scope, headers: Headers, held: ExitStack) -> Key | None:
-        """Admit a request and return its key; `held` has its place in the key's quota."""
+        """Admit a request and return its key; closing `held` frees its place in the key's quota."""
         path, method = scope["path"], scope["method"]
         if self._life.draining and path not in _TO_THE_END:
             raise _draining(self._life)
@@ -141,7 +144,7 @@ class Gate:
 
 
 def is_open(scope: Scope, headers: Headers) -> bool:
-    """Whether a path needs no key: probes, and the page, which has no data of the models."""
+    """Tell whether a path needs no key: probes, and the page, which has no data of the models."""
     return scope["path"] in PROBES or wants_page(scope, headers)
 
 

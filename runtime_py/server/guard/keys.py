@@ -27,20 +27,20 @@ from wherry.errors import UsageError, listing
 from .quota import Limits, Quota
 
 _log = logging.getLogger(__name__)
-SHORTEST = 16  # characters: long enough against guessing over the network
+SHORTEST = 16  # minimum number of characters, so that a key cannot be guessed over the network
 _OTHERS_READ = 0o077
 
 _Count = Annotated[int, Field(ge=1, strict=True)]
 
 
 class Key:
-    """One key.
+    """A key of the server.
 
     Args:
-        name: its name in logs and metrics.
+        name: the key's name in logs and metrics.
         digest: SHA-256 of the key.
-        limits: its limits.
-        models: names of the models that it may use; None: all.
+        limits: the key's limits on requests and tokens.
+        models: names of the models that the key may use; None: all.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class KeyRing:
         return bool(self._keys) or self._path is not None
 
     def find(self, given: bytes) -> Key | None:
-        """Find a key; all are compared, so that the time reveals nothing."""
+        """Return the key with these bytes; all are compared, so that the time reveals nothing."""
         digest, found = digest_of(given), None
         for key in self._keys:
             if hmac.compare_digest(key.digest, digest):
@@ -84,7 +84,7 @@ class KeyRing:
         return found
 
     def reload(self) -> None:
-        """Read the file again; usage counts stay if a key's limits stay the same.
+        """Read the file of keys again; usage counts stay if a key's limits stay the same.
 
         Raises:
             UsageError: the file cannot be used; the keys stay as they are.
@@ -99,7 +99,7 @@ class KeyRing:
 
 
 def digest_of(key: bytes) -> bytes:
-    """Hash a key for storage."""
+    """Return the SHA-256 of a key, the only form in which it is stored."""
     return hashlib.sha256(key).digest()
 
 
@@ -135,7 +135,7 @@ class _File(BaseModel):
 
 
 def read(path: Path) -> list[Key]:
-    """Read a file of keys.
+    """Return the keys in a file.
 
     Raises:
         UsageError: the file is wrong; the message lists everything that is, and no key.

@@ -13,12 +13,14 @@ _key: ContextVar[Key | None] = ContextVar("wherry_key", default=None)
 
 
 def set_key(key: Key) -> None:
-    """Set the key of this task and of tasks that it starts."""
+    """Set the key of the current asyncio task and of tasks that it starts."""
     _key.set(key)
 
 
 class Permitted:
-    """See Models. A key that may use a model may use its aliases.
+    """Implements `Models` with only the models that the current request's key may use.
+
+    A key that may use a model may use its aliases.
 
     Args:
         models: all models.
@@ -28,32 +30,35 @@ class Permitted:
         self._models = models
 
     def listed(self) -> Sequence[Listed]:
-        """See Models."""
+        """Return the models that the key may use; implements `Models.listed`."""
         found, key = self._models.listed(), _key.get()
         if key is None or key.models is None:
             return found
         return [m for m in found if m.name in key.models or m.root in key.models]
 
     def served(self) -> Sequence[Served]:
-        """See Models; unrestricted, for the server's state and metrics."""
+        """Return all loaded models, for the server's state and metrics.
+
+        Implements `Models.served`.
+        """
         return self._models.served()
 
     def limit_queues(self, waiting: int) -> None:
-        """See Models."""
+        """Limit the queue of each model; implements `Models.limit_queues`."""
         self._models.limit_queues(waiting)
 
     def lease(
         self, name: str, keep_alive: float | None = None
     ) -> AbstractAsyncContextManager[Served]:
-        """See Models."""
+        """Lend a model that the key may use; implements `Models.lease`."""
         return self._models.lease(self._checked(name), keep_alive)
 
     def unload(self, name: str) -> bool:
-        """See Models."""
+        """Unload a model that the key may use; implements `Models.unload`."""
         return self._models.unload(self._checked(name))
 
     def _checked(self, name: str) -> str:
-        """Return the name if the key may use it."""
+        """Return the name of a model if the key may use it."""
         key = _key.get()
         if key is None or key.models is None:
             return name

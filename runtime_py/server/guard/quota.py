@@ -1,4 +1,4 @@
-"""A key's limits: requests and tokens a minute, and concurrent requests."""
+"""The limits of a key: requests and tokens a minute, and concurrent requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MINUTE = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of one key; None: no limit."""
+    """The limits of one key; None: no limit."""
 
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
@@ -23,10 +23,10 @@ class Limits:
 
 
 class Bucket:
-    """A token bucket of one minute that refills steadily; it may be overdrawn.
+    """A token bucket that holds one minute's amount and refills steadily; it may be overdrawn.
 
     Args:
-        per_minute: its size.
+        per_minute: the bucket's size.
     """
 
     def __init__(self, per_minute: int) -> None:
@@ -35,26 +35,26 @@ class Bucket:
 
     @property
     def left(self) -> float:
-        """What is left now; negative: a debt."""
+        """Return the amount that is left now; negative: a debt."""
         now = time.monotonic()
         filled = self._left + (now - self._at) * self.size / _MINUTE
         self._left, self._at = min(float(self.size), filled), now
         return self._left
 
     def take(self, count: int) -> None:
-        """Take an amount, even more than is left."""
+        """Take an amount from the bucket, even more than is left."""
         self._left = self.left - count
 
     def seconds_until(self, count: float) -> float:
-        """Seconds until the amount is available."""
+        """Return the seconds until `count` is available."""
         return max(0.0, (count - self.left) * _MINUTE / self.size)
 
 
 class Quota:
-    """The use of one key's limits.
+    """Counts the use of one key's limits.
 
     A request's tokens are counted when it ends, because they are unknown before: after a long
-    answer the key's next requests wait.
+    response the key's next requests wait.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -85,7 +85,7 @@ class Quota:
             self._tokens.take(tokens)
 
     def headers(self) -> Iterator[tuple[str, str]]:
-        """Headers of what is left, with OpenAI's names."""
+        """Yield the response headers that tell the remaining quota, with OpenAI's names."""
         for name, bucket in (("requests", self._requests), ("tokens", self._tokens)):
             if bucket:
                 yield f"X-RateLimit-Limit-{name}", str(bucket.size)

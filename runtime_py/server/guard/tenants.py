@@ -1,4 +1,4 @@
-"""The tenant of a request: the engine is shared fairly between tenants.
+"""Names the tenant of a request, because the engine is shared fairly between tenants.
 
 A key is a tenant: the engine serves tenants in turn, and a tenant never hits another's cached
 prefix. Without keys and user names, an address is a tenant.
@@ -18,11 +18,11 @@ _LOWER = 2**32 - 1
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """The sender of a request.
+    """The client that sent a request.
 
     Attributes:
-        key: name of the key; None without keys.
-        peer: address of the client.
+        key: name of the client's key; None: the server has no keys.
+        peer: network address of the client.
     """
 
     key: str | None
@@ -30,12 +30,13 @@ class Asker:
 
     @classmethod
     def of(cls, record: RequestRecord) -> Asker:
-        """The sender of a record's request."""
+        """Return the client that sent the request of a record."""
         return cls(record.key, record.client)
 
     def owning(self, jobs: Sequence[Job]) -> list[Job]:
-        """Set the tenant and user of jobs."""
-        made: dict[int, SamplingParams] = {}  # many jobs share their parameters
+        """Return jobs with their tenant and user set."""
+        # parameters by the id of the old ones, because many jobs share theirs
+        made: dict[int, SamplingParams] = {}
         for job in jobs:
             if id(job.params) not in made:
                 made[id(job.params)] = self._own(job.params)
@@ -45,8 +46,8 @@ class Asker:
         user = params.user or number_of(f"peer {self.peer}")
         if self.key is None:
             return replace(params, user=user)
-        # The engine takes the upper half for the tenant, so naming many users gives no larger
-        # share.
+        # The engine takes the upper half of `user` for the tenant, so that naming many users gives
+        # no larger share.
         tenant = number_of(f"key {self.key}")
         user = tenant & ~_LOWER | user & _LOWER
         return replace(params, user=user, salt=number_of(f"{self.key} {params.salt}"))

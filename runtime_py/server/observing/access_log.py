@@ -1,4 +1,4 @@
-"""The log: a line for each request, as text or JSON, without its content."""
+"""Writes the request log: a line for each request, as text or JSON, without the content."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from .record import RequestRecord
 
 NAME = "wherry.access"
 FORMATS = ("text", "json")
-# Programs and the page request these every few seconds: only failures are logged.
+# Programs and the chat page request these paths every few seconds, so only their failures are
+# logged.
 _QUIET = PROBES | {"/metrics", "/stats"}
-_SHOWN = 200  # characters of a path
+_SHOWN = 200  # characters of a path that a log line shows
 _log = logging.getLogger(NAME)
 
 
 def write(record: RequestRecord) -> None:
-    """Log an ended request."""
+    """Write the log line of a request that has ended."""
     quiet = record.path in _QUIET and record.status < 400
     level = logging.DEBUG if quiet else logging.INFO
     if _log.isEnabledFor(level):
@@ -31,7 +32,7 @@ def write(record: RequestRecord) -> None:
 
 
 def fields(record: RequestRecord) -> dict[str, Any]:
-    """The fields of a line; unknown ones are left out. Times are in seconds."""
+    """Return the fields of a log line, times in seconds; unknown fields are omitted."""
     found: dict[str, Any] = {
         "request_id": record.id,
         "client": record.client,
@@ -61,7 +62,8 @@ def _rounded(seconds: float | None) -> float | None:
 
 
 def _line(found: dict[str, Any]) -> str:
-    path = found["path"].encode("unicode_escape").decode("ascii")  # no line ends, no terminal codes
+    # escaped, so that a path contains no line ends and no terminal codes
+    path = found["path"].encode("unicode_escape").decode("ascii")
     parts = [found["client"], f"{found['method']} {path}", str(found["status"])]
     parts.append(f"{found['duration']:.3f} s")
     if "model" in found:
@@ -77,7 +79,7 @@ class JsonLines(logging.Formatter):
     """Writes each line of the log as a JSON object with the names of `fields`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write one line."""
+        """Return one log line as JSON."""
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         found = {
             "time": f"{stamp}.{int(record.msecs):03}Z",
@@ -92,7 +94,7 @@ class JsonLines(logging.Formatter):
 
 
 def config(log_format: str) -> dict[str, Any]:
-    """The configuration for logging.config: all goes to stderr, because stdout has results."""
+    """Return the configuration for logging.config; all goes to stderr, as stdout has results."""
     made: dict[str, Any] = copy.deepcopy(LOGGING_CONFIG)
     made["handlers"]["access"]["stream"] = "ext://sys.stderr"
     made["formatters"]["plain"] = {"format": "%(message)s"}

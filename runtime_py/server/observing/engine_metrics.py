@@ -1,4 +1,4 @@
-"""The engines' counters for Prometheus."""
+"""Exports the engines' counters as metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..models import Models
 
 
 class _Row(NamedTuple):
-    name: str  # without wherry_
+    name: str  # name of the metric without the prefix wherry_
     what: str
     value: Callable[[Snapshot], float]
 
@@ -50,7 +50,7 @@ COUNTERS = (
     _Row("recomputed_tokens", "After a preemption.", lambda s: s.stats.recomputed_tokens),
     _Row("draft_tokens", "Draft tokens verified.", lambda s: s.stats.drafted_tokens),
     _Row("accepted_draft_tokens", "Draft tokens accepted.", lambda s: s.stats.accepted_tokens),
-    # Deprecated names, for existing dashboards.
+    # Deprecated names of metrics, which existing dashboards use.
     _Row("guessed_tokens", "Deprecated: draft_tokens.", lambda s: s.stats.drafted_tokens),
     _Row(
         "guessed_right_tokens",
@@ -69,14 +69,14 @@ class EngineMetrics:
     """Metrics of all loaded models, from their last snapshots.
 
     Args:
-        models: the server's.
+        models: the models of the server.
     """
 
     def __init__(self, models: Models) -> None:
         self._models = models
 
     def collect(self) -> Iterator[Metric]:
-        """See metrics.Source."""
+        """Return the current metrics; implements `metrics.Source.collect`."""
         found = [(m.name, m.loaded.dispatcher.snapshot()) for m in self._models.served()]
         yield GaugeMetricFamily("wherry_models_loaded", "Models in memory.", len(found))
         for row in GAUGES:

@@ -1,7 +1,7 @@
 """Metrics of requests for Prometheus, updated when a request ends, never per token.
 
-Each app has its own registry; `engine_metrics` adds the engines', and `vllm_names` adds vLLM's
-names.
+Each app has its own registry; `engine_metrics` adds the engines' metrics, and `vllm_names` adds
+vLLM's names for all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from ..life import Life
 from .record import RequestRecord
 from .vllm_names import also_as_vllm
 
-# Bucket bounds of seconds and tokens: each is 2 to 2.5 times the last, up to the largest context.
+# Bucket bounds in seconds or tokens: each is 2 to 2.5 times the previous one, up to the largest
+# context.
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250)
 TOKENS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 CHOICES = (1, 2, 5, 10, 20, 50, 100)
@@ -28,17 +29,17 @@ _METHODS = frozenset({"GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"
 
 
 class Source(Protocol):
-    """Something that collects metrics at a scrape."""
+    """A source of metrics that Prometheus collects at each scrape."""
 
     def collect(self) -> Iterator[Metric]:
-        """Return the current metrics."""
+        """Yield the current metrics."""
 
 
 class RequestMetrics:
     """Counts ended requests.
 
     Args:
-        life: knows the running requests.
+        life: the server's state, with the number of running requests.
     """
 
     def __init__(self, life: Life) -> None:
@@ -130,17 +131,17 @@ class RequestMetrics:
             self._each.labels(model).observe(generation.token_seconds / between)
 
     def collect(self) -> Iterator[Metric]:
-        """See Source."""
+        """Yield the current metrics of requests; implements `Source.collect`."""
         for metric in vars(self).values():
             assert isinstance(metric, MetricWrapperBase)
             yield from metric.collect()
 
 
 class Exposition:
-    """All metrics of an app, in one of Prometheus's formats.
+    """Writes all metrics of an app in one of Prometheus' formats.
 
     Args:
-        sources: collected at each scrape.
+        sources: the sources of metrics, which are read at each scrape.
     """
 
     def __init__(self, *sources: Source) -> None:
@@ -150,7 +151,7 @@ class Exposition:
         ProcessCollector(registry=self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        """See Source; Prometheus' creation times are left out."""
+        """Yield all metrics without Prometheus' creation times; implements `Source.collect`."""
         built = Metric("wherry_build", "The version.", "info")
         built.add_sample("wherry_build_info", {"version": wherry.__version__}, 1)
         yield built
@@ -162,6 +163,6 @@ class Exposition:
                 yield from also_as_vllm(metric)
 
     def written(self, accept: str) -> tuple[bytes, str]:
-        """Write the metrics; the Accept header chooses the format. Returns text and media type."""
+        """Return the metrics and their media type; the Accept header chooses the format."""
         encoder, media_type = choose_encoder(accept)
         return encoder(self._registry), media_type

@@ -1,4 +1,4 @@
-"""The outermost layer: gives each request an id, and reports its end. Plain ASGI."""
+"""The outermost ASGI middleware: it gives each request an id, and reports its end."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ..wire.errors import response
 from .record import RequestRecord, accepted_id, set_current
 
 REQUEST_ID = "X-Request-Id"
-ANTHROPIC_ID = "Request-Id"  # the header that Anthropic's clients read
+ANTHROPIC_ID = "Request-Id"  # the header in which Anthropic's clients expect the request's id
 ANTHROPIC_VERSION = "anthropic-version"
-CUT_OFF = 499  # the logged status of a request that ended before its answer
+CUT_OFF = 499  # the logged status of a request that ended before it got a response
 _TRACE_HEADERS = ("traceparent", "tracestate")
 _log = logging.getLogger(__name__)
 Watcher = Callable[[RequestRecord], None]
 
 
 class Observer:
-    """Identifies and counts requests, and tells the watchers of their ends.
+    """Identifies and counts requests, and reports their ends to the watchers.
 
     Args:
-        app: the next application.
+        app: the next ASGI application.
         life: the server's state.
-        watchers: called at each end, on the event loop.
+        watchers: called with the record at the end of each request, on the event loop.
         paths: the declared paths; needed for requests that are refused before routing.
     """
 
@@ -41,7 +41,7 @@ class Observer:
         self._watchers = watchers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Serve one request and report its end."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -73,7 +73,7 @@ class Observer:
         for watcher in self._watchers:
             try:
                 watcher(record)
-            # the answer is sent: an error of the log or metrics must not break it
+            # The response is sent already, so an error of the log or metrics must not break it.
             except Exception:
                 _log.exception("A request's end could not be noted")
 

@@ -1,4 +1,4 @@
-"""Exports spans for --otlp-endpoint, if no other program has set up OpenTelemetry."""
+"""Exports traces for --otlp-endpoint, if no other program has set up OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wherry.errors import ToolchainError
 
 
 def export_to(endpoint: str) -> None:
-    """Record spans and send them in batches, as OTLP over HTTP; the rest at exit.
+    """Record spans and send them in batches, as OTLP over HTTP; the last ones are sent at exit.
 
     Args:
         endpoint: URL of a collector's traces, such as http://localhost:4318/v1/traces.
@@ -28,7 +28,7 @@ def export_to(endpoint: str) -> None:
             f"--otlp-endpoint: {e.name} is not installed. Type: pip install 'wherry[otel]'"
         ) from e
     about = {"service.name": "wherry", "service.version": wherry.__version__}
-    # The SDK's OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME override these.
+    # The environment variables OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME override these.
     resource = resources.Resource(about).merge(resources.OTELResourceDetector().detect())
     provider = sdk.TracerProvider(resource=resource)
     provider.add_span_processor(batches.BatchSpanProcessor(otlp.OTLPSpanExporter(endpoint)))

@@ -14,29 +14,29 @@ if TYPE_CHECKING:
 
 _ACCEPTED_ID = re.compile(
     r"[A-Za-z0-9._:/+=@-]{1,128}"
-)  # a client's id may only have these, because logs and headers repeat it
+)  # a client's id may contain only these characters, because logs and headers repeat it
 
 
 @dataclass(slots=True)
 class RequestRecord:
-    """The record of one request.
+    """The record of one request for the log, metrics and traces.
 
     Attributes:
         id: X-Request-Id, from the client or generated.
-        client: its address; "local" on a Unix socket.
+        client: the client's address; "local" on a Unix socket.
         trace_headers: the client's traceparent and tracestate.
-        started: time.monotonic(), as the other times.
-        wall_ns: start, nanoseconds since 1970.
+        started: time.monotonic() at the start; the other times are on the same clock.
+        wall_ns: start of the request, nanoseconds since 1970.
         deadline: when the request times out; None: never.
-        time_limit: from `started` to `deadline`, seconds.
-        own_limit: the client asked for the limit.
+        time_limit: seconds from `started` to `deadline`.
+        own_limit: whether the client asked for the time limit.
         route: the declared path; "other" for undeclared ones.
-        status: of the answer; 0 before it begins.
-        error: code of the error that ended it, even in the middle of a stream.
-        key: name of the key.
+        status: status of the response; 0 before it begins.
+        error: code of the error that ended the response, even in the middle of a stream.
+        key: name of the client's key.
         model: name of the model.
-        generation: the answer, if the model generates text.
-        tokens_read: for embeddings, scores and rankings.
+        generation: the generation of the response, if the model generates text.
+        tokens_read: number of tokens read for embeddings, scores and rankings.
     """
 
     id: str
@@ -60,33 +60,33 @@ class RequestRecord:
     ended: float | None = None
 
     def begun(self, model: str, generation: Generation, *, stream: bool) -> None:
-        """Record the generation of an answer."""
+        """Record that the generation of a response has begun."""
         self.model, self.generation, self.stream = model, generation, stream
 
     @property
     def seconds(self) -> float:
-        """Seconds from its start to now, or to its end."""
+        """Return the seconds from the request's start to its end, or to now."""
         return (self.ended or time.monotonic()) - self.started
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until its deadline, at least 0; None without one."""
+        """Return the seconds until the deadline, at least 0; None without a deadline."""
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
     @property
     def first_token_seconds(self) -> float | None:
-        """Seconds from its start to the first token."""
+        """Return the seconds from the request's start to the first token; None before it."""
         first = self.generation.first_at if self.generation else None
         return None if first is None else first - self.started
 
     @property
     def tokens(self) -> int:
-        """Tokens of prompt and output so far."""
+        """Return the number of tokens of prompt and output so far."""
         return self.generation.usage.total_tokens if self.generation else self.tokens_read
 
     @property
     def outcome(self) -> str:
-        """How it ended: an error's code, or the reason why the model stopped."""
+        """Return how the request ended: the code of an error, or why the model stopped."""
         if self.error:
             return self.error
         found = self.generation.finishes if self.generation else []
@@ -97,7 +97,7 @@ _current: ContextVar[RequestRecord] = ContextVar("wherry_request")
 
 
 def current() -> RequestRecord:
-    """The record of this task's request; outside of a request, a new one."""
+    """Return the record of this task's request; outside of a request, a new record."""
     try:
         return _current.get()
     except LookupError:
@@ -110,10 +110,10 @@ def set_current(record: RequestRecord) -> None:
 
 
 def new_id() -> str:
-    """Make an id of a request."""
+    """Return a new random id of a request."""
     return f"req-{secrets.token_hex(12)}"
 
 
 def accepted_id(asked: str) -> str:
-    """The client's id if logs and headers can hold it, else a new one."""
+    """Return the client's id if logs and headers can contain it, else a new one."""
     return asked if _ACCEPTED_ID.fullmatch(asked) else new_id()

@@ -1,4 +1,4 @@
-"""A span for each answer if OpenTelemetry is set up, with its gen_ai.* names.
+"""Writes a span for each response if OpenTelemetry is set up, with its gen_ai attributes.
 
 This module does not import OpenTelemetry. A process that records spans has imported it: by
 `opentelemetry-instrument wherry serve`, in a program of its own, or by --otlp-endpoint.
@@ -13,7 +13,7 @@ import wherry
 
 from .record import RequestRecord
 
-_OPERATIONS = {  # by the last part of a path
+_OPERATIONS = {  # The operation's name in spans, by the last part of the path.
     "/chat/completions": "chat",
     "/messages": "chat",
     "/responses": "chat",
@@ -26,10 +26,10 @@ _OPERATIONS = {  # by the last part of a path
 
 
 class Tracing:
-    """Writes spans of ended requests."""
+    """Writes the spans of requests that have ended."""
 
     def __call__(self, record: RequestRecord) -> None:
-        """Write the span of an ended request."""
+        """Write the span of a request that has ended."""
         api = sys.modules.get("opentelemetry.trace")
         if api is None or record.generation is None:
             return
@@ -54,7 +54,7 @@ class Tracing:
 
 
 def _parent(api: Any, record: RequestRecord) -> tuple[Any, Any]:
-    """The parent span: of an HTTP instrumentation, else from the client's headers."""
+    """Return the parent span: that of an HTTP instrumentation, else from the client's headers."""
     if api.get_current_span().get_span_context().is_valid:
         return None, api.SpanKind.INTERNAL
     propagate = sys.modules.get("opentelemetry.propagate")

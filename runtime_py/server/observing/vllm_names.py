@@ -1,4 +1,4 @@
-"""The same metrics under vLLM's names, for its dashboards (its docs/usage/metrics)."""
+"""Exports the same metrics under vLLM's names, for its dashboards (vLLM's docs/usage/metrics)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Labels = dict[str, str]
 
 
 def _of_model(labels: Labels) -> Labels:
-    """vLLM's label `engine` is the rank of a process."""
+    """Return a metric's labels with vLLM's label `engine`, which is the rank of a process."""
     rest = {name: value for name, value in labels.items() if name != "model"}
     return {"model_name": labels["model"], "engine": "0", **rest}
 
@@ -41,11 +41,11 @@ NAMES: dict[str, tuple[_Alias, ...]] = {
     "wherry_requests_waiting": (_Alias("vllm:num_requests_waiting"),),
     "wherry_kv_usage_ratio": (
         _Alias("vllm:kv_cache_usage_perc"),
-        _Alias("vllm:gpu_cache_usage_perc"),  # before 0.10
+        _Alias("vllm:gpu_cache_usage_perc"),  # vLLM's name before version 0.10
     ),
     "wherry_engine_prompt_tokens": (
         _Alias("vllm:prompt_tokens"),
-        _Alias("vllm:prefix_cache_queries"),  # vLLM counts tokens, too
+        _Alias("vllm:prefix_cache_queries"),  # vLLM counts tokens here, too
     ),
     "wherry_engine_cached_tokens": (_Alias("vllm:prefix_cache_hits"),),
     "wherry_engine_decode_tokens": (_Alias("vllm:generation_tokens"),),
@@ -54,7 +54,7 @@ NAMES: dict[str, tuple[_Alias, ...]] = {
     "wherry_accepted_draft_tokens": (_Alias("vllm:spec_decode_num_accepted_tokens"),),
     "wherry_requests": (_Alias("vllm:request_success", _of_outcome),),
     "wherry_time_to_first_token_seconds": (_Alias("vllm:time_to_first_token_seconds"),),
-    # vLLM observes each token in the last two; here they have a request's mean.
+    # vLLM observes each token in the last two histograms; here they have the mean of a request.
     _EACH: (
         _Alias("vllm:request_time_per_output_token_seconds"),
         _Alias("vllm:inter_token_latency_seconds"),

@@ -1,1 +1,1 @@
-"""Bytes in and out: connections, JSON, errors, streams."""
+"""Reads and writes bytes: connections, JSON, errors, streams."""

@@ -1,4 +1,4 @@
-"""The deadline of a request: the server's limit, or a shorter one of the client."""
+"""The deadline of a request: the server's limit, or a shorter one that the client sets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..observing.record import RequestRecord
 from .errors import ApiError
 
 TIMEOUT_HEADER = "X-Request-Timeout"
-_SHOWN = 100  # characters of a header in an error
+_SHOWN = 100  # characters of a wrong header that an error message shows
 
 
 def set_deadline(record: RequestRecord, headers: Headers, limit: float | None) -> None:
@@ -18,8 +18,8 @@ def set_deadline(record: RequestRecord, headers: Headers, limit: float | None) -
 
     Args:
         record: the request's record.
-        headers: may ask for less than the limit.
-        limit: seconds; None: none.
+        headers: the request's headers, which may ask for less than the limit.
+        limit: the server's limit in seconds; None: no limit.
 
     Raises:
         ApiError: the header is no number of seconds.
@@ -50,7 +50,7 @@ def _seconds(asked: str | None) -> float | None:
 
 
 def deadline_exceeded(record: RequestRecord) -> ApiError:
-    """The error of a request at its deadline: 504, or 408 for the client's own limit."""
+    """Return the error of a request at its deadline: 504, or 408 for the client's own limit."""
     written = record.generation.usage.completion_tokens if record.generation else 0
     whose = f" ({TIMEOUT_HEADER})" if record.own_limit else ""
     return ApiError(

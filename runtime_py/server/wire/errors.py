@@ -44,7 +44,7 @@ class ApiError(HTTPException):
 
 
 def api_error(error: BaseException) -> ApiError:
-    """Make the client's error of an exception; details of bugs stay in the log."""
+    """Return the error that the client gets for an exception; details of bugs stay in the log."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, HTTPException):
@@ -68,12 +68,13 @@ def api_error(error: BaseException) -> ApiError:
 
 
 def shutting_down() -> ApiError:
-    """The error of requests that a shutdown aborts."""
+    """Return the error of requests that a shutdown aborts."""
     return ApiError(503, "The server is shutting down", code="shutting_down")
 
 
 ErrorShape = Callable[[ApiError], dict[str, Any]]
-_shapes: dict[str, ErrorShape] = {}  # keyed by URL path prefix
+# functions that write errors, by the URL path prefix of their protocol
+_shapes: dict[str, ErrorShape] = {}
 
 
 def add_shape(prefix: str, shape: ErrorShape) -> None:
@@ -82,12 +83,12 @@ def add_shape(prefix: str, shape: ErrorShape) -> None:
 
 
 def shape_of(path: str) -> ErrorShape:
-    """The shape of a path's errors."""
+    """Return the function that writes errors for a path."""
     return next((shape for prefix, shape in _shapes.items() if path.startswith(prefix)), body)
 
 
 def body(error: ApiError) -> dict[str, Any]:
-    """Make OpenAI's JSON of an error."""
+    """Return the JSON of an error in OpenAI's shape."""
     kinds = {401: "authentication_error", 429: "rate_limit_error"}
     kind = "server_error" if error.status_code >= 500 else "invalid_request_error"
     return {
@@ -101,7 +102,7 @@ def body(error: ApiError) -> dict[str, Any]:
 
 
 def response(error: BaseException, path: str = "") -> JSONResponse:
-    """Make the response to a failed request."""
+    """Return the response to a request that failed."""
     known = api_error(error)
     current().error = known.code or f"http_{known.status_code}"
     content = shape_of(path)(known)
@@ -109,7 +110,7 @@ def response(error: BaseException, path: str = "") -> JSONResponse:
 
 
 def install(app: FastAPI) -> None:
-    """Write all errors of `app` and its routes in these shapes."""
+    """Let `app` and its routes write all errors in the shapes of their protocols."""
 
     async def handle(request: Request, error: Exception) -> JSONResponse:
         if isinstance(error, HTTPException) and not isinstance(error, ApiError):
@@ -137,7 +138,7 @@ def _about_route(request: Request, error: HTTPException) -> ApiError:
 
 
 def _methods(request: Request) -> list[str]:
-    """All methods of a path, exact paths first; Starlette returns only one route's."""
+    """Return all methods of a path, exact paths first; Starlette returns only one route's."""
     path, routes = request.scope["path"], [r for r in request.app.routes if isinstance(r, Route)]
     fitting = [r.path for r in routes if r.path_regex.match(path)]
     best = path if path in fitting else next(iter(fitting), "")

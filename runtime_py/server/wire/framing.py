@@ -1,4 +1,4 @@
-"""How a protocol writes the chunks of a stream."""
+"""The framing by which a protocol writes the chunks of a stream."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Framing:
     """The framing of one protocol's streams.
 
     Attributes:
-        media_type: of the stream.
-        chunk: writes one chunk.
+        media_type: media type of the stream.
+        chunk: function that writes one chunk.
         error: shape of an error after the first byte, which ends the stream.
-        failure: writes such an error.
-        last: the end of a stream without an error.
+        failure: function that writes such an error.
+        last: bytes at the end of a stream without an error.
     """
 
     media_type: str
@@ -30,22 +30,22 @@ class Framing:
     last: bytes = b""
 
     def of(self, chunk: Shape) -> bytes:
-        """Write a chunk."""
+        """Return the bytes of a chunk."""
         return self.chunk(chunk.dumped())
 
     def of_error(self, error: ApiError) -> bytes:
-        """Write an error."""
+        """Return the bytes of an error inside of a stream."""
         return (self.failure or self.chunk)(self.error(error))
 
 
 @dataclass(slots=True)
 class Plain(Shape):
-    """An answer, or a chunk of one, that is already a dictionary."""
+    """A response, or a chunk of one, that is already a dictionary."""
 
     value: dict[str, Any]
 
     def dumped(self) -> dict[str, Any]:
-        """See Shape."""
+        """Return the dictionary itself; overrides `Shape.dumped`."""
         return self.value
 
 
@@ -54,17 +54,17 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 
 def event(value: Mapping[str, Any]) -> bytes:
-    """Write a server-sent event without a name; JSON has no newline, so one line is enough."""
+    """Return a server-sent event without a name; JSON has no newline, so one line is enough."""
     return b"data: %b\n\n" % _json(value)
 
 
 def named_event(value: Mapping[str, Any]) -> bytes:
-    """Write a server-sent event with the value's `type` as its name."""
+    """Return a server-sent event with the value's `type` as its name."""
     return b"event: %b\ndata: %b\n\n" % (value["type"].encode(), _json(value))
 
 
 def line(value: Mapping[str, Any]) -> bytes:
-    """Write a line of JSON."""
+    """Return a value as a line of JSON."""
     return _json(value) + b"\n"
 
 

@@ -1,7 +1,7 @@
-"""Clients that have closed their sending side: they may wait for an answer, or be gone.
+"""Handles clients that have closed their sending side: they may wait for a response, or be gone.
 
 Only writing tells these apart: the system of a client that is gone refuses the bytes. So bytes that
-do not change the answer are written from time to time: `100 Continue` before it, a comment or a
+do not change the response are written from time to time: `100 Continue` before it, a comment or a
 space between the chunks of a stream.
 """
 
@@ -15,16 +15,17 @@ import h11
 if TYPE_CHECKING:
     from .http_protocol import HttpProtocol
 
-_SOON = 0.05  # seconds between the first two writes: a refusal takes a round trip
-_LATER = 1.0  # seconds between later writes; and the time limit if nothing can be written
-_NOTHING = {b"text/event-stream": b":\n\n", b"application/x-ndjson": b" "}  # between two chunks
+_SOON = 0.05  # seconds between the first two writes; a refusal takes a network round trip
+_LATER = 1.0  # seconds between later writes, and the time limit if nothing can be written
+# Bytes without meaning that may be written between two chunks of each media type.
+_NOTHING = {b"text/event-stream": b":\n\n", b"application/x-ndjson": b" "}
 
 
 class HalfClosed:
-    """Checks whether a client is there, until its answer is written.
+    """Checks whether a client is there, until its response is written.
 
     Args:
-        protocol: the connection's.
+        protocol: the HTTP protocol of the connection.
     """
 
     def __init__(self, protocol: HttpProtocol) -> None:
@@ -33,13 +34,16 @@ class HalfClosed:
         self.begun = False
 
     def begin(self) -> None:
-        """Start: the client has closed its sending side. A second call has no effect."""
+        """Start the checks, because the client has closed its sending side.
+
+        Later calls do nothing.
+        """
         if not self.begun:
             self.begun = True
             self._write(_SOON)
 
     def end(self) -> None:
-        """Stop: the connection is closed."""
+        """Stop the checks, because the connection is closed."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -63,7 +67,7 @@ class HalfClosed:
             self._write(_LATER)
 
     def _nothing(self) -> bytes | None:
-        """Bytes that do not change the answer; None: there are none."""
+        """Return bytes that do not change the response; None: there are none at this point."""
         conn = self._protocol.conn
         if conn.our_state is h11.SEND_BODY:
             kind = conn.media_type.partition(b";")[0]

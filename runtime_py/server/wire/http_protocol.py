@@ -15,29 +15,31 @@ from .errors import ApiError, response
 from .half_closed import HalfClosed
 from .socket_protocol import PATHS, SocketProtocol
 
-# h11 events that are handled at once: a chunk of one byte costs as much as one of a MiB
+# Number of h11 events that are handled in one turn; an event may be a chunk of one byte or of one
+# MiB.
 _EVENTS = 256
-_MOST_HEAD = 2**16  # bytes of a request's headers
-_BUFFER = 2**20  # received bytes that are not handled yet
-_SHUTDOWN_SECONDS = 1.0  # time for the last bytes of an answer when its connection is closed
+_MOST_HEAD = 2**16  # maximum bytes of a request's headers
+_BUFFER = 2**20  # maximum bytes that are received but not yet handled
+# seconds to send the last bytes of a response when its connection is closed
+_SHUTDOWN_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """Limits of one connection, and of all together."""
+    """Limits of one connection, and of all connections together."""
 
     connections: int = 512
-    # seconds from the first byte, or from the connection, to the end of the headers
+    # Seconds from the connection, or from a request's first byte, to the end of its headers.
     head_seconds: float = 10
-    body_seconds: float = 120  # seconds for the whole body
-    write_seconds: float = 60  # seconds that a client may leave an answer unread
+    body_seconds: float = 120  # seconds in which the whole body must arrive
+    write_seconds: float = 60  # seconds that a client may leave a response unread
 
 
 class ServerConfig(uvicorn.Config):
     """Uvicorn's configuration with connection limits.
 
     Attributes:
-        unread: bytes of incomplete WebSocket messages of all connections.
+        unread: number of bytes in incomplete WebSocket messages of all connections.
     """
 
     def __init__(self, app: Any, limits: ConnectionLimits, **options: Any) -> None:
@@ -45,7 +47,8 @@ class ServerConfig(uvicorn.Config):
             app,
             http=HttpProtocol,
             ws=SocketProtocol,
-            ws_per_message_deflate=False,  # compression turns one byte into a thousand
+            # disabled, because compression lets one byte become a thousand
+            ws_per_message_deflate=False,
             **options,
         )
         self.limits = limits
@@ -53,12 +56,12 @@ class ServerConfig(uvicorn.Config):
 
 
 class _Connection(h11.Connection):
-    """h11's connection, which stops after a number of events.
+    """An h11 connection that pauses after a number of events.
 
     Attributes:
-        events_left: the remaining number.
-        refusal: reason to refuse a request that h11 accepts.
-        media_type: of the answer that has begun.
+        events_left: the remaining number of events.
+        refusal: the reason to refuse a request that h11 accepts.
+        media_type: media type of the response that has begun.
     """
 
     def __init__(self, most_head: int) -> None:
@@ -69,7 +72,7 @@ class _Connection(h11.Connection):
 
     @property
     def pending(self) -> int:
-        """Received bytes that are not handled."""
+        """Return the number of received bytes that are not handled yet."""
         return len(self._receive_buffer)
 
     def next_event(self) -> Any:
@@ -87,17 +90,17 @@ class _Connection(h11.Connection):
         return super().send_with_data_passthrough(event)
 
     def _check_length(self, request: h11.Request) -> None:
-        """Refuse two lengths: a proxy may see two requests in them (RFC 9112, section 6.3)."""
+        """Refuse a request with two lengths; a proxy may see two requests in it (RFC 9112, 6.3)."""
         if {b"content-length", b"transfer-encoding"} <= {name for name, _ in request.headers}:
             self.refusal = "it has Content-Length and Transfer-Encoding; send one of them"
             raise h11.RemoteProtocolError(self.refusal)
 
 
 class HttpProtocol(H11Protocol):
-    """One connection.
+    """The protocol of one HTTP connection.
 
     If there are too many connections, the one that has waited longest for a request is closed: a
-    client that opens hundreds of silent connections only loses its own.
+    client that opens hundreds of silent connections only loses its own connections.
     """
 
     config: ServerConfig
@@ -112,14 +115,15 @@ class HttpProtocol(H11Protocol):
         super().__init__(config, server_state, app_state, _loop)
         self.conn: _Connection = _Connection(_MOST_HEAD)
         self._limits = config.limits
-        self._waits_for: str | None = None  # "head" or "body" of a request, or None
-        self._waits_since = 0.0  # the loop's time
+        # part of a request that the connection waits for, "head" or "body"; None: it does not wait
+        self._waits_for: str | None = None
+        self._waits_since = 0.0  # the event loop's time at which the wait began
         self._timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._half_closed = HalfClosed(self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start to wait for a request."""
+        """Start to wait for the first request of a new connection."""
         # Transports of other event loops (uvloop) do not derive from asyncio.Transport.
         super().connection_made(cast("asyncio.Transport", transport))
         self._wait_for("head")
@@ -127,23 +131,26 @@ class HttpProtocol(H11Protocol):
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timers."""
+        """Stop the timers of a closed connection."""
         self._wait_for(None)
         self._half_closed.end()
         self.resume_writing()
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never keeps it open
-        """The client has closed its sending side; return whether it may still get its answer."""
+        """Note that the client has closed its sending side.
+
+        Return whether it may still get a response.
+        """
         whole = self.cycle is not None and not self.cycle.more_body
-        # asyncio cannot keep TLS half open
+        # asyncio cannot keep a TLS connection half open.
         if not whole or self.cycle.response_complete or self.scheme == "https":
             return False
         self._half_closed.begin()
         return True
 
     def data_received(self, data: bytes) -> None:
-        """Handle received bytes, or the first of them."""
+        """Handle the received bytes, or the first of them if they have many events."""
         if self.conn.pending > _BUFFER:
             self.refuse(ApiError(400, "The request comes in too small chunks", code="invalid_http"))
             return
@@ -165,17 +172,19 @@ class HttpProtocol(H11Protocol):
         self.handle_events()
 
     def on_response_complete(self) -> None:
-        """See H11Protocol; the next request in the buffer is timed, too."""
+        """Start the timer for the next request in the buffer; extends H11Protocol."""
         super().on_response_complete()
-        if self._half_closed.begun and self.cycle.response_complete:  # no pipelined request is left
+        # the client sent no further pipelined request
+        if self._half_closed.begun and self.cycle.response_complete:
             self.transport.close()
             return
         self._watch()
 
-    # ---- time ----
+    # ---- Timeouts ----
 
     def _watch(self) -> None:
-        if self.transport.get_protocol() is not self:  # a WebSocket's protocol has taken over
+        # a WebSocket's protocol has taken over the connection
+        if self.transport.get_protocol() is not self:
             self._wait_for(None)
         elif self.conn.their_state is h11.SEND_BODY:
             self._wait_for("body")
@@ -203,7 +212,7 @@ class HttpProtocol(H11Protocol):
         )
 
     def pause_writing(self) -> None:
-        """The client does not read: start a timeout."""
+        """Start a timeout, because the client does not read."""
         super().pause_writing()
         if self._write_timer is None:
             self._write_timer = self.loop.call_later(
@@ -211,17 +220,17 @@ class HttpProtocol(H11Protocol):
             )
 
     def resume_writing(self) -> None:
-        """The client has read."""
+        """Stop the timeout, because the client has read."""
         if self._write_timer is not None:
             self._write_timer.cancel()
             self._write_timer = None
         super().resume_writing()
 
-    # ---- connection limit ----
+    # ---- Connection limit ----
 
     @property
     def idle_since(self) -> float | None:
-        """Since when the connection waits for its client; None while a request is served."""
+        """Return since when the connection waits for its client; None while it serves a request."""
         if self.cycle is None or self.cycle.response_complete or self._waits_for == "body":
             return self._waits_since
         return None
@@ -236,13 +245,13 @@ class HttpProtocol(H11Protocol):
         ]
         if waiting:
             _, longest = min(waiting, key=lambda found: found[0])
-            # at once, so that the next connection finds another one
+            # The connection is removed at once, so that the next new connection evicts another one.
             self.connections.discard(longest)
             longest.transport.abort()
         else:
             self.refuse(ApiError(503, "Too many connections", code="too_many_connections"))
 
-    # ---- refusals ----
+    # ---- Refused requests ----
 
     def send_400_response(self, msg: str) -> None:
         """Refuse bytes that are not HTTP, in OpenAI's shape."""
@@ -250,9 +259,9 @@ class HttpProtocol(H11Protocol):
         self.refuse(ApiError(400, f"This is no HTTP request: {reason}", code="invalid_http"))
 
     def refuse(self, error: ApiError) -> None:
-        """Answer with an error if no answer has begun, and close."""
+        """Send an error as the response if none has begun, and close the connection."""
         self._wait_for(None)
-        if self.cycle is not None:  # drop what the application still sends
+        if self.cycle is not None:  # the connection drops what the application still sends
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         try:
@@ -264,15 +273,15 @@ class HttpProtocol(H11Protocol):
                 h11.EndOfMessage(),
             ):
                 self.transport.write(self.conn.send(event) or b"")
-        except h11.LocalProtocolError:  # an answer has begun
+        except h11.LocalProtocolError:  # a response has begun already
             self.transport.abort()
             return
         self.transport.close()
         self.loop.call_later(_SHUTDOWN_SECONDS, self.transport.abort)
 
     def _should_upgrade_to_ws(self) -> bool:
-        """Whether to accept an upgrade to WebSocket; otherwise HTTP continues (RFC 9110)."""
+        """Tell whether to accept an upgrade to WebSocket; otherwise HTTP continues (RFC 9110)."""
         return self.scope["method"] == "GET" and self.scope["path"] in PATHS
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Log nothing: any client could fill the log."""
+        """Log nothing, because any client could fill the log."""

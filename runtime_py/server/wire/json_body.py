@@ -1,7 +1,7 @@
-"""Parses JSON of untrusted clients; its structure is measured before Python makes objects.
+"""Parses JSON from untrusted clients; its structure is measured before Python creates objects.
 
-A body of 16 MiB can have millions of values. Each costs a hundred bytes, and parsing holds the
-interpreter's lock. NumPy measures a MiB in some milliseconds, without the lock.
+A body of 16 MiB can have millions of values. Each costs a hundred bytes, and parsing holds the GIL.
+NumPy measures a MiB in some milliseconds, without the GIL.
 """
 
 from __future__ import annotations
@@ -16,20 +16,24 @@ import numpy as np
 from ...answer.lazy import json_parts
 from ...errors import RequestError
 
-MAX_VALUES = 2**19  # lists of token ids are the longest that clients send
-MAX_CONTAINERS = 2**16  # objects and lists
-MAX_NAMES = 2**16  # of fields, in all objects
+# maximum number of values; lists of token ids are the longest values that clients send
+MAX_VALUES = 2**19
+MAX_CONTAINERS = 2**16  # maximum number of objects and arrays
+MAX_NAMES = 2**16  # maximum number of field names in all objects
 MAX_DEPTH = 64
-MAX_DIGITS = 64  # of an integer: parsing takes quadratic time
-_BLOCK = 2**20  # bytes that are measured at once
-_LEVEL = np.zeros(256, np.int8)  # change of the depth at a character outside of strings
+MAX_DIGITS = 64  # maximum number of digits of an integer, whose parsing takes quadratic time
+_BLOCK = 2**20  # bytes that are measured in one NumPy operation
+_LEVEL = np.zeros(256, np.int8)  # change of the nesting depth at each character outside of strings
 _LEVEL[list(b"[{")] = 1
 _LEVEL[list(b"]}")] = -1
 
 
 @dataclass(slots=True)
 class Structure:
-    """Counts that bound the parsed objects; `values` is too low by one for each full container."""
+    """Counts that bound the parsed objects.
+
+    `values` omits one value of each non-empty container.
+    """
 
     values: int = 0
     containers: int = 0
@@ -37,10 +41,10 @@ class Structure:
     depth: int = 0
 
     def check(self) -> None:
-        """Refuse counts beyond the limits.
+        """Check that the counts are within the limits.
 
         Raises:
-            RequestError: the message has the limit.
+            RequestError: a count exceeds its limit, which the message has.
         """
         for found, limit, what in (
             (self.values, MAX_VALUES, "values"),
@@ -55,10 +59,10 @@ class Structure:
 
 
 def parse_json(body: bytes) -> Any:
-    """Parse a body; any thread may call this.
+    """Return the parsed JSON of a body; any thread may call this.
 
     Raises:
-        RequestError: it is not JSON in UTF-8, or exceeds the limits above.
+        RequestError: the body is not JSON in UTF-8, or exceeds the limits above.
     """
     measure(body)
     try:
@@ -68,7 +72,7 @@ def parse_json(body: bytes) -> Any:
 
 
 def measure(body: bytes) -> Structure:
-    """Count values outside of strings.
+    """Return the counts of values, containers and names in a body.
 
     Raises:
         RequestError: a count exceeds its limit; the rest is not read.
@@ -98,18 +102,22 @@ def _pieces(body: bytes) -> Iterator[np.ndarray]:
         if (len(piece) - len(piece.rstrip(b"\\"))) % 2:
             piece = body[at : end + 1]
         at += len(piece)
-        if b"\\" in piece:  # from the left, so the backslashes of a run pair off as they escape
+        # replaced from the left, so that the backslashes of a run pair off as JSON escapes
+        if b"\\" in piece:
             piece = piece.replace(b"\\\\", b"__").replace(b'\\"', b"__")
         yield np.frombuffer(piece, np.uint8)
 
 
 def encoded(value: Any, depth: int = 5) -> bytes:
-    """Write JSON of a large answer in small parts, because the encoder holds the lock."""
+    """Return the JSON bytes of a large response.
+
+    It is encoded in parts, because the encoder holds the GIL.
+    """
     return b"".join(encoded_blocks(value, depth))
 
 
 def encoded_blocks(value: Any, depth: int = 5) -> Iterator[bytes]:
-    """Like `encoded`, in blocks, so that memory holds the text only once."""
+    """Yield the JSON bytes of a response in blocks, so that memory holds the text only once."""
     held: list[str] = []
     size = 0
     for part in json_parts(value, depth):

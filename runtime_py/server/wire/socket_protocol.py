@@ -21,16 +21,17 @@ if TYPE_CHECKING:
 
     from .http_protocol import ServerConfig
 
-PATHS = frozenset({"/v1/responses"})  # paths that accept an upgrade
-_EVENTS = 256  # events that are handled at once: a frame of one byte costs as much as one of 64 KiB
-UNREAD = 8  # size of all incomplete messages, in units of the largest message
-_SHUTDOWN_SECONDS = 1.0  # time for the last messages of a connection when the server ends
-_TRY_LATER, _TOO_BIG, _POLICY = 1013, 1009, 1008  # close codes
+PATHS = frozenset({"/v1/responses"})  # paths that accept an upgrade to WebSocket
+# number of events that are handled in one turn; a frame of one byte costs as much as 64 KiB
+_EVENTS = 256
+UNREAD = 8  # maximum size of all incomplete messages, in units of the largest message
+_SHUTDOWN_SECONDS = 1.0  # seconds to send the last messages of a connection when the server ends
+_TRY_LATER, _TOO_BIG, _POLICY = 1013, 1009, 1008  # WebSocket close codes
 _log = logging.getLogger(__name__)
 
 
 class _Connection(wsproto.WSConnection):
-    """wsproto's connection, which returns some events at a time."""
+    """A wsproto connection that returns only some events at a time."""
 
     def __init__(self) -> None:
         super().__init__(wsproto.ConnectionType.SERVER)
@@ -44,7 +45,7 @@ class _Connection(wsproto.WSConnection):
 
 
 class SocketProtocol(WSProtocol):
-    """One connection, after the headers of its handshake."""
+    """The protocol of one WebSocket connection, after the headers of its handshake."""
 
     config: ServerConfig
 
@@ -57,24 +58,25 @@ class SocketProtocol(WSProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.conn: _Connection = _Connection()
-        self.logger = _log  # the request log replaces uvicorn's lines
+        self.logger = _log  # the request log replaces uvicorn's log lines
         self._limits = config.limits
-        self._unread = 0  # bytes of an incomplete message
+        self._unread = 0  # number of received bytes in an incomplete message
         self._slow: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
 
     @property
     def idle_since(self) -> float | None:
-        """Since when the connection waits for its client; None while a message is served."""
+        """Return since when the connection waits for its client; None while it serves a message."""
         state = getattr(self, "scope", {}).get("state", {})
         found: float | None = state.get("idle_since")
         return found
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timers, and drop received bytes."""
+        """Stop the timers of a closed connection, and drop received bytes."""
         self._read_whole()
         self.resume_writing()
-        # uvicorn removes it again; it may have been evicted for other connections
+        # The connection is added, because an eviction may have removed it and uvicorn will remove
+        # it again.
         self.connections.add(self)
         super().connection_lost(exc)
 
@@ -95,7 +97,7 @@ class SocketProtocol(WSProtocol):
         self.handle_events()
 
     def handle_message(self, event: events.TextMessage | events.BytesMessage) -> None:
-        """Take a piece of a message, if the limits allow it."""
+        """Handle a piece of a message, if the limits allow it."""
         data = event.data
         size = len(data.encode()) if isinstance(data, str) else len(data)
         self._unread += size
@@ -115,7 +117,10 @@ class SocketProtocol(WSProtocol):
                 self._slow = self.loop.call_later(self._limits.body_seconds, self._too_slow)
 
     def handle_close(self, event: events.CloseConnection) -> None:
-        """The client closes, or sent no WebSocket frames: wsproto reports both in this way."""
+        """Handle a close frame, or bytes that are no WebSocket frames.
+
+        Wsproto reports both alike.
+        """
         if self.conn.state is ConnectionState.OPEN and not self.close_sent:
             text = f"This is no WebSocket message: {event.reason or 'its frame is damaged'}"
             self.refuse(ApiError(400, text, code="invalid_websocket"), event.code)
@@ -134,7 +139,7 @@ class SocketProtocol(WSProtocol):
         self.refuse(ApiError(408, text, code="too_slow"), _POLICY)
 
     def refuse(self, error: ApiError, code: int) -> None:
-        """Send an error and close."""
+        """Send an error and close the connection with this code."""
         self._read_whole()
         self.stop_keepalive()
         if self.close_sent or self.transport.is_closing():
@@ -147,21 +152,21 @@ class SocketProtocol(WSProtocol):
         self.transport.close()
 
     def pause_writing(self) -> None:
-        """The client does not read: start a timeout."""
+        """Start a timeout, because the client does not read."""
         super().pause_writing()
         if self._write_timer is None:
             seconds = self._limits.write_seconds
             self._write_timer = self.loop.call_later(seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """The client has read."""
+        """Stop the timeout, because the client has read."""
         if self._write_timer is not None:
             self._write_timer.cancel()
             self._write_timer = None
         super().resume_writing()
 
     def shutdown(self) -> None:
-        """The server ends: the application sends its last message and closes."""
+        """Ask the application to send its last message and to close, because the server ends."""
         if not self.handshake_complete or self.close_sent:
             super().shutdown()
             return

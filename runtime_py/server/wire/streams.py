@@ -1,4 +1,4 @@
-"""Answers that end with their clients: streams, and work that a client waits for."""
+"""Streams and other responses that are cancelled when their client disconnects."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _LAST_WORD_SECONDS = 1
 
 
 class ClientGone(Exception):
-    """The client has closed its connection."""
+    """The client has closed its connection before it got its response."""
 
 
 class Chunks(Protocol):
-    """A stream of chunks."""
+    """The interface of a stream of chunks."""
 
     async def batch(self) -> Sequence[Shape]:
         """Return all chunks that are ready, at least one; [] at the end.
@@ -71,13 +71,13 @@ async def _disconnect(receive: Receive) -> None:
 
 
 class StreamedAnswer(Response):
-    """Sends all chunks that are ready, as they come.
+    """A response that sends the chunks of a stream as they become ready.
 
     Args:
-        stream: the chunks.
-        framing: writes chunks, and an error after the first byte, which ends the stream.
-        headers: of the answer.
-        held: closed when the stream ends; it keeps the model loaded.
+        stream: the stream of chunks.
+        framing: the framing of chunks, and of an error after the first byte, which ends the stream.
+        headers: headers of the response.
+        held: resources that are closed when the stream ends, such as the model's lease.
     """
 
     def __init__(
@@ -94,20 +94,20 @@ class StreamedAnswer(Response):
         self._started = False
         self.status_code = 200
         self.background = None
-        # Otherwise proxies (nginx) buffer the events.
+        # X-Accel-Buffering keeps proxies (nginx) from buffering the events.
         self.init_headers({"Cache-Control": "no-cache", "X-Accel-Buffering": "no", **headers})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one client; the request is freed in any case."""
+        """Send the stream to one client; the request is freed in any case."""
         try:
             await while_connected(receive, self._send_all(send))
         except (ClientGone, OSError):
             current().error = "client_gone"
-        except ApiError as e:  # the deadline has passed
+        except ApiError as e:  # the request's deadline has passed
             if not self._started:
                 raise
             await self._end_with(send, e)
-        except asyncio.CancelledError:  # the server shuts down, after the drain
+        except asyncio.CancelledError:  # the server shuts down and its drain time is over
             if not self._started:
                 raise
             await self._end_with(send, shutting_down())
@@ -139,11 +139,11 @@ class StreamedAnswer(Response):
 
 
 class WholeAnswer(Response):
-    """Sends the blocks of a complete answer; each is freed as it is sent.
+    """A response that sends blocks of complete JSON and frees each as it is sent.
 
     Args:
-        blocks: of JSON.
-        headers: of the answer.
+        blocks: blocks of the JSON text, in order.
+        headers: headers of the response.
     """
 
     def __init__(self, blocks: list[bytes], headers: Mapping[str, str]) -> None:
@@ -154,7 +154,7 @@ class WholeAnswer(Response):
         self.init_headers({"Content-Length": str(sum(map(len, blocks))), **headers})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one client."""
+        """Send the blocks to one client."""
         headers = self.raw_headers
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         self._blocks.reverse()

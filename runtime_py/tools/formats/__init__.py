@@ -1,1 +1,1 @@
-"""The formats; families.py says which family has which."""
+"""The formats of tool calls; families.py says which model family has which format."""

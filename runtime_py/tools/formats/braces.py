@@ -20,7 +20,10 @@ _KEY = re.compile(r"[^\s:{}\[\],<]+")
 
 @dataclass(frozen=True)
 class Braces(Format):
-    """`begin` call:name{key:value,...} `end`; strings stand between two `quote`."""
+    """The format of Gemma's calls: `begin` call:name{key:value,...} `end`.
+
+    Strings stand between two `quote`.
+    """
 
     begin: str
     end: str
@@ -28,21 +31,21 @@ class Braces(Format):
 
     @property
     def begins(self) -> tuple[str, ...]:
-        """See Format."""
+        """Return the texts that begin calls inside of free text; implements `Format.begins`."""
         return (self.begin,)
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """See Format."""
+        """Return texts that may be special tokens for the parser; implements `Format.markers`."""
         return (self.begin, self.end, self.quote)
 
     @property
     def example(self) -> str:
-        """See Format."""
+        """Return an example of a call for prompts; implements `Format.example`."""
         return f"{self.begin}call:NAME{{KEY:VALUE}}{self.end}"
 
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
-        """See Format."""
+        """Read the calls after `begin`; return whether any came. Implements `Format.calls`."""
         yield from s.space()
         yield from s.accept(":")  # models write the colon twice, or leave out "call"
         yield from s.accept("call:")
@@ -82,7 +85,7 @@ class Braces(Format):
                 return False
 
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
-        """See Format."""
+        """Return the expression of one call or several; implements `Format.grammar`."""
         calls = [
             f"{lark.text('call:' + rule.name + '{')} {self._members(lark, rule)} "
             f"{lark.text('}' + self.end)}"
@@ -93,7 +96,7 @@ class Braces(Format):
         return f"{lead} {call}{more}"
 
     def _members(self, lark: Lark, rule: Rule) -> str:
-        """The members in the template's order: sorted by name, required and optional ones."""
+        """Return the members' expression; they are sorted by name, as in the template."""
         if rule.open:
             one = f'/[A-Za-z_][A-Za-z0-9_]*/ ":" {lark.json({}, {})}'
             return f'({one} ("," {one})*)?'
@@ -109,7 +112,7 @@ class Braces(Format):
         return made + ")?" * len(later)
 
     def _value(self, lark: Lark, schema: object, rule: Rule) -> str:
-        """The expression of numbers, constants and marked strings; lists and objects are JSON."""
+        """Return the expression of a value: numbers, constants, marked strings; otherwise JSON."""
         kind = schema.get("type") if isinstance(schema, dict) else None
         values = schema.get("enum") if isinstance(schema, dict) else None
         if kind == "string" or (values and all(isinstance(v, str) for v in values)):

@@ -1,4 +1,4 @@
-"""Harmony, the format of gpt-oss: an answer is messages in channels.
+"""Harmony, the format of gpt-oss: an output consists of messages in channels.
 
     <|channel|>analysis<|message|>...<|end|>
     <|start|>assistant<|channel|>final<|message|>...<|return|>
@@ -26,13 +26,13 @@ _TO = re.compile(r"to=(?:functions\.)?([^\s<]+)")
 
 @dataclass(frozen=True)
 class Harmony(Format):
-    """See above."""
+    """The Harmony format of gpt-oss, whose messages have channels."""
 
     begins = (_CHANNEL,)
     markers = (_START, _CHANNEL, _CONSTRAIN, _MESSAGE, *_ENDS)
 
     def read(self, s: Scanner, out: Output, tools: Tools) -> Steps[None]:
-        """See Format."""
+        """Read a whole output after its reasoning; implements `Format.read`."""
         while char := (yield from s.space()):
             if not (yield from s.attempt(self._message(s, out))):
                 out.text(char)
@@ -41,7 +41,7 @@ class Harmony(Format):
                     s.at -= len(found)
 
     def _message(self, s: Scanner, out: Output) -> Steps[bool]:
-        """Read a header and its message. The first header begins in the prompt."""
+        """Read a header and its message; the first header begins in the prompt."""
         header = yield from s.accept_one((_START, _CHANNEL, "to="))
         if header is None:
             return False
@@ -70,11 +70,14 @@ class Harmony(Format):
             out.speak()
 
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
-        """See Format; `read` does all of it."""
+        """Read one message, which may be a call; implements `Format.calls`."""
         return (yield from self._message(s, out))
 
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
-        """See Format. A call ends the answer, so there is one."""
+        """Return the expression of one call, with which the output ends.
+
+        Implements `Format.grammar`.
+        """
         calls = []
         for rule in rules:
             header = f"commentary to=functions.{rule.name} {_CONSTRAIN}json{_MESSAGE}"
@@ -82,23 +85,23 @@ class Harmony(Format):
         return f"{lead} {lark.either(calls)}"
 
     def forced(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
-        """See Format."""
+        """Return the expression of an output that consists of calls; implements `Format.forced`."""
         calls = self.grammar(lark, rules, lark.text(_CHANNEL), several=False)
         return f"{self._before(lark, 'analysis')} {calls}"
 
     def free(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
-        """See Format."""
+        """Return the expression of an output of text and calls; implements `Format.free`."""
         call = self.grammar(lark, rules, lark.text(_CHANNEL), several=False)
         said = self._before(lark, "analysis", "commentary")
         return lark.either([f"{said} {call}", self.answer(lark, lark.rule(ANY, lexeme=True))])
 
     def answer(self, lark: Lark, body: str) -> str:
-        """See Format."""
+        """Return the expression of an output with the text `body`; implements `Format.answer`."""
         said = self._before(lark, "analysis", "commentary")
         return f"{said} {lark.text(f'{_CHANNEL}final{_MESSAGE}')} {body}"
 
     def _before(self, lark: Lark, *channels: str) -> str:
-        """The expression of messages before the answer: reasoning and commentary."""
+        """Return the expression of messages before the response: reasoning and commentary."""
         message = f"{lark.text(_MESSAGE)} {lark.rule(ANY, lexeme=True)}"
         end = lark.text(f"<|end|>{_START}assistant")
         names = " | ".join(map(lark.text, channels))

@@ -1,4 +1,4 @@
-"""A header with the tool's name, then arguments as JSON: DeepSeek, Kimi, Mistral, Functionary."""
+"""The format with a header that names the tool, and JSON: DeepSeek, Kimi, Mistral, Functionary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ID = re.compile(r"[A-Za-z0-9]+")
 
 @dataclass(frozen=True)
 class Headed(Format):
-    """`section`? (`begin` `before`? name `middle` arguments `end`)+ `section_end`?
+    """Calls `section`? (`begin` `before`? name `middle` arguments `end`)+ `section_end`?
 
     Attributes:
         begin: the marker of one call.
@@ -28,7 +28,8 @@ class Headed(Format):
         tag: the text between the name and an id or number of the call, if there is one.
         whole_id: whether the call's id is the whole header, or only the part after the tag.
         end: texts that end a call; the first is the usual one.
-        section, section_end: texts around all calls; "" if there are none.
+        section: text before all calls; "" if there is none.
+        section_end: text after all calls; "" if there is none.
         between: the text between two calls.
     """
 
@@ -44,25 +45,25 @@ class Headed(Format):
 
     @property
     def begins(self) -> tuple[str, ...]:
-        """See Format."""
+        """Return the texts that begin calls inside of free text; implements `Format.begins`."""
         return (self.section, self.begin) if self.section else (self.begin,)
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """See Format."""
+        """Return texts that may be special tokens for the parser; implements `Format.markers`."""
         texts = (*self.begins, self.before, self.tag, *self.middle, *self.end, self.section_end)
         return tuple(t for t in texts if t)
 
     @property
     def example(self) -> str:
-        """See Format."""
+        """Return an example of a call for prompts; implements `Format.example`."""
         end = self.end[0] if self.end else ""
         number = f"{self.tag}0" if self.whole_id else ""
         call = f"{self.begin}{self.before}NAME{number}{self.middle[0]}{{ARGUMENTS}}{end}"
         return f"{self.section}{call}{self.section_end}"
 
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
-        """See Format."""
+        """Read the calls after `begin`; return whether any came. Implements `Format.calls`."""
         if begin != self.begin:
             yield from s.space()
             if not (yield from s.accept(self.begin)):
@@ -113,7 +114,7 @@ class Headed(Format):
             yield from s.accept_one(ends)
 
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
-        """See Format."""
+        """Return the expression of one call or several; implements `Format.grammar`."""
         number = f"{lark.text(self.tag)} /[0-9]{{1,4}}/ " if self.tag and self.whole_id else ""
         calls = [
             f"{lark.text(self.before + rule.name)} {number}"

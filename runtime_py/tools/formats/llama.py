@@ -1,4 +1,4 @@
-"""Llama 3.1 to 3.3: {"name": ..., "parameters": ...}, alone or after <|python_tag|>."""
+"""Calls of Llama 3.1 to 3.3: {"name": ..., "parameters": ...}, alone or after <|python_tag|>."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from .tagged import Tagged
 
 @dataclass(frozen=True)
 class Bare(Format):
-    """JSON objects, or lists of them, at the beginning or after a marker.
+    """Calls that are JSON objects, or lists of them, at the beginning or after a marker.
 
     Objects at the beginning are calls only if they name a tool of the request.
 
     Attributes:
-        begins: markers that may precede them.
+        begins: markers that may precede calls.
         fences: texts that may surround calls without a marker.
-        amid: see Format.
-        head, middle: the constant parts of an object.
+        amid: patterns of calls inside of free text, see Format.
+        head: the constant text before the tool's name.
+        middle: the constant text between name and arguments.
     """
 
     begins: tuple[str, ...] = ()
@@ -35,16 +36,16 @@ class Bare(Format):
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """See Format."""
+        """Return texts that may be special tokens for the parser; implements `Format.markers`."""
         return self.begins
 
     @property
     def example(self) -> str:
-        """See Format."""
+        """Return an example of a call for prompts; implements `Format.example`."""
         return "" if self.fences else f"{self.head}NAME{self.middle}{{ARGUMENTS}}}}"
 
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
-        """See Format."""
+        """Read the calls after `begin`; return whether any came. Implements `Format.calls`."""
         known = None if begin else tools.schemas
         form = CallObject()
         yield from s.space()
@@ -58,7 +59,7 @@ class Bare(Format):
             return False
         if not (yield from form.list(s, out, known)):
             return False
-        while not out.full:  # Llama's way to write several calls
+        while not out.full:  # Llama writes several calls one after the other, with separators
             if (yield from s.space()) in (";", ","):
                 s.at += 1
             if (yield from s.space()) not in ("{", "[") or not (
@@ -71,15 +72,18 @@ class Bare(Format):
         return True
 
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
-        """See Format."""
+        """Return the expression of one call or several; implements `Format.grammar`."""
         written = Tagged(("",), head=self.head, middle=self.middle)
         call = lark.either([written.call(lark, rule) for rule in rules])
         return f'{lead} {call} ("; " {call})*' if several else f"{lead} {call}"
 
     def forced(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
-        """See Format."""
+        """Return the expression of an output that consists of calls; implements `Format.forced`."""
         return self.grammar(lark, rules, "", several=several)
 
     def free(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
-        """See Format. A text must not begin with a brace."""
+        """Return the expression of calls, or of text that does not begin with a brace.
+
+        Implements `Format.free`.
+        """
         return free_or(lark, "{", self.grammar(lark, rules, "", several=several))

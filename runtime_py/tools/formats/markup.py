@@ -1,7 +1,9 @@
-"""Calls in angle brackets, an element for each argument: Qwen3-Coder, GLM, MiniMax, DeepSeek V3.2.
+"""Calls in angle brackets, with an element for each argument.
+
+Qwen3-Coder, GLM, MiniMax and DeepSeek V3.2 write them.
 
 The tool's schema decides whether an element's content is a text, a number or JSON: an argument that
-can only be a string is taken as it stands; other content is JSON if it parses, else a string.
+can only be a string is taken unchanged; other content is JSON if it parses, else a string.
 """
 
 from __future__ import annotations
@@ -26,10 +28,14 @@ _PYTHON = {"True": True, "False": False, "None": None}
 
 @dataclass(frozen=True)
 class Markup(Format):
-    """(`outer` (`call` name `named` (`key` key `keyed` value `ended`)* `call_end`)+ `outer_end`).
+    """Calls in markup, whose texts are the attributes.
+
+    The syntax is: `outer` (`call` name `named` (`key` key `keyed` value `ended`)* `call_end`)+
+    `outer_end`.
 
     Attributes:
-        outer, outer_end: texts around all calls.
+        outer: text before all calls.
+        outer_end: text after all calls.
         call, named, call_end: texts around one call's name and after it; "" if the outer element
         has the name.
         key, keyed: texts before and after an argument's name; white space may follow `keyed`.
@@ -60,18 +66,21 @@ class Markup(Format):
 
     @property
     def begins(self) -> tuple[str, ...]:
-        """See Format. Models sometimes forget the outer element."""
+        """Return the texts that begin calls; models sometimes forget the outer element.
+
+        Implements `Format.begins`.
+        """
         return (self.outer, self.call) if self.call else (self.outer,)
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """See Format."""
+        """Return texts that may be special tokens for the parser; implements `Format.markers`."""
         all_of = (self.outer, self.outer_end, self.call, self.call_end, self.key, self.ended)
         return tuple(t for t in (*all_of, *self.keyed) if t and t != ">")
 
     @property
     def example(self) -> str:
-        """See Format."""
+        """Return an example of a call for prompts; implements `Format.example`."""
         typed = '" string="true"' if self.typed else ""
         keyed, pad = self.line.join(self.keyed), self.pad
         element = f"{self.key}KEY{typed}{keyed}{pad}VALUE{pad}{self.ended}{self.line}"
@@ -80,7 +89,7 @@ class Markup(Format):
         return f"{self.outer}{name}{element}{end}{self.outer_end}"
 
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
-        """See Format."""
+        """Read the calls after `begin`; return whether any came. Implements `Format.calls`."""
         if self.call and begin != self.call:
             yield from s.space()
             if not (yield from s.accept(self.call)):
@@ -106,7 +115,7 @@ class Markup(Format):
         if self.call:
             if not (yield from s.accept(self.named)):
                 return False
-        else:  # only an argument or the end may follow the name
+        else:  # after the name only an argument or the end may follow
             yield from s.space()
             at = s.at
             if (yield from s.accept_one((self.key, self.outer_end))) is None:
@@ -141,7 +150,7 @@ class Markup(Format):
         closed = yield from s.accept(closing)
         rest = s.text[s.at :]
         if not closed and s.ended and any(t.startswith(rest) for t in (self.key, closing)):
-            s.at += len(rest)  # the output ended inside of a marker
+            s.at += len(rest)  # the output ended in the middle of a marker
             out.end(whole=False)
             return
         if closed and not self.call_end:
@@ -150,7 +159,7 @@ class Markup(Format):
         out.end()
 
     def _behind_key(self, s: Scanner) -> Steps[str]:
-        """Read the text between an argument's name and its value; return the attributes in it."""
+        """Read the text between an argument's name and value; return the attributes in it."""
         attributes = yield from s.match(_ATTRIBUTES) if self.typed else _nothing()
         for literal in self.keyed:
             yield from s.space()
@@ -158,7 +167,10 @@ class Markup(Format):
         return attributes
 
     def _wrapped(self, s: Scanner, out: Output, tools: Tools, name: str) -> Steps[bool]:
-        """Read an argument that has all others, and the call's end; return whether it exists."""
+        """Read an argument that contains all others, and the call's end.
+
+        Return whether it exists.
+        """
         yield from s.space()
         if not (yield from s.accept(self.key)):
             return False
@@ -181,7 +193,7 @@ class Markup(Format):
     def _value(
         self, s: Scanner, emit: Emit, kinds: Sequence[str], ends: tuple[str, ...]
     ) -> Steps[bool]:
-        """Output a value as JSON; return whether it is complete."""
+        """Output a value as JSON; return whether the value is complete."""
         if self.pad:
             yield from s.accept(self.pad)
         if tuple(kinds) == ("string",):
@@ -201,7 +213,7 @@ class Markup(Format):
         return found
 
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
-        """See Format."""
+        """Return the expression of one call or several; implements `Format.grammar`."""
         calls = []
         for rule in rules:
             arguments = self._elements(lark, rule)
@@ -232,7 +244,7 @@ class Markup(Format):
 
 
 def _up_to_end(s: Scanner, emit: Emit, ends: tuple[str, ...]) -> Steps[bool]:
-    """Output text up to one of these, and read only the first of them; return whether one came."""
+    """Output text up to the first of `ends`, and read that; return whether one came."""
     found = yield from s.until(ends, emit)
     if found != ends[0]:
         s.at -= len(found)
@@ -245,7 +257,7 @@ def _nothing() -> Steps[str]:
 
 
 class _Held:
-    """Outputs a string's text as JSON without the `pad` at its end."""
+    """Outputs a string's text as JSON without the white space `pad` at its end."""
 
     def __init__(self, emit: Emit, pad: str) -> None:
         self._emit, self._pad, self._text = emit, pad, ""
@@ -265,7 +277,7 @@ class _Held:
 
 
 def _as_json(text: str, kinds: Sequence[str]) -> str:
-    """A value as JSON: the text itself if it is JSON."""
+    """Return a value as JSON: the text itself if it is JSON of an accepted type."""
     bare = text.strip()
     if "string" in kinds and not _is_of(bare, kinds):
         return json.dumps(text, ensure_ascii=False)
@@ -288,7 +300,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def _is_of(text: str, kinds: Sequence[str]) -> bool:
-    """Whether a text is JSON of one of these types other than string."""
+    """Tell whether a text is JSON of one of these types other than string."""
     try:
         found: Any = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Mistral's two: `[TOOL_CALLS] [{call}, ...]`, and since 2025 `[TOOL_CALLS]name[ARGS]{...}`."""
+"""Mistral's two formats: `[TOOL_CALLS] [{call}, ...]`, since 2025 `[TOOL_CALLS]name[ARGS]{...}`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMED = Headed("[TOOL_CALLS]", ("[ARGS]", ""), tag="[CALL_ID]")
 
 @dataclass(frozen=True)
 class Mistral(Format):
-    """Reads both formats; grammars enforce `named`."""
+    """Reads both of Mistral's formats; grammars enforce the newer one, `named`."""
 
     named: bool = False
     begins = ("[TOOL_CALLS]",)
@@ -27,14 +27,14 @@ class Mistral(Format):
 
     @property
     def example(self) -> str:
-        """See Format."""
+        """Return an example of a call for prompts; implements `Format.example`."""
         return (_NAMED if self.named else _LIST).example
 
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
-        """See Format."""
+        """Read the calls after `begin`; return whether any came. Implements `Format.calls`."""
         kind = _LIST if (yield from s.space()) in "[{" else _NAMED
         return (yield from kind.calls(s, out, tools, begin))
 
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
-        """See Format."""
+        """Return the expression of one call or several; implements `Format.grammar`."""
         return (_NAMED if self.named else _LIST).grammar(lark, rules, lead, several=several)

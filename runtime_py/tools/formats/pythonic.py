@@ -1,4 +1,4 @@
-"""Calls as Python writes them: Llama 3.2 and 4, Gemma 3, LFM2, Olmo 3."""
+"""Calls in Python's syntax, as Llama 3.2 and 4, Gemma 3, LFM2 and Olmo 3 write them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _KEY = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True)
 class Pythonic(Format):
-    """`begin` `[`? name(key=value, ...) (`,` or a line break) ... `]`? `end`.
+    """Calls `begin` `[`? name(key=value, ...) (`,` or a line break) ... `]`? `end`.
 
     Attributes:
-        begins: see Format; empty: calls are at the beginning, in brackets.
-        end: the text after them, or "".
-        brackets: whether several calls are a list.
+        begins: texts that begin calls; empty: calls are at the beginning, in brackets.
+        end: the text after the calls, or "".
+        brackets: whether several calls are written as a list.
     """
 
     begins: tuple[str, ...] = ()
@@ -34,22 +34,27 @@ class Pythonic(Format):
 
     @property
     def bare(self) -> bool:
-        """See Format. Only calls of the request's tools count there."""
+        """Tell whether calls may come without a marker.
+
+        Only calls of the request's tools count there.
+
+        Implements `Format.bare`.
+        """
         return self.brackets
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """See Format."""
+        """Return texts that may be special tokens for the parser; implements `Format.markers`."""
         return (*self.begins, *((self.end,) if self.end else ()))
 
     @property
     def example(self) -> str:
-        """See Format."""
+        """Return an example of a call for prompts; implements `Format.example`."""
         call = "[NAME(KEY=VALUE)]" if self.brackets else "NAME(KEY=VALUE)"
         return f"{''.join(self.begins[:1])}{call}{self.end}"
 
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
-        """See Format."""
+        """Read the calls after `begin`; return whether any came. Implements `Format.calls`."""
         listed = (yield from s.space()) == "["
         if not begin and not listed:
             return False
@@ -107,7 +112,7 @@ class Pythonic(Format):
                 return False
 
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
-        """See Format."""
+        """Return the expression of one call or several; implements `Format.grammar`."""
         call = lark.either([self._rule(lark, rule) for rule in rules])
         comma = '", "' if self.brackets else '"\\n"'
         more = f" ({comma} {call})*" if several else ""
@@ -115,12 +120,17 @@ class Pythonic(Format):
         return f"{lead} {inner} {lark.text(self.end)}"
 
     def forced(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
-        """See Format."""
+        """Return the expression of an output that consists of calls; implements `Format.forced`."""
         lead = lark.text(self.begins[0]) if self.begins else ""
         return self.grammar(lark, rules, lead, several=several)
 
     def free(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:
-        """See Format. Without a marker a text must not begin with a bracket."""
+        """Return the expression of text and calls.
+
+        Text without a marker must not begin with a bracket.
+
+        Implements `Format.free`.
+        """
         if self.begins:
             return super().free(lark, rules, several=several)
         return free_or(lark, "[", self.grammar(lark, rules, "", several=several))
@@ -142,7 +152,7 @@ class Pythonic(Format):
 
 
 def _literal(lark: Lark, schema: object, rule: Rule) -> str:
-    """The expression of a value that JSON and Python share; constants are Python's."""
+    """Return the expression of a value that JSON and Python share; constants are Python's."""
     if isinstance(schema, dict) and schema.get("type") == "boolean":
         return '("True" | "False")'
     return lark.json(schema, rule.schema)

@@ -1,4 +1,7 @@
-"""JSON objects, or lists of them, after a marker: Hermes, Qwen, Granite, Phi, Cohere, Nemotron."""
+"""Calls that are JSON objects, or lists of them, after a marker.
+
+Hermes, Qwen, Granite, Phi, Cohere and Nemotron write them.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +16,23 @@ from ..lark import Lark
 from ..output import Output
 from ..scanner import Scanner, Steps
 
-_LEFT_OVER = re.compile(r"[\s}\]]*")  # superfluous brackets
+_LEFT_OVER = re.compile(r"[\s}\]]*")  # matches superfluous closing brackets
 
 
 @dataclass(frozen=True)
 class Tagged(Format):
-    """`begin` {call} `end`, or `begin` [{call}, ...] `end`.
+    """Calls `begin` {call} `end`, or `begin` [{call}, ...] `end`.
 
     Attributes:
-        begins: see Format; the first is the usual one.
-        end: the text after it, or "".
+        begins: texts that begin calls; the first is the usual one.
+        end: the text after the object or list, or "".
         listed: whether several calls are one list; otherwise each has its own marker.
-        form: the object.
-        head, middle: the constant parts: head, the name, middle, its arguments, "}".
-        space: the text between marker and object.
+        form: the form of the object.
+        head: the constant text before the tool's name.
+        middle: the constant text between the name and the arguments, which "}" follows.
+        space: the text between the marker and the object.
         between: the text between two calls that are no list.
-        silent: see Format.
+        silent: texts that are dropped wherever they occur.
     """
 
     begins: tuple[str, ...] = ()
@@ -43,18 +47,18 @@ class Tagged(Format):
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """See Format."""
+        """Return texts that may be special tokens for the parser; implements `Format.markers`."""
         return (*self.begins, *((self.end,) if self.end else ()), *self.silent)
 
     @property
     def example(self) -> str:
-        """See Format."""
+        """Return an example of a call for prompts; implements `Format.example`."""
         call = f"{self.head}NAME{self.middle}{{ARGUMENTS}}}}"
         call = f"[{call}]" if self.listed else call
         return f"{self.begins[0]}{self.space}{call}{self.space}{self.end}"
 
     def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
-        """See Format."""
+        """Read the calls after `begin`; return whether any came. Implements `Format.calls`."""
         form = replace(self.form, end=self.end)
         if not (yield from form.list(s, out, None)):
             return False
@@ -64,7 +68,7 @@ class Tagged(Format):
         return True
 
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
-        """See Format."""
+        """Return the expression of one call or several; implements `Format.grammar`."""
         call = lark.either([self.call(lark, rule) for rule in rules])
         end = lark.text(self.space + self.end)
         if self.listed:
@@ -75,6 +79,6 @@ class Tagged(Format):
         return f"{lead} {rest}{more}"
 
     def call(self, lark: Lark, rule: Rule) -> str:
-        """The expression of one call's object."""
+        """Return the expression of one call's object."""
         head = lark.text(self.head + json.dumps(rule.name)[1:-1] + self.middle)
         return f'{head} %json {rule.text} "}}"'

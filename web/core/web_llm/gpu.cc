@@ -1,7 +1,8 @@
-// TVM's device of WebGPU, whose functions are WebLLM's JavaScript.
+// TVM's WebGPU device, whose functions WebLLM's JavaScript implements.
 #include <tvm/ffi/error.h>
 
-// Its source asks for errors to be written before they are thrown; a library never prints.
+// TVM's source prints errors before it throws them; this macro only throws, because a library never
+// prints.
 #undef TVM_FFI_THROW
 #define TVM_FFI_THROW(ErrorKind)                                                   \
   ::tvm::ffi::details::ErrorBuilder(                                               \

@@ -1,7 +1,8 @@
-// TVM's run time as WebLLM's JavaScript wants it, of the wheel's sources: as ../wasm_runtime.cc,
-// with its caches of parameters and its functions for language models; no RPC. WebGPU: gpu.cc.
+// TVM's runtime as WebLLM's JavaScript needs it, compiled from the wheel's sources:
+// ../wasm_runtime.cc with TVM's parameter cache and its functions for language models; without RPC.
+// gpu.cc adds WebGPU.
 #include "../wasm_runtime.cc"
-// What WebLLM's JavaScript finds by name.
+// Sources whose functions WebLLM's JavaScript finds by name.
 #include "src/runtime/timer.cc"
 #include "src/runtime/vm/kv_state.cc"
 #include "src/runtime/vm/lm_support.cc"

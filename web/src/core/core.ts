@@ -1,5 +1,6 @@
 /**
- * The core in a page or in Node: tokens in, tokens out. One instance is the engine and one model.
+ * Runs the C++ core in a page or in Node: tokens in, tokens out. One instance is an engine with one
+ * model.
  */
 import { CoreError, reasonOf } from "./errors.js";
 import { type CoreEvent, readEvents } from "./events.js";
@@ -22,43 +23,47 @@ export type { CoreStats } from "./stats.js";
 export type DeviceKind = "webgpu" | "wasm";
 
 export interface CoreFiles {
-  /** Whole small files: wherry.json, model.wasm, tensor-cache.json. */
+  /** Read a small file as a whole: wherry.json, model.wasm, tensor-cache.json. */
   bytes(name: string): Promise<Uint8Array>;
-  /** A weight shard in pieces, in order, already checked against the manifest's sha256. */
+  /** Read a weight shard in pieces, in order, already checked against the manifest's sha256. */
   stream(name: string): AsyncIterable<Uint8Array>;
 }
 
-/** Of wherry_engine_create; what is left out has the engine's default. */
+/** Configuration for wherry_engine_create; a missing field has the engine's default. */
 export interface EngineConfig {
-  max_batch?: number; // sequences decoded together
-  context?: number; // tokens of one request
-  kv_tokens?: number; // tokens of the cache in all
-  prefill_chunk?: number; // rows of one step
+  max_batch?: number; // maximum number of sequences decoded together
+  context?: number; // maximum tokens of one request
+  kv_tokens?: number; // tokens in the whole KV cache
+  prefill_chunk?: number; // maximum rows of one step
   prefix_cache?: boolean;
-  max_drafts?: number; // draft tokens of a request that does not say
-  max_slowdown?: number; // of a running request's step, by prompts' chunks
-  max_step_seconds?: number; // of a step, by prompts' chunks; 0: no bound
-  /** Of the CPU; default: one. More than one only where memory is shared, and this thread may wait. */
+  max_drafts?: number; // maximum draft tokens of requests that set no limit themselves
+  // largest factor by which prompt chunks may slow down a running request's steps
+  max_slowdown?: number;
+  max_step_seconds?: number; // maximum seconds of a step with prompt chunks; 0: no limit
+  /**
+   * Number of CPU threads; default: one. More than one needs shared memory and a thread that may
+   * wait.
+   */
   threads?: number;
 }
 
 export interface CoreProgress {
   phase: "compile" | "weights" | "pipelines";
-  done: number; // bytes of weights, else a count
+  done: number; // bytes of weights in the phase "weights", otherwise a count
   total: number;
 }
 
 export interface CoreOptions {
   files: CoreFiles;
   device: DeviceKind;
-  /** For webgpu; the caller requests the adapter and its features. */
+  /** The GPU device for target webgpu; the caller requests the adapter and its features. */
   gpu?: GPUDevice;
   engine?: EngineConfig;
   progress?: (event: CoreProgress) => void;
   signal?: AbortSignal;
 }
 
-/** The library's metadata: docs/design/compiled-library.md. */
+/** The compiled library's metadata, which docs/design/compiled-library.md describes. */
 export interface Metadata {
   readonly name: string;
   readonly vocab_size: number;
@@ -74,25 +79,26 @@ export interface Metadata {
 
 export interface Core {
   readonly metadata: Metadata;
-  /** Of the CPU. */
+  /** Number of CPU threads that compute. */
   readonly threads: number;
   paramsDefault(): CoreParams;
-  /** Queues a request. @throws CoreError invalid_argument */
+  /** Queue a request. @throws CoreError invalid_argument: the core refuses it */
   add(id: number, tokens: Int32Array, params: CoreParams, mask?: CoreMask): void;
-  /** @throws CoreError not_found: it has ended already */
+  /** Abort a request. @throws CoreError not_found: it has ended already */
   abort(id: number): void;
   /**
-   * One step: launch, await the device, collect. Never two at once. [] when there is nothing to do.
-   * @throws CoreError device_lost, out_of_memory: then every later call does, too
+   * Run one step: launch it, await the device, collect the events. Calls must not overlap. Returns
+   * [] if there is nothing to do. @throws CoreError device_lost, out_of_memory: after these every
+   * later call fails, too
    */
   step(): Promise<CoreEvent[]>;
   stats(): CoreStats;
   clearCache(): void;
-  /** Frees the device's buffers and lets go of the instance. */
+  /** Free the device's buffers and release the instance. */
   destroy(): void;
 }
 
-const EVENTS = 64; // that one call hands out
+const EVENTS = 64; // maximum number of events that one call returns
 const MOST_THREADS = 64;
 
 class WasmCore implements Core {
@@ -181,7 +187,7 @@ class WasmCore implements Core {
     this.instance.end();
   }
 
-  /** Carries out what the step asked the device for, until nothing more is wanted of it. */
+  /** Run the GPU commands that the step has recorded, until it waits for nothing more. */
   private async settled(gpu: Gpu): Promise<void> {
     const { exports } = this.instance;
     do {
@@ -220,7 +226,9 @@ class WasmCore implements Core {
     }
   }
 
-  /** What to throw for `thrown`. A trap, or a device that failed, leaves nothing to go on with. */
+  /**
+   * Return the error to throw for `thrown`; after a trap or a failed device the core is unusable.
+   */
   private noted(thrown: unknown): CoreError {
     if (this.gpu?.failed === true || !(thrown instanceof CoreError)) this.ended ??= asEnd(thrown);
     return this.ended ?? asEnd(thrown);
@@ -232,16 +240,16 @@ function asEnd(thrown: unknown): CoreError {
   return new CoreError("internal", `the instance failed: ${String(thrown)}`, { cause: thrown });
 }
 
-/** What is read of the manifest. */
+/** The fields of the manifest that the core needs. */
 interface Manifest {
   target?: { objects?: { symbols?: string } };
 }
 
 /**
- * Loads a compiled folder of `--target webgpu` or `wasm`.
+ * Load a compiled folder of `--target webgpu` or `wasm`.
  *
- * @throws CoreError incompatible: not a folder of this version; out_of_memory; device_lost; aborted;
- *   and whatever `files` throw, as it is
+ * @throws CoreError incompatible: the folder is not of this version; out_of_memory; device_lost;
+ *     aborted; and unchanged all errors that `files` throws
  */
 export async function loadCore(options: CoreOptions): Promise<Core> {
   const { files, device, signal, progress = () => undefined } = options;
@@ -265,7 +273,8 @@ export async function loadCore(options: CoreOptions): Promise<Core> {
     });
     return gpu.imports();
   };
-  // Pipelines are built once: the first steps are no measure of those that follow.
+  // Time for building pipelines is subtracted: it occurs once, so the first steps say nothing about
+  // later ones.
   const now = (): number => performance.now() - (gpu?.buildMs ?? 0);
   const { threads = 1, ...engine } = options.engine ?? {};
   const bytes = wasm as Uint8Array<ArrayBuffer>;
@@ -289,7 +298,7 @@ function checkedThreads(threads: number): number {
   throw new CoreError("invalid_argument", words);
 }
 
-/** The prefix by which the model in model.wasm is found. */
+/** The prefix of the model's symbols in model.wasm. */
 function symbolsOf(manifest: string): string {
   let parsed: Manifest;
   try {

@@ -1,4 +1,4 @@
-/** What can go wrong below the text, as the C ABI's status codes say it. */
+/** The kinds of errors of the core, named after the C ABI's status codes. */
 export type CoreStatus =
   | "invalid_argument"
   | "not_found"
@@ -19,7 +19,7 @@ export class CoreError extends Error {
   }
 }
 
-/** By `wherry_status` of engine/include/wherry.h. */
+/** Names of the values of `wherry_status` in engine/include/wherry.h. */
 const STATUSES: ReadonlyMap<number, CoreStatus> = new Map([
   [-1, "invalid_argument"],
   [-2, "not_found"],
@@ -33,7 +33,7 @@ export function statusOf(code: number): CoreStatus {
   return STATUSES.get(code) ?? "internal";
 }
 
-/** Words for whatever was thrown. */
+/** Return the message of a thrown value of any type. */
 export function reasonOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -9,17 +9,17 @@ export interface TopLogprob {
   logprob: number;
 }
 
-/** wherry_event: a token of a request, or its end. */
+/** A token of a request, or its end: the C struct wherry_event. */
 export interface CoreEvent {
   id: number;
-  token: number; // -1: none
-  logprob: number; // natural logarithm, at temperature 1
+  token: number; // id of the token; -1: the event has none
+  logprob: number; // natural logarithm of the token's probability at temperature 1
   top: TopLogprob[];
-  prompt: boolean; // a token of the prompt, with its logprob
-  finish?: CoreFinish; // undefined: more follow
-  error?: string; // with finish "error"
-  embedding?: Float32Array; // with finish "done"
-  cachedTokens: number; // of the prompt, found in the prefix cache
+  prompt: boolean; // whether this is a token of the prompt, with its logprob
+  finish?: CoreFinish; // why the request ended; undefined: more events follow
+  error?: string; // message of a failure, with finish "error"
+  embedding?: Float32Array; // embedding of the prompt, with finish "done"
+  cachedTokens: number; // number of prompt tokens that were found in the prefix cache
   draftedTokens: number;
   acceptedTokens: number;
   queueSeconds: number;
@@ -27,7 +27,7 @@ export interface CoreEvent {
   decodeSeconds: number;
 }
 
-/** By wherry_finish. */
+/** Names of the values of the C enum wherry_finish. */
 const FINISHES: readonly (CoreFinish | undefined)[] = [
   undefined,
   "stop",
@@ -69,7 +69,7 @@ function readEvent(instance: Instance, record: number): CoreEvent {
   };
 }
 
-/** Writes events for another module, EVENT.bytes each; their embeddings are not for it. */
+/** Write events for another module, EVENT.bytes each, without their embeddings. */
 export function writeEvents(heap: Heap, at: number, events: readonly CoreEvent[]): void {
   heap.bytes(at, events.length * EVENT.bytes).fill(0);
   const view = heap.view();

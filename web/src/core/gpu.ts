@@ -4,7 +4,7 @@ import { type GpuCalls, gpuImports } from "./gpu_imports.js";
 import { Kernel } from "./gpu_kernels.js";
 import type { Heap } from "./memory.js";
 
-const MAP_READ = 1; // GPUBufferUsage, and GPUMapMode.READ
+const MAP_READ = 1; // value of GPUBufferUsage.MAP_READ, and of GPUMapMode.READ
 const COPY_SRC = 4;
 const COPY_DST = 8;
 const STORAGE = 128;
@@ -12,15 +12,15 @@ const STORAGE = 128;
 export type OnPipelines = (done: number, total: number) => void;
 
 /**
- * The device of one instance: the imports of engine/backends/webgpu/imports.h.
+ * The GPU device of one instance; implements the imports of engine/backends/webgpu/imports.h.
  *
- * What the instance asks for is recorded. `settle` waits for the pipelines that it needs,
- * encodes all of it, and waits for the bytes that were asked for.
+ * Commands of the instance are recorded. `settle` waits for the pipelines that they need, encodes
+ * all of them, and waits for the bytes to be read back.
  */
 export class Gpu implements GpuCalls {
-  /** Kernels that were launched since the last `beginStep`. */
+  /** Number of kernels launched since the last `beginStep`. */
   launches = 0;
-  /** Bytes of all buffers. */
+  /** Bytes of all buffers on the device. */
   bytes = 0;
   private readonly encoder: Encoder;
   private readonly buffers = new Map<number, GPUBuffer>();
@@ -52,23 +52,23 @@ export class Gpu implements GpuCalls {
     return gpuImports(this, this.heap);
   }
 
-  /** Milliseconds in which nothing else was done than building pipelines. */
+  /** Milliseconds that were spent only on building pipelines. */
   get buildMs(): number {
     const { buildStart } = this;
     return this.builtMs + (buildStart === undefined ? 0 : performance.now() - buildStart);
   }
 
-  /** See {@link GpuCalls}. */
+  /** Record a command; implements {@link GpuCalls}. */
   record(command: Command): void {
     this.commands.push(command);
   }
 
-  /** See {@link GpuCalls}. */
+  /** Return bytes that were read back; implements {@link GpuCalls}. */
   found(from: number, offset: number, bytes: number): Uint8Array | undefined {
     return this.results.get(keyOf(from, offset, bytes));
   }
 
-  /** See {@link GpuCalls}. */
+  /** Define a kernel and return its handle; implements {@link GpuCalls}. */
   define(name: string, wgsl: string, written: readonly boolean[]): number {
     const kernel = new Kernel(this.device, name, wgsl, written);
     kernel.built.then(
@@ -76,12 +76,12 @@ export class Gpu implements GpuCalls {
         this.built++;
         this.onBuilt();
       },
-      () => undefined, // its user gets the error
+      () => undefined, // the pipeline's user gets the error
     );
     return this.kernels.push(kernel);
   }
 
-  /** See {@link GpuCalls}. */
+  /** Record the launch of a kernel; implements {@link GpuCalls}. */
   launch(
     handle: number,
     buffers: readonly number[],
@@ -95,7 +95,7 @@ export class Gpu implements GpuCalls {
   }
 
   /**
-   * Waits until every pipeline is built, and tells how far that is.
+   * Wait until every pipeline is built, and report the progress.
    *
    * @throws CoreError: device_lost, or internal: a kernel does not compile
    */
@@ -107,21 +107,21 @@ export class Gpu implements GpuCalls {
     await this.guarded(() => this.build(this.kernels));
   }
 
-  /** Results of the step before are forgotten. */
+  /** Begin a step: drop the read-back results of the previous one. */
   beginStep(): void {
     this.launches = 0;
     this.results.clear();
   }
 
-  /** Bytes into a buffer that no command uses yet; multiples of 4 at multiples of 4. */
+  /** Write bytes into a buffer that no command uses yet; offset and length are multiples of 4. */
   upload(buffer: number, offset: number, data: Uint8Array<ArrayBuffer>): void {
     this.device.queue.writeBuffer(this.bufferOf(buffer), offset, data);
   }
 
   /**
-   * Carries out what was recorded and brings what was asked for.
+   * Run the recorded commands, and wait for the bytes to be read back.
    *
-   * @throws CoreError: device_lost, out_of_memory, or internal: what a kernel or command is refused for
+   * @throws CoreError: device_lost, out_of_memory, or internal: why a kernel or command was refused
    */
   async settle(): Promise<void> {
     const commands = this.commands;
@@ -150,12 +150,12 @@ export class Gpu implements GpuCalls {
     return this.failure !== undefined;
   }
 
-  /** Throws if the device is known to be lost, or out of memory. */
+  /** Throw an error if the device is known to be lost, or out of memory. */
   throwFailure(): void {
     if (this.failure !== undefined) throw this.failure;
   }
 
-  /** A failure is for good: what was recorded is gone, nothing fits any more. */
+  /** Run work and store its failure, which is final: the recorded commands are lost. */
   private async guarded(work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -167,20 +167,20 @@ export class Gpu implements GpuCalls {
     this.throwFailure();
   }
 
-  /** A device that was lost says so a moment after its commands fail. */
+  /** Wait a moment for the loss of the device, which is reported after its commands fail. */
   private async noticeLoss(thrown: unknown): Promise<void> {
     if (thrown instanceof CoreError) return;
     const moment = new Promise<void>((resolve) => setTimeout(resolve, 100));
     await Promise.race([this.device.lost.then(() => undefined), moment]);
   }
 
-  /** See {@link GpuCalls}. */
+  /** Return the largest size of a binding; implements {@link GpuCalls}. */
   largest(): number {
     const { maxBufferSize, maxStorageBufferBindingSize } = this.device.limits;
     return Math.min(maxBufferSize, maxStorageBufferBindingSize);
   }
 
-  /** See {@link GpuCalls}. */
+  /** Allocate a buffer; implements {@link GpuCalls}. */
   allocate(bytes: number): number {
     if (bytes > this.largest()) return 0;
     this.device.pushErrorScope("out-of-memory");
@@ -212,7 +212,7 @@ export class Gpu implements GpuCalls {
     this.buildStart = undefined;
   }
 
-  /** Encodes and submits; the promise is of the bytes that were asked for. */
+  /** Encode and submit commands; the promise resolves when the bytes are read back. */
   private carryOut(commands: readonly Command[]): Promise<void> {
     const reads = commands.filter((command) => command.kind === "read");
     const staging = this.stagingFor(reads.reduce((sum, read) => sum + read.bytes, 0));

@@ -1,6 +1,6 @@
 import type { Kernel } from "./gpu_kernels.js";
 
-/** What the core asks of the device, in order; handles are buffers. Offsets and sizes in bytes. */
+/** A command of the core to the device; handles name buffers, offsets and sizes are in bytes. */
 export type Command =
   | {
       kind: "launch";
@@ -14,17 +14,19 @@ export type Command =
   | { kind: "read"; from: number; fromOffset: number; bytes: number }
   | { kind: "free"; buffer: number };
 
-const COPY_SRC = 4; // GPUBufferUsage
+const COPY_SRC = 4; // value of GPUBufferUsage.COPY_SRC
 const COPY_DST = 8;
 const UNIFORM = 64;
-const SLOT = 256; // bytes; minUniformBufferOffsetAlignment that every device grants
+// bytes between uniform blocks: the minUniformBufferOffsetAlignment that every device supports
+const SLOT = 256;
 const SLOTS = 1024;
 const UNIFORM_WORDS = SLOT / 4;
 
 /**
- * Turns commands into as few submissions as their order allows: one for a step.
+ * Encodes commands into as few submissions as their order allows: one for a step.
  *
- * A write goes to the queue at once, so what was encoded and uses its buffer is submitted before.
+ * A write takes effect in the queue at once, so earlier commands that use its buffer are submitted
+ * before it.
  */
 export class Encoder {
   private encoder: GPUCommandEncoder | undefined;
@@ -67,7 +69,7 @@ export class Encoder {
       encoder.copyBufferToBuffer(this.bufferOf(from), fromOffset, this.bufferOf(to), toOffset, bytes);
       return;
     }
-    const scratch = this.scratchOf(bytes); // WebGPU copies between two buffers only
+    const scratch = this.scratchOf(bytes); // WebGPU copies only between two different buffers
     encoder.copyBufferToBuffer(this.bufferOf(from), fromOffset, scratch, 0, bytes);
     encoder.copyBufferToBuffer(scratch, 0, this.bufferOf(to), toOffset, bytes);
   }
@@ -77,7 +79,7 @@ export class Encoder {
     this.device.queue.writeBuffer(this.bufferOf(command.to), command.toOffset, command.data);
   }
 
-  /** Copies bytes to where they can be mapped. */
+  /** Record a copy of bytes into a buffer that can be mapped. */
   read(command: Extract<Command, { kind: "read" }>, to: GPUBuffer, toOffset: number): void {
     const from = this.bufferOf(command.from);
     this.outsidePass().copyBufferToBuffer(from, command.fromOffset, to, toOffset, command.bytes);
@@ -116,7 +118,7 @@ export class Encoder {
   private scratchOf(bytes: number): GPUBuffer {
     if (this.scratch === undefined || this.scratch.size < bytes) {
       if (this.scratch !== undefined) {
-        this.submit(); // what uses the old one
+        this.submit(); // submit the commands that use the old buffer
         this.scratch.destroy();
       }
       this.scratch = this.device.createBuffer({ size: bytes, usage: COPY_SRC | COPY_DST });

@@ -1,16 +1,21 @@
 import type { Command } from "./gpu_encoder.js";
 import type { Heap } from "./memory.js";
 
-/** What engine/backends/webgpu/imports.h asks of a device. Nothing here waits. */
+/**
+ * The functions of a GPU device that engine/backends/webgpu/imports.h declares; none of them waits.
+ */
 export interface GpuCalls {
-  /** A buffer's handle; 0: none so large. */
+  /** Allocate a buffer and return its handle; 0: the device allows none of this size. */
   allocate(bytes: number): number;
-  /** Bytes that a kernel can bind at most. */
+  /** Return the maximum bytes that a kernel can bind. */
   largest(): number;
   record(command: Exclude<Command, { kind: "launch" }>): void;
-  /** Bytes that were asked for; undefined: they have not come. */
+  /** Return bytes that were read back; undefined: they have not arrived yet. */
   found(from: number, offset: number, bytes: number): Uint8Array | undefined;
-  /** A kernel's handle. `written`: of each buffer, whether it writes it. */
+  /**
+   * Define a kernel and return its handle. `written` tells for each buffer whether the kernel
+   * writes it.
+   */
   define(name: string, wgsl: string, written: readonly boolean[]): number;
   launch(
     kernel: number,
@@ -20,12 +25,14 @@ export interface GpuCalls {
   ): void;
 }
 
-/** The imports of an instance; its numbers are unsigned, WebAssembly's are not. */
+/**
+ * The imports of an instance for a device; handles are converted from WebAssembly's signed numbers.
+ */
 export function gpuImports(gpu: GpuCalls, heap: () => Heap): WebAssembly.ModuleImports {
   return { ...bufferImports(gpu, heap), ...kernelImports(gpu, heap) };
 }
 
-/** The imports where there is no device: allocation fails, which the core says. */
+/** The imports of an instance without a device: allocation fails, which the core reports. */
 export function withoutGpu(): WebAssembly.ModuleImports {
   const names = ["allocate", "free", "largest_buffer", "copy", "write", "start", "read"];
   return Object.fromEntries([...names, "kernel", "launch"].map((name) => [name, () => 0]));

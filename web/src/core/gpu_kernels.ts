@@ -1,17 +1,17 @@
 import { CoreError, reasonOf } from "./errors.js";
 
-/** A kernel of the library; its pipeline is built by the device's driver, meanwhile we go on. */
+/** A kernel of the library; the device's driver builds its pipeline in the background. */
 export class Kernel {
   readonly layout: GPUBindGroupLayout;
   pipeline: GPUComputePipeline | undefined;
-  /** Resolves when `pipeline` is there, rejects with a CoreError. */
+  /** Resolves when `pipeline` is ready; rejects with a CoreError. */
   readonly built: Promise<void>;
   private readonly groups = new Map<string, GPUBindGroup>();
 
   /**
-   * @param name of the entry point
-   * @param wgsl its text
-   * @param written of each buffer that it binds, whether it writes it
+   * @param name name of the kernel's entry point
+   * @param wgsl source text of the kernel
+   * @param written for each buffer that the kernel binds, whether it writes the buffer
    */
   constructor(
     private readonly device: GPUDevice,
@@ -19,7 +19,7 @@ export class Kernel {
     wgsl: string,
     written: readonly boolean[],
   ) {
-    const COMPUTE = 4; // GPUShaderStage.COMPUTE
+    const COMPUTE = 4; // value of GPUShaderStage.COMPUTE
     const entries: GPUBindGroupLayoutEntry[] = written.map((writes, binding) => ({
       binding,
       visibility: COMPUTE,
@@ -46,7 +46,7 @@ export class Kernel {
     this.built.catch(() => undefined); // the pipeline's user gets the error
   }
 
-  /** The group of these buffers; the same one for the same buffers, step after step. */
+  /** The bind group of these buffers; cached, because steps repeat the same buffers. */
   group(
     handles: readonly number[],
     bufferOf: (handle: number) => GPUBuffer,

@@ -2,15 +2,15 @@ import { CoreError } from "./errors.js";
 import type { Heap } from "./memory.js";
 
 const WASI = "wasi_snapshot_preview1";
-const NOT_SUPPORTED = 52; // its errno of a function that a page has not
+const NOT_SUPPORTED = 52; // WASI's error number (errno) of a function that a page does not have
 
 /**
- * The imports of a WebAssembly instance: our functions by module, the memory if the instance does not
- * own it, and WASI's clock and random bytes. Other WASI functions return "not supported"; there is no
- * file system, and no output.
+ * Build the imports of a WebAssembly instance: the package's functions by module, the memory if the
+ * instance imports it, and WASI's clock and random bytes. Other WASI functions return "not
+ * supported"; there is no file system, and no output.
  *
- * @param now milliseconds on a clock that only goes forward
- * @throws CoreError incompatible: the instance wants something else
+ * @param now returns milliseconds on a monotonic clock
+ * @throws CoreError incompatible: the instance imports something else
  */
 export function importsOf(
   module: WebAssembly.Module,
@@ -31,7 +31,8 @@ export function importsOf(
     },
     environ_get: () => 0,
     random_get: (at: number, length: number) => {
-      heap().bytes(at, length).set(crypto.getRandomValues(new Uint8Array(length))); // memory may be shared
+      // copied, because getRandomValues refuses shared memory
+      heap().bytes(at, length).set(crypto.getRandomValues(new Uint8Array(length)));
       return 0;
     },
     fd_write: (_file: number, parts: number, count: number, total: number) => {

@@ -6,7 +6,7 @@ import { EVENT, PARAMS, STATS } from "./records.js";
 import { canShareMemory, memoryImport, ownMemory, sharedMemory, withSharing } from "./shared_memory.js";
 import { Threads } from "./threads.js";
 
-/** The C ABI of engine/include/wherry.h and web/core/page.cc, as far as it is called here. */
+/** The functions used here of the C ABI in engine/include/wherry.h and web/core/page.cc. */
 interface Exports {
   memory?: WebAssembly.Memory;
   _initialize(): void;
@@ -58,9 +58,12 @@ export class Instance {
   ) {}
 
   /**
-   * @param gpu the imports of a device, made with the instance's memory
-   * @param now its clock, in milliseconds
-   * @param threads for kernels, this one included; fewer where there are no more
+   * Compile and instantiate model.wasm.
+   *
+   * @param gpu creates the imports of a device for the instance's memory
+   * @param now returns milliseconds on the instance's clock
+   * @param threads number of threads for kernels, this one included; fewer run if the browser has
+   *     fewer
    * @throws CoreError incompatible: the file is not a model of this version
    */
   static async create(
@@ -93,22 +96,22 @@ export class Instance {
     return new Instance(exports, heap, masks, helpers);
   }
 
-  /** Threads of kernels, this one included. */
+  /** Number of threads that run kernels, this one included. */
   get threads(): number {
     return this.helpers?.count ?? 1;
   }
 
-  /** @throws RuntimeError: another thread has trapped */
+  /** Throw if another thread has trapped. @throws RuntimeError with that thread's message */
   throwFailure(): void {
     this.helpers?.throwFailure();
   }
 
-  /** Ends its threads; it cannot be called after that. */
+  /** End the threads of the instance, which cannot be called afterwards. */
   end(): void {
     this.helpers?.end();
   }
 
-  /** Memory for one call's arguments, given back when it is over. */
+  /** Run a call with memory for its arguments, which is freed afterwards. */
   with<T>(call: (args: Arguments) => T): T {
     const { wherry_page_allocate, wherry_page_free } = this.exports;
     const args = new Arguments(this.heap, wherry_page_allocate, wherry_page_free);
@@ -119,7 +122,10 @@ export class Instance {
     }
   }
 
-  /** @throws CoreError if `status` is not 0, with the core's words */
+  /**
+   * Check the status that the core returned. @throws CoreError if `status` is not 0, with the
+   * core's message
+   */
   check(status: number): void {
     if (status === 0) return;
     throw this.error(statusOf(status));
@@ -133,7 +139,7 @@ export class Instance {
     return this.heap.text(this.exports.wherry_last_error());
   }
 
-  /** What a call writes through its last argument: a 32-bit number. */
+  /** Return the 32-bit number that a call writes through its last argument. */
   out(call: (args: Arguments, out: number) => number): number {
     return this.with((args) => {
       const out = args.block(4);
@@ -144,7 +150,7 @@ export class Instance {
   }
 }
 
-/** A module, and the memory that it imports, if it does. */
+/** A compiled module, and the memory that it imports; undefined if it has its own. */
 interface Compiled {
   readonly module: WebAssembly.Module;
   readonly memory: WebAssembly.Memory | undefined;
@@ -180,7 +186,10 @@ function unusable(thrown: unknown): CoreError {
   return new CoreError("incompatible", `model.wasm cannot be used: ${String(thrown)}`);
 }
 
-/** @throws CoreError incompatible: its C records are others than this package's */
+/**
+ * Check that the sizes of the C structs match. @throws CoreError incompatible: they differ from
+ * this package's
+ */
 function checkRecords(exports: Exports): void {
   [PARAMS, EVENT, STATS].forEach((record, i) => {
     const has = exports.wherry_page_size(i);

@@ -1,19 +1,24 @@
 import type { Heap } from "./memory.js";
 import { reasonOf } from "./errors.js";
 
-/** Which tokens may come next in one request: a grammar's matcher, say. */
+/**
+ * The tokens that may come next in one request, for example those that a grammar's matcher allows.
+ */
 export interface CoreMask {
-  /** Sets bit t % 32 of bits[t / 32], all 0, for each token t that may come; or true: all may. */
+  /**
+   * Set bit t % 32 of bits[t / 32], whose bits are 0 at the call, for each token t that may come
+   * next; or return true if all tokens may come next.
+   */
   fill(bits: Uint32Array): boolean | void;
-  /** The token has been sampled; true: the output must end here. */
+  /** Note that a token has been sampled; return true if the output must end with it. */
   accept(token: number): boolean | void;
-  /** Tokens that must come next whatever the model says, at most `most`. */
+  /** Return at most `most` tokens that must come next whatever the model's logits are. */
   forced?(most: number): ArrayLike<number>;
-  /** The request is over. */
+  /** Free the mask, because its request has ended. */
   release?(): void;
 }
 
-/** The masks of an instance's requests, by the numbers that it knows them by. */
+/** The masks of an instance's requests, identified by the numbers that the core uses. */
 export class Masks {
   private readonly masks = new Map<number, CoreMask>();
   private next = 1;
@@ -26,7 +31,9 @@ export class Masks {
     return this.next++;
   }
 
-  /** The imports of web/core/page.cc. Nothing may be thrown through the instance. */
+  /**
+   * Return the imports that web/core/page.cc declares; they must not throw through the instance.
+   */
   imports(): WebAssembly.ModuleImports {
     return {
       fill: (id: number, bits: number, words: number) =>

@@ -1,6 +1,7 @@
 /**
- * An instance's memory, seen from outside. Views are made anew: growth detaches the old ones. It may
- * be shared, and browsers do not decode or encode text there: that goes through copies.
+ * Access to an instance's memory from outside. Views are created anew when needed, because growth
+ * detaches old ones. The memory may be shared; browsers neither decode nor encode text there, so
+ * text is copied first.
  */
 
 const encoder = new TextEncoder();
@@ -33,7 +34,7 @@ export class Heap {
     return new Float32Array(this.memory.buffer as ArrayBuffer, at, length);
   }
 
-  /** A C string; "" for null. */
+  /** Read a C string; "" for a null pointer. */
   text(at: number): string {
     if (at === 0) return "";
     const all = new Uint8Array(this.memory.buffer, at);
@@ -52,7 +53,7 @@ export class Heap {
   }
 }
 
-/** Memory for the arguments of one call, given back together. */
+/** Memory for the arguments of one call, freed together. */
 export class Arguments {
   private readonly blocks: number[] = [];
 

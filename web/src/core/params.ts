@@ -3,7 +3,10 @@ import type { Instance } from "./instance.js";
 import type { Arguments, Heap } from "./memory.js";
 import { PARAMS } from "./records.js";
 
-/** One request's settings; names and meaning as in engine/include/wherry.h, wherry_params. */
+/**
+ * The settings of one request; names and meaning as in the C struct wherry_params of
+ * engine/include/wherry.h.
+ */
 export interface CoreParams {
   maxTokens: number;
   minTokens: number;
@@ -29,9 +32,9 @@ export interface CoreParams {
   dryRange: number;
   dryBreakers: readonly number[];
   seed: number | bigint;
-  /** Token id -> what is added to its logit; -Infinity forbids. */
+  /** Maps a token id to the value added to its logit; -Infinity forbids the token. */
   bias: ReadonlyMap<number, number>;
-  /** No other token may come; empty: all may. */
+  /** Ids of the only tokens that may be sampled; empty: all may. */
   allowed: readonly number[];
   badWords: readonly (readonly number[])[];
   topLogprobs: number;
@@ -46,7 +49,7 @@ export interface CoreParams {
   source: readonly number[];
 }
 
-/** Fields that are one number, by their names in C. */
+/** Fields that are a single number, by their names in C. */
 const NUMBERS = {
   maxTokens: "max_tokens",
   minTokens: "min_tokens",
@@ -80,7 +83,7 @@ const NUMBERS = {
 } as const;
 type NumberField = keyof typeof NUMBERS;
 
-/** Fields that are lists of token ids: pointer and length. */
+/** Fields that are lists of token ids, which C stores as pointer and length. */
 const LISTS = {
   stopIds: ["stop_ids", "n_stop_ids"],
   dryBreakers: ["dry_breakers", "n_dry_breakers"],
@@ -113,7 +116,7 @@ export function defaultParams(instance: Instance): CoreParams {
   });
 }
 
-/** Writes the C record of `params`; where it is, for as long as `args` are. */
+/** Write `params` as a C struct and return its address, valid as long as `args`. */
 export function writeParams(
   instance: Instance,
   args: Arguments,
@@ -128,7 +131,8 @@ export function writeParams(
   const biasValues = params.bias.size > 0 ? args.floats([...params.bias.values()]) : 0;
   const badWords = params.badWords.length > 0 ? args.ints(params.badWords.flat()) : 0;
   const lengths = params.badWords.length > 0 ? args.ints(params.badWords.map((w) => w.length)) : 0;
-  const record = args.block(PARAMS.bytes); // after all others: memory may have grown
+  // allocated after all other blocks, which may have grown the memory
+  const record = args.block(PARAMS.bytes);
   instance.exports.wherry_params_init(record);
   const maskAt = mask ? instance.exports.wherry_page_mask(instance.masks.add(mask)) : 0;
 
@@ -151,7 +155,7 @@ export function writeParams(
   return record;
 }
 
-/** A record that another module has written, whose masks are nothing to this one. */
+/** Read a C struct that another module has written; its masks are not read. */
 export function readParams(heap: Heap, record: number): CoreParams {
   const view = heap.view();
   const get = (name: string): number => PARAMS.get(view, record, name);

@@ -1,8 +1,11 @@
-/** C records in the memory of a 32-bit WebAssembly instance: offsets as its C compiler gives them. */
+/**
+ * Layouts of C structs in the memory of a 32-bit WebAssembly instance: offsets as the C compiler
+ * computes them.
+ */
 
 const SIZES = { i32: 4, u32: 4, f32: 4, size: 4, pointer: 4, i64: 8, u64: 8, f64: 8 } as const;
 export type FieldType = keyof typeof SIZES;
-/** Name, type and, of arrays, the number of elements. */
+/** A field of a C struct: name, type and, for arrays, the number of elements. */
 export type Field = readonly [name: string, type: FieldType, count?: number];
 
 export class RecordLayout {
@@ -40,7 +43,7 @@ export class RecordLayout {
     }
   }
 
-  /** A field of 64 bits, whole. */
+  /** Read a 64-bit field without loss of precision. */
   exact(view: DataView, record: number, name: string): bigint {
     return view.getBigUint64(this.place(record, name, 0).at, true);
   }
@@ -72,7 +75,7 @@ export class RecordLayout {
 
 export const MOST_TOP_LOGPROBS = 20;
 
-/** wherry_params */
+/** Layout of the C struct wherry_params. */
 export const PARAMS = new RecordLayout([
   ["size", "size"],
   ["max_tokens", "i32"],
@@ -124,7 +127,7 @@ export const PARAMS = new RecordLayout([
   ["n_source", "size"],
 ]);
 
-/** wherry_event */
+/** Layout of the C struct wherry_event. */
 export const EVENT = new RecordLayout([
   ["id", "u64"],
   ["token", "i32"],
@@ -182,5 +185,5 @@ const STATS_FIELDS = [
   ["disk_problem", "pointer"],
 ] as const satisfies readonly Field[];
 
-/** wherry_stats */
+/** Layout of the C struct wherry_stats. */
 export const STATS = new RecordLayout(STATS_FIELDS);

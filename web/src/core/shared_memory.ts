@@ -1,23 +1,23 @@
 /**
- * Memory of a module that imports it. Modules of CPUs are linked for shared memory; all else in them
- * is right for memory that is not. So one file serves pages that may share and those that may not:
- * one bit of it says which memory it takes.
+ * Reads and changes the memory import of a module. CPU modules are linked for shared memory, and
+ * their code is correct for unshared memory, too. So one file serves pages with and without shared
+ * memory: one bit of the import says which kind the module takes.
  */
 
 const HEADER_BYTES = 8;
-const IMPORTS = 2; // the section's id
+const IMPORTS = 2; // id of the import section
 const KIND = { func: 0, table: 1, memory: 2, global: 3, tag: 4 };
-const HAS_MAXIMUM = 1; // flags of limits
+const HAS_MAXIMUM = 1; // flag of the limits that have a maximum
 const SHARED = 2;
 
-/** What a module says of the memory that it imports. */
+/** The declaration of a module's imported memory. */
 export interface MemoryImport {
-  readonly at: number; // of the limits' flags in the module, bytes
-  readonly initial: number; // pages of 64 KiB, as `maximum`
+  readonly at: number; // offset in bytes of the limits' flags in the module
+  readonly initial: number; // initial size in pages of 64 KiB, the unit of `maximum`, too
   readonly maximum: number | undefined;
 }
 
-/** Reads what a module begins with: https://webassembly.github.io/spec/core/binary/modules.html */
+/** Reads the sections of a module: https://webassembly.github.io/spec/core/binary/modules.html */
 class Reader {
   constructor(
     private readonly bytes: Uint8Array,
@@ -30,7 +30,7 @@ class Reader {
     return byte;
   }
 
-  /** An unsigned LEB128. */
+  /** Read an unsigned LEB128 number. */
   number(): number {
     let value = 0;
     for (let factor = 1; ; factor *= 128) {
@@ -52,12 +52,13 @@ class Reader {
   }
 }
 
-/** The memory that a module imports; undefined: it has its own, or is no module. */
+/** Find the memory that a module imports; undefined: it has its own, or the bytes are no module. */
 export function memoryImport(bytes: Uint8Array): MemoryImport | undefined {
   try {
     return find(new Reader(bytes, HEADER_BYTES), bytes.length);
   } catch (thrown) {
-    if (thrown instanceof RangeError) return undefined; // compiling it gives a better error
+    // compiling the module reports a better error
+    if (thrown instanceof RangeError) return undefined;
     throw thrown;
   }
 }
@@ -74,19 +75,19 @@ function find(reader: Reader, end: number): MemoryImport | undefined {
 
 function ofImports(reader: Reader): MemoryImport | undefined {
   for (let left = reader.number(); left > 0; left--) {
-    reader.skip(reader.number()); // names of module and field
+    reader.skip(reader.number()); // skips the names of module and field
     reader.skip(reader.number());
     const kind = reader.byte();
     if (kind === KIND.memory) return reader.limits();
     if (kind === KIND.func) reader.number();
-    else reader.skip(kind === KIND.global ? 2 : 1); // types of one byte
+    else reader.skip(kind === KIND.global ? 2 : 1); // skips the types of one or two bytes
     if (kind === KIND.table) reader.limits();
     if (kind === KIND.tag) reader.number();
   }
   return undefined;
 }
 
-/** The module for memory that is shared, or is not. */
+/** Return the module with its memory import set to shared or unshared. */
 export function withSharing(
   bytes: Uint8Array<ArrayBuffer>,
   { at }: MemoryImport,
@@ -100,19 +101,21 @@ export function withSharing(
   return changed;
 }
 
-/** Whether workers of this page may have its memory, and this thread may wait for them. */
+/** Whether workers of this page may share its memory, and this thread may wait for them. */
 export function canShareMemory(): boolean {
-  const { crossOriginIsolated: isolated } = globalThis as { crossOriginIsolated?: boolean }; // not in Node
+  // this global is undefined in Node
+  const { crossOriginIsolated: isolated } = globalThis as { crossOriginIsolated?: boolean };
   if (isolated === false || typeof SharedArrayBuffer === "undefined") return false;
   try {
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 1); // holds 0: nothing to wait for
+    // the value is 0, so this returns at once unless waiting is forbidden
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 1);
     return true;
   } catch {
-    return false; // a page's own thread
+    return false; // a page's main thread must not wait
   }
 }
 
-/** Memory for a module: shared, or undefined if the system does not reserve as much. */
+/** Create shared memory for a module; undefined if the system cannot reserve that much. */
 export function sharedMemory({ initial, maximum }: MemoryImport): WebAssembly.Memory | undefined {
   try {
     return new WebAssembly.Memory({ initial, maximum: maximum ?? initial, shared: true });
@@ -122,7 +125,7 @@ export function sharedMemory({ initial, maximum }: MemoryImport): WebAssembly.Me
   }
 }
 
-/** Memory for a module, of this thread alone. */
+/** Create unshared memory for a module, which only this thread uses. */
 export function ownMemory({ initial, maximum }: MemoryImport): WebAssembly.Memory {
   return new WebAssembly.Memory({ initial, ...(maximum !== undefined && { maximum }) });
 }

@@ -2,7 +2,7 @@ import type { Gpu } from "./gpu.js";
 import type { Instance } from "./instance.js";
 import { STATS } from "./records.js";
 
-/** wherry_stats, and what this side knows of the device and the instance. */
+/** The counters of the C struct wherry_stats, and those of the device and the instance. */
 export interface CoreStats {
   steps: number;
   promptTokens: number;
@@ -28,9 +28,9 @@ export interface CoreStats {
   candidateRows: number;
   wholeRows: number;
   readbackBytes: number;
-  dispatches: number; // kernels of the last step; 0 without a GPU
-  deviceBytes: number; // of the GPU's buffers
-  memoryBytes: number; // of the instance
+  dispatches: number; // number of kernels in the last step; 0 without a GPU
+  deviceBytes: number; // bytes of the GPU's buffers
+  memoryBytes: number; // bytes of the instance's memory
 }
 
 export function readStats(instance: Instance, engine: number, gpu: Gpu | undefined): CoreStats {

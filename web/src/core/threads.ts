@@ -1,22 +1,23 @@
-/** Threads that take part in a core's kernels: workers, each with an instance over the core's memory. */
+/** Threads that run the core's kernels: workers, each with an instance over the core's memory. */
 import type { Heap } from "./memory.js";
 
-/** Of web/core/threads.cc. */
+/** The functions that web/core/threads.cc exports. */
 export interface ThreadExports {
   wherry_page_allocate(bytes: number): number;
   wherry_page_pool(): number;
 }
 
-/** What threads.cc and the workers write of the pool: words of 4 bytes, and a text. */
+/** Offsets in the pool of threads.cc that workers write: words of 4 bytes, and a text. */
 const FAILED = 2;
-const DIED = 2; // a value of that word
+const DIED = 2; // value of the word at FAILED after a thread has died
 const REASON = { at: 12, bytes: 256 };
-// The core's own stack is as large, and what a task calls is called there, too, from deeper down.
+// Bytes of a thread's stack. The core's own stack has the same size, and runs the same tasks from a
+// greater depth.
 const STACK_BYTES = 1 << 20;
 
 /**
- * A worker's whole life. It is no module with an address, because packages are bundled in many ways,
- * and no function's text, because that is what minifiers write over.
+ * The whole script of a worker. It is a string, neither a module (packages are bundled in many
+ * ways, so its address is unknown) nor a function's source (which minifiers change).
  */
 const SCRIPT = `
 const port = typeof require === "function" ? require("node:worker_threads").parentPort : self;
@@ -49,15 +50,15 @@ port.onmessage = async ({ data: { module, memory, stack, pool } }) => {
   }
 };`;
 
-/** Workers as browsers have them, or as Node has. */
+/** The common interface of workers in browsers and in Node. */
 interface Thread {
-  /** What the worker says first; undefined if it never will. */
+  /** Resolves to the worker's first message; undefined if it will never send one. */
   readonly first: Promise<unknown>;
   send(message: object): void;
   end(): void;
 }
 
-/** The threads of one core. */
+/** The worker threads of one core. */
 export class Threads {
   private constructor(
     private readonly workers: readonly Thread[],
@@ -66,8 +67,9 @@ export class Threads {
   ) {}
 
   /**
-   * Start up to `count` threads, the core's own included. There are fewer where no worker can be
-   * started, by the page's Content-Security-Policy for one, or where there is no memory for its stack.
+   * Start up to `count` threads, including the core's own. Fewer are started where workers cannot
+   * run (for example because of the page's Content-Security-Policy) or memory for a stack is
+   * missing.
    */
   static async start(
     count: number,
@@ -87,7 +89,7 @@ export class Threads {
         break;
       }
       started.push(thread);
-      // It grows down, from an address that 16 divides.
+      // The stack grows downwards, from an address that is a multiple of 16.
       thread.send({ module, memory, stack: (stack + STACK_BYTES) & ~15, pool });
     }
     const first = await Promise.all(started.map((thread) => thread.first));
@@ -96,12 +98,15 @@ export class Threads {
     return new Threads(ready, pool, heap);
   }
 
-  /** Threads that launches are cut for. */
+  /** Number of threads for which launches are split. */
   get count(): number {
     return 1 + this.workers.length;
   }
 
-  /** @throws RuntimeError: another thread has trapped, which ends the instance as a trap here does */
+  /**
+   * Throw if another thread has trapped, which ends the instance like a trap on this thread.
+   * @throws RuntimeError with the thread's message
+   */
   throwFailure(): void {
     if (this.heap.ints(this.pool, 3)[FAILED] !== DIED) return;
     throw new WebAssembly.RuntimeError(`in a thread: ${this.heap.text(this.pool + REASON.at)}`);
@@ -112,7 +117,7 @@ export class Threads {
   }
 }
 
-/** undefined: there are no workers here. */
+/** Start a worker; undefined if workers do not exist here. */
 function newThread(): Thread | undefined {
   const { Worker: browsers, process } = globalThis as {
     Worker?: typeof Worker;
@@ -141,7 +146,7 @@ function browserThread(browsers: typeof Worker): Thread | undefined {
   }
 }
 
-/** What is taken of node:worker_threads. */
+/** The part of node:worker_threads that is used here. */
 interface NodeWorkers {
   Worker: new (script: string, options: { eval: true }) => NodeWorker;
 }
@@ -157,6 +162,6 @@ function nodeThread({ Worker }: NodeWorkers): Thread {
   const first = new Promise<unknown>((resolve) => {
     worker.once("message", resolve);
     worker.once("error", () => resolve(undefined));
-  }).finally(() => worker.unref()); // a process may end without it
+  }).finally(() => worker.unref()); // lets the Node process end without waiting for the worker
   return { first, send: (message) => worker.postMessage(message), end: () => void worker.terminate() };
 }

@@ -2,19 +2,19 @@ import { CoreError } from "./errors.js";
 import type { Gpu } from "./gpu.js";
 import type { Instance } from "./instance.js";
 
-/** A stored tensor that the library takes, as wherry_loader_tensors has it. */
+/** A stored tensor that the library takes, from wherry_loader_tensors. */
 interface Stored {
   shard: string;
-  offset: number; // bytes
-  nbytes: number; // as stored
-  bf16: boolean; // the upper halves of float32 values
+  offset: number; // offset in the shard, in bytes
+  nbytes: number; // bytes of the tensor as stored
+  bf16: boolean; // whether the values are bfloat16, the upper halves of float32
 }
 
 export interface WeightsSource {
   stream(name: string): AsyncIterable<Uint8Array>;
 }
 
-/** Writes what comes of one tensor to its place, piece by piece. */
+/** Receives the bytes of one tensor piece by piece, and writes them to their place. */
 interface Sink {
   write(piece: Uint8Array): void;
   end(): void;
@@ -32,11 +32,11 @@ class HeapSink implements Sink {
   }
 
   end(): void {
-    // all of it is there
+    // all bytes of the tensor have arrived
   }
 }
 
-/** Into a buffer of the device, without a way through the instance's memory; in words of 4 bytes. */
+/** Writes into a buffer of the device, bypassing the instance's memory, in words of 4 bytes. */
 class GpuSink implements Sink {
   private offset = 0;
   private rest = new Uint8Array(0);
@@ -60,7 +60,7 @@ class GpuSink implements Sink {
 
   end(): void {
     if (this.rest.length === 0) return;
-    const padded = new Uint8Array(4); // buffers are rounded up
+    const padded = new Uint8Array(4); // buffers are rounded up to multiples of 4 bytes
     padded.set(this.rest);
     this.rest = new Uint8Array(0);
     this.upload(padded);
@@ -73,7 +73,7 @@ class GpuSink implements Sink {
   }
 }
 
-/** Halves of float32 values on their way to another sink. */
+/** Converts bfloat16 values to float32 and passes them to another sink. */
 class WideningSink implements Sink {
   private odd: number | undefined;
 
@@ -96,17 +96,20 @@ class WideningSink implements Sink {
   }
 }
 
-const MOST_PENDING = 64 << 20; // bytes whose packing was recorded and not carried out
+const MOST_PENDING = 64 << 20; // bytes whose packing may be recorded before the device must run it
 
-/** A loader's tensors, in the order of their shards and places; pieces of shards go in. */
+/**
+ * Receives pieces of shards and passes them to a loader's tensors, in the order of shards and
+ * offsets.
+ */
 class Intake {
-  /** Bytes that were recorded for the device since it last carried out anything. */
+  /** Bytes recorded for the device since it last ran commands. */
   pending = 0;
   private readonly all: readonly Stored[];
   private readonly total: number;
-  private next = 0; // the tensor that what comes belongs to, or precedes
-  private at = 0; // of the shard
-  private done = 0; // bytes of tensors
+  private next = 0; // index of the current tensor: the next bytes belong to it, or precede it
+  private at = 0; // offset in the shard, in bytes
+  private done = 0; // bytes of tensors that have been received
   private sink: Sink | undefined;
 
   constructor(
@@ -120,12 +123,12 @@ class Intake {
     this.total = this.all.reduce((sum, tensor) => sum + tensor.nbytes, 0);
   }
 
-  /** Where the next tensor lies; undefined: there are no more. */
+  /** The shard that contains the next tensor; undefined: all tensors are received. */
   get shard(): string | undefined {
     return this.all[this.next]?.shard;
   }
 
-  /** The next bytes of a shard. */
+  /** Pass the next bytes of a shard to the tensors. */
   take(shard: string, piece: Uint8Array): void {
     const end = this.at + piece.length;
     let tensor = this.all[this.next];
@@ -142,7 +145,10 @@ class Intake {
     this.at = end;
   }
 
-  /** @throws CoreError incompatible: the shard ended inside of a tensor */
+  /**
+   * Check at the end of a shard that its tensors are complete. @throws CoreError incompatible: the
+   * shard ended inside of a tensor
+   */
   end(shard: string): void {
     if (this.shard === shard) {
       const words = `${shard} ended after ${this.at} bytes, inside of a tensor`;
@@ -171,7 +177,7 @@ class Intake {
 }
 
 /**
- * Brings a loader its tensors, shard after shard, and lets it pack them.
+ * Pass a model's tensors to a loader, shard after shard, and let it pack them.
  *
  * @throws CoreError incompatible: a shard ends too early; aborted
  */

@@ -2,10 +2,10 @@ import { ModelError } from "../errors.js";
 import type { Manifest } from "../weights/manifest.js";
 
 /**
- * What a compiled model runs on here.
+ * The device on which a compiled model runs.
  *
- * @param source where it lies, for the message.
- * @throws ModelError if no browser runs it, or this engine does not.
+ * @param source address of the model, for the error message.
+ * @throws ModelError if no browser runs the model's target, or this engine does not.
  */
 export function deviceOf({ target: { name } }: Manifest, source: string): "webgpu" | "wasm" {
   if (name === "webgpu" || name === "wasm") return name;

@@ -10,25 +10,25 @@ import type { LoadOptions, ModelInfo, ModelSource } from "./options.js";
 
 /** Options of one request. */
 export interface RequestOptions {
-  /** Ends the request, wherever it is; its promise or iterator throws AbortedError. */
+  /** Aborts the request at any stage; its promise or iterator then throws AbortedError. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Requests of one kind, in the manner of OpenAI's client. */
+/** An endpoint for requests of one kind, with the interface of OpenAI's client. */
 export interface Endpoint<Request, Whole, Chunk> {
-  /** An answer piece by piece. Leaving the loop aborts the request. */
+  /** Request an answer in chunks. Leaving the loop over them aborts the request. */
   create(request: Request & { stream: true }, options?: RequestOptions): Promise<Answer<Chunk>>;
-  /** An answer, whole. */
+  /** Request a whole answer. */
   create(request: Request & { stream?: false | null }, options?: RequestOptions): Promise<Whole>;
   create(request: Request, options?: RequestOptions): Promise<Whole | Answer<Chunk>>;
 }
 
-/** Pieces of an answer. */
+/** An asynchronous iterator over the chunks of an answer. */
 export type Answer<Chunk> = AsyncIterableIterator<Chunk>;
 
 /**
- * An engine, wherever it runs: on this thread ({@link MLCEngine}), or behind a worker's border
- * (`connect` of "wherry/worker"). Any number of requests may run at once, of any of its models.
+ * An engine, on this thread ({@link MLCEngine}) or in a worker (`connect` of "wherry/worker"). Any
+ * number of requests may run at once, on any of its models.
  */
 export interface Engine {
   readonly chat: {
@@ -36,18 +36,18 @@ export interface Engine {
   };
   readonly completions: Endpoint<CompletionRequest, Completion, Completion>;
   /**
-   * Load a further model.
+   * Load a model in addition to those already loaded.
    *
    * @throws DownloadError, DamagedFileError, QuotaError, ModelError, MissingFeatureError,
    *   OutOfMemoryError, AbortedError
    */
   load(source: ModelSource, options?: LoadOptions): Promise<ModelInfo>;
-  /** The models that are loaded, the oldest first. */
+  /** List the loaded models, the oldest first. */
   models(): Promise<ModelInfo[]>;
-  /** What a model is doing; may be called as often as a page is drawn. */
+  /** Read a model's counters; cheap enough for every animation frame. */
   stats(model?: string): Promise<EngineStats>;
   /** End a model's requests and free its memory. */
   unload(model: string): Promise<void>;
-  /** Unload all models. */
+  /** Unload all models and release the engine. */
   dispose(): Promise<void>;
 }

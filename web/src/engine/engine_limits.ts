@@ -3,15 +3,18 @@ import type { Manifest } from "../weights/manifest.js";
 import { defaultThreads } from "./threads.js";
 
 /**
- * Of a GPU, which the page is drawn by, too, and which browsers and systems take away from who keeps it
- * for long: Windows after 2 s.
+ * Maximum seconds of a step on a GPU. The page is drawn by the same GPU, and systems reset a GPU
+ * that computes for too long: Windows after 2 s.
  */
 const STEP_SECONDS = 1;
-const CACHE_BYTES = 2 ** 30; // of the KV cache, without a number of tokens
-const PAGE = 16; // tokens
-const BATCH = 8; // the core's own choice of max_batch
+const CACHE_BYTES = 2 ** 30; // bytes of the KV cache if no number of tokens is set
+const PAGE = 16; // tokens in a page of the KV cache
+const BATCH = 8; // the core's default of max_batch
 
-/** The engine's limits on a device; undefined: without a GPU. What the person says goes before. */
+/**
+ * Compute the engine's limits for a device (undefined: without a GPU). The caller's own limits take
+ * precedence.
+ */
 export function engineLimits(
   limits: EngineConfig,
   manifest: Manifest,
@@ -25,9 +28,9 @@ export function engineLimits(
 }
 
 /**
- * Limits with a cache that fits: a layer of it is one buffer of the GPU.
+ * Return limits with a KV cache that fits: each layer of it is one buffer of the GPU.
  *
- * @param most bytes of a buffer; undefined without a GPU.
+ * @param most maximum bytes of a buffer; undefined without a GPU.
  */
 function withCacheSize(
   limits: EngineConfig,

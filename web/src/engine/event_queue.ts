@@ -1,4 +1,4 @@
-/** Values that come one by one, for one reader that waits for them. */
+/** A queue of values for one reader, which waits for them. */
 export class EventQueue<T> {
   readonly #values: T[] = [];
   #failure: Error | undefined;
@@ -9,13 +9,13 @@ export class EventQueue<T> {
     this.#wake?.();
   }
 
-  /** What is queued is still read; then `next` throws. */
+  /** End the queue with an error: queued values are still read, then `next` throws. */
   fail(error: Error): void {
     this.#failure ??= error;
     this.#wake?.();
   }
 
-  /** All values that are there, at least one. */
+  /** Wait for values, and return all that are queued, at least one. */
   async next(): Promise<T[]> {
     while (this.#values.length === 0) {
       if (this.#failure) throw this.#failure;

@@ -11,7 +11,7 @@ const RAISED = [
   "maxStorageBuffersPerShaderStage",
 ] as const;
 
-/** What of a browser's GPU a choice of models depends on. */
+/** Request the browser's GPU adapter, on which the choice of a model variant depends. */
 export async function requestAdapter(): Promise<GPUAdapter | undefined> {
   const adapter = await platform.navigator?.gpu?.requestAdapter({
     powerPreference: "high-performance",
@@ -19,7 +19,7 @@ export async function requestAdapter(): Promise<GPUAdapter | undefined> {
   return adapter ?? undefined;
 }
 
-/** What a model needs and this GPU lacks; [] if it runs. */
+/** List the features that a model needs and this GPU lacks; [] if the model runs. */
 export function missingFeatures(manifest: Manifest, adapter: GPUAdapter | undefined): string[] {
   if (manifest.target.name !== "webgpu") return [];
   if (!adapter) return ["webgpu"];
@@ -34,13 +34,14 @@ function limitOf({ limits }: GPUAdapter, name: string): number | undefined {
   return (limits as unknown as Readonly<Record<string, number | undefined>>)[name];
 }
 
-/** @throws MissingFeatureError naming all that no variant of a model can do without. */
+/** Create the error that names all features which no variant of a model can do without. */
 export function missingError(features: readonly string[]): MissingFeatureError {
   const names = [...new Set(features)];
   const what = names.includes("webgpu")
     ? "This browser has no WebGPU, or no GPU for it"
     : `This GPU lacks ${names.join(", ")}`;
-  // 16-bit floats are what models are compiled with, not what they need.
+  // 16-bit floats are a compile option, not a requirement of models, so the message suggests
+  // float32.
   const how = names.every((name) => name === "shader-f16") ? "webgpu -q q4f32_1" : "wasm";
   return new MissingFeatureError(
     names,
@@ -49,7 +50,10 @@ export function missingError(features: readonly string[]): MissingFeatureError {
   );
 }
 
-/** A device with all that the model needs, and as much room as the GPU grants. */
+/**
+ * Request a device with all features that the model needs, and the largest limits that the GPU
+ * grants.
+ */
 export function requestDevice(adapter: GPUAdapter, manifest: Manifest): Promise<GPUDevice> {
   const limits = Object.fromEntries(RAISED.map((name) => [name, adapter.limits[name]]));
   const features = (manifest.target.device_features ?? []) as GPUFeatureName[];

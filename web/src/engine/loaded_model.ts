@@ -3,10 +3,10 @@ import type { ModelApp } from "./model_app.js";
 import type { ModelRunner } from "./model_runner.js";
 import type { ModelInfo } from "./options.js";
 
-/** What the core counts, and the requests of this engine that have not ended. */
+/** The core's counters, and the number of this engine's requests that have not ended. */
 export type EngineStats = CoreStats & { readonly openRequests: number };
 
-/** A model that answers. */
+/** The interface of a loaded model that answers requests. */
 export interface LoadedModel {
   readonly info: ModelInfo;
   readonly runner: ModelRunner;

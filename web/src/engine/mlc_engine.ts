@@ -25,8 +25,8 @@ import { openSource } from "./open_source.js";
 import type { EngineOptions, LoadOptions, ModelInfo, ModelSource } from "./options.js";
 
 /**
- * Language models on this thread. In a page a worker is the better place for them
- * (`connect` of "wherry/worker"): there nothing that the person does waits for a step.
+ * An engine for language models on this thread. A page should rather run it in a worker (`connect`
+ * of "wherry/worker"), so that the page never waits for a step.
  *
  * ```ts
  * const engine = new MLCEngine();
@@ -57,7 +57,8 @@ export class MLCEngine implements Engine {
     const { signal, progress } = options;
     throwIfAborted(signal);
     const disposals = this.#disposals;
-    appProgram().catch(() => undefined); // loads next to the weights; a later caller gets the error
+    // starts loading in parallel with the weights; a later caller gets the error
+    appProgram().catch(() => undefined);
     const adapter = await requestAdapter();
     const cache = this.#options.cache ?? (await ModelCache.open());
     const folder = await openSource(source, adapter, {
@@ -70,7 +71,8 @@ export class MLCEngine implements Engine {
     const name = options.name ?? folder.manifest.name;
     if (this.#models.has(name)) await this.unload(name);
     const model = await this.#loaded(name, folder, adapter, options);
-    while (this.#models.has(name)) await this.unload(name); // loaded meanwhile by another call
+    // another call may have loaded a model of this name meanwhile
+    while (this.#models.has(name)) await this.unload(name);
     if (this.#disposals > disposals) {
       const gone = new AbortedError("The engine was disposed of while the model was loaded.");
       await model.runner.close(gone);
@@ -150,7 +152,10 @@ export class MLCEngine implements Engine {
     return { info, runner, app };
   }
 
-  /** @throws RequestError if there is no such model, or several and none was named. */
+  /**
+   * Find a loaded model. @throws RequestError if there is no such model, or several and none was
+   * named.
+   */
   #model(name: string | undefined): LoadedModel {
     const names = [...this.#models.keys()];
     const wanted = name ?? (names.length === 1 ? names[0] : undefined);
@@ -176,7 +181,7 @@ export class MLCEngine implements Engine {
   }
 }
 
-/** What of a request the app is asked, and how many messages are not in it. */
+/** Build the request that the app gets, and count the messages that are truncated from it. */
 function asked(
   kind: "chat" | "completion",
   request: RequestParams,

@@ -1,21 +1,24 @@
-/** A loaded model that answers: its core at work, and the app that speaks for it. */
+/**
+ * A loaded model that answers requests: the running core, and the app module (templates, tokenizer,
+ * tool calls) over it.
+ */
 import { App, type AppModel } from "../app/app.js";
 import { AbortedError, RequestError, throwIfAborted, WherryError } from "../errors.js";
 import type { ModelFolder } from "../weights/folder.js";
 import { EventQueue } from "./event_queue.js";
 import type { ModelRunner } from "./model_runner.js";
 
-/** A piece of an answer, or all of it. */
+/** A chunk of an answer, or the whole answer. */
 export interface Piece {
   readonly value: unknown;
   readonly last: boolean;
 }
 
-/** A running request. */
+/** A running request of the app. */
 export interface Running {
-  /** The next pieces. @throws what is wrong with the request, or has ended it */
+  /** Wait for the next pieces. @throws the error in the request, or the one that ended it */
   next(): Promise<Piece[]>;
-  /** End it; may be called more than once. */
+  /** End the request; idempotent. */
   close(): void;
 }
 
@@ -38,7 +41,9 @@ export class ModelApp {
     };
   }
 
-  /** @throws ModelError if one of the folder's files cannot be read. */
+  /**
+   * Open the app of a model folder. @throws ModelError if one of the folder's files cannot be read.
+   */
   static async open(folder: ModelFolder, model: AppModel, runner: ModelRunner): Promise<ModelApp> {
     return new ModelApp(await App.open(folder, model, runner), runner);
   }
@@ -47,7 +52,7 @@ export class ModelApp {
     return this.#app.chats;
   }
 
-  /** Tokens of a chat's prompt; undefined where the request is wrong. */
+  /** Count the prompt tokens of a chat; undefined if the request is wrong. */
   promptLength(json: string): number | undefined {
     try {
       return this.#app.encode(this.#app.rendered(json), { addSpecialTokens: false }).length;
@@ -59,7 +64,7 @@ export class ModelApp {
   /**
    * Start a request.
    *
-   * @throws RequestError, OutOfMemoryError, DeviceLostError, AbortedError: it runs no more
+   * @throws RequestError, OutOfMemoryError, DeviceLostError, AbortedError: the request does not run
    */
   async ask(json: string, signal: AbortSignal | undefined): Promise<Running> {
     throwIfAborted(signal);
@@ -99,7 +104,7 @@ interface AnswerError {
   readonly code: string | null;
 }
 
-/** The error that an answer is; undefined of one that is none. */
+/** The error that an answer of the app reports; undefined if it reports none. */
 function errorOf(value: unknown): WherryError | undefined {
   const { error } = value as { error?: AnswerError };
   if (!error) return undefined;

@@ -1,4 +1,4 @@
-/** A core at work: it steps while it has requests, and its events come out. */
+/** Runs a core: it steps while requests are active, and passes the events to their listeners. */
 import {
   type Core,
   CoreError,
@@ -12,11 +12,11 @@ import { nextTask } from "./next_task.js";
 /** Receives the events of a core's requests. */
 export interface Listener {
   events(events: readonly CoreEvent[]): void;
-  /** The engine is gone, or cannot go on; no event follows. */
+  /** The engine has failed or is closed; no event follows. */
   failed(error: WherryError): void;
 }
 
-/** Steps a core for as long as it has requests. */
+/** Steps a core as long as it has requests. */
 export class ModelRunner {
   readonly core: Core;
   listener: Listener | undefined;
@@ -28,18 +28,18 @@ export class ModelRunner {
     this.core = core;
   }
 
-  /** Requests that wait or run. */
+  /** Number of requests that wait or run. */
   get open(): number {
     return this.#open.size;
   }
 
-  /** Why no request can run any more; undefined while they can. */
+  /** The reason why no request can run any more; undefined while the core works. */
   get failure(): WherryError | undefined {
     return this.#failure;
   }
 
   /**
-   * Queue a request; it is open until one of its events has `finish`.
+   * Queue a request, which is active until one of its events has `finish`.
    *
    * @throws RequestError if the core refuses it, OutOfMemoryError, DeviceLostError
    */
@@ -54,7 +54,7 @@ export class ModelRunner {
     this.#stepping ??= this.#run();
   }
 
-  /** End a request, by an event. Nothing happens if it has ended. */
+  /** Abort a request, which ends it by an event; a request that has ended is ignored. */
   abort(id: number): void {
     if (!this.#open.has(id) || this.#failure) return;
     try {
@@ -64,7 +64,7 @@ export class ModelRunner {
     }
   }
 
-  /** End all requests with an error, and free the core when its step is over. */
+  /** End all requests with an error, and free the core after its current step. */
   async close(reason: WherryError): Promise<void> {
     this.#fail(reason);
     await this.#stepping;
@@ -78,7 +78,7 @@ export class ModelRunner {
       } catch (error) {
         this.#fail(ofCore(error));
       }
-      await nextTask(); // so that messages are heard, and pages drawn
+      await nextTask(); // lets the page handle messages and draw between two steps
     }
     this.#stepping = undefined;
   }
@@ -97,7 +97,7 @@ export class ModelRunner {
   }
 }
 
-/** The package's error for one of the core's. */
+/** Convert an error of the core to one of the package's errors. */
 export function ofCore(error: unknown): WherryError {
   if (error instanceof WherryError) return error;
   const message = error instanceof Error ? error.message : String(error);

@@ -4,8 +4,8 @@ const waiting: (() => void)[] = [];
 let channel: MessageChannel | undefined;
 
 /**
- * Resolves in a task of its own: what came meanwhile (messages, input, a frame) goes first. A
- * channel, because browsers make timers wait for 4 ms.
+ * Resolve in a new task, after those that are already queued (messages, input, a frame). It uses a
+ * message channel, because browsers delay timers by 4 ms.
  */
 export function nextTask(): Promise<void> {
   const { setImmediate: soon } = platform;

@@ -11,11 +11,12 @@ import { missingError, missingFeatures } from "./gpu.js";
 import type { ModelSource } from "./options.js";
 
 /**
- * Open what a person or a program names.
+ * Open the model source that a person or a program names.
  *
  * @param adapter the GPU; undefined if there is none.
- * @throws ModelError if one of them is for no browser, before anything else of it is fetched;
- *   MissingFeatureError if this device runs none of the variants; and all that opening throws.
+ * @throws ModelError if a variant runs in no browser, before anything else of it is fetched;
+ *     MissingFeatureError if this device runs none of the variants; and all errors of opening a
+ *     folder.
  */
 export async function openSource(
   source: ModelSource,
@@ -29,7 +30,7 @@ export async function openSource(
   return folder;
 }
 
-/** The same source for a worker: its own address is another than its page's. */
+/** Make a source's addresses absolute for a worker, whose own address differs from its page's. */
 export function portableSource(source: ModelSource): ModelSource {
   if (isAddresses(source)) return addresses(source);
   return Array.isArray(source) ? filesOfList(source as readonly File[]) : source;

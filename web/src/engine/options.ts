@@ -1,22 +1,22 @@
 import type { EngineConfig, loadCore } from "../core/core.js";
 import type { ModelCache } from "../weights/model_cache.js";
 
-/** How far a model is loaded. */
+/** The progress of loading a model. */
 export interface LoadProgress {
   /**
-   * "download": bytes from the network, those that are kept included; "weights": bytes onto the
-   * device; "compile" and "pipelines": pieces of the program.
+   * The phase. "download": bytes from the network, including those already stored; "weights": bytes
+   * copied to the device; "compile" and "pipelines": parts of the program.
    */
   readonly phase: "download" | "compile" | "weights" | "pipelines";
   readonly done: number;
   readonly total: number;
 }
 
-/** Options of an engine. */
+/** Options of creating an engine. */
 export interface EngineOptions {
-  /** Where files are kept; default: the best that the browser has. */
+  /** The cache for model files; default: the best kind that the browser has. */
   readonly cache?: ModelCache;
-  /** Replaces the global `fetch`: for headers, or credentials. */
+  /** Replaces the global `fetch`, for example to send headers or credentials. */
   readonly fetch?: typeof fetch;
   /** @internal Replaces the real core in tests. */
   readonly loadCore?: typeof loadCore;
@@ -24,24 +24,24 @@ export interface EngineOptions {
 
 /** Options of loading a model. */
 export interface LoadOptions {
-  /** What requests call it; default: the name in its manifest. */
+  /** The model's name in requests; default: the name in its manifest. */
   readonly name?: string;
   readonly progress?: (progress: LoadProgress) => void;
-  /** Ends the download; what has come is kept. */
+  /** Aborts the load; downloaded parts stay in the cache. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Whether it is an error where the browser cannot keep all files (QuotaError). Else what it does not
-   * take is in memory until the model is loaded, and the next visit fetches it again.
+   * Whether it is an error (QuotaError) if the browser cannot store all files. Otherwise files that
+   * do not fit stay in memory until the model is loaded, and the next visit downloads them again.
    */
   readonly mustKeep?: boolean;
-  /** Limits of the engine; default: those that the model was compiled for. */
+  /** Limits of the engine; default: those for which the model was compiled. */
   readonly limits?: EngineConfig;
 }
 
 /**
- * Where a compiled model lies: the address of its folder, a folder that the person picked, or its
- * files. Of several the first that this device can run is loaded: put variants with more demands
- * first, and the one for the CPU last.
+ * The place of a compiled model: the address of its folder, a folder that the person picked, or its
+ * files. Of several sources the first that this device can run is loaded: put variants with higher
+ * demands first, and the CPU variant last.
  */
 export type ModelSource =
   | string
@@ -51,22 +51,22 @@ export type ModelSource =
   | ReadonlyMap<string, Blob>
   | readonly (string | URL)[];
 
-/** A loaded model. */
+/** Facts about a loaded model. */
 export interface ModelInfo {
-  /** What requests call it. */
+  /** The model's name in requests. */
   readonly name: string;
-  /** Where it came from. */
+  /** The address or name from which the model was loaded. */
   readonly source: string;
   readonly device: "webgpu" | "wasm";
-  /** Of the CPU, that compute. */
+  /** Number of CPU threads that compute. */
   readonly threads: number;
-  /** Tokens of prompt and output together. */
+  /** Maximum tokens of prompt and output together. */
   readonly context: number;
   readonly quantization: string;
-  /** Bytes of its weights. */
+  /** Bytes of the model's weights. */
   readonly weightBytes: number;
-  /** Whether the browser keeps its files for the next visit. */
+  /** Whether the browser stores the model's files for the next visit. */
   readonly kept: boolean;
-  /** Whether it has a chat template. */
+  /** Whether the model has a chat template. */
   readonly chats: boolean;
 }

@@ -26,7 +26,10 @@ const CHAT: Known<ChatRequest> = {
   ...{ chat_template_kwargs: true, add_generation_prompt: true, continue_final_message: true },
 };
 const COMPLETION: Known<CompletionRequest> = { ...SHARED, prompt: true, logprobs: true };
-/** What others understand: no answer depends on it, or the app says why it is refused. */
+/**
+ * Field names of other servers that are accepted: they change no answer, or the app explains why it
+ * refuses them.
+ */
 const OTHERS = new Set([
   ...["metadata", "prompt_cache_key", "prompt_cache_retention", "service_tier", "store"],
   ...["verbosity", "prediction", "functions", "function_call", "modalities", "audio"],
@@ -34,9 +37,9 @@ const OTHERS = new Set([
 ]);
 
 /**
- * Refuse fields that are not known.
+ * Refuse unknown fields.
  *
- * @throws RequestError naming the field, and of a misspelt one the nearest.
+ * @throws RequestError naming the field, and for a misspelt name the nearest known one.
  */
 export function checkNames(kind: "chat" | "completion", request: object): void {
   const known = Object.keys(kind === "chat" ? CHAT : COMPLETION);
@@ -53,7 +56,7 @@ export function checkNames(kind: "chat" | "completion", request: object): void {
   );
 }
 
-/** Characters to insert, remove or replace until one is the other. */
+/** The edit distance of two names: insertions, deletions and replacements of characters. */
 function distance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, k) => k);
   for (let i = 1; i <= one.length; i += 1) {

@@ -2,69 +2,69 @@
 import type { ChatMessageParam, FunctionTool, ResponseFormat, ToolChoice } from "./types.js";
 
 export interface SamplingFields {
-  /** [0, 2]; 0: greedy */
+  /** [0, 2]; temperature of the softmax; 0: greedy decoding */
   temperature?: number | null;
-  /** [0, 2]; llama.cpp's; the temperature varies by this with the entropy */
+  /** [0, 2]; llama.cpp's: how far the temperature varies with the entropy */
   dynatemp_range?: number | null;
-  /** (0, 100]; llama.cpp's; of the entropy */
+  /** (0, 100]; llama.cpp's: exponent of the entropy in dynatemp */
   dynatemp_exponent?: number | null;
-  /** (0, 1]; nucleus: least set of tokens with this probability */
+  /** (0, 1]; total probability of the most likely tokens that are kept (nucleus) */
   top_p?: number | null;
-  /** [-1, 2147483648); only the k most likely tokens; 0, -1: all */
+  /** [-1, 2147483648); number of most likely tokens that are kept; 0, -1: all */
   top_k?: number | null;
-  /** [0, 1); least share of the most likely token's probability */
+  /** [0, 1); minimum probability of a kept token relative to the most likely token's */
   min_p?: number | null;
-  /** (0, 1]; locally typical sampling; 1: off */
+  /** (0, 1]; total probability that locally typical sampling keeps; 1: off */
   typical_p?: number | null;
-  /** [-1, 1000]; standard deviations of the logits; 0 and below: off */
+  /** [-1, 1000]; largest distance below the top logit in standard deviations; 0 and below: off */
   top_n_sigma?: number | null;
-  /** [0, 1]; exclude top choices; 0: off */
+  /** [0, 1]; probability with which XTC excludes the top tokens; 0: off */
   xtc_probability?: number | null;
-  /** (0, 1]; above 0.5: off */
+  /** (0, 1]; probability above which XTC may exclude a token; above 0.5: off */
   xtc_threshold?: number | null;
-  /** 2: on */
+  /** version of Mirostat sampling; 2: on */
   mirostat?: 0 | 2 | null;
-  /** (0, 100]; surprise that is aimed at, in bits */
+  /** (0, 100]; surprise that Mirostat aims at, in bits */
   mirostat_tau?: number | null;
-  /** (0, 1]; learning rate */
+  /** (0, 1]; learning rate of Mirostat */
   mirostat_eta?: number | null;
-  /** [-2, 2]; of tokens in the output */
+  /** [-2, 2]; subtracted from the logit of each token that the output contains */
   presence_penalty?: number | null;
-  /** [-2, 2]; of tokens in the output, for each occurrence */
+  /** [-2, 2]; subtracted from a token's logit for each of its occurrences in the output */
   frequency_penalty?: number | null;
-  /** (0, 10]; of tokens in prompt and output; 1: off */
+  /** (0, 10]; factor against tokens that occur in prompt or output; 1: off */
   repetition_penalty?: number | null;
-  /** [0, 1000]; penalty of repeated sequences; 0: off */
+  /** [0, 1000]; strength of the DRY penalty on repeated sequences; 0: off */
   dry_multiplier?: number | null;
-  /** [1, 1000]; growth of the DRY penalty a token */
+  /** [1, 1000]; growth of the DRY penalty for each further repeated token */
   dry_base?: number | null;
-  /** [1, 2147483648); tokens that may repeat without a penalty */
+  /** [1, 2147483648); number of tokens that may repeat without a DRY penalty */
   dry_allowed_length?: number | null;
-  /** [-1, 2147483648); tokens that DRY looks back; -1: all; 0: off */
+  /** [-1, 2147483648); number of past tokens in which DRY searches; -1: all; 0: off */
   dry_penalty_last_n?: number | null;
-  /** texts that end a repeated sequence */
+  /** texts at which DRY ends a repeated sequence */
   dry_sequence_breakers?: readonly string[] | null;
-  /** token id -> added to its logit */
+  /** maps a token id to the value added to its logit */
   logit_bias?: Readonly<Record<string, number>> | null;
-  /** texts that the output never completes */
+  /** texts that the output never contains */
   bad_words?: readonly string[] | null;
-  /** the only tokens that may be sampled */
+  /** ids of the only tokens that may be sampled */
   allowed_token_ids?: readonly number[] | null;
-  /** [0, 2147483648); no stop token is sampled before */
+  /** [0, 2147483648); number of output tokens before which no stop token is sampled */
   min_tokens?: number | null;
-  /** the output ends at its limit alone */
+  /** whether the end-of-text token is ignored, so that only the limit ends the output */
   ignore_eos?: boolean | null;
-  /** (-2147483648, 2147483648); lower runs first, as in vLLM */
+  /** (-2147483648, 2147483648); priority as in vLLM: lower values run first */
   priority?: number | null;
 }
 
 export interface SharedFields {
   model?: string | null;
-  /** [1, 2147483647] */
+  /** [1, 2147483647]; maximum number of output tokens */
   max_tokens?: number | null;
-  /** [1, 128]; choices of each prompt */
+  /** [1, 128]; number of choices for each prompt */
   n?: number | null;
-  /** equal seeds give equal texts */
+  /** seed of sampling: equal seeds give equal texts */
   seed?: number | bigint | null;
   stop?: string | readonly string[] | null;
   stream?: boolean | null;
@@ -73,55 +73,55 @@ export interface SharedFields {
   safety_identifier?: string | null;
   /** vLLM's: only requests of equal salt share cached prefixes */
   cache_salt?: string | null;
-  /** [0, 64]; draft tokens a step; 0: none */
+  /** [0, 64]; maximum number of draft tokens in a step; 0: none */
   max_drafts?: number | null;
-  /** OpenAI's: JSON, or a JSON Schema */
+  /** OpenAI's constraint of the output: JSON, or a JSON Schema */
   response_format?: ResponseFormat | null;
-  /** vLLM's: json, regex, choice, grammar, ... */
+  /** vLLM's constraint of the output: json, regex, choice, grammar, ... */
   structured_outputs?: Readonly<Record<string, unknown>> | null;
   guided_json?: Readonly<Record<string, unknown>> | boolean | string | null;
   guided_regex?: string | null;
   guided_choice?: readonly string[] | null;
   guided_grammar?: string | null;
-  /** llama.cpp's, in GBNF */
+  /** llama.cpp's constraint of the output by a grammar in GBNF */
   grammar?: string | null;
-  /** llama.cpp's */
+  /** llama.cpp's constraint of the output by a JSON Schema */
   json_schema?: Readonly<Record<string, unknown>> | boolean | null;
 }
 
 export interface ChatFields {
   messages: readonly ChatMessageParam[];
-  /** [1, 2147483647] */
+  /** [1, 2147483647]; newer name of max_tokens, which takes precedence over it */
   max_completion_tokens?: number | null;
   logprobs?: boolean | null;
-  /** [0, 20] */
+  /** [0, 20]; number of alternatives for each token */
   top_logprobs?: number | null;
   tools?: readonly FunctionTool[] | null;
-  /** None: "auto" if there are tools */
+  /** whether tools may or must be called; null: "auto" if there are tools */
   tool_choice?: ToolChoice | null;
-  /** false: at most one call */
+  /** whether an answer may contain several calls; false: at most one */
   parallel_tool_calls?: boolean | null;
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
-  /** a variable of templates; it overrides reasoning_effort */
+  /** template variable that enables reasoning; it overrides reasoning_effort */
   enable_thinking?: boolean | null;
-  /** How reasoning is separated from text; "none": it stays in the content, as the model wrote it. */
+  /** how reasoning is returned; "none": inside of the content, as the model wrote it */
   reasoning_format?: "auto" | "deepseek" | "none" | null;
-  /** false: as reasoning_format "none" */
+  /** false is the same as "none" for reasoning_format */
   separate_reasoning?: boolean | null;
-  /** false: the answer has no reasoning */
+  /** whether the answer includes the reasoning */
   include_reasoning?: boolean | null;
-  /** variables of the template; they override all others */
+  /** further variables of the template, which override all others */
   chat_template_kwargs?: Readonly<Record<string, unknown>> | null;
   /** vLLM's: whether the prompt ends with the beginning of the assistant's turn */
   add_generation_prompt?: boolean | null;
-  /** vLLM's: the answer continues the last message */
+  /** vLLM's: whether the output continues the last message */
   continue_final_message?: boolean | null;
 }
 
 export interface CompletionFields {
   prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
-  /** [0, 2147483647]; 0 needs echo: the answer is the prompt */
+  /** [0, 2147483647]; maximum number of output tokens; 0 needs echo and returns only the prompt */
   max_tokens?: number | null;
-  /** [0, 20] */
+  /** [0, 20]; number of alternatives for each token */
   logprobs?: number | null;
 }

@@ -1,20 +1,22 @@
 import { RequestError } from "../errors.js";
 import type { ChatRequest } from "./types.js";
 
-const ANSWER_SHARE = 4; // a quarter of the context is for the answer if the request sets no limit
+// a quarter of the context is reserved for the answer if the request sets no limit
+const ANSWER_SHARE = 4;
 
-/** A chat that fits, and how many messages are not in it. */
+/** A chat that fits the context, and the number of messages that were removed. */
 export interface Truncated {
   readonly request: ChatRequest;
   readonly dropped: number;
 }
 
 /**
- * What a conversation begins with, and its newest turns: as many as leave room for the answer, as
- * `wherry chat` sends them. A turn begins with a message of the user.
+ * Keep the beginning of a conversation and its newest turns, as many as leave room for the answer,
+ * like `wherry chat`. A turn begins with a message of the user.
  *
- * @param length tokens of a chat's prompt; undefined: it is wrong, which is said elsewhere.
- * @throws RequestError: `truncation` is something else
+ * @param length counts the prompt tokens of a chat; undefined: the chat is wrong, which is reported
+ *     elsewhere.
+ * @throws RequestError: `truncation` has an unknown value
  */
 export function truncated(
   { truncation, ...request }: ChatRequest,
@@ -26,7 +28,7 @@ export function truncated(
     throw new RequestError(words, { param: "truncation" });
   }
   const { messages } = request;
-  const listed: unknown = messages; // whatever was sent
+  const listed: unknown = messages; // the caller may have passed any value
   if (truncation !== "auto" || !Array.isArray(listed)) return { request, dropped: 0 };
   const asked = request.max_completion_tokens ?? request.max_tokens;
   const most = context - (asked ?? Math.floor(context / ANSWER_SHARE));

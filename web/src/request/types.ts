@@ -1,44 +1,47 @@
-/** Requests and answers in OpenAI's shapes, with extensions under the names of vLLM and llama.cpp. */
+/**
+ * Types of requests and answers in OpenAI's shapes, with extensions under the names of vLLM and
+ * llama.cpp.
+ */
 
-/** One part of a message's content; only text is understood. */
+/** One part of a message's content; only text is supported. */
 export interface TextPart {
   type: "text";
   text: string;
 }
 
-/** One message; further fields are handed to the model's template as they are. */
+/** One message of a chat; unknown fields are passed to the model's template unchanged. */
 export interface ChatMessageParam {
   role: "system" | "developer" | "user" | "assistant" | "tool";
-  /** May be null where there are `tool_calls`. */
+  /** Text of the message; null is allowed if the message has `tool_calls`. */
   content?: string | readonly TextPart[] | null;
   name?: string;
-  /** Of the assistant: what it called. */
+  /** The calls in an assistant's message. */
   tool_calls?: readonly ToolCall[] | null;
-  /** Of a tool: the call that this is the result of. */
+  /** In a tool's message, the id of the call that it answers. */
   tool_call_id?: string;
 }
 
-/** A function that an answer may call. */
+/** A function that the model may call. */
 export interface FunctionTool {
   type: "function";
   function: {
     name: string;
     description?: string;
-    /** JSON Schema of an object. */
+    /** The JSON Schema of the function's arguments, an object. */
     parameters?: Readonly<Record<string, unknown>>;
-    /** Whether arguments are held to the schema also where no call is asked for. */
+    /** Whether arguments must follow the schema even if no call is required. */
     strict?: boolean | null;
   };
 }
 
-/** A call of a function; `arguments` is JSON. */
+/** A call of a function; `arguments` is JSON as a text. */
 export interface ToolCall {
   id: string;
   type: "function";
   function: { name: string; arguments: string };
 }
 
-/** A piece of a call. */
+/** A streamed piece of a call. */
 export interface ToolCallDelta {
   index: number;
   id?: string;
@@ -46,61 +49,81 @@ export interface ToolCallDelta {
   function: { name?: string; arguments: string };
 }
 
-/** Whether functions may be called ("auto"), or have to be, or this one has to be. */
+/**
+ * Whether the model may call functions ("auto"), must call one ("required"), or must call a named
+ * one.
+ */
 export type ToolChoice =
   "none" | "auto" | "required" | { type: "function"; function: { name: string } };
 
-/** How tokens are chosen. What is left out: the model's generation_config.json, else no effect. */
+/**
+ * How tokens are sampled. A missing field has the value in the model's generation_config.json, or
+ * else no effect.
+ */
 export interface SamplingParams {
-  /** 0 is greedy. */
+  /** Temperature of the softmax; 0 is greedy decoding. */
   temperature?: number | null;
-  /** (0, 1] */
+  /** Total probability of the most likely tokens that are kept (nucleus), in (0, 1]. */
   top_p?: number | null;
-  /** 0 or -1: all. */
+  /** Number of most likely tokens that are kept; 0 or -1: all. */
   top_k?: number;
-  /** [0, 1): share of the most likely token's probability. */
+  /** Minimum probability of kept tokens relative to the most likely token's, in [0, 1). */
   min_p?: number;
-  /** (0, 1] */
+  /** Total probability of the tokens kept by locally typical sampling, in (0, 1]. */
   typical_p?: number;
-  /** [-2, 2] */
+  /** Subtracted from the logit of each token that occurs in the output, [-2, 2]. */
   presence_penalty?: number | null;
-  /** [-2, 2] */
+  /** Subtracted from a token's logit for each of its occurrences in the output, [-2, 2]. */
   frequency_penalty?: number | null;
-  /** (0, 10]; over prompt and output. */
+  /** Factor against tokens that occur in prompt or output, (0, 10]. */
   repetition_penalty?: number;
-  /** Temperature varies by it with the entropy, [0, 2], to the power of the exponent, (0, 100]. */
+  /**
+   * The temperature varies by up to this value, [0, 2], with the entropy to the power of the
+   * exponent, (0, 100].
+   */
   dynatemp_range?: number;
   dynatemp_exponent?: number;
-  /** Tokens whose logit is this many deviations below the best are left out, up to 1000. */
+  /**
+   * Tokens whose logit is more than this number of standard deviations below the largest are
+   * removed; up to 1000.
+   */
   top_n_sigma?: number;
-  /** [0, 1]: how often the most likely ones above the threshold, (0, 1], are left out. */
+  /**
+   * Probability, [0, 1], with which the top tokens above the threshold, (0, 1], are removed (XTC).
+   */
   xtc_probability?: number;
   xtc_threshold?: number;
-  /** 2 aims at a surprise of tau, (0, 100], by steps of eta, (0, 1]. */
+  /**
+   * 2 enables Mirostat, which aims at a surprise of tau bits, (0, 100], with learning rate eta, (0,
+   * 1].
+   */
   mirostat?: 0 | 2;
   mirostat_tau?: number;
   mirostat_eta?: number;
-  /** Against repeated sequences, as llama.cpp has it. */
+  /** Strength of the DRY penalty on repeated sequences, as in llama.cpp. */
   dry_multiplier?: number;
   dry_base?: number;
   dry_allowed_length?: number;
   dry_penalty_last_n?: number;
   dry_sequence_breakers?: readonly string[];
-  /** Words that may not come. */
+  /** Words that the output never contains. */
   bad_words?: readonly string[];
-  /** No other token may come. */
+  /** Ids of the only tokens that may be sampled. */
   allowed_token_ids?: readonly number[];
-  /** Token id to what is added to its logit, [-100, 100]; at most 4096. */
+  /** Maps a token id to the value added to its logit, [-100, 100]; at most 4096 entries. */
   logit_bias?: Readonly<Record<string, number>> | null;
-  /** Equal seeds and requests give equal tokens, independent of other requests. */
+  /**
+   * Seed of the random numbers: equal seeds and requests give equal tokens, whatever other requests
+   * run.
+   */
   seed?: number | bigint | null;
-  /** Tokens before which the output does not end. */
+  /** Number of tokens before which the output does not end. */
   min_tokens?: number;
-  /** Whether the model's end is no end. */
+  /** Whether the end-of-text token does not end the output. */
   ignore_eos?: boolean;
 }
 
-/** What the output is held to. */
+/** The format to which the output is constrained. */
 export type ResponseFormat =
   | { type: "text" }
   | { type: "json_object" }
@@ -110,20 +133,20 @@ export type ResponseFormat =
     }
   | { type: "grammar"; grammar: string };
 
-/** What both kinds of requests share. */
+/** Fields that chats and completions share. */
 export interface RequestParams extends SamplingParams {
-  /** Name of a loaded model; may be left out where there is one. */
+  /** Name of a loaded model; optional if only one is loaded. */
   model?: string;
-  /** Tokens of the output at most. */
+  /** Maximum number of output tokens. */
   max_tokens?: number | null;
-  /** Answers to one prompt, 1 to 128. */
+  /** Number of answers to one prompt, 1 to 128. */
   n?: number | null;
-  /** Texts at which the output ends; they are not in it. */
+  /** Texts at which the output ends; they are not part of it. */
   stop?: string | readonly string[] | null;
   stream?: boolean | null;
   stream_options?: { include_usage?: boolean } | null;
   response_format?: ResponseFormat;
-  /** As vLLM and llama.cpp name what the output is held to. */
+  /** Constraint of the output under vLLM's name; llama.cpp's names follow. */
   structured_outputs?: Readonly<Record<string, unknown>>;
   guided_json?: Readonly<Record<string, unknown>> | string | boolean;
   guided_regex?: string;
@@ -131,66 +154,71 @@ export interface RequestParams extends SamplingParams {
   guided_grammar?: string;
   grammar?: string;
   json_schema?: Readonly<Record<string, unknown>> | boolean;
-  /** Draft tokens a step, 0 to 64; default: the engine's choice. */
+  /** Maximum number of draft tokens in a step, 0 to 64; default: the engine chooses. */
   max_drafts?: number;
-  /** Lower goes first. */
+  /** Priority of the request; lower values run first. */
   priority?: number;
-  /** Requests of one user share a place in the queue. */
+  /** Name of the user; all requests of a user share one place in the queue. */
   user?: string;
   safety_identifier?: string;
-  /** Only requests of equal salt share cached prefixes. */
+  /** Salt of the prefix cache: only requests with equal salt share cached prefixes. */
   cache_salt?: string;
 }
 
-/** A chat. */
+/** A request to continue a chat. */
 export interface ChatRequest extends RequestParams {
   messages: readonly ChatMessageParam[];
-  /** As max_tokens, and before it. */
+  /** Newer name of max_tokens, which takes precedence over it. */
   max_completion_tokens?: number | null;
   logprobs?: boolean | null;
-  /** Alternatives of each token, 0 to 20. */
+  /** Number of alternatives for each token, 0 to 20. */
   top_logprobs?: number | null;
-  /** Functions that the answer may call; its calls are read as the model's family writes them. */
+  /**
+   * Functions that the model may call; its calls are parsed in the format of the model's family.
+   */
   tools?: readonly FunctionTool[] | null;
   tool_choice?: ToolChoice | null;
-  /** Whether it may call several (true). */
+  /** Whether the answer may contain several calls; default: true. */
   parallel_tool_calls?: boolean | null;
   /**
-   * "auto" leaves out the oldest turns of a conversation that has become longer than the context, and
-   * `dropped_messages` tells how many messages; default: that is an error.
+   * "auto" removes the oldest turns of a conversation that exceeds the context, and
+   * `dropped_messages` tells the number of removed messages; by default such a conversation is an
+   * error.
    */
   truncation?: "auto" | "disabled" | null;
-  /** How long a model that reasons does; where its template knows it. */
+  /** How long a reasoning model reasons, if its template supports this. */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
   enable_thinking?: boolean | null;
-  /** "none" leaves reasoning in the text, as `separate_reasoning: false` does. */
+  /**
+   * How reasoning is returned; "none" leaves it in the text, as `separate_reasoning: false` does.
+   */
   reasoning_format?: "auto" | "deepseek" | "none" | null;
   separate_reasoning?: boolean | null;
-  /** Whether reasoning is in the answer (true). */
+  /** Whether the answer includes the reasoning; default: true. */
   include_reasoning?: boolean | null;
-  /** Whether the prompt ends with the beginning of an answer (true). */
+  /** Whether the prompt ends with the beginning of an assistant's turn; default: true. */
   add_generation_prompt?: boolean | null;
-  /** Continues the last message, which is the assistant's. */
+  /** Whether the output continues the last message, which must be the assistant's. */
   continue_final_message?: boolean | null;
-  /** Variables of the template: {"enable_thinking": false}. */
+  /** Variables of the chat template, for example {"enable_thinking": false}. */
   chat_template_kwargs?: Readonly<Record<string, unknown>>;
 }
 
-/** A text, or its tokens, that the model continues. */
+/** A request to continue a text, or its tokens. */
 export interface CompletionRequest extends RequestParams {
   prompt: string | readonly number[] | readonly (string | readonly number[])[];
-  /** Alternatives of each token, 0 to 20. */
+  /** Number of alternatives for each token, 0 to 20. */
   logprobs?: number | null;
 }
 
 export type FinishReason = "stop" | "length" | "tool_calls";
 
-/** Tokens of a request. */
+/** Token counts of a request. */
 export interface Usage {
   prompt_tokens: number;
   completion_tokens: number;
   total_tokens: number;
-  /** `cached_tokens`: of the prompt, found in the prefix cache. */
+  /** `cached_tokens` is the number of prompt tokens that were found in the prefix cache. */
   prompt_tokens_details: { cached_tokens: number };
   completion_tokens_details: {
     accepted_prediction_tokens: number;
@@ -199,21 +227,21 @@ export interface Usage {
   };
 }
 
-/** Times of a request, under the names of llama.cpp's server and one of our own, `queue_ms`. */
+/** Times of a request in the fields of llama.cpp's server, and Wherry's own `queue_ms`. */
 export interface Timings {
-  /** Before the first step. */
+  /** Milliseconds before the first step. */
   queue_ms: number;
-  /** Tokens of the prompt, found in the prefix cache. */
+  /** Number of prompt tokens that were found in the prefix cache. */
   cache_n: number;
-  /** Of the others. */
+  /** Number of prompt tokens that were computed. */
   prompt_n: number;
-  /** From the first step to the first token. */
+  /** Milliseconds from the first step to the first token. */
   prompt_ms: number;
   prompt_per_token_ms: number;
   prompt_per_second: number;
-  /** Tokens of all choices. */
+  /** Number of output tokens of all choices. */
   predicted_n: number;
-  /** From the first token to the last. */
+  /** Milliseconds from the first output token to the last. */
   predicted_ms: number;
   predicted_per_token_ms: number;
   predicted_per_second: number;
@@ -222,7 +250,7 @@ export interface Timings {
 export interface TopLogprob {
   token: string;
   logprob: number;
-  /** UTF-8, which may be a part of a character. */
+  /** The token's UTF-8 bytes, perhaps only a part of a character. */
   bytes: number[];
 }
 
@@ -238,17 +266,17 @@ export interface ChatLogprobs {
 export interface ChatCompletion {
   id: string;
   object: "chat.completion";
-  /** Seconds since 1970. */
+  /** Unix time in seconds. */
   created: number;
   model: string;
   choices: {
     index: number;
     message: {
       role: "assistant";
-      /** null: calls and nothing else. */
+      /** Text of the answer; null if it has only calls. */
       content: string | null;
       refusal: null;
-      /** What the model wrote to itself, under the names of DeepSeek and of vLLM. */
+      /** Reasoning of the model, under DeepSeek's name; vLLM's name follows. */
       reasoning_content?: string;
       reasoning?: string;
       tool_calls?: ToolCall[];
@@ -256,13 +284,13 @@ export interface ChatCompletion {
     finish_reason: FinishReason;
     logprobs: ChatLogprobs | null;
   }[];
-  /** See `truncation`. */
+  /** Number of messages that `truncation` removed. */
   dropped_messages?: number;
   usage: Usage;
   timings: Timings;
 }
 
-/** A piece of a chat's answer; the last one has no choices if usage was asked for. */
+/** A chunk of a chat's answer; with usage requested, the last one has no choices. */
 export interface ChatCompletionChunk {
   id: string;
   object: "chat.completion.chunk";
@@ -275,28 +303,31 @@ export interface ChatCompletionChunk {
       content?: string;
       reasoning_content?: string;
       reasoning?: string;
-      /** How a call begins (id and name), some of its arguments, or both; `index` says of which. */
+      /**
+       * Pieces of calls: the id and name that begin one, some of its arguments, or both; `index`
+       * names the call.
+       */
       tool_calls?: ToolCallDelta[];
     };
     finish_reason: FinishReason | null;
     logprobs?: ChatLogprobs | null;
   }[];
-  /** In the first one; see `truncation`. */
+  /** Number of messages that `truncation` removed, in the first chunk. */
   dropped_messages?: number;
   usage?: Usage | null;
   timings?: Timings;
 }
 
-/** Tokens of a completion, column by column. */
+/** Logprobs of a completion's tokens, in columns. */
 export interface CompletionLogprobs {
   tokens: string[];
   token_logprobs: number[];
   top_logprobs: Record<string, number>[];
-  /** Characters of the output before each token. */
+  /** Number of output characters before each token. */
   text_offset: number[];
 }
 
-/** A completion, or a piece of one. */
+/** A completion, or a chunk of a streamed one. */
 export interface Completion {
   id: string;
   object: "text_completion";

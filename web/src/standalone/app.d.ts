@@ -1,2 +1,2 @@
-/** The app for pages, wherry-app.wasm: gzipped, in base64. Made by scripts/programs.js. */
+/** The app for pages (wherry-app.wasm), gzipped and in base64, which scripts/programs.js writes. */
 export declare const program: string;

@@ -1,2 +1,5 @@
-/** The app's grammars, wherry-grammar.wasm: gzipped, in base64. Made by scripts/programs.js. */
+/**
+ * The app's grammar module (wherry-grammar.wasm), gzipped and in base64, which scripts/programs.js
+ * writes.
+ */
 export declare const program: string;

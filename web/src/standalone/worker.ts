@@ -1,4 +1,4 @@
-/** A worker with an engine, as one file: for pages without a bundler. */
+/** A worker script with an engine, in one file, for pages without a bundler. */
 import { serve } from "../worker/serve.js";
 
 serve();

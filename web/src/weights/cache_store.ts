@@ -3,9 +3,12 @@ import type { ByteStore } from "./byte_store.js";
 import { quotaExceeded } from "./quota.js";
 
 const CACHE = "wherry";
-const PREFIX = "/.wherry/"; // no page is asked for it: a cache's names are addresses
+// prefix of the addresses under which values are stored; no server has pages there
+const PREFIX = "/.wherry/";
 
-/** The Cache API, for browsers whose private file system cannot be written from here. */
+/**
+ * A store over the Cache API, for browsers whose private file system cannot be written from here.
+ */
 export class CacheStore implements ByteStore {
   readonly shared = true;
   readonly #cache: Cache;
@@ -14,7 +17,7 @@ export class CacheStore implements ByteStore {
     this.#cache = cache;
   }
 
-  /** The store; undefined where the browser has none: on pages of http://, say. */
+  /** Open the store; undefined if the browser has none, for example on http:// pages. */
   static async open(): Promise<CacheStore | undefined> {
     try {
       const cache = await platform.caches?.open(CACHE);

@@ -1,4 +1,4 @@
-/** A compiled folder on a web server, whose files are kept in the browser once they have come. */
+/** A compiled folder on a web server, whose downloaded files are stored in the browser. */
 import { DamagedFileError, DownloadError } from "../errors.js";
 import type { ByteStore } from "./byte_store.js";
 import { download, downloadWhole, type FetchOptions } from "./download.js";
@@ -11,28 +11,31 @@ import { hasher } from "./sha256.js";
 import { SpillStore } from "./spill_store.js";
 import { alone } from "./web_lock.js";
 
-const AT_ONCE = 3; // files that are fetched together
-const TRIES = 2; // of a file that arrives damaged
+const AT_ONCE = 3; // number of files that are downloaded at a time
+const TRIES = 2; // number of downloads of a file that arrives damaged
 
 /** Options of {@link openCached}. */
 export interface CachedFolderOptions extends FetchOptions {
   readonly store: ByteStore;
-  /** Whether it is an error where not all can be kept; else what cannot is in memory, for this once. */
+  /**
+   * Whether it is an error if not all files can be stored; otherwise the rest stays in memory for
+   * this visit.
+   */
   readonly mustKeep?: boolean;
-  /** Called with the bytes that are there, of all that are needed. */
+  /** Callback with the bytes that are available, and the bytes in all. */
   readonly progress?: (done: number, total: number) => void;
 }
 
-/** A manifest, and where it was found. */
+/** A manifest, and the address at which it was found. */
 export interface FoundManifest {
   readonly manifest: Manifest;
-  /** Address of the folder, with "/" at its end. */
+  /** Address of the folder, which ends with "/". */
   readonly base: string;
   readonly bytes: Uint8Array;
 }
 
 /**
- * The manifest of a folder by its address. Without a network, that of the last time.
+ * Download a folder's manifest; without a network, use the stored one.
  *
  * @throws DownloadError, DamagedFileError, ModelError, AbortedError
  */
@@ -53,15 +56,19 @@ export async function findManifest(
   return { manifest: await parseManifest(bytes), base, bytes };
 }
 
-/** Keep the manifest of a variant that this device does not run: without a network it is not the reason. */
+/**
+ * Store the manifest of a variant that this device cannot run, so that it is known without a
+ * network, too.
+ */
 export async function skipVariant(found: FoundManifest, store: ByteStore): Promise<void> {
   await keepManifest(new SpillStore(store), found.base, found.bytes);
 }
 
 /**
- * Open a folder, and fetch what is not kept yet. One that was fetched before needs no network.
+ * Open a folder, and download the files that are not stored yet. A folder that was downloaded
+ * before needs no network.
  *
- * @throws DownloadError, DamagedFileError, AbortedError; QuotaError where all has to be kept
+ * @throws DownloadError, DamagedFileError, AbortedError; QuotaError if `mustKeep` is set
  */
 export async function openCached(
   { manifest, base, bytes }: FoundManifest,
@@ -80,7 +87,7 @@ class CachedFolder implements ModelFolder {
   readonly manifest: Manifest;
   readonly #manifestBytes: Uint8Array;
   readonly #options: CachedFolderOptions;
-  #done = 0; // bytes, of `#total`
+  #done = 0; // number of bytes that are available, out of `#total`
   #total = 0;
 
   constructor(source: string, manifest: Manifest, bytes: Uint8Array, options: CachedFolderOptions) {
@@ -109,7 +116,7 @@ class CachedFolder implements ModelFolder {
     const kept = this.#kept(record);
     let given = 0;
     for (let round = 0; given < record.size; round += 1) {
-      if (round > 0) await this.#fetch(name, record); // what was damaged is gone by now
+      if (round > 0) await this.#fetch(name, record); // the damaged chunks have been removed by now
       if (round > TRIES) throw this.#damaged(name);
       for await (const chunk of kept.chunks(given)) {
         given += chunk.byteLength;
@@ -118,7 +125,7 @@ class CachedFolder implements ModelFolder {
     }
   }
 
-  /** Fetch what is missing, a few files at a time. */
+  /** Download the missing files, a few at a time. */
   async fetchAll(): Promise<void> {
     const files = [...filesRead(this.manifest)];
     const kept = await Promise.all(files.map(([, record]) => this.#kept(record).bytesKept()));
@@ -143,7 +150,7 @@ class CachedFolder implements ModelFolder {
     }
   }
 
-  /** Fetch the rest of a file, unless another page does: then what it keeps is taken. */
+  /** Download the rest of a file, unless another page does so: then use its result. */
   async #fetch(name: string, record: FileRecord): Promise<void> {
     const { store, signal } = this.#options;
     const work = (): Promise<void> => this.#fetchAlone(name, record);
@@ -155,7 +162,7 @@ class CachedFolder implements ModelFolder {
     });
   }
 
-  /** One that turns out damaged is fetched once more, from its beginning. */
+  /** Download a file; a damaged one is downloaded once more from its beginning. */
   async #fetchAlone(name: string, record: FileRecord): Promise<void> {
     for (let round = 0; round < TRIES; round += 1) {
       if (await this.#fetchRest(name, record)) return;
@@ -165,7 +172,7 @@ class CachedFolder implements ModelFolder {
     throw this.#damaged(name);
   }
 
-  /** False if the whole is not what the manifest says. */
+  /** Download the rest of a file; false if its hash differs from the manifest's. */
   async #fetchRest(name: string, record: FileRecord): Promise<boolean> {
     const kept = this.#kept(record);
     const whole = await hasher();
@@ -205,7 +212,7 @@ class CachedFolder implements ModelFolder {
   }
 }
 
-/** Pieces of any length as chunks of {@link CHUNK} bytes; the last may be shorter. */
+/** Regroup pieces of any length into chunks of {@link CHUNK} bytes; the last may be shorter. */
 async function* inChunks(
   pieces: AsyncIterable<Uint8Array>,
   came: (bytes: number) => void,

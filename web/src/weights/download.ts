@@ -1,19 +1,19 @@
 import { AbortedError, DownloadError, throwIfAborted } from "../errors.js";
 
-const ATTEMPTS = 5; // in a row that brought nothing
-const FIRST_WAIT = 250; // ms before the second one; doubled each time
+const ATTEMPTS = 5; // maximum number of failed attempts in a row
+const FIRST_WAIT = 250; // milliseconds before the second attempt; doubled for each further one
 
-/** How a folder's files are fetched. */
+/** Options of downloading a folder's files. */
 export interface FetchOptions {
-  /** Replaces the global `fetch`: for headers, credentials, or another way. */
+  /** Replaces the global `fetch`, for example to send headers or credentials. */
   readonly fetch?: typeof fetch;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * The bytes of a file from an offset on; a connection that breaks is taken up where it broke.
+ * Download a file from an offset on; a broken connection is resumed where it broke.
  *
- * @throws DownloadError if the server refuses, or five times in a row nothing came.
+ * @throws DownloadError if the server refuses, or five attempts in a row bring nothing.
  * @throws AbortedError if the signal is aborted.
  */
 export async function* download(
@@ -42,7 +42,7 @@ export async function* download(
   }
 }
 
-/** A small file, whole. */
+/** Download a small file as a whole. */
 export async function downloadWhole(url: string, options: FetchOptions): Promise<Uint8Array> {
   const response = await request(url, 0, options);
   try {
@@ -53,14 +53,15 @@ export async function downloadWhole(url: string, options: FetchOptions): Promise
   }
 }
 
-/** What one request brings of a file from an offset on. */
+/** Download a file from an offset on with a single request. */
 async function* onePass(
   url: string,
   from: number,
   options: FetchOptions,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const response = await request(url, from, options);
-  let skip = response.status === 206 ? 0 : from; // a server without ranges begins at the beginning
+  // a server without range requests sends the file from its beginning
+  let skip = response.status === 206 ? 0 : from;
   const reader = response.body?.getReader();
   try {
     for (;;) {
@@ -81,7 +82,7 @@ async function request(url: string, from: number, options: FetchOptions): Promis
   try {
     response = await (options.fetch ?? fetch)(url, {
       headers,
-      cache: "no-cache", // asks whether it has changed; the weights are kept elsewhere
+      cache: "no-cache", // revalidates the browser's copy; the weights are stored elsewhere
       signal: options.signal ?? null,
     });
   } catch (error) {
@@ -93,7 +94,7 @@ async function request(url: string, from: number, options: FetchOptions): Promis
   throw new DownloadError(url, `${url} cannot be fetched: HTTP ${status}`, { status });
 }
 
-/** Whether asking again will not help: the server said no. */
+/** Whether a retry is useless, because the server refused the request. */
 function isFinal(error: unknown): boolean {
   const status = error instanceof DownloadError ? error.status : undefined;
   return status !== undefined && status >= 400 && status < 500 && ![408, 425, 429].includes(status);

@@ -1,18 +1,20 @@
 import { DamagedFileError } from "../errors.js";
 import { type FileRecord, MANIFEST, type Manifest } from "./manifest.js";
 
-/** A compiled folder, wherever it lies. All that it gives has been checked against its manifest. */
+/**
+ * A compiled folder from any source. All bytes that it returns are checked against its manifest.
+ */
 export interface ModelFolder {
-  /** Where it came from: an address, or a name. */
+  /** The address or name of the folder. */
   readonly source: string;
   readonly manifest: Manifest;
-  /** Whether the browser keeps it for the next visit. */
+  /** Whether the browser stores the folder for the next visit. */
   readonly kept: boolean;
   /** Whether the manifest lists a file. */
   has(name: string): boolean;
-  /** @throws DamagedFileError if it is not what the manifest says. */
+  /** Read a whole file. @throws DamagedFileError if its content differs from the manifest. */
   bytes(name: string): Promise<Uint8Array>;
-  /** A file in pieces, in order; throws {@link DamagedFileError} at its end at the latest. */
+  /** Read a file in pieces, in order; throws {@link DamagedFileError} at its end at the latest. */
   stream(name: string): AsyncGenerator<Uint8Array, void, undefined>;
 }
 
@@ -26,7 +28,7 @@ const READ = new Set([
   "chat_template.jinja",
 ]);
 
-/** The files of a folder that a browser reads: not those of other tokenizer libraries, say. */
+/** Select the files of a folder that a browser needs, without those for other runtimes. */
 export function filesRead({ files, library }: Manifest): Map<string, FileRecord> {
   const entries = Object.entries(files);
   return new Map(
@@ -37,9 +39,9 @@ export function filesRead({ files, library }: Manifest): Map<string, FileRecord>
 }
 
 /**
- * The manifest's record of a file.
+ * Return the manifest's record of a file.
  *
- * @throws DamagedFileError if there is none.
+ * @throws DamagedFileError if the manifest does not list it.
  */
 export function recordOf({ files }: Manifest, name: string): FileRecord {
   const record = Object.hasOwn(files, name) ? files[name] : undefined;
@@ -47,7 +49,7 @@ export function recordOf({ files }: Manifest, name: string): FileRecord {
   return record;
 }
 
-/** All bytes of a stream, whose length is known. */
+/** Concatenate all pieces of a stream whose total length is known. */
 export async function joined(size: number, pieces: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   const all = new Uint8Array(size);
   let at = 0;

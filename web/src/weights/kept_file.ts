@@ -2,17 +2,20 @@ import type { FileRecord } from "./manifest.js";
 import type { ByteStore } from "./byte_store.js";
 import { sha256 } from "./sha256.js";
 
-/** Bytes of a chunk: what a broken download or a damaged disk can cost. */
+/** Bytes of a chunk: the most that a broken download or a damaged disk can cost. */
 export const CHUNK = 4 * 2 ** 20;
 
-/** Below this path are the contents of all files, by their SHA-256: what models share is kept once. */
+/**
+ * The path below which the contents of all files are stored by SHA-256, so that models share equal
+ * files.
+ */
 export const BLOBS = "blobs";
 
 /**
- * One file's content in a store, in chunks of {@link CHUNK} bytes (the last may be shorter).
+ * The content of one file in a store, in chunks of {@link CHUNK} bytes (the last may be shorter).
  *
- * A chunk's name has its number and its own SHA-256, which the browser checks quickly whenever it is
- * read; the SHA-256 of the whole was checked when it was downloaded.
+ * A chunk's name has its number and its own SHA-256, which is checked whenever the chunk is read;
+ * the SHA-256 of the whole file was checked when it was downloaded.
  */
 export class KeptFile {
   readonly #store: ByteStore;
@@ -25,21 +28,21 @@ export class KeptFile {
     this.#size = file.size;
   }
 
-  /** Bytes that are there from the beginning on, without a gap. */
+  /** Number of bytes that are stored without a gap from the beginning. */
   async bytesKept(): Promise<number> {
     const chunks = (await this.#names()).length;
     return Math.min(chunks * CHUNK, this.#size);
   }
 
-  /** Keep the chunk that begins at this byte, a multiple of {@link CHUNK}. */
+  /** Store the chunk that begins at this offset, a multiple of {@link CHUNK}. */
   async put(at: number, chunk: Uint8Array): Promise<void> {
     const name = chunkName(this.#path, at / CHUNK, await sha256(chunk));
     await this.#store.put(name, chunk);
   }
 
   /**
-   * The kept chunks in order, from the one that begins at this byte on. It ends early before a
-   * damaged one, which is removed with all that follow.
+   * Read the stored chunks in order, from the one that begins at this offset. Reading ends before a
+   * damaged chunk, which is removed together with all later ones.
    */
   async *chunks(from = 0): AsyncGenerator<Uint8Array, void, undefined> {
     const names = await this.#names();

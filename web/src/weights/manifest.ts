@@ -1,4 +1,4 @@
-/** `wherry.json`, the manifest of a compiled folder: what there is, and how it is checked. */
+/** The manifest of a compiled folder, `wherry.json`: its files, and how they are checked. */
 import { DamagedFileError, ModelError } from "../errors.js";
 import { isObject, type JsonObject } from "../json_object.js";
 import { sha256 } from "./sha256.js";
@@ -6,38 +6,38 @@ import { sha256 } from "./sha256.js";
 export const MANIFEST = "wherry.json";
 const SCHEMA = 2;
 
-/** One file of the folder. */
+/** The manifest's record of one file. */
 export interface FileRecord {
-  /** Bytes. */
+  /** Size of the file in bytes. */
   readonly size: number;
-  /** SHA-256, in hexadecimal. */
+  /** SHA-256 of the file, in hexadecimal. */
   readonly sha256: string;
 }
 
-/** What a browser reads of the manifest. */
+/** The part of the manifest that a browser needs. */
 export interface Manifest {
   readonly name: string;
   /** Hash of all inputs of the compilation. */
   readonly key: string;
   readonly quantization: string;
   readonly target: {
-    /** "webgpu" or "wasm". */
+    /** Name of the target: "webgpu" or "wasm". */
     readonly name: string;
-    /** What the GPU needs beyond the least of its API: "shader-f16". */
+    /** GPU features that the model needs beyond WebGPU's core: "shader-f16". */
     readonly device_features?: readonly string[];
-    /** Limits beyond the defaults of the specification: "maxBufferSize". */
+    /** GPU limits that the model needs beyond WebGPU's defaults: "maxBufferSize". */
     readonly device_limits?: Readonly<Record<string, number>>;
   };
-  /** Bytes. */
+  /** Planned memory in bytes. */
   readonly memory: {
     readonly weights?: number;
     readonly largest_weight?: number;
     readonly kv_per_token?: number;
-    /** Layers that keep keys and values; a number. */
+    /** Number of layers that have a KV cache. */
     readonly kv_layers?: number;
     readonly workspace?: number;
   };
-  /** Tokens and requests. */
+  /** Planned sizes, in tokens and requests. */
   readonly deployment: {
     readonly context?: number;
     readonly max_batch?: number;
@@ -50,10 +50,10 @@ export interface Manifest {
 }
 
 /**
- * Read a manifest.
+ * Parse a manifest.
  *
- * @throws ModelError if it is none, or of another version.
- * @throws DamagedFileError if it is not what was written.
+ * @throws ModelError if the file is no manifest, or of another version.
+ * @throws DamagedFileError if its digest does not match.
  */
 export async function parseManifest(bytes: Uint8Array): Promise<Manifest> {
   const text = new TextDecoder().decode(bytes);
@@ -68,7 +68,7 @@ export async function parseManifest(bytes: Uint8Array): Promise<Manifest> {
   if (value["digest"] !== digest) {
     throw new DamagedFileError(MANIFEST, `${MANIFEST} has changed: its digest is another`);
   }
-  return value as unknown as Manifest; // the digest says that our compiler wrote it
+  return value as unknown as Manifest; // the digest proves that the compiler wrote these fields
 }
 
 function parsed(text: string): JsonObject {
@@ -76,7 +76,7 @@ function parsed(text: string): JsonObject {
     const value: unknown = JSON.parse(text);
     if (isObject(value)) return value;
   } catch {
-    // said below
+    // the error is thrown below
   }
   throw new ModelError(
     `This is no compiled model: its ${MANIFEST} is no JSON object. ` +
@@ -85,8 +85,8 @@ function parsed(text: string): JsonObject {
 }
 
 /**
- * What the manifest's digest is of: its fields but that one, on one line. The numbers stay as they
- * are written, which a JSON parser would change ("1e-05").
+ * The text that the manifest's digest covers: all fields but the digest, on one line. Numbers keep
+ * their spelling, which a JSON parser would change ("1e-05").
  */
 function digested(text: string): string {
   return text

@@ -1,6 +1,6 @@
 import type { ByteStore } from "./byte_store.js";
 
-/** Keeps values for as long as it lives: where a browser keeps nothing, in Node, and in tests. */
+/** A store in memory, for browsers that store nothing, for Node, and for tests. */
 export class MemoryStore implements ByteStore {
   readonly shared = false;
   readonly #values = new Map<string, Uint8Array>();

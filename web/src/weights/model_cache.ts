@@ -7,7 +7,7 @@ import { OpfsStore } from "./opfs_store.js";
 import { type StorageRoom, storageRoom } from "./quota.js";
 
 /**
- * The models that this browser keeps for this site.
+ * The models that this browser stores for this site.
  *
  * ```ts
  * const cache = await ModelCache.open();
@@ -16,9 +16,9 @@ import { type StorageRoom, storageRoom } from "./quota.js";
  * ```
  */
 export class ModelCache {
-  /** Where files lie; "memory" keeps nothing beyond this page. */
+  /** Kind of storage; "memory" lasts only as long as this page. */
   readonly kind: "opfs" | "cache" | "memory";
-  /** @internal */
+  /** The store that holds the files. @internal */
   readonly store: ByteStore;
 
   private constructor(kind: ModelCache["kind"], store: ByteStore) {
@@ -26,7 +26,7 @@ export class ModelCache {
     this.store = store;
   }
 
-  /** The best that the browser has: its private file system, else the Cache API. */
+  /** Open the best cache that the browser has: its private file system, else the Cache API. */
   static async open(): Promise<ModelCache> {
     const files = await OpfsStore.open();
     if (files) return new ModelCache("opfs", files);
@@ -35,27 +35,30 @@ export class ModelCache {
     return ModelCache.inMemory();
   }
 
-  /** A cache that lasts as long as the object. */
+  /** Create a cache that lasts as long as the object. */
   static inMemory(): ModelCache {
     return new ModelCache("memory", new MemoryStore());
   }
 
-  /** What is kept, the model that was used last first. */
+  /** List the stored models, the most recently used first. */
   list(): Promise<KeptModel[]> {
     return keptModels(this.store);
   }
 
-  /** Forget a model by the address of its folder; files that other models share stay. */
+  /** Remove a model by the address of its folder; files that other models share stay. */
   remove(url: string): Promise<void> {
     return removeKept(this.store, url.endsWith("/") ? url : `${url}/`);
   }
 
-  /** Bytes that this site uses and may still write; undefined where the browser does not say. */
+  /**
+   * Return the bytes that this site uses and may still store; undefined if the browser does not
+   * tell.
+   */
   room(): Promise<StorageRoom> {
     return storageRoom();
   }
 
-  /** Ask the browser to keep the models when the disk gets short; it may ask the person. */
+  /** Ask the browser to keep the models when the disk becomes full; it may ask the person. */
   async persist(): Promise<boolean> {
     return (await platform.navigator?.storage?.persist()) ?? false;
   }

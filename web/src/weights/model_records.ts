@@ -1,4 +1,4 @@
-/** Which models a store holds: a record a model, with its address and its manifest. */
+/** Records of the models in a store: for each model its address and its manifest. */
 import type { ByteStore } from "./byte_store.js";
 import { filesRead } from "./folder.js";
 import { BLOBS, KeptFile } from "./kept_file.js";
@@ -7,26 +7,26 @@ import { sha256 } from "./sha256.js";
 
 const RECORDS = "models";
 
-/** A model that is kept, whole or in part. */
+/** A model that is stored, completely or in part. */
 export interface KeptModel {
-  /** Address of its folder. */
+  /** Address of the model's folder. */
   readonly url: string;
   readonly name: string;
-  /** Bytes that are kept; what models share counts for each. */
+  /** Number of stored bytes; shared files count for each model. */
   readonly bytes: number;
-  /** Bytes of all that is read of it. */
+  /** Number of bytes in all files that the browser needs of the model. */
   readonly total: number;
-  /** When it was loaded last, milliseconds since 1970. */
+  /** Time of the last load, in milliseconds since 1970. */
   readonly used: number;
 }
 
 interface ModelRecord {
   readonly url: string;
-  readonly used: number; // 0: never; only its manifest is kept
+  readonly used: number; // 0 if the model was never loaded and only its manifest is stored
   readonly manifest: string;
 }
 
-/** Note that a model is used. */
+/** Record that a model is used. */
 export async function keepRecord(
   store: ByteStore,
   url: string,
@@ -40,7 +40,7 @@ export async function keepRecord(
   await store.put(await recordName(url), new TextEncoder().encode(JSON.stringify(record)));
 }
 
-/** Keep a manifest, whether or not anything else of the model is kept. */
+/** Store a manifest, whether or not other files of the model are stored. */
 export async function keepManifest(
   store: ByteStore,
   url: string,
@@ -54,13 +54,13 @@ export async function keepManifest(
   await store.put(name, new TextEncoder().encode(JSON.stringify(record)));
 }
 
-/** The manifest that was kept with a model; undefined if there is none. */
+/** Read the stored manifest of a model; undefined if there is none. */
 export async function keptManifest(store: ByteStore, url: string): Promise<Uint8Array | undefined> {
   const record = await read(store, await recordName(url));
   return record && new TextEncoder().encode(record.manifest);
 }
 
-/** All models that are kept, the one that was used last first. */
+/** List all stored models, the most recently used first. */
 export async function keptModels(store: ByteStore): Promise<KeptModel[]> {
   const found: KeptModel[] = [];
   for (const { record, manifest } of await used(store)) {
@@ -77,13 +77,13 @@ export async function keptModels(store: ByteStore): Promise<KeptModel[]> {
   return found.sort((a, b) => b.used - a.used);
 }
 
-/** Forget a model, and all files that no other model has. */
+/** Remove a model, and all files that no other model uses. */
 export async function removeKept(store: ByteStore, url: string): Promise<void> {
   await store.remove(await recordName(url));
   await pruneKept(store);
 }
 
-/** Remove all files that no model has: what older versions of a model left. */
+/** Remove all files that no model uses, such as those of a model's older versions. */
 export async function pruneKept(store: ByteStore): Promise<void> {
   const named = new Set<string>();
   for (const { manifest } of await used(store)) {
@@ -100,7 +100,7 @@ interface Kept {
   readonly manifest: Manifest;
 }
 
-/** Models of which more than the manifest is kept. */
+/** List the models of which more than the manifest is stored. */
 async function used(store: ByteStore): Promise<Kept[]> {
   return (await all(store)).filter(({ record }) => record.used > 0);
 }
@@ -111,7 +111,8 @@ async function all(store: ByteStore): Promise<Kept[]> {
     const record = await read(store, name);
     const manifest = record && (await manifestOf(record));
     if (manifest) found.push({ record, manifest });
-    else await store.remove(name); // of another version, or damaged: nothing can read it
+    // the record is damaged or of another version, so nothing can read it
+    else await store.remove(name);
   }
   return found;
 }

@@ -4,7 +4,7 @@ import { quotaExceeded } from "./quota.js";
 
 const ROOT = "wherry";
 
-/** Files of the origin private file system. */
+/** A store over the origin private file system (OPFS). */
 export class OpfsStore implements ByteStore {
   readonly shared = true;
   readonly #root: FileSystemDirectoryHandle;
@@ -13,7 +13,7 @@ export class OpfsStore implements ByteStore {
     this.#root = root;
   }
 
-  /** The store; undefined where the browser has none, or none in this mode. */
+  /** Open the store; undefined if the browser has none, or disables it in this mode. */
   static async open(): Promise<OpfsStore | undefined> {
     const { navigator, FileSystemFileHandle } = platform;
     if (!FileSystemFileHandle || !("createWritable" in FileSystemFileHandle.prototype)) {
@@ -24,7 +24,7 @@ export class OpfsStore implements ByteStore {
       const root = await top?.getDirectoryHandle(ROOT, { create: true });
       return root && new OpfsStore(root);
     } catch {
-      return undefined; // private windows of some browsers refuse
+      return undefined; // private windows of some browsers refuse access
     }
   }
 
@@ -42,7 +42,8 @@ export class OpfsStore implements ByteStore {
   async put(name: string, value: Uint8Array): Promise<void> {
     const { folder, last } = await this.#place(name, { create: true });
     const handle = await folder?.getFileHandle(last, { create: true });
-    const writable = await handle?.createWritable(); // takes the file's place when it is closed
+    // the new content replaces the file when the stream is closed
+    const writable = await handle?.createWritable();
     try {
       await writable?.write(value as Uint8Array<ArrayBuffer>);
       await writable?.close();
@@ -66,7 +67,7 @@ export class OpfsStore implements ByteStore {
     return found.sort();
   }
 
-  /** A new file that was never written has a name and no bytes. */
+  /** Remove a new file that was never written: it has a name and no bytes. */
   async #removeEmpty(folder: FileSystemDirectoryHandle | undefined, last: string): Promise<void> {
     const file = await folder?.getFileHandle(last).then((found) => found.getFile(), missing);
     if (file?.size === 0) await folder?.removeEntry(last).catch(missing);
@@ -97,13 +98,15 @@ async function collect(
   }
 }
 
-/** Undefined for what is not there, or for what another page or worker writes at this moment: that stays. */
+/**
+ * Return undefined for an error that says the file is missing, or is being written by another page.
+ */
 function missingOrInUse(error: unknown): undefined {
   const inUse = error instanceof DOMException && error.name === "NoModificationAllowedError";
   return inUse ? undefined : missing(error);
 }
 
-/** Undefined for what is not there. */
+/** Return undefined for an error that says the file is missing; throw other errors. */
 function missing(error: unknown): undefined {
   const name = error instanceof DOMException ? error.name : "";
   if (name === "NotFoundError" || name === "TypeMismatchError") return undefined;

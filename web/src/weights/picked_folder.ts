@@ -1,16 +1,18 @@
-/** A compiled folder that the person has picked: read where it lies, kept nowhere. */
+/**
+ * A compiled folder that the person has picked: it is read from the disk, and stored nowhere else.
+ */
 import { DamagedFileError, ModelError } from "../errors.js";
 import { joined, type ModelFolder, recordOf } from "./folder.js";
 import { MANIFEST, type Manifest, parseManifest } from "./manifest.js";
 import { hasher } from "./sha256.js";
 
-/** Files by name: of `<input webkitdirectory>`, of a dropped folder, or Node's `fs.openAsBlob`. */
+/** Files by name, from `<input webkitdirectory>`, a dropped folder, or Node's `fs.openAsBlob`. */
 export type PickedFiles = ReadonlyMap<string, Blob>;
 
 /**
  * Open a picked folder.
  *
- * @throws ModelError if it is no compiled model.
+ * @throws ModelError if the folder is no compiled model.
  * @throws DamagedFileError if files are missing or have another size; the message names them all.
  */
 export async function openPicked(source: string, files: PickedFiles): Promise<ModelFolder> {
@@ -27,7 +29,7 @@ export async function openPicked(source: string, files: PickedFiles): Promise<Mo
   return new PickedFolder(source, manifest, bytes, files);
 }
 
-/** The files of a folder that was picked with `showDirectoryPicker()`. */
+/** List the files of a folder that was picked with `showDirectoryPicker()`. */
 export async function filesOf(folder: FileSystemDirectoryHandle): Promise<PickedFiles> {
   const files = new Map<string, Blob>();
   for await (const [name, entry] of folder.entries()) {
@@ -36,7 +38,9 @@ export async function filesOf(folder: FileSystemDirectoryHandle): Promise<Picked
   return files;
 }
 
-/** The files of `<input type="file" webkitdirectory>`, those of the top folder. */
+/**
+ * List the files of `<input type="file" webkitdirectory>` that lie directly in the picked folder.
+ */
 export function filesOfList(list: Iterable<File>): PickedFiles {
   const all = [...list];
   const top = all.filter(({ webkitRelativePath: path }) => path.split("/").length <= 2);

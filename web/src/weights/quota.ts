@@ -1,13 +1,13 @@
 import { QuotaError } from "../errors.js";
 import { platform } from "../platform.js";
 
-/** What the browser keeps for this origin, in bytes; undefined where it does not say. */
+/** The storage of this origin in bytes; undefined where the browser does not tell. */
 export interface StorageRoom {
   readonly used: number | undefined;
   readonly available: number | undefined;
 }
 
-/** What is used, and what may still be written. */
+/** Return the used and the available storage. */
 export async function storageRoom(): Promise<StorageRoom> {
   const { usage, quota } = (await platform.navigator?.storage?.estimate()) ?? {};
   const available = quota === undefined ? undefined : Math.max(0, quota - (usage ?? 0));
@@ -17,8 +17,8 @@ export async function storageRoom(): Promise<StorageRoom> {
 /**
  * Refuse a download that will not fit, before its first byte.
  *
- * @param needed bytes that are to be written.
- * @throws QuotaError with the bytes that are missing.
+ * @param needed number of bytes to be stored.
+ * @throws QuotaError with the number of missing bytes.
  */
 export async function checkRoom(needed: number): Promise<void> {
   const { available } = await storageRoom();
@@ -26,8 +26,9 @@ export async function checkRoom(needed: number): Promise<void> {
 }
 
 /**
- * The error of a failed write: a QuotaError if that was the reason, else the error itself. An estimate
- * that says there is room is not repeated: it is wrong, or the disk is full.
+ * Convert the error of a failed write: to a QuotaError if the quota was the reason. If the
+ * browser's estimate claims that there is room, the QuotaError does not repeat it, because the disk
+ * is full or the estimate is wrong.
  */
 export async function quotaExceeded(error: unknown, needed: number): Promise<unknown> {
   if (!(error instanceof DOMException) || error.name !== "QuotaExceededError") return error;

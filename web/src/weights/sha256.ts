@@ -2,14 +2,14 @@ import { createSHA256 } from "hash-wasm";
 
 import { platform } from "../platform.js";
 
-/** SHA-256 of bytes that come in pieces. */
+/** A SHA-256 computation over bytes that come in pieces. */
 export interface Hasher {
   update(piece: Uint8Array): void;
-  /** In hexadecimal. */
+  /** Return the SHA-256 in hexadecimal. */
   digest(): string;
 }
 
-/** A hasher; what browsers bring along wants all bytes at once, which are too many of a model's. */
+/** Create a hasher; the browser's own function needs all bytes at once, too many for a model. */
 export async function hasher(): Promise<Hasher> {
   const made = await createSHA256();
   return {
@@ -18,9 +18,9 @@ export async function hasher(): Promise<Hasher> {
   };
 }
 
-/** SHA-256 of bytes that are all there, in hexadecimal; computed by the browser, off this thread. */
+/** Compute the SHA-256 of bytes, in hexadecimal; the browser does so on another thread. */
 export async function sha256(bytes: Uint8Array): Promise<string> {
-  // Pages of http:// have no crypto.subtle, but for localhost.
+  // Pages on http:// have no crypto.subtle, except on localhost.
   const { subtle } = platform.crypto;
   if (!subtle) {
     const made = await hasher();

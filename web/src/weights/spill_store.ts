@@ -1,7 +1,10 @@
 import type { ByteStore } from "./byte_store.js";
 import { MemoryStore } from "./memory_store.js";
 
-/** A store, and memory for what it does not take: where the disk is full, or writing is forbidden. */
+/**
+ * A store that puts values into memory if the store below refuses them: the disk is full, or
+ * writing is forbidden.
+ */
 export class SpillStore implements ByteStore {
   readonly #store: ByteStore;
   readonly #memory = new MemoryStore();
@@ -15,12 +18,12 @@ export class SpillStore implements ByteStore {
     return this.#store.shared;
   }
 
-  /** Whether values are in memory alone. */
+  /** Whether some values are only in memory. */
   get spilled(): boolean {
     return this.#spilled;
   }
 
-  /** Put nothing more into the store. */
+  /** Store all further values in memory. */
   spill(): void {
     this.#spilled = true;
   }

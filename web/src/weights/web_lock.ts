@@ -2,10 +2,10 @@ import { AbortedError } from "../errors.js";
 import { platform } from "../platform.js";
 
 /**
- * Do something that no other page or worker of this site does meanwhile. Pages of http:// have no such
- * locks: there it is done at once.
+ * Run work that must not run at the same time in other pages or workers of this site. Pages on
+ * http:// have no such locks; there the work runs at once.
  *
- * @throws AbortedError if the signal is aborted while it waits.
+ * @throws AbortedError if the signal is aborted while the work waits.
  */
 export async function alone<T>(
   name: string,

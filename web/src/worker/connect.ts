@@ -21,27 +21,29 @@ import {
   revived,
 } from "./messages.js";
 
-/** What a page can talk to: `new Worker(...)`, `navigator.serviceWorker.controller`, a port. */
+/**
+ * An object that accepts messages: `new Worker(...)`, `navigator.serviceWorker.controller`, a port.
+ */
 export type WorkerTarget = Pick<MessagePort, "postMessage"> &
   Partial<Pick<EventTarget, "addEventListener">>;
 
 /** Options of {@link connect}. */
 export interface ConnectOptions {
-  /** Milliseconds after which a worker that has not answered counts as failed; default: a minute. */
+  /** Milliseconds after which a worker that has not answered counts as failed; default: 60 000. */
   readonly startTimeout?: number;
 }
 
-/** An engine behind a worker's border. */
+/** An engine in a worker, seen from a page. */
 export interface RemoteEngine extends Engine {
-  /** Let go of the worker: its open requests end here, its models stay. */
+  /** Disconnect from the worker: this page's requests end, the models stay loaded. */
   close(): void;
 }
 
 const ALIVE_MS = 10_000;
-const START_MS = 60_000; // a slow network brings the script
+const START_MS = 60_000; // long enough to download the script over a slow network
 
 /**
- * Use the engine of a worker that called `serve`. Where the worker does not start, calls throw
+ * Connect to the engine of a worker that called `serve`. If the worker does not start, calls throw
  * WorkerError. (Only a SharedWorker itself, not its port, reports a script that fails.)
  *
  * ```ts
@@ -70,7 +72,8 @@ export function connect(
   const late = setTimeout(() => {
     engine.startFailed(`it has not answered for ${startTimeout / 1000} s. Does it call serve()?`);
   }, startTimeout);
-  for (const timer of [alive, late] as { unref?: () => void }[]) timer.unref?.(); // of Node: no reason to go on
+  // lets a Node process end although the timers are running
+  for (const timer of [alive, late] as { unref?: () => void }[]) timer.unref?.();
   life.signal.addEventListener("abort", () => {
     clearInterval(alive);
     clearTimeout(late);
@@ -78,14 +81,14 @@ export function connect(
   return engine;
 }
 
-/** The browser's error for a script that failed. */
+/** The browser's message about a script that failed. */
 function reasonOf(event: Event): string {
   const { message, filename, lineno } = event as Partial<ErrorEvent>;
   if (!message) return "its script cannot be loaded";
   return filename ? `${message} (${filename}:${lineno ?? 0})` : message;
 }
 
-/** The waiting reader of a call's answers. */
+/** The reader that waits for the answers to a call. */
 interface Waiting {
   readonly started?: () => void;
   readonly chunk?: (chunk: unknown) => void;
@@ -102,7 +105,7 @@ class PortEngine implements RemoteEngine {
   readonly #waiting = new Map<number, Waiting>();
   #nextId = NO_CALL + 1;
   #ready = false;
-  #failure: WorkerError | undefined; // of a worker that has not started
+  #failure: WorkerError | undefined; // error of a worker that did not start
 
   constructor(port: MessagePort, closed: () => void) {
     this.#port = port;
@@ -120,7 +123,7 @@ class PortEngine implements RemoteEngine {
     port.start();
   }
 
-  /** The worker does not start, as far as can be seen; nothing if it has. */
+  /** Fail all calls because the worker did not start; ignored if it has started. */
   startFailed(reason: string): void {
     if (this.#ready) return;
     this.#failure = new WorkerError(`The worker did not start: ${reason}`);
@@ -185,7 +188,7 @@ class PortEngine implements RemoteEngine {
     });
   }
 
-  /** Send a call; an aborted signal ends it there, and here. */
+  /** Send a call to the worker; if the signal is aborted, the call ends on both sides. */
   #send(call: Call, waiting: Waiting, signal: AbortSignal | undefined): number {
     const id = this.#nextId++;
     const aborted = (): void => {
@@ -231,7 +234,7 @@ class PortEngine implements RemoteEngine {
     this.#port.postMessage({ id, call: "abort" });
   }
 
-  /** Resolves when the request has been accepted, as on the other side. */
+  /** Start a stream; resolves when the worker has accepted the request, as a local engine does. */
   async #stream(call: Call, signal: AbortSignal | undefined): Promise<Answer<unknown>> {
     throwIfAborted(signal);
     const queue = new EventQueue<{ readonly chunk: unknown } | "end">();
@@ -249,7 +252,7 @@ class PortEngine implements RemoteEngine {
             queue.push("end");
           },
           reject: (error) => {
-            reject(error); // without effect once it has started
+            reject(error); // has no effect once the stream has started
             queue.fail(error);
           },
         },
@@ -271,11 +274,11 @@ class PortEngine implements RemoteEngine {
   #heard(answer: AnswerMessage): void {
     if ("ready" in answer) {
       this.#ready = true;
-      this.#failure = undefined; // it was slow
+      this.#failure = undefined; // the worker was only slow
     }
     if (answer.id === NO_CALL && "error" in answer) this.#failAll(revived(answer.error));
     const waiting = this.#waiting.get(answer.id);
-    if (!waiting) return; // ended on this side
+    if (!waiting) return; // the call has already ended on this side
     if ("started" in answer) waiting.started?.();
     else if ("chunk" in answer) waiting.chunk?.(answer.chunk);
     else if ("progress" in answer) waiting.progress?.(answer.progress);

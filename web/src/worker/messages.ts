@@ -1,4 +1,4 @@
-/** What goes over the border between an engine in a worker and those who use it. */
+/** The messages between an engine in a worker and the pages that use it. */
 import {
   AbortedError,
   DamagedFileError,
@@ -16,12 +16,12 @@ import {
 import type { LoadOptions, LoadProgress, ModelSource } from "../engine/options.js";
 import type { ChatRequest, CompletionRequest } from "../request/types.js";
 
-/** First message to a worker, with a port that all others take. */
+/** The first message to a worker, with the port that all later messages use. */
 export const CONNECT = "wherry:connect";
-/** Keeps a service worker from being ended while it is needed. */
+/** A message that keeps a service worker from being stopped while a page needs it. */
 export const ALIVE = "wherry:alive";
 
-/** What is asked for; each has a number, under which its answers come back. */
+/** A call to the engine; its id identifies the answers to it. */
 export type Call =
   | { readonly call: "chat"; readonly request: ChatRequest }
   | { readonly call: "completion"; readonly request: CompletionRequest }
@@ -36,15 +36,15 @@ export type Call =
   | { readonly call: "dispose" }
   | { readonly call: "abort" };
 
-/** The number of what is no answer to a call. */
+/** The id of messages that answer no call. */
 export const NO_CALL = 0;
 
 export type CallMessage = Call & { readonly id: number };
 
 /**
- * What comes back: of a stream `started` and any number of `chunk`s, of a load any number of
- * `progress`es, and at the end a `result` or an `error`. Of no call: once that it is `ready`, and an
- * error where a message could not be read.
+ * A message from the worker. A stream sends `started` and any number of `chunk`s, a load any number
+ * of `progress`es, and both end with a `result` or an `error`. Messages that answer no call are
+ * `ready`, sent once, and an `error` if a message could not be read.
  */
 export type AnswerMessage = { readonly id: number } & (
   | { readonly ready: true }
@@ -55,14 +55,14 @@ export type AnswerMessage = { readonly id: number } & (
   | { readonly error: PortableError }
 );
 
-/** An error as plain data: cloning keeps neither classes nor fields. */
+/** An error as plain data, because cloning preserves neither classes nor fields. */
 export interface PortableError {
   readonly code: ErrorCode;
   readonly message: string;
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** An error as data. */
+/** Convert an error to plain data. */
 export function portable(error: unknown): PortableError {
   if (!(error instanceof WherryError)) {
     return { code: "internal", message: reason(error), fields: {} };
@@ -71,7 +71,7 @@ export function portable(error: unknown): PortableError {
   return { code: error.code, message: error.message, fields: Object.fromEntries(entries) };
 }
 
-/** The error that was sent, of its own class. */
+/** Recreate an error from plain data, with its own class. */
 export function revived({ code, message, fields }: PortableError): WherryError {
   switch (code) {
     case "aborted":

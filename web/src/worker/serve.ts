@@ -11,11 +11,11 @@ import {
   portable,
 } from "./messages.js";
 
-/** What a worker's global scope offers, of whatever kind it is. */
+/** The part of a worker's global scope that all kinds of workers have. */
 type Scope = Pick<EventTarget, "addEventListener">;
 
 /**
- * Let pages use this worker's engine; they call `connect`. Works in a Worker, a SharedWorker and a
+ * Let pages that call `connect` use this worker's engine. Works in a Worker, a SharedWorker and a
  * Service Worker:
  *
  * ```ts
@@ -23,7 +23,7 @@ type Scope = Pick<EventTarget, "addEventListener">;
  * serve();
  * ```
  *
- * @param engine what is served; default: one of its own, without models.
+ * @param engine the engine to serve; default: a new one without models.
  */
 export function serve(engine: Engine = new MLCEngine(), scope: Scope = globalThis): void {
   const heard = (event: Event): void => {
@@ -33,19 +33,21 @@ export function serve(engine: Engine = new MLCEngine(), scope: Scope = globalThi
   };
   scope.addEventListener("message", heard);
   scope.addEventListener("connect", (event) => {
-    const [port] = (event as MessageEvent).ports; // of a SharedWorker
+    const [port] = (event as MessageEvent).ports; // a SharedWorker's connect event carries the port
     port?.addEventListener("message", heard);
     port?.start();
   });
 }
 
-/** A service worker may be ended when nothing has happened to it for some 30 s. */
+/**
+ * Keep a service worker running: browsers stop one to which nothing has happened for about 30 s.
+ */
 function keepAlive(event: Event): void {
   const { waitUntil } = event as { waitUntil?: (done: Promise<void>) => void };
   waitUntil?.call(event, new Promise((resolve) => setTimeout(resolve, 15_000)));
 }
 
-/** Answer what comes through a port. */
+/** Answer the messages that arrive through a port. */
 function attach(port: MessagePort, engine: Engine): void {
   const running = new Map<number, AbortController>();
   port.addEventListener("message", ({ data }: MessageEvent<CallMessage>) => {
@@ -70,7 +72,7 @@ function attach(port: MessagePort, engine: Engine): void {
       .finally(() => running.delete(data.id));
   });
   port.addEventListener("close", () => {
-    for (const controller of running.values()) controller.abort(); // the page has gone
+    for (const controller of running.values()) controller.abort(); // the page has disconnected
   });
   port.addEventListener("messageerror", () => {
     const error = new WorkerError("The worker could not read a message.");
@@ -109,11 +111,11 @@ async function answered(
     case "dispose":
       return engine.dispose();
     case "abort":
-      return undefined; // dealt with before
+      return undefined; // the message was handled before
   }
 }
 
-/** A stream's pieces are sent as they come; anything else is the result. */
+/** Send the chunks of a stream as they come; return any other answer as the result. */
 async function streamed(answer: object, send: (answer: Answer) => void): Promise<unknown> {
   if (!(Symbol.asyncIterator in answer)) return answer;
   send({ started: true });
@@ -123,7 +125,10 @@ async function streamed(answer: object, send: (answer: Answer) => void): Promise
 
 const PROGRESS_MS = 50;
 
-/** Passes on the first value of each phase, the last, and between them one each 50 ms. */
+/**
+ * Limit progress messages: pass on the first and the last value of each phase, and one every 50 ms
+ * between.
+ */
 function newestOnly(pass: (value: LoadProgress) => void): (value: LoadProgress) => void {
   let phase = "";
   let at = -Infinity;

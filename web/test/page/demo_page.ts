@@ -1,4 +1,7 @@
-/** The demo page as a person uses it, in tests. WHERRY_SHOTS is a folder for pictures of it. */
+/**
+ * Drives the demo page in tests, as a person uses it. WHERRY_SHOTS is a folder for screenshots of
+ * it.
+ */
 import { join } from "node:path";
 
 import axe from "axe-core";
@@ -7,10 +10,10 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 export const WIDE = { width: 1280, height: 800 };
 export const PHONE = { width: 390, height: 844 };
 const SHOTS = process.env["WHERRY_SHOTS"] ?? "";
-const PATIENCE = 120_000; // ms: the machine may be busy
+const PATIENCE = 120_000; // milliseconds that a test waits at most, because the machine may be busy
 
 export class DemoPage {
-  /** Errors of the page. */
+  /** Errors that the page has reported. */
   readonly wrong: string[] = [];
   readonly context: BrowserContext;
   readonly page: Page;
@@ -32,7 +35,7 @@ export class DemoPage {
     return made;
   }
 
-  /** Another tab of the same person. */
+  /** Open another tab of the same person. */
   static async beside({ context }: DemoPage, url: string): Promise<DemoPage> {
     const made = new DemoPage(context, await context.newPage());
     await made.page.goto(url);
@@ -46,7 +49,7 @@ export class DemoPage {
     throw new Error(await page.locator(".failure").innerText());
   }
 
-  /** Type, press Enter, and wait until the answer has ended; its text. */
+  /** Type a question, press Enter, and wait for the end of the answer; return its text. */
   async ask(text: string): Promise<string> {
     const { page } = this;
     const before = await page.locator(".foot").count();
@@ -57,7 +60,7 @@ export class DemoPage {
     return page.locator("article .body").last().innerText();
   }
 
-  /** Type, press Enter, and wait until some of the answer is there. */
+  /** Type a question, press Enter, and wait until some characters of the answer are shown. */
   async begin(text: string, characters: number): Promise<void> {
     const { page } = this;
     await page.fill("#text", text);
@@ -68,12 +71,14 @@ export class DemoPage {
     }, characters);
   }
 
-  /** What is said below the last answer. */
+  /** Return the text below the last answer. */
   foot(): Promise<string> {
     return this.page.locator(".foot").last().innerText();
   }
 
-  /** The number beside a word, of the chat ("speed") or the engine ("Kernels a step"). */
+  /**
+   * Return the number next to a label of the chat ("speed") or of the engine ("Kernels a step").
+   */
   async number(word: string): Promise<string> {
     const row = this.page.locator("dl div", { hasText: word }).locator("dd");
     return (await row.first().innerText()).trim();
@@ -84,7 +89,7 @@ export class DemoPage {
     await this.page.screenshot({ path, animations: "disabled" });
   }
 
-  /** What hinders people who hear the page, or see little of it. */
+  /** Return the accessibility violations of the page. */
   async violations(): Promise<string[]> {
     await this.page.evaluate(axe.source);
     const found = await this.page.evaluate(async () => {

@@ -1,7 +1,7 @@
 /**
- * The page of `wherry package --target webgpu` on a GPU, here SwiftShader, which has no shader-f16.
- * WHERRY_SITE is its address on a static server, WHERRY_SHOTS a folder for pictures, CHROMIUM the
- * browser. All in one page: pipelines are built once.
+ * Tests the page of `wherry package --target webgpu` on a GPU, here SwiftShader, which has no
+ * shader-f16. WHERRY_SITE is its address on a static server, WHERRY_SHOTS a folder for screenshots,
+ * CHROMIUM the browser. All tests share one page, so that pipelines are built once.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -37,11 +37,13 @@ describe("a packaged site", () => {
   it("shows how many kernels a step takes, and frees what it had", async () => {
     await demo.page.click('nav a[href="#engine"]');
     const kernels = Number(await demo.number("Kernels a step"));
-    assert.ok(kernels > 0 && kernels <= 4 * 6 + 8, `${kernels} kernels`); // six layers
+    // the model has six layers
+    assert.ok(kernels > 0 && kernels <= 4 * 6 + 8, `${kernels} kernels`);
     await demo.page.waitForFunction(() => {
       const tiles = [...document.querySelectorAll("#tiles div")];
       const batch = tiles.find((tile) => tile.textContent.startsWith("In the batch"));
-      return batch?.querySelector("dd")?.textContent.startsWith("0"); // it is looked at now and then
+      // the page updates this number only from time to time
+      return batch?.querySelector("dd")?.textContent.startsWith("0");
     });
     await demo.shot("gpu-engine");
     assert.deepEqual(demo.wrong, []);

@@ -1,4 +1,7 @@
-/** What tests call in a page: the package there, with the stores and workers of a real browser. */
+/**
+ * Functions that tests call in a page, where the package uses the stores and workers of a real
+ * browser.
+ */
 import type { EngineConfig } from "../../src/core/core.js";
 import { MLCEngine, ModelCache } from "../../src/index.js";
 import { findManifest, openCached } from "../../src/weights/cached_folder.js";
@@ -6,10 +9,12 @@ import { filesRead } from "../../src/weights/folder.js";
 import { sha256 } from "../../src/weights/sha256.js";
 import { connect, type RemoteEngine } from "../../src/worker.js";
 
-/** Where an engine may run. */
+/** The kinds of threads on which an engine may run. */
 export type Place = "page" | "worker" | "shared worker" | "service worker";
 
-/** Fetch a folder as an engine does; which files are not what the manifest says, and where they lie. */
+/**
+ * Download a folder as an engine does; return the kind of store, and the files that are damaged.
+ */
 async function fetched(url: string): Promise<{ store: string; wrong: string[] }> {
   const { kind, store } = await ModelCache.open();
   const folder = await openCached(await findManifest(url, { store }), { store });
@@ -20,7 +25,7 @@ async function fetched(url: string): Promise<{ store: string; wrong: string[] }>
   return { store: kind, wrong };
 }
 
-/** Overwrite the chunks of this number, all of which are in the store. */
+/** Overwrite all stored chunks of this number; return how many there were. */
 async function damageChunks(index: number): Promise<number> {
   const { store } = await ModelCache.open();
   const number = `/${String(index).padStart(6, "0")}-`;
@@ -32,21 +37,24 @@ async function damageChunks(index: number): Promise<number> {
   return names.length;
 }
 
-/** Bytes that are kept of all models; a file that is being written has a name and none. */
+/** Count the stored bytes of all models; a file that is being written has a name but no bytes. */
 async function bytesKept(): Promise<number> {
   const { store } = await ModelCache.open();
   const all = await Promise.all((await store.names("blobs")).map((name) => store.get(name)));
   return all.reduce((sum, bytes) => sum + (bytes?.length ?? 0), 0);
 }
 
-/** Forget a model; names of what is left of any. */
+/** Remove a model; return the names of all files that remain in the store. */
 async function removed(url: string): Promise<string[]> {
   const cache = await ModelCache.open();
   await cache.remove(url);
   return cache.store.names("blobs");
 }
 
-/** Forget a model while one of its files is written to; how many files are left then, and after it. */
+/**
+ * Remove a model while one of its files is written; return the number of files then, and after the
+ * write.
+ */
 async function removedInUse(url: string): Promise<number[]> {
   const { store } = await ModelCache.open();
   const [name = ""] = await store.names("blobs");
@@ -93,7 +101,10 @@ interface Told {
   threads: number;
 }
 
-/** What a model says, greedily, with its engine in a place; and what of it is at work at the end. */
+/**
+ * Return a model's greedy answer, with its engine on a kind of thread, and the threads in use at
+ * the end.
+ */
 async function answer(
   place: Place,
   url: string,
@@ -136,7 +147,7 @@ async function answer(
   return { texts, streamed, json, left, refused, threads };
 }
 
-/** What a call to a worker ends with whose script is this. */
+/** Return the error of a call to a worker with this script. */
 async function failure(script: string, kind: "worker" | "shared worker"): Promise<string> {
   const url = script.endsWith(".js")
     ? script

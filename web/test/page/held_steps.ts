@@ -1,11 +1,11 @@
 import type { Page, Worker } from "playwright-core";
 
 /**
- * Let the engine of a page's worker take so many steps more; then it waits. So an answer is under way
- * for as long as a test needs it, however fast the machine is. (`nextTask`, which follows a step, is
- * the only sender of `undefined`.)
+ * Let the engine of a page's worker run this number of further steps and then wait, so that an
+ * answer lasts as long as a test needs, on any machine. (`nextTask`, which follows a step, is the
+ * only sender of `undefined`.)
  *
- * @returns let it go on.
+ * @returns a function that lets the engine continue.
  */
 export async function holdSteps(page: Page, steps: number): Promise<() => Promise<void>> {
   const [worker] = page.workers().filter((one) => /\/(worker|kernel)\.js$/.test(one.url()));

@@ -1,6 +1,6 @@
 /**
- * Markdown as both pages show it, in a browser: WHERRY_PAGE is the page of Wherry's server, out of
- * which its script is taken; CHROMIUM is the browser.
+ * Tests Markdown in a browser, as both pages show it. WHERRY_PAGE is the page of Wherry's server,
+ * from which the script is taken; CHROMIUM is the browser.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -30,7 +30,7 @@ before(async () => {
 });
 after(() => browser.close());
 
-/** The HTML of a text that is shown at once, and as it grows character by character. */
+/** Return the HTML of texts shown at once, and of the same texts grown character by character. */
 function shown(texts: readonly string[]): Promise<(readonly [string, string])[]> {
   return page.evaluate((given) => {
     const plain = (box: HTMLElement): string =>
@@ -59,14 +59,14 @@ const block = (inside: string): string =>
 const CASES: Readonly<Record<string, string>> = {
   "one *two* **three** ***four*** ~~five~~ `a*b*`":
     "<p>one <em>two</em> <strong>three</strong> <em><strong>four</strong></em> <del>five</del> <code>a*b*</code></p>",
-  // what is no emphasis
+  // These marks are no emphasis:
   "2 * 3 * 4 snake_case_name a*b \\*c\\* __d__ **e*":
     "<p>2 * 3 * 4 snake_case_name a*b *c* <strong>d</strong> *<em>e</em></p>",
   "a\nb\n\nc": "<p>a<br>b</p><p>c</p>",
   "# A\n### B #\ntext\n***": "<h3>A</h3><h5>B</h5><p>text</p><hr>",
   "- a\n- b\n  - c\n    1. d\n    2. e\n- f":
     "<ul><li><p>a</p></li><li><p>b</p><ul><li><p>c</p><ol><li><p>d</p></li><li><p>e</p></li></ol></li></ul></li><li><p>f</p></li></ul>",
-  // two spaces are enough
+  // Two spaces of indentation are enough for a nested list:
   "3. a\n   more\n\n   ```js\n   x\n     y\n   ```\n4. b\n  - c":
     '<ol start="3"><li><p>a<br>more</p><div class="block">js:<pre><code>x\n  y\n</code></pre></div></li><li><p>b</p><ul><li><p>c</p></li></ul></li></ol>',
   "- [ ] a\n- [x] b\n* c": "<ul><li><p>☐ a</p></li><li><p>☑ b</p></li><li><p>c</p></li></ul>",
@@ -80,7 +80,8 @@ const CASES: Readonly<Record<string, string>> = {
     '<div class="table"><table><thead><tr><th class="center">a</th><th>b</th></tr></thead><tbody><tr><td class="center">1</td><td><code>x|y</code></td></tr><tr><td class="center">|</td><td></td></tr></tbody></table></div><p>after</p>',
   "a | b\n--|--:\n**1**|2<br>3":
     '<div class="table"><table><thead><tr><th>a</th><th class="right">b</th></tr></thead><tbody><tr><td><strong>1</strong></td><td class="right">2<br>3</td></tr></tbody></table></div>',
-  "a | b\n--\nc": "<p>a | b<br>--<br>c</p>", // not as many columns
+  // the second line has fewer columns, so this is no table
+  "a | b\n--\nc": "<p>a | b<br>--<br>c</p>",
   '[a *b*](https://e.org/x "T") <https://e.org/y_z> https://e.org/(q)_r. (https://e.org/s)':
     '<p><a href="https://e.org/x">a <em>b</em></a> <a href="https://e.org/y_z">https://e.org/y_z</a> <a href="https://e.org/(q)_r">https://e.org/(q)_r</a>. (<a href="https://e.org/s">https://e.org/s</a>)</p>',
   "[m](mailto:a@e.org) ![cat](https://e.org/c.png) [x](y.md) [1] a]":
@@ -155,7 +156,7 @@ describe("Markdown", () => {
         pwned: "pwned" in globalThis,
       };
     }, HOSTILE);
-    await page.waitForTimeout(200); // for what would be fetched
+    await page.waitForTimeout(200); // time in which a wrong page would fetch the pictures
     const TAGS = new Set(
       "p br a code div span button pre table thead tbody tr th td em strong".split(" "),
     );
@@ -255,7 +256,8 @@ describe("Markdown", () => {
           wrong.push(`${seed}: ${few} ms, ${many} ms for eight times as much`);
       }
       const deep = ["{", "\\frac{", "\\hat", "\\left(", "\\begin{cases}", "x^{", "\\sqrt["];
-      for (const one of deep) seconds(`$${one.repeat(1000)}$`); // no overflow of the stack
+      // deep nesting must not overflow the stack
+      for (const one of deep) seconds(`$${one.repeat(1000)}$`);
       return wrong;
     }, SEEDS);
     assert.deepEqual(slow, []);

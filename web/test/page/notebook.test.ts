@@ -1,6 +1,6 @@
 /**
- * The notebook in a browser, as a person uses it. WHERRY_NOTEBOOK is its address, WHERRY_SHOTS a
- * folder for pictures of it, CHROMIUM the browser.
+ * Tests the notebook in a browser, as a person uses it. WHERRY_NOTEBOOK is its address,
+ * WHERRY_SHOTS a folder for screenshots, CHROMIUM the browser.
  */
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -11,18 +11,18 @@ import { type Browser, chromium, type Locator, type Page } from "playwright-core
 
 import { holdSteps } from "./held_steps.js";
 
-const PATIENCE = 120_000; // ms: the machine may be busy
+const PATIENCE = 120_000; // milliseconds that a test waits at most, because the machine may be busy
 const ARGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage"];
 
 let browser: Browser;
 let page: Page;
-const wrong: string[] = []; // errors of the page
+const wrong: string[] = []; // errors that the page has reported
 
 function cell(number: number): Locator {
   return page.locator(".cell").nth(number);
 }
 
-/** Waits for a cell's end; its output. */
+/** Wait for the end of a cell and return its output. */
 async function output(number: number): Promise<string> {
   await page.waitForFunction(
     (at) =>
@@ -34,7 +34,7 @@ async function output(number: number): Promise<string> {
   return cell(number).locator(".output").innerText();
 }
 
-/** Put code into the last cell, a new one, and run it. */
+/** Put code into the last, empty cell and run it. */
 async function run(code: string): Promise<number> {
   await page.click("#add");
   const number = (await page.locator(".cell").count()) - 1;

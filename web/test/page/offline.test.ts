@@ -1,6 +1,6 @@
 /**
- * The demo page where its server goes away, and in two tabs. WHERRY_PLACE is a site with a model for
- * CPUs, WHERRY_SHOTS a folder for pictures, CHROMIUM the browser.
+ * Tests the demo page when its server stops, and in two tabs. WHERRY_PLACE is a site with a model
+ * for CPUs, WHERRY_SHOTS a folder for screenshots, CHROMIUM the browser.
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -54,9 +54,9 @@ it("opens, answers, and has its conversation without a server", async () => {
   const release = await holdSteps(page, 30);
   await demo.begin("Tell me a story about a fox.", 20);
   server.stop();
-  await page.reload(); // in the middle of an answer
+  await page.reload(); // the page is reloaded in the middle of an answer
   await demo.ready();
-  await release().catch(() => undefined); // that worker has gone
+  await release().catch(() => undefined); // the reload has ended that worker
   assert.deepEqual(
     (await page.locator(".turn.user").allInnerTexts()).map((text) => text.replace(/^You: \s*/, "")),
     ["What is the capital of France?", "Tell me a story about a fox."],

@@ -1,6 +1,7 @@
 /**
- * The package in Chromium: its stores, and its engine wherever a browser runs scripts. WHERRY_MODEL is
- * the demo compiled for `wasm`, WHERRY_HARNESS a folder with harness.js and worker.js, bundled.
+ * Tests the package in Chromium: its stores, and its engine on every kind of thread. WHERRY_MODEL
+ * is the demo compiled for `wasm`, WHERRY_HARNESS a folder with the bundled harness.js and
+ * worker.js.
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -36,7 +37,7 @@ function filesOf(place: string, prefix = ""): Files {
   );
 }
 
-/** Open the harness beside some files. */
+/** Open the harness page on a server that also has some files. */
 async function open(
   files: Files,
   init?: () => void,
@@ -86,7 +87,7 @@ function offsets(): number[] {
   return server.asked.filter(({ name }) => name === SHARD).map(({ from }) => from);
 }
 
-/** As in browsers that cannot write their private files from here. */
+/** Disable OPFS writes, as in browsers that cannot write private files from a page. */
 function withoutOpfs(): void {
   Reflect.deleteProperty(FileSystemFileHandle.prototype, "createWritable");
 }
@@ -217,7 +218,7 @@ describe("an engine in an isolated page", () => {
     const { threads } = await call("answer", "worker", url, contents);
     assert.equal(threads, defaultThreads(await page.evaluate(() => navigator.hardwareConcurrency)));
     const here = await call("answer", "page", url, contents, { threads: 2 });
-    assert.deepEqual(here, alone); // it may not wait
+    assert.deepEqual(here, alone); // a page's main thread must not wait, so it has one thread
     server.headers = { ...ISOLATION, "Content-Security-Policy": "worker-src 'self'" };
     await show();
     assert.deepEqual(await call("answer", "worker", url, contents, { threads: 2 }), alone);

@@ -1,6 +1,6 @@
 /**
- * The page in a browser, as a person uses it. WHERRY_SITE is its address with a model for CPUs,
- * WHERRY_SHOTS a folder for pictures of it, CHROMIUM the browser.
+ * Tests the demo page in a browser, as a person uses it. WHERRY_SITE is its address with a model
+ * for CPUs, WHERRY_SHOTS a folder for screenshots, CHROMIUM the browser.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -35,15 +35,17 @@ describe("the page", () => {
     assert.equal(await page.title(), "demo · Wherry");
     assert.match(await demo.ask("What is the capital of France?"), /Paris/);
     assert.match(await demo.foot(), /\d+ tokens · .*tokens\/s/);
-    assert.match(await page.locator("#said").innerText(), /Paris/); // for who hears the page
+    // the text that screen readers announce
+    assert.match(await page.locator("#said").innerText(), /Paris/);
     const processors = await page.evaluate(() => navigator.hardwareConcurrency);
     const threads = defaultThreads(processors);
     const expected = threads > 1 ? `CPU, ${threads} threads` : "CPU";
-    assert.equal(await demo.number("runs on"), expected); // in an isolated page
+    // the page is cross-origin isolated, so it may use threads
+    assert.equal(await demo.number("runs on"), expected);
   });
 
   it("shows text as it comes, and stops by a key", async () => {
-    const release = await holdSteps(page, 30); // fewer than the answer takes
+    const release = await holdSteps(page, 30); // fewer steps than the answer needs
     await demo.begin("Tell me a long story about a fox.", 40);
     assert.equal(await page.locator("#send").getAttribute("aria-label"), "Stop");
     await demo.shot("streaming");
@@ -159,7 +161,8 @@ describe("the page", () => {
   });
 
   it("has no errors of its own", () => {
-    const others = demo.wrong.filter((text) => !text.includes("net::ERR_FAILED")); // asked for, above
+    // the test itself has aborted these requests
+    const others = demo.wrong.filter((text) => !text.includes("net::ERR_FAILED"));
     assert.deepEqual(others, []);
   });
 });

@@ -1,4 +1,6 @@
-/** The demo model in WebAssembly, from its folder to its answers; WHERRY_MODEL is the folder. */
+/**
+ * Tests the demo model in WebAssembly, from its folder to its answers; WHERRY_MODEL is the folder.
+ */
 import assert from "node:assert/strict";
 import { openAsBlob, readdirSync } from "node:fs";
 import { join } from "node:path";

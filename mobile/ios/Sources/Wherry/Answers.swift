@@ -1,6 +1,6 @@
 import Foundation
 
-/// Tokens that a request took.
+/// Token counts of a request.
 public struct Usage: Codable, Equatable, Sendable {
     public var promptTokens: Int
     public var completionTokens: Int
@@ -13,12 +13,12 @@ public struct Usage: Codable, Equatable, Sendable {
     }
 }
 
-/// A whole answer to a conversation.
+/// The whole answer to a conversation.
 public struct ChatCompletion: Codable, Equatable, Sendable {
     public struct Choice: Codable, Equatable, Sendable {
         public var index: Int
         public var message: Message
-        /// "stop", "length" or "tool_calls".
+        /// Why the choice ended: "stop", "length" or "tool_calls".
         public var finishReason: String?
 
         enum CodingKeys: String, CodingKey {
@@ -31,11 +31,11 @@ public struct ChatCompletion: Codable, Equatable, Sendable {
     public var model: String
     public var choices: [Choice]
     public var usage: Usage?
-    /// The first choice's.
+    /// Text of the first choice.
     public var text: String { choices.first?.message.content ?? "" }
 }
 
-/// A piece of an answer to a conversation.
+/// A chunk of the answer to a conversation.
 public struct ChatCompletionChunk: Codable, Equatable, Sendable {
     public struct Delta: Codable, Equatable, Sendable {
         public var role: String?
@@ -52,7 +52,7 @@ public struct ChatCompletionChunk: Codable, Equatable, Sendable {
     public struct Choice: Codable, Equatable, Sendable {
         public var index: Int
         public var delta: Delta
-        /// In a choice's last chunk.
+        /// Why the choice ended; only in its last chunk.
         public var finishReason: String?
 
         enum CodingKeys: String, CodingKey {
@@ -64,13 +64,13 @@ public struct ChatCompletionChunk: Codable, Equatable, Sendable {
     public var created: Int64
     public var model: String
     public var choices: [Choice]
-    /// In the last chunk, where the request asks for it: more: ["stream_options": ...].
+    /// Token counts, in the last chunk if the request asks for them: more: ["stream_options": ...].
     public var usage: Usage?
-    /// What the first choice grows by; often empty in the first and the last chunk.
+    /// Text that the chunk adds to the first choice; often empty in the first and the last chunk.
     public var text: String { choices.first?.delta.content ?? "" }
 }
 
-/// What follows a text, whole or a piece of it.
+/// The continuation of a text, or a chunk of it.
 public struct TextCompletion: Codable, Equatable, Sendable {
     public struct Choice: Codable, Equatable, Sendable {
         public var index: Int
@@ -87,7 +87,7 @@ public struct TextCompletion: Codable, Equatable, Sendable {
     public var model: String
     public var choices: [Choice]
     public var usage: Usage?
-    /// The first choice's.
+    /// Text of the first choice.
     public var text: String { choices.first?.text ?? "" }
 }
 
@@ -95,8 +95,9 @@ private struct Failed: Decodable {
     let error: APIError
 }
 
-/// What the engine says to a request, from its first object to its last. A reader that stops
-/// aborts it; what a slow reader has not taken yet waits, no more than the request's tokens.
+/// The engine's answers to a request, from the first object to the last. A reader that stops aborts
+/// the request. Answers that a slow reader has not taken yet are queued; there are at most as many
+/// as tokens.
 func answers<Object: Decodable & Sendable>(
     _ app: App, _ request: Data, as type: Object.Type
 ) -> AsyncThrowingStream<Object, Error> {
@@ -120,20 +121,21 @@ func answers<Object: Decodable & Sendable>(
     }
 }
 
-/// The last object of a request.
+/// Returns the last object of the answers to a request.
 func answer<Object: Decodable & Sendable>(
     _ app: App, _ request: Data, as type: Object.Type
 ) async throws -> Object {
     var last: Object?
     for try await object in answers(app, request, as: type) { last = object }
-    try Task.checkCancellation()  // a cancelled stream ends without an error
+    try Task.checkCancellation() // needed because a cancelled stream ends without an error
     guard let last else { throw WherryError.internalError("The engine has answered nothing.") }
     return last
 }
 
 private func read<Object: Decodable>(_ json: Data, _ app: App?) throws -> Object {
     if let failed = try? JSONDecoder().decode(Failed.self, from: json) {
-        // Only this reader aborts a request that it listens to, or the system in the background.
+        // Only this reader aborts its own request, unless the engine was closed, or the app went to
+        // the background.
         if failed.error.code == "aborted", app?.isClosed ?? true { throw WherryError.closed }
         throw WherryError.request(failed.error)
     }

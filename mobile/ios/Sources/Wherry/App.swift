@@ -1,20 +1,20 @@
 import CWherry
 import Foundation
 
-/// A `wherry_app` and who uses it: calls from any thread, none after `close`.
+/// A native `wherry_app` and the calls that use it, from any thread, none after `close`.
 final class App: @unchecked Sendable {
     private let handle: OpaquePointer
-    private let condition = NSCondition()  // guards what follows
+    private let condition = NSCondition() // this condition's lock guards the properties below
     private var calls = 0
     private var closed = false
-    private var active = false  // a task waits until the engine is idle
-    private var listeners: [ObjectIdentifier: Listener] = [:]  // of running requests
+    private var active = false // whether a task waits until the engine is idle
+    private var listeners: [ObjectIdentifier: Listener] = [:] // listeners of running requests
 
     init(_ handle: OpaquePointer) {
         self.handle = handle
     }
 
-    // The last reference may be let go on the engine's own thread, which closing waits for.
+    // The engine's own thread may release the last reference, and closing waits for that thread.
     deinit {
         guard !closed else { return }
         let handle = UInt(bitPattern: self.handle)
@@ -23,7 +23,8 @@ final class App: @unchecked Sendable {
 
     var isClosed: Bool { condition.withLock { closed } }
 
-    /// `take` is called on the engine's thread with each object, and whether it is the last.
+    /// Starts a request; `take` gets each object, and whether it is the last, on the engine's
+    /// thread.
     func start(_ request: Data, _ take: @escaping @Sendable (Data, Bool) -> Void) throws -> Int64 {
         let listener = Listener()
         listener.take = { [weak self, weak listener] json, last in
@@ -41,7 +42,7 @@ final class App: @unchecked Sendable {
         }
     }
 
-    /// Nothing happens if it has ended already, or the engine is closed.
+    /// Aborts a request; nothing happens if it has ended already, or the engine is closed.
     func abort(_ id: Int64) {
         _ = try? use { app in wherry_app_abort(app, id) }
     }
@@ -54,7 +55,8 @@ final class App: @unchecked Sendable {
         ids.forEach(abort)
     }
 
-    /// Registers the caller as the one that waits for running requests; false if there is one already.
+    /// Registers the caller as the task that waits for running requests; false if another one
+    /// waits.
     func beginActivity() -> Bool {
         condition.withLock {
             defer { active = true }
@@ -87,7 +89,8 @@ final class App: @unchecked Sendable {
         }
     }
 
-    /// Aborts what runs and frees the model; blocks, and not from a callback. Once is enough.
+    /// Aborts running requests and frees the model; blocks, so callbacks must not call it. Later
+    /// calls do nothing.
     func close() {
         let first = condition.withLock {
             if closed { return false }
@@ -120,7 +123,7 @@ final class App: @unchecked Sendable {
     }
 }
 
-/// Who hears of one request; the engine holds it until the last call.
+/// The listener to one request; the engine holds a reference to it until the last call.
 private final class Listener: @unchecked Sendable {
     var take: (Data, Bool) -> Void = { _, _ in }
     var id: Int64?
@@ -135,7 +138,7 @@ private func started(_ app: OpaquePointer, _ request: Data, _ listener: Listener
             context.toOpaque(), &id)
     }
     if status != 0 {
-        context.release()  // it will not be called
+        context.release() // the start failed, so the engine will not call the listener
         throw failure(status)
     }
     return id

@@ -5,11 +5,12 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// The system's HTTP, which knows its proxies and certificates, for `wherry_app_download`.
+/// Fetches files for `wherry_app_download` with the system's HTTP, which knows its proxies and
+/// certificates.
 final class HTTP: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     private let options: DownloadOptions
     private let ended = DispatchSemaphore(value: 0)
-    private let lock = NSLock()  // guards what follows
+    private let lock = NSLock() // this lock guards the properties below
     private var session: URLSession?
     private var task: URLSessionDataTask?
     private var cancelled = false
@@ -21,14 +22,15 @@ final class HTTP: NSObject, URLSessionDataDelegate, @unchecked Sendable {
         super.init()
         let configuration = URLSessionConfiguration.ephemeral
         configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
-        configuration.timeoutIntervalForRequest = 30  // seconds without a byte; it is asked again
+        // seconds without a byte, after which the download tries again
+        configuration.timeoutIntervalForRequest = 30
         configuration.allowsCellularAccess = options.allowsCellularAccess
         let queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1
         session = URLSession(configuration: configuration, delegate: self, delegateQueue: queue)
     }
 
-    /// HTTP's, of the last answer; nil: there was none.
+    /// HTTP status of the last answer; nil: there was none.
     var status: Int? { lock.withLock { said } }
 
     /// Ends the answer that is being read.
@@ -40,12 +42,12 @@ final class HTTP: NSObject, URLSessionDataDelegate, @unchecked Sendable {
         task?.cancel()
     }
 
-    /// After the last fetch: a session holds its delegate until then.
+    /// Ends the session after the last fetch, because a session retains its delegate until then.
     func end() {
         lock.withLock { session }?.invalidateAndCancel()
     }
 
-    /// Blocks until the answer has ended.
+    /// Fetches a file from a byte offset on; blocks until the answer has ended.
     func fetch(_ address: String, _ from: Int64, _ answer: OpaquePointer) {
         guard let url = URL(string: address), let session = lock.withLock({ self.session }) else {
             return wherry_app_answer_failed(answer, "it is no address")
@@ -96,7 +98,7 @@ final class HTTP: NSObject, URLSessionDataDelegate, @unchecked Sendable {
         ended.signal()
     }
 
-    // Headers that are meant for one server are not told to another.
+    // Follows a redirect without the caller's headers, which are meant for one server only.
     func urlSession(
         _ session: URLSession, task: URLSessionTask,
         willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest,

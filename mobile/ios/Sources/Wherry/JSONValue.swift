@@ -1,4 +1,4 @@
-/// Any JSON, for fields that have no type of their own here.
+/// Any JSON value, for request fields that have no Swift type.
 public enum JSONValue: Codable, Equatable, Sendable {
     case null
     case bool(Bool)

@@ -1,31 +1,31 @@
 import CWherry
 import Foundation
 
-/// How far a load or a download is.
+/// The progress of a load or a download.
 public struct LoadProgress: Sendable, Equatable {
-    /// Of a load "files", "tokenizer", "weights" and "ready"; of a download "check" and "download".
+    /// The phase: of a load "files", "tokenizer", "weights" or "ready"; of a download "check" or
+    /// "download".
     public let phase: String
-    /// Bytes where the phase is "weights", "check" or "download".
+    /// The amount that is done; in bytes if the phase is "weights", "check" or "download".
     public let done: Int64
     public let total: Int64
 }
 
-/// What an engine is made of. Fields that are not set are the model's own limits.
+/// Options of an engine. Missing options have the model's own limits.
 public struct EngineOptions: Sendable {
-    /// Tokens of one request, prompt and answer.
+    /// Maximum tokens of one request, prompt and answer together.
     public var context: Int?
-    /// Requests that are answered together; more wait.
+    /// Maximum number of requests that are answered together; further requests wait.
     public var maxBatch: Int?
-    /// Tokens that the cache holds in all.
+    /// Number of tokens in the whole KV cache.
     public var kvTokens: Int?
-    /// Of the kernels; nil: all cores.
+    /// Number of threads for the kernels; nil: all cores.
     public var threads: Int?
-    /// A folder that keeps the weights as the kernels read them: they are mapped from there at the
-    /// next load, instead of being packed again.
+    /// A folder for packed weights: the next load maps them instead of packing the weights again.
     public var packDir: URL?
-    /// Whether a load fails at once where the device has too little memory.
+    /// Whether a load fails at once if the device has too little memory.
     public var checkMemory = true
-    /// Any other option of `wherry_app_open`.
+    /// Further options of `wherry_app_open`.
     public var more: [String: JSONValue] = [:]
 
     public init() {}
@@ -41,7 +41,7 @@ public struct EngineOptions: Sendable {
     }
 }
 
-/// The C callback for a call's progress; it returns whether the call continues.
+/// The C callback for a call's progress; its result tells whether the call continues.
 final class Watcher: @unchecked Sendable {
     private let lock = NSLock()
     private var cancelled = false
@@ -64,7 +64,7 @@ final class Watcher: @unchecked Sendable {
         return true
     }
 
-    /// Runs a call that blocks on a thread of its own; cancelling the task ends it at its next
+    /// Runs a blocking call on its own thread; cancelling the task ends the call at its next
     /// report.
     func run<Value: Sendable>(
         _ call: @escaping @Sendable (UnsafePointer<wherry_app_progress>) throws -> Value
@@ -94,7 +94,7 @@ private let reported:
         return watcher.report(String(cString: phase), done, total) ? 0 : 1
     }
 
-/// The app of a folder; blocks.
+/// Opens the app of a model folder; blocks.
 func opened(
     _ folder: URL, _ options: EngineOptions, _ progress: UnsafePointer<wherry_app_progress>
 ) throws -> App {

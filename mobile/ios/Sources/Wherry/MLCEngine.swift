@@ -1,9 +1,9 @@
 import Foundation
 
-/// Of this package: the core's and the compiler's, too.
+/// Version of this package, which equals the versions of the core and the compiler.
 public let wherryVersion = "0.1.0"
 
-/// A model that answers, in this process. Any task may use it; requests run together.
+/// A language model in this process. Any task may use it; requests run together.
 ///
 /// ```swift
 /// let engine = try await MLCEngine.load(folder)
@@ -13,11 +13,11 @@ public let wherryVersion = "0.1.0"
 /// ```
 ///
 /// Cancelling the task aborts its request. When memory is short, or the app goes to the background,
-/// caches of earlier conversations are given up. Releasing the engine frees its model.
+/// the engine frees the caches of earlier conversations. Releasing the engine frees its model.
 public actor MLCEngine {
     private let app: App
     private let watch: SystemWatch
-    /// `engine.chat.completions`, as in OpenAI's own clients.
+    /// The namespace `engine.chat`, as in OpenAI's own clients.
     public nonisolated let chat: Chat
     public nonisolated let completions: Completions
 
@@ -28,11 +28,11 @@ public actor MLCEngine {
         completions = Completions(app: app)
     }
 
-    /// Load a folder that `wherry package` has written, or `Models.download` has brought.
+    /// Loads a folder that `wherry package` has written, or `Models.download` has downloaded.
     ///
     /// Cancelling the task ends the load at its next report.
     ///
-    /// - Parameter progress: Called on the thread that loads.
+    /// - Parameter progress: Callback with the progress, on the thread that loads.
     public static func load(
         _ folder: URL, options: EngineOptions = EngineOptions(),
         progress: @escaping @Sendable (LoadProgress) -> Void = { _ in }
@@ -44,12 +44,12 @@ public actor MLCEngine {
         EngineStats(json: try JSONDecoder().decode([String: JSONValue].self, from: try app.stats()))
     }
 
-    /// Give up what is kept of earlier conversations.
+    /// Frees the caches of earlier conversations.
     public func trim() throws {
         try app.trim()
     }
 
-    /// Abort what runs and free the model, now.
+    /// Aborts running requests and frees the model at once.
     public func close() async {
         let app = self.app
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
@@ -61,9 +61,9 @@ public actor MLCEngine {
     }
 }
 
-/// What an engine is doing.
+/// Counters of an engine.
 public struct EngineStats: Sendable {
-    /// All that it says.
+    /// All counters of the engine, by name.
     public let json: [String: JSONValue]
     public var pagesTotal: Int64 { number("pages_total") }
     public var pagesFree: Int64 { number("pages_free") }
@@ -78,11 +78,11 @@ public struct Chat: Sendable {
     public let completions: ChatCompletions
 }
 
-/// Chat completions: messages in, a message out.
+/// The endpoint for chat completions: messages in, a message out.
 public struct ChatCompletions: Sendable {
     let app: App
 
-    /// The whole answer.
+    /// Returns the whole answer to messages.
     public func create(
         _ messages: [Message], _ settings: Settings = Settings()
     ) async throws -> ChatCompletion {
@@ -90,7 +90,7 @@ public struct ChatCompletions: Sendable {
         return try await answer(app, try requestJSON(settings, fields), as: ChatCompletion.self)
     }
 
-    /// The answer piece by piece; the request begins with the call.
+    /// Returns the answer in chunks; the request begins with the call.
     public func stream(
         _ messages: [Message], _ settings: Settings = Settings()
     ) -> AsyncThrowingStream<ChatCompletionChunk, Error> {
@@ -103,7 +103,7 @@ public struct ChatCompletions: Sendable {
     }
 }
 
-/// Text completions: a text in, what follows it out.
+/// The endpoint for text completions: a text in, its continuation out.
 public struct Completions: Sendable {
     let app: App
 

@@ -17,7 +17,7 @@ private struct Sizes: Decodable {
     let deployment: Deployment?
 }
 
-/// Bytes that this process can still have without being ended for it; nil: unknown.
+/// Returns the bytes that this process can still allocate before the system ends it; nil: unknown.
 private func availableMemory() -> Int64? {
     #if os(iOS) || os(tvOS) || os(visionOS)
         let bytes = os_proc_available_memory()
@@ -29,18 +29,20 @@ private func availableMemory() -> Int64? {
         let line = text.split(separator: "\n").first { $0.hasPrefix("MemAvailable:") }
         return line.flatMap { Int64($0.filter(\.isNumber)) }.map { $0 * 1024 }
     #else
-        return nil  // it swaps
+        return nil // macOS swaps memory to disk, so there is no limit
     #endif
 }
 
-/// Throws where it is known that the memory does not suffice: the system would end the app.
+/// Throws if the memory is known to be too small for the model, because the system would end the
+/// app.
 func requireMemory(_ folder: URL, _ options: EngineOptions) throws {
-    // A folder without a manifest that can be read is for the load to complain of.
+    // A folder without a readable manifest passes this check, because the load reports it.
     guard let data = try? Data(contentsOf: folder.appendingPathComponent("wherry.json")),
         let sizes = try? JSONDecoder().decode(Sizes.self, from: data),
         let weights = sizes.memory?.weights, let available = availableMemory()
     else { return }
-    // Pages of the cache are taken as they are used: what one request needs has to be there.
+    // Pages of the KV cache are allocated when they are used, so only the pages of one request must
+    // fit.
     let tokens = options.context.map(Int64.init) ?? sizes.deployment?.context ?? 0
     let cache = (sizes.memory?.kv_per_token ?? 0).multipliedReportingOverflow(by: tokens)
     let needed = weights + (sizes.memory?.workspace ?? 0) + (cache.overflow ? 1 << 60 : cache.partialValue)

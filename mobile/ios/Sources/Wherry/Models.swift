@@ -1,31 +1,34 @@
 import CWherry
 import Foundation
 
-/// How a model is fetched.
+/// Options of a download.
 public struct DownloadOptions: Sendable {
-    /// Of requests to the server, not to others that it redirects to: ["Authorization": "Bearer ..."].
+    /// Headers of requests to the server, such as ["Authorization": "Bearer ..."]; they are not
+    /// sent to servers that it redirects to.
     public var headers: [String: String] = [:]
-    /// Whether files of a complete folder are read, so that damaged ones are fetched again; else
-    /// their sizes are compared.
+    /// Whether the files of a complete folder are hashed, so that damaged ones are downloaded
+    /// again; otherwise only their sizes are compared.
     public var verify = false
-    /// Whether mobile networks may be used.
+    /// Whether the download may use mobile networks.
     public var allowsCellularAccess = true
 
     public init() {}
 }
 
-/// Models that an app fetches once it is installed.
+/// Downloads models after an app is installed.
 public enum Models {
-    /// Bring a model to `folder`, which `MLCEngine.load` then takes.
+    /// Downloads a model to `folder`, which `MLCEngine.load` then takes.
     ///
-    /// What is there and whole is not fetched again, and a folder that is complete needs no network:
-    /// call it at each start. An interrupted download resumes; cancelling the task
-    /// ends it. A model that is replaced can be loaded until the new one is complete.
+    /// Files that are already complete are not fetched again, and a complete folder needs no
+    /// network, so call this at each start. An interrupted download resumes; cancelling the task
+    /// ends it. A model that is being replaced can be loaded until the new one is complete.
     ///
     /// - Parameters:
-    ///   - url: Of the folder: `assets/NAME` of what `wherry package` has written, on any server.
-    ///   - folder: Is made, and left out of backups. In Application Support, say.
-    ///   - progress: "check" and "download", both in bytes; called on a thread of the download.
+    ///   - url: Address of the folder: `assets/NAME`, which `wherry package` has written, on any
+    ///     server.
+    ///   - folder: Folder to create, for example in Application Support; it is excluded from backups.
+    ///   - progress: Callback with the phases "check" and "download", in bytes, on a thread of the
+    ///     download.
     public static func download(
         _ url: URL, to folder: URL, options: DownloadOptions = DownloadOptions(),
         progress: @escaping @Sendable (LoadProgress) -> Void = { _ in }

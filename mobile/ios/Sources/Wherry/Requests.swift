@@ -4,11 +4,11 @@ import Foundation
 public struct Message: Codable, Equatable, Sendable {
     public var role: String
     public var content: String?
-    /// Calls that an assistant's message asks for.
+    /// Tool calls in an assistant's message.
     public var toolCalls: [ToolCall]?
-    /// Of a message with a tool's result: which call it answers.
+    /// In a message with a tool's result, the id of the call that it answers.
     public var toolCallID: String?
-    /// What a model thought before it answered.
+    /// Reasoning that the model wrote before its answer.
     public var reasoningContent: String?
 
     public init(role: String, content: String?) {
@@ -21,7 +21,7 @@ public struct Message: Codable, Equatable, Sendable {
     public static func assistant(_ text: String) -> Message {
         Message(role: "assistant", content: text)
     }
-    /// The result of a call that the model asked for.
+    /// Creates the message with the result of a tool call.
     public static func tool(_ callID: String, _ result: String) -> Message {
         var made = Message(role: "tool", content: result)
         made.toolCallID = callID
@@ -36,11 +36,12 @@ public struct Message: Codable, Equatable, Sendable {
     }
 }
 
-/// A call of a function that the model asks for. In chunks, pieces of one: `index` says of which.
+/// A call of a function that the model asks for; in a chunk a piece of a call, which `index`
+/// identifies.
 public struct ToolCall: Codable, Equatable, Sendable {
     public struct Function: Codable, Equatable, Sendable {
         public var name: String?
-        /// JSON, as the model wrote it.
+        /// The arguments in JSON, as the model wrote them.
         public var arguments: String?
     }
     public var index: Int?
@@ -49,28 +50,29 @@ public struct ToolCall: Codable, Equatable, Sendable {
     public var function: Function?
 }
 
-/// How a request is answered; names and meanings are OpenAI's. What is not set is the model's own.
+/// Settings of a request; names and meanings are OpenAI's. Missing settings have the model's own
+/// defaults.
 public struct Settings: Codable, Equatable, Sendable {
-    /// The most tokens of the output; nil: until the model ends or the context does.
+    /// Maximum number of output tokens; nil: until the model or the context ends.
     public var maxTokens: Int?
-    /// 0 takes the most likely token each time.
+    /// Temperature of sampling; 0 takes the most likely token each time.
     public var temperature: Double?
     public var topP: Double?
-    /// The same seed gives the same answer.
+    /// Seed of sampling; the same seed gives the same answer.
     public var seed: Int64?
     /// Texts that end the answer.
     public var stop: [String]?
-    /// Answers that are wanted.
+    /// Number of answers to the prompt.
     public var n: Int?
     public var presencePenalty: Double?
     public var frequencyPenalty: Double?
-    /// Functions that the model may ask for, as OpenAI writes them.
+    /// Functions that the model may call, as OpenAI's objects.
     public var tools: [JSONValue]?
-    /// What the text is held to.
+    /// Format to which the text is constrained.
     public var responseFormat: ResponseFormat?
-    /// Whether a tool has to be called.
+    /// Whether the model must call a tool.
     public var toolChoice: ToolChoice?
-    /// Any other field.
+    /// Further fields of the request.
     public var more: [String: JSONValue] = [:]
 
     public init(
@@ -102,54 +104,55 @@ public struct Settings: Codable, Equatable, Sendable {
     }
 }
 
-/// What an answer's text is held to, whatever the model would rather write.
+/// The format to which an answer's text is constrained.
 public struct ResponseFormat: Codable, Equatable, Sendable {
-    /// OpenAI's object.
+    /// The format as OpenAI's object.
     public var json: JSONValue
 
     public init(json: JSONValue) { self.json = json }
     public init(from decoder: Decoder) throws { json = try JSONValue(from: decoder) }
     public func encode(to encoder: Encoder) throws { try json.encode(to: encoder) }
 
-    /// An object of JSON.
+    /// Constrains the text to any JSON object.
     public static let jsonObject = ResponseFormat(json: ["type": "json_object"])
-    /// JSON that fits a JSON Schema; keywords that are not enforced are refused by name. The schema is
-    /// a text, because its properties are written in its order, which a dictionary does not keep.
+    /// Constrains the text to JSON that matches a JSON Schema; keywords that cannot be enforced are
+    /// errors. The schema is a text, because the order of its properties matters, which a
+    /// dictionary does not preserve.
     public static func jsonSchema(_ schema: String, name: String = "answer") -> ResponseFormat {
         let inner: JSONValue = ["name": .string(name), "schema": .string(schema)]
         return ResponseFormat(json: ["type": "json_schema", "json_schema": inner])
     }
-    /// A text that a regular expression matches as a whole.
+    /// Constrains the text so that a regular expression matches it as a whole.
     public static func regex(_ pattern: String) -> ResponseFormat {
         ResponseFormat(json: ["type": "regex", "pattern": .string(pattern)])
     }
-    /// A text of a grammar, in GBNF; its first rule is `root`.
+    /// Constrains the text to a grammar in GBNF, whose first rule is `root`.
     public static func grammar(_ gbnf: String) -> ResponseFormat {
         ResponseFormat(json: ["type": "grammar", "grammar": .string(gbnf)])
     }
 }
 
-/// Whether tools are called.
+/// Whether the model may or must call tools.
 public struct ToolChoice: Codable, Equatable, Sendable {
-    /// OpenAI's value.
+    /// The choice as OpenAI's value.
     public var json: JSONValue
 
     public init(json: JSONValue) { self.json = json }
     public init(from decoder: Decoder) throws { json = try JSONValue(from: decoder) }
     public func encode(to encoder: Encoder) throws { try json.encode(to: encoder) }
 
-    /// As the model likes.
+    /// The model decides whether to call a tool.
     public static let auto = ToolChoice(json: "auto")
     public static let none = ToolChoice(json: "none")
-    /// At least one.
+    /// The model must call at least one tool.
     public static let required = ToolChoice(json: "required")
-    /// This one.
+    /// The model must call the tool of this name.
     public static func function(_ name: String) -> ToolChoice {
         ToolChoice(json: ["type": "function", "function": ["name": .string(name)]])
     }
 }
 
-/// A request as JSON: its settings, what they have more, and these fields.
+/// Encodes a request as JSON: its settings, their `more` fields, and these fields.
 func requestJSON(_ settings: Settings, _ fields: [String: JSONValue]) throws -> Data {
     let known = try JSONDecoder().decode(
         [String: JSONValue].self, from: try JSONEncoder().encode(settings))

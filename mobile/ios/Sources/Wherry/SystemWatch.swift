@@ -1,10 +1,10 @@
 import Foundation
 
-/// What the system asks of an app with a model: while this lives, the engine obeys.
+/// Watches for the system's requests to an app with a model, as long as the object lives.
 ///
-/// Memory is short, or the app goes to the background, where what it keeps makes the system end it
-/// sooner: caches of earlier conversations go. Running answers get the time in the background that
-/// the system grants, and are aborted when it is over.
+/// If memory is short, or the app goes to the background, where its memory use makes the system end
+/// it sooner, the engine frees the caches of earlier conversations. Running answers get the
+/// background time that the system grants, and are aborted when it is over.
 final class SystemWatch: @unchecked Sendable {
     #if canImport(Darwin)
         private let pressure: DispatchSourceMemoryPressure
@@ -16,7 +16,8 @@ final class SystemWatch: @unchecked Sendable {
                 eventMask: [.warning, .critical], queue: queue)
             pressure.setEventHandler { [weak app] in try? app?.trim() }
             pressure.activate()
-            // UIKit's name, without UIKit: extensions and tools have the engine, too.
+            // UIKit's notification by its name, without importing UIKit: extensions and tools use
+            // the engine, too.
             let background = Notification.Name("UIApplicationDidEnterBackgroundNotification")
             observer = NotificationCenter.default.addObserver(
                 forName: background, object: nil, queue: nil
@@ -34,7 +35,7 @@ final class SystemWatch: @unchecked Sendable {
     #endif
 }
 
-/// Keeps the process from being suspended until the app has answered.
+/// Keeps the process from being suspended until the running answers are complete.
 func answerInBackground(_ app: App) {
     #if os(iOS) || os(tvOS) || os(visionOS)
         guard app.beginActivity() else { return }

@@ -1,11 +1,11 @@
 import CWherry
 import Foundation
 
-/// What goes wrong; the texts say what happened, what was found and what is accepted.
+/// The errors of Wherry; their texts say what happened, what was found and what is accepted.
 public enum WherryError: Error, Equatable {
     /// An argument or an option is wrong; nothing was changed.
     case invalidArgument(String)
-    /// A folder, a file or a function of a library is not there.
+    /// A folder, a file or a function of a library does not exist.
     case notFound(String)
     /// The device has less memory than the model needs.
     case notEnoughMemory(String)
@@ -13,28 +13,29 @@ public enum WherryError: Error, Equatable {
     case incompatible(String)
     /// A request was refused, or has failed.
     case request(APIError)
-    /// The engine was closed before, or while, it was asked.
+    /// The engine was closed before or during a call.
     case closed
-    /// An address cannot be fetched: no connection (then there is no status), or the server refuses.
+    /// An address cannot be fetched: its server refuses, or there is no connection (then no status
+    /// either).
     case unreachable(String, httpStatus: Int?)
-    /// What comes is not what the model's manifest lists, also when it is fetched again.
+    /// A downloaded file differs from the model's manifest, even after a second download.
     case damaged(String)
     /// The disk has no room for a model.
     case noSpace(String)
     /// Another download writes to the folder.
     case busy(String)
-    /// A mistake of Wherry's, or an error inside the compiled model.
+    /// A bug of Wherry, or an error inside the compiled model.
     case internalError(String)
 }
 
-/// OpenAI's error object.
+/// An error object in OpenAI's form.
 public struct APIError: Codable, Equatable, Sendable {
     public var message: String
-    /// What kind of error it is: "invalid_request_error".
+    /// The kind of error, such as "invalid_request_error".
     public var type: String?
-    /// Which field of the request is meant, if one is.
+    /// The wrong field of the request, if a single one is wrong.
     public var param: String?
-    /// A word for programs: "context_length_exceeded".
+    /// A machine-readable name, such as "context_length_exceeded".
     public var code: String?
 }
 
@@ -53,8 +54,8 @@ extension WherryError: LocalizedError {
     }
 }
 
-/// The error of a status that is not 0, on the thread of the call; a CancellationError if it was
-/// cancelled.
+/// Creates the error for a status other than 0, on the thread of the call; a CancellationError if
+/// the call was cancelled.
 func failure(_ status: Int32) -> Error {
     let text = wherry_app_last_error().map { String(cString: $0) } ?? ""
     switch status {

@@ -3,8 +3,8 @@ import XCTest
 
 @testable import Wherry
 
-/// What tests/mobile/kotlin/Checks.kt asks of the Kotlin library, of this one. The model and what
-/// Python's engine answers are in the file WHERRY_TEST_CASES:
+/// The test cases, which equal those of tests/mobile/kotlin/Checks.kt for the Kotlin library. The
+/// file WHERRY_TEST_CASES has the model, and the answers of Python's engine:
 /// {"folder", "options": {...}, "text": greedy, 24 tokens after PROMPT}.
 private struct Cases: Decodable {
     let folder: String
@@ -137,14 +137,15 @@ final class EngineTests: XCTestCase {
         for round in 0..<20 {
             let engine = try await cases.load()
             _ = try await engine.completions.create("\(round)", Settings(maxTokens: 2))
-            if round % 2 == 0 { await engine.close() }  // else it goes with its last reference
+            // in other rounds the engine is freed with its last reference
+            if round % 2 == 0 { await engine.close() }
             threads.append(threadsOfThisProcess())
         }
         for _ in 0..<500 where threadsOfThisProcess() > threads[5] + 4 { usleep(10_000) }
         XCTAssertLessThanOrEqual(threadsOfThisProcess(), threads[5] + 4, "\(threads)")
     }
 
-    /// 0 where the system does not say.
+    /// Returns the number of threads of this process; 0 if the system does not tell.
     private func threadsOfThisProcess() -> Int {
         (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task"))?.count ?? 0
     }

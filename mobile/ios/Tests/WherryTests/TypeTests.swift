@@ -3,7 +3,7 @@ import XCTest
 
 @testable import Wherry
 
-/// What takes no model.
+/// Tests of types that need no model.
 final class TypeTests: XCTestCase {
     func testRequestsAreOpenAIs() throws {
         let settings = Settings(

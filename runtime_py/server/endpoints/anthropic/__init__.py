@@ -1,1 +1,1 @@
-"""Anthropic's protocol: /v1/messages."""
+"""Anthropic's protocol: /v1/messages and the counting of its tokens."""

@@ -1,4 +1,4 @@
-"""Errors in Anthropic's shape."""
+"""Writes errors in the shape of Anthropic's API."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ _KINDS = {
     429: "rate_limit_error",
     503: "overloaded_error",
 }
-_TOO_LONG = "prompt is too long"  # agents search for these words and then shorten the conversation
+# agents search error messages for these words and then shorten the conversation
+_TOO_LONG = "prompt is too long"
 
 
 def body(error: ApiError) -> dict[str, Any]:
-    """Make the JSON of an error."""
+    """Return the JSON of an error in the shape of Anthropic's API."""
     kind = "api_error" if error.status_code >= 500 else "invalid_request_error"
     message = error.detail
     if error.code == "context_length_exceeded":

@@ -1,4 +1,4 @@
-"""Models in Anthropic's shapes."""
+"""Describes models in the shapes of Anthropic's API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Anthropic's paths."""
+"""The paths of Anthropic's API: /v1/messages and /v1/messages/count_tokens."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ add_shape(PREFIX, errors.body)
 
 
 class Anthropic:
-    """The handlers.
+    """Handlers of the paths of Anthropic's API.
 
     Args:
-        pipeline: answers requests.
+        pipeline: the pipeline that answers requests.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
 
     def routes(self) -> Routes:
-        """Path -> handler."""
+        """Return the handler of each method and path."""
         return {
             ("POST", PREFIX): self.messages,
             ("POST", f"{PREFIX}/count_tokens"): self.count_tokens,
@@ -54,7 +54,7 @@ class Anthropic:
 
     @described(request=MessagesRequest, answer=MESSAGE, chunk=object_of(type=TEXT))
     async def messages(self, request: Request) -> Response:
-        """Answers messages."""
+        """Answers the messages of a chat."""
         return await self._pipeline.answer(request, MESSAGES)
 
     @described(request=CountRequest, answer=object_of(input_tokens=COUNT))
@@ -70,7 +70,8 @@ def _plan(
     plan, _ = loaded.chat(chat, caller)
     request.note_unused(chat.unused)
     (job,) = plan.jobs
-    room = job.params.max_tokens  # the room in the context, which may be less than requested
+    # the remaining context, which may be less than the requested `max_tokens`
+    room = job.params.max_tokens
     plan = plan.at_most(request.max_tokens)
     omit = request.thinking is not None and request.thinking.display == "omitted"
     return plan, MessageReply(request.model, cut=room < request.max_tokens, omit=omit)

@@ -1,4 +1,4 @@
-"""Answers in Anthropic's shapes: blocks, and the events of a stream."""
+"""Writes responses in Anthropic's shapes: content blocks, and the events of a stream."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Json = dict[str, Any]
 
 
 class MessageReply:
-    """Answers of /v1/messages.
+    """Writes the responses of /v1/messages.
 
     Args:
         model: the model's name.
         cut: whether the context ends before `max_tokens`.
-        omit: thinking blocks have no text.
+        omit: whether thinking blocks are sent without their text.
     """
 
     def __init__(self, model: str, *, cut: bool, omit: bool) -> None:
@@ -37,13 +37,13 @@ class MessageReply:
         self._end: Json = {}
 
     def opening(self, generation: Generation) -> list[Plain]:
-        """See Reply: the empty message, and a ping."""
+        """Return the event with the empty message, and a ping; implements `Reply.opening`."""
         usage = _usage(generation.usage)
         start = {"type": "message_start", "message": self._message([], usage, _end(None, None))}
         return [Plain(start), Plain({"type": "ping"})]
 
     def chunks(self, delta: Delta) -> list[Plain]:
-        """See Reply: additions to its blocks."""
+        """Return the events that extend the message's blocks; implements `Reply.chunks`."""
         events = [event for part in delta.parts for event in self._blocks.push(part)]
         if delta.finish is not None:
             events += self._blocks.close()
@@ -51,13 +51,13 @@ class MessageReply:
         return [Plain(event) for event in events]
 
     def closing(self, generation: Generation) -> list[Plain]:
-        """See Reply: the stop reason and the usage."""
+        """Return the events with the stop reason and the usage; implements `Reply.closing`."""
         usage = _usage(generation.usage)
         end = {"type": "message_delta", "delta": self._end, "usage": usage}
         return [Plain(end), Plain({"type": "message_stop"})]
 
     def whole(self, choices: Sequence[Delta], generation: Generation) -> Plain:
-        """See Reply."""
+        """Return the whole message; implements `Reply.whole`."""
         (choice,) = choices
         blocks = _whole_blocks(choice.parts, omit=self._omit)
         return Plain(self._message(blocks, _usage(generation.usage), self._end_of(choice)))
@@ -74,16 +74,16 @@ class MessageReply:
 
 
 class _Blocks:
-    """Writes the events of blocks, one block after the other."""
+    """Writes the events of content blocks, one block after the other."""
 
     def __init__(self, *, omit: bool) -> None:
         self._omit = omit
         self._index = -1
-        self._open: str | None = None  # type of the open block
-        self._digest = hashlib.sha256()  # of the thinking text
+        self._open: str | None = None  # type of the open block; None: no block is open
+        self._digest = hashlib.sha256()  # hash of the thinking text, for its signature
 
     def push(self, part: Part) -> list[Json]:
-        """Write the events of a part."""
+        """Return the events of a part of the response."""
         if isinstance(part, Text):
             began = self._begin("text", {"text": ""})
             return [*began, self._delta("text_delta", text=part.text)]
@@ -100,7 +100,7 @@ class _Blocks:
         return self.close()
 
     def close(self) -> list[Json]:
-        """Write the end of the open block, if there is one."""
+        """Return the events that end the open block, if a block is open."""
         if self._open is None:
             return []
         events: list[Json] = []
@@ -126,7 +126,7 @@ class _Blocks:
 
 
 def _whole_blocks(parts: Sequence[Part], *, omit: bool) -> list[Json]:
-    """Make the blocks of a whole answer, whose parts are joined."""
+    """Return the content blocks of a whole response; adjacent parts of a kind are joined."""
     blocks: list[Json] = []
     for part in parts:
         if isinstance(part, Text):
@@ -145,7 +145,7 @@ def _whole_blocks(parts: Sequence[Part], *, omit: bool) -> list[Json]:
 
 
 def _object(arguments: str) -> Json:
-    """Parse a call's arguments as far as possible: they may be cut off or wrong."""
+    """Return a tool call's arguments as an object, parsed as far as they are complete and valid."""
     try:
         found = from_json(arguments, allow_partial="trailing-strings", allow_inf_nan=False)
     except ValueError:
@@ -154,7 +154,7 @@ def _object(arguments: str) -> Json:
 
 
 def _signature(digest: Any) -> str:
-    """Make a signature of the thinking: a checksum, which this server does not verify."""
+    """Return the signature of a thinking block: a checksum, which this server does not verify."""
     return base64.b64encode(digest.digest()).decode()
 
 
@@ -163,7 +163,7 @@ def _end(reason: str | None, sequence: str | None) -> Json:
 
 
 def _usage(usage: Usage) -> Json:
-    """Count tokens; `input_tokens` excludes those from the cache."""
+    """Return token counts in Anthropic's shape; `input_tokens` excludes tokens from the cache."""
     cached = usage.prompt_tokens_details.cached_tokens
     return {
         "input_tokens": usage.prompt_tokens - cached,

@@ -1,4 +1,4 @@
-"""The accepted requests, in Anthropic's shapes."""
+"""The requests that the server accepts in the shapes of Anthropic's API."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ class _Shape(BaseModel):
 
 
 class TextBlock(_Shape):
-    """A text."""
+    """A content block with a text."""
 
     type: Literal["text"]
     text: str
 
 
 class ThinkingBlock(_Shape):
-    """Reasoning of an earlier turn."""
+    """A content block with the reasoning of an earlier turn."""
 
     type: Literal["thinking"]
     thinking: str
 
 
 class RedactedThinkingBlock(_Shape):
-    """Encrypted reasoning of an earlier turn, which is dropped."""
+    """A content block with encrypted reasoning of an earlier turn; the server drops it."""
 
     type: Literal["redacted_thinking"]
 
 
 class ToolUseBlock(_Shape):
-    """A tool call of an earlier turn."""
+    """A content block with a tool call of an earlier turn."""
 
     type: Literal["tool_use"]
     id: str = Field(max_length=1024)
@@ -48,7 +48,7 @@ class ToolUseBlock(_Shape):
 
 
 class OtherBlock(_Shape):
-    """A kind of content that this server does not support."""
+    """A content block of a kind that this server does not support."""
 
     type: str
 
@@ -72,7 +72,7 @@ TextOrBlocks = Annotated[str | _TextBlocks, at_most(MAX_PARTS, "blocks")]
 
 
 class ToolResultBlock(_Shape):
-    """The result of a tool call."""
+    """A content block with the result of a tool call."""
 
     type: Literal["tool_result"]
     tool_use_id: str = Field(max_length=1024)
@@ -92,7 +92,7 @@ Block = Annotated[
 
 
 class Turn(_Shape):
-    """One message."""
+    """One message of the conversation."""
 
     role: Literal["user", "assistant", "system"]
     content: Annotated[
@@ -101,9 +101,9 @@ class Turn(_Shape):
 
 
 class Tool(_Shape):
-    """A tool that the client runs."""
+    """A tool that the client can run."""
 
-    type: str | None = None  # "custom" is the same as None
+    type: str | None = None  # kind of the tool; "custom" is the same as None
     name: str
     description: str | None = None
     input_schema: dict[str, Any] | None = None
@@ -119,28 +119,28 @@ class ToolChoice(_Shape):
 
 
 class Thinking(_Shape):
-    """Whether the model may reason first; a budget has no effect."""
+    """Whether the model may reason before it answers; a budget has no effect."""
 
     type: Literal["enabled", "disabled", "adaptive", "between_tools"]
-    # "omitted": thinking blocks without text
+    # How thinking is shown; "omitted": thinking blocks have no text.
     display: Literal["summarized", "omitted"] | None = None
 
 
 class Metadata(_Shape):
-    """The user of the request."""
+    """Metadata of the request: the user's id."""
 
     user_id: str | None = Field(None, max_length=1024)
 
 
 class OutputConfig(_Shape):
-    """The effort of reasoning, and the format of the answer."""
+    """The effort of reasoning, and the format of the output."""
 
     effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
     format: dict[str, Any] | None = None
 
 
 class CountRequest(_Shape):
-    """POST /v1/messages/count_tokens."""
+    """The body of POST /v1/messages/count_tokens."""
 
     model: str = Field("", max_length=1024)
     messages: Annotated[list[Turn], Field(min_length=1), at_most(MAX_MESSAGES, "messages")]
@@ -149,21 +149,21 @@ class CountRequest(_Shape):
     tool_choice: ToolChoice | None = None
     thinking: Thinking | None = None
     output_config: OutputConfig | None = None
-    output_format: dict[str, Any] | None = None  # older name of output_config.format
+    output_format: dict[str, Any] | None = None  # older name of `output_config.format`
 
     @property
     def thinks(self) -> bool:
-        """Whether the request asks for reasoning."""
+        """Tell whether the request asks for reasoning."""
         return self.thinking is not None and self.thinking.type != "disabled"
 
     @property
     def effort(self) -> str | None:
-        """The requested effort of reasoning."""
+        """Return the requested effort of reasoning; None: the model's default."""
         return self.output_config.effort if self.output_config else None
 
 
 class MessagesRequest(CountRequest):
-    """POST /v1/messages."""
+    """The body of POST /v1/messages."""
 
     max_tokens: int = Field(ge=1, le=2**31 - 1)
     stop_sequences: Annotated[list[StopString] | None, at_most(MAX_STOPS, "texts")] = None
@@ -175,7 +175,7 @@ class MessagesRequest(CountRequest):
     _unused: list[str] = PrivateAttr(default_factory=list)
 
     def note_unused(self, names: Sequence[str]) -> None:
-        """Record fields of the resulting chat request that have no effect on this model."""
+        """Record the request fields that have no effect on this model."""
         if self.effort and ("reasoning_effort" in names or not self.thinks):
             self._unused.append("output_config.effort")
         if self.thinks and "enable_thinking" in names:
@@ -183,11 +183,11 @@ class MessagesRequest(CountRequest):
 
     @property
     def unused(self) -> Sequence[str]:
-        """Request fields that have no effect on this model; available after planning."""
+        """Return the request fields that have no effect on this model; known after planning."""
         return self._unused
 
 
-# Fields that would change the answer if they were ignored, each with its harmless values.
+# Fields that would change the response if they were ignored, each with its harmless values.
 MEANINGFUL: dict[str, tuple[Any, ...]] = {
     "mcp_servers": ([],),
     "container": (),

@@ -30,7 +30,7 @@ def parse_messages(fields: Any) -> MessagesRequest:
     """Parse the body of /v1/messages.
 
     Raises:
-        RequestError: a field is wrong, or would change the answer if it were ignored.
+        RequestError: a field is wrong, or would change the response if it were ignored.
     """
     request = validated(MessagesRequest, fields)
     refuse(request, MEANINGFUL)
@@ -38,14 +38,14 @@ def parse_messages(fields: Any) -> MessagesRequest:
 
 
 def parse_count(fields: Any) -> CountRequest:
-    """Parse the body of /v1/messages/count_tokens; raises as `parse_messages`."""
+    """Parse the body of /v1/messages/count_tokens; errors as in `parse_messages`."""
     request = validated(CountRequest, fields)
     refuse(request, MEANINGFUL)
     return request
 
 
 def chat_request(request: CountRequest) -> ChatRequest:
-    """Make the chat request, without a limit of its length.
+    """Return the equivalent chat request, without a limit on the output's length.
 
     Raises:
         RequestError: a kind of content or tool is not supported.
@@ -58,7 +58,8 @@ def chat_request(request: CountRequest) -> ChatRequest:
         **_choice(request.tool_choice),
         "tools": [_tool(tool, i) for i, tool in enumerate(request.tools or ())] or None,
     }
-    if request.messages[-1].role == "assistant":  # the answer continues this message
+    # the output continues the last message of the assistant
+    if request.messages[-1].role == "assistant":
         fields["continue_final_message"] = True
     if isinstance(request, MessagesRequest):
         fields |= {
@@ -73,7 +74,7 @@ def chat_request(request: CountRequest) -> ChatRequest:
 
 
 def _thinking(request: CountRequest) -> dict[str, Any]:
-    """Clients that do not ask for thinking do not expect it in the answer."""
+    """Return chat fields that disable thinking in the output, unless the client asks for it."""
     wanted = request.thinks
     return {
         "enable_thinking": wanted,
@@ -146,7 +147,10 @@ def _text(content: str | Iterable[TextBlock | OtherBlock], where: str) -> str:
 
 
 def _assistant(turn: Turn, where: str) -> dict[str, Any]:
-    """Make one message; text between its calls is dropped, as in all chat templates."""
+    """Return one message of the assistant.
+
+    Text between its tool calls is dropped, as in templates.
+    """
     message: dict[str, Any] = {"role": "assistant", "content": ""}
     for i, block in enumerate(turn.content):
         if isinstance(block, TextBlock):
@@ -163,7 +167,7 @@ def _assistant(turn: Turn, where: str) -> dict[str, Any]:
 
 
 def _others(turn: Turn, where: str) -> Iterator[dict[str, Any]]:
-    """Make a message for each tool result, and for the texts between them."""
+    """Yield a message for each tool result, and for the texts between the results."""
     texts: list[str] = []
     for i, block in enumerate(turn.content):
         if isinstance(block, TextBlock):

@@ -1,4 +1,4 @@
-"""A model's capabilities, with Ollama's names."""
+"""Finds the capabilities of a model and gives them Ollama's names."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from ....text.chat_template import ChatTemplate
 from ....text.fill_in import WAYS
 from ....tools.dialect import Dialect
 
-# Wherry's name -> Ollama's, where they differ; "": none
+# Wherry's name of a capability -> Ollama's, where they differ; "": Ollama has no name for it.
 _NAMES = {"chat": "completion", "score": ""}
 
 
 def abilities(
     manifest: Manifest | None, template: str | None, folder: Path | None = None
 ) -> list[str]:
-    """Read capabilities from the manifest, the chat template and the vocabulary."""
+    """Return a model's capabilities from its manifest, its chat template and its vocabulary."""
     ours = manifest.capabilities if manifest else ("completion",)
     found = {_NAMES.get(name, name) for name in ours} - {""}
-    if "completion" in found:  # in Ollama embedding models are those that generate no text
+    # Ollama calls a model an embedding model only if it generates no text
+    if "completion" in found:
         found.discard("embedding")
         found |= {"insert"} if folder and _fills(folder) else set()
     if template is not None:
         try:
             dialect = Dialect(ChatTemplate(template))
-        except ModelError:  # loading the model reports the error
+        except ModelError:  # the load of the model will report the error
             return sorted(found)
         found |= {"tools"} if dialect.native else set()
         found |= {"thinking"} if thinks(dialect) else set()
@@ -36,10 +37,10 @@ def abilities(
 
 
 def _fills(folder: Path) -> bool:
-    """Whether a vocabulary has fill-in-the-middle tokens."""
+    """Tell whether a vocabulary has fill-in-the-middle tokens."""
     try:
         text = (folder / "tokenizer.json").read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):  # loading the model reports the error
+    except (OSError, UnicodeDecodeError):  # the load of the model will report the error
         return False
 
     def known(mark: str) -> bool:
@@ -49,7 +50,7 @@ def _fills(folder: Path) -> bool:
 
 
 def thinks(dialect: Dialect | None) -> bool:
-    """Whether a model reasons before it answers."""
+    """Tell whether a model reasons before it answers."""
     return dialect is not None and (
         dialect.thoughts is not None or dialect.family.name == "harmony"
     )

@@ -1,4 +1,4 @@
-"""Ollama's answers, streamed or whole."""
+"""Writes responses in Ollama's shapes, streamed or whole."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NS = 10**9
 
 @dataclass(slots=True)
 class Message(Shape):
-    """The assistant's message."""
+    """The assistant's message in Ollama's shape."""
 
     _optional = frozenset({"thinking", "tool_calls"})
     role: str = "assistant"
@@ -40,11 +40,11 @@ class Message(Shape):
 
 @dataclass(slots=True)
 class Ending(Shape):
-    """Fields of the last chunk and of a whole answer. Durations are nanoseconds."""
+    """Fields of a stream's last chunk and of a whole response; durations are nanoseconds."""
 
     done_reason: str
     total_duration: int
-    load_duration: int  # the time that the request waited for the load
+    load_duration: int  # nanoseconds that the request waited for the model's load
     prompt_eval_count: int
     prompt_eval_duration: int
     eval_count: int
@@ -52,7 +52,7 @@ class Ending(Shape):
 
 
 def schema_of(said: Schema) -> Schema:
-    """The JSON Schema of a whole answer or a chunk; only the last chunk has the ending."""
+    """Return the JSON Schema of a response or chunk; only a stream's last chunk has the ending."""
     counts = {f.name: COUNT for f in fields(Ending) if f.name != "done_reason"}
     head = {"model": TEXT, "created_at": TEXT, **said, "done": FLAG}
     ending = {"done_reason": one_of("stop", "length", "load", "unload"), **counts}
@@ -66,7 +66,7 @@ GENERATE_SCHEMA = schema_of({"response": TEXT})
 
 @dataclass(slots=True)
 class Line(Shape):
-    """A chunk, or a whole answer; `said` has the fields of its endpoint."""
+    """A chunk or a whole response; `said` has the fields that only its endpoint has."""
 
     model: str
     created_at: str
@@ -75,25 +75,25 @@ class Line(Shape):
     ending: dict[str, Any]
 
     def dumped(self) -> dict[str, Any]:
-        """See Shape; all fields are in one object."""
+        """Return all fields in one object; overrides `Shape.dumped`."""
         head = {"model": self.model, "created_at": self.created_at}
         return {**head, **self.said, "done": self.done, **self.ending}
 
 
 def now() -> str:
-    """The current time in Ollama's format."""
+    """Return the current time in Ollama's format."""
     return datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
 
 
 class Reply:
-    """Answers of /api/chat and /api/generate.
+    """Writes the responses of /api/chat and /api/generate.
 
     Args:
         name: the client's name of the model.
-        chat: whether this is /api/chat.
-        started: arrival of the request, on perf_counter's clock; `planned`: when its model was
-            loaded.
-        logprobs: whether they are requested.
+        chat: whether the path is /api/chat.
+        started: arrival of the request, on the clock of perf_counter; `planned`: the time at which
+            its model was loaded.
+        logprobs: whether the client asked for logprobs.
     """
 
     def __init__(
@@ -106,22 +106,25 @@ class Reply:
         self._finish = "stop"
 
     def opening(self, generation: Generation) -> list[Line]:
-        """See Reply; there are none."""
+        """Return no chunks: Ollama announces no role. Implements `Reply.opening`."""
         return []
 
     def chunks(self, delta: Delta) -> list[Line]:
-        """See Reply. A call is written when it is complete."""
+        """Return the chunks of a delta, tool calls only when complete.
+
+        Implements `Reply.chunks`.
+        """
         if delta.finish:
             self._finish = delta.finish
         said = self._said(self._message(delta.parts), delta.logprobs)
         return [Line(self._name, now(), said, False, {})] if said else []
 
     def closing(self, generation: Generation) -> list[Line]:
-        """See Reply: the ending, with counts and times."""
+        """Return the last chunk, with counts and times; implements `Reply.closing`."""
         return [self._last(self._empty(), generation)]
 
     def whole(self, choices: Sequence[Delta], generation: Generation) -> Line:
-        """See Reply."""
+        """Return the whole response; implements `Reply.whole`."""
         (delta,) = choices
         self._finish = delta.finish or "stop"
         said = self._said(self._message(delta.parts), delta.logprobs)
@@ -143,7 +146,7 @@ class Reply:
         return message
 
     def _said(self, message: Message, tokens: Sequence[LoggedToken]) -> dict[str, Any]:
-        """The message in the endpoint's form; {} if it is empty."""
+        """Return the message in the form of the endpoint; {} if the message is empty."""
         logged = {"logprobs": LazyList(tokens, _logged)} if self._logprobs and tokens else {}
         if not (message.content or message.thinking or message.tool_calls or logged):
             return {}
@@ -170,13 +173,13 @@ class Reply:
 
 
 def without_prompt(name: str, *, chat: bool, reason: str) -> dict[str, Any]:
-    """The answer to a request without a prompt, which only loads or unloads a model."""
+    """Return the response to a request without a prompt, which only loads or unloads a model."""
     said = {"message": Message().model_dump()} if chat else {"response": ""}
     return Line(name, now(), said, True, {"done_reason": reason}).model_dump()
 
 
 def _called(call: Call, end: CallEnd) -> dict[str, Any] | None:
-    """Make a call in Ollama's form: arguments are an object; None if the call is incomplete."""
+    """Return a tool call in Ollama's form, arguments as an object; None if it is incomplete."""
     if not end.whole:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Ollama's embeddings: /api/embed, and its forerunner /api/embeddings for one text."""
+"""The endpoint /api/embed of Ollama, and its predecessor /api/embeddings for a single text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .parsing import validated
 from .requests import MAX_OPTIONS, KeepAlive, ShowRequest
 
 _NS = 10**9
-_SMALL = 2**12  # bytes of a body that may be a request without a prompt
+_SMALL = 2**12  # bytes up to which a body may be a request that has no prompt
 
 
 class _Fields(ShowRequest):
@@ -36,22 +36,23 @@ class _Fields(ShowRequest):
 
 
 class OllamaEmbedRequest(_Fields):
-    """POST /api/embed."""
+    """The body of POST /api/embed."""
 
     input: str | Annotated[list[str], Field(fail_fast=True)] | None = None
     dimensions: int | None = Field(None, ge=1, le=2**20)
-    truncate: bool = True  # true: cut a text that is too long at its end; else it is an error
+    # whether a text that is too long is cut at its end; if false, it is an error
+    truncate: bool = True
 
 
 class OllamaEmbeddingsRequest(_Fields):
-    """POST /api/embeddings."""
+    """The body of POST /api/embeddings."""
 
     prompt: str | None = None
 
 
 @dataclass(slots=True)
 class EmbedAnswer(Shape):
-    """Answer of /api/embed; durations are nanoseconds."""
+    """The response of /api/embed; durations are nanoseconds."""
 
     model: str
     embeddings: list[list[float]]
@@ -62,14 +63,14 @@ class EmbedAnswer(Shape):
 
 @dataclass(slots=True)
 class EmbeddingsAnswer(Shape):
-    """Answer of /api/embeddings."""
+    """The response of /api/embeddings."""
 
     embedding: list[float]
 
 
 @dataclass(slots=True)
 class Asked:
-    """A request (`pipeline.Named`); `name` is the client's name of the model."""
+    """A parsed request for the pipeline; `name` is the client's name of the model."""
 
     model: str
     name: str
@@ -81,7 +82,7 @@ class Asked:
 
 
 def embed(body: Any) -> Asked:
-    """Parse a body of /api/embed; raises RequestError."""
+    """Return the request in a body of /api/embed; raises RequestError for a wrong body."""
     fields = validated(OllamaEmbedRequest, body)
     sent = {
         "input": fields.input or [],
@@ -92,7 +93,7 @@ def embed(body: Any) -> Asked:
 
 
 def embeddings(body: Any) -> Asked:
-    """Parse a body of /api/embeddings; raises RequestError."""
+    """Return the request in a body of /api/embeddings; raises RequestError for a wrong body."""
     fields = validated(OllamaEmbeddingsRequest, body)
     return _asked(fields, {"input": fields.prompt or ""}, single=True)
 
@@ -112,7 +113,7 @@ def _asked(fields: _Fields, sent: dict[str, Any], *, single: bool) -> Asked:
 
 
 def plan(model: VectorModel, asked: Asked, caller: Caller) -> VectorPlan[Shape]:
-    """Plan the embeddings; raises as VectorModel.embedding."""
+    """Return the plan of the embeddings; errors as in VectorModel.embedding."""
     planned = time.perf_counter()
     made = model.embedding(asked.request, caller)
 
@@ -142,17 +143,17 @@ EMBED, EMBEDDINGS = _endpoint(embed), _endpoint(embeddings)
 
 
 class OllamaEmbeddings:
-    """The handlers.
+    """Handlers of /api/embed and /api/embeddings.
 
     Args:
-        pipeline: answers requests.
+        pipeline: the pipeline that answers requests.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
 
     def routes(self) -> Routes:
-        """Path -> handler."""
+        """Return the handler of each method and path."""
         return {("POST", "/api/embed"): self.embed, ("POST", "/api/embeddings"): self.embeddings}
 
     @described(request=OllamaEmbedRequest, answer=EmbedAnswer)

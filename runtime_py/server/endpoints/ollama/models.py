@@ -1,4 +1,4 @@
-"""Ollama's paths that list and describe models."""
+"""The paths of Ollama's API that list and describe models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .abilities import abilities
 from .parsing import validated
 from .requests import ShowRequest
 
-# The version of Ollama's API: clients require a recent one.
+# The version of Ollama's API that the server reports: clients require a recent one.
 VERSION = "0.12.6"
 DETAILS = object_of(
     parent_model=TEXT,
@@ -50,7 +50,7 @@ SHOWN = object_of(
 
 
 class OllamaModels:
-    """The handlers.
+    """Handlers of the paths that list and describe models.
 
     Args:
         models: the server's models.
@@ -60,7 +60,7 @@ class OllamaModels:
         self._models = models
 
     def routes(self) -> Routes:
-        """Path -> handler."""
+        """Return the handler of each method and path."""
         return {
             ("HEAD", "/"): self.alive,
             ("GET", "/api/version"): self.version,
@@ -103,7 +103,7 @@ class OllamaModels:
 
     @described(request=ShowRequest, answer=SHOWN)
     async def show(self, request: Request) -> Response:
-        """Describes one model."""
+        """Describes the model that the request names."""
         fields = validated(ShowRequest, parse_json(await body_of(request)))
         listed = self._models.listed()
         found = named({m.name: m for m in listed}, fields.asked)
@@ -113,12 +113,12 @@ class OllamaModels:
 
 
 def _shown(model: Listed) -> dict[str, Any]:
-    """Describe a model from its files; any thread may call this."""
+    """Return a model's description from its files; any thread may call this."""
     manifest, folder, entry = model.manifest, model.folder, _listed(model)
     template = source_of(folder) if folder else None
     chosen = show.parameters(folder)
     return {
-        "license": "",  # a compiled folder has none
+        "license": "",  # a compiled folder contains no license
         "modelfile": show.modelfile(entry["name"], template, chosen),
         "parameters": show.as_lines(chosen),
         "template": template or "",
@@ -134,7 +134,7 @@ def _listed(model: Listed) -> dict[str, Any]:
     manifest = model.manifest
     made: float = model.created
     if model.folder is not None:
-        with suppress(OSError):  # a folder outside of the cache may have been removed
+        with suppress(OSError):  # a folder outside of the cache may have been removed meanwhile
             made = (model.folder / MANIFEST).stat().st_mtime
     return {
         "name": name,
@@ -171,7 +171,7 @@ def _size(manifest: Manifest | None) -> int:
 
 
 def _time(seconds: float | None) -> str:
-    """Write a time in RFC 3339; never (None) is a date far in the future, as in Ollama."""
+    """Return a time in RFC 3339; never (None) is a date far in the future, as in Ollama."""
     if seconds is None:
         return "2318-01-01T00:00:00Z"
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat().replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Ollama's endpoints that generate text, /api/chat and /api/generate."""
+"""The endpoints of Ollama's API that generate text, /api/chat and /api/generate."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from .options import without_effect
 from .parsing import validated
 from .requests import AnswerFields, Asked, OllamaChatRequest, OllamaGenerateRequest
 
-_SMALL = 2**12  # bytes of a body that may be a request without a prompt
+_SMALL = 2**12  # bytes up to which a body may be a request that has no prompt
 
 
 def error_shape(error: ApiError) -> dict[str, Any]:
-    """Make the JSON of an error."""
+    """Return the JSON of an error in the shape of Ollama's API."""
     return {"error": str(error.detail)}
 
 
@@ -42,7 +42,7 @@ add_shape("/api/", error_shape)
 
 
 def plan(loaded: LoadedModel, asked: Asked, caller: Caller) -> tuple[RequestPlan, Reply]:
-    """Plan the request on a model.
+    """Return the plan of a request for a model, and the writer of its response.
 
     Raises:
         RequestError: the request cannot be served.
@@ -71,12 +71,12 @@ def plan(loaded: LoadedModel, asked: Asked, caller: Caller) -> tuple[RequestPlan
 
 
 def _within(made: RequestPlan, context: int, most: int | None) -> RequestPlan:
-    """Limit prompt and output together to `context` tokens, as Ollama does.
+    """Return the plan with prompt and output limited to `context` tokens, as Ollama does.
 
     Args:
-        made: the plan of one prompt, without a limit of its own.
-        context: tokens of prompt and output together.
-        most: the requested tokens of output, perhaps more than fit; None: no limit.
+        made: the plan of one prompt, which has no limit yet.
+        context: maximum tokens of prompt and output together.
+        most: the requested maximum tokens of output, perhaps more than fit; None: no limit.
 
     Raises:
         RequestError: the prompt alone fills the context.
@@ -108,10 +108,10 @@ CHAT, GENERATE = _endpoint(requests.chat), _endpoint(requests.generate)
 
 
 class Ollama:
-    """The handlers.
+    """Handlers of /api/chat and /api/generate.
 
     Args:
-        pipeline: answers requests.
+        pipeline: the pipeline that answers requests.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -119,7 +119,7 @@ class Ollama:
         self._models: Models = pipeline.models
 
     def routes(self) -> Routes:
-        """Path -> handler."""
+        """Return the handler of each method and path."""
         return {
             ("POST", "/api/chat"): self.chat,
             ("POST", "/api/generate"): self.generate,
@@ -156,7 +156,7 @@ class Ollama:
         return await self._pipeline.answer(request, endpoint)
 
     async def _load(self, fields: AnswerFields) -> Response:
-        """Load a model, or unload it if `keep_alive` is 0."""
+        """Return the response of a load; if `keep_alive` is 0, the model is unloaded instead."""
         name, stays = fields.asked, fields.keep_alive
         told = partial(without_prompt, name, chat=isinstance(fields, OllamaChatRequest))
         if stays == 0:

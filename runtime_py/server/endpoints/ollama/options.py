@@ -8,7 +8,7 @@ from typing import Any
 from ....errors import RequestError
 from ....shapes.fields import SamplingFields
 
-# Ollama's name -> Wherry's; Wherry's own names are accepted, too.
+# Maps Ollama's names of options to Wherry's; Wherry's own names are accepted, too.
 _NAMES = {
     **{name: name for name in SamplingFields.model_fields},
     "seed": "seed",
@@ -17,12 +17,13 @@ _NAMES = {
     "num_predict": "max_tokens",
     "repeat_penalty": "repetition_penalty",
 }
-_MEANS_NONE = {"num_predict", "seed"}  # negative: no limit; a random seed
+# options for which a negative value means none: no limit, a random seed
+_MEANS_NONE = {"num_predict", "seed"}
 _TAKEN = {"num_ctx", "repeat_last_n"}
 
 
 def translated(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate options to fields of a request.
+    """Return the request fields that correspond to Ollama's options.
 
     `num_predict` 0 means no limit, as in Ollama; `repeat_last_n` 0 means no penalty, and other
     values have no effect, because the penalty covers all of prompt and output.
@@ -41,10 +42,10 @@ def translated(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def context_of(options: Mapping[str, Any]) -> int | None:
-    """Read `num_ctx`: tokens of prompt and output together; None: the model's context.
+    """Return `num_ctx`, the tokens of prompt and output together; None: the model's context.
 
     Raises:
-        RequestError: it is no number.
+        RequestError: `num_ctx` is no number.
     """
     asked = options.get("num_ctx")
     if asked is None or (type(asked) is int and asked > 0):
@@ -56,11 +57,11 @@ def context_of(options: Mapping[str, Any]) -> int | None:
 
 
 def without_effect(options: Mapping[str, Any], context: int | None) -> list[str]:
-    """List options that have no effect here.
+    """Return the names of options that have no effect.
 
     Args:
         options: the client's options.
-        context: the model's; a larger `num_ctx` is cut to it. None: unknown.
+        context: the model's context in tokens, to which `num_ctx` is limited; None: unknown.
     """
     names = [
         n for n, v in options.items() if v is not None and n not in _NAMES | dict.fromkeys(_TAKEN)

@@ -1,4 +1,4 @@
-"""Validates Ollama's bodies."""
+"""Validates the bodies of requests to Ollama's API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Body = TypeVar("Body", bound=BaseModel)
 
 
 def validated(kind: type[Body], body: Any) -> Body:
-    """Validate a body.
+    """Return a request's body as an object of `kind`.
 
     Raises:
         RequestError: lists everything that is wrong.

@@ -2,8 +2,8 @@
 
 It writes to the disk and uses the processor for minutes, so only an option of the server allows it,
 with or without a key: keys are for clients that use models, not for those who choose them. A
-separate process does the work (`pull_process`), with its own memory and interpreter's lock, and
-ends with its client. Its results stay, and the next pull resumes.
+separate process does the work (`pull_process`), with its own memory and GIL, and ends when its
+client disconnects. Its results stay, and the next pull resumes.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ _PHASES = {"download": "downloading", "convert": "converting weights", "compile"
 
 @dataclass(slots=True)
 class Status(Shape):
-    """The progress of a pull."""
+    """A chunk with the progress of a pull."""
 
     _optional = frozenset({"total", "completed"})
     status: str
-    total: int | None = None  # bytes of a download, else steps
+    total: int | None = None  # bytes of a download, or the number of steps
     completed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A model to pull: a MODEL of the command line, and its name for clients."""
+    """A model to pull: a MODEL of the command line, and the model's name for clients."""
 
     model: str
     name: str
@@ -68,17 +68,17 @@ class Wanted:
 
 
 class PullRequest(ShowRequest):
-    """POST /api/pull."""
+    """The body of POST /api/pull."""
 
     stream: bool | None = None
 
 
 class Pull:
-    """The handler.
+    """The handler of POST /api/pull.
 
     Args:
-        catalog: receives the model; None: the server has only one model.
-        allowed: whether the server's options allow it.
+        catalog: the catalog that gets the model; None: the server has only one model.
+        allowed: whether the server's options allow pulls.
     """
 
     def __init__(self, catalog: Catalog | None, *, allowed: bool) -> None:
@@ -87,7 +87,7 @@ class Pull:
         self._turn = asyncio.Lock()
 
     def routes(self) -> Routes:
-        """Path -> handler."""
+        """Return the handler of each method and path."""
         return {("POST", "/api/pull"): self.pull}
 
     @described(
@@ -131,10 +131,10 @@ class Pull:
 
 
 class _Statuses:
-    """The progress of a pull, in the form of an engine's stream.
+    """A stream of a pull's progress, with the interface of an engine's stream.
 
     Args:
-        wanted: None: the model is already there.
+        wanted: the model to pull; None: the server already has it.
         turn: a lock, so that one model is pulled at a time.
     """
 
@@ -144,7 +144,7 @@ class _Statuses:
         self._has_turn = self._said_to_wait = self._ended = False
 
     async def all(self) -> None:
-        """Await the whole pull.
+        """Await the end of the pull.
 
         Raises:
             WherryError: the pull failed.
@@ -184,7 +184,7 @@ class _Statuses:
         if "folder" not in message:
             phase = _PHASES.get(message["what"], message["what"])
             return Status(phase, message["total"], message["done"])
-        # The model is compiled already, so the compiler is not loaded.
+        # The model is compiled already, so its preparation does not load the compiler.
         spec = Spec(
             name=wanted.name,
             model=message["folder"],
@@ -212,11 +212,12 @@ class _Statuses:
             json.dumps([wanted.model, options]),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C reaches only the server, which ends this process
+            # Ctrl-C must reach only the server, which ends this process itself
+            start_new_session=True,
         )
 
     def cancel(self) -> None:
-        """End the process; idempotent."""
+        """End the pull's process; idempotent."""
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.kill()
@@ -225,7 +226,7 @@ class _Statuses:
             self._turn.release()
 
     async def end(self) -> None:
-        """End the process and wait for it."""
+        """End the pull's process and wait for its end."""
         self.cancel()
         if self._process is not None:
             assert self._process.stdout
@@ -234,13 +235,14 @@ class _Statuses:
 
 
 def wanted_of(asked: str) -> Wanted:
-    """Find the model that a client means.
+    """Return the model that a client names.
 
     Args:
-        asked: "demo", ORG/NAME, or hf.co/ORG/NAME; the tag may be a scheme, ORG/NAME:q8f16_1.
+        asked: the name: "demo", ORG/NAME, or hf.co/ORG/NAME; the tag may be a scheme,
+            ORG/NAME:q8f16_1.
 
     Raises:
-        RequestError: it is none of these, but a path or a name of Ollama's library.
+        RequestError: the name is none of these, but a path or a name in Ollama's library.
     """
     plain = asked.removesuffix(LATEST)
     if plain == "demo":

@@ -17,12 +17,12 @@ from wherry.errors import WherryError
 
 from ....load import loading
 
-_SECONDS = 0.2  # between two lines of one phase
+_SECONDS = 0.2  # minimum seconds between two lines of the same phase
 
 
 class _Report:
     def __init__(self) -> None:
-        self._last = ("", 0.0)  # phase, and time of its last line
+        self._last = ("", 0.0)  # the phase and time of the last line
 
     def __call__(self, what: str, done: int, total: int) -> None:
         phase, told = self._last
@@ -38,7 +38,7 @@ def _say(message: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Pull the model in the first argument."""
+    """Pull the model that the first command-line argument names."""
     model, options = json.loads(sys.argv[1])
     try:
         _say({"folder": str(loading.resolve(model, **options, progress=_Report()).absolute())})

@@ -1,4 +1,4 @@
-"""Ollama's requests, and their translation to Wherry's."""
+"""Parses requests in Ollama's shapes, and translates them to Wherry's requests."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class _Shape(BaseModel):
 
 
 class ShowRequest(_Shape):
-    """POST /api/show: the name of a model, which older clients send as `name`."""
+    """The body of POST /api/show: the name of a model, which older clients send as `name`."""
 
     model: str = Field("", max_length=1024)
     name: str | None = Field(None, max_length=1024)
 
     @property
     def asked(self) -> str:
-        """The name."""
+        """Return the name of the model that the request asks for."""
         return self.model or self.name or ""
 
 
 class AnswerFields(ShowRequest):
-    """Fields that both kinds of requests share."""
+    """Fields that the requests of /api/chat and /api/generate share."""
 
     stream: bool | None = None
     format: str | dict[str, Any] | None = None
@@ -52,21 +52,21 @@ class AnswerFields(ShowRequest):
 
 
 class Called(_Shape):
-    """A called function; its arguments are an object."""
+    """The function of a tool call; its arguments are a JSON object."""
 
     name: str = ""
     arguments: dict[str, Any] = Field(default_factory=dict)
 
 
 class Call(_Shape):
-    """A call in an assistant's message."""
+    """A tool call in an assistant's message."""
 
     id: str | None = None
     function: Called
 
 
 class Message(_Shape):
-    """One message."""
+    """One message of the conversation."""
 
     role: str
     content: str | None = ""
@@ -78,14 +78,14 @@ class Message(_Shape):
 
 
 class OllamaChatRequest(AnswerFields):
-    """POST /api/chat."""
+    """The body of POST /api/chat."""
 
     messages: Annotated[list[Message] | None, at_most(MAX_MESSAGES, "messages")] = None
     tools: list[dict[str, Any]] | None = None
 
 
 class OllamaGenerateRequest(AnswerFields):
-    """POST /api/generate."""
+    """The body of POST /api/generate."""
 
     prompt: str | None = None
     suffix: str | None = None
@@ -100,17 +100,18 @@ Fields = TypeVar("Fields", bound=AnswerFields)
 
 @dataclass(slots=True)
 class Asked:
-    """A request for an answer (`pipeline.Asked`).
+    """A parsed request for generated text, as the pipeline expects it (`pipeline.Asked`).
 
     Attributes:
         model: the requested name; the pipeline replaces it by the model's own.
         name: the client's name of the model.
         chat: the request for a model with a chat template; None: a raw prompt.
-        completion: the request for a model without one; None: it cannot serve this.
-        context: tokens of prompt and output together; None: the model's context.
-        most: tokens of output; None: until the context is full.
+        completion: the request for a model without one; None: such a model cannot serve the
+            request.
+        context: maximum tokens of prompt and output together; None: the model's context.
+        most: maximum tokens of output; None: until the context is full.
         ignored: names of fields without effect.
-        model_context: the model's context, once it is known.
+        model_context: tokens of the model's context, once it is known.
     """
 
     fields: AnswerFields
@@ -127,7 +128,7 @@ class Asked:
 
 
 def chat(body: Any) -> Asked:
-    """Parse a body of /api/chat.
+    """Return the request in a body of /api/chat.
 
     Raises:
         RequestError: lists everything that is wrong.
@@ -149,7 +150,9 @@ def chat(body: Any) -> Asked:
 
 
 def generate(body: Any) -> Asked:
-    """Parse a body of /api/generate: one turn of a chat, unless it is raw or has a suffix.
+    """Return the request in a body of /api/generate.
+
+    It is one turn of a chat, unless it is raw or has a suffix.
 
     Raises:
         RequestError: lists everything that is wrong.
@@ -172,12 +175,12 @@ def generate(body: Any) -> Asked:
     request = parse(ChatRequest, _shared(fields) | turn)
     if fields.system:
         return _asked(fields, request, None)
-    # For models without a chat template, which complete text.
+    # Models without a chat template complete the text of the prompt.
     return _asked(fields, request, parse(CompletionRequest, _shared(fields) | prompt | logprobs))
 
 
 def asks_nothing(fields: AnswerFields) -> bool:
-    """Whether the request only loads or unloads a model."""
+    """Tell whether the request only loads or unloads a model."""
     if isinstance(fields, OllamaChatRequest):
         return not fields.messages
     return isinstance(fields, OllamaGenerateRequest) and not (fields.prompt or fields.suffix)
@@ -189,7 +192,7 @@ def _asked(
     name, most = fields.asked, None
     for request in (chat, completion):
         if request:
-            # Ollama's limit may exceed the context, which is an error in OpenAI's API.
+            # Ollama's limit may exceed the context, which would be an error in OpenAI's API.
             most, request.max_tokens = request.max_tokens, None
     return Asked(
         fields=fields,
@@ -205,7 +208,7 @@ def _asked(
 
 
 def _shared(fields: AnswerFields) -> dict[str, Any]:
-    """The options and the output's constraint, as fields of Wherry's requests."""
+    """Return the options and the output's constraint as fields of Wherry's requests."""
     held: dict[str, Any] = {}
     if isinstance(fields.format, dict):
         held = {"type": "json_schema", "json_schema": {"name": "format", "schema": fields.format}}
@@ -231,7 +234,7 @@ def _thinking(fields: AnswerFields) -> dict[str, Any]:
 
 
 def _continuing(messages: list[Message]) -> dict[str, Any]:
-    """Whether the model continues a last message of the assistant, as in Ollama."""
+    """Return fields that let the model continue a last message of the assistant, as in Ollama."""
     if not messages or messages[-1].role != "assistant" or messages[-1].tool_calls:
         return {}
     return {"continue_final_message": True, "add_generation_prompt": False}
@@ -244,7 +247,10 @@ def _logprobs(fields: AnswerFields) -> dict[str, Any]:
 
 
 def _messages(messages: list[Message]) -> list[dict[str, Any]]:
-    """Make OpenAI's messages. Ollama's calls have no ids: results follow their calls in order."""
+    """Return OpenAI's messages.
+
+    Ollama's calls have no ids, so results follow their calls in order.
+    """
     made: list[dict[str, Any]] = []
     open_ids: list[str] = []
     count = 0
@@ -258,7 +264,7 @@ def _messages(messages: list[Message]) -> list[dict[str, Any]]:
         if message.tool_calls:
             calls, open_ids = [], []
             for call in message.tool_calls:
-                # 9 characters, as Mistral's templates require
+                # The id has 9 characters, as Mistral's templates require.
                 identifier = call.id or f"call{count:05d}"
                 open_ids.append(identifier)
                 count += 1
@@ -273,7 +279,7 @@ def _messages(messages: list[Message]) -> list[dict[str, Any]]:
 
 
 def _refuse(fields: AnswerFields, images: list[tuple[str, list[Any] | None]]) -> None:
-    """Refuse fields that would change the answer if they were ignored."""
+    """Raise an error for fields that would change the response if they were ignored."""
     for where, found in images:
         if found:
             raise RequestError(

@@ -1,4 +1,4 @@
-"""The answer of POST /api/show, as far as a compiled folder has its fields."""
+"""Writes the response of POST /api/show, with the fields that a compiled folder can tell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from wherry.errors import ModelError
 from ....load import generation_config
 from ....text.tokenizer import read_json
 
-# GGUF's names, which Ollama's clients read -> names in config.json; the first existing one counts.
+# Maps GGUF's names, which Ollama's clients read, to names in config.json; the first that exists
+# counts.
 _INFO = {
     "embedding_length": ("hidden_size", "n_embd", "d_model"),
     "block_count": ("num_hidden_layers", "n_layer", "num_layers"),
@@ -33,7 +34,7 @@ _INFO = {
 }
 _TOKENS = ("bos_token_id", "eos_token_id", "padding_token_id", "unknown_token_id")
 _OF_TOKENS = {"padding_token_id": "pad_token_id", "unknown_token_id": "unk_token_id"}
-# Fields of generation_config.json that are defaults of requests -> Ollama's names.
+# Maps fields of generation_config.json that are defaults of requests to Ollama's names.
 _PARAMETERS = {
     "min_p": "min_p",
     "repetition_penalty": "repeat_penalty",
@@ -41,20 +42,22 @@ _PARAMETERS = {
     "top_k": "top_k",
     "top_p": "top_p",
 }
-_ALWAYS = ("repetition_penalty",)  # used even if the model's authors chose greedy decoding
-_COLUMN = 30  # characters; where `ollama show` prints values
+# parameters that apply even if the model's authors chose greedy decoding
+_ALWAYS = ("repetition_penalty",)
+_COLUMN = 30  # column (in characters) where `ollama show` prints values
 _LARGE = ((10**12, "T", 1), (10**9, "B", 1), (10**6, "M", 2), (10**3, "K", 0))
 
 
 def model_info(
     manifest: Manifest | None, folder: Path | None, context: int | None
 ) -> dict[str, Any]:
-    """Numbers of the architecture, with GGUF's names."""
+    """Return numbers of the model's architecture, with GGUF's names."""
     if manifest is None:
         return {}
     kind = str(manifest.architecture.get("name", ""))
     config: Mapping[str, Any] = manifest.architecture.get("config", {})
-    config = {**(config.get("rope_parameters") or {}), **config}  # newer files have them there
+    # newer configurations nest the RoPE fields
+    config = {**(config.get("rope_parameters") or {}), **config}
     found: dict[str, Any] = {"general.architecture": kind, "general.name": manifest.name}
     if count := parameter_count(folder):
         found["general.parameter_count"] = count
@@ -74,7 +77,7 @@ def model_info(
 
 
 def _rotated(config: Mapping[str, Any]) -> int | None:
-    """The RoPE dimensions of a head; None: the model has none, or they are unknown."""
+    """Return the RoPE dimensions of a head; None: the model has none, or they are unknown."""
     if "rope_theta" not in config:
         return None
     size = config.get("head_dim")
@@ -85,17 +88,17 @@ def _rotated(config: Mapping[str, Any]) -> int | None:
 
 
 def parameter_count(folder: Path | None) -> int | None:
-    """Parameters before quantization; None: the model's folder is unknown or damaged."""
+    """Return the number of parameters before quantization; None: unknown or damaged folder."""
     if folder is None:
         return None
     index = folder / "tensor-cache.json"
     try:
         return _count(index, index.stat().st_mtime_ns)
     except (OSError, ModelError, LookupError, TypeError, ZeroDivisionError):
-        return None  # loading the model reports the error
+        return None  # the load of the model will report the error
 
 
-@lru_cache(256)  # clients often list all models
+@lru_cache(256)  # cached, because clients often list all models
 def _count(index: Path, _written: int) -> int:
     weights = read_json(index)["metadata"]
     count: int = round(weights["ParamBytes"] * 8 / weights["BitsPerParam"])
@@ -103,7 +106,7 @@ def _count(index: Path, _written: int) -> int:
 
 
 def in_words(count: int | None) -> str:
-    """Write a number as Ollama does: 8.0B, 494.03M."""
+    """Return a number as Ollama writes it: 8.0B, 494.03M."""
     if count is None:
         return ""
     for unit, letter, digits in _LARGE:
@@ -113,13 +116,13 @@ def in_words(count: int | None) -> str:
 
 
 def parameters(folder: Path | None) -> list[tuple[str, str]]:
-    """Defaults of a request: Ollama's names, and values as in a Modelfile."""
+    """Return the default parameters of requests: Ollama's names, and values as in a Modelfile."""
     if folder is None:
         return []
     try:
         chosen = generation_config.read(folder)
         ends = read_json(folder / "tokenizer_config.json").get("eos_token")
-    except ModelError:  # loading the model reports the error
+    except ModelError:  # the load of the model will report the error
         return []
     held = _ALWAYS if chosen.get("do_sample") is False else _PARAMETERS
     found = [(_PARAMETERS[n], json.dumps(chosen[n])) for n in held if n in chosen]
@@ -130,12 +133,12 @@ def parameters(folder: Path | None) -> list[tuple[str, str]]:
 
 
 def as_lines(found: list[tuple[str, str]]) -> str:
-    """Write parameters as `ollama show --parameters` prints them."""
+    """Return the lines of parameters that `ollama show --parameters` prints."""
     return "\n".join(f"{name:<{_COLUMN}} {value}" for name, value in found)
 
 
 def modelfile(name: str, template: str | None, found: list[tuple[str, str]]) -> str:
-    """Write the model's Modelfile; its template is the model's own, in Jinja."""
+    """Return the text of the model's Modelfile; its template is the model's own, in Jinja."""
     lines = [f"FROM {name}"]
     if template:
         lines.append(f'TEMPLATE """{template}"""')

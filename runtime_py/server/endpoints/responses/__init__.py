@@ -1,1 +1,1 @@
-"""OpenAI's Responses: /v1/responses and /v1/conversations."""
+"""The paths of OpenAI's Responses API: /v1/responses and /v1/conversations."""

@@ -22,7 +22,7 @@ from .summary import sealed
 from .translate import chat_request
 from .turn import Turn
 
-MAX_SUMMARY = 2048  # tokens of the summary of a conversation of any length
+MAX_SUMMARY = 2048  # maximum tokens of a summary, for a conversation of any length
 _ASK = (
     "Summarize our conversation so far, so that it can go on from your summary alone. Keep the "
     "user's goals and wishes, facts, names, numbers and file paths, decisions with their reasons, "
@@ -47,15 +47,15 @@ def parse_compact(fields: Any) -> CompactRequest:
 
 
 def ignored_fields(request: CompactRequest) -> list[str]:
-    """Names of fields without effect."""
+    """Return the names of fields without effect."""
     return not_known(request)
 
 
 class Compaction:
-    """One request.
+    """Plans and answers one request for a compaction.
 
     Args:
-        turn: resolves the items.
+        turn: the turn that resolves the request's items.
     """
 
     def __init__(self, turn: Turn) -> None:
@@ -64,7 +64,7 @@ class Compaction:
     def plan(
         self, loaded: LoadedModel, request: CompactRequest, caller: Caller
     ) -> tuple[RequestPlan, CompactReply]:
-        """Plan the summary, and the shape of the answer."""
+        """Return the plan of the summary, and the writer of the response."""
         asked = CountRequest.model_construct(
             input=request.input or [], previous_response_id=request.previous_response_id
         )
@@ -75,8 +75,8 @@ class Compaction:
         fields = {
             "model": request.model,
             "instructions": request.instructions,
-            "reasoning": {"effort": "none"},  # only the summary is needed
-            "temperature": 0,  # equal conversations have equal summaries
+            "reasoning": {"effort": "none"},  # only the summary is needed, no reasoning
+            "temperature": 0,  # greedy, so that equal conversations get equal summaries
         }
         wanted = validated(ResponsesRequest, fields)
         chat = chat_request(wanted, head + past + kept_items(_ASK, lambda _: None))
@@ -85,11 +85,11 @@ class Compaction:
 
 
 class CompactReply:
-    """The answer, which is never streamed.
+    """Writes the response of a compaction, which is never streamed.
 
     Args:
         head: items that stay, before the summary.
-        calls: items that stay, after it.
+        calls: items that stay, after the summary.
     """
 
     def __init__(self, head: list[Json], calls: list[Json]) -> None:
@@ -97,19 +97,19 @@ class CompactReply:
         self._calls = calls
 
     def opening(self, generation: Generation) -> list[Plain]:
-        """See Reply."""
+        """Return no chunks, because the response is not streamed; implements `Reply.opening`."""
         return []
 
     def chunks(self, delta: Delta) -> list[Plain]:
-        """See Reply."""
+        """Return no chunks, because the response is not streamed; implements `Reply.chunks`."""
         return []
 
     def closing(self, generation: Generation) -> list[Plain]:
-        """See Reply."""
+        """Return no chunks, because the response is not streamed; implements `Reply.closing`."""
         return []
 
     def whole(self, choices: Sequence[Delta], generation: Generation) -> Plain:
-        """See Reply.
+        """Return the response with the summary; implements `Reply.whole`.
 
         Raises:
             RequestError: the summary is empty.
@@ -134,7 +134,7 @@ class CompactReply:
 
 
 def _parts(items: list[Json]) -> tuple[list[Json], list[Json], list[Json]]:
-    """Split the items: instructions; the part to summarize; calls without results."""
+    """Return the items in three parts: instructions; items to summarize; calls without results."""
     answered = {i["call_id"] for i in items if i["type"] == "function_call_output"}
     head: list[Json] = []
     past: list[Json] = []
@@ -150,7 +150,7 @@ def _parts(items: list[Json]) -> tuple[list[Json], list[Json], list[Json]]:
 
 
 def _bounded(plan: RequestPlan, context: int) -> RequestPlan:
-    """Limit the plan of a summary so that it ends before the context does."""
+    """Return the plan of a summary, limited so that it ends before the context does."""
     (job,) = plan.jobs
     most = min(MAX_SUMMARY, context - len(job.prompt))
     return replace(plan, jobs=[replace(job, params=replace(job.params, max_tokens=most))])

@@ -1,4 +1,4 @@
-"""Paths of conversations: stored items, to which responses add theirs."""
+"""The paths of conversations: stored items, to which each response adds its own."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ B = TypeVar("B", bound=BaseModel)
 
 
 class Conversations:
-    """The handlers; they parse bodies and long JSON on threads.
+    """Handlers of conversations; they parse bodies and long JSON on threads.
 
     Args:
-        memory: stores conversations.
+        memory: the store of conversations.
     """
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
 
     def routes(self) -> Routes:
-        """Path -> handler."""
+        """Return the handler of each method and path."""
         one = f"{PREFIX}/{{id}}"
         return {
             ("POST", PREFIX): self.create,
@@ -59,7 +59,7 @@ class Conversations:
 
     @described(request=ConversationRequest, answer=CONVERSATION)
     async def create(self, http: Request) -> Response:
-        """Creates a conversation."""
+        """Creates a conversation, perhaps with its first items."""
         whose = tenant()
 
         def made(request: ConversationRequest) -> Json:
@@ -73,13 +73,13 @@ class Conversations:
 
     @described(answer=CONVERSATION)
     def retrieve(self, id: str) -> Response:
-        """Describes a conversation."""
+        """Describes a conversation: its id and its metadata."""
         kept = self._memory.conversation(tenant(), id)
         return JSONResponse(kept.described())
 
     @described(request=ConversationRequest, answer=CONVERSATION)
     async def update(self, http: Request, id: str) -> Response:
-        """Changes the metadata."""
+        """Changes the metadata of a conversation."""
         key = (tenant(), id)
 
         def made(request: ConversationRequest) -> Json:
@@ -94,7 +94,7 @@ class Conversations:
 
     @described(answer=object_of(id=TEXT, object=one_of("conversation.deleted"), deleted=FLAG))
     def delete(self, id: str) -> Response:
-        """Deletes a conversation."""
+        """Deletes a conversation and its items."""
         key = (tenant(), id)
         self._memory.conversation(*key)
         self._memory.conversations.pop(key)
@@ -102,12 +102,12 @@ class Conversations:
 
     @described(answer=LISTING)
     def items(self, http: Request, id: str) -> Response:
-        """Lists items."""
+        """Lists the items of a conversation."""
         return page(http, self._memory.conversation(tenant(), id).items)
 
     @described(request=ItemsRequest, answer=LISTING)
     async def add_items(self, http: Request, id: str) -> Response:
-        """Appends items."""
+        """Appends items to a conversation."""
         whose = tenant()
 
         def made(request: ItemsRequest) -> Json:
@@ -119,13 +119,13 @@ class Conversations:
 
     @described(answer=object_of(id=TEXT, type=TEXT))
     def item(self, id: str, item: str) -> Response:
-        """Returns one item."""
+        """Returns one item of a conversation."""
         kept = self._memory.conversation(tenant(), id)
         return Response(kept.items[_index(kept, item)], media_type="application/json")
 
     @described(answer=CONVERSATION)
     def delete_item(self, id: str, item: str) -> Response:
-        """Deletes one item."""
+        """Deletes one item of a conversation."""
 
         def without(kept: KeptConversation) -> KeptConversation:
             at = _index(kept, item)

@@ -1,4 +1,4 @@
-"""Serves a message of a WebSocket as an HTTP request, by the same application."""
+"""Serves a WebSocket's message as an HTTP request, with the same application."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import Any
 
 from starlette.types import Message, Scope, Send
 
-_OF_HANDSHAKE = frozenset(  # headers of the handshake alone
+# headers that belong to the handshake alone, not to the requests on its socket
+_OF_HANDSHAKE = frozenset(
     b"connection upgrade content-type content-length transfer-encoding x-request-id".split()
 )
-# headers of an error that its event repeats
+# Headers of an error response that the error event repeats.
 _TOLD = {b"retry-after": "Retry-After", b"x-request-id": "X-Request-Id"}
 
 
 class Exchange:
-    """The request of a message, and its answer.
+    """The HTTP request that a WebSocket's message stands for, and its response.
 
     Args:
         body: the request's body.
-        tell: called with each event of a stream; None: the answer is not streamed.
+        tell: callback with each event of a stream; None: the response is not streamed.
 
     Attributes:
-        gone: set when the client has gone.
-        status: of the answer; 0 before.
+        gone: event that is set when the client has disconnected.
+        status: status of the response; 0 before it begins.
     """
 
     def __init__(self, body: bytes, tell: Callable[[bytes], Awaitable[None]] | None = None) -> None:
@@ -37,7 +38,10 @@ class Exchange:
         self.headers: list[tuple[bytes, bytes]] = []
 
     async def receive(self) -> Message:
-        """Give the body, and later the client's disconnect."""
+        """Return the body, and at the next call, later, the client's disconnect.
+
+        The ASGI `receive`.
+        """
         if self._body is not None:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body, "more_body": False}
@@ -45,7 +49,7 @@ class Exchange:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
-        """Pass on the events of a stream; collect other bodies."""
+        """Pass on the events of a stream; collect other bodies; the ASGI `send`."""
         if message["type"] == "http.response.start":
             self.status, self.headers = message["status"], list(message["headers"])
             return
@@ -58,11 +62,11 @@ class Exchange:
 
     @property
     def answer(self) -> bytes:
-        """The body of an answer that is no stream."""
+        """Return the body of a response that is no stream."""
         return self._answer
 
     def envelope(self) -> dict[str, Any]:
-        """Make the event that reports why there is no response."""
+        """Return the event that reports why there is no response."""
         try:
             error = json.loads(self._answer)["error"]
         except (ValueError, LookupError, TypeError):
@@ -77,7 +81,7 @@ class Exchange:
 
 
 def request_of(scope: Scope, method: str, extra: dict[str, Any]) -> Scope:
-    """Make the scope of a message's request, with the headers of the handshake."""
+    """Return the ASGI scope of a message's request, with the headers of the handshake."""
     headers = [(n, v) for n, v in scope["headers"] if not n.startswith(b"sec-websocket-")]
     if method == "POST":
         headers = [(n, v) for n, v in headers if n not in _OF_HANDSHAKE]
@@ -90,7 +94,7 @@ def request_of(scope: Scope, method: str, extra: dict[str, Any]) -> Scope:
 
 
 async def reject(scope: Scope, send: Send, asked: Exchange) -> None:
-    """Answer a handshake with the answer of its request."""
+    """Reject a handshake with the response of its request."""
     if "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": 1008})
         return

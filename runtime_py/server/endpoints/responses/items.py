@@ -1,4 +1,4 @@
-"""Items of a conversation: their stored form, and their form as messages of a chat."""
+"""The items of a conversation: their stored form, and their form as chat messages."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _TEXTS = ("input_text", "output_text", "text", "reasoning_text", "summary_text")
 
 
 def new_id(kind: str) -> str:
-    """Make an id that cannot be guessed."""
+    """Return a random id that clients cannot guess."""
     return f"{kind}_{secrets.token_hex(16)}"
 
 
 def kept_items(
     items: str | Sequence[Item], find: Callable[[str], Json | None], where: str = "input"
 ) -> list[Json]:
-    """Make the stored form of items: with ids, and with content in parts.
+    """Return the stored form of items: with ids, and with content in parts.
 
     Args:
         items: the items of a request.
-        find: returns an item of an earlier answer, by id.
-        where: name of the field, for errors.
+        find: returns an item of an earlier response, by id.
+        where: name of the request field, for errors.
 
     Raises:
         RequestError: an item's kind is not supported, or a reference has no target.
@@ -115,11 +115,13 @@ def _text_of(part: Part, where: str) -> str:
 
 
 def messages_of(instructions: str | None, items: Iterable[Json]) -> list[Json]:
-    """Make the messages of a chat: an assistant's reasoning, text and calls become one message."""
+    """Return chat messages; an assistant's reasoning, text and calls become one message."""
     messages: list[Json] = []
     if instructions:
         messages.append({"role": "system", "content": instructions})
-    summary = ""  # a compaction's summary: templates may require alternating roles
+    # a compaction's summary is merged into a message, because templates may require alternating
+    # roles
+    summary = ""
     for item in items:
         kind = item["type"]
         if summary and (kind != "message" or item["role"] == "assistant"):
@@ -143,10 +145,10 @@ def messages_of(instructions: str | None, items: Iterable[Json]) -> list[Json]:
 
 
 def check_calls(items: Iterable[Json]) -> None:
-    """Refuse results without a call.
+    """Check that each tool result follows its call.
 
     Raises:
-        RequestError: the message names the call.
+        RequestError: a result has no call; the message names the call's id.
     """
     called: set[str] = set()
     for item in items:
@@ -162,7 +164,7 @@ def check_calls(items: Iterable[Json]) -> None:
 
 
 def _assistants(messages: list[Json], item: Json) -> Json:
-    """The assistant's message that gets an item."""
+    """Return the assistant's message to which an item belongs."""
     last = messages[-1] if messages else {}
     said = last.get("content") or last.get("tool_calls")
     if last.get("role") != "assistant" or (item["type"] != "function_call" and said):

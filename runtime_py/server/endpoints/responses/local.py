@@ -1,4 +1,4 @@
-"""The last response of a WebSocket connection, if `store` is false."""
+"""The last response of a WebSocket connection whose requests set `store` to false."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from .items import new_id
 from .memory import KeptResponse
 from .shelf import Shelf
 
-LOCAL = "wherry.local"  # key in the scope of a request that came over a socket
+LOCAL = "wherry.local"  # key in the ASGI scope of a request that came over a WebSocket
 
 
 class Local:
     """A connection's last response that is not stored elsewhere.
 
     Args:
-        shelf: shared by all connections; it limits their bytes.
+        shelf: the store that all connections share; it limits their bytes.
     """
 
     def __init__(self, shelf: Shelf[KeptResponse]) -> None:
@@ -27,11 +27,11 @@ class Local:
         self._previous = previous
 
     def get(self, id: str) -> KeptResponse | None:
-        """Return the last response if it has this id."""
+        """Return the connection's last response if it has this id."""
         return self._shelf.get((self._connection, id))
 
     def keep(self, id: str, response: KeptResponse) -> None:
-        """Store the response of this turn instead of the last one."""
+        """Store the response of this turn in place of the last one."""
         self.close()
         if self._shelf.put((self._connection, id), response):
             self._kept = id
@@ -42,7 +42,7 @@ class Local:
             self.close()
 
     def close(self) -> None:
-        """Forget everything."""
+        """Remove the connection's response from the store."""
         if self._kept is not None:
             self._shelf.pop((self._connection, self._kept))
             self._kept = None

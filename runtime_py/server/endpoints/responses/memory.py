@@ -14,47 +14,47 @@ from .items import Json, new_id
 from .shapes import MAX_ITEMS
 from .shelf import MAX_BYTES, MAX_ENTRIES, Shelf
 
-_OVERHEAD = 512  # bytes of an entry besides its texts
-Encoded = tuple[bytes, ...]  # items, each as JSON; entries share them
+_OVERHEAD = 512  # bytes of a stored entry besides its texts
+Encoded = tuple[bytes, ...]  # items, each encoded as JSON; several entries may share them
 
 
 def encoded_items(items: Iterable[Json]) -> Encoded:
-    """Encode items for storage."""
+    """Return items encoded for storage."""
     return tuple(encoded(item) for item in items)
 
 
 def encoded(value: Json) -> bytes:
-    """Encode JSON for storage."""
+    """Return a JSON value encoded for storage."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
 
 @dataclass(frozen=True, slots=True)
 class KeptItem:
-    """An item of an answer as JSON."""
+    """A stored output item of a response, as JSON."""
 
     text: bytes
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Return the bytes that the item takes."""
         return len(self.text) + _OVERHEAD
 
 
 @dataclass(frozen=True, slots=True)
 class KeptResponse:
-    """A response as JSON, with all items that it continued."""
+    """A stored response as JSON, with all items that it continued."""
 
     text: bytes
     items: Encoded
 
     @property
     def size(self) -> int:
-        """Bytes, including shared ones."""
+        """Return the bytes that the response takes, including shared items."""
         return len(self.text) + sum(map(len, self.items)) + _OVERHEAD
 
     @property
     def context(self) -> list[Json]:
-        """The items before an answer that continues this response."""
+        """Return the items that precede a response that continues this one."""
         items: list[Json] = [json.loads(item) for item in self.items]
         items += json.loads(self.text)["output"]
         return items
@@ -62,7 +62,7 @@ class KeptResponse:
 
 @dataclass(frozen=True, slots=True)
 class KeptConversation:
-    """A list of items to which each response adds."""
+    """A stored conversation: a list of items, to which each response adds its own."""
 
     metadata: Mapping[str, str]
     items: Encoded = ()
@@ -71,26 +71,27 @@ class KeptConversation:
 
     @property
     def size(self) -> int:
-        """Bytes."""
-        return sum(map(len, self.items)) + 20 * _OVERHEAD  # metadata have at most 16 * 576 bytes
+        """Return the bytes that the conversation takes."""
+        # 20 entries more cover the metadata, of at most 16 * 576 bytes
+        return sum(map(len, self.items)) + 20 * _OVERHEAD
 
     @property
     def context(self) -> list[Json]:
-        """The items before the next answer."""
+        """Return the items that precede the next response."""
         return [json.loads(item) for item in self.items]
 
     def described(self) -> Json:
-        """Describe the conversation in OpenAI's shape."""
+        """Return the conversation in the shape of OpenAI's API."""
         head = {"id": self.id, "object": "conversation", "created_at": self.created_at}
         return {**head, "metadata": dict(self.metadata)}
 
 
 class Memory:
-    """Everything that the server stores.
+    """The server's stores of responses, items and conversations.
 
     Args:
-        entries: most responses, most items, and most conversations.
-        size: bytes of the responses, of the conversations, and of the connections' responses, each;
+        entries: maximum number of responses, of items, and of conversations, each.
+        size: maximum bytes of responses, of conversations, and of responses of connections, each;
             items have a quarter of it.
     """
 
@@ -98,16 +99,16 @@ class Memory:
         self.responses: Shelf[KeptResponse] = Shelf(entries, size)
         self.items: Shelf[KeptItem] = Shelf(4 * entries, size // 4)
         self.conversations: Shelf[KeptConversation] = Shelf(entries, size)
-        # an entry for each WebSocket connection
+        # This store has an entry for each WebSocket connection.
         self.local: Shelf[KeptResponse] = Shelf(entries, size)
 
     def item(self, tenant: str, id: str) -> Json | None:
-        """Return an item of an answer."""
+        """Return a stored item of a response; None if there is none."""
         kept = self.items.get((tenant, id))
         return json.loads(kept.text) if kept else None
 
     def response(self, tenant: str, id: str) -> KeptResponse:
-        """Return a response.
+        """Return a stored response.
 
         Raises:
             ApiError: 404: there is no such response.
@@ -115,11 +116,11 @@ class Memory:
         return self.responses.get((tenant, id)) or _missing("response", id)
 
     def conversation(self, tenant: str, id: str) -> KeptConversation:
-        """Return a conversation; raises as `response`."""
+        """Return a stored conversation; errors as in `response`."""
         return self.conversations.get((tenant, id)) or _missing("conversation", id)
 
     def keep(self, tenant: str, response: Json, items: Encoded) -> None:
-        """Store a response, and its items for later references."""
+        """Store a response, and its items for references in later requests."""
         key = (tenant, response["id"])
         self.responses.put(key, KeptResponse(encoded(response), items))
         for item in response["output"]:
@@ -141,7 +142,7 @@ class Memory:
 
         Raises:
             ApiError: 404: there is no such conversation.
-            RequestError: it would be too long.
+            RequestError: the conversation would be too long.
         """
 
         def longer(kept: KeptConversation) -> KeptConversation:

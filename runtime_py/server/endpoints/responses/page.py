@@ -1,4 +1,4 @@
-"""Pages of a list of items, in OpenAI's form."""
+"""Divides a list of items into pages, in the form of OpenAI's API."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class _Query(BaseModel):
 
 
 def page(http: Request, items: Sequence[bytes]) -> Response:
-    """Select the page that a request asks for.
+    """Return the page of items that a request asks for.
 
     Args:
-        http: its query: `after`, the id of the last known item; `limit`; `order`.
-        items: each as JSON.
+        http: the request, with the query `after`, the id of the last known item; `limit`; `order`.
+        items: all items, each encoded as JSON.
 
     Raises:
         RequestError: no item has the id `after`, or the query is wrong.
@@ -58,7 +58,7 @@ def page(http: Request, items: Sequence[bytes]) -> Response:
 
 
 def listing(items: Sequence[Json], *, more: bool = False) -> Json:
-    """Make OpenAI's list of items."""
+    """Return a list of items in the shape of OpenAI's API."""
     first, last = (items[0]["id"], items[-1]["id"]) if items else (None, None)
     head = {"object": "list", "data": list(items), "first_id": first, "last_id": last}
     return {**head, "has_more": more}

@@ -1,4 +1,4 @@
-"""Paths of OpenAI's Responses."""
+"""The paths of OpenAI's Responses API, under /v1/responses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .tenant import tenant
 from .turn import Turn, ignored_fields, parse_count, parse_message, parse_request
 
 PREFIX = "/v1/responses"
-# clients that send it get that specification's event names
+# Clients that send this header get the event names of the Open Responses specification.
 VERSION_HEADER = "OpenResponses-Version"
 _DONE = f"data: {DONE}\n\n".encode()  # the last event of every stream
 RESPONSE = object_of(
@@ -45,11 +45,13 @@ def _last_event(value: Mapping[str, Any]) -> bytes:
 
 
 class Responses:
-    """The handlers. Those that are not coroutines run on threads, because they may parse long JSON.
+    """Handlers of /v1/responses.
+
+    Handlers that are not coroutines run on threads, because they may parse long JSON.
 
     Args:
-        pipeline: answers requests.
-        memory: stores responses.
+        pipeline: the pipeline that answers requests.
+        memory: the store of responses.
     """
 
     def __init__(self, pipeline: Pipeline, memory: Memory) -> None:
@@ -57,7 +59,7 @@ class Responses:
         self._memory = memory
 
     def routes(self) -> Routes:
-        """Path -> handler."""
+        """Return the handler of each method and path."""
         one = f"{PREFIX}/{{id}}"
         return {
             ("POST", PREFIX): self.create,

@@ -1,4 +1,4 @@
-"""Answers in the shapes of OpenAI's Responses: items, and the events of a stream."""
+"""Writes responses in the shapes of OpenAI's Responses API: items, and the events of a stream."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ...wire.errors import ApiError
 from ...wire.framing import Plain
 from .items import Json, new_id
 
-OPENAI_THOUGHTS = "reasoning_text"  # names of reasoning events in OpenAI's clients
-OPEN_THOUGHTS = "reasoning"  # their names in the specification of Open Responses
+OPENAI_THOUGHTS = "reasoning_text"  # prefix of reasoning events that OpenAI's clients know
+OPEN_THOUGHTS = "reasoning"  # prefix of reasoning events in the Open Responses specification
 
 
 class ResponseReply:
-    """Responses of the endpoint /v1/responses.
+    """Writes the responses of /v1/responses.
 
     Args:
-        head: fields of the response that are known before the answer.
-        logprobs: writes tokens with log probabilities; None: they are not requested.
-        keep: called with the complete response.
+        head: fields of the response that are known before the output.
+        logprobs: converts tokens with log probabilities; None: the client did not ask for them.
+        keep: callback that stores the complete response.
         thoughts: prefix of the reasoning events' names.
     """
 
@@ -42,32 +42,35 @@ class ResponseReply:
         self._cut = False
 
     def opening(self, generation: Generation) -> list[Plain]:
-        """See Reply: the response without output."""
+        """Return the events with the response that has no output yet.
+
+        Implements `Reply.opening`.
+        """
         begun = self._response("in_progress")
         self._events.add("response.created", response=begun)
         self._events.add("response.in_progress", response=begun)
         return self._events.taken()
 
     def chunks(self, delta: Delta) -> list[Plain]:
-        """See Reply: additions to its items."""
+        """Return the events that extend the response's items; implements `Reply.chunks`."""
         self._output.push(delta)
         self._cut = delta.finish == "length"
         return self._events.taken()
 
     def closing(self, generation: Generation) -> list[Plain]:
-        """See Reply: the complete response."""
+        """Return the event with the complete response; implements `Reply.closing`."""
         response = self._ended(generation)
         self._events.add(f"response.{response['status']}", response=response)
         return self._events.taken()
 
     def whole(self, choices: Sequence[Delta], generation: Generation) -> Plain:
-        """See Reply."""
+        """Return the whole response; implements `Reply.whole`."""
         for choice in choices:
             self.chunks(choice)
         return Plain(self._ended(generation))
 
     def failed(self, error: ApiError) -> Json:
-        """Make the last event of an answer that fails after its first event."""
+        """Return the last event of a response that fails after its first event."""
         why = {"code": "server_error", "message": error.detail}
         self._events.add("response.failed", response=self._response("failed") | {"error": why})
         (event,) = self._events.taken()
@@ -88,7 +91,7 @@ class ResponseReply:
 
 
 class _Events:
-    """A queue of events."""
+    """A queue of stream events with sequence numbers."""
 
     def __init__(self) -> None:
         self._number = 0
@@ -104,7 +107,7 @@ class _Events:
 
 
 class _Output:
-    """Writes items one after the other; `items` has the complete ones."""
+    """Writes output items one after the other; `items` has the complete ones."""
 
     def __init__(
         self,
@@ -118,8 +121,8 @@ class _Output:
         self._thoughts = thoughts
         self._open: Json | None = None
         self._pieces: list[str] = []
-        self._new_logprobs: list[Json] = []  # of the next text
-        self._logprobs: list[Json] = []  # of the open item
+        self._new_logprobs: list[Json] = []  # logprobs of the next piece of text
+        self._logprobs: list[Json] = []  # logprobs of the open item
 
     def push(self, delta: Delta) -> None:
         if self._write_logprobs and delta.logprobs:
@@ -211,7 +214,7 @@ def _text_part(text: str, logprobs: list[Json]) -> Json:
 
 
 def usage_of(usage: Usage) -> Json:
-    """Count tokens in the shape of Responses."""
+    """Return token counts in the shape of the Responses API."""
     cached = usage.prompt_tokens_details.cached_tokens
     return {
         "input_tokens": usage.prompt_tokens,

@@ -1,4 +1,4 @@
-"""The accepted requests, in the shapes of OpenAI's Responses."""
+"""The requests that the server accepts in the shapes of OpenAI's Responses API."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ....shapes.counts import at_most
 from ....shapes.fields import SamplingFields
 from ....shapes.kinds import MAX_PARTS
 
-MAX_ITEMS = 4096  # of one request
+MAX_ITEMS = 4096  # maximum number of items in one request
 MAX_TOOLS = 512
-MAX_METADATA = 16  # names; OpenAI's limits
+MAX_METADATA = 16  # maximum number of names in metadata, as in OpenAI's API
 LOGPROBS = "message.output_text.logprobs"
 
 Id = Annotated[str, Field(min_length=1, max_length=256)]
@@ -29,7 +29,7 @@ class _Shape(BaseModel):
 
 
 class Part(_Shape):
-    """One part of a content; only text is supported."""
+    """One part of an item's content; only text is supported."""
 
     type: str = Field(max_length=256)
     text: str | None = None
@@ -41,16 +41,16 @@ Content = Annotated[str | _Parts, at_most(MAX_PARTS, "parts")]
 
 
 class MessageItem(_Shape):
-    """A message of any role."""
+    """An item with a message of any role."""
 
     type: Literal["message"] = "message"
     role: Literal["user", "assistant", "system", "developer"]
     content: Content
-    phase: Literal["commentary", "final_answer"] | None = None  # of an assistant's message
+    phase: Literal["commentary", "final_answer"] | None = None  # phase of an assistant's message
 
 
 class CallItem(_Shape):
-    """A function call."""
+    """An item with a function call."""
 
     type: Literal["function_call"]
     call_id: Id
@@ -59,7 +59,7 @@ class CallItem(_Shape):
 
 
 class CallOutputItem(_Shape):
-    """The result of a function call."""
+    """An item with the result of a function call."""
 
     type: Literal["function_call_output"]
     call_id: Id
@@ -67,7 +67,7 @@ class CallOutputItem(_Shape):
 
 
 class ReasoningItem(_Shape):
-    """Reasoning of an earlier turn."""
+    """An item with reasoning of an earlier turn."""
 
     type: Literal["reasoning"]
     content: Annotated[_Parts | None, at_most(MAX_PARTS, "parts")] = None
@@ -75,21 +75,21 @@ class ReasoningItem(_Shape):
 
 
 class CompactionItem(_Shape):
-    """The summary of an earlier POST /v1/responses/compact."""
+    """An item with the summary that POST /v1/responses/compact returned."""
 
     type: Literal["compaction"]
     encrypted_content: str
 
 
 class ReferenceItem(_Shape):
-    """A reference to a stored item."""
+    """An item that refers to a stored item."""
 
     type: Literal["item_reference"] | None = None
     id: Id
 
 
 class OtherItem(_Shape):
-    """A kind of item that this server does not support."""
+    """An item of a kind that this server does not support."""
 
     type: str = Field("", max_length=256)
 
@@ -129,7 +129,7 @@ class Tool(_Shape):
     strict: bool | None = None
 
     def described(self) -> dict[str, Any]:
-        """The tool as a response repeats it, with all fields."""
+        """Return the tool as a response repeats it, with all fields."""
         if self.type != "function":
             return self.model_dump(exclude_unset=True)
         return self.model_dump() | {"strict": bool(self.strict)}
@@ -145,7 +145,7 @@ class ToolChoice(_Shape):
 
 
 class TextConfig(_Shape):
-    """The format of the text."""
+    """The format of the output text."""
 
     format: dict[str, Any] | None = None
 
@@ -157,13 +157,13 @@ class Reasoning(_Shape):
 
 
 class ConversationRef(_Shape):
-    """A stored conversation."""
+    """A reference to a stored conversation."""
 
     id: Id
 
 
 class CountRequest(_Shape):
-    """POST /v1/responses/input_tokens: the fields that precede the answer."""
+    """The body of POST /v1/responses/input_tokens: the fields that precede the output."""
 
     model: str = Field("", max_length=1024)
     input: str | Items = ""
@@ -179,13 +179,13 @@ class CountRequest(_Shape):
 
     @property
     def conversation_id(self) -> str | None:
-        """The conversation's id, given as a string or an object."""
+        """Return the conversation's id, which the request gives as a string or an object."""
         given = self.conversation
         return given.id if isinstance(given, ConversationRef) else given
 
 
 class ResponsesRequest(CountRequest, SamplingFields):
-    """POST /v1/responses. As an extension it has the sampling fields of chats."""
+    """The body of POST /v1/responses; as an extension, it has the sampling fields of chats."""
 
     stream: bool | None = None
     store: bool | None = None
@@ -202,23 +202,23 @@ class ResponsesRequest(CountRequest, SamplingFields):
     _unused: list[str] = PrivateAttr(default_factory=list)
 
     def note_unused(self, names: Sequence[str]) -> None:
-        """Record fields of the resulting chat request that have no effect on this model."""
+        """Record the request fields that have no effect on this model."""
         if "reasoning_effort" in names:
             self._unused.append("reasoning.effort")
 
     @property
     def unused(self) -> Sequence[str]:
-        """Fields without effect on this model; known after planning."""
+        """Return the request fields that have no effect on this model; known after planning."""
         return self._unused
 
     @property
     def wants_logprobs(self) -> bool:
-        """Whether the answer has log probabilities."""
+        """Tell whether the client asks for log probabilities."""
         return bool(self.top_logprobs) or LOGPROBS in (self.include or ())
 
 
 class CompactRequest(_Shape):
-    """POST /v1/responses/compact."""
+    """The body of POST /v1/responses/compact."""
 
     model: str = Field(min_length=1, max_length=1024)
     input: str | Items | None = None
@@ -228,17 +228,17 @@ class CompactRequest(_Shape):
 
 
 class ConversationRequest(_Shape):
-    """POST /v1/conversations with its first items, and POST to one with new metadata."""
+    """The body of POST /v1/conversations (first items), or of POST to one (new metadata)."""
 
     items: Items | None = None
     metadata: Metadata = None
 
 
 class ItemsRequest(_Shape):
-    """POST /v1/conversations/{id}/items."""
+    """The body of POST /v1/conversations/{id}/items."""
 
     items: Items
 
 
-# Fields that would change the answer if they were ignored, each with its harmless values.
+# Fields that would change the response if they were ignored, each with its harmless values.
 MEANINGFUL: dict[str, tuple[Any, ...]] = {"prompt": (), "generate": (True,)}

@@ -12,23 +12,23 @@ MAX_BYTES = 64 * 2**20
 
 
 class Sized(Protocol):
-    """An object with a size."""
+    """An object that knows its size in bytes."""
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Return the object's size in bytes."""
 
 
 T = TypeVar("T", bound=Sized)
-Key = tuple[str, str]  # tenant, id
+Key = tuple[str, str]  # a tenant and an id
 
 
 class Shelf(Generic[T]):
-    """Entries by tenant and id; the least recently used one is evicted. Thread-safe.
+    """A store of entries by tenant and id, which evicts the least recently used one; thread-safe.
 
     Args:
-        entries: the most entries.
-        size: the most bytes of all entries.
+        entries: maximum number of entries.
+        size: maximum bytes of all entries together.
     """
 
     def __init__(self, entries: int = MAX_ENTRIES, size: int = MAX_BYTES) -> None:
@@ -38,7 +38,7 @@ class Shelf(Generic[T]):
         self._lock = threading.Lock()
 
     def put(self, key: Key, entry: T) -> bool:
-        """Store an entry; False if it exceeds the whole store."""
+        """Store an entry; return False if it exceeds the size of the whole store."""
         with self._lock:
             self._drop(key)
             if entry.size > self._most_bytes:
@@ -47,7 +47,7 @@ class Shelf(Generic[T]):
             return True
 
     def get(self, key: Key) -> T | None:
-        """Return an entry and mark it as used."""
+        """Return an entry and mark it as used; None if there is none."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
@@ -71,7 +71,7 @@ class Shelf(Generic[T]):
             return new
 
     def pop(self, key: Key) -> T | None:
-        """Remove an entry."""
+        """Remove an entry and return it; None if there is none."""
         with self._lock:
             return self._drop(key)
 

@@ -22,21 +22,21 @@ from .local import LOCAL, Local
 from .memory import Memory
 
 PATH = "/v1/responses"
-OPENED = "wherry.socket"  # key in the scope of a handshake's request
-SECONDS = 3600.0  # the longest connection, by the specification
-MAX_WAITING = 16  # messages of one connection that wait for the current response
-_SERVER_ENDS = 1012  # close code at the end of the server
+OPENED = "wherry.socket"  # key in the ASGI scope of a request for the handshake
+SECONDS = 3600.0  # seconds after which a connection ends, by OpenAI's specification
+MAX_WAITING = 16  # maximum number of a connection's messages that wait for the current response
+_SERVER_ENDS = 1012  # WebSocket close code that tells a client that the server ends
 _log = logging.getLogger(__name__)
 
 
 class Sockets:
-    """Serves WebSockets and passes on everything else. Plain ASGI.
+    """ASGI middleware that serves WebSockets and passes on everything else.
 
     Args:
-        app: answers the messages' requests.
-        memory: stores responses.
+        app: the application that answers the messages' requests.
+        memory: the store of responses.
         life: the server's state.
-        max_waiting: bytes of waiting messages of all connections.
+        max_waiting: maximum bytes of waiting messages of all connections.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class Sockets:
         self._waiting = Waiting(max_waiting)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection, or pass on a request."""
+        """Serve one WebSocket connection, or pass on another request."""
         if scope["type"] != "websocket" or scope["path"] != PATH:
             await self._app(scope, receive, send)
             return
-        await receive()  # websocket.connect
+        await receive()  # the first message is always websocket.connect
         asking = Exchange(b"")
         await self._app(request_of(scope, "GET", {OPENED: True}), asking.receive, asking.send)
         if asking.status != 101:
@@ -75,21 +75,21 @@ class Sockets:
 
 
 class Waiting:
-    """Counts the bytes of all waiting messages."""
+    """Counts the bytes of all waiting messages of all connections."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._bytes = 0
 
     def add(self, size: int) -> bool:
-        """Add a message; False if the limit is exceeded."""
+        """Count a message of `size` bytes; return False if the limit is exceeded."""
         if self._bytes + size > self._most:
             return False
         self._bytes += size
         return True
 
     def remove(self, size: int) -> None:
-        """Remove a message."""
+        """Stop counting a message of `size` bytes."""
         self._bytes -= size
 
 
@@ -97,11 +97,11 @@ class _Session:
     """One accepted connection.
 
     Args:
-        app: answers requests.
-        scope: of the messages' requests.
-        receive: the socket's.
-        send: the socket's.
-        waiting: counts waiting messages.
+        app: the application that answers requests.
+        scope: the ASGI scope of the messages' requests.
+        receive: the ASGI `receive` of the socket.
+        send: the ASGI `send` of the socket.
+        waiting: the counter of waiting messages.
     """
 
     def __init__(
@@ -113,11 +113,11 @@ class _Session:
         self._send = send
         self._waiting = waiting
         self._messages: deque[bytes] = deque()
-        self._changed = asyncio.Event()  # a message has come, or the end
-        self._exchange: Exchange | None = None  # the current one
+        self._changed = asyncio.Event()  # set when a message has arrived or the connection ends
+        self._exchange: Exchange | None = None  # the request that is being answered
         self._task: asyncio.Task[None] | None = None
-        self._code: int | None = None  # the close code, once the connection is to end
-        self._closed = False  # by the server
+        self._code: int | None = None  # the close code, once the connection must end
+        self._closed = False  # whether the server has closed the connection
 
     async def run(self, seconds: float) -> None:
         """Serve messages until either side closes."""
@@ -150,7 +150,10 @@ class _Session:
         self._mark_idle(None)
 
     def _mark_idle(self, since: float | None) -> None:
-        """Report the idle time: under a connection limit idle connections are closed first."""
+        """Report since when the connection is idle.
+
+        Under a connection limit, idle ones close first.
+        """
         self._scope["state"]["idle_since"] = since
 
     def _take(self) -> bytes:
@@ -158,7 +161,7 @@ class _Session:
         self._waiting.remove(len(message))
         return message
 
-    # ---- receiving ----
+    # ---- Receiving messages ----
 
     async def _read(self) -> None:
         while self._code is None:
@@ -189,13 +192,13 @@ class _Session:
         if self._exchange:
             self._exchange.gone.set()
 
-    # ---- sending ----
+    # ---- Sending responses ----
 
     async def _turn(self, body: bytes) -> None:
         exchange = Exchange(body, self._send_text)
         local: Local = self._scope[LOCAL]
-        local.begin(None)  # until the continued response is known
-        scope = dict(self._scope)  # routers write into it
+        local.begin(None)  # valid until the id of the continued response is known
+        scope = dict(self._scope)  # a copy, because routers write into the scope
         self._exchange = exchange
         self._task = asyncio.ensure_future(self._app(scope, exchange.receive, exchange.send))
         await asyncio.wait({self._task})
@@ -215,7 +218,7 @@ class _Session:
         await self._send({"type": "websocket.send", "text": data.decode()})
 
     async def _say(self, event: dict[str, Any]) -> None:
-        with contextlib.suppress(OSError):  # the client has gone
+        with contextlib.suppress(OSError):  # the client has disconnected, so nothing can be sent
             await self._send_text(json.dumps(event, ensure_ascii=False).encode(errors="replace"))
 
     async def _say_and_close(self, event: dict[str, Any] | None, code: int) -> None:

@@ -1,4 +1,4 @@
-"""The content of a compaction item: a summary in a form that clients store.
+"""Reads and writes the content of a compaction item: a summary in a form that clients store.
 
 It is not encrypted: it is the client's own conversation, and a restarted server or another replica
 must be able to read it.
@@ -9,16 +9,16 @@ from __future__ import annotations
 import base64
 import binascii
 
-_MARK = "wherry-summary-1."  # marks the writer and the version
+_MARK = "wherry-summary-1."  # prefix of the content that names the writer and the version
 
 
 def sealed(summary: str) -> str:
-    """Write a summary as an item's encrypted_content."""
+    """Return a summary as the encrypted_content of an item."""
     return _MARK + base64.b64encode(summary.encode(errors="replace")).decode()
 
 
 def opened(content: str) -> str:
-    """Read the summary from an item's encrypted_content.
+    """Return the summary in an item's encrypted_content.
 
     Raises:
         ValueError: another kind of server wrote it.
@@ -33,5 +33,5 @@ def opened(content: str) -> str:
 
 
 def as_message(content: str) -> str:
-    """Write the text that the model reads instead of the conversation."""
+    """Return the text that the model reads in place of the conversation."""
     return f"Summary of our conversation so far:\n\n{opened(content)}"

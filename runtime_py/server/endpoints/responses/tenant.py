@@ -1,4 +1,4 @@
-"""The tenant of a request, for stored items."""
+"""Names the tenant of a request, to which its stored items belong."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from ...observing.record import current
 
 
 def tenant() -> str:
-    """The name of the current request's key; "" without keys."""
+    """Return the name of the current request's key; "" if the server has no keys."""
     return current().key or ""

@@ -1,4 +1,4 @@
-"""Translates a request to Responses to a chat request."""
+"""Translates a request of the Responses API to a chat request."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .shapes import CountRequest, ResponsesRequest, Tool, ToolChoice
 
 
 def chat_request(request: CountRequest, items: list[Json]) -> ChatRequest:
-    """Make the chat request.
+    """Return the equivalent chat request.
 
     Args:
-        request: the request to Responses.
+        request: the request of the Responses API.
         items: the conversation's items in stored form.
 
     Raises:
-        RequestError: a kind of tool that is not supported.
+        RequestError: a kind of tool is not supported.
     """
     fields: Json = {
         "model": request.model,

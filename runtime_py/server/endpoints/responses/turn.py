@@ -1,4 +1,4 @@
-"""One request to /v1/responses: its plan, and the storage of its answer."""
+"""One request to /v1/responses: its plan, and the storage of its response."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .shapes import MAX_ITEMS, MEANINGFUL, CountRequest, ResponsesRequest, ToolC
 from .translate import chat_request
 
 _log = logging.getLogger(__name__)
-# HTTP's fields with harmless values
+# HTTP fields that have no meaning on a WebSocket, with their harmless values.
 _OF_HTTP = {"stream": True, "stream_options": None, "background": False}
-MAX_OUTPUT = 1024  # items of one answer: twice the most calls
+MAX_OUTPUT = 1024  # maximum number of items of one response: twice the maximum number of calls
 
 
 def parse_request(fields: Any) -> ResponsesRequest:
@@ -48,10 +48,10 @@ def parse_request(fields: Any) -> ResponsesRequest:
 
 
 def parse_message(local: Local, fields: Any) -> ResponsesRequest:
-    """Parse a message of a WebSocket; raises as `parse_request`.
+    """Parse a message of a WebSocket; errors as in `parse_request`.
 
     Args:
-        local: the connection's; it records which response the turn continues.
+        local: the connection's last response; it records which response the turn continues.
         fields: the message's fields.
     """
     named = fields if isinstance(fields, dict) else {}
@@ -77,7 +77,7 @@ def parse_message(local: Local, fields: Any) -> ResponsesRequest:
 
 
 def parse_count(fields: Any) -> CountRequest:
-    """Parse the body of /v1/responses/input_tokens; raises as `parse_request`."""
+    """Parse the body of /v1/responses/input_tokens; errors as in `parse_request`."""
     request = validated(CountRequest, fields)
     refuse(request, MEANINGFUL)
     _check(request)
@@ -100,21 +100,21 @@ def _check(request: CountRequest) -> None:
 
 
 def ignored_fields(request: ResponsesRequest) -> list[str]:
-    """Names of fields without effect."""
+    """Return the names of fields without effect."""
     nested = (("reasoning", request.reasoning), ("text", request.text))
     inner = [f"{name}.{n}" for name, shape in nested if shape for n in not_known(shape)]
-    # prompts share the cache without it
+    # `prompt_cache_key` has no effect, because prompts share the cache without it.
     key = ["prompt_cache_key"] if request.prompt_cache_key else []
     return sorted([*not_known(request), *inner, *key, *request.unused])
 
 
 class Turn:
-    """One request.
+    """Plans one request and stores its response.
 
     Args:
-        memory: the server's.
+        memory: the server's store of responses.
         tenant: name of the request's key.
-        local: the WebSocket connection's; None: the request came over HTTP.
+        local: the last response of the WebSocket connection; None: the request came over HTTP.
         thoughts: prefix of the reasoning events' names.
     """
 
@@ -134,11 +134,12 @@ class Turn:
     def plan(
         self, loaded: LoadedModel, request: ResponsesRequest, caller: Caller
     ) -> tuple[RequestPlan, ResponseReply]:
-        """Plan the request, and the shapes of the answer."""
+        """Return the plan of the request, and the writer of the response."""
         before, new = self.items(request)
         chat = chat_request(request, before + new)
         plan, _ = loaded.chat(chat, caller)
-        plan = plan.at_most(request.max_output_tokens)  # it may exceed the context
+        # the requested number may exceed the context
+        plan = plan.at_most(request.max_output_tokens)
         request.note_unused(chat.unused)
         head = _head(request, plan)
         keep = self._keeper(request, before, new)
@@ -147,22 +148,22 @@ class Turn:
         return plan, self._reply
 
     def count(self, loaded: LoadedModel, request: CountRequest, caller: Caller) -> Json:
-        """Count the tokens before the answer."""
+        """Return the count of tokens that precede the output, in the Responses API's shape."""
         before, new = self.items(request)
         prompt = loaded.planner.prompt_of(chat_request(request, before + new), caller)
         return {"object": "response.input_tokens", "input_tokens": len(prompt)}
 
     def failure(self, error: ApiError) -> Json:
-        """The fields of a response that fails after its first event."""
+        """Return the fields of a response that fails after its first event."""
         if self._local:
             self._local.failed()
         return self._reply.failed(error) if self._reply else error_body(error)
 
     def items(self, request: CountRequest) -> tuple[list[Json], list[Json]]:
-        """The items of earlier turns and of this one.
+        """Return the items of earlier turns, and those of this turn.
 
         Raises:
-            RequestError: there are none, or an item does not exist.
+            RequestError: the request has no items, or an item does not exist.
         """
         before: list[Json] = []
         if request.previous_response_id:
@@ -195,7 +196,10 @@ class Turn:
     def _keeper(
         self, request: ResponsesRequest, before: list[Json], new: list[Json]
     ) -> Callable[[Json], None]:
-        """Prepare the storage of the complete answer; the long part runs here, on a thread."""
+        """Return a function that stores the complete response.
+
+        The expensive part of the work is done in this call, which runs on a thread.
+        """
         stored, conversation = request.store is not False, request.conversation_id
         local = None if stored else self._local
         known = encoded_items(before) if stored or local else ()
@@ -206,7 +210,8 @@ class Turn:
                 said = asked + encoded_items(response["output"])
                 try:
                     self._memory.extend(self._tenant, conversation, said)
-                except (ApiError, RequestError) as e:  # deleted or filled by others meanwhile
+                # other requests have deleted or filled the conversation meanwhile
+                except (ApiError, RequestError) as e:
                     _log.warning("%s was not kept: %s", response["id"], e)
             if stored:
                 self._memory.keep(self._tenant, response, known + asked)
@@ -221,7 +226,7 @@ def _logprobs(tokens: Sequence[LoggedToken]) -> list[Json]:
 
 
 def _head(request: ResponsesRequest, plan: RequestPlan) -> Json:
-    """The fields of a response that are known before the answer."""
+    """Return the fields of a response that are known before the output."""
     params = plan.jobs[0].params
     effort = request.reasoning.effort if request.reasoning else None
     conversation = request.conversation_id
@@ -263,7 +268,7 @@ def _head(request: ResponsesRequest, plan: RequestPlan) -> Json:
 
 
 def _format(request: ResponsesRequest) -> Json:
-    """The format of the text; a schema is always enforced."""
+    """Return the format of the text; a schema is always enforced."""
     asked = (request.text and request.text.format) or {"type": "text"}
     if asked.get("type") != "json_schema":
         return asked

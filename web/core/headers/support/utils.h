@@ -1,2 +1,2 @@
-// Sources of TVM's include its header of this name; what is compiled here takes nothing of it.
+// Sources of TVM include a header of this name; the sources compiled here need nothing from it.
 #pragma once

@@ -15,7 +15,7 @@ wherry_app_answer* answer_of(jlong address) {
   return reinterpret_cast<wherry_app_answer*>(static_cast<intptr_t>(address));
 }
 
-// wherry_app_fetcher::fetch, on the thread of the download.
+// Fetches a file; implements wherry_app_fetcher::fetch, on the thread of the download.
 void fetch(void* context, const char* url, int64_t from, wherry_app_answer* answer) {
   JNIEnv* env = environment();
   Frame frame(env);
@@ -25,7 +25,7 @@ void fetch(void* context, const char* url, int64_t from, wherry_app_answer* answ
     env->CallVoidMethod(static_cast<jobject>(context), classes().fetch, text, jlong{from},
                         static_cast<jlong>(reinterpret_cast<intptr_t>(answer)));
   }
-  // It catches its own exceptions: what is left are errors of the virtual machine.
+  // The Java method catches its own exceptions, so this one is an error of the virtual machine.
   if (!env->ExceptionCheck()) return;
   env->ExceptionClear();
   wherry_app_answer_failed(answer, "the app has no memory for it");

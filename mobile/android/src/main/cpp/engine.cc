@@ -1,5 +1,5 @@
-// dev.wherry.Native: wherry_app.h for Java. A handle is the app's address; Kotlin's MLCEngine sees
-// to it that no thread uses a closed one.
+// The JNI functions of dev.wherry.Native: wherry_app.h for Java. A handle is the address of the
+// app; Kotlin's MLCEngine ensures that no thread uses a closed one.
 #include <jni.h>
 
 #include <cstdint>
@@ -32,7 +32,7 @@ jlong open(JNIEnv* env, jclass, jbyteArray folder, jbyteArray options, jobject l
   return succeeded(env, status) ? static_cast<jlong>(reinterpret_cast<intptr_t>(app)) : 0;
 }
 
-// Who listens to a request; gone with its last chunk.
+// The listener to a request, freed with the request's last chunk.
 struct Listener {
   Listener(JNIEnv* env, jobject object) : global(env->NewGlobalRef(object)) {}
   ~Listener() {
@@ -44,7 +44,7 @@ struct Listener {
   jobject global;
 };
 
-// wherry_app_on_chunk, on a thread of the app.
+// Passes a chunk to its listener; implements wherry_app_on_chunk, on a thread of the app.
 void on_chunk(void* context, const char* json, size_t length, int last) {
   std::unique_ptr<Listener> ended(last != 0 ? static_cast<Listener*>(context) : nullptr);
   JNIEnv* env = environment();
@@ -55,25 +55,27 @@ void on_chunk(void* context, const char* json, size_t length, int last) {
     env->CallVoidMethod(static_cast<Listener*>(context)->global, classes().on_chunk, bytes,
                         static_cast<jboolean>(last != 0));
   }
-  // No caller could catch it: the listener, which catches everything, has failed itself.
+  // The listener catches all exceptions itself, so this one is its own failure, and no caller could
+  // catch it.
   if (env->ExceptionCheck()) env->ExceptionClear();
 }
 
 jlong start(JNIEnv* env, jclass, jlong handle, jbyteArray request, jobject listener) {
   const std::string json = text_of(env, request);
   auto owned = std::make_unique<Listener>(env, listener);
-  if (owned->global == nullptr) return 0;  // no memory, as Java knows
+  if (owned->global == nullptr) return 0;  // out of memory; a Java exception is already pending
   int64_t id = 0;
-  // From here on the last chunk frees it, which may have come before this call returns.
+  // From here on the last chunk frees the listener, perhaps before this call returns.
   Listener* given = owned.release();
   int status = wherry_app_start(app_of(handle), json.data(), json.size(), on_chunk, given, &id);
-  if (status != WHERRY_OK) owned.reset(given);  // then there are no chunks
+  // after a failed call no chunks arrive, so this function frees the listener
+  if (status != WHERRY_OK) owned.reset(given);
   return succeeded(env, status) ? static_cast<jlong>(id) : 0;
 }
 
 jboolean abort_request(JNIEnv* env, jclass, jlong handle, jlong id) {
   int status = wherry_app_abort(app_of(handle), id);
-  if (status == WHERRY_NOT_FOUND) return JNI_FALSE;  // it has ended
+  if (status == WHERRY_NOT_FOUND) return JNI_FALSE;  // the request has ended already
   return succeeded(env, status) ? JNI_TRUE : JNI_FALSE;
 }
 

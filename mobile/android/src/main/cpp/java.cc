@@ -11,7 +11,7 @@ constexpr jint kVersion = JNI_VERSION_1_6;
 JavaVM* machine = nullptr;
 Classes found;
 
-// Lives as long as a thread that we have made known to Java.
+// Detaches a native thread from the Java virtual machine when the thread ends.
 struct Attached {
   ~Attached() {
     if (env != nullptr) machine->DetachCurrentThread();
@@ -55,7 +55,7 @@ JNIEnv* environment() {
 #else
   void** place = reinterpret_cast<void**>(&attached.env);
 #endif
-  // A daemon: it does not keep a program from ending.
+  // The thread is attached as a daemon, which does not keep a program from ending.
   if (machine->AttachCurrentThreadAsDaemon(place, &arguments) != JNI_OK) attached.env = nullptr;
   return attached.env;
 }
@@ -89,7 +89,8 @@ int report(void* context, const char* phase, int64_t done, int64_t total) {
 }
 
 void fail(JNIEnv* env, int status, const char* message) {
-  if (env->ExceptionCheck()) return;  // of a callback in Java: it says more
+  // a Java callback threw an exception, which says more than the status
+  if (env->ExceptionCheck()) return;
   Frame frame(env);
   jbyteArray text = frame.open() ? bytes_of(env, message, std::strlen(message)) : nullptr;
   if (text == nullptr) return;

@@ -1,4 +1,4 @@
-// What Java's native interface makes long, once: bytes, references, threads, errors.
+// Helpers for the Java Native Interface: bytes, references, threads, errors.
 #ifndef WHERRY_MOBILE_ANDROID_JAVA_H_
 #define WHERRY_MOBILE_ANDROID_JAVA_H_
 
@@ -9,25 +9,26 @@
 
 namespace wherry::java {
 
-// The classes and methods of dev.wherry that native code calls; found once, when the library is
-// loaded, because threads of ours see no classes of the app.
+// The classes and methods of dev.wherry that native code calls. They are looked up once, when the
+// library is loaded, because native threads cannot find classes of the app.
 struct Classes {
-  jclass native = nullptr;           // dev.wherry.Native; a global reference
-  jmethodID failure = nullptr;       // static Throwable failure(int status, byte[] message)
-  jmethodID on_chunk = nullptr;      // ChunkListener.onChunk(byte[] json, boolean last)
-  jmethodID keep_loading = nullptr;  // LoadListener.report(byte[] phase, long done, long total)
-  jmethodID fetch = nullptr;         // Fetcher.fetch(byte[] url, long from, long answer)
+  jclass native = nullptr;       // global reference to the class dev.wherry.Native
+  jmethodID failure = nullptr;   // method `static Throwable failure(int status, byte[] message)`
+  jmethodID on_chunk = nullptr;  // method `ChunkListener.onChunk(byte[] json, boolean last)`
+  // method `LoadListener.report(byte[] phase, long done, long total)`
+  jmethodID keep_loading = nullptr;
+  jmethodID fetch = nullptr;  // method `Fetcher.fetch(byte[] url, long from, long answer)`
 };
 const Classes& classes();
-// False: a class or method is not there, and a Java exception says which.
+// Looks up the classes and methods; false: one is missing, and a Java exception names it.
 bool find_classes(JavaVM* vm, JNIEnv* env);
 
-// This thread's environment. A thread that Java does not know is made known to it until it ends.
-// Null: the virtual machine is going down.
+// Returns this thread's JNI environment; attaches a native thread to Java until the thread ends.
+// Null: the virtual machine is shutting down.
 JNIEnv* environment();
 
-// Local references made in a scope go with it: a thread of ours never returns to Java, which would
-// free them.
+// Frees the local references of a scope at its end, because a native thread never returns to Java,
+// which would free them.
 class Frame {
  public:
   explicit Frame(JNIEnv* env) : env_(env), open_(env->PushLocalFrame(kReferences) == JNI_OK) {}
@@ -36,7 +37,7 @@ class Frame {
   }
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
-  // False: no memory, and a Java exception says so.
+  // Returns false if the JVM is out of memory; a Java exception is then pending.
   bool open() const { return open_; }
 
  private:
@@ -45,17 +46,17 @@ class Frame {
   bool open_;
 };
 
-// Texts cross as bytes in UTF-8: Java's own conversion is of another encoding, which has no
-// characters beyond 16 bits. Null array: an empty text.
+// Copies an array of UTF-8 bytes to a text; null becomes an empty text. Texts are passed as bytes,
+// because JNI's own text functions use modified UTF-8.
 std::string text_of(JNIEnv* env, jbyteArray bytes);
-// Null, and a Java exception, without memory.
+// Copies a text to a Java array; null, with a Java exception pending, if memory runs out.
 jbyteArray bytes_of(JNIEnv* env, const char* text, size_t length);
 
-// wherry_app_progress::report, whose context is a LoadListener, on the caller's thread. A Java
-// exception ends the load; it is thrown by what was called.
+// Reports progress to the LoadListener `context`; implements wherry_app_progress::report, on the
+// caller's thread. A Java exception ends the load, whose caller throws it.
 int report(void* context, const char* phase, int64_t done, int64_t total);
 
-// Leaves a WherryException of this status (wherry_status) to be thrown by the calling method.
+// Creates a WherryException for this wherry_status, which the calling JNI method throws.
 void fail(JNIEnv* env, int status, const char* message);
 
 }  // namespace wherry::java

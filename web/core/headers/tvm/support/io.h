@@ -1,4 +1,4 @@
-// Streams, as the sources of TVM's run time use them; its wheel leaves this header out.
+// Streams, as the sources of TVM's runtime use them; TVM's wheel omits this header.
 #ifndef TVM_SUPPORT_IO_H_
 #define TVM_SUPPORT_IO_H_
 
@@ -7,7 +7,7 @@
 
 namespace tvm::support {
 
-// How a type is written and read: specialised in serializer.h.
+// Defines how a type is written to and read from a stream; serializer.h specialises it.
 template <typename T, typename = void>
 struct Serializer {
   static constexpr bool enabled = false;
@@ -16,7 +16,7 @@ struct Serializer {
 class Stream {
  public:
   virtual ~Stream() = default;
-  // The number of bytes that were read; less than `size` at the end.
+  // Returns the number of bytes that were read; it is less than `size` at the end of the stream.
   virtual size_t Read(void* data, size_t size) = 0;
   virtual size_t Write(const void* data, size_t size) = 0;
 

@@ -1,4 +1,4 @@
-// Ranges for NVIDIA's profiler, of which there is none here; TVM's wheel leaves this header out.
+// Stub of the ranges for NVIDIA's profiler, which a browser lacks; TVM's wheel omits this header.
 #ifndef TVM_SUPPORT_CUDA_NVTX_H_
 #define TVM_SUPPORT_CUDA_NVTX_H_
 

@@ -16,23 +16,23 @@ import kotlinx.serialization.json.intOrNull
 import kotlinx.serialization.json.jsonObject
 import kotlinx.serialization.json.longOrNull
 
-/** Tokens that a request took. */
+/** Token counts of a request. */
 public class Usage internal constructor(public val json: JsonObject) {
     public val promptTokens: Int get() = json.int("prompt_tokens") ?: 0
     public val completionTokens: Int get() = json.int("completion_tokens") ?: 0
     public val totalTokens: Int get() = json.int("total_tokens") ?: 0
 }
 
-/** A chat completion, or a text completion. [json] has all that OpenAI's object has. */
+/** A chat completion or a text completion. [json] has all fields of OpenAI's object. */
 public class Completion internal constructor(public val json: JsonObject) {
-    /** The content of the first choice's message, or its text. */
+    /** Text of the first choice: the content of its message, or its completion. */
     public val text: String
         get() = choice?.obj("message")?.string("content") ?: choice?.string("text") ?: ""
 
-    /** "stop", "length" or "tool_calls", of the first choice. */
+    /** Why the first choice ended: "stop", "length" or "tool_calls". */
     public val finishReason: String? get() = choice?.string("finish_reason")
 
-    /** Calls of tools that the first choice asks for, as OpenAI writes them. */
+    /** Tool calls of the first choice, as OpenAI's objects. */
     public val toolCalls: List<JsonObject> get() = choice?.obj("message")?.list("tool_calls").orEmpty()
     public val usage: Usage? get() = json.obj("usage")?.let(::Usage)
     private val choice get() = json.list("choices").firstOrNull()
@@ -40,19 +40,21 @@ public class Completion internal constructor(public val json: JsonObject) {
     override fun toString(): String = json.toString()
 }
 
-/** A piece of a completion that is being written. [json] has all that OpenAI's object has. */
+/** A chunk of a streamed completion. [json] has all fields of OpenAI's object. */
 public class Chunk internal constructor(public val json: JsonObject) {
-    /** What the first choice grows by; often empty in the first and in the last chunk. */
+    /**
+     * Text that the chunk adds to the first choice; often empty in the first and the last chunk.
+     */
     public val text: String
         get() = choice?.obj("delta")?.string("content") ?: choice?.string("text") ?: ""
 
-    /** Of the first choice, in its last chunk. */
+    /** Why the first choice ended; only in its last chunk. */
     public val finishReason: String? get() = choice?.string("finish_reason")
 
-    /** Calls of tools that the first choice grows by. */
+    /** Pieces of tool calls that the chunk adds to the first choice. */
     public val toolCalls: List<JsonObject> get() = choice?.obj("delta")?.list("tool_calls").orEmpty()
 
-    /** In the last chunk of a request that asked for it. */
+    /** Token counts, in the last chunk of a request that asked for them. */
     public val usage: Usage? get() = json.obj("usage")?.let(::Usage)
     private val choice get() = json.list("choices").firstOrNull()
 
@@ -60,15 +62,15 @@ public class Chunk internal constructor(public val json: JsonObject) {
 }
 
 /**
- * What the engine says to a request, from its first object to its last.
+ * The engine's answers to a request, from the first object to the last.
  *
- * A collector that stops, by cancellation or by an exception, aborts the request. What a slow
- * collector has not taken yet waits; it is no more than the request's tokens.
+ * A collector that stops, by cancellation or by an exception, aborts the request. Answers that a
+ * slow collector has not taken yet are queued; there are at most as many as tokens.
  */
 internal fun answers(app: App, request: JsonObject): Flow<JsonObject> = flow {
     val chunks = Channel<ByteArray>(Channel.UNLIMITED)
     val bytes = utf8(request)
-    // Not cancellable: a request whose number gets lost could not be aborted.
+    // Not cancellable, because a request whose id is lost could not be aborted.
     val id = withContext(NonCancellable + Dispatchers.Default) {
         app.start(bytes) { json, last ->
             if (json.isNotEmpty()) chunks.trySend(json)
@@ -85,8 +87,9 @@ internal fun answers(app: App, request: JsonObject): Flow<JsonObject> = flow {
 }
 
 /**
- * JSON as bytes. Half of a surrogate pair has none in UTF-8, and Java would send "?" for it: it goes
- * escaped, so that the engine says in which field a text was cut.
+ * Converts JSON to UTF-8. UTF-8 cannot express half of a surrogate pair, for which Java would write
+ * "?"; it is written as an escape, so that the engine's error names the field with the damaged
+ * text.
  */
 private fun utf8(json: JsonObject): ByteArray {
     val text = json.toString()
@@ -109,7 +112,7 @@ private const val HEXADECIMAL = 16
 private fun read(app: App, bytes: ByteArray): JsonObject {
     val json = Json.parseToJsonElement(bytes.decodeToString()).jsonObject
     val error = json.obj("error") ?: return json
-    // Only this collector aborts a request that it listens to.
+    // Only this collector aborts its request, unless the engine was closed.
     if (error.string("code") == "aborted" && app.isClosed) throw EngineClosedException()
     throw RequestException(
         error.string("message") ?: error.toString(),

@@ -5,9 +5,9 @@ import kotlin.concurrent.thread
 import kotlin.concurrent.withLock
 
 /**
- * A `wherry_app` and who uses it: calls from any thread, none after [close].
+ * A native `wherry_app` and the calls that use it, from any thread, none after [close].
  *
- * Nothing here waits for a thread of the engine but [close] itself, so callbacks may call all else.
+ * Only [close] waits for a thread of the engine, so callbacks may call all other methods.
  */
 internal class App(private val handle: Long) {
     private val lock = ReentrantLock()
@@ -28,7 +28,7 @@ internal class App(private val handle: Long) {
 
     val isClosed: Boolean get() = lock.withLock { closed }
 
-    /** False: it has ended already, or the engine is closed. */
+    /** Aborts a request; false: it has ended already, or the engine is closed. */
     fun abort(id: Long): Boolean = try {
         use { app -> Native.abort(app, id) }
     } catch (_: EngineClosedException) {
@@ -39,14 +39,14 @@ internal class App(private val handle: Long) {
 
     fun trim(): Unit = use(Native::trim)
 
-    /** Aborts what runs and frees the model. Calls after the first do nothing. */
+    /** Aborts running requests and frees the model; later calls do nothing. */
     fun close() {
         lock.withLock {
             if (closed) return
             closed = true
             while (calls > 0) idle.awaitUninterruptibly()
         }
-        // The engine waits for its callbacks to end, so one of them cannot wait for the engine.
+        // The engine waits for its callbacks to end, so a callback must close it on another thread.
         if (inCallback.get() == true) thread { Native.close(handle) } else Native.close(handle)
     }
 

@@ -4,15 +4,15 @@ import java.io.IOException
 import java.net.HttpURLConnection
 import java.net.URL
 
-/** Called by native code on the thread of a download: fetch a file from a byte on. */
+/** Fetches a file from a byte offset on; native code calls this on the thread of a download. */
 internal fun interface Fetcher {
     fun fetch(url: ByteArray, from: Long, answer: Long)
 }
 
 /**
- * The system's HTTP, which knows its proxies and certificates.
+ * Fetches files with the system's HTTP client, which knows its proxies and certificates.
  *
- * @param headers sent to the server that is named, not to others that it redirects to
+ * @param headers headers for the named server; they are not sent to servers that it redirects to
  */
 internal class Http(private val headers: Map<String, String>) : Fetcher {
     @Volatile
@@ -21,14 +21,15 @@ internal class Http(private val headers: Map<String, String>) : Fetcher {
     @Volatile
     private var cancelled = false
 
-    /** Of the last answer; null: there was none. */
+    /** HTTP status of the last answer; null: there was none. */
     @Volatile
     var status: Int? = null
         private set
 
     /**
-     * Ends the answer that is being read; any thread may. Where nothing comes, Android ends it at
-     * once, a desktop's Java when its time is over: it lets no thread close a stream that is being read.
+     * Ends the answer that is being read; any thread may call this. If no bytes arrive, Android
+     * ends it at once, but a desktop's Java only after its timeout, because it lets no other thread
+     * close a stream that is being read.
      */
     fun cancel() {
         cancelled = true
@@ -39,7 +40,8 @@ internal class Http(private val headers: Map<String, String>) : Fetcher {
         status = null
         try {
             read(connected(URL(url.decodeToString()), from), answer)
-        } catch (e: Exception) { // of addresses and permissions, too
+        // includes exceptions about wrong addresses and missing permissions
+        } catch (e: Exception) {
             Native.answerFailed(answer, "${e.message ?: e}".encodeToByteArray())
         } finally {
             current?.disconnect()
@@ -58,7 +60,10 @@ internal class Http(private val headers: Map<String, String>) : Fetcher {
         }
     }
 
-    /** Redirects are followed here: Java's own stay with a scheme, and hand on all headers. */
+    /**
+     * Follows redirects itself, because Java's own code does not change the scheme, and sends all
+     * headers to every server.
+     */
     private fun connected(first: URL, from: Long): HttpURLConnection {
         var url = first
         repeat(MOST_REDIRECTS) {
@@ -91,8 +96,9 @@ internal class Http(private val headers: Map<String, String>) : Fetcher {
     }
 
     private companion object {
-        const val AT_ONCE = 1 shl 16 // bytes
-        const val TIMEOUT = 15_000 // ms without a byte; it is asked again then
+        const val AT_ONCE = 1 shl 16 // bytes that are read in one call
+        // milliseconds without a byte after which the download tries again
+        const val TIMEOUT = 15_000
         const val MOST_REDIRECTS = 10
         val REDIRECTS = setOf(301, 302, 303, 307, 308)
     }

@@ -10,34 +10,37 @@ import kotlinx.coroutines.cancel
 import kotlinx.coroutines.future.future
 
 /**
- * [MLCEngine] for Java: futures instead of coroutines, a callback instead of a flow.
+ * The API of [MLCEngine] for Java: futures instead of coroutines, a callback instead of a flow.
  *
- * Cancelling a future aborts its request, or its load. Callbacks come on threads of a pool.
+ * Cancelling a future aborts its request, or its load. Callbacks run on threads of a pool.
  */
 public class JavaEngine private constructor(private val engine: MLCEngine) : AutoCloseable {
     private val scope = CoroutineScope(SupervisorJob() + Dispatchers.Default)
 
-    /** The whole answer to a conversation. */
+    /** Returns the whole answer to a conversation. */
     public fun chat(request: Request): CompletableFuture<Completion> =
         scope.future { engine.chat.completions.create(request) }
 
-    /** The answer to a conversation piece by piece; the future is complete after the last. */
+    /**
+     * Passes the answer to a conversation to a callback in chunks; the future completes after the
+     * last.
+     */
     public fun chat(request: Request, onChunk: Consumer<Chunk>): CompletableFuture<Void?> =
         scope.future {
             engine.chat.completions.stream(request).collect(onChunk::accept)
             null
         }
 
-    /** The whole text that follows a text. */
+    /** Returns the whole text that continues a text. */
     public fun complete(request: Request): CompletableFuture<Completion> =
         scope.future { engine.completions.create(request) }
 
     public fun stats(): EngineStats = engine.stats()
 
-    /** As [MLCEngine.trim]. */
+    /** Frees idle caches, as [MLCEngine.trim] does. */
     public fun trim(): Unit = engine.trim()
 
-    /** Aborts what runs and frees the model. */
+    /** Aborts running requests and frees the model. */
     override fun close() {
         engine.close()
         scope.cancel()
@@ -46,7 +49,7 @@ public class JavaEngine private constructor(private val engine: MLCEngine) : Aut
     public companion object {
         private val loads = CoroutineScope(SupervisorJob() + Dispatchers.Default)
 
-        /** As [MLCEngine.load]. */
+        /** Loads a model, as [MLCEngine.load] does. */
         @JvmStatic
         @JvmOverloads
         public fun load(

@@ -17,22 +17,21 @@ import kotlinx.serialization.json.buildJsonObject
 import kotlinx.serialization.json.jsonObject
 
 /**
- * How far a load is.
+ * The progress of a load.
  *
  * @property phase "files" (in bytes, being checked), "tokenizer", "weights", "ready"
  */
 public class LoadProgress(public val phase: String, public val done: Long, public val total: Long)
 
 /**
- * What an engine is made of. Fields that are not set are the model's own limits.
+ * Options of an engine. Missing options have the model's own limits.
  *
- * @param context tokens of one request, prompt and answer
- * @param maxBatch requests that are answered together; more wait
- * @param kvTokens tokens that the cache holds in all
- * @param threads of the kernels; null: all cores
- * @param packDir a folder that keeps the weights as the kernels read them; they are mapped from
- *     there at the next load, instead of being packed again
- * @param checkMemory whether a load fails at once where the device has too little memory
+ * @param context maximum tokens of one request, prompt and answer together
+ * @param maxBatch maximum number of requests that are answered together; further requests wait
+ * @param kvTokens number of tokens in the whole KV cache
+ * @param threads number of threads for the kernels; null: all cores
+ * @param packDir a folder for packed weights; the next load maps them instead of packing them again
+ * @param checkMemory whether a load fails at once if the device has too little memory
  * @param more any other option of `wherry_app_open`
  */
 public class EngineOptions @JvmOverloads constructor(
@@ -54,17 +53,17 @@ public class EngineOptions @JvmOverloads constructor(
     }
 }
 
-/** What an engine is doing. [json] has all that it says. */
+/** Counters of an engine. [json] has all of them. */
 public class EngineStats internal constructor(public val json: JsonObject) {
     public val model: String? get() = json.string("model")
     public val pagesTotal: Long get() = json.long("pages_total") ?: 0
     public val pagesFree: Long get() = json.long("pages_free") ?: 0
 }
 
-/** Chat completions: messages in, a message out. */
+/** The endpoint for chat completions: messages in, a message out. */
 public class ChatCompletions internal constructor(private val app: App) {
     /**
-     * The whole answer. Cancelling the coroutine aborts the request.
+     * Returns the whole answer to messages. Cancelling the coroutine aborts the request.
      *
      * @throws RequestException the request was refused or has failed
      */
@@ -74,14 +73,20 @@ public class ChatCompletions internal constructor(private val app: App) {
     public suspend fun create(messages: List<Message>, settings: Settings = Settings()): Completion =
         create(Request.chat(messages, settings))
 
-    /** The answer piece by piece; each collection is a request. As [create] in all else. */
+    /**
+     * Returns the answer in chunks; each collection of the flow is a new request. Errors and
+     * cancellation as in [create].
+     */
     public fun stream(request: Request): Flow<Chunk> = answers(app, request.streamed(true)).map(::Chunk)
 
     public fun stream(messages: List<Message>, settings: Settings = Settings()): Flow<Chunk> =
         stream(Request.chat(messages, settings))
 }
 
-/** Text completions: a text in, what follows it out. As [ChatCompletions]. */
+/**
+ * The endpoint for text completions: a text in, its continuation out. Methods as in
+ * [ChatCompletions].
+ */
 public class Completions internal constructor(private val app: App) {
     public suspend fun create(request: Request): Completion =
         Completion(answers(app, request.streamed(false)).last())
@@ -95,13 +100,13 @@ public class Completions internal constructor(private val app: App) {
         stream(Request.text(prompt, settings))
 }
 
-/** `engine.chat.completions`, as in OpenAI's own clients. */
+/** The namespace `engine.chat`, as in OpenAI's own clients. */
 public class Chat internal constructor(app: App) {
     public val completions: ChatCompletions = ChatCompletions(app)
 }
 
 /**
- * A model that answers, in this process. Any thread may use it; requests run together.
+ * A language model in this process. Any thread may use it; requests run together.
  *
  *     val engine = MLCEngine.load(File(filesDir, "models/demo"))
  *     engine.chat.completions.stream(listOf(Message.user("Hello!"))).collect { print(it.text) }
@@ -114,21 +119,23 @@ public class MLCEngine private constructor(private val app: App) : AutoCloseable
     public fun stats(): EngineStats =
         EngineStats(Json.parseToJsonElement(app.stats().decodeToString()).jsonObject)
 
-    /** The system is short of memory: what is kept of earlier conversations is given up. */
+    /** Frees the caches of earlier conversations; call it if the system is short of memory. */
     public fun trim(): Unit = app.trim()
 
-    /** Aborts what runs and frees the model. An engine that is not closed keeps its memory. */
+    /**
+     * Aborts running requests and frees the model. An engine that is not closed keeps its memory.
+     */
     override fun close(): Unit = app.close()
 
     public companion object {
         /**
-         * Load a folder that `wherry package` has written, off the caller's thread.
+         * Loads a folder that `wherry package` has written, off the caller's thread.
          *
          * Cancelling the coroutine ends the load at its next report.
          *
          * @param onProgress called on the thread that loads
          * @throws NotEnoughMemoryException the device has less memory than the model needs
-         * @throws WherryException what is wrong with the folder or the options
+         * @throws WherryException the folder or an option is wrong
          */
         public suspend fun load(
             folder: File,
@@ -147,7 +154,7 @@ public class MLCEngine private constructor(private val app: App) : AutoCloseable
                 }
                 return checkNotNull(loaded)
             } catch (e: CancellationException) {
-                loaded?.close() // it was complete when the coroutine was cancelled
+                loaded?.close() // the load was complete when the coroutine was cancelled
                 throw e
             }
         }

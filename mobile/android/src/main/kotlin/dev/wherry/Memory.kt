@@ -6,26 +6,30 @@ import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.jsonObject
 
-/** Null: the folder has none that can be read, which is for the load to complain of. */
+/** Reads the manifest of a folder. Null: it cannot be read, which the load will report. */
 internal fun manifestOf(folder: File): JsonObject? = try {
     Json.parseToJsonElement(File(folder, "wherry.json").readText()).jsonObject
 } catch (_: IOException) {
     null
-} catch (_: IllegalArgumentException) { // of JSON, too
+} catch (_: IllegalArgumentException) { // JSON errors are of this class, too
     null
 }
 
-/** Memory that a model takes with these options, in bytes: weights, a step, and the cache. */
+/**
+ * Returns the bytes that a model takes with these options: weights, buffers of a step, and KV
+ * cache.
+ */
 internal fun memoryOf(manifest: JsonObject, options: JsonObject): Long? {
     val memory = manifest.obj("memory") ?: return null
     val planned = manifest.obj("deployment")
-    // Pages of the cache are taken as they are used: what one request needs has to be there.
+    // Pages of the KV cache are allocated when they are used, so only the pages of one request must
+    // fit.
     val tokens = options.long("context") ?: planned?.long("context") ?: 0
     val weights = memory.long("weights") ?: return null
     return weights + (memory.long("workspace") ?: 0) + (memory.long("kv_per_token") ?: 0) * tokens
 }
 
-/** Memory that programs can still have without one being ended for it, in bytes; null: unknown. */
+/** Returns the bytes that programs can still allocate before the system ends one; null: unknown. */
 internal fun availableMemory(): Long? = try {
     File("/proc/meminfo").useLines { lines ->
         lines.firstOrNull { it.startsWith("MemAvailable:") }
@@ -35,7 +39,7 @@ internal fun availableMemory(): Long? = try {
     null
 }
 
-/** Throws [NotEnoughMemoryException] where it is known that the memory does not suffice. */
+/** Throws [NotEnoughMemoryException] if the memory is known to be too small for the model. */
 internal fun requireMemory(folder: File, options: JsonObject) {
     val needed = manifestOf(folder)?.let { memoryOf(it, options) } ?: return
     val available = availableMemory() ?: return

@@ -21,11 +21,11 @@ import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonPrimitive
 
 /**
- * How a model is fetched.
+ * Options of a download.
  *
- * @param headers of requests to the server, as `"Authorization" to "Bearer ..."`
- * @param verify whether files of a complete folder are read, so that damaged ones are fetched again;
- *     else their sizes are compared
+ * @param headers headers of requests to the server, as `"Authorization" to "Bearer ..."`
+ * @param verify whether the files of a complete folder are hashed, so that damaged ones are
+ *     downloaded again; otherwise only their sizes are compared
  */
 public class DownloadOptions @JvmOverloads constructor(
     internal val headers: Map<String, String> = emptyMap(),
@@ -34,20 +34,23 @@ public class DownloadOptions @JvmOverloads constructor(
     internal val json = JsonObject(mapOf("verify" to JsonPrimitive(verify)))
 }
 
-/** Models that an app fetches once it is installed. */
+/** Downloads models after an app is installed. */
 public object Models {
     /**
-     * Bring a model to [folder], which [MLCEngine.load] then takes, off the caller's thread.
+     * Downloads a model to [folder], which [MLCEngine.load] then takes, off the caller's thread.
      *
-     * What is there and whole is not fetched again, and a folder that is complete needs no network:
-     * call it at each start. An interrupted download resumes; cancelling the
-     * coroutine ends it. A model that is replaced can be loaded until the new one is complete.
+     * Files that are already complete are not fetched again, and a complete folder needs no
+     * network, so call this at each start. An interrupted download resumes; cancelling the
+     * coroutine ends it. A model that is being replaced can be loaded until the new one is
+     * complete.
      *
-     * @param url of the folder: `assets/NAME` of what `wherry package` has written, on any server
-     * @param onProgress "check" and "download", both in bytes; called on the thread that downloads
-     * @throws DownloadException no connection, or the server refuses
+     * @param url address of the folder: `assets/NAME`, which `wherry package` has written, on any
+     *     server
+     * @param onProgress callback with the phases "check" and "download", in bytes, on the thread
+     *     that downloads
+     * @throws DownloadException there is no connection, or the server refuses
      * @throws DamagedFileException the files are not those that the manifest lists
-     * @throws NotEnoughSpaceException before the first byte
+     * @throws NotEnoughSpaceException the disk has no room; thrown before the first byte
      * @throws FolderBusyException another download writes to the folder
      */
     public suspend fun download(
@@ -61,7 +64,7 @@ public object Models {
             try {
                 awaitCancellation()
             } finally {
-                http.cancel() // whether or not it waits for the network
+                http.cancel() // ends the download even while it waits for the network
             }
         }
         withContext(Dispatchers.IO) { run(url, folder, options, http, onProgress) }
@@ -69,7 +72,10 @@ public object Models {
         folder
     }
 
-    /** [download] as a flow of how far it is; when it ends all is there. */
+    /**
+     * Downloads like [download], as a flow of the progress; the flow ends when all files are
+     * complete.
+     */
     public fun downloading(
         url: String,
         folder: File,
@@ -78,7 +84,7 @@ public object Models {
         download(url, folder, options) { trySend(it) }
     }.conflate()
 
-    /** [download] for Java; cancelling the future ends it. */
+    /** Downloads like [download], for Java; cancelling the future ends it. */
     @JvmStatic
     @JvmOverloads
     public fun downloadAsync(
@@ -99,7 +105,7 @@ public object Models {
         onProgress: (LoadProgress) -> Unit,
     ) {
         val here = currentCoroutineContext()
-        var thrown: Throwable? = null // by the caller's own code
+        var thrown: Throwable? = null // an exception of the caller's progress callback
         val listener = LoadListener { phase, done, total ->
             try {
                 onProgress(LoadProgress(phase.decodeToString(), done, total))

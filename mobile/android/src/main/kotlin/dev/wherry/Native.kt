@@ -2,12 +2,15 @@ package dev.wherry
 
 import java.io.File
 
-/** Called by native code on a thread of the engine: JSON in UTF-8, and whether it is the last. */
+/**
+ * Receives JSON in UTF-8, and whether it is the last; native code calls this on a thread of the
+ * engine.
+ */
 internal fun interface ChunkListener {
     fun onChunk(json: ByteArray, last: Boolean)
 }
 
-/** Called by native code on the thread that loads; false ends the load. */
+/** Receives the progress of a load on the thread that loads; returning false ends the load. */
 internal fun interface LoadListener {
     fun report(phase: ByteArray, done: Long, total: Long): Boolean
 }
@@ -15,11 +18,11 @@ internal fun interface LoadListener {
 /**
  * The functions of `wherry_app.h`. Texts are UTF-8; a handle is an address, valid until [close].
  *
- * The library is the package's `libwherry.so`. On a desktop the system property
- * `wherry.libraries` names other files to load, with the separator of paths between them.
+ * The library is the package's `libwherry.so`. On a desktop, the system property `wherry.libraries`
+ * names other files to load, separated as in a path list.
  */
 internal object Native {
-    // wherry_status
+    // value of wherry_status in wherry.h
     private const val INVALID_ARGUMENT = -1
     private const val NOT_FOUND = -2
     private const val OUT_OF_MEMORY = -3
@@ -66,7 +69,7 @@ internal object Native {
 
     @JvmStatic external fun answerFailed(answer: Long, reason: ByteArray)
 
-    /** The exception of a status; native code throws it. */
+    /** Creates the exception for a wherry_status; native code calls this and throws the result. */
     @JvmStatic
     fun failure(status: Int, message: ByteArray): Throwable {
         val text = message.decodeToString()
@@ -85,5 +88,8 @@ internal object Native {
     }
 }
 
-/** The listener of a load has ended it; [MLCEngine.load] turns it into the coroutine's own. */
+/**
+ * Thrown when the progress listener ends a load; [MLCEngine.load] turns it into the coroutine's
+ * cancellation.
+ */
 internal class LoadCancelled : RuntimeException("the load was cancelled")

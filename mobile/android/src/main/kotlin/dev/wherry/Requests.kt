@@ -21,7 +21,7 @@ public class Message(public val json: JsonObject) {
 
         @JvmStatic public fun assistant(text: String): Message = Message("assistant", text)
 
-        /** The result of a call that the model asked for. */
+        /** Creates the message with the result of a tool call. */
         @JvmStatic
         public fun tool(callId: String, content: String): Message = Message(
             JsonObject(
@@ -35,13 +35,13 @@ public class Message(public val json: JsonObject) {
     }
 }
 
-/** What is asked: OpenAI's object. Fields that are not set are the model's own defaults. */
+/** A request in the form of OpenAI's object. Missing fields have the model's own defaults. */
 public class Request internal constructor(internal val json: JsonObject) {
     internal fun streamed(stream: Boolean): JsonObject =
         JsonObject(json + ("stream" to JsonPrimitive(stream)))
 
     public companion object {
-        /** A request as JSON, of any field that the engine knows. */
+        /** Creates a request from JSON, with any field that the engine knows. */
         @JvmStatic
         public fun of(json: String): Request = Request(
             try {
@@ -51,14 +51,14 @@ public class Request internal constructor(internal val json: JsonObject) {
             },
         )
 
-        /** A conversation to go on with, as Java calls it; [settings] add fields. */
+        /** Creates a request to continue a conversation, for Java; [settings] add fields. */
         @JvmStatic
         @JvmOverloads
         public fun chat(messages: List<Message>, settings: Settings = Settings()): Request = Request(
             JsonObject(settings.json + ("messages" to JsonArray(messages.map(Message::json)))),
         )
 
-        /** A text to go on with. */
+        /** Creates a request to continue a text. */
         @JvmStatic
         @JvmOverloads
         public fun text(prompt: String, settings: Settings = Settings()): Request =
@@ -67,17 +67,17 @@ public class Request internal constructor(internal val json: JsonObject) {
 }
 
 /**
- * How a request is answered; names and meanings are OpenAI's.
+ * Settings of a request; names and meanings are OpenAI's.
  *
- * @param maxTokens the most tokens of the output; null: until the model ends or the context does
- * @param temperature 0 takes the most likely token each time
- * @param topP of the distribution, the most likely tokens that together have this share
- * @param seed the same seed gives the same answer
+ * @param maxTokens maximum number of output tokens; null: until the model or the context ends
+ * @param temperature temperature of sampling; 0 takes the most likely token each time
+ * @param topP total probability of the most likely tokens that may be sampled
+ * @param seed seed of sampling; the same seed gives the same answer
  * @param stop texts that end the answer
- * @param tools functions that the model may ask for
- * @param more any other field
- * @param responseFormat what the text is held to
- * @param toolChoice whether a tool has to be called
+ * @param tools functions that the model may call
+ * @param more any other fields of the request
+ * @param responseFormat format to which the text is constrained
+ * @param toolChoice whether the model must call a tool
  */
 public class Settings @JvmOverloads constructor(
     maxTokens: Int? = null,
@@ -103,14 +103,17 @@ public class Settings @JvmOverloads constructor(
     }
 }
 
-/** What an answer's text is held to, whatever the model would rather write. [json] is OpenAI's object. */
+/** The format to which an answer's text is constrained. [json] is OpenAI's object. */
 public class ResponseFormat(public val json: JsonObject) {
     public companion object {
-        /** An object of JSON. */
+        /** Constrains the text to any JSON object. */
         @JvmField
         public val JSON_OBJECT: ResponseFormat = ResponseFormat(typed("json_object"))
 
-        /** JSON that fits a JSON Schema; keywords that are not enforced are refused by name. */
+        /**
+         * Constrains the text to JSON that matches a JSON Schema; keywords that cannot be enforced
+         * are errors.
+         */
         @JvmStatic
         @JvmOverloads
         public fun jsonSchema(schema: JsonObject, name: String = "answer"): ResponseFormat {
@@ -118,12 +121,12 @@ public class ResponseFormat(public val json: JsonObject) {
             return ResponseFormat(typed("json_schema", "json_schema" to inner))
         }
 
-        /** A text that a regular expression matches as a whole. */
+        /** Constrains the text so that a regular expression matches it as a whole. */
         @JvmStatic
         public fun regex(pattern: String): ResponseFormat =
             ResponseFormat(typed("regex", "pattern" to JsonPrimitive(pattern)))
 
-        /** A text of a grammar, in GBNF; its first rule is `root`. */
+        /** Constrains the text to a grammar in GBNF, whose first rule is `root`. */
         @JvmStatic
         public fun grammar(gbnf: String): ResponseFormat =
             ResponseFormat(typed("grammar", "grammar" to JsonPrimitive(gbnf)))
@@ -133,21 +136,21 @@ public class ResponseFormat(public val json: JsonObject) {
     }
 }
 
-/** Whether tools are called. [json] is OpenAI's value. */
+/** Whether the model may or must call tools. [json] is OpenAI's value. */
 public class ToolChoice(public val json: JsonElement) {
     public companion object {
-        /** As the model likes. */
+        /** The model decides whether to call a tool. */
         @JvmField
         public val AUTO: ToolChoice = ToolChoice(JsonPrimitive("auto"))
 
         @JvmField
         public val NONE: ToolChoice = ToolChoice(JsonPrimitive("none"))
 
-        /** At least one. */
+        /** The model must call at least one tool. */
         @JvmField
         public val REQUIRED: ToolChoice = ToolChoice(JsonPrimitive("required"))
 
-        /** This one. */
+        /** The model must call the tool of this name. */
         @JvmStatic
         public fun function(name: String): ToolChoice = ToolChoice(
             JsonObject(

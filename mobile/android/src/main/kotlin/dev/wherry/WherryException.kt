@@ -1,49 +1,52 @@
 package dev.wherry
 
-/** What goes wrong in Wherry; [message] says what happened, what was found and what is accepted. */
+/**
+ * The base of Wherry's exceptions; [message] says what happened, what was found and what is
+ * accepted.
+ */
 public sealed class WherryException(message: String) : Exception(message)
 
-/** An argument or an option is wrong; nothing was changed. */
+/** Thrown for a wrong argument or option; nothing was changed. */
 public class InvalidArgumentException(message: String) : WherryException(message)
 
-/** A folder, a file or a function of a library is not there. */
+/** Thrown if a folder, a file or a function of a library does not exist. */
 public class ModelNotFoundException(message: String) : WherryException(message)
 
-/** The device has less memory than the model needs. */
+/** Thrown if the device has less memory than the model needs. */
 public class NotEnoughMemoryException(message: String) : WherryException(message)
 
-/** Library, weights and engine are not of one version, or a file is damaged. */
+/** Thrown if library, weights and engine are not of one version, or a file is damaged. */
 public class IncompatibleModelException(message: String) : WherryException(message)
 
 /**
- * An address cannot be fetched: there is no connection, or its server refuses.
+ * Thrown if an address cannot be fetched: there is no connection, or its server refuses.
  *
- * @property httpStatus what the server said; null: nothing came
+ * @property httpStatus status of the server's response; null: there was none
  */
 public class DownloadException(message: String, public val httpStatus: Int? = null) :
     WherryException(message)
 
-/** What comes is not what the model's manifest lists, also when it is fetched again. */
+/** Thrown if a downloaded file differs from the model's manifest, even after a second download. */
 public class DamagedFileException(message: String) : WherryException(message)
 
-/** The disk has no room for a model. */
+/** Thrown if the disk has no room for a model. */
 public class NotEnoughSpaceException(message: String) : WherryException(message)
 
-/** Another download writes to the folder. */
+/** Thrown if another download writes to the folder. */
 public class FolderBusyException(message: String) : WherryException(message)
 
-/** The engine was closed before, or while, it was asked. */
+/** Thrown if the engine was closed before or during a call. */
 public class EngineClosedException : WherryException("The engine is closed; load the model again.")
 
-/** A mistake of Wherry's, or an error inside the compiled model. */
+/** Thrown for a bug of Wherry, or an error inside the compiled model. */
 public class InternalException(message: String) : WherryException(message)
 
 /**
- * A request was refused or has failed; the fields are those of OpenAI's error object.
+ * Thrown if a request was refused or has failed; the fields are those of OpenAI's error object.
  *
- * @property type what kind of error it is, "invalid_request_error"
- * @property param which field of the request is meant, if one is
- * @property code a word for programs, "context_length_exceeded"
+ * @property type the kind of error, such as "invalid_request_error"
+ * @property param the wrong field of the request, if a single one is wrong
+ * @property code a machine-readable name, such as "context_length_exceeded"
  */
 public class RequestException(
     message: String,

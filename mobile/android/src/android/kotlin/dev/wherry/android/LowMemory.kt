@@ -7,9 +7,9 @@ import dev.wherry.EngineClosedException
 import dev.wherry.MLCEngine
 
 /**
- * Give up an engine's idle caches whenever the system is short of memory, until this is closed.
+ * Frees an engine's idle caches whenever the system is short of memory, until the result is closed.
  *
- * In the background, too: what is kept there makes the system end the app sooner.
+ * It also frees them in the background, because the system ends apps that use much memory sooner.
  */
 public fun MLCEngine.trimOnLowMemory(context: Context): AutoCloseable {
     val application = context.applicationContext
@@ -29,6 +29,6 @@ private fun MLCEngine.trimNow() {
     try {
         trim()
     } catch (_: EngineClosedException) {
-        return // it has nothing any more
+        return // the engine is closed and has no caches any more
     }
 }

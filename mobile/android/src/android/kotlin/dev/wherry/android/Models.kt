@@ -9,13 +9,13 @@ import kotlinx.coroutines.ensureActive
 import kotlinx.coroutines.withContext
 
 /**
- * A model of the app's assets as a folder, which [dev.wherry.MLCEngine.load] takes.
+ * Copies a model from the app's assets to a folder, which [dev.wherry.MLCEngine.load] takes.
  *
- * Weights are mapped from files, and an asset is none: the first call copies them, later ones find
- * them. Those of another version of the model are replaced.
+ * Weights are mapped from files, and an asset is no file: the first call copies them, later calls
+ * find the copies. Copies of another version of the model are replaced.
  *
- * @param name the folder below `assets/` of what `wherry package` has written
- * @throws IOException there is no such asset, or no room for it
+ * @param name the model's folder below `assets/`, which `wherry package` has written
+ * @throws IOException the asset does not exist, or no room for it
  */
 public suspend fun modelFolder(context: Context, name: String): File =
     withContext(Dispatchers.IO) {
@@ -23,7 +23,7 @@ public suspend fun modelFolder(context: Context, name: String): File =
         val wanted = context.assets.open("$name/$MANIFEST").use { it.readBytes() }
         val kept = File(folder, MANIFEST)
         if (!kept.isFile || !kept.readBytes().contentEquals(wanted)) {
-            // The manifest says that all is there: it goes first and comes last.
+            // The manifest marks the copy as complete, so it is deleted first and copied last.
             kept.delete()
             folder.mkdirs()
             val files = context.assets.list(name).orEmpty().filter { it != MANIFEST }

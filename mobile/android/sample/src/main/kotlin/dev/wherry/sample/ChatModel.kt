@@ -19,16 +19,17 @@ import java.io.IOException
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.launch
 
-private const val MODEL = "demo" // a folder of assets
+private const val MODEL = "demo" // name of the model's folder below assets/
 
 data class Said(val role: String, val text: String)
 
-/** The model and the conversation, which stay when the screen is turned. */
+/** Holds the model and the conversation, which survive a rotation of the screen. */
 class ChatModel(application: Application) : AndroidViewModel(application) {
     val said = mutableStateListOf<Said>()
     var status by mutableStateOf("Loading")
         private set
-    var answer by mutableStateOf<Job?>(null) // while one is written
+    // the job that receives an answer; null: none is running
+    var answer by mutableStateOf<Job?>(null)
         private set
     var engine by mutableStateOf<MLCEngine?>(null)
         private set
@@ -63,7 +64,7 @@ class ChatModel(application: Application) : AndroidViewModel(application) {
     }
 
     fun stop() {
-        answer?.cancel() // ends the request, too
+        answer?.cancel() // cancelling the job also aborts its request
     }
 
     override fun onCleared() {
@@ -71,13 +72,13 @@ class ChatModel(application: Application) : AndroidViewModel(application) {
         engine?.close()
     }
 
-    /** What went wrong, or nothing. */
+    /** Does the work and returns the message of an error, or "" if it succeeds. */
     private suspend fun reported(work: suspend () -> Unit): String = try {
         work()
         ""
     } catch (e: WherryException) {
         e.message.orEmpty()
-    } catch (e: IOException) { // no room for the model
+    } catch (e: IOException) { // thrown if the disk has no room for the model
         e.message.orEmpty()
     }
 }
