@@ -116,7 +116,7 @@ Engine::~Engine() {
   settled_.wait(lock, [this] { return waiters_ == 0; });
 }
 
-// ---- requests ----
+// ---- requests: add and abort ----
 
 void Engine::check_prompt(const int32_t* tokens, size_t n, bool embed) const {
   if (tokens == nullptr || n == 0) throw Error(WHERRY_INVALID_ARGUMENT, "the prompt has no tokens");
@@ -258,7 +258,7 @@ void Engine::finish_without_token(Request& request, wherry_finish reason,
   remove(request, reason != WHERRY_ERROR);
 }
 
-// ---- events ----
+// ---- events: emit, wait and collect ----
 
 Engine::QueuedEvent& Engine::emit(Request& request, wherry_finish finish, const Sample* sample,
                                   const std::string& error) {

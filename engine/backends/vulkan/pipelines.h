@@ -1,4 +1,4 @@
-// Compiles a library's kernels for one device, with a cache file of the driver's binaries.
+// Compiles a library's kernels for one Vulkan device, with a cache file of the driver's binaries.
 #ifndef WHERRY_ENGINE_BACKENDS_VULKAN_PIPELINES_H_
 #define WHERRY_ENGINE_BACKENDS_VULKAN_PIPELINES_H_
 

@@ -1,4 +1,5 @@
-// libwherry_vulkan: Vulkan devices for TVM's runtime. Loaded at the first use of a device.
+// libwherry_vulkan: Vulkan devices for TVM's runtime. The engine loads it at the first use of a
+// device.
 #ifndef WHERRY_ENGINE_BACKENDS_VULKAN_PLUGIN_H_
 #define WHERRY_ENGINE_BACKENDS_VULKAN_PLUGIN_H_
 
