@@ -24,7 +24,7 @@ struct DeviceFacts {
   int64_t available_memory = 0;  // free memory; -1 if the driver does not report it
   uint64_t largest_buffer = 0;   // largest buffer that a kernel can bind
   int64_t threads_per_block = 0;
-  int64_t shared_memory = 0;  // of a thread block
+  int64_t shared_memory = 0;  // bytes of shared memory of a thread block
   int64_t warp_size = 1;
   int64_t units = 0;      // number of compute units; 0 if unknown
   int64_t clock_khz = 0;  // 0 if unknown
