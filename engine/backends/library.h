@@ -20,7 +20,8 @@ namespace wherry::backends {
 // ends, because host code that is loaded twice keeps the function objects of the first module,
 // which may be freed. The last module with these bytes frees the kernels, and the next one loads
 // them again.
-// \n Library: has a constructor from bytes, `bytes()`, `has(name)` and `launch(name, args)`.
+//
+// Library: has a constructor from bytes, `bytes()`, `has(name)` and `launch(name, args)`.
 template <typename Library>
 class LibraryFunctions {
  public:

@@ -1,6 +1,7 @@
 // The key of a page's content in the prefix cache: a hash of its tokens and of
 // everything before it that its keys and values depend on.
-// \n BLAKE2b with 256 bits resists collisions, so no untrusted prompt can be crafted
+//
+// BLAKE2b with 256 bits resists collisions, so no untrusted prompt can be crafted
 // to hit the pages of another prefix. Comparing the page's tokens would not be
 // enough: its content depends on all tokens before it, which the page does not
 // store.

@@ -1,6 +1,7 @@
 // The threads that run CPU kernels in place of TVM's thread pool. TVM's compiled code calls
 // launch_kernel for each parallel loop.
-// \n TVM's workers poll 10000 times (300000 by default) before they sleep, yield after each
+//
+// TVM's workers poll 10000 times (300000 by default) before they sleep, yield after each
 // poll, and cannot be interrupted. If other processes are busy, each yield costs a time slice,
 // so closing an engine took minutes. TVM also assigns tasks statically: if one worker is
 // descheduled, all threads wait for its task. Here any thread takes a task that has not

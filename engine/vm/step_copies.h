@@ -21,7 +21,8 @@ struct CopySizes {
 // stream. A step's host arrays and its results are in pinned memory, which the device
 // accesses when the stream reaches the copy; each of two steps in flight has its own
 // buffer.
-// \n An error turns these copies off and does not fail the step: false and 0 mean that
+//
+// An error turns these copies off and does not fail the step: false and 0 mean that
 // nothing was copied, and the caller copies synchronously.
 class StepCopies {
  public:

@@ -4,8 +4,9 @@
 
 namespace wherry::text {
 
-// The format of an entry: the difference to the previous character, 2 * length + 1 or 2 * run, and
-// the targets as differences; a run maps consecutive characters to consecutive ones.
+// Decodes a table of mappings. An entry has the difference to the previous character, 2 * length +
+// 1 or 2 * run, and the targets as differences; a run maps consecutive characters to consecutive
+// ones.
 Mappings::Mappings(const char* table) {
   PackedNumbers numbers(table);
   char32_t code = 0, target = 0;

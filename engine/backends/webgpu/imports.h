@@ -1,6 +1,7 @@
 // Declares the GPU functions that a web page provides to the core; web/src/core/gpu_imports.ts
 // implements them.
-// \n No function waits. They record commands in order, and the device executes them while the
+//
+// No function waits. They record commands in order, and the device executes them while the
 // page's script waits for it, between the core's calls.
 #ifndef WHERRY_ENGINE_BACKENDS_WEBGPU_IMPORTS_H_
 #define WHERRY_ENGINE_BACKENDS_WEBGPU_IMPORTS_H_
