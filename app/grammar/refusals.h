@@ -12,7 +12,7 @@ namespace wherry::app {
 // Throws RequestError if the bytes of the tokenizer's tokens are unknown.
 void require_token_bytes(const Tokenizer& tokenizer);
 
-// param: the field with the constraint.
+// Returns the error for a constraint that cannot be enforced. param: the field with the constraint.
 RequestError cannot_enforce(const std::string& param, const std::string& reason);
 
 }  // namespace wherry::app

@@ -11,7 +11,8 @@ namespace wherry::jinja {
 namespace {
 
 constexpr int64_t kLongestRange = 100'000;
-constexpr size_t kLongestError = 1000;  // characters of a template's error message to the client
+// Upper bound on the characters of a template's error message to the client.
+constexpr size_t kLongestError = 1000;
 constexpr size_t kLongestDate = 200;
 
 Value range(Budget&, const Arguments& given) {
@@ -31,7 +32,7 @@ Value range(Budget&, const Arguments& given) {
   return Value(Kind::kRange, std::move(made));
 }
 
-// Returns the keyword arguments of dict(...) and namespace(...).
+// Returns the keyword arguments of dict(...) or namespace(...).
 std::vector<std::pair<Value, Value>> fields(Budget& budget, const Arguments& given) {
   std::vector<std::pair<Value, Value>> made;
   if (given.positional.size() > 1) fail("dict takes one value");
@@ -86,7 +87,7 @@ Value strftime_now(Budget&, const Arguments& given) {
   return Value(well_formed(std::string_view(made).substr(1)));
 }
 
-// Returns its items one after the other, in a cycle.
+// Returns an object whose next() returns its items one after the other, in a cycle.
 Value cycler(Budget&, const Arguments& given) {
   if (given.positional.empty()) fail("cycler takes at least one value");
   auto at = std::make_shared<size_t>(0);
