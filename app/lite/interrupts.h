@@ -5,7 +5,7 @@
 
 namespace wherry::lite {
 
-constexpr int kInterrupted = 130;  // the shell's exit code: 128 + SIGINT
+constexpr int kInterrupted = 130;  // the shell's exit code for Ctrl-C: 128 + SIGINT
 
 // While an object exists, the first Ctrl-C sets a flag, and the second ends the program.
 class Answering {

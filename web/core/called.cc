@@ -1,12 +1,12 @@
-// What code of a model may call, whether the core does or not: this function, which is never called
-// and the last linker drops, brings it into the core's object.
+// Links functions that a model's code may call, although the core itself may not call them: this
+// function refers to them, is never called, and the last linker drops it.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 
 extern "C" {
 
-// Of the compiler's run time.
+// These functions belong to the compiler's runtime library.
 uint16_t __truncsfhf2(float);
 float __extendhfsf2(uint16_t);
 uint16_t __gnu_f2h_ieee(float);

@@ -1,5 +1,6 @@
-// What the C library asks of a system: a page has none. The core's files, sockets and signals are
-// never used there; with these, an instance imports nothing but WASI's few functions and ours.
+// Stubs for the system calls of the C library, because a page has no operating system. The core
+// never uses files, sockets and signals there; with these stubs, an instance imports nothing but a
+// few functions of WASI and ours.
 #include <errno.h>
 #include <stddef.h>
 #include <sys/file.h>
@@ -38,6 +39,6 @@ int flock(int, int) {
   return -1;
 }
 void __call_sighandler(void (*)(int), int) {}
-void emscripten_notify_memory_growth(size_t) {}  // views of the memory are made anew
+void emscripten_notify_memory_growth(size_t) {}  // the script creates its views of the memory anew
 
 }  // extern "C"

@@ -1,4 +1,4 @@
-// Exports for the page's script besides the C ABI.
+// Exports functions to the page's script besides the C ABI.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -9,14 +9,15 @@
 
 extern "C" {
 
-// The script's masks, by number. All but `release` give a negative number for a failure.
-WHERRY_MASK_IMPORT("fill")  // 1: every token may come
+// The script's grammar masks, identified by numbers. All functions but `release` return a negative
+// number for a failure.
+WHERRY_MASK_IMPORT("fill")  // returns 1 if every token is allowed
 int wherry_mask_import_fill(uint32_t mask, uint32_t* bits, size_t words);
-WHERRY_MASK_IMPORT("accept")  // 1: the output ends here
+WHERRY_MASK_IMPORT("accept")  // returns 1 if the output ends with this token
 int wherry_mask_import_accept(uint32_t mask, int32_t token);
-WHERRY_MASK_IMPORT("forced")  // how many tokens it wrote
+WHERRY_MASK_IMPORT("forced")  // returns the number of tokens that it wrote
 int wherry_mask_import_forced(uint32_t mask, int32_t* tokens, size_t cap);
-WHERRY_MASK_IMPORT("error")  // how many bytes it wrote: the reason of the last failure, UTF-8
+WHERRY_MASK_IMPORT("error")  // writes the reason of the last failure in UTF-8 and returns its bytes
 size_t wherry_mask_import_error(uint32_t mask, char* text, size_t cap);
 WHERRY_MASK_IMPORT("release") void wherry_mask_import_release(uint32_t mask);
 
@@ -61,19 +62,19 @@ void release(void* context) { wherry_mask_import_release(number(context)); }
 
 extern "C" {
 
-// The first call of all.
+// Runs the constructors of static objects; the script calls it before any other function.
 WHERRY_API void _initialize(void) { __wasm_call_ctors(); }
 
 WHERRY_API void* wherry_page_allocate(size_t bytes) { return std::malloc(bytes); }
 WHERRY_API void wherry_page_free(void* data) { std::free(data); }
 
-// Bytes of the records that the script writes and reads: params, event, stats.
+// Returns the bytes of a record that the script writes or reads: 0 is params, 1 event, 2 stats.
 WHERRY_API size_t wherry_page_size(int record) {
   const size_t sizes[] = {sizeof(wherry_params), sizeof(wherry_event), sizeof(wherry_stats)};
   return record < 0 || record > 2 ? 0 : sizes[record];
 }
 
-// A mask of the script's for wherry_params; valid until the next call.
+// Returns a record for wherry_params that calls a mask of the script; valid until the next call.
 WHERRY_API const wherry_mask* wherry_page_mask(uint32_t mask) {
   static wherry_mask record;
   void* context = reinterpret_cast<void*>(static_cast<uintptr_t>(mask));

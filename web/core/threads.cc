@@ -1,7 +1,7 @@
-// The one file with instructions for shared memory. All others are compiled as for one thread,
-// which is right: of what they do, other threads run only kernels' tasks, and these share nothing
-// but what is guarded here. So the same object serves pages with threads and without, at the same
-// speed.
+// Runs kernels' tasks on a page's threads. This is the one file with instructions for shared
+// memory. All others are compiled for one thread, which is safe: other threads run only kernels'
+// tasks, and those share only memory that is guarded here. So the same object file serves pages
+// with threads and without, at the same speed.
 #include "threads.h"
 
 #include <tvm/runtime/c_backend_api.h>
@@ -14,27 +14,27 @@
 namespace wherry::page {
 namespace {
 
-// Of a launch, for each thread: one that was held up leaves the others something to take.
+// Tasks of a launch for each thread: if one thread is delayed, the others take over its tasks.
 constexpr int kTasksPerThread = 4;
-// Looks at a word before sleeping until it changes, about 30 us: as long as the core takes between
-// two launches, and less than falling asleep and being woken.
+// How often a thread polls a word before it sleeps until the word changes, about 30 us: as long as
+// the core takes between two launches, and less than falling asleep and waking.
 constexpr int kLooks = 30'000;
 
 constexpr int32_t kTask = 1, kDied = 2;
 
-// What the threads share. The script knows the first words: web/src/core/threads.ts.
+// What the threads share. The script reads the first fields: web/src/core/threads.ts.
 struct Pool {
   int32_t untaken = 0;     // tasks that no thread has taken; threads sleep while there are none
-  int32_t unfinished = 0;  // tasks whose end the launch waits for
-  int32_t failed = 0;      // kTask, if one of them has; kDied, if a thread has
-  char reason[256] = "";   // of a thread that is no more
-  int32_t sleeping = 0;    // threads
+  int32_t unfinished = 0;  // tasks that have not ended; the launch waits for them
+  int32_t failed = 0;      // kTask if a task failed; kDied if a thread died
+  char reason[256] = "";   // reason why a thread died
+  int32_t sleeping = 0;    // number of sleeping threads
   FTVMParallelLambda task = nullptr;
   void* closure = nullptr;
   int32_t tasks = 0;
 };
 
-constexpr int64_t kMillisecond = 1'000'000;  // ns
+constexpr int64_t kMillisecond = 1'000'000;  // nanoseconds
 
 Pool pool;
 int threads = 1;
@@ -52,7 +52,7 @@ void wake(int32_t& word, int32_t sleepers) {
   __builtin_wasm_memory_atomic_notify(&word, static_cast<uint32_t>(sleepers));
 }
 
-// The number of a task, which is the caller's then; -1: there is none.
+// Takes a task for the calling thread and returns its number; -1 if there is none.
 int take() {
   int32_t left = get(pool.untaken);
   while (left > 0) {
@@ -64,17 +64,18 @@ int take() {
   return -1;
 }
 
-// Runs the launch's task of this number. The launch is not over before that: `pool` says which.
+// Runs the task of this number of the current launch, which lasts at least until the task has
+// ended.
 void run(int number) {
   TVMParallelGroupEnv group{nullptr, pool.tasks};
   if (pool.task(number, &group, pool.closure) == 0) return;
-  int32_t none = 0;  // what a thread died of stays
+  int32_t none = 0;  // the error of a thread that died is kept
   __atomic_compare_exchange_n(&pool.failed, &none, kTask, /*weak=*/false, __ATOMIC_SEQ_CST,
                               __ATOMIC_SEQ_CST);
 }
 
-// A launch, which is not left before its tasks are over, by an exception either: the closure lies
-// on the caller's stack.
+// A launch of tasks. Its destructor waits until all tasks have ended, also after an exception,
+// because the closure lies on the caller's stack.
 class Launch {
  public:
   Launch(FTVMParallelLambda task, void* closure) {
@@ -89,7 +90,7 @@ class Launch {
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;
 
-  // Takes a part in it.
+  // Runs tasks in the calling thread until none is left.
   void work() {
     for (int number = take(); number >= 0; number = take()) {
       inside_ = true;
@@ -100,7 +101,7 @@ class Launch {
   }
 
   ~Launch() {
-    if (inside_) {  // an exception: the remaining tasks are skipped
+    if (inside_) {  // after an exception, the remaining tasks are skipped
       int32_t undone = 1;
       while (take() >= 0) ++undone;
       add(pool.unfinished, -undone);
@@ -124,7 +125,7 @@ void use_threads(int count) { threads = std::max(count, 1); }
 MemoryLock::MemoryLock() {
   for (int look = 1; __atomic_exchange_n(&memory_held, 1, __ATOMIC_SEQ_CST) != 0; ++look) {
     if (look % kLooks == 0)
-      sleep_while(memory_held, 1, kMillisecond);  // the thread that holds it is descheduled
+      sleep_while(memory_held, 1, kMillisecond);  // the thread that holds the lock is descheduled
   }
 }
 
@@ -142,7 +143,8 @@ int TVMBackendParallelLaunch(FTVMParallelLambda task, void* closure, int) {
   return get(pool.failed) == 0 ? 0 : -1;
 }
 
-// A thread's life, in a worker's instance whose stack is its own. Never returns.
+// Runs tasks forever: the main function of a thread in a worker's instance, which has its own
+// stack. Never returns.
 WHERRY_API void wherry_page_thread(void) {
   for (;;) {
     const int number = take();
@@ -160,7 +162,7 @@ WHERRY_API void wherry_page_thread(void) {
   }
 }
 
-// Where the script writes why a thread is no more.
+// Returns the address of the shared fields, where the script writes why a thread died.
 WHERRY_API void* wherry_page_pool(void) { return &pool; }
 
 }  // extern "C"

@@ -1,16 +1,16 @@
-// Threads of a page's kernels. The core itself runs on one thread; others, which the script starts
-// in workers, each with an instance of its own over the same memory, take tasks of what it
-// launches.
+// The threads that run kernels in a page. The core itself runs on one thread; other threads, which
+// the script starts in workers, each with its own instance over the same memory, take tasks of the
+// core's launches.
 #ifndef WHERRY_WEB_CORE_THREADS_H_
 #define WHERRY_WEB_CORE_THREADS_H_
 
 namespace wherry::page {
 
-// How many threads later launches are cut for, the caller's included.
+// Sets the number of threads for later launches, including the caller's.
 void use_threads(int threads);
 
-// Held around what a task does with memory that others may use, too: the C library has no locks.
-// On a page's own thread nothing may wait, and nothing ever does: there it is alone.
+// A lock for a task's use of memory that other threads may also use, because the C library has no
+// locks. On a page's own thread no call may wait, and none ever does, because that thread is alone.
 class MemoryLock {
  public:
   MemoryLock();

@@ -1,8 +1,8 @@
-// TVM's run time for a page, of the wheel's sources: tvm-ffi, the Relax VM, the CPU and memory.
+// Builds TVM's runtime for a page from the sources in TVM's wheels: tvm-ffi, the Relax VM, the CPU
+// and memory.
 //
-// Left out is what the core does not call: RPC, caches of keys and values, files of parameters,
-// pools of threads (threads.cc is ours). What these sources expect of a process and a page has not
-// is defined here.
+// It leaves out what the core does not call: RPC, KV caches, parameter files, thread pools
+// (threads.cc replaces them). It defines what these sources expect of a process and a page lacks.
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/string.h>
@@ -28,9 +28,9 @@
 #include "src/ffi/tensor.cc"
 #include "threads.h"
 #include "vm/threads.h"
-// The run time
+// Sources of TVM's runtime.
 #include "src/runtime/cpu_device_api.cc"
-// Tasks of kernels call these two, which are guarded below.
+// Renames two functions that tasks of kernels call, so that they can be guarded below.
 #define TVMBackendAllocWorkspace AllocWorkspaceAlone
 #define TVMBackendFreeWorkspace FreeWorkspaceAlone
 #include "src/runtime/device_api.cc"
@@ -52,7 +52,7 @@ void LogFatalImpl(const std::string& file, int line, const std::string& message)
   throw;
 }
 
-// A library never prints.
+// Drops messages, because a library never prints.
 void LogMessageImpl(const std::string&, int, int, const std::string&) {}
 
 }  // namespace tvm::runtime::detail
@@ -73,7 +73,7 @@ int TVMBackendFreeWorkspace(int device, int id, void* data) {
 
 namespace wherry {
 
-// threads.cc is linked in the place of TVM's pool.
+// threads.cc is linked in place of TVM's thread pool, so nothing has to be taken over.
 void take_kernel_launches() {}
 void configure_kernel_threads(int threads) { page::use_threads(threads); }
 

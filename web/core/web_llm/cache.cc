@@ -1,7 +1,7 @@
-// The state of a model of ours as WebLLM drives it: one sequence, whose pages lie in order.
+// The state of a Wherry model that WebLLM drives: one sequence, whose pages lie in order.
 //
-// WebLLM makes a cache, says before each step how many rows it has, and hands the cache to the
-// step. The step's function (compiler/library/web_llm.py) asks the cache for the arrays of the
+// WebLLM makes a cache, says before each step how many rows the step has, and passes the cache to
+// the step. The step's function (compiler/library/web_llm.py) asks the cache for the arrays of the
 // batch and for the tensors of the state, which are plain arguments of `forward`.
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/shape.h>
@@ -25,7 +25,7 @@ using tvm::runtime::Tensor;
 constexpr DLDevice kGpu{kDLWebGPU, 0};
 constexpr DLDataType kInt32{kDLInt, 32, 1};
 
-// An int32 array on the device, of which a step has the first elements.
+// An int32 array on the device, of which a step uses the first elements.
 class Numbers {
  public:
   explicit Numbers(int64_t capacity) : tensor_(Tensor::Empty({capacity}, kInt32, kGpu)) {}
@@ -34,7 +34,7 @@ class Numbers {
     size_ = static_cast<int64_t>(values.size());
     if (values == written_) return;
     written_ = values;
-    // Not CopyFromBytes, which waits for the device.
+    // CopyFromBytes would wait for the device, so the copy is written out here.
     DLTensor from = *tensor_.operator->();
     from.data = written_.data();
     from.device = {kDLCPU, 0};
@@ -59,8 +59,8 @@ std::vector<int32_t> ascending(int64_t first, int64_t n) {
 
 class PagesInOrder : public tvm::runtime::vm::KVStateObj {
  public:
-  // metadata: of the library (docs/design/compiled-library.md). tokens: of the sequence at most;
-  // rows: of a step.
+  // metadata: the library's metadata (docs/design/compiled-library.md). tokens: upper bound on the
+  // sequence; rows: upper bound on a step.
   PagesInOrder(const ffi::json::Object& metadata, int64_t tokens, int64_t rows)
       : page_(metadata["page_size"].cast<int64_t>()),
         pages_((tokens + page_ - 1) / page_),
@@ -126,7 +126,7 @@ class PagesInOrder : public tvm::runtime::vm::KVStateObj {
     rows_ = 0;
   }
 
-  // In the library's order, without the tokens, which the step has.
+  // Returns the batch's arrays in the library's order, without the tokens, which the step has.
   ffi::Array<Tensor> batch() const {
     ffi::Array<Tensor> arrays;
     for (const std::string& name : inputs_) {
@@ -139,7 +139,7 @@ class PagesInOrder : public tvm::runtime::vm::KVStateObj {
         arrays.push_back(query_indptr_.view());
       } else if (name == "logit_rows") {
         arrays.push_back(logit_rows_.view());
-      } else {  // pages.g: all groups have the same; behind a window they are not read
+      } else {  // pages.g: all groups share one page table; entries behind a window are not read
         arrays.push_back(page_indptr_.view());
         arrays.push_back(page_ids_.first((length_ + rows_ + page_ - 1) / page_));
       }
@@ -170,8 +170,8 @@ class PagesInOrder : public tvm::runtime::vm::KVStateObj {
   Numbers positions_, sequences_, query_indptr_, page_indptr_, page_ids_, logit_rows_;
   std::vector<std::string> inputs_;
   ffi::Array<Tensor> state_;
-  int64_t length_ = 0;  // tokens whose rows are in the state
-  int64_t rows_ = 0;    // of the running step
+  int64_t length_ = 0;  // number of tokens whose rows are in the state
+  int64_t rows_ = 0;    // number of rows of the running step
   bool exists_ = false;
 };
 
@@ -190,7 +190,8 @@ const PagesInOrder* pages_of(const ffi::ObjectRef& cache) {
 
 TVM_FFI_STATIC_INIT_BLOCK() {
   tvm::ffi::reflection::GlobalDef()
-      // Sizes as WebLLM gives them: one each. Pages are of the library's own size.
+      // Creates a cache. WebLLM passes each size as a shape of one element; pages have the
+      // library's own size.
       .def("wherry.web_llm.cache",
            [](ffi::Shape sequences, ffi::Shape tokens, ffi::Shape rows, ffi::Shape,
               ffi::Shape window, ffi::String metadata) -> ffi::ObjectRef {

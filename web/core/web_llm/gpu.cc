@@ -1,7 +1,8 @@
-// TVM's device of WebGPU, whose functions are WebLLM's JavaScript.
+// TVM's WebGPU device, whose functions are WebLLM's JavaScript.
 #include <tvm/ffi/error.h>
 
-// Its source asks for errors to be written before they are thrown; a library never prints.
+// Throws without writing the error first: the device's source asks for that, but a library never
+// prints.
 #undef TVM_FFI_THROW
 #define TVM_FFI_THROW(ErrorKind)                                                   \
   ::tvm::ffi::details::ErrorBuilder(                                               \

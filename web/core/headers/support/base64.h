@@ -1,4 +1,5 @@
-// tensor.cc prints tensors in base64 when a graph is saved as text, which this run time never does.
+// Replaces a header of TVM: tensor.cc prints tensors in base64 when a graph is saved as text, which
+// this runtime never does.
 #ifndef WHERRY_WEB_CORE_SUPPORT_BASE64_H_
 #define WHERRY_WEB_CORE_SUPPORT_BASE64_H_
 

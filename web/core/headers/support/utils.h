@@ -1,2 +1,3 @@
-// Sources of TVM's include its header of this name; what is compiled here takes nothing of it.
+// An empty replacement: TVM's sources include a header of this name, but the ones compiled here use
+// nothing of it.
 #pragma once

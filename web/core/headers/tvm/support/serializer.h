@@ -1,4 +1,5 @@
-// How TVM writes values into streams: numbers little-endian, a text or list behind its u64 length.
+// Serializes values as TVM does: numbers in little-endian order, a text or list after its u64
+// length.
 #ifndef TVM_SUPPORT_SERIALIZER_H_
 #define TVM_SUPPORT_SERIALIZER_H_
 
@@ -41,7 +42,7 @@ struct Serializer<std::string> {
   }
 };
 
-// What is written as something else that a serializer knows.
+// Serializes a type as another type that has a serializer.
 template <typename T, typename As>
 struct SerializedAs {
   static constexpr bool enabled = true;

@@ -1,4 +1,5 @@
-// Ranges for NVIDIA's profiler, of which there is none here; TVM's wheel leaves this header out.
+// Empty ranges in place of NVIDIA's profiler, which a browser lacks; TVM's wheel does not contain
+// this header.
 #ifndef TVM_SUPPORT_CUDA_NVTX_H_
 #define TVM_SUPPORT_CUDA_NVTX_H_
 
