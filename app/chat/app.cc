@@ -38,7 +38,7 @@ App::~App() {
   grammars_.close();
   for (uint64_t id : running) core_.abort(id);
   core_.wake();
-  listener_.reset();  // receives the last events
+  listener_.reset();  // ends its thread, which still receives the last events
 }
 
 void App::trim() {

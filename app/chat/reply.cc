@@ -174,7 +174,7 @@ Value Reply::answer(Values choices, const Totals* totals, bool streamed) const {
 Value Reply::chat_chunk(const Delta& delta) const {
   Items added;
   const std::string text = delta.text(), reasoning = delta.reasoning();
-  // The delta has only log probabilities.
+  // True if the delta has only log probabilities.
   const bool nothing = delta.parts.empty() && delta.finish.empty();
   if (!text.empty() || (nothing && plan_.reading.tools.empty()))
     added.emplace_back("content", text);

@@ -18,7 +18,7 @@ namespace wherry::app {
 struct Files {
   std::string folder;  // name of the folder in error messages
   std::function<std::optional<std::string>(const std::string& name)>
-      read;  // returns nothing if the file does not exist
+      read;  // returns nothing for a file that does not exist
 
   std::string path(const std::string& name) const { return folder + "/" + name; }
 };

@@ -26,7 +26,7 @@ class Talk {
   // Renders the prompt. Throws RequestError, or jinja::Abandoned if `gone` says that the client has
   // left.
   std::string rendered(const std::function<bool()>& gone) const;
-  // Returns what the parser looks for in the output that follows a prompt.
+  // Returns what the parser has to find in the output that follows this prompt.
   Reading reading(const std::string& prompt) const;
   // Returns the constraint of the output that follows a prompt, if there is one. base: the
   // constraint from the request's other fields. Throws RequestError if a strict tool's parameters
@@ -35,7 +35,7 @@ class Talk {
                                        const std::optional<Constraint>& base,
                                        const Tokenizer& tokenizer) const;
   bool named() const { return asked_.named; }  // whether the request names the tool to call
-  // Returns the special tokens that the parser needs to see.
+  // Returns the special tokens whose names the parser needs.
   std::vector<int32_t> visible(const Tokenizer& tokenizer) const;
   // Returns the tokens that end a response, in addition to `known`.
   std::vector<int32_t> stop_ids(const Tokenizer& tokenizer, std::vector<int32_t> known) const;

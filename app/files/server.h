@@ -1,4 +1,4 @@
-// Files on a server, fetched through the app's own HTTP code.
+// Fetches files from a server through the app's own HTTP code.
 #ifndef WHERRY_APP_FILES_SERVER_H_
 #define WHERRY_APP_FILES_SERVER_H_
 

@@ -82,7 +82,7 @@ std::string groups_of(const std::string& text, bool gbnf) {
   return made;
 }
 
-// Accepts a JSON value, or a text that contains JSON.
+// Returns a JSON value as it is, or the JSON that a text contains.
 Value loaded(const Value& value, const std::string& param) {
   if (!value.is_string()) return value;
   try {
@@ -147,7 +147,7 @@ class Making {
     static const std::vector<std::string> kKinds = {"json",   "json_object", "regex",
                                                     "choice", "grammar",     "structural_tag"};
     static const std::vector<std::string> kOthers = {
-        // Options whose effect is already the behaviour here.
+        // These options request what this implementation always does.
         "disable_fallback", "disable_any_whitespace"};
     if (!value.is_dict()) shape(param, value, "an object: {\"json\": {...}}");
     const auto is = [](const std::vector<std::string>& names, const std::string& name) {

@@ -30,7 +30,8 @@ std::unique_ptr<GrammarCompiler> compiler_of(const Tokenizer& tokenizer, int64_t
 // compilation.
 class Grammars : public GrammarSource {
  public:
-  // make: called before the first compilation, because most models never need a compiler.
+  // make: creates the compiler; called before the first compilation, because most models never need
+  // one.
   Grammars(const Tokenizer& tokenizer, int64_t vocab_size, MakeGrammarCompiler make = compiler_of)
       : tokenizer_(tokenizer), vocab_size_(vocab_size), make_(std::move(make)) {}
   ~Grammars() override { close(); }

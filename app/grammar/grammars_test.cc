@@ -94,7 +94,7 @@ TEST(who_does_not_wait_is_not_told) {
   // Does not join the cancelled compilation, nor get its error.
   CHECK_EQ(bench.gate.given_up(), 0u);
   CHECK(bench.grammars.abandon(2));
-  bench.ask(4, "slow 1");  // does not join the cancelled compilation, nor get its error
+  bench.ask(4, "slow 1");  // must not join the cancelled compilation, nor get its error
   CHECK(bench.gate.begun(2) == (std::vector<std::string>{"slow 1", "slow 1"}));
   CHECK_EQ(bench.gate.given_up(), 1u);
   bench.gate.open();

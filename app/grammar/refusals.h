@@ -9,7 +9,7 @@
 
 namespace wherry::app {
 
-// Throws RequestError if the bytes of the tokenizer's tokens are unknown.
+// Checks that the bytes of the tokenizer's tokens are known. Throws RequestError if not.
 void require_token_bytes(const Tokenizer& tokenizer);
 
 // Returns the error for a constraint that cannot be enforced. param: the field with the constraint.

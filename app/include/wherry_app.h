@@ -41,10 +41,11 @@ typedef struct {
   int (*report)(void* context, const char* phase, int64_t done, int64_t total);
 } wherry_app_progress;
 
-enum {                          /* further error codes besides wherry_status */
-       WHERRY_CANCELLED = -7,   /* the caller cancelled a load or a download */
-       WHERRY_UNREACHABLE = -8, /* a URL cannot be fetched: no connection, or the server refuses */
-       WHERRY_DAMAGED = -9      /* a file differs from the manifest after two attempts */
+/* Error codes besides those of wherry_status. */
+enum {
+  WHERRY_CANCELLED = -7,   /* the caller cancelled a load or a download */
+  WHERRY_UNREACHABLE = -8, /* a URL cannot be fetched: no connection, or the server refuses */
+  WHERRY_DAMAGED = -9      /* a file differs from the manifest after two attempts */
 };
 
 WHERRY_API int wherry_app_abi_version(void); /* returns the library's WHERRY_APP_ABI_VERSION */

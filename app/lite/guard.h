@@ -25,7 +25,7 @@ Refusal refusal(int status, const std::string& message, const std::string& code,
 struct Asked {
   std::string method, path;
   std::string host, origin, authorization, x_api_key, content_type;
-  uint64_t body = 0;  // announced size in bytes; 1 if unknown
+  uint64_t body = 0;  // announced size of the body in bytes; 1 if unknown
 };
 
 class Guard {

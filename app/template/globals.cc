@@ -80,8 +80,8 @@ Value strftime_now(Budget&, const Arguments& given) {
   std::tm local{};
   localtime_r(&now, &local);
   std::string made(4096, '\0');
-  // The leading space distinguishes an empty date from one that is too long: strftime returns 0 for
-  // both.
+  // The leading space distinguishes an empty date from one that is too long, because strftime
+  // returns 0 for both.
   made.resize(std::strftime(made.data(), made.size(), (" " + pattern.text()).c_str(), &local));
   if (made.empty()) fail("it has a date of great width");
   return Value(well_formed(std::string_view(made).substr(1)));

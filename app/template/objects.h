@@ -74,7 +74,7 @@ struct Loop : Object {
   std::function<Value(const Value& items, int64_t depth0)> recurse;
 
   bool take(Value& item) const;
-  bool peek() const;  // whether there is another item, which `after` then holds
+  bool peek() const;  // whether another item follows, which `after` then contains
   int64_t count() const;
 };
 

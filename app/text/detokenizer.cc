@@ -37,7 +37,7 @@ class ByBytes : public text::TokenStream {
         strip_(tokenizer.parts().token_bytes->strip) {
     for (int32_t token : tail) {
       push(token);
-      if (!whole) strip_ = 0;  // the tail does not include the prompt's beginning
+      if (!whole) strip_ = 0;  // the tail of a prompt does not include the prompt's beginning
     }
   }
 

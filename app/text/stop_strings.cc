@@ -28,7 +28,7 @@ StopAutomaton::~StopAutomaton() = default;
 StopAutomaton::State* StopAutomaton::longer(const State& state, char byte) {
   auto begin = stops_.begin() + static_cast<std::ptrdiff_t>(state.low);
   auto end = stops_.begin() + static_cast<std::ptrdiff_t>(state.high);
-  // Sorts the end of a string before any byte.
+  // Returns a sort key that puts the end of a string before any byte.
   auto key = [&](const std::string& stop) {
     return stop.size() > state.depth ? static_cast<unsigned char>(stop[state.depth]) : -1;
   };

@@ -47,7 +47,7 @@ class Tokenizer {
   // bytes of its name.
   std::string piece(int32_t id) const;
 
-  struct Parts;  // the components, for the files of this folder
+  struct Parts;  // the tokenizer's components, which only the files of this folder see
   const Parts& parts() const { return *parts_; }
 
  private:

@@ -32,7 +32,7 @@ class BlockStore {
 
   // Whether load() would find the block; costs at most one system call.
   virtual bool has(const ChainKey& key) = 0;
-  // Announces that these blocks will be loaded soon, in this order.
+  // Announces that load() will soon be called for these blocks, in this order.
   virtual void prefetch(const ChainKey* keys, size_t n) = 0;
   // Reads the block with this key and these tokens into out [block_bytes]. Returns false if no such
   // block exists, or if it is damaged (load then removes it); `out` is undefined then.

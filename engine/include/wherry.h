@@ -40,14 +40,14 @@ typedef enum {
   WHERRY_INVALID_ARGUMENT = -1, /* the caller made a mistake; the call changed nothing */
   WHERRY_NOT_FOUND = -2,        /* the file, function or request does not exist */
   WHERRY_OUT_OF_MEMORY = -3,
-  WHERRY_INCOMPATIBLE = -4, /* this core cannot read the library or the weights */
+  WHERRY_INCOMPATIBLE = -4, /* the core cannot read this library or these weights */
   WHERRY_BUSY = -5,     /* step was called while the engine's own thread runs, or out of order */
   WHERRY_INTERNAL = -6, /* a bug of the core, or an error inside the compiled model */
   WHERRY_NO_SPACE = -10 /* the disk is full; -7 to -9 are in wherry_app.h */
 } wherry_status;
 
 typedef enum {
-  WHERRY_RUNNING = 0, /* more tokens follow */
+  WHERRY_RUNNING = 0, /* the request is running; more tokens follow */
   WHERRY_STOP = 1,    /* a stop id was sampled (the event's token), or the grammar is complete */
   WHERRY_LENGTH = 2,  /* max_tokens or the context is used up; the token belongs to the output */
   WHERRY_ABORTED = 3, /* wherry_engine_abort ended the request; token is -1 */
@@ -99,29 +99,29 @@ typedef struct {
   size_t n_stop_ids;
 
   /* sampling; engine/sampling/sampler.h gives the order in which the fields apply */
-  float temperature;           /* >= 0; 0 samples greedily */
-  float dynamic_range;         /* >= 0: range of a temperature that follows the entropy; 0: off */
-  float dynamic_exponent;      /* > 0: exponent of the normalised entropy */
-  float top_p;                 /* (0, 1] */
-  int32_t top_k;               /* number of most likely tokens to keep; 0 keeps all */
-  float min_p;                 /* [0, 1): least share of the most likely token's probability */
-  float typical_p;             /* (0, 1]; 1 turns it off */
-  float top_n_sigma;           /* >= 0, in standard deviations of the logits; 0 turns it off */
-  float xtc_probability;       /* [0, 1]; 0 turns XTC off */
-  float xtc_threshold;         /* (0, 0.5] */
-  float mirostat_tau;          /* > 0: mirostat 2 with this surprise in bits; 0 turns it off */
-  float mirostat_eta;          /* (0, 1], learning rate of mirostat 2 */
+  float temperature;      /* >= 0; 0 samples greedily */
+  float dynamic_range;    /* >= 0: range of a temperature that follows the entropy; 0: off */
+  float dynamic_exponent; /* > 0: exponent of the normalised entropy */
+  float top_p;            /* (0, 1], least share of the kept tokens' probability; 1 turns it off */
+  int32_t top_k;          /* number of most likely tokens to keep; 0 keeps all */
+  float min_p;            /* [0, 1): least share of the most likely token's probability */
+  float typical_p;        /* (0, 1]; 1 turns it off */
+  float top_n_sigma;      /* >= 0, in standard deviations of the logits; 0 turns it off */
+  float xtc_probability;  /* [0, 1]; 0 turns XTC off */
+  float xtc_threshold;    /* (0, 0.5], probability from which a token counts as top */
+  float mirostat_tau;     /* > 0: mirostat 2 with this surprise in bits; 0 turns it off */
+  float mirostat_eta;     /* (0, 1], learning rate of mirostat 2 */
   float repetition_penalty;    /* > 0, over prompt and output; 1 turns it off */
   float presence_penalty;      /* over the output; 0 turns it off */
   float frequency_penalty;     /* over the output; 0 turns it off */
   float dry_multiplier;        /* >= 0; 0 turns DRY off */
-  float dry_base;              /* >= 1 */
+  float dry_base;              /* >= 1, base of the DRY penalty's growth */
   int32_t dry_allowed_length;  /* >= 1 tokens that may repeat without a penalty */
   int32_t dry_range;           /* number of last tokens to search for repetitions; 0 searches all */
   const int32_t* dry_breakers; /* token ids that end a repetition */
   size_t n_dry_breakers;
   uint64_t seed;            /* seed of the request's own random number generator */
-  const int32_t* bias_ids;  /* [n_bias] */
+  const int32_t* bias_ids;  /* [n_bias] token ids */
   const float* bias_values; /* [n_bias], added to the logits; -inf forbids a token */
   size_t n_bias;
   const int32_t* allowed; /* [n_allowed] the only allowed tokens; n_allowed = 0 allows all */
@@ -399,8 +399,8 @@ WHERRY_API int wherry_grammar_compile(const wherry_vocabulary* vocabulary, const
 WHERRY_API int wherry_grammar_free(wherry_grammar* grammar);
 /*
  * Creates the mask of one request, for wherry_params. Thread-safe. stop_ids: tokens that may end
- * the output, only where the grammar is complete; where nothing may follow, the request ends by
- * itself. The caller must release a mask that it does not pass to wherry_engine_add.
+ * the output where the grammar is complete; where nothing may follow, the request ends by itself.
+ * The caller must release a mask that it does not pass to wherry_engine_add.
  */
 WHERRY_API int wherry_grammar_mask(const wherry_grammar* grammar, const int32_t* stop_ids,
                                    size_t n_stop_ids, wherry_mask* out);

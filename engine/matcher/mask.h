@@ -13,9 +13,9 @@
 
 namespace wherry {
 
-// The grammar mask of one request. It is computed once for each state, by `forced` before a step is
-// planned, or by `fill` while the device computes. The device is idle during `forced`, which
-// therefore computes the mask only if forced tokens are likely.
+// The grammar mask of one request. It is computed once for each state of the grammar, by `forced`
+// before a step is planned, or by `fill` while the device computes. The device is idle during
+// `forced`, which therefore computes the mask only if forced tokens are likely.
 class Mask {
  public:
   Mask(std::unique_ptr<Matcher> matcher, std::vector<int32_t> stop_ids);

@@ -9,7 +9,7 @@
 
 namespace wherry {
 
-using TokenLogprobs = std::vector<std::pair<int32_t, float>>;  // token id, logprob
+using TokenLogprobs = std::vector<std::pair<int32_t, float>>;  // pairs of token id and logprob
 
 class Logprobs {
  public:

@@ -52,7 +52,7 @@ struct SamplingParams {
     return !bias.empty() || !allowed.empty() || !bad_words.empty() || penalises() ||
            dry_multiplier > 0;
   }
-  // Whether mirostat is on; it has no effect on greedy requests.
+  // Whether mirostat is on, which has no effect on greedy requests.
   bool steers_surprise() const { return mirostat_tau > 0 && temperature > 0; }
   bool penalises() const {
     return repetition_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0;

@@ -43,7 +43,7 @@ class Truncation {
 
   int64_t begin() const { return begin_; }
   int64_t end() const { return end_; }
-  // Whether no stage has cut the least likely tokens.
+  // Whether the least likely tokens are still kept.
   bool has_tail() const { return end_ == vocab_; }
   // Returns the token of this rank, below vocab().
   int32_t id(int64_t rank);

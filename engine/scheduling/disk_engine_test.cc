@@ -139,7 +139,7 @@ TEST(a_folder_that_cannot_be_used_is_refused_at_the_start) {
   }
 }
 
-// Simulates a full disk: a file replaces a block's folder.
+// Simulates a full disk: a file takes the place of a block's folder.
 TEST(a_folder_that_fails_later_costs_nothing_else_and_is_told) {
   TemporaryFolder folder;
   Process process(folder.path());

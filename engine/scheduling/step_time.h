@@ -11,7 +11,7 @@
 
 namespace wherry {
 
-// The quantities that a step's time depends on.
+// The quantities that determine a step's time.
 struct StepWork {
   int64_t rows = 0;
   int64_t context = 0;   // tokens of the step's sequences in the KV cache after the step

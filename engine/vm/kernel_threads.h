@@ -79,7 +79,7 @@ class KernelThreads {
   std::atomic<int> sleeping_{0};      // number of sleeping threads
   std::atomic<bool> waiting_{false};  // true while the launching thread sleeps
 
-  std::mutex mutex_;  // locked to sleep and to wake
+  std::mutex mutex_;  // locked while a thread falls asleep or is woken
   std::condition_variable launched_, finished_;
   std::vector<std::thread> threads_;
 };

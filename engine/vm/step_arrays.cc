@@ -86,7 +86,7 @@ void StepArrays::add(const std::string& name, const SessionLimits& limits) {
   if (name == "slots") return plain(&Batch::slots, r);
   if (name == "source_lengths") return plain(&Batch::source_lengths, r);
   if (name == "logit_rows") return plain(&Batch::logit_rows, limits.logit_rows);
-  // The group of a name such as "pages.0": see parse_metadata.
+  // Parses the group's index from an array name such as "pages.0"; see parse_metadata.
   size_t group = std::stoul(name.substr(name.find('.') + 1));
   fields_.push_back({[group](const Batch& b) -> Values { return b.pages[group].indptr; }, r + 1});
   fields_.push_back(

@@ -31,7 +31,7 @@ struct Header {
   uint64_t key;
   uint64_t layout;
   uint64_t file_size;
-  uint64_t checksums;  // checksum of the list of checksums
+  uint64_t checksums;  // checksum of the file's list of checksums
   uint64_t checksum;   // checksum of the header fields above
 };
 
@@ -124,7 +124,8 @@ bool PackedFile::intact(int threads) const {
 
 PackedWriter::PackedWriter(const std::string& path, uint64_t key, const PackedLayout& layout)
     : path_(path), key_(key), layout_(layout), checksums_(layout.entries().size()) {
-  static std::atomic<int> count{0};  // two engines of a process may write at the same time
+  // Counts temporary files, because two engines of a process may write at the same time.
+  static std::atomic<int> count{0};
   fs::path target(path);
   std::error_code error;
   fs::create_directories(target.parent_path(), error);

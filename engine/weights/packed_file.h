@@ -1,4 +1,5 @@
-// packed-<key>.bin: weights in the layout of one library, written at the first load, mapped later.
+// A packed file, packed-<key>.bin: weights in the layout of one library, written at the first load
+// and mapped later.
 //
 // It has a header; the bytes of each block at the offset that PackedLayout gives, 256-byte aligned;
 // and a checksum for each block and for each tensor outside of the file that the layout names. The

@@ -6,7 +6,7 @@
 
 namespace wherry::app {
 
-// JSON types as bits. Integers and other numbers, and true and false, are separate types.
+// JSON types as bits. Integers and other numbers are separate types, and so are true and false.
 enum Types : unsigned {
   kNull = 1,
   kTrue = 2,

@@ -218,7 +218,7 @@ void Shapes::of_objects(const std::string& name, const Value& value, const Value
   } else if (name == "propertyNames") {
     shape.names.push_back({Literal::kFits, &value});
   } else {
-    // The first of these three keywords handles all of them together.
+    // The first of these three keywords that the schema has handles all of them together.
     Shape::ObjectPart part{};
     std::string first;
     for (const auto& item : schema.items) {

@@ -57,7 +57,7 @@ class Texts {
   std::vector<Id> flat(Kind kind, std::vector<Id> parts, Id neutral) const;
   Id shortened(Id part, int32_t from, int32_t to);
   Id derivative(Id id, char32_t at);
-  // Collects the starts of the character ranges within which the derivative is constant.
+  // Collects the starts of the character ranges within which the set's derivative is constant.
   void cuts(Id id, std::vector<char32_t>& into);
 
   Steps& steps_;

@@ -1,4 +1,4 @@
-// The tokens of a vocabulary and their ids.
+// A vocabulary: maps token names to ids and back.
 #ifndef WHERRY_APP_TEXT_MODEL_VOCABULARY_H_
 #define WHERRY_APP_TEXT_MODEL_VOCABULARY_H_
 

@@ -45,7 +45,8 @@ Node PatternParser::parse() {
 }
 
 Node PatternParser::choice() {
-  bool any_case = any_case_, dot_is_all = dot_is_all_;  // options apply up to the group's end
+  // Saved because options apply up to the group's end.
+  bool any_case = any_case_, dot_is_all = dot_is_all_;
   if (++depth_ > kDeepest) fail("groups that nest too deep");
   Node node = simple(Node::kChoice);
   do node.children.push_back(sequence());

@@ -12,7 +12,7 @@ class Json;
 // Adds special tokens. Supports single texts only, because language models do not use pairs.
 class PostProcessor {
  public:
-  PostProcessor() = default;  // a default post-processor adds nothing
+  PostProcessor() = default;  // a default post-processor adds no tokens
   explicit PostProcessor(const Json& json) { read(json); }
 
   std::vector<int32_t> apply(std::vector<int32_t> ids, bool add_special_tokens) const;

@@ -38,7 +38,7 @@ class Pool {
   size_t bytes_ = 0;
 };
 
-// One device with its context and queue.
+// One OpenCL device with its context and command queue.
 class OpenClDevice final : public backends::Device {
  public:
   // Throws an error of tvm-ffi if the driver fails to create a context or queue.

@@ -77,7 +77,7 @@ class VulkanDevice final : public backends::Device {
 
   PhysicalDevice physical_;
   std::once_flag once_;
-  std::unique_ptr<Opened> opened_;  // never closed: see devices()
+  std::unique_ptr<Opened> opened_;  // the opened device, which is never closed: see devices()
   std::mutex mutex_;                // guards pool, stream and copies
   std::array<Fetched, 2> fetched_;
   size_t fetch_turn_ = 0;

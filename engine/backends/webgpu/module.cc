@@ -98,7 +98,7 @@ class Library {
       }
     }
     words_.push_back(static_cast<uint32_t>(extents[0] - 1));
-    // TVM's kernels split a long first axis into x and z: z counts multiples of kMostGroups.
+    // TVM's kernels split a long first axis into x and z, where z counts multiples of kMostGroups.
     const int64_t turns = (extents[0] - 1) / kMostGroups + 1;
     if (turns > kMostGroups || extents[1] > kMostGroups || extents[2] != 1) {
       TVM_FFI_THROW(ValueError) << "kernel " << name << " wants a grid of " << extents[0] << " x "

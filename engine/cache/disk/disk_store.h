@@ -21,7 +21,7 @@ namespace wherry {
 struct DiskStoreOptions {
   std::string folder;             // the store creates the folder if it is missing
   uint64_t max_bytes = 1 << 30;   // limit for all blocks in the folder, of all processes
-  size_t block_bytes = 0;         // size of one block
+  size_t block_bytes = 0;         // size of one block in bytes
   size_t queue_bytes = 64 << 20;  // limit for queued blocks; a few blocks are always allowed
   // How long to wait after a failed write before the next attempt: a full disk may have room later.
   std::chrono::milliseconds retry{60000};

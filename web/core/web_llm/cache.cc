@@ -126,7 +126,8 @@ class PagesInOrder : public tvm::runtime::vm::KVStateObj {
     rows_ = 0;
   }
 
-  // Returns the batch's arrays in the library's order, without the tokens, which the step has.
+  // Returns the batch's arrays in the library's order, except the tokens, which the step gets
+  // separately.
   ffi::Array<Tensor> batch() const {
     ffi::Array<Tensor> arrays;
     for (const std::string& name : inputs_) {

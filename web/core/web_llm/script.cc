@@ -19,7 +19,8 @@ namespace {
 namespace ffi = tvm::ffi;
 using tvm::runtime::Tensor;
 
-// Widens bfloat16 [n] to float32 [n], whose upper halves they are; `to` may equal `from`.
+// Widens bfloat16 [n] to float32 [n]: each bfloat16 becomes the upper half of a float32. `to` may
+// equal `from`.
 void widen(const uint8_t* from, uint8_t* to, size_t n) {
   for (size_t i = n; i-- > 0;) {
     uint16_t half;
