@@ -82,7 +82,7 @@ void App::hear() {
     size_t n = 0;
     const int status = wherry_engine_wait(engine(), events.data(), events.size(), -1, &n);
     requests_.hear(events.data(), status == WHERRY_OK ? n : 0, wherry_last_error());
-    // All requests have ended, or there is no engine.
+    // The thread ends when all requests have ended, or if there is no engine.
     if (requests_.over() || status != WHERRY_OK) return;
   }
 }

@@ -53,7 +53,7 @@ class Choice {
 
   size_t index() const { return index_; }
   bool ended() const { return !finish_.empty(); }
-  // Whether the choice has ended and the core does not know it.
+  // Whether the choice has ended without the core's knowledge, so that the core must abort it.
   bool must_abort() const { return must_abort_; }
 
   int64_t sampled = 0, cached = 0, drafted = 0, accepted = 0, reasoning = 0;

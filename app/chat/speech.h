@@ -17,8 +17,8 @@ namespace wherry::app {
 // Reads the small files of a compiled folder, wherever the folder is stored.
 struct Files {
   std::string folder;  // name of the folder in error messages
-  std::function<std::optional<std::string>(const std::string& name)>
-      read;  // returns nothing for a file that does not exist
+  // Returns the content of a file; nothing if the file does not exist.
+  std::function<std::optional<std::string>(const std::string& name)> read;
 
   std::string path(const std::string& name) const { return folder + "/" + name; }
 };

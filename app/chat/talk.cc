@@ -168,7 +168,7 @@ Reading Talk::reading(const std::string& prompt) const {
 std::vector<int32_t> Talk::visible(const Tokenizer& tokenizer) const {
   Texts names;
   if (in_format() || dialect_.family().channels) names = dialect_.family().format->markers();
-  // The prompt may open reasoning also where the response leaves reasoning in the text.
+  // The names are also needed where the response leaves reasoning in the text.
   if (dialect_.thoughts()) {
     names.insert(names.end(), {dialect_.thoughts()->begin, dialect_.thoughts()->end});
   }

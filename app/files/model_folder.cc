@@ -97,7 +97,7 @@ void ModelFolder::take(const std::vector<FileRecord>& fetched, const std::vector
     if (std::rename(part.c_str(), place(file).c_str()) != 0) fail_to_write(place(file), errno);
   }
   remove_others(files);
-  // Makes the renames durable; some systems cannot sync a folder and write it later.
+  // This makes the renames durable; some systems cannot sync a folder and write it later.
   ::fsync(lock_.get());
   write_whole(path_ + "/" + kManifest, manifest);
   ::fsync(lock_.get());

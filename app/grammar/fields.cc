@@ -147,8 +147,8 @@ class Making {
     static const std::vector<std::string> kKinds = {"json",   "json_object", "regex",
                                                     "choice", "grammar",     "structural_tag"};
     static const std::vector<std::string> kOthers = {
-        // These options request what this implementation always does.
-        "disable_fallback", "disable_any_whitespace"};
+        "disable_fallback",
+        "disable_any_whitespace"};  // options that request the default behaviour
     if (!value.is_dict()) shape(param, value, "an object: {\"json\": {...}}");
     const auto is = [](const std::vector<std::string>& names, const std::string& name) {
       return std::find(names.begin(), names.end(), name) != names.end();

@@ -137,7 +137,7 @@ class Talk {
       return say("Taken back; the conversation has " + std::to_string(conversation_->size()) +
                  " messages.");
     }
-    // Changes a given seed, because an equal seed would repeat the text.
+    // A given seed is changed, because an equal seed would repeat the text.
     for (auto& [name, value] : fields_) {
       if (name.text() == "seed") value = Value(value.integer() + 1);
     }
@@ -176,8 +176,8 @@ int chat(const Arguments& typed) {
     if (message.empty()) continue;
     if (message[0] != '/') {
       talk.turn(message);
-      // A doubled slash escapes a message that begins with a slash.
     } else if (message.compare(0, 2, "//") == 0) {
+      // A doubled slash escapes a message that begins with a slash.
       talk.turn(message.substr(1));
     } else if (!talk.command(message)) {
       return EXIT_SUCCESS;

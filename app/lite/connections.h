@@ -29,8 +29,8 @@ class Connections final : public httplib::TaskQueue {
         --count_;
         ended_.notify_all();
       }).detach();
-      // The system starts no more threads, so the connection is closed.
     } catch (const std::system_error&) {
+      // The system starts no more threads, so the connection is closed.
       return false;
     }
     ++count_;

@@ -52,8 +52,8 @@ class Lexer {
     try {
       while (at_ < text_.size()) root();
       add(TokenKind::kEnd, "");
-      // Reported later, because the parser may find an earlier error.
     } catch (const SyntaxError& error) {
+      // The error is reported later, because the parser may find an earlier one.
       add(TokenKind::kError, error.what());
     }
     return std::move(tokens_);

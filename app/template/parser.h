@@ -36,8 +36,8 @@ class Parser {
   void expect_name(std::string_view name);
   [[noreturn]] void fail_here(const std::string& message) const;
 
-  // Parsers of statements, in parser_statements.cc.
-  // Afterwards the name of the ending tag is current.
+  // Parsers of statements, in parser_statements.cc. After statements_until, the name of the ending
+  // tag is current.
   Statements statements_until(const Ends& ends);
   Statements body_until(const Ends& ends);  // also consumes the end of the tag
   void block_body(Statements& into, const Ends* ends);

@@ -82,8 +82,8 @@ void Parser::statement(Statements& into) {
     into.push_back(parse_block());
   } else if (name == "print") {
     into.push_back(parse_print());
-    // Marks the assistant's text for training; its body is printed.
   } else if (name == "generation") {
+    // A generation block marks the assistant's text for training; only its body is printed.
     next();
     for (StatementPtr& inner : body_until({"endgeneration"})) into.push_back(std::move(inner));
   } else if (name == "break" || name == "continue") {

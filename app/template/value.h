@@ -158,7 +158,7 @@ bool equal(const Value& a, const Value& b);
 // order. sign: the operator to name in the error, such as "<".
 int compare(const Value& a, const Value& b, const char* sign);
 size_t hash_of(const Value& value);  // fails for lists and dictionaries
-// Size for the budget; fails if namespaces are nested too deeply.
+// Returns the size of a value for the budget; fails if namespaces are nested too deeply.
 size_t size_of(const Value& value);
 
 std::string to_string(const Value& value);  // equals Python's str(value)

@@ -24,9 +24,8 @@ class TokenStream {
 namespace {
 
 constexpr size_t kTail = 16;  // upper bound on prompt tokens that can affect the text after them
-constexpr size_t kPending =
-    // Upper bound on tokens that wait for a complete character; then they are emitted as they are.
-    16;
+// Upper bound on tokens that wait for a complete character; then they are emitted as they are.
+constexpr size_t kPending = 16;
 
 // Detokenizes by concatenating the tokens' bytes and decoding UTF-8 incrementally.
 class ByBytes : public text::TokenStream {

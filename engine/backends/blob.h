@@ -42,7 +42,7 @@ class BlobReader {
 // The calling convention of a kernel: its arguments, then the extents of its axes.
 struct KernelCall {
   std::vector<DLDataType> arguments;
-  // Whether the kernel writes each tensor argument, in order; empty if unknown.
+  // Whether the kernel writes each of its tensor arguments, in order; empty if unknown.
   std::vector<bool> written;
   std::vector<int> axes;        // the axis of each extent: 0-2 are blockIdx, 3-5 are threadIdx
   std::vector<int32_t> extras;  // further numbers, whose meaning depends on the format

@@ -20,8 +20,8 @@ std::string quoted(const std::string& text) {
       result += {'\\', c};
     } else if (c == '\n') {
       result += "\\n";
-      // Replaces other bytes, because drivers' names have no defined encoding.
     } else if (byte >= 0x20 && byte < 0x7f) {
+      // Bytes outside of ASCII are replaced, because drivers' names have no defined encoding.
       result += c;
     }
   }

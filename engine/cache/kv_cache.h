@@ -126,7 +126,7 @@ class KvCache {
   const bool prefix_cache_;
   std::vector<std::unique_ptr<PagePool>> pools_;
   std::unique_ptr<PagePool> slots_;
-  // Must be declared after the pools, because its destructor returns pages to them.
+  // The tree must be declared after the pools, because its destructor returns pages to them.
   PrefixTree tree_;
 };
 

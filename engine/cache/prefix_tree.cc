@@ -221,7 +221,7 @@ void PrefixTree::detach(PrefixNode& leaf) {
   }
   if (leaf.snapshot >= 0) slots_->release(leaf.snapshot);
   PrefixNode& parent = *leaf.parent;
-  // Copies the key first, because the node owns it.
+  // The key is copied first, because the node owns it.
   parent.children.erase(std::vector<int32_t>(leaf.tokens));
   enlist(parent);
 }

@@ -7,7 +7,7 @@ namespace wherry {
 
 namespace {
 
-// Ln 2 rounded to 33 bits, so that k * kLn2High is exact.
+// The natural logarithm of 2, rounded to 33 bits so that k * kLn2High is exact.
 constexpr double kLn2High = 6.93147180369123816490e-01;
 constexpr double kLn2Low = 1.90821492927058770002e-10;  // ln 2 - kLn2High
 
@@ -17,7 +17,7 @@ double bits_to_double(int64_t bits) {
   return value;
 }
 
-// Requires -1022 <= k <= 1023.
+// Returns 2^k for -1022 <= k <= 1023.
 double power_of_two(int64_t k) { return bits_to_double((k + 1023) << 52); }
 
 }  // namespace

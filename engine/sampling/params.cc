@@ -156,7 +156,7 @@ wherry_params default_params() {
 }
 
 wherry_params current_params(const wherry_params& given) {
-  // Size of the record in version 2.
+  // Size of the record in version 2, the smallest that is accepted.
   constexpr size_t kSmallest = offsetof(wherry_params, n_source) + sizeof(size_t);
   if (given.size < kSmallest) {
     throw Error(WHERRY_INVALID_ARGUMENT,

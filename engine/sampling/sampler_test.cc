@@ -170,7 +170,7 @@ TEST(penalties) {
   std::vector<float> x = {4, 3.9f, 3.25f, -1};
   wherry_params params = defaults();
   params.temperature = 0;
-  // Divides logits of prompt and output tokens: 4 -> 2, 3.25 -> 1.625.
+  // The penalty divides logits of prompt and output tokens: 4 -> 2, 3.25 -> 1.625.
   params.repetition_penalty = 2;
   CHECK_EQ(Fixture(params, 4, {0}, {2}).sample(x).token, 1);
   params = defaults();

@@ -34,7 +34,7 @@ float inverse_temperature(const SamplingParams& params, const float* x, int64_t 
                           float maximum) {
   float temperature = params.dynamic_range > 0 ? dynamic_temperature(params, x, vocab, maximum)
                                                : params.temperature;
-  // Infinity is avoided, because 0 * inf would be NaN.
+  // The result is finite, because 0 * inf would be NaN.
   return std::min(1 / temperature, std::numeric_limits<float>::max());
 }
 

@@ -112,7 +112,7 @@ class Engine {
   mutable std::mutex mutex_;  // guards every field below, unless the field's comment says otherwise
   std::condition_variable work_;            // notified when the engine's thread has work
   std::condition_variable events_changed_;  // notified when events are queued; wait() sleeps on it
-  // Notified when no step is in flight or a waiting caller has returned.
+  // Notified when no step is in flight any more, or when a caller of wait() has returned.
   std::condition_variable settled_;
 
   KvCache cache_;
@@ -121,7 +121,7 @@ class Engine {
   Stepper stepper_;
   std::unique_ptr<DiskTier> disk_;  // null if the disk cache is off
   Scheduler scheduler_;
-  // Must be destroyed before cache_.
+  // The requests must be destroyed before cache_.
   std::unordered_map<uint64_t, std::unique_ptr<Request>> requests_;
   RequestQueues queues_;
   uint64_t arrivals_ = 0;

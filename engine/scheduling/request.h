@@ -56,7 +56,7 @@ struct Request {
   TokenSpan span() const { return {space, tokens, computed}; }
 
   const uint64_t id;
-  // Declared first, so that the mask is released if another field's constructor throws.
+  // The mask is declared first, so that it is released if another field's constructor throws.
   const std::unique_ptr<RequestMask> mask;
   const SamplingParams params;
   const int64_t prompt_size;
@@ -72,7 +72,8 @@ struct Request {
   bool aborted = false;         // true if the request was aborted during a step that contains it
   std::vector<int32_t> tokens;  // prompt and output tokens
   int64_t computed = 0;         // number of leading tokens that are in the KV cache
-  // The maximum of `computed` so far: after preemption, fewer tokens are computed again.
+  // The maximum of `computed` so far, because preemption resets `computed`; tokens up to it are
+  // recomputed, not new.
   int64_t prefilled = 0;
   // Number of prompt tokens whose logprobs were reported; the first token has none.
   int64_t prompt_reported = 1;

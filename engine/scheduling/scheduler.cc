@@ -75,7 +75,7 @@ Plan Scheduler::follow(const RequestQueues& queues, const Plan& under_way) {
   const Request* waits = queues.waiting.front();
   const bool urgent =
       waits && !queues.active.empty() && waits->priority > queues.active.back()->priority;
-  // plan() may preempt a request for it.
+  // plan() may preempt a running request for this waiting one.
   if (urgent || (waits && over_share(*waits, queues))) return {};
   int32_t row = 0;
   std::vector<int32_t> last(under_way.entries.size());  // the last result row of each entry
@@ -252,7 +252,7 @@ void Scheduler::preempt(Request& request, RequestQueues& queues) {
 }
 
 void Scheduler::plan_running(RequestQueues& queues, Left& left) {
-  // A copy, because preemption changes the list.
+  // This copy is needed because preemption changes the list.
   const std::vector<Request*> active = queues.active;
   for (Request* request : active) {
     if (request->state != RequestState::kRunning || !belongs(*request)) continue;

@@ -29,7 +29,7 @@ struct PlannedRows {
   Request* request;  // null if the request ended or the device drew another token
   // Number of the request's pending tokens, from `computed` on, or of its encoder source tokens.
   int64_t rows;
-  // Limited by free pages and result rows; 0 unless the request is running.
+  // Upper bound on draft tokens, from free pages and result rows; 0 unless the request is running.
   int64_t max_draft_tokens = 0;
   int64_t most_drafts = 0;            // upper bound on the draft tokens that may be rejected
   std::vector<int32_t> draft_tokens;  // draft tokens, proposed after planning
@@ -120,7 +120,7 @@ class Scheduler {
   void preempt(Request& request, RequestQueues& queues);
   bool is_planned(const Request& request) const;
   bool can_follow(const PlannedRows& entry) const;
-  // Returns the default for a request that sets no number.
+  // Returns the request's number of draft tokens; the default if it sets none.
   int64_t own_drafts(const Request& request) const;
 
   const SchedulerLimits limits_;

@@ -29,7 +29,7 @@ double& WaitingQueue::Accounts::account(uint64_t whose) {
 
 // Raises the served-token accounts of a user that joins the queue to the level of the users in it.
 void WaitingQueue::settle(uint64_t user) {
-  // Over all tenants; over this tenant's users.
+  // Least and most served tokens: [0] of all tenants, [1] of this tenant's users.
   double least[2] = {HUGE_VAL, HUGE_VAL}, most[2] = {0, 0};
   auto look = [&](int kind, double tokens) {
     least[kind] = std::min(least[kind], tokens);
@@ -69,7 +69,7 @@ void WaitingQueue::remove(Request& request) {
 
 Request* WaitingQueue::front() const {
   if (levels_.empty()) return nullptr;
-  // Tokens served to the tenant, to the user; arrival.
+  // Orders requests by tokens served to the tenant, tokens served to the user, then arrival.
   using Place = std::tuple<double, double, uint64_t>;
   Request* best = nullptr;
   Place place;

@@ -47,7 +47,7 @@ void check_tokens(const FakeOptions& options, const std::string& config,
     std::string error;
     size_t n = engine.step(events.data(), events.size(), &error);
     CHECK(error.empty());
-    // No extra steps: the engine's own thread would sleep now.
+    // No step is wasted; the engine's own thread would sleep now.
     CHECK_EQ(engine.stats().steps, static_cast<uint64_t>(steps) + 1);
     for (size_t e = 0; e < n; ++e) tokens[events[e].id].push_back(events[e].token);
   }

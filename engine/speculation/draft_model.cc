@@ -118,7 +118,7 @@ void DraftModel::step(std::vector<Turn>& turns) {
   session_->launch(batch, Entry::kForward);
   Rows logits = session_->collect();
   double seconds = now_seconds() - start;
-  // A step that also reads a prompt takes no typical time.
+  // A step that also reads a prompt takes no typical time, so its time is not recorded.
   if (batch.tokens.size() == turns.size()) {
     step_seconds_ = step_seconds_ == 0 ? seconds : 0.75 * step_seconds_ + 0.25 * seconds;
   }

@@ -18,8 +18,8 @@ std::vector<size_t> failing(size_t n, int threads, const std::function<bool(size
   std::vector<std::thread> pool;
   try {
     for (size_t i = 1; i < others; ++i) pool.emplace_back(work);
-    // The operating system starts no more threads, so fewer threads check.
   } catch (const std::system_error&) {
+    // The operating system starts no more threads, so fewer threads check.
   }
   work();
   for (std::thread& thread : pool) thread.join();

@@ -185,7 +185,7 @@ void take_kernel_launches() {
   static std::once_flag once;
   std::call_once(once, [] {
     ffi::Module::VisitContextSymbols([](const ffi::String& name, void* symbol) {
-      // TVM may resolve it several times; the last one wins.
+      // Several modules may provide the symbol; the last one wins.
       if (name == kSymbol) others = reinterpret_cast<decltype(others)>(symbol);
     });
     TVM_FFI_CHECK_SAFE_CALL(

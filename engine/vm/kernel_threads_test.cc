@@ -52,7 +52,7 @@ TEST(each_task_is_run_once) {
 TEST(sleeping_threads_are_woken) {
   KernelThreads pool(3);
   for (int launch = 0; launch < 5; ++launch) {
-    // Longer than the 5 ms for which threads poll.
+    // This sleep is longer than the 5 ms for which threads poll.
     std::this_thread::sleep_for(std::chrono::milliseconds(15));
     Counts counts;
     pool.launch(count, &counts);

@@ -22,7 +22,7 @@ ffi::Module open_library(const std::string& lib) {
     return load(lib.substr(sizeof kSystemPrefix - 1)).cast<ffi::Module>();
   }
   std::error_code error;
-  // Absolute, because dlopen searches bare names in system folders.
+  // The path is absolute, because dlopen searches bare names in system folders.
   std::filesystem::path path = std::filesystem::absolute(lib, error);
   if (!std::filesystem::is_regular_file(path, error)) {
     throw Error(WHERRY_NOT_FOUND, "no compiled library " + lib);

@@ -93,7 +93,7 @@ class PackedWriter {
 
  private:
   void write_at(int64_t offset, const void* data, int64_t nbytes);
-  // Throws according to errno.
+  // Throws the error for a failed action, according to errno.
   [[noreturn]] void fail(const std::string& path, const char* action) const;
   [[noreturn]] void fail_full(const char* has) const;
 

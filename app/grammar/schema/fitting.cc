@@ -81,7 +81,8 @@ bool Shapes::may_have(const Shape& shape, int depth) {
   if ((shape.types & kText) != 0 && texts_.both(shape.texts) != texts_.none()) return true;
   if ((shape.types & kList) != 0 &&
       (shape.most_items < 0 || shape.least_items <= shape.most_items)) {
-    size_t first = shape.least_items > 0 ? 1 : 0;  // later items have no schemas of their own
+    // Index after the items that have schemas of their own.
+    size_t first = shape.least_items > 0 ? 1 : 0;
     for (const auto& part : shape.lists) {
       if (part.first != nullptr) first = std::max(first, part.first->size() + 1);
     }

@@ -67,7 +67,7 @@ class Objects {
       Written pair = {quoted(jinja::to_json(Value(one)) + ": "), {}};
       pair = values_.shapes().fits(Value(one), shape_.names)
                  ? pair + values_.rule(values_.shapes().property(shape_, one))
-                 // The property has no rule yet, because its values have none.
+                 // The property refers to an empty rule, because it has no valid value.
                  : pair + rules_.ref(rules_.add());
       if (must || !pair_is_none(one)) named_.push_back({std::move(pair), must});
     }

@@ -10,8 +10,8 @@ namespace {
 
 constexpr size_t kMostStates = 2000;
 constexpr int32_t kLongest = 1 << 20;  // upper bound on counted lengths in characters
-constexpr size_t kLongestText =
-    4000;  // Upper bound on the bytes of a literal text, because the set functions are recursive.
+// Upper bound on the bytes of a literal text, because the set functions are recursive.
+constexpr size_t kLongestText = 4000;
 
 int32_t sum(int32_t a, int32_t b) {
   return a == Texts::kUnbounded || b == Texts::kUnbounded ? Texts::kUnbounded

@@ -62,7 +62,7 @@ class Json {
   mutable std::shared_ptr<const Fields> fields_;
 };
 
-// A hundred times the number of tokens of the largest vocabulary.
+// Upper bound on ids: a hundred times the number of tokens of the largest vocabulary.
 inline constexpr int32_t kMostIds = 1 << 24;
 
 }  // namespace wherry::text

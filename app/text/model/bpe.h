@@ -30,7 +30,7 @@ class Bpe : public Model {
   Merges merges_;
   std::vector<int32_t> short_chars_;  // ids of characters of one or two UTF-8 bytes
   std::vector<int32_t> bytes_;  // ids of the tokens <0x00> to <0xFF>; empty without byte fallback
-  // Prefix of characters that do not start a word; suffix of the last one.
+  // Prefix of a word's later characters; suffix of its last character.
   std::string prefix_, suffix_;
   std::optional<int32_t> unknown_;
   bool fuse_unknown_ = false, whole_first_ = false;

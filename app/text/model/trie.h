@@ -23,7 +23,7 @@ class Trie {
     uint32_t at = 0;
     for (size_t depth = 0;;) {
       const Node& node = nodes_[at];
-      // The node has only one key: its tail is compared.
+      // The node has only one key, whose tail is compared.
       if (node.tail_length > 0 || node.children == 0) {
         std::string_view tail = std::string_view(tails_).substr(node.tail, node.tail_length);
         if (text.substr(depth, tail.size()) == tail && node.value >= 0) {

@@ -12,7 +12,7 @@ namespace wherry::text {
 
 namespace {
 
-// Subtracted from the lowest score of a token, as in SentencePiece.
+// Penalty of unknown tokens, subtracted from the lowest score of a token, as in SentencePiece.
 constexpr double kUnknownPenalty = 10;
 
 }  // namespace

@@ -45,7 +45,7 @@ Node PatternParser::parse() {
 }
 
 Node PatternParser::choice() {
-  // Saved because options apply up to the group's end.
+  // The options are saved here, because they apply up to the group's end.
   bool any_case = any_case_, dot_is_all = dot_is_all_;
   if (++depth_ > kDeepest) fail("groups that nest too deep");
   Node node = simple(Node::kChoice);

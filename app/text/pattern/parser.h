@@ -19,9 +19,8 @@ class PatternParser {
   Node choice();
   Node sequence();
   Node repeated(Node node);
-  std::optional<Node>
   // Parses {n,m} into a repeat without its child; returns nothing if the text is a literal.
-  bounds();
+  std::optional<Node> bounds();
   Node atom();
   Node group();
   Node escaped();

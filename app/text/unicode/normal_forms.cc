@@ -25,7 +25,7 @@ struct Forms {
       : canonical(tables::kCanonical),
         compatible(tables::kCompatible),
         classes(tables::kCombining) {
-    // Full mapping -> the character that it composes to.
+    // Maps a full decomposition to the character that it composes to.
     std::unordered_map<std::u32string, char32_t> whole;
     const CharSet composed(packed_set(tables::kComposed));
     for (const auto& [code, to] : canonical.all()) {
@@ -105,7 +105,7 @@ void compose(std::vector<Unit>& units) {
   size_t starter = units.size(), kept = 0;
   int last = -1;  // class of the last character kept after the starter; -1 if there is none
   for (const Unit unit : units) {
-    // No character between the two blocks the composition.
+    // No character between the starter and this one blocks their composition.
     if (starter < kept && last < unit.kind) {
       if (char32_t code = forms().compose(units[starter].code, unit.code)) {
         units[starter].code = code;

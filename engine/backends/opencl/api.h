@@ -36,7 +36,7 @@ constexpr Uint kDeviceType = 0x1000, kMaxComputeUnits = 0x1002, kMaxWorkGroupSiz
                kLocalMemSize = 0x1023, kDeviceName = 0x102B, kDeviceVendor = 0x102C,
                kDriverVersion = 0x102D, kDeviceVersion = 0x102F, kDeviceExtensions = 0x1030,
                kHostUnifiedMemory = 0x1035;
-// Defined by the extension cl_amd_device_attribute_query.
+// The extension cl_amd_device_attribute_query defines this constant.
 constexpr Uint kGlobalFreeMemoryAmd = 0x4039;
 constexpr Uint kProgramBinarySizes = 0x1165, kProgramBinaries = 0x1166, kProgramBuildLog = 0x1183;
 

@@ -47,8 +47,8 @@ backends::FoundDevices find() {
       for (DeviceId id : devices_of(platform, types)) {
         try {
           found.devices.push_back(std::make_unique<OpenClDevice>(id));
-          // A broken driver must not hide the other drivers' devices.
         } catch (const tvm::ffi::Error& error) {
+          // A broken driver must not hide the other drivers' devices.
           found.problems += "\n  " + std::string(error.message());
         }
       }

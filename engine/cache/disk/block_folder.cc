@@ -142,7 +142,7 @@ bool BlockFolder::has(const ChainKey& key) const { return access(file_of(key).c_
 BlockRead BlockFolder::read(const BlockLabel& label, void* out) const {
   std::string path = file_of(label.key);
   BlockRead result = read_block(path, label, out);
-  // The next walk of the folder subtracts its bytes.
+  // The sum of bytes is corrected at the next walk of the folder.
   if (result == BlockRead::kRefused) unlink(path.c_str());
   return result;
 }
@@ -211,7 +211,7 @@ int BlockFolder::create_incoming(size_t bytes, std::string* name) {
     fd = ::open(name->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   } while (fd < 0 && errno == EEXIST);
   if (fd < 0) fail_on(incoming(), "create a file in");
-  // Sets the size now, because walks count it.
+  // Sets the file's size now, because walks count it.
   if (!try_lock(fd) || ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
     int reason = errno;
     unlink(name->c_str());

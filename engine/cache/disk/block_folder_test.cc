@@ -20,7 +20,7 @@ using testing::ChildProcess;
 using testing::content_of;
 using testing::file_of;
 
-// bytes; with its header, a block takes two of the file system's 4096-byte units.
+// Bytes of a block; with its header, it takes two of the file system's 4096-byte units.
 constexpr size_t kBlock = 8000;
 constexpr uint64_t kAllocated = 8192;
 

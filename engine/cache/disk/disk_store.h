@@ -65,7 +65,8 @@ class DiskStore : public BlockStore {
     int64_t time;
   };
 
-  // Null if the queue is full or the block is already pending.
+  // Reserves a place in the queue; returns null if the queue is full or the block is already
+  // pending.
   std::shared_ptr<Pending> reserve(const BlockLabel& label);
   void forget(const std::shared_ptr<Pending>& block);  // frees the block's buffer for reuse
   bool has_work() const { return !queue_.empty() || !ahead_.empty() || !touches_.empty(); }

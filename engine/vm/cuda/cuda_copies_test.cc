@@ -162,7 +162,7 @@ TEST(two_steps_under_way_have_places_of_their_own) {
   for (int i = 1; i < 20; ++i) {
     const uint64_t next = bench.launch({2 * i, 2 * i + 1});
     CHECK(bench.take(before) == Values({1000 + 2 * i - 2, 1000 + 2 * i - 1}));
-    // The next step's three commands remain: take() does not wait for them.
+    // The next step's three commands remain, because take() does not wait for them.
     CHECK_EQ(bench.device.left.size(), 3u);
     before = next;
   }
