@@ -148,7 +148,7 @@ struct View : Object {
 Value make_list(Values items);
 Value make_tuple(Values items);
 Value make_dict(std::vector<std::pair<Value, Value>> items);  // of equal keys, the last one wins
-Value undefined(const std::string& name);                     // its message is "'x' is undefined"
+Value undefined(const std::string& name);  // using the value fails with "'x' is undefined"
 Value undefined_because(const std::string& message);
 
 const char* type_name(const Value& value);  // Python's name of the type

@@ -26,7 +26,7 @@ ChainKey ChainKey::root(const ChainRoot& root) {
 ChainKey ChainKey::child(const int32_t* tokens, size_t n) const {
   Blake2b hash;
   hash.bytes(&kPage, 1).bytes(digest.data(), digest.size());
-  // N needs no hashing, because the parent's length is fixed.
+  // The number n needs no hashing, because the parent's length is fixed.
   hash.bytes(tokens, n * sizeof *tokens);
   return {hash.finish(), depth + 1};
 }

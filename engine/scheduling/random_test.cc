@@ -227,7 +227,7 @@ TEST(ten_thousand_requests_with_every_feature) {
   wherry_stats stats = storm.stats();
   CHECK(stats.preemptions > 100);
   CHECK(stats.cached_tokens > 10000);
-  // No exact count: the number of draft tokens depends on measured time.
+  // The exact count is not known, because the number of draft tokens depends on measured time.
   CHECK(stats.accepted_tokens > 0);
   CHECK(stats.drafted_tokens > stats.accepted_tokens);
   CHECK(stats.recomputed_tokens > 100);
@@ -353,7 +353,7 @@ TEST(with_tokens_that_the_device_draws) {
 TEST(chained_steps_beside_every_feature) {
   Storm storm(chaining(), kTiny, true, 11, 0.6);
   storm.run(6000);
-  // No exact count: the number of draft tokens depends on measured time.
+  // The exact count is not known, because the number of draft tokens depends on measured time.
   CHECK(storm.stats().chained_steps > 0);
   CHECK(storm.stats().accepted_tokens > 0);
 }

@@ -30,7 +30,8 @@ struct RequestTimes {
 };
 
 struct Request {
-  // Takes ownership of params.mask. Throws WHERRY_INVALID_ARGUMENT for parameters out of range.
+  // Checks the parameters, and takes ownership of params.mask. Throws WHERRY_INVALID_ARGUMENT for
+  // parameters out of range.
   Request(uint64_t id, std::vector<int32_t> prompt, const wherry_params& params, int64_t vocab,
           int64_t context);
 

@@ -73,7 +73,8 @@ int TVMBackendFreeWorkspace(int device, int id, void* data) {
 
 namespace wherry {
 
-// threads.cc is linked in place of TVM's thread pool, so nothing has to be taken over.
+// threads.cc is linked in place of TVM's thread pool, so no library's launches have to be
+// redirected.
 void take_kernel_launches() {}
 void configure_kernel_threads(int threads) { page::use_threads(threads); }
 

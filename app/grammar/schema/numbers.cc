@@ -67,7 +67,8 @@ struct Read {
   Phase phase = kStart;
   bool negative = false, nonzero = false, broken = false;  // broken: the number is not an integer
   size_t whole = 0, behind = 0;  // digits before and after the point; `whole` counts up to a limit
-  // Comparison with each limit so far, for numbers with as many digits as the limit.
+  // Results of comparing the digits so far with each limit, for numbers with as many digits as the
+  // limit.
   std::vector<int> orders;
   std::vector<int64_t> rests;  // remainder of the number for each divisor
 
