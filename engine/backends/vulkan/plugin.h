@@ -9,11 +9,14 @@ extern "C" {
 
 /*
  * Registers Vulkan devices and the loader of compiled libraries with TVM; the process must have
- * loaded libtvm_ffi and libtvm_runtime. A second call does nothing. tvm_version: version of the
- * apache-tvm package whose runtime is loaded. It must be the version that this plugin was built
- * with: their interface is a C++ class, which has no stable layout. cache_folder: folder for the
- * binaries of compiled kernels; null or "": no cache. Returns null, or an error message that is
- * valid until the next call.
+ * loaded libtvm_ffi and libtvm_runtime. A second call does nothing.
+ *
+ * tvm_version: version of the apache-tvm package whose runtime is loaded. It must be the version
+ *   that this plugin was built with: their interface is a C++ class, which has no stable layout.
+ *
+ * cache_folder: folder for the binaries of compiled kernels; null or "": no cache.
+ *
+ * Returns null, or an error message that is valid until the next call.
  */
 __attribute__((visibility("default"))) const char* wherry_vulkan_open(const char* tvm_version,
                                                                       const char* cache_folder);
