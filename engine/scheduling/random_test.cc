@@ -227,8 +227,7 @@ TEST(ten_thousand_requests_with_every_feature) {
   wherry_stats stats = storm.stats();
   CHECK(stats.preemptions > 100);
   CHECK(stats.cached_tokens > 10000);
-  // The exact count is not known, because the number of draft tokens depends on measured time.
-  CHECK(stats.accepted_tokens > 0);
+  CHECK(stats.accepted_tokens > 0);  // the number of draft tokens follows measured time
   CHECK(stats.drafted_tokens > stats.accepted_tokens);
   CHECK(stats.recomputed_tokens > 100);
 }
