@@ -13,7 +13,7 @@
 
 namespace wherry::app {
 
-// Stores the text for wherry_app_last_error and returns the status.
+// Stores the message for wherry_app_last_error and returns the status.
 int failed(int status, const std::string& message);
 
 // Runs the body of an API call and turns its exceptions into a status.

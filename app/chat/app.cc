@@ -7,7 +7,7 @@ namespace wherry::app {
 
 namespace {
 
-constexpr size_t kEvents = 64;  // events read per call
+constexpr size_t kEvents = 64;  // upper bound on events read per call
 
 }  // namespace
 
@@ -33,12 +33,12 @@ App::App(std::string name, Speech speech, ModelPtr model, EnginePtr engine, int6
 
 App::~App() {
   const std::vector<uint64_t> running = requests_.close();
-  planner_.reset();  // rejects the requests that still wait to be planned
+  planner_.reset();  // rejects the requests that are not planned yet
   requests_.abandon();
   grammars_.close();
   for (uint64_t id : running) core_.abort(id);
   core_.wake();
-  listener_.reset();  // receives the last events
+  listener_.reset();  // ends its thread, which still receives the last events
 }
 
 void App::trim() {
@@ -82,7 +82,8 @@ void App::hear() {
     size_t n = 0;
     const int status = wherry_engine_wait(engine(), events.data(), events.size(), -1, &n);
     requests_.hear(events.data(), status == WHERRY_OK ? n : 0, wherry_last_error());
-    if (requests_.over() || status != WHERRY_OK) return;  // all ended, or no engine
+    // The thread ends when all requests have ended, or if there is no engine.
+    if (requests_.over() || status != WHERRY_OK) return;
   }
 }
 

@@ -1,9 +1,10 @@
-// A compiled model folder with an engine in this process, and the requests to its model.
+// A chat app: a compiled model folder with an engine in this process, and the requests to its
+// model.
 //
-// Two threads: one plans requests (it renders templates and tokenizes), one receives the engine's
-// events and calls the listeners; the engine steps on its own third thread. A fourth thread
-// compiles the grammars of requests (`Grammars`); a request whose grammar is being compiled does
-// not delay later ones.
+// It has two threads: one plans requests (it renders templates and tokenizes), one receives the
+// engine's events and calls the listeners; the engine runs steps on its own third thread. A fourth
+// thread compiles the grammars of requests (`Grammars`); a request whose grammar is being compiled
+// does not delay later requests.
 #ifndef WHERRY_APP_CHAT_APP_H_
 #define WHERRY_APP_CHAT_APP_H_
 

@@ -1,4 +1,4 @@
-// Requests whose grammars are being compiled must not delay other requests.
+// Tests that requests whose grammars are being compiled do not delay other requests.
 #include "app/chat/app.h"
 
 #include <random>
@@ -130,8 +130,8 @@ TEST(closing_ends_those_who_wait_for_grammars) {
   CHECK_EQ(FakeMask::alive.load(), 0);
 }
 
-// Requests are aborted, and the app is closed, at any moment: each request gets its end once, and
-// all masks are released.
+// Requests are aborted, and the app is closed, at any moment: each request must get its end once,
+// and all masks must be released.
 TEST(aborts_at_any_time) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 8; ++round) {

@@ -20,7 +20,7 @@ const std::string& name_of(const Value& tool) {
   return function_of(tool).dict().find("name")->text();
 }
 
-// Returns a tool as templates print it: known fields first, no null fields, no `strict`.
+// Returns a tool as templates print it: known fields first, without null fields and `strict`.
 Value described(const Value& tool) {
   const Fields given(function_of(tool));
   const Value* parameters = given.find("parameters");
@@ -61,7 +61,7 @@ class Choosing {
     }
   }
 
-  // Returns the tool that the request names.
+  // Returns the declared tool that the request names.
   Value known(const Value& asked, const char* where) const {
     const std::string& name = name_of(asked);
     std::string names;
@@ -74,7 +74,7 @@ class Choosing {
                        where);
   }
 
-  // Returns the tools that may be called; sets `must` if the model has to call one.
+  // Returns the tools that the model may call; sets `must` if the model has to call one.
   Values chosen(const Value* choice, bool& must) const {
     if (choice == nullptr) return tools_;
     if (choice->is_string()) {

@@ -10,17 +10,18 @@
 namespace wherry::app {
 
 struct AskedTools {
-  jinja::Values tools;       // as templates print them
-  std::vector<bool> strict;  // for each tool: whether a grammar enforces its schema
-  bool must = false;         // the model has to call a tool
-  bool named = false;        // the request names the tool: OpenAI's responses then end with "stop"
-  bool one = false;          // the model may make one call at most
+  jinja::Values tools;       // tools in the form that templates print
+  std::vector<bool> strict;  // for each tool, whether a grammar enforces its schema
+  bool must = false;         // whether the model has to call a tool
+  // Whether the request names the tool to call: OpenAI's responses then end with "stop".
+  bool named = false;
+  bool one = false;  // whether the model may make at most one call
 
   Tools schemas() const;
 };
 
-// Throws RequestError: the request names a tool that it does not declare, or two tools have one
-// name.
+// Returns the tools of a request. Throws RequestError if the request names a tool that it does not
+// declare, or two tools have one name.
 AskedTools asked_tools(const Fields& fields);
 
 }  // namespace wherry::app

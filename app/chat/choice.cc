@@ -8,7 +8,8 @@ namespace wherry::app {
 
 namespace {
 
-// Part of an event's error where the request's own fields conflict (sampling/adjustment.cc).
+// The part of an event's error text that says that the request's own fields conflict
+// (sampling/adjustment.cc).
 constexpr char kNoTokenLeft[] = "leave no token possible";
 
 std::string joined(const std::vector<Part>& parts, Part::Kind kind) {
@@ -50,7 +51,8 @@ Delta Choice::push(const wherry_event& event, const std::string& error) {
   return delta;
 }
 
-// Parses the text of one event; the last event also flushes the text that the parser held back.
+// Parses the text of one event; for the last event, also flushes the text that the parser held
+// back.
 std::vector<Part> Choice::parsed(const wherry_event& event, const std::string& error) {
   bool thinks = parser_->reasoning();
   const std::string text = accept(event, error);
@@ -74,7 +76,7 @@ std::vector<Part> Choice::parsed(const wherry_event& event, const std::string& e
   return parts;
 }
 
-// Sets the finish reason "tool_calls" if the model ended by itself after a call, not if a stop
+// Sets the finish reason "tool_calls" if the model ended by itself after a call, but not if a stop
 // string cut a call off.
 void Choice::end_with_calls(const std::vector<Part>& parts) {
   bool cut = false;
@@ -145,8 +147,8 @@ std::string Choice::piece(const wherry_event& event) {
   return text;
 }
 
-// Returns the logged tokens whose text has been sent: the whole text, or, at the end, its
-// beginning.
+// Returns the logged tokens whose text has been sent completely, or, at the end, in
+// part.
 std::vector<LoggedToken> Choice::released() {
   std::vector<LoggedToken> ready;
   const auto out = [&] {

@@ -21,7 +21,7 @@ struct LoggedToken {
   std::string piece;
   double logprob;
   std::vector<std::pair<std::string, double>> top;
-  size_t offset;  // its position in the output, in characters
+  size_t offset;  // position of the token in the output, in characters
 };
 
 // The output that some events add to a choice.
@@ -29,17 +29,17 @@ struct Delta {
   size_t index = 0;
   std::vector<Part> parts;
   std::vector<LoggedToken> logprobs;
-  std::string finish;  // "stop", "length", "tool_calls", or "" while the choice is running
+  std::string finish;  // "stop", "length" or "tool_calls"; "" while the choice is running
 
-  std::string text() const;       // the text for the user
-  std::string reasoning() const;  // the model's reasoning
+  std::string text() const;       // returns the text for the user
+  std::string reasoning() const;  // returns the model's reasoning
   void add(Delta more);
 };
 
-// The core failed the request.
+// The exception for a request that the core failed.
 struct Failed {
   std::string message, code;
-  bool request;  // the request itself was invalid
+  bool request;  // whether the request itself was invalid
 };
 
 class Choice {
@@ -53,7 +53,8 @@ class Choice {
 
   size_t index() const { return index_; }
   bool ended() const { return !finish_.empty(); }
-  bool must_abort() const { return must_abort_; }  // ended, unknown to the core
+  // Whether the choice has ended without the core's knowledge, so that the core must abort it.
+  bool must_abort() const { return must_abort_; }
 
   int64_t sampled = 0, cached = 0, drafted = 0, accepted = 0, reasoning = 0;
   double queue = 0, prefill = 0, decode = 0;  // seconds
@@ -72,9 +73,10 @@ class Choice {
   Detokenizer detokenizer_;
   StopStrings stops_;
   std::unique_ptr<OutputParser> parser_;
-  std::deque<std::pair<size_t, LoggedToken>> logged_;  // (position where its text ends, token)
-  size_t decoded_ = 0, given_ = 0;  // characters: decoded, and sent to the client
-  int64_t undecided_ = 0;           // tokens whose text has not been sent yet
+  // Pairs of the position where a token's text ends, and the token.
+  std::deque<std::pair<size_t, LoggedToken>> logged_;
+  size_t decoded_ = 0, given_ = 0;  // numbers of characters decoded, and sent to the client
+  int64_t undecided_ = 0;           // number of tokens whose text has not been sent yet
   std::string finish_;
   bool must_abort_ = false, called_ = false;
 };

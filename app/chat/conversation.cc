@@ -12,7 +12,7 @@ namespace wherry::app {
 namespace {
 
 using Items = std::vector<std::pair<Value, Value>>;
-using Names = std::map<std::string, std::string>;  // tool names by call id
+using Names = std::map<std::string, std::string>;  // maps call ids to tool names
 
 std::string text_of(const Value* content, size_t index) {
   if (content == nullptr || content->is_none()) return "";
@@ -50,8 +50,8 @@ Names names_of_calls(const Value& messages) {
   return made;
 }
 
-// Returns arguments in the form that the template expects. Text that is not a JSON object stays as
-// it is: the model should see what it wrote.
+// Returns a call's arguments in the form that the template expects. Text that is not a JSON object
+// stays as it is, because the model should see what it wrote.
 Value arguments_of(const Fields& function, const Dialect& dialect) {
   const Value* given = function.find("arguments");
   const Value arguments = given != nullptr && jinja::truth(*given) ? *given : Value("{}");
@@ -145,7 +145,7 @@ std::string content_of(const Value& message) { return Fields(message).text("cont
 // Replaces calls and results by plain text; consecutive results become one user message.
 Values without_calls(const Values& messages) {
   Values made;
-  bool results = false;  // the last message holds tool results
+  bool results = false;  // whether the last message holds tool results
   for (const Value& message : messages) {
     const Fields fields(message);
     if (fields.text("role") == "tool") {

@@ -7,11 +7,11 @@
 
 namespace wherry::app {
 
-// Returns messages for the template; the parts of a content are joined to one text without a
+// Returns the messages for the template; the parts of a content are joined to one text without a
 // separator. OpenAI's newer role "developer" becomes "system", and "function" becomes "tool". If
 // the template does not support tools, a text describes them to the model, and earlier calls and
-// results become text, too. tools: the callable tools, as templates print them. Throws
-// RequestError: content that is not text.
+// results become text, too. tools: the callable tools, as templates print them. Throws RequestError
+// for content that is not text.
 Values conversation(const Value& messages, const Values& tools, const Dialect& dialect);
 
 }  // namespace wherry::app

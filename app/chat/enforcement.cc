@@ -18,9 +18,9 @@ Texts names_of(const Family* family, const std::optional<Thoughts>& thoughts) {
   return made;
 }
 
-// Adds `additionalProperties: false` to an object schema that does not mention them. The values of
-// the closed schema are valid for the open one, too; a model that may add any property might never
-// end.
+// Returns an object schema with `additionalProperties: false` if it does not mention them. The
+// values of the closed schema are valid for the open one, too; a model that may add any property
+// might never end.
 Value closed(const Value& schema) {
   static const char* const kSaysMore[] = {
       "additionalProperties", "patternProperties", "allOf", "anyOf", "oneOf", "$ref"};

@@ -1,5 +1,5 @@
-// The constraint of an output: tool calls, the request's own grammar, or either; reasoning stays
-// free. The reference is runtime_py/tools/enforce.py.
+// Builds the constraint of an output: tool calls, the request's own grammar, or either; reasoning
+// stays free. The reference implementation is runtime_py/tools/enforce.py.
 #ifndef WHERRY_APP_CHAT_ENFORCEMENT_H_
 #define WHERRY_APP_CHAT_ENFORCEMENT_H_
 
@@ -16,19 +16,20 @@ namespace wherry::app {
 
 class Enforcement {
  public:
-  // family: the format of calls; null: the model writes none. thoughts: marks of reasoning that may
-  // come first; opened: whether the prompt already contains the opening mark. All must outlive this
-  // object.
+  // family: the format of calls; null if the model writes none. thoughts: marks of reasoning that
+  // may come first; opened: whether the prompt already contains the opening mark. All must outlive
+  // this object.
   Enforcement(const Family* family, const std::optional<Thoughts>& thoughts, bool opened,
               const Tokenizer& tokenizer);
 
-  // Each throws RequestError if a strict tool's parameters cannot be enforced.
+  // All three functions throw RequestError if a strict tool's parameters cannot be enforced.
 
-  // The constraint of an output that consists of calls of these tools.
+  // Returns the constraint of an output that consists of calls of these tools.
   Constraint calls(const AskedTools& asked);
-  // The constraint of a text in which the arguments of calls follow the tools' parameters.
+  // Returns the constraint of a text in which the arguments of calls follow the tools' parameters.
   Constraint text_or_calls(const AskedTools& asked);
-  // The constraint of an output that, after its reasoning, conforms to `base` or consists of calls.
+  // Returns the constraint of an output that, after its reasoning, conforms to `base` or consists
+  // of calls.
   Constraint held(const Constraint& base, const AskedTools& asked);
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kSchema = 2;  // schema version of wherry.json
+constexpr int64_t kSchema = 2;  // schema version of wherry.json that this code reads
 
 [[noreturn]] void refuse(const std::string& what) { throw Error(WHERRY_INCOMPATIBLE, what); }
 
@@ -45,7 +45,8 @@ std::string linked_symbols(const Value& manifest) {
   return at != nullptr && at->is_string() ? at->text() : "";
 }
 
-// Checks the sizes of the files and reports all mismatches in one error; returns the total bytes.
+// Checks the sizes of a folder's files and reports all mismatches in one error; returns the total
+// bytes.
 int64_t check_files(const std::string& folder, const Value& files) {
   Problems problems;
   int64_t bytes = 0;

@@ -14,9 +14,10 @@ namespace wherry::app {
 struct Manifest {
   std::string name;
   std::string library;
-  std::string linked;  // symbol prefix of a library that is linked into the program, not a file
-  int64_t context = 0, max_batch = 0, prefill_chunk = 0;  // 0: not in the manifest
-  int64_t bytes = 0;                                      // of all files
+  std::string linked;  // symbol prefix of a library that is linked into the program; "" for a file
+  // Limits of the library; 0 if not in the manifest.
+  int64_t context = 0, max_batch = 0, prefill_chunk = 0;
+  int64_t bytes = 0;  // bytes of all files
 };
 Manifest read_manifest(const std::string& folder);
 

@@ -38,7 +38,8 @@ Totals Generation::totals() const {
     made.drafted += choice.drafted;
     made.accepted += choice.accepted;
     made.reasoning += choice.reasoning;
-    // The first choice of a prompt computes the prompt; the other choices find it in the cache.
+    // The first choice of a prompt computes the prompt; the other choices find it in the prefix
+    // cache.
     if (choice.index() % plan_.n == 0) made.cached += choice.cached;
     made.queue = std::max(made.queue, choice.queue);
     made.prefill = std::max(made.prefill, choice.prefill);
@@ -53,7 +54,8 @@ void Generation::flush() {
     for (Delta& delta : deltas_) {
       if (delta.parts.empty() && delta.logprobs.empty() && delta.finish.empty()) continue;
       bool last = done() && !plan_.include_usage;
-      for (const Delta& other : deltas_) {  // the later ones of several choices that ended together
+      // The remaining deltas, if several choices ended together.
+      for (const Delta& other : deltas_) {
         const bool more = !other.parts.empty() || !other.logprobs.empty() || !other.finish.empty();
         last = last && !(more && other.index > delta.index);
       }

@@ -14,10 +14,10 @@
 
 namespace wherry::app {
 
-// Receives one JSON object; last: no further one follows.
+// Callback that receives one JSON object; last: no further object follows.
 using Listener = std::function<void(const std::string& json, bool last)>;
 
-// Not thread-safe.
+// The state of one running request; not thread-safe.
 class Generation {
  public:
   Generation(Plan plan, const Tokenizer& tokenizer, Listener listener);
@@ -27,11 +27,11 @@ class Generation {
   // Handles an event of a choice. Adds to `abort` the choices that have ended without the core's
   // knowledge. Throws Failed.
   void push(size_t choice, const wherry_event& event, const std::string& error);
-  void flush();  // sends what was added since the last call
+  void flush();  // sends the output that was added since the last call
   bool done() const { return open_ == 0; }
   bool must_abort(size_t choice) const { return choices_[choice].must_abort(); }
   bool ended(size_t choice) const { return choices_[choice].ended(); }
-  void fail(const std::string& error_json);  // sends the error as the last JSON
+  void fail(const std::string& error_json);  // sends the error as the last JSON object
 
  private:
   Totals totals() const;
@@ -41,7 +41,7 @@ class Generation {
   const Listener listener_;
   const Reply reply_;
   std::vector<Choice> choices_;
-  std::vector<Delta> deltas_;  // per choice: unsent output
+  std::vector<Delta> deltas_;  // unsent output of each choice
   size_t open_;
   bool over_ = false;
 };

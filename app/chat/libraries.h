@@ -6,8 +6,8 @@
 
 namespace wherry::app {
 
-// Opens the runtime, which all later libraries need. path: "" opens nothing if the program contains
-// the runtime, else libtvm_runtime.so from the linker's search path. Throws Error.
+// Opens TVM's runtime, which all later libraries need. path: "" opens nothing if the program
+// contains the runtime, else libtvm_runtime.so from the linker's search path. Throws Error.
 void open_runtime(const std::string& path);
 
 // Opens the driver for a kind of device ("opencl"): one of our plugins, or TVM's own library for

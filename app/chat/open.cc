@@ -62,7 +62,8 @@ class Progress {
   const wherry_app_progress* given_;
 };
 
-// Returns the configuration from the options, with the model's compile-time values as defaults.
+// Returns the engine's configuration from the options, with the model's compile-time values as
+// defaults.
 std::string engine_config(const Fields& options, const Manifest& manifest) {
   Items made;
   const std::pair<const char*, int64_t> compiled[] = {{"context", manifest.context},
@@ -85,8 +86,8 @@ std::string model_options(const Fields& options) {
   return jinja::to_compact_json(jinja::make_dict(std::move(made)));
 }
 
-// Returns the library from the options, else from the folder; a folder without a library belongs to
-// a package whose models are linked into the program.
+// Returns the path of the library from the options, else in the folder; a folder without a library
+// belongs to a package whose models are linked into the program.
 std::string library_of(const Fields& options, const Manifest& manifest, const std::string& folder) {
   const std::string prefix = text_option(options, "system_library_prefix");
   const std::string path = text_option(options, "library");

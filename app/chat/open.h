@@ -1,4 +1,4 @@
-// Opens an app from a compiled folder and options.
+// Opens a chat app from a compiled folder and options.
 #ifndef WHERRY_APP_CHAT_OPEN_H_
 #define WHERRY_APP_CHAT_OPEN_H_
 
@@ -10,10 +10,10 @@
 
 namespace wherry::app {
 
-// The caller cancelled the load.
+// The exception for a load that the caller cancelled.
 class Cancelled {};
 
-// See wherry_app_open. Throws Error, or Cancelled.
+// Opens an app as wherry_app_open does. Throws Error, or Cancelled.
 std::unique_ptr<App> open_app(const std::string& folder, const std::string& options_json,
                               const wherry_app_progress* progress);
 

@@ -11,9 +11,9 @@ namespace wherry::app {
 
 namespace {
 
-constexpr int64_t kCompletionTokens = 16;           // OpenAI's default for completions
+constexpr int64_t kCompletionTokens = 16;  // OpenAI's default of max_tokens for completions
 constexpr uint64_t kSeedStep = 0x9E3779B97F4A7C15;  // odd, so that choices get different seeds
-constexpr size_t kBytesPerToken = 32;  // upper bound of the average of a long text, in any language
+constexpr size_t kBytesPerToken = 32;  // upper bound on the average of a long text, in any language
 
 std::vector<int32_t> encoded(const Model& model, const std::string& text, const char* field,
                              bool add_special_tokens) {
@@ -52,7 +52,8 @@ void check_prompt(const std::vector<int32_t>& prompt, int64_t output, const char
 uint64_t seed_of(const Fields& fields) {
   if (const Value* asked = fields.find("seed")) {
     if (asked->is_integer()) return static_cast<uint64_t>(asked->integer());
-    return static_cast<uint64_t>(asked->number());  // a seed of more than 63 bits
+    // A seed of more than 63 bits is stored as a double.
+    return static_cast<uint64_t>(asked->number());
   }
   std::random_device device;
   return static_cast<uint64_t>(device()) << 32 | device();
@@ -146,7 +147,7 @@ Plan completion_plan(const Value& request, const Model& model) {
         "max_tokens");
   }
   int64_t asked = limit.value_or(kCompletionTokens);
-  if (!limit) {  // the caller did not set a limit, so a context that is too short is not an error
+  if (!limit) {  // the caller set no limit, so a context that is too short is not an error
     size_t longest = 0;
     for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
     const int64_t room = model.abilities.context - static_cast<int64_t>(longest);

@@ -1,4 +1,4 @@
-// Turns a request into what the core needs: prompt tokens, sampling parameters, seeds.
+// Turns a request into a plan with what the core needs: prompt tokens, sampling parameters, seeds.
 #ifndef WHERRY_APP_CHAT_PLAN_H_
 #define WHERRY_APP_CHAT_PLAN_H_
 
@@ -17,7 +17,7 @@
 
 namespace wherry::app {
 
-// One choice of a response.
+// One choice of a response, which the core runs as a request of its own.
 struct Job {
   std::vector<int32_t> prompt;
   uint64_t seed;
@@ -26,34 +26,35 @@ struct Job {
 
 struct Plan {
   bool chat;
-  std::string model;  // the model's name in responses
+  std::string model;  // name of the model in responses
   bool stream;
   std::vector<Job> jobs;
-  Sampling sampling;                     // of all jobs, except for their seeds and limits
-  std::optional<Constraint> constraint;  // the constraint of all outputs
-  HeldToPtr held_to;                     // compiled; null: not compiled yet, or no constraint
+  Sampling sampling;  // sampling parameters of all jobs, except for their seeds and limits
+  std::optional<Constraint> constraint;  // constraint of all outputs
+  HeldToPtr held_to;  // compiled constraint; null if it is not compiled yet or there is none
   std::vector<std::string> stops;
-  bool logprobs;          // the request asks for log probabilities
-  bool continues;         // the output continues the prompt's text
-  int64_t prompt_tokens;  // counts each prompt once, for any n
+  bool logprobs;          // whether the request asks for log probabilities
+  bool continues;         // whether the output continues the prompt's text
+  int64_t prompt_tokens;  // prompt tokens, each prompt counted once for any n
   size_t n;               // choices per prompt; the jobs of a prompt are adjacent
   bool include_usage;
-  Reading reading;  // what the parser looks for in the output
+  Reading reading;  // what the parser has to find in the output
   bool shows_reasoning = true;
-  bool named = false;            // the output is a call of the tool that the request names
+  bool named = false;            // whether the output is a call of the tool that the request names
   std::vector<int32_t> visible;  // special tokens whose names the detokenizer emits
 };
 
 struct Model {
   std::string name;
   Abilities abilities;
-  const Dialect* dialect;  // null: no chat template, so the model only completes text
+  const Dialect* dialect;  // null if the model has no chat template, so that it only completes text
 };
-// speech: must outlive the model. context: the maximum number of tokens of one request.
+// Returns the properties of a model for plan_of. speech: must outlive the result. context: the
+// maximum number of tokens of one request.
 Model model_of(std::string name, const Speech& speech, int64_t context, int64_t vocab_size);
 
-// Makes a plan whose constraint is not compiled yet. gone: returns whether the client has aborted
-// the request. Throws RequestError or jinja::Abandoned.
+// Makes the plan of a request; its constraint is not compiled yet. gone: returns whether the client
+// has aborted the request. Throws RequestError or jinja::Abandoned.
 Plan plan_of(const Value& request, const Model& model, const std::function<bool()>& gone);
 
 }  // namespace wherry::app

@@ -21,7 +21,7 @@ std::string new_id(const char* kind) {
   return made;
 }
 
-// Returns a token as text; for a partial character, OpenAI's form `bytes:\xe4\xb8`.
+// Returns a token as text; a partial character in OpenAI's form `bytes:\xe4\xb8`.
 Value shown(const std::string& piece) {
   if (jinja::well_formed(piece) == piece) return Value(piece);
   std::string made = "bytes:";
@@ -86,7 +86,7 @@ Value usage_of(const Totals& totals) {
                           {"reasoning_tokens", totals.reasoning}})}});
 }
 
-// Uses the field names of llama.cpp's server; the rate is 0 if the time is 0.
+// Returns the timings with the field names of llama.cpp's server; a rate is 0 if its time is 0.
 Value timings_of(const Totals& totals) {
   const int64_t computed = totals.prompt - totals.cached;
   const auto each = [](double seconds, int64_t count) {
@@ -174,7 +174,8 @@ Value Reply::answer(Values choices, const Totals* totals, bool streamed) const {
 Value Reply::chat_chunk(const Delta& delta) const {
   Items added;
   const std::string text = delta.text(), reasoning = delta.reasoning();
-  const bool nothing = delta.parts.empty() && delta.finish.empty();  // only log probabilities
+  // True if the delta has only log probabilities.
+  const bool nothing = delta.parts.empty() && delta.finish.empty();
   if (!text.empty() || (nothing && plan_.reading.tools.empty()))
     added.emplace_back("content", text);
   if (!reasoning.empty()) {
@@ -219,7 +220,7 @@ Value Reply::completion_choice(const Delta& delta) const {
 std::vector<std::string> Reply::opening() const {
   std::vector<std::string> made;
   for (size_t i = 0; plan_.chat && i < plan_.jobs.size(); ++i) {
-    Items role;  // not an initializer list: GCC 12 warns about it (-Warray-bounds)
+    Items role;  // not an initializer list, because GCC 12 warns about that (-Warray-bounds)
     role.emplace_back("role", "assistant");
     if (plan_.reading.tools.empty()) role.emplace_back("content", "");
     const Value choice = jinja::make_dict({{"index", Value::size(i)},

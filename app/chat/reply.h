@@ -1,4 +1,4 @@
-// Responses as JSON in OpenAI's shapes: chat completions, completions and their chunks.
+// Writes responses as JSON in OpenAI's shapes: chat completions, completions and their chunks.
 #ifndef WHERRY_APP_CHAT_REPLY_H_
 #define WHERRY_APP_CHAT_REPLY_H_
 
@@ -11,19 +11,19 @@
 
 namespace wherry::app {
 
-// Token counts and times of all choices of a request.
+// Sums of token counts and times over all choices of a request.
 struct Totals {
   int64_t prompt = 0, sampled = 0, cached = 0, drafted = 0, accepted = 0, reasoning = 0;
-  double queue = 0, prefill = 0, decode = 0;  // seconds, the maximum of all choices
+  double queue = 0, prefill = 0, decode = 0;  // seconds, the maximum over all choices
 };
 
 class Reply {
  public:
   explicit Reply(const Plan& plan);
 
-  std::vector<std::string> opening() const;  // chunks with each choice's role
+  std::vector<std::string> opening() const;  // returns the chunks with each choice's role
   std::string chunk(const Delta& delta) const;
-  std::string closing(const Totals& totals) const;  // the chunk with the usage
+  std::string closing(const Totals& totals) const;  // returns the chunk with the usage
   std::string whole(const std::vector<Delta>& choices, const Totals& totals) const;
 
  private:

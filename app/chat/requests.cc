@@ -76,7 +76,7 @@ bool Requests::over() const {
   return closing_ && requests_.empty();
 }
 
-// ---- the planning thread ----
+// ---- functions of the planning thread ----
 
 bool Requests::plan_next() {
   RequestPtr request;
@@ -167,10 +167,11 @@ void Requests::compile(const RequestPtr& request, Plan plan) {
                         submit(request, std::move(*kept));
                       });
                     });
-  if (gone(request)) abandon(request);  // the client aborted it before it was registered as waiting
+  // The client aborted the request before it was registered as waiting.
+  if (gone(request)) abandon(request);
 }
 
-// ---- any thread ----
+// ---- functions of any thread ----
 
 void Requests::abandon(const RequestPtr& request) {
   if (grammars_.abandon(request->id)) refuse(request, aborted());
@@ -180,7 +181,7 @@ void Requests::add(uint64_t id, const Plan& plan, const Job& job) {
   wherry_params params = plan.sampling.record();
   params.seed = job.seed;
   params.max_tokens = job.max_tokens;
-  wherry_mask mask{};  // owned by the core after it was submitted
+  wherry_mask mask{};  // the core owns the mask after it was submitted
   if (plan.held_to) {
     mask = plan.held_to->mask(plan.sampling.stop_ids);
     params.mask = &mask;
@@ -196,7 +197,7 @@ void Requests::submit(const RequestPtr& request, Plan plan) {
     const std::lock_guard lock(mutex_);
     if (request->aborted) throw jinja::Abandoned();
     request->generation = generation;
-    ready_.push_back({request, ""});  // listed before its first event arrives
+    ready_.push_back({request, ""});  // the request is listed before its first event arrives
     for (size_t i = 0; i < made.jobs.size(); ++i) {
       request->core_ids.push_back(next_core_id_);
       choices_[next_core_id_++] = {request, i};
@@ -211,13 +212,14 @@ void Requests::submit(const RequestPtr& request, Plan plan) {
       throw;
     }
   }
-  if (gone(request)) {  // the client aborted it while only some of its choices were submitted
+  // The client aborted the request while only some of its choices were submitted.
+  if (gone(request)) {
     for (uint64_t id : ids) core_.abort(id);
   }
   core_.wake();
 }
 
-// ---- the event thread ----
+// ---- functions of the event thread ----
 
 void Requests::hear(const wherry_event* events, size_t n, const std::string& error) {
   std::deque<Ready> ready;

@@ -1,4 +1,4 @@
-// The requests of a model, from JSON to JSON; it has no threads and no engine of its own.
+// Runs the requests of a model, from JSON to JSON; has no threads and no engine of its own.
 #ifndef WHERRY_APP_CHAT_REQUESTS_H_
 #define WHERRY_APP_CHAT_REQUESTS_H_
 
@@ -21,27 +21,29 @@ namespace wherry::app {
 
 class Requests {
  public:
-  // The arguments must outlive this object.
+  // The arguments must outlive the object.
   Requests(const Model& model, Core& core, GrammarSource& grammars)
       : model_(model), core_(core), grammars_(grammars) {}
 
-  // Any thread. The listener gets the response from within `hear`.
+  // Starts a request from any thread and returns its id. The listener gets the response from within
+  // `hear`.
   int64_t start(std::string json, Listener listener);
   bool abort(int64_t id);  // returns whether the request was running
-  size_t size() const;     // number of running requests
+  size_t size() const;     // returns the number of running requests
 
-  // Called by one thread: renders, tokenizes and submits the started requests.
+  // Renders, tokenizes and submits a started request; one thread must make all these calls.
   bool plan_next();  // returns false if no request waits
-  void plan_all();   // waits for further requests until `close`
+  void plan_all();   // waits for further requests until `close` is called
 
-  // Called by one thread: sends the output that the core's events add. error: the message of failed
-  // events.
+  // Sends the output that the core's events add; one thread must make all these calls. error: the
+  // message of failed events.
   void hear(const wherry_event* events, size_t n, const std::string& error);
 
-  // Ends every request. Returns the core's ids of those to abort, after planning has stopped.
+  // Ends every request. Returns the core's ids of the requests to abort, after planning has
+  // stopped.
   std::vector<uint64_t> close();
   void abandon();     // ends the requests that wait for grammars
-  bool over() const;  // closed, and all requests have ended
+  bool over() const;  // whether `close` was called and all requests have ended
 
  private:
   struct Request {
@@ -50,7 +52,7 @@ class Requests {
     Listener listener;
     bool aborted = false;
     std::shared_ptr<Generation> generation;  // set when the request is planned
-    std::vector<uint64_t> core_ids;          // the core's id per choice; 0: the choice has ended
+    std::vector<uint64_t> core_ids;  // the core's id of each choice; 0 after the choice has ended
   };
   using RequestPtr = std::shared_ptr<Request>;
   // A request to open, or to end if it has the JSON of an error.
@@ -63,7 +65,8 @@ class Requests {
   void compile(const RequestPtr& request, Plan plan);  // compiles the constraint before `submit`
   void abandon(const RequestPtr& request);  // ends the request if it waits for its grammar
   template <typename Work>
-  void attempt(const RequestPtr& request, const Work& work);  // an exception ends it
+  // An exception of `work` ends the request.
+  void attempt(const RequestPtr& request, const Work& work);
   void submit(const RequestPtr& request, Plan plan);
   void add(uint64_t id, const Plan& plan, const Job& job);  // adds a job to the core; throws Error
   void refuse(const RequestPtr& request, const std::string& error_json);
@@ -81,8 +84,9 @@ class Requests {
   std::condition_variable planned_;
   std::deque<RequestPtr> waiting_;  // requests to plan
   std::deque<Ready> ready_;
-  std::map<int64_t, RequestPtr> requests_;                               // all running requests
-  std::unordered_map<uint64_t, std::pair<RequestPtr, size_t>> choices_;  // by the core's ids
+  std::map<int64_t, RequestPtr> requests_;  // all running requests by id
+  // Choices by the core's ids.
+  std::unordered_map<uint64_t, std::pair<RequestPtr, size_t>> choices_;
   int64_t next_id_ = 1;
   uint64_t next_core_id_ = 1;
   bool closing_ = false;

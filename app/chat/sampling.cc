@@ -10,9 +10,10 @@ namespace wherry::app {
 
 namespace {
 
-constexpr const char* kBreakers[] = {"\n", ":", "\"", "*"};  // llama.cpp's defaults
+constexpr const char* kBreakers[] = {"\n", ":", "\"", "*"};  // llama.cpp's default DRY breakers
 
-// Returns the request's value, else that of generation_config.json, else the neutral value.
+// Returns the request's value of a field, else that of generation_config.json, else the neutral
+// value.
 double chosen(const Fields& fields, const Abilities& model, const char* name, double otherwise,
               bool always = false) {
   if (const auto asked = fields.number(name)) return *asked;

@@ -24,17 +24,17 @@ class Sampling {
   std::vector<size_t> bad_word_lengths;
 };
 
-// The properties of a model that sampling depends on.
+// The properties of a model on which sampling depends.
 struct Abilities {
   const Tokenizer* tokenizer;
   std::vector<int32_t> eos_ids;
-  Value defaults;  // generation_config.json
+  Value defaults;  // content of generation_config.json
   int64_t vocab_size;
-  int64_t context;  // tokens of prompt and output together
+  int64_t context;  // upper bound on the tokens of prompt and output together
 };
 
-// max_tokens 0: until the context is full. Throws RequestError: an id outside the vocabulary, or
-// fields that contradict each other.
+// Returns the sampling parameters of a request. A max_tokens of 0 lasts until the context is full.
+// Throws RequestError for an id outside the vocabulary, or fields that contradict each other.
 Sampling sampling_of(const Fields& fields, const Abilities& model, int64_t max_tokens);
 
 // Returns the number by which the core identifies a user or a cache salt; 0 for an empty name.

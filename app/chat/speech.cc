@@ -22,7 +22,7 @@ Value special_tokens(const Files& files) {
       const Value* token = config.dict().find(std::string_view(name));
       if (token == nullptr) continue;
       const Value* content = token->is_dict() ? token->dict().find("content") : token;
-      // The later file wins, also where it sets a token to null.
+      // The later file overrides the earlier one, also where it sets a token to null.
       made.emplace_back(name, content != nullptr && content->is_string() ? *content : Value());
     }
   }
@@ -34,8 +34,8 @@ Value special_tokens(const Files& files) {
   return jinja::make_dict(std::move(texts));
 }
 
-// Returns the template's source: chat_template.jinja, else that of tokenizer_config.json; the one
-// named "default" if there are several.
+// Returns the template's source: chat_template.jinja, else that of tokenizer_config.json; if there
+// are several, the one named "default".
 std::optional<std::string> template_source(const Files& files) {
   if (auto text = files.read("chat_template.jinja")) return text;
   const Value config = read_object(files, "tokenizer_config.json");
@@ -61,7 +61,7 @@ std::optional<std::string> template_source(const Files& files) {
 
 void add_ids(const Value& config, const std::string& path, std::vector<int32_t>& ids) {
   const Value* value = config.dict().find("eos_token_id");
-  if (value == nullptr) {  // multimodal models have it in a nested object
+  if (value == nullptr) {  // multimodal models have the field in a nested object
     const Value* nested = config.dict().find("text_config");
     if (nested != nullptr && nested->is_dict()) value = nested->dict().find("eos_token_id");
   }

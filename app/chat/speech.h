@@ -14,26 +14,26 @@
 
 namespace wherry::app {
 
-// Access to the small files of a compiled folder, wherever it is stored.
+// Reads the small files of a compiled folder, wherever the folder is stored.
 struct Files {
-  std::string folder;  // its name in error messages
-  std::function<std::optional<std::string>(const std::string& name)>
-      read;  // returns nothing if the file does not exist
+  std::string folder;  // name of the folder in error messages
+  // Returns the content of a file; nothing if the file does not exist.
+  std::function<std::optional<std::string>(const std::string& name)> read;
 
   std::string path(const std::string& name) const { return folder + "/" + name; }
 };
 
 struct Speech {
   std::unique_ptr<const Tokenizer> tokenizer;
-  std::unique_ptr<const Dialect> dialect;  // null: the model only completes text
+  std::unique_ptr<const Dialect> dialect;  // null if the model only completes text
   std::vector<int32_t> eos_ids;
-  Value defaults;  // generation_config.json
+  Value defaults;  // content of generation_config.json
 };
-// tool_format: the family name of the tool-call format; "": detected from the template. Throws
-// Error.
+// Reads the text side of a model. tool_format: the family name of the tool-call format; "" detects
+// it from the template. Throws Error.
 Speech read_speech(const Files& files, const std::string& tool_format);
 
-// Returns a JSON object; an empty one if the file does not exist. Throws Error.
+// Reads a JSON object from a file; returns an empty one if the file does not exist. Throws Error.
 Value read_object(const Files& files, const std::string& name);
 
 }  // namespace wherry::app

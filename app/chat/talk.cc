@@ -22,7 +22,7 @@ const Dialect& existing(const Dialect* dialect) {
       "messages", "no_chat_template");
 }
 
-// Returns a unique marker for the end of the last message, to find that place in the prompt.
+// Returns a unique text that marks the end of the last message, to find that place in the prompt.
 std::string new_mark() {
   std::random_device device;
   std::string made;
@@ -45,7 +45,7 @@ void mark_last(Values& messages, const Fields& fields, const std::string& mark) 
   messages.back() = jinja::make_dict(std::move(end));
 }
 
-// Returns the effort in the words of Harmony's templates.
+// Returns the reasoning effort as Harmony's templates name it.
 std::string channel_effort(const std::string& effort) {
   if (effort == "none" || effort == "minimal") return "low";
   return effort == "xhigh" || effort == "max" ? "high" : effort;
@@ -112,7 +112,7 @@ std::string Talk::rendered(const std::function<bool()>& gone) const {
   return text.substr(0, end);
 }
 
-// Whether reasoning is returned separately from the text.
+// Whether the response returns reasoning separately from the text.
 bool Talk::separate() const {
   return fields_.text("reasoning_format") != "none" &&
          (!fields_.has("separate_reasoning") || fields_.truth("separate_reasoning"));
@@ -168,7 +168,8 @@ Reading Talk::reading(const std::string& prompt) const {
 std::vector<int32_t> Talk::visible(const Tokenizer& tokenizer) const {
   Texts names;
   if (in_format() || dialect_.family().channels) names = dialect_.family().format->markers();
-  if (dialect_.thoughts()) {  // also where the response leaves reasoning in the text
+  // The names are also needed where the response leaves reasoning in the text.
+  if (dialect_.thoughts()) {
     names.insert(names.end(), {dialect_.thoughts()->begin, dialect_.thoughts()->end});
   }
   std::vector<int32_t> made;

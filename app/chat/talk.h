@@ -1,5 +1,5 @@
-// The tools and reasoning of one chat: they decide the template's variables and how the output is
-// parsed.
+// The tools and the reasoning of one chat, which decide the template's variables and how the output
+// is parsed.
 #ifndef WHERRY_APP_CHAT_TALK_H_
 #define WHERRY_APP_CHAT_TALK_H_
 
@@ -20,22 +20,22 @@ namespace wherry::app {
 class Talk {
  public:
   // dialect: null if the model has no template; it must outlive this object, as must the fields.
-  // Throws RequestError: tools that contradict each other, content that is not text.
+  // Throws RequestError for tools that contradict each other, or content that is not text.
   Talk(const Fields& fields, const Dialect* dialect);
 
-  // Renders the prompt. Throws RequestError; or jinja::Abandoned if `gone` says that the client has
+  // Renders the prompt. Throws RequestError, or jinja::Abandoned if `gone` says that the client has
   // left.
   std::string rendered(const std::function<bool()>& gone) const;
-  // Returns what the parser looks for in the output that follows a prompt.
+  // Returns what the parser has to find in the output that follows this prompt.
   Reading reading(const std::string& prompt) const;
   // Returns the constraint of the output that follows a prompt, if there is one. base: the
-  // constraint from the request's other fields. Throws RequestError: a strict tool's parameters
+  // constraint from the request's other fields. Throws RequestError if a strict tool's parameters
   // cannot be enforced.
   std::optional<Constraint> constraint(const std::string& prompt,
                                        const std::optional<Constraint>& base,
                                        const Tokenizer& tokenizer) const;
-  bool named() const { return asked_.named; }  // the request names the tool to call
-  // Returns the special tokens that the parser needs to see.
+  bool named() const { return asked_.named; }  // whether the request names the tool to call
+  // Returns the special tokens whose names the parser needs.
   std::vector<int32_t> visible(const Tokenizer& tokenizer) const;
   // Returns the tokens that end a response, in addition to `known`.
   std::vector<int32_t> stop_ids(const Tokenizer& tokenizer, std::vector<int32_t> known) const;
@@ -50,7 +50,7 @@ class Talk {
   const Fields& fields_;
   const Dialect& dialect_;
   AskedTools asked_;
-  Values messages_;  // for the template
+  Values messages_;  // messages for the template
 };
 
 }  // namespace wherry::app

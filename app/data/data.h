@@ -1,5 +1,5 @@
-// The JSON files of this folder as C++ strings. Python reads the files; `make generated` writes
-// texts.cc.
+// The JSON files of this folder as C++ strings. Python reads the files directly; `make generated`
+// writes texts.cc.
 #ifndef WHERRY_APP_DATA_DATA_H_
 #define WHERRY_APP_DATA_DATA_H_
 

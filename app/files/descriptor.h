@@ -1,4 +1,4 @@
-// A file descriptor that the destructor closes.
+// A file descriptor that its destructor closes.
 #ifndef WHERRY_APP_FILES_DESCRIPTOR_H_
 #define WHERRY_APP_FILES_DESCRIPTOR_H_
 
@@ -10,7 +10,7 @@ namespace wherry::app {
 
 class Descriptor {
  public:
-  explicit Descriptor(int number = -1) : number_(number) {}  // negative: none
+  explicit Descriptor(int number = -1) : number_(number) {}  // a negative number stands for no file
   ~Descriptor() { close(); }
   Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   Descriptor& operator=(Descriptor&& other) noexcept {

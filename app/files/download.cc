@@ -14,13 +14,13 @@ namespace wherry::app {
 
 namespace {
 
-constexpr int kTries = 2;                     // attempts for a file that arrives damaged
+constexpr int kTries = 2;                     // number of attempts for a file that arrives damaged
 constexpr size_t kMostManifest = 16 << 20;    // bytes
-constexpr int64_t kSpare = 16 << 20;          // bytes that stay free on the disk
+constexpr int64_t kSpare = 16 << 20;          // bytes that must stay free on the disk
 constexpr int64_t kBetweenReports = 1 << 16;  // bytes
-constexpr int64_t kLongestWait = 60'000;      // ms
+constexpr int64_t kLongestWait = 60'000;      // milliseconds
 
-// Reports progress; the caller's callback can cancel the download.
+// Reports progress to the caller, whose callback can cancel the download.
 class Report {
  public:
   explicit Report(const wherry_app_progress* given) : given_(given) {}
@@ -31,7 +31,7 @@ class Report {
     total_ = total;
     again();
   }
-  // Counts received (or wasted) bytes; reports at intervals.
+  // Counts received (or wasted) bytes; reports them at intervals.
   void more(int64_t bytes) {
     done_ += bytes;
     if (std::abs(done_ - said_) >= kBetweenReports || done_ == total_) again();
@@ -81,7 +81,8 @@ class Download {
   }
 
  private:
-  // Returns the server's manifest; without a connection, that of a model that is already complete.
+  // Returns the server's manifest; without a connection, the manifest of a model that is already
+  // complete.
   std::string find_manifest(const std::string& kept) {
     try {
       return server_.whole(base_ + kManifest, kMostManifest);
@@ -112,7 +113,7 @@ class Download {
                gigabytes(room), " free. Remove other files, or take another model"));
   }
 
-  // Fetches the rest of a file. If it is damaged, fetches the whole file once more.
+  // Fetches the missing rest of a file. If the file is damaged, fetches the whole file once more.
   void fetch_file(const FileRecord& file) {
     PartFile part(folder_.path(), file);
     for (int round = 0; round < kTries; ++round) {

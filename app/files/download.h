@@ -11,13 +11,14 @@ namespace wherry::app {
 
 struct DownloadOptions {
   bool verify = false;
-  int64_t retry_wait = 250;  // ms
+  int64_t retry_wait = 250;  // milliseconds
 };
 
-// Parses JSON; "" gives the defaults. Throws Error(WHERRY_INVALID_ARGUMENT).
+// Parses the JSON options of a download; "" gives the defaults. Throws
+// Error(WHERRY_INVALID_ARGUMENT).
 DownloadOptions read_download_options(const std::string& json);
 
-// See wherry_app_download. Throws DownloadError, Error.
+// Downloads a model folder as wherry_app_download does. Throws DownloadError or Error.
 void download(const std::string& url, const std::string& folder, const DownloadOptions& options,
               const wherry_app_fetcher& fetcher, const wherry_app_progress* progress);
 

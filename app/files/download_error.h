@@ -11,7 +11,7 @@ namespace wherry::app {
 
 class DownloadError : public std::runtime_error {
  public:
-  // status: a code of wherry_app.h or a wherry_status.
+  // status: an error code of wherry_app.h or a wherry_status.
   DownloadError(int status, const std::string& message)
       : std::runtime_error(message), status_(status) {}
   int status() const { return status_; }

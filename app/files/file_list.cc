@@ -16,7 +16,7 @@ using jinja::Value;
 
 constexpr int64_t kSchema = 2;
 constexpr size_t kLongestName = 255;            // bytes, the limit of common file systems
-constexpr int64_t kLargest = int64_t{1} << 50;  // bytes: larger values cannot be the size of a file
+constexpr int64_t kLargest = int64_t{1} << 50;  // bytes; larger values cannot be the size of a file
 
 bool is_letter_or_digit(char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
@@ -26,7 +26,7 @@ bool is_hash(const std::string& text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// Applies the compiler's rules for file names: rejects names that leave the folder or are hidden.
+// Whether the name follows the compiler's rules: it neither leaves the folder nor is hidden.
 bool is_file_name(const std::string& name) {
   if (name.empty() || name.size() > kLongestName || name == kManifest) return false;
   if (!is_letter_or_digit(name[0]) && name[0] != '_') return false;
@@ -35,7 +35,7 @@ bool is_file_name(const std::string& name) {
   });
 }
 
-// Length of the JSON string that begins at text[at].
+// Returns the length of the JSON string that begins at text[at].
 size_t string_length(const std::string& text, size_t at) {
   size_t end = at + 1;
   while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
@@ -43,11 +43,11 @@ size_t string_length(const std::string& text, size_t at) {
 }
 
 // Returns the text that the manifest's digest covers: all other fields, on one line. Numbers stay
-// as written; a JSON parser would change them ("1e-05").
+// as written, because a JSON parser would change them ("1e-05").
 std::string digested(const std::string& text) {
   constexpr size_t kField = std::string_view("\"digest\": \"\"").size() + 64;
   std::string line;
-  size_t field = 0;  // the position of "digest" in `line`
+  size_t field = 0;  // position of "digest" in `line`
   int depth = 0;
   for (size_t at = 0; at < text.size();) {
     const char c = text[at];
@@ -66,7 +66,7 @@ std::string digested(const std::string& text) {
     ++at;
   }
   if (field == 0 || field + kField >= line.size()) return line;
-  if (field > 1) return line.erase(field - 2, kField + 2);  // including the preceding comma
+  if (field > 1) return line.erase(field - 2, kField + 2);  // also removes the preceding comma
   return line.erase(field, kField + (line[field + kField] == ',' ? 2 : 0));
 }
 
@@ -85,7 +85,7 @@ Value parsed(const std::string& text, const std::string& source) {
     Value value = jinja::from_json(text);
     if (value.is_dict()) return value;
   } catch (const jinja::Failure&) {
-    // the error is thrown below
+    // The error is thrown below.
   }
   throw Error(WHERRY_INCOMPATIBLE,
               source +

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPart = ".part";
 
-// Optional files that wherry_app_open reads if they exist.
+// Optional files of a model folder that wherry_app_open reads if they exist.
 constexpr std::string_view kRead[] = {
     "config.json",           "generation_config.json",  "tokenizer.json",
     "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
@@ -90,15 +90,15 @@ int64_t ModelFolder::room() const {
 
 void ModelFolder::take(const std::vector<FileRecord>& fetched, const std::vector<FileRecord>& files,
                        const std::string& manifest) const {
-  // A manifest promises that all files are complete: delete it first, write it last.
+  // A manifest promises that all files are complete, so it is deleted first and written last.
   std::remove((path_ + "/" + kManifest).c_str());
   for (const FileRecord& file : fetched) {
     const std::string part = PartFile(path_, file).path();
     if (std::rename(part.c_str(), place(file).c_str()) != 0) fail_to_write(place(file), errno);
   }
   remove_others(files);
-  ::fsync(lock_.get());  // makes the renames durable; some systems cannot sync a folder and write
-                         // it later
+  // This makes the renames durable; some systems cannot sync a folder and write it later.
+  ::fsync(lock_.get());
   write_whole(path_ + "/" + kManifest, manifest);
   ::fsync(lock_.get());
 }

@@ -13,20 +13,22 @@ namespace wherry::app {
 
 class ModelFolder {
  public:
-  // Creates and locks the folder; throws WHERRY_BUSY if another download holds the lock.
+  // Creates and locks the folder at `path`. Throws WHERRY_BUSY if another download holds the lock.
   explicit ModelFolder(std::string path);
 
   const std::string& path() const { return path_; }
-  // The manifest of a complete model; "" if there is none.
+  // Returns the manifest of a complete model; "" if there is none.
   std::string manifest() const;
   // Returns the files that are missing or have another size.
   std::vector<FileRecord> lacking(const std::vector<FileRecord>& files) const;
-  // Like `lacking`, but also compares contents; `read` receives the bytes read and the total.
+  // Returns the files that are missing or differ in size or content; `read` is called with the
+  // bytes read so far and the total.
   std::vector<FileRecord> differing(const std::vector<FileRecord>& files,
                                     const std::function<void(int64_t, int64_t)>& read) const;
-  // Free bytes on the disk; -1: unknown.
+  // Returns the free bytes on the disk; -1 if unknown.
   int64_t room() const;
-  // Moves complete part files into place, then the manifest; deletes the rest of an older model.
+  // Moves complete part files into place, then the manifest; deletes the remaining files of an
+  // older model.
   void take(const std::vector<FileRecord>& fetched, const std::vector<FileRecord>& files,
             const std::string& manifest) const;
 

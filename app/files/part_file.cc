@@ -15,7 +15,7 @@ namespace wherry::app {
 namespace {
 
 constexpr size_t kBuffer = 1 << 20;  // bytes
-constexpr size_t kOfHash = 16;       // hexadecimal digits of the hash in the part file's name
+constexpr size_t kOfHash = 16;  // number of hexadecimal digits of the hash in the part file's name
 
 Descriptor open_to_write(const std::string& path) {
   Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0644));

@@ -7,12 +7,12 @@
 
 #include "support/error.h"
 
-// One HTTP response, while the app's HTTP code delivers it. Exceptions are stored, and rethrown
+// One HTTP response while the app's HTTP code delivers it. Exceptions are stored, and rethrown
 // after that code has returned.
 struct wherry_app_answer {
   const wherry::app::Server::Take& take;
-  int64_t from;  // the requested offset
-  int64_t skip;  // bytes to discard, if the server ignores ranges
+  int64_t from;  // requested offset in bytes
+  int64_t skip;  // bytes to discard if the server ignores ranges
   int status = 0;
   std::string failure;
   std::exception_ptr thrown;
@@ -49,10 +49,11 @@ namespace wherry::app {
 
 namespace {
 
-constexpr int kAttempts = 5;      // consecutive attempts without any data
-constexpr int64_t kSliceMs = 50;  // poll interval while waiting, so that a cancel takes effect soon
+constexpr int kAttempts = 5;  // upper bound on consecutive attempts without any data
+// Milliseconds between polls during a wait, so that a cancel takes effect soon.
+constexpr int64_t kSliceMs = 50;
 
-// Receives a file from an offset on with one request.
+// Receives a file from an offset on, with one HTTP request.
 void one_pass(const wherry_app_fetcher& fetcher, const std::string& url, int64_t from,
               const Server::Take& take) {
   wherry_app_answer answer{take, from, 0, 0, "", nullptr};
@@ -70,7 +71,8 @@ bool is_final(int status) {
   return status >= 400 && status < 500 && status != 408 && status != 425 && status != 429;
 }
 
-// Ends a transfer when all requested bytes have arrived, even if the server sends more.
+// The exception that ends a transfer when all requested bytes have arrived, even if the server
+// sends more.
 class Enough {};
 
 }  // namespace
@@ -94,7 +96,7 @@ void Server::stream(const std::string& url, int64_t from, int64_t size, const Ta
       return;
     } catch (const Unreachable& error) {
       if (at == size) return;
-      go_on_();  // a cancelled fetch fails, too: throws if the caller cancelled
+      go_on_();  // throws if the caller cancelled, because a cancelled fetch fails, too
       if (++failures >= kAttempts || is_final(error.http_status())) throw;
       wait(first_wait_ << (failures - 1));
     }

@@ -1,4 +1,4 @@
-// Files on a server, fetched through the app's own HTTP code.
+// Fetches files from a server through the app's own HTTP code.
 #ifndef WHERRY_APP_FILES_SERVER_H_
 #define WHERRY_APP_FILES_SERVER_H_
 
@@ -10,10 +10,10 @@
 
 namespace wherry::app {
 
-// A URL cannot be fetched.
+// The error for a URL that cannot be fetched.
 class Unreachable : public DownloadError {
  public:
-  // http_status: the server's status; 0: no response.
+  // http_status: the server's HTTP status; 0 if there was no response.
   Unreachable(const std::string& message, int http_status = 0)
       : DownloadError(WHERRY_UNREACHABLE, message), http_status_(http_status) {}
   int http_status() const { return http_status_; }
@@ -26,8 +26,8 @@ class Server {
  public:
   using Take = std::function<void(const char* data, size_t n)>;
 
-  // first_wait: ms before the first retry, doubled after each. go_on: called at intervals while
-  // waiting; it throws to cancel.
+  // first_wait: milliseconds before the first retry, doubled after each retry. go_on: called at
+  // intervals during a wait; it throws to cancel.
   Server(const wherry_app_fetcher& fetcher, int64_t first_wait, std::function<void()> go_on)
       : fetcher_(fetcher), first_wait_(first_wait), go_on_(std::move(go_on)) {}
 
@@ -35,7 +35,7 @@ class Server {
   // if the server refuses or five consecutive attempts bring nothing, and any exception of `take`.
   void stream(const std::string& url, int64_t from, int64_t size, const Take& take) const;
 
-  // Returns a small file of at most `most` bytes; one attempt.
+  // Returns the content of a small file of at most `most` bytes, in one attempt.
   std::string whole(const std::string& url, size_t most) const;
 
  private:

@@ -14,11 +14,12 @@ namespace wherry::app {
 class GrammarCompiler {
  public:
   virtual ~GrammarCompiler() = default;
-  // Throws Error if the grammar is invalid or exceeds the budget; after `unwanted` becomes true, it
-  // soon throws any Error.
+  // Compiles a constraint. Throws Error if the grammar is invalid or exceeds the budget; after
+  // `unwanted` becomes true, it soon throws any Error.
   virtual HeldToPtr compile(const Constraint& constraint, const std::atomic<bool>& unwanted) = 0;
 };
-// Returns null in builds without xgrammar. vocabulary: the result of grammar_vocabulary.
+// Creates the compiler; returns null in builds without xgrammar. vocabulary: the result of
+// grammar_vocabulary.
 std::unique_ptr<GrammarCompiler> make_grammar_compiler(const std::vector<std::string>& vocabulary);
 
 }  // namespace wherry::app

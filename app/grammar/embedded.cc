@@ -32,8 +32,8 @@ void each(std::string_view ebnf, Name name, Other other) {
       name(ebnf.substr(at, end - at), begins);
     } else {
       if (c == '"') end = skip_to(ebnf, at, '"');
-      // Brackets after the name of a rule under definition contain its options, elsewhere a
-      // character class.
+      // Square brackets directly after the name of a rule that is being defined contain its
+      // options, elsewhere they are a character class.
       const bool options = at > 0 && of_name(ebnf[at - 1], false);
       if (c == '[' && !options) end = skip_to(ebnf, at, ']');
       other(ebnf.substr(at, end - at));

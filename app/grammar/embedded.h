@@ -8,9 +8,9 @@
 
 namespace wherry::app {
 
-// Returns a grammar as xgrammar prints it, with its rules renamed so that they do not clash: `root`
-// becomes `name`, any other rule gets the prefix `name` and a dot. others: rules that it uses but
-// does not define, which are renamed, too.
+// Embeds a grammar: returns it as xgrammar prints it, with its rules renamed so that they do not
+// clash: `root` becomes `name`, any other rule gets the prefix `name` and a dot. others: rules that
+// the grammar uses but does not define, which are renamed, too.
 std::string embedded(std::string_view ebnf, const std::string& name,
                      const std::vector<std::string>& others = {});
 

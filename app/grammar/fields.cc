@@ -13,11 +13,11 @@ namespace wherry::app {
 
 namespace {
 
-// Limits in characters, checked before parsing: compile time grows faster than the length.
+// Upper bounds on characters, checked before parsing: compile time grows faster than the length.
 constexpr size_t kLongestGrammar = 64 << 10, kLongestGbnf = 16 << 10, kLongestRegex = 8 << 10;
 constexpr size_t kLongestChoices = 64 << 10, kLongestSchema = 256 << 10;
 constexpr size_t kDeepest = 100;
-constexpr size_t kShown = 80;  // characters of an invalid value in its error message
+constexpr size_t kShown = 80;  // upper bound on characters of an invalid value in its error message
 
 constexpr const char* kFields[] = {"response_format", "structured_outputs", "guided_json",
                                    "guided_regex",    "guided_choice",      "guided_grammar",
@@ -48,7 +48,7 @@ const std::string& checked_text(const Value& value, const std::string& param, si
   return value.text();
 }
 
-// Limits nested groups, because the parsers are recursive.
+// Limits the depth of nested groups, because the parsers are recursive.
 void check_depth(const std::string& text, const std::string& param) {
   size_t depth = 0, deepest = 0;
   for (const char c : text) {
@@ -82,7 +82,7 @@ std::string groups_of(const std::string& text, bool gbnf) {
   return made;
 }
 
-// Accepts a JSON value, or a text that contains JSON.
+// Returns a JSON value as it is, or the JSON that a text contains.
 Value loaded(const Value& value, const std::string& param) {
   if (!value.is_string()) return value;
   try {
@@ -117,7 +117,7 @@ class Making {
     const Value* found = value.dict().find("type");
     const Value given = found == nullptr ? Value() : *found;
     const std::string kind = given.is_string() ? given.text() : "";
-    if (kind == "json_object") {  // some clients add a schema to it
+    if (kind == "json_object") {  // some clients add a schema to json_object
       const Value* schema = value.dict().find("schema");
       return json(schema != nullptr ? *schema : any_object(), param + ".schema");
     }
@@ -147,7 +147,8 @@ class Making {
     static const std::vector<std::string> kKinds = {"json",   "json_object", "regex",
                                                     "choice", "grammar",     "structural_tag"};
     static const std::vector<std::string> kOthers = {
-        "disable_fallback", "disable_any_whitespace"};  // already the behaviour here
+        "disable_fallback",
+        "disable_any_whitespace"};  // options that request the default behaviour
     if (!value.is_dict()) shape(param, value, "an object: {\"json\": {...}}");
     const auto is = [](const std::vector<std::string>& names, const std::string& name) {
       return std::find(names.begin(), names.end(), name) != names.end();
@@ -215,7 +216,7 @@ class Making {
   Constraint regex(const Value& value, const std::string& param) const {
     std::string pattern = checked_text(value, param, kLongestRegex);
     check_depth(pattern, param);
-    // Removes anchors: the whole output has to match anyway.
+    // Removes anchors, because the whole output has to match anyway.
     if (pattern.compare(0, 1, "^") == 0) pattern.erase(0, 1);
     size_t backslashes = 0;
     while (pattern.size() > 1 + backslashes && pattern[pattern.size() - 2 - backslashes] == '\\') {

@@ -1,5 +1,5 @@
-// Reads a constraint from a request's fields: those of OpenAI, vLLM and llama.cpp. The reference is
-// runtime_py/grammar/fields.py, with the same errors.
+// Reads a constraint from a request's fields: those of OpenAI, vLLM and llama.cpp. The reference
+// implementation is runtime_py/grammar/fields.py, with the same errors.
 #ifndef WHERRY_APP_GRAMMAR_FIELDS_H_
 #define WHERRY_APP_GRAMMAR_FIELDS_H_
 
@@ -11,8 +11,8 @@
 
 namespace wherry::app {
 
-// Returns the constraint of a request, if it has one. Throws RequestError: several constraints, an
-// invalid shape, or a schema that cannot be enforced.
+// Returns the constraint of a request, if it has one. Throws RequestError for several constraints,
+// an invalid shape, or a schema that cannot be enforced.
 std::optional<Constraint> constraint_of(const Fields& fields, const Tokenizer& tokenizer);
 
 }  // namespace wherry::app

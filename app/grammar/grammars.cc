@@ -13,8 +13,9 @@ namespace wherry::app {
 
 namespace {
 
-constexpr size_t kMostKept = 32;                 // cache entries: grammars and errors
-constexpr size_t kMostBytes = size_t{32} << 20;  // their total size, without the latest
+constexpr size_t kMostKept = 32;  // upper bound on cache entries: grammars and errors
+// Upper bound on the cached grammars' bytes, without the latest one's.
+constexpr size_t kMostBytes = size_t{32} << 20;
 
 std::string key_of(const Constraint& constraint) {
   std::string made = constraint.ebnf;

@@ -22,25 +22,27 @@ namespace wherry::app {
 
 using MakeGrammarCompiler =
     std::function<std::unique_ptr<GrammarCompiler>(const Tokenizer&, int64_t vocab_size)>;
-// vocab_size: the columns of the logits.
+// Creates the grammar compiler of a tokenizer. vocab_size: number of columns of the logits.
 std::unique_ptr<GrammarCompiler> compiler_of(const Tokenizer& tokenizer, int64_t vocab_size);
 
-// A large grammar takes seconds, so one separate thread compiles them in order of arrival, equal
-// ones once. Any thread may call, and no call but `compiled` waits for a compilation.
+// Compiles grammars and caches them. A large grammar takes seconds, so one separate thread compiles
+// them in order of arrival, equal ones once. Any thread may call, and only `compiled` waits for a
+// compilation.
 class Grammars : public GrammarSource {
  public:
-  // make: called before the first compilation, because most models never need a compiler.
+  // make: creates the compiler; called before the first compilation, because most models never need
+  // one.
   Grammars(const Tokenizer& tokenizer, int64_t vocab_size, MakeGrammarCompiler make = compiler_of)
       : tokenizer_(tokenizer), vocab_size_(vocab_size), make_(std::move(make)) {}
   ~Grammars() override { close(); }
   Grammars(const Grammars&) = delete;
   Grammars& operator=(const Grammars&) = delete;
 
-  // Calls `done` on the compiling thread.
+  // Calls `done` on the compiling thread, or immediately if the grammar is cached.
   void compile(int64_t id, const Constraint& constraint, Done done) override;
-  // Waits for the compilation. Throws the error that `done` would get.
+  // Waits for the compilation and returns its grammar. Throws the error that `done` would get.
   HeldToPtr compiled(const Constraint& constraint);
-  bool abandon(int64_t id) override;  // a compilation without waiting requests is cancelled
+  bool abandon(int64_t id) override;  // also cancels a compilation for which no other request waits
   // Clears the cache; grammars in use and the running compilation remain.
   void forget();
   // Drops all waiting requests without calling `done`. Returns when the thread has ended, which is
@@ -50,9 +52,9 @@ class Grammars : public GrammarSource {
  private:
   struct Kept {
     std::string key;
-    HeldToPtr grammar;     // null: it failed to compile
-    std::string reason;    // the error message of the failure
-    bool without = false;  // the failure is that this build has no compiler
+    HeldToPtr grammar;     // null if the grammar failed to compile
+    std::string reason;    // error message if the compilation failed
+    bool without = false;  // true if it failed because this build has no compiler
   };
   struct Waiter {
     int64_t id;
@@ -79,11 +81,11 @@ class Grammars : public GrammarSource {
 
   std::mutex mutex_;  // guards all members below
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<Job>> jobs_;      // the first job is being compiled
-  std::unique_ptr<GrammarCompiler> compiler_;  // used by the thread while there are jobs
-  std::list<Kept> kept_;                       // most recently used first
+  std::deque<std::shared_ptr<Job>> jobs_;      // queued jobs, of which the first is being compiled
+  std::unique_ptr<GrammarCompiler> compiler_;  // only the thread uses it while there are jobs
+  std::list<Kept> kept_;                       // cached results, the most recently used first
   bool closing_ = false;
-  std::unique_ptr<Thread> thread_;  // started for the first job
+  std::unique_ptr<Thread> thread_;  // the compiling thread; started for the first job
 };
 
 }  // namespace wherry::app

@@ -10,7 +10,7 @@ using namespace wherry;
 using namespace wherry::app;
 using namespace wherry::testing;
 
-// The results of the waiting requests.
+// Collects the results that waiting requests get.
 class Told {
  public:
   Grammars::Done done(int64_t id) {
@@ -91,9 +91,10 @@ TEST(who_does_not_wait_is_not_told) {
   CHECK(bench.grammars.abandon(3));
   CHECK(bench.grammars.abandon(1));
   CHECK(!bench.grammars.abandon(1));
-  CHECK_EQ(bench.gate.given_up(), 0u);  // request 2 still waits
+  // Request 2 still waits, so the compilation is not cancelled.
+  CHECK_EQ(bench.gate.given_up(), 0u);
   CHECK(bench.grammars.abandon(2));
-  bench.ask(4, "slow 1");  // does not join the cancelled compilation, nor get its error
+  bench.ask(4, "slow 1");  // must not join the cancelled compilation, nor get its error
   CHECK(bench.gate.begun(2) == (std::vector<std::string>{"slow 1", "slow 1"}));
   CHECK_EQ(bench.gate.given_up(), 1u);
   bench.gate.open();

@@ -1,4 +1,4 @@
-// A compiled constraint, and the interface to obtain one.
+// A compiled constraint (grammar), and the interface to obtain one.
 #ifndef WHERRY_APP_GRAMMAR_HELD_TO_H_
 #define WHERRY_APP_GRAMMAR_HELD_TO_H_
 
@@ -14,7 +14,7 @@
 
 namespace wherry::app {
 
-// A compiled grammar. Thread-safe.
+// A compiled grammar; thread-safe.
 class HeldTo {
  public:
   virtual ~HeldTo() = default;
@@ -26,15 +26,16 @@ using HeldToPtr = std::shared_ptr<const HeldTo>;
 
 class GrammarSource {
  public:
-  // Receives the grammar or an error: RequestError if the constraint cannot be enforced or exceeds
-  // the budget.
+  // Callback for the grammar or an error: RequestError if the constraint cannot be enforced or
+  // exceeds the budget.
   using Done = std::function<void(HeldToPtr grammar, std::exception_ptr error)>;
 
   virtual ~GrammarSource() = default;
-  // Calls `done` once: immediately if the grammar is cached, else after its compilation. Throws
-  // RequestError if this model does not support constraints. id: of the waiting request.
+  // Compiles a constraint and calls `done` once: immediately if the grammar is cached, else after
+  // its compilation. Throws RequestError if this model does not support constraints. id: the
+  // waiting request.
   virtual void compile(int64_t id, const Constraint& constraint, Done done) = 0;
-  // Cancels the wait of `id`: returns true if it waited, and `done` is then not called.
+  // Cancels the wait of request `id`. Returns true if it waited; `done` is then not called.
   virtual bool abandon(int64_t id) = 0;
 };
 

@@ -9,10 +9,10 @@
 
 namespace wherry::app {
 
-// Throws RequestError if the bytes of the tokenizer's tokens are unknown.
+// Checks that the bytes of the tokenizer's tokens are known. Throws RequestError if not.
 void require_token_bytes(const Tokenizer& tokenizer);
 
-// param: the field with the constraint.
+// Returns the error for a constraint that cannot be enforced. param: the field with the constraint.
 RequestError cannot_enforce(const std::string& param, const std::string& reason);
 
 }  // namespace wherry::app

@@ -72,7 +72,8 @@ std::string Rules::up_to(std::string_view literal) {
   std::vector<Piece> all = pieces(literal);
   if (all.empty()) return kAnyText;
   if (all[0].first >= 0) return rule(kAnyText) + " " + written(all);
-  // xgrammar's lazy rules may contain only characters.
+  // The literals share their first character, because xgrammar's lazy rules may contain only
+  // characters.
   const std::string first = rule(std::string(kAnyText) + " " + quoted(all[0].second), true);
   all.erase(all.begin());
   return all.empty() ? first : first + " " + written(all);

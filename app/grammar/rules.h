@@ -14,31 +14,33 @@
 
 namespace wherry::app {
 
-// Creates rules and their expressions. The name of a special token is written as that token's id,
-// so that ordinary text does not match it.
+// Builds the rules of a grammar and their expressions. The name of a special token is written as
+// that token's id, so that ordinary text does not match it.
 class Rules {
  public:
-  // names: texts that may be special tokens.
+  // names: texts that may be names of special tokens.
   Rules(const Tokenizer& tokenizer, const std::vector<std::string>& names);
 
-  // Matches exactly this text.
+  // Returns an expression that matches exactly this text.
   std::string text(std::string_view literal) const;
-  // Matches any text up to and including the first `literal`.
+  // Returns an expression that matches any text up to and including the first `literal`.
   std::string up_to(std::string_view literal);
-  // Matches any text in which each literal of `rests` is followed by its expression. The text ends
-  // there or, with `again`, continues. Throws RequestError if some literals begin with special
-  // tokens and others do not.
+  // Returns an expression that matches any text in which each literal of `rests` is followed by its
+  // expression. The text ends there or, with `again`, continues. Throws RequestError if some
+  // literals begin with special tokens and others do not.
   std::string amid_text(const std::vector<std::pair<std::string, std::string>>& rests, bool again);
-  // Matches a value of this schema as JSON on one line; `root` contains the definitions.
+  // Returns an expression that matches a value of this schema as JSON on one line; `root` contains
+  // the schema's definitions.
   std::string json(const jinja::Value& schema, const jinja::Value& root);
   std::string part(GrammarPart::Kind kind, std::string text);
-  // Includes another grammar, once.
+  // Includes another grammar, once, and returns a reference to it.
   std::string included(const Constraint& base);
-  // Defines a rule for an expression. lazy: the shortest match.
+  // Defines a rule for an expression and returns its name. lazy: whether the rule takes the
+  // shortest match.
   std::string rule(const std::string& expression, bool lazy = false);
   std::string either(const std::vector<std::string>& expressions);
 
-  // Returns the grammar whose root is this expression.
+  // Returns the constraint whose root is this expression.
   Constraint made(const std::string& root, std::string param) &&;
 
  private:
@@ -47,8 +49,9 @@ class Rules {
   std::vector<Piece> pieces(std::string_view literal) const;
   std::string written(const std::vector<Piece>& pieces) const;
 
-  std::vector<std::pair<std::string, int32_t>> special_;  // names, longest first
-  std::string special_ids_;  // ids of all special tokens of the model, "1,2,"
+  // Names and ids of special tokens, the longest name first.
+  std::vector<std::pair<std::string, int32_t>> special_;
+  std::string special_ids_;  // ids of all special tokens of the model, written as "1,2,"
   std::string rules_;
   std::vector<GrammarPart> parts_;
   size_t count_ = 0;
@@ -57,7 +60,7 @@ class Rules {
 // Returns a text as a quoted literal of the grammar.
 std::string quoted(std::string_view text);
 
-constexpr char kAnyText[] = "[^]*";  // does not match special tokens
+constexpr char kAnyText[] = "[^]*";  // matches any text without special tokens
 
 }  // namespace wherry::app
 

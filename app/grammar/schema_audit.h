@@ -10,9 +10,10 @@ namespace wherry::app {
 
 // Whether the schema can be enforced completely.
 bool enforceable(const jinja::Value& schema);
-// Throws RequestError with all keywords that cannot be enforced.
+// Checks a schema. Throws RequestError with all keywords that cannot be enforced.
 void check_schema(const jinja::Value& schema, const std::string& param);
-// Returns the schema's grammar; see schema/schema_grammar.h. Throws RequestError like check_schema.
+// Returns the schema's grammar; see schema/schema_grammar.h. Throws RequestError as check_schema
+// does.
 std::string checked_rules(const jinja::Value& schema, const jinja::Value& root,
                           const std::string& param);
 

@@ -13,8 +13,9 @@
 
 namespace wherry::app {
 
-// A trigger that is a special token's name matches that token, any other one matches text. Throws
-// RequestError: an invalid shape, or a tag's schema cannot be enforced.
+// Returns the constraint of a structural tag. A trigger that is a special token's name matches that
+// token; any other trigger matches text. Throws RequestError for an invalid shape, or if a tag's
+// schema cannot be enforced.
 Constraint structural_tag(const jinja::Value& value, const std::string& param,
                           const Tokenizer& tokenizer);
 

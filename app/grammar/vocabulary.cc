@@ -4,7 +4,8 @@ namespace wherry::app {
 
 namespace {
 
-constexpr char kSpecial = '\xff';  // marks a special token; valid UTF-8 never contains it
+// First byte of a special token's entry; valid UTF-8 never contains it.
+constexpr char kSpecial = '\xff';
 
 }  // namespace
 
@@ -17,7 +18,7 @@ std::vector<std::string> grammar_vocabulary(const Tokenizer& tokenizer, int64_t 
     if (tokenizer.is_special(id)) {
       text.insert(text.begin(), kSpecial);
     } else if (text.find(kSpecial) != std::string::npos) {
-      text.clear();  // no text contains this byte
+      text.clear();  // no text contains this byte, so the token matches nothing
     }
   }
   made.back() = std::string(1, kSpecial);

@@ -6,7 +6,8 @@ namespace wherry::lite {
 
 std::shared_ptr<Answer> Answer::start(wherry_app* app, const std::string& request_json) {
   std::shared_ptr<Answer> made(new Answer(app));
-  auto* kept = new std::shared_ptr<Answer>(made);  // the callback deletes it after the last JSON
+  // The callback deletes it after the last JSON object.
+  auto* kept = new std::shared_ptr<Answer>(made);
   const int status =
       wherry_app_start(app, request_json.data(), request_json.size(), on_chunk, kept, &made->id_);
   if (status != WHERRY_OK) {

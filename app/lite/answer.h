@@ -1,4 +1,4 @@
-// Passes a request's JSON from the app's thread to the thread that waits for it.
+// Passes the JSON objects of a response from the app's thread to the thread that waits for them.
 #ifndef WHERRY_APP_LITE_ANSWER_H_
 #define WHERRY_APP_LITE_ANSWER_H_
 
@@ -20,13 +20,13 @@ class Answer {
   static std::shared_ptr<Answer> start(wherry_app* app, const std::string& request_json);
 
   struct Taken {
-    std::vector<std::string> json;  // in order of arrival
-    bool last;                      // no further JSON follows
+    std::vector<std::string> json;  // JSON objects in order of arrival
+    bool last;                      // whether no further JSON follows
   };
-  // Waits for new JSON, at most for this time; returns whether there is any.
+  // Waits for new JSON, at most for this time; returns whether any has arrived.
   bool wait(std::chrono::milliseconds most);
-  Taken take();  // takes the JSON that has arrived
-  void abort();  // the last JSON then reports the abort, unless the request ended before
+  Taken take();  // takes the JSON objects that have arrived
+  void abort();  // the last JSON then reports the abort, unless the request had ended before
 
  private:
   explicit Answer(wherry_app* app) : app_(app) {}

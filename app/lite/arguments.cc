@@ -14,7 +14,7 @@ namespace {
 
 enum Commands : unsigned { kChatOption = 1, kRunOption = 2, kServeOption = 4 };
 constexpr unsigned kAsks = kChatOption | kRunOption, kAnyOption = kAsks | kServeOption;
-enum class Kind { kText, kCount, kWhole, kNumber, kFlag };  // kCount: an integer from 1
+enum class Kind { kText, kCount, kWhole, kNumber, kFlag };  // kCount is an integer from 1
 enum class For { kModel, kRequest, kOwn };
 
 struct Option {
@@ -103,7 +103,7 @@ void set(Arguments& typed, const Option& option, const std::string& text) {
   const Value made = option.kind == Kind::kFlag ? Value(true) : value_of(option, text);
   for (auto& [name, value] : items) {
     if (name.text() != field) continue;
-    value = made;  // the last occurrence wins
+    value = made;  // if an option occurs several times, the last one wins
     return;
   }
   items.emplace_back(field, made);

@@ -21,8 +21,8 @@ void add(Told& told, const Value& chunk) {
     told.code = text_at(chunk, "error/code");
     return;
   }
-  const std::string piece = text_at(chunk, "choices/0/delta/content") +  // chat chunks
-                            text_at(chunk, "choices/0/text");            // completion chunks
+  const std::string piece = text_at(chunk, "choices/0/delta/content") +  // text of chat chunks
+                            text_at(chunk, "choices/0/text");  // text of completion chunks
   if (!piece.empty()) print(piece);
   told.text += piece;
   const std::string finish = text_at(chunk, "choices/0/finish_reason");

@@ -1,4 +1,4 @@
-// A request from the terminal, whose text is printed as it is generated.
+// Sends a request from the terminal and prints its text as it is generated.
 #ifndef WHERRY_APP_LITE_ASKING_H_
 #define WHERRY_APP_LITE_ASKING_H_
 
@@ -11,12 +11,12 @@ namespace wherry::lite {
 
 struct Told {
   std::string text;
-  std::string finish;       // "stop" or "length"; "" if interrupted
-  std::string error, code;  // set if the request failed
+  std::string finish;       // "stop" or "length"; "" if the user interrupted it
+  std::string error, code;  // set if the request failed, else ""
 };
 
-// Prints the text, and a newline if the text does not end with one. fields: the request without
-// "stream"; stopped: polled to see if the user wants to interrupt.
+// Sends a request and prints the text, and a newline if the text does not end with one. fields: the
+// request without "stream"; stopped: polled to see if the user wants to interrupt.
 Told ask(const Model& model, Items fields, const std::function<bool()>& stopped);
 
 }  // namespace wherry::lite

@@ -11,10 +11,12 @@ namespace wherry::lite {
 
 namespace {
 
-constexpr size_t kLongestName = 1024;  // characters; the app rejects longer names
+// Upper bound on a model name's characters; the app rejects longer names.
+constexpr size_t kLongestName = 1024;
 constexpr size_t kShownName = 100;
-constexpr char kLatest[] = ":latest";  // Ollama's clients append it to names without a tag
-constexpr int kClientGone = 499;       // nginx's code for a client that disconnected; never sent
+constexpr char kLatest[] = ":latest";  // tag that Ollama's clients append to names without a tag
+// Nginx's code for a client that disconnected; it is logged and never sent.
+constexpr int kClientGone = 499;
 
 bool is_streamed(const Value& request) {
   const Value* stream = find(request, "stream");
@@ -23,8 +25,8 @@ bool is_streamed(const Value& request) {
   return asked && asked->integer() != 0;
 }
 
-// Whether the name is an alias of the model's and has to be removed. Throws Refusal for an unknown
-// model.
+// Whether the request's model name is an alias of the model's name and has to be removed. Throws
+// Refusal for an unknown model.
 bool is_alias(const Value& request, const std::string& served) {
   const Value* model = find(request, "model");
   if (model == nullptr || !model->is_string() || model->chars() > kLongestName) return false;
@@ -42,7 +44,7 @@ Value without(const Value& request, const std::string& name) {
 }
 
 Value parsed(const std::string& body) {
-  // Bodies are parsed one at a time: a body of 1 MiB can take fifty MiB when parsed.
+  // Bodies are parsed one at a time, because a body of 1 MiB can take fifty MiB when parsed.
   static std::mutex parsing;
   const std::lock_guard lock(parsing);
   try {
@@ -64,10 +66,11 @@ Refusal unknown_model(const std::string& name, const std::string& served) {
 
 Body read_body(bool chat, const std::string& body, const std::string& served) {
   const Value given = parsed(body);
-  if (!given.is_dict()) return {body, false};  // the app rejects it
+  if (!given.is_dict()) return {body, false};  // the app rejects bodies that are not objects
   Value request = given;
   if (is_alias(request, served)) request = without(request, "model");
-  // The app treats a request with messages as a chat, and one with only a prompt as a completion.
+  // Removes the field of the other kind, because the app treats a request with messages as a chat,
+  // and one with only a prompt as a completion.
   if (chat && find(request, "messages") == nullptr) request = without(request, "prompt");
   if (!chat) {
     request = without(request, "messages");

@@ -9,20 +9,20 @@
 namespace wherry::lite {
 
 struct Body {
-  std::string json;  // the request in the form that matches its path
+  std::string json;  // JSON of the request in the form that matches its path
   bool stream;
 };
 
-// body: sent to /v1/chat/completions (chat) or /v1/completions; served: the model's name. Throws
-// Refusal.
+// Reads the body of a request. body: as sent to /v1/chat/completions (chat) or /v1/completions;
+// served: the model's name. Throws Refusal.
 Body read_body(bool chat, const std::string& body, const std::string& served);
 
-// The error for an unknown model name.
+// Returns the error for an unknown model name.
 Refusal unknown_model(const std::string& name, const std::string& served);
 
-// Whether the app's JSON is {"error": ...}.
+// Whether the app's JSON is an error, {"error": ...}.
 bool is_error(const std::string& json);
-// Converts error JSON to an HTTP error. ending: the server is shutting down, which is why it
+// Converts error JSON to an HTTP error. ending: whether the server is shutting down and therefore
 // aborted the request.
 Refusal failure(const std::string& json, bool ending);
 

@@ -1,4 +1,5 @@
-// `wherry-lite chat`: a conversation in the terminal, or with the lines of a file as messages.
+// Implements `wherry-lite chat`: a conversation in the terminal, or with the lines of a file as
+// messages.
 #include <unistd.h>
 
 #include <cstdio>
@@ -36,7 +37,7 @@ std::string trimmed(const std::string& text) {
 
 bool read_line(std::string& line) {
   if (isatty(STDIN_FILENO) != 0) {
-    // If standard output is a file, print the prompt sign to standard error.
+    // If standard output is a file, the prompt sign goes to standard error.
     std::FILE* shown = isatty(STDOUT_FILENO) != 0 ? stdout : stderr;
     std::fputs("> ", shown);
     std::fflush(shown);
@@ -49,7 +50,7 @@ bool ends_with_fence(const std::string& text) {
          text.compare(text.size() - kFence.size(), kFence.size(), kFence) == 0;
 }
 
-// Reads one message and trims white space; false at the end of the input.
+// Reads one message and trims white space; returns false at the end of the input.
 bool read_message(std::string& message) {
   std::string line;
   if (!read_line(line)) return false;
@@ -86,7 +87,7 @@ class Talk {
     answer();
   }
 
-  // Runs a command that begins with a slash; false: the user quits.
+  // Runs a command that begins with a slash; returns false if the user quits.
   bool command(const std::string& line) {
     const size_t space = line.find(' ');
     const std::string name = line.substr(0, space);
@@ -136,7 +137,8 @@ class Talk {
       return say("Taken back; the conversation has " + std::to_string(conversation_->size()) +
                  " messages.");
     }
-    for (auto& [name, value] : fields_) {  // an equal seed would repeat the text
+    // A given seed is changed, because an equal seed would repeat the text.
+    for (auto& [name, value] : fields_) {
       if (name.text() == "seed") value = Value(value.integer() + 1);
     }
     turn(*question);
@@ -154,7 +156,7 @@ class Talk {
 
   const Model& model_;
   Items fields_;
-  const std::string system_;  // /reset restores it
+  const std::string system_;  // the command /reset restores it
   int64_t max_tokens_ = 0;
   std::unique_ptr<Conversation> conversation_;
 };
@@ -174,7 +176,8 @@ int chat(const Arguments& typed) {
     if (message.empty()) continue;
     if (message[0] != '/') {
       talk.turn(message);
-    } else if (message.compare(0, 2, "//") == 0) {  // an escaped message that begins with a slash
+    } else if (message.compare(0, 2, "//") == 0) {
+      // A doubled slash escapes a message that begins with a slash.
       talk.turn(message.substr(1));
     } else if (!talk.command(message)) {
       return EXIT_SUCCESS;

@@ -1,4 +1,5 @@
-// The commands, one per file. They return the program's exit code and throw std::runtime_error.
+// Declares the commands, one per file. They return the program's exit code and throw
+// std::runtime_error.
 #ifndef WHERRY_APP_LITE_COMMANDS_H_
 #define WHERRY_APP_LITE_COMMANDS_H_
 

@@ -12,8 +12,8 @@
 
 namespace wherry::lite {
 
-// cpp-httplib's own pool counts a thread as idle until it wakes: if many connections arrive at
-// once, some wait behind a keep-alive connection.
+// Starts a thread for each connection. cpp-httplib's own pool counts a thread as idle until it
+// wakes: if many connections arrive at once, some wait behind a keep-alive connection.
 class Connections final : public httplib::TaskQueue {
  public:
   // most: the maximum number of connections; further ones wait until one has ended.
@@ -29,7 +29,8 @@ class Connections final : public httplib::TaskQueue {
         --count_;
         ended_.notify_all();
       }).detach();
-    } catch (const std::system_error&) {  // no more threads: it is closed
+    } catch (const std::system_error&) {
+      // The system starts no more threads, so the connection is closed.
       return false;
     }
     ++count_;

@@ -7,7 +7,7 @@ namespace wherry::lite {
 
 namespace {
 
-constexpr int64_t kShare = 4;  // the response gets 1 / kShare of the context
+constexpr int64_t kShare = 4;  // a response gets 1 / kShare of the context
 
 }  // namespace
 

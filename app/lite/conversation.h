@@ -1,4 +1,4 @@
-// A conversation that can grow longer than the model's context.
+// Keeps a conversation that can grow longer than the model's context.
 #ifndef WHERRY_APP_LITE_CONVERSATION_H_
 #define WHERRY_APP_LITE_CONVERSATION_H_
 
@@ -10,14 +10,14 @@
 
 namespace wherry::lite {
 
-// Keeps all messages, but stops sending the oldest when the context is full.
+// Stores all messages of a conversation, but stops sending the oldest when the context is full.
 class Conversation {
  public:
-  // system: always sent; "": none. max_tokens: the limit of a response; 0: as many as fit, with a
-  // quarter of the context reserved for the response.
+  // system: a message that is always sent; "" for none. max_tokens: the limit of a response; 0
+  // allows as many as fit, with a quarter of the context reserved for the response.
   Conversation(const Model& model, std::string system, int64_t max_tokens);
 
-  Value messages() const;  // the messages to send
+  Value messages() const;  // returns the messages to send
   // Adds a user message; returns the number of older messages that are no longer sent. Throws
   // std::runtime_error, and adds nothing, if the text alone is too long or the template rejects it.
   size_t ask(const std::string& text);

@@ -12,7 +12,7 @@ namespace wherry::lite {
 
 namespace {
 
-constexpr size_t kShown = 100;  // characters of a header in an error
+constexpr size_t kShown = 100;  // upper bound on the characters of a header in an error message
 
 std::string lower(std::string text) {
   for (char& c : text) {
@@ -31,7 +31,7 @@ std::string shown(const std::string& text) {
   return jinja::repr_text(whole.substr(0, jinja::byte_of(whole, kShown)));
 }
 
-// Compares in constant time for texts of one length.
+// Compares two texts; takes constant time for texts of one length.
 bool same(const std::string& a, const std::string& b) {
   unsigned different = a.size() == b.size() ? 0 : 1;
   for (size_t i = 0; i < a.size(); ++i) {

@@ -1,5 +1,5 @@
-// Access control of the server, with the rules of runtime_py/server/guard. Without an API key it
-// rejects requests from other sites' pages: a browser lets any page send requests to
+// Controls access to the server, with the rules of runtime_py/server/guard. Without an API key it
+// rejects requests from other sites' pages, because a browser lets any page send requests to
 // http://127.0.0.1:8000.
 #ifndef WHERRY_APP_LITE_GUARD_H_
 #define WHERRY_APP_LITE_GUARD_H_
@@ -12,7 +12,7 @@
 
 namespace wherry::lite {
 
-// An HTTP error in OpenAI's shape.
+// An HTTP error in the shape of OpenAI's errors.
 struct Refusal {
   int status;
   std::string json;
@@ -21,16 +21,16 @@ struct Refusal {
 Refusal refusal(int status, const std::string& message, const std::string& code,
                 const std::string& param = "");
 
-// The properties of a request that the guard checks; "": the header is missing.
+// The properties of a request that the guard checks; "" if a header is missing.
 struct Asked {
   std::string method, path;
   std::string host, origin, authorization, x_api_key, content_type;
-  uint64_t body = 0;  // announced size in bytes; 1 if unknown
+  uint64_t body = 0;  // announced size of the body in bytes; 1 if unknown
 };
 
 class Guard {
  public:
-  // key: the API key; "": requests need none and are checked by Host and Origin. hosts: names of
+  // key: the API key; "" if requests need none, and are checked by Host and Origin. hosts: names of
   // this machine in addition to localhost and IP addresses. max_body: bytes.
   Guard(std::string key, std::vector<std::string> hosts, uint64_t max_body);
   std::optional<Refusal> check(const Asked& asked) const;

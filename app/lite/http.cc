@@ -20,8 +20,9 @@ namespace {
 using httplib::Request;
 using httplib::Response;
 
-constexpr std::chrono::milliseconds kLook{50};  // interval of connection checks
-constexpr size_t kConnections = 256;            // maximum of simultaneous connections
+// Time between two checks whether the client is still connected.
+constexpr std::chrono::milliseconds kLook{50};
+constexpr size_t kConnections = 256;  // upper bound on simultaneous connections
 constexpr time_t kReadSeconds = 10, kWriteSeconds = 30;
 constexpr size_t kShownPath = 200;
 constexpr char kJson[] = "application/json";
@@ -114,7 +115,7 @@ struct HttpServer::Impl {
     http.set_read_timeout(kReadSeconds);
     http.set_write_timeout(kWriteSeconds);
     http.set_tcp_nodelay(true);
-    http.set_socket_options([](socket_t socket) {  // prevents two servers on one port
+    http.set_socket_options([](socket_t socket) {  // the options prevent two servers on one port
       httplib::set_socket_opt(socket, SOL_SOCKET, SO_REUSEADDR, 1);
     });
     http.set_pre_routing_handler(
@@ -165,7 +166,7 @@ struct HttpServer::Impl {
     }
   }
 
-  // Runs before every route: access control.
+  // Checks access to the server; runs before every route.
   httplib::Server::HandlerResponse admit(const Request& request, Response& response) {
     std::optional<Refusal> refused;
     if (under_way.ending && !is_quiet(request.path)) {
@@ -178,7 +179,7 @@ struct HttpServer::Impl {
     return httplib::Server::HandlerResponse::Handled;
   }
 
-  // Sets the body of errors that the library itself raises.
+  // Sets the body of errors that cpp-httplib itself raises.
   void explain(const Request& request, Response& response) const {
     if (response.status == 413) {
       const std::string most = std::to_string(max_body);
@@ -227,7 +228,7 @@ struct HttpServer::Impl {
     try {
       const Body body = read_body(chat, text, model.name());
       const auto held = std::make_shared<UnderWay::Held>(under_way, model.start(body.json));
-      // The first JSON decides between a response and an HTTP error.
+      // The first JSON object decides between a response and an HTTP error.
       bool gone = false;
       while (!(*held)->wait(kLook)) {
         if (gone || !request.is_connection_closed()) continue;
@@ -249,14 +250,14 @@ struct HttpServer::Impl {
     response.status = 200;
     response.set_header("Cache-Control", "no-cache");
     response.set_header("X-Accel-Buffering", "no");  // prevents proxies from buffering the events
-    // Sends everything in one call: a stopping server lets running calls finish.
+    // Sends all events in one call, because a stopping server lets running calls finish.
     response.set_chunked_content_provider("text/event-stream; charset=utf-8",
                                           [this, held, first](size_t, httplib::DataSink& sink) {
                                             return send_all(held, first, sink);
                                           });
   }
 
-  // Returns false if the client has disconnected.
+  // Sends events; returns false if the client has disconnected.
   bool send_all(const std::shared_ptr<UnderWay::Held>& held, Answer::Taken taken,
                 httplib::DataSink& sink) const {
     while (true) {

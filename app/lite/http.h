@@ -1,4 +1,4 @@
-// The server's HTTP routes, over cpp-httplib.
+// The server's HTTP routes, which use cpp-httplib.
 #ifndef WHERRY_APP_LITE_HTTP_H_
 #define WHERRY_APP_LITE_HTTP_H_
 
@@ -16,10 +16,11 @@ class HttpServer {
   HttpServer(const Model& model, const Guard& guard, uint64_t max_body, bool log);
   ~HttpServer();
 
-  // port: 0 chooses a free port. Returns the port. Throws std::runtime_error if the port is in use.
+  // Binds the server to an address and returns the port. port: 0 chooses a free port. Throws
+  // std::runtime_error if the port is in use.
   int bind(const std::string& host, int port);
-  void listen();     // returns after `stop`, when all running requests have ended
-  void stop();       // accepts no new requests
+  void listen();     // serves requests; returns after `stop`, when all running requests have ended
+  void stop();       // makes the server accept no new requests
   void abort_all();  // aborts all running requests
 
  private:

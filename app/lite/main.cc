@@ -1,4 +1,5 @@
-// Runs a compiled model in the terminal and over HTTP, without Python; usage.cc has the commands.
+// The program wherry-lite, which runs a compiled model in the terminal and over HTTP, without
+// Python; usage.cc has the commands.
 #include <unistd.h>
 
 #include <cstdio>

@@ -20,7 +20,7 @@ void check(int status) {
   if (status != WHERRY_OK) throw std::runtime_error(wherry_app_last_error());
 }
 
-// Shows the load's progress on a terminal.
+// Shows the progress of loading a model on a terminal.
 class Waiting {
  public:
   explicit Waiting(const std::string& folder) : shown_(isatty(STDERR_FILENO) != 0) {
@@ -34,7 +34,8 @@ class Waiting {
   const bool shown_;
 };
 
-// Returns an existing cache folder; "" if there is none: then weights are packed in memory.
+// Returns an existing cache folder for packed weights; "" if there is none, which packs weights in
+// memory.
 std::string usual_pack_dir() {
   const char* base = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");

@@ -1,4 +1,4 @@
-// A loaded model with its app.
+// A loaded model with the app (wherry_app) that runs it.
 #ifndef WHERRY_APP_LITE_MODEL_H_
 #define WHERRY_APP_LITE_MODEL_H_
 
@@ -12,7 +12,7 @@ namespace wherry::lite {
 
 class Model {
  public:
-  // Loads the model. Throws std::runtime_error.
+  // Loads the model that the command line names. Throws std::runtime_error.
   explicit Model(const Arguments& typed);
   ~Model();
   Model(const Model&) = delete;
@@ -24,7 +24,7 @@ class Model {
   Value stats() const;
   const std::string& name() const { return name_; }
   int64_t context() const { return context_; }  // tokens
-  // Number of prompt tokens of a chat request. Throws std::runtime_error.
+  // Returns the number of prompt tokens of a chat request. Throws std::runtime_error.
   int64_t prompt_tokens(const Value& request) const;
 
  private:
@@ -35,7 +35,8 @@ class Model {
 
 // Returns the value at a path like "choices/0/text" of JSON; null if there is none.
 const Value* find(const Value& value, std::string_view path);
-std::string text_at(const Value& value, std::string_view path);  // "" if there is none
+// Returns "" if there is no text at the path.
+std::string text_at(const Value& value, std::string_view path);
 
 }  // namespace wherry::lite
 

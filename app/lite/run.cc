@@ -1,4 +1,4 @@
-// `wherry-lite run`: one response.
+// Implements `wherry-lite run`, which prints one response.
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
@@ -32,7 +32,7 @@ int run(const Arguments& typed) {
   if (!typed.prompt) prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
   if (prompt.empty()) throw UsageError("which PROMPT? Type it in quotes, or send it in by a pipe");
   const Model model(typed);
-  const auto never = [] { return false; };  // Ctrl-C ends the program itself
+  const auto never = [] { return false; };  // never interrupts: Ctrl-C ends the program itself
   Told told;
   const bool completes = typed.flag("completion");
   if (!completes) told = ask(model, chat_fields(typed, prompt), never);

@@ -1,4 +1,4 @@
-// `wherry-lite serve`: serves the model over HTTP until a signal.
+// Implements `wherry-lite serve`, which serves the model over HTTP until a signal arrives.
 #include <poll.h>
 #include <unistd.h>
 
@@ -23,7 +23,8 @@ namespace wherry::lite {
 namespace {
 
 constexpr int64_t kPort = 8000, kMaxBody = int64_t{1} << 20;
-constexpr int kDrainMilliseconds = 30000;  // time for running requests after the first signal
+// Milliseconds that running requests get after the first signal.
+constexpr int kDrainMilliseconds = 30000;
 
 std::string key_of(const Arguments& typed) {
   const char* key = std::getenv("WHERRY_API_KEY");
@@ -56,7 +57,7 @@ void wake_up(int = 0) {
   }
 }
 
-// Waits for a write to the pipe, at most for this time; -1: no limit.
+// Waits for a write to the wake-up pipe, at most for this time; -1 waits without a limit.
 void wait_for_wake(int milliseconds) {
   pollfd waiting{wake[0], POLLIN, 0};
   while (poll(&waiting, 1, milliseconds) < 0 && errno == EINTR) {
@@ -73,7 +74,7 @@ void hear_signals() {
   for (int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
 }
 
-// Returns when the server has stopped.
+// Serves requests until a signal arrives; returns when the server has stopped.
 void serve_until_signal(HttpServer& server) {
   std::atomic<bool> ended = false;
   std::thread listener([&] {
@@ -83,7 +84,7 @@ void serve_until_signal(HttpServer& server) {
   });
   wait_for_wake(-1);
   server.stop();
-  if (!ended) wait_for_wake(kDrainMilliseconds);  // or another signal
+  if (!ended) wait_for_wake(kDrainMilliseconds);  // ends early at another signal
   server.abort_all();
   listener.join();
 }
@@ -96,8 +97,8 @@ int serve(const Arguments& typed) {
   const int port = port_of(typed);
   const auto max_body = static_cast<uint64_t>(typed.number("max-body", kMaxBody));
 #ifdef __GLIBC__
-  mallopt(M_ARENA_MAX, 2);  // limits glibc's arenas, which would otherwise grow with the number of
-                            // connection threads
+  // Limits glibc's arenas, which would otherwise grow with the number of connection threads.
+  mallopt(M_ARENA_MAX, 2);
 #endif
   const Model model(typed);
   const Guard guard(key, typed.hosts, max_body);

@@ -1,4 +1,4 @@
-// The requests that the server is answering.
+// Keeps the list of requests that the server is answering.
 #ifndef WHERRY_APP_LITE_UNDER_WAY_H_
 #define WHERRY_APP_LITE_UNDER_WAY_H_
 
@@ -39,7 +39,8 @@ class UnderWay {
     for (const auto& answer : answers_) answer->abort();
   }
 
-  std::atomic<bool> ending = false;  // the server is shutting down and accepts no new requests
+  // Whether the server is shutting down and accepts no new requests.
+  std::atomic<bool> ending = false;
 
  private:
   std::mutex mutex_;

@@ -7,10 +7,10 @@
 
 namespace wherry::lite {
 
-// The help text of a command; the program's help text if the command is unknown.
+// Returns the help text of a command; the program's help text if the command is unknown.
 std::string usage(const std::string& command);
 
-// Wrong usage: the program prints a hint at the help and exits with code 2.
+// The exception for wrong usage: the program prints a hint at the help and exits with code 2.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

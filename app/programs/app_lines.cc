@@ -15,14 +15,14 @@
 
 namespace {
 
-std::mutex output;  // guards standard output: the app's thread also writes lines
+std::mutex output;  // guards standard output, because the app's thread also writes lines
 
 void say(const std::string& line) {
   const std::lock_guard lock(output);
   std::cout << line << "\n" << std::flush;
 }
 
-// A running request, until its last JSON.
+// A running request; it is removed at its last JSON object.
 struct Request {
   std::string number;
 };

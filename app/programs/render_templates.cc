@@ -1,7 +1,8 @@
-// Renders chat templates without a model: one JSON object per line in, one per line out. For tests.
+// Renders chat templates without a model: reads one JSON object per line and writes one per line.
+// For tests.
 //
-//   {"source": ..., "special": {...}, "messages": [...], "variables": {...}, "open": true}
-//   -> {"text": ...}, {"refused": ...} or {"invalid": ...}; with "asked": {"variables": [...]}
+// {"source": ..., "special": {...}, "messages": [...], "variables": {...}, "open": true}
+// -> {"text": ...}, {"refused": ...} or {"invalid": ...}; with "asked": {"variables": [...]}
 #include <iostream>
 #include <string>
 

@@ -79,10 +79,11 @@ std::vector<int32_t> ids_of(const Value& list) {
   return made;
 }
 
-// Returns the n-th token of choice i, and whether it has to be the last.
+// Callback that returns the n-th token of choice i, and whether it has to be the last.
 using Next = std::function<int32_t(size_t i, size_t n, bool* last)>;
 
-// Generates one token per choice in turn, as the core would, and returns the response's JSON.
+// Generates one token per choice in turn, as the core would, and returns the response's JSON
+// objects.
 Values said(Plan plan, const Tokenizer& tokenizer, const Next& next) {
   Values made;
   Generation generation(std::move(plan), tokenizer,

@@ -17,7 +17,7 @@ std::string shown(double value) {
   return whole ? std::to_string(static_cast<int64_t>(value)) : jinja::float_text(value);
 }
 
-// Parses a number, or a whole number, from a text; nothing if the text is none.
+// Parses a number, or a whole number, from a text; returns nothing if the text is none.
 std::optional<double> parsed(const std::string& text, bool whole) {
   if (text.empty()) return std::nullopt;
   const char* kept = whole ? "+-0123456789" : "+-0123456789.eE";

@@ -17,15 +17,15 @@ namespace wherry::app {
 using jinja::Value;
 using jinja::Values;
 
-// The path of a list item, "messages[0]".
+// Returns the path of a list item, such as "messages[0]".
 std::string item(const std::string& list, size_t i);
 
-// Bounds of a number; an unset bound does not apply.
+// The bounds of a number; an unset bound does not apply.
 struct Bounds {
   std::optional<double> at_least, above, at_most, below;
 };
 
-// Collects the problems, one line for each field.
+// Collects the problems of a request, one line for each field.
 class Checker {
  public:
   void add(const std::string& where, const std::string& problem);
@@ -33,8 +33,8 @@ class Checker {
   size_t problems() const { return problems_.size(); }
   void raise() const;  // throws RequestError if there are problems
 
-  // Converts the value, as leniently as pydantic ("5" becomes 5); adds a problem and returns
-  // nothing if it cannot.
+  // Convert a value, as leniently as pydantic ("5" becomes 5); add a problem and return nothing if
+  // they cannot.
   std::optional<Value> integer(const std::string& where, const Value& value, const Bounds& bounds);
   std::optional<Value> number(const std::string& where, const Value& value, const Bounds& bounds);
   std::optional<Value> boolean(const std::string& where, const Value& value);
@@ -43,7 +43,7 @@ class Checker {
   bool list(const std::string& where, const Value& value);
   bool object(const std::string& where, const Value& value);
   void missing(const std::string& where) { add(where, "is missing"); }
-  // Whether the list has at most `limit` items; adds a problem if not.
+  // Returns whether the list has at most `limit` items; adds a problem if not.
   bool few(const std::string& where, const Value& value, size_t limit);
 
  private:
@@ -52,24 +52,25 @@ class Checker {
   std::vector<std::pair<std::string, std::string>> problems_;
 };
 
-// The validated fields of a request; null counts as missing.
+// The validated fields of a request; a null field counts as missing.
 class Fields {
  public:
   explicit Fields(Value object) : object_(std::move(object)) {}
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  const Value* find(std::string_view name) const;  // null if missing or null
+  const Value* find(std::string_view name) const;  // returns null if the field is missing or null
   std::optional<double> number(std::string_view name) const;
   std::optional<int64_t> integer(std::string_view name) const;
   bool truth(std::string_view name) const;
-  std::string text(std::string_view name) const;  // "" if missing
+  std::string text(std::string_view name) const;  // returns "" if the field is missing
   const Value& object() const { return object_; }
 
  private:
   Value object_;
 };
 
-// Validates a chat (with "messages") or a completion (with "prompt"). Throws RequestError.
+// Validates a chat request (with "messages") or a completion request (with "prompt"). Throws
+// RequestError.
 Fields checked_chat(const Value& request);
 Fields checked_completion(const Value& request);
 

@@ -9,7 +9,7 @@ namespace wherry::app {
 
 namespace {
 
-constexpr double kTokenIds = 2147483648.0;  // 2^31
+constexpr double kTokenIds = 2147483648.0;  // 2^31, the end of the range of token ids
 constexpr size_t kLongWord = 1024;
 constexpr size_t kMessages = 4096, kParts = 4096;
 constexpr char kContent[] = "takes a text or a list of parts";

@@ -7,10 +7,11 @@
 
 namespace wherry::app {
 
-// The request is invalid; the engine keeps running.
+// The error for an invalid request; the engine keeps running.
 class RequestError : public std::runtime_error {
  public:
-  // param: the invalid field, "messages[0].content"; code: a machine-readable name; "": none.
+  // param: path of the invalid field, e.g. "messages[0].content". code: a machine-readable name.
+  // Both may be "".
   explicit RequestError(const std::string& message, std::string param = "", std::string code = "")
       : std::runtime_error(message), param_(std::move(param)), code_(std::move(code)) {}
   const std::string& param() const { return param_; }

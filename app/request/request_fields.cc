@@ -15,7 +15,7 @@ namespace wherry::app {
 
 namespace {
 
-constexpr double kInt31 = 2147483648.0;  // 2^31
+constexpr double kInt31 = 2147483648.0;  // 2^31, the end of the range of 32-bit integers
 constexpr size_t kLongText = 1024, kStops = 1024, kBiases = 4096, kAllowed = size_t{1} << 18;
 constexpr size_t kMostFields = 256;
 
@@ -42,12 +42,12 @@ bool has(const Value& row, const char* name) { return row.dict().find(name) != n
 // Whether apps support the field; other fields are rejected.
 bool is_taken(const Value& row) { return !has(row, "apps"); }
 
-// Reads and validates one request.
+// Reads and validates the fields of one request.
 class Reader {
  public:
   explicit Reader(const Value& request) : given_(request) {}
 
-  // later: a group whose rows override rows of the same name.
+  // Reads a group of fields. later: a group whose rows override rows of the same name.
   void group(const char* name, const char* later = nullptr) {
     for (const Value& row : data().dict().find(std::string_view(name))->items()) {
       if (later == nullptr || row_of(later, field(row)) == nullptr) {
@@ -183,8 +183,8 @@ class Reader {
     if (usage != nullptr) check_.boolean(name + ".include_usage", *usage);
   }
 
-  // Accepts an object or a boolean, or a text where allowed; app/grammar/fields.cc validates the
-  // rest.
+  // Accepts an object or a boolean, or a text where one is allowed; app/grammar/fields.cc validates
+  // the schema itself.
   void schema(const std::string& name, const Value& value, const Value& row) {
     if (value.is_dict() || (has(row, "text") && value.is_string())) return;
     Checker other;
@@ -208,7 +208,7 @@ class Reader {
 };
 
 // Rejects unsupported fields that would change the result if ignored: first those that no runtime
-// supports, then those that only the server supports.
+// supports, then those that only the Python server supports.
 void refuse_unknown(const Value& request) {
   std::string names, first;
   for (const char* group : {"refused", "shared", "chat", "completion"}) {

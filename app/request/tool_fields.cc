@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kTools = 512, kCalls = 512, kLongName = 256, kLongId = 1024;
 
-// Returns an object's field; null if missing or null.
+// Returns an object's field; null if the field is missing or null.
 const Value* field(const Value& object, const char* name) {
   const Value* found = object.dict().find(name);
   return found == nullptr || found->is_none() ? nullptr : found;
@@ -20,7 +20,7 @@ bool required(Checker& check, const std::string& where, const Value& object, con
   return false;
 }
 
-// Checks that a field is one of one or two words; `otherwise`: whether it may be missing.
+// Checks that a field is one of the given words; otherwise: whether it may be missing.
 void word(Checker& check, const std::string& where, const Value& object, const char* name,
           std::initializer_list<const char*> words, bool otherwise = false) {
   const Value* found = object.dict().find(name);
@@ -124,7 +124,7 @@ bool call(Checker& check, const std::string& where, const Value& value) {
   return check.problems() == before;
 }
 
-// Checks the items up to the first invalid one.
+// Checks the items of a list up to the first invalid one.
 template <typename One>
 void each(Checker& check, const std::string& where, const Value& list, One one) {
   for (size_t i = 0; i < list.items().size(); ++i) {

@@ -12,10 +12,11 @@ namespace {
 
 using jinja::Value;
 
-constexpr size_t kLongestPlace = 200;  // in characters; names in it may come from the client
+// Upper bound on the characters of a path, because names in it may come from the client.
+constexpr size_t kLongestPlace = 200;
 
-// Whether a text contains D800 to DFFF encoded as three bytes: in valid UTF-8, ED is never followed
-// by A0 or more.
+// Whether a text contains D800 to DFFF encoded as three bytes: in valid UTF-8, A0 or more never
+// follows ED.
 bool has_half(std::string_view text) {
   for (size_t at = text.find('\xED'); at < text.size(); at = text.find('\xED', at + 1)) {
     if (at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) >= 0xA0) return true;
@@ -23,7 +24,7 @@ bool has_half(std::string_view text) {
   return false;
 }
 
-// Returns the path of the first half surrogate pair; nothing if there is none.
+// Returns the path of the first half of a surrogate pair; nothing if there is none.
 std::optional<std::string> place_of_half(const Value& value, const std::string& where) {
   if (value.is_string()) return has_half(value.text()) ? std::optional(where) : std::nullopt;
   if (value.is_dict()) {
@@ -43,7 +44,7 @@ std::optional<std::string> place_of_half(const Value& value, const std::string& 
   return std::nullopt;
 }
 
-// Replaces each non-ASCII character by a question mark.
+// Returns the text with each non-ASCII character replaced by a question mark.
 std::string in_ascii(const std::string& place) {
   std::string made;
   size_t at = 0;

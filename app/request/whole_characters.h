@@ -6,8 +6,8 @@
 
 namespace wherry::app {
 
-// request: parsed with jinja::Halves::kKept. Throws RequestError with the path of the first half
-// surrogate pair, in a text or in a name.
+// Checks a request, which must be parsed with jinja::Halves::kKept. Throws RequestError with the
+// path of the first half surrogate pair, in a text or in a name.
 void require_whole_characters(const jinja::Value& request);
 
 }  // namespace wherry::app

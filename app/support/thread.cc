@@ -6,7 +6,8 @@ namespace wherry::app {
 
 namespace {
 
-constexpr size_t kStack = size_t{16} << 20;  // bytes; the system allocates pages on first use
+// Bytes of stack; the system allocates pages on first use.
+constexpr size_t kStack = size_t{16} << 20;
 
 }  // namespace
 

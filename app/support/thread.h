@@ -11,7 +11,7 @@ namespace wherry::app {
 
 class Thread {
  public:
-  explicit Thread(std::function<void()> work);  // throws Error if the system has no more threads
+  explicit Thread(std::function<void()> work);  // throws Error if the system starts no more threads
   ~Thread();                                    // joins the thread
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;

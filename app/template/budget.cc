@@ -12,10 +12,12 @@ namespace {
 
 constexpr int64_t kSteps = 2'000'000;
 constexpr double kSeconds = 5;
-constexpr size_t kLargest = size_t{4} << 20;    // characters of a value, plus 4 per input one
-constexpr int64_t kTotal = int64_t{256} << 20;  // bytes, plus 64 per input character
-constexpr int64_t kLook = 256;                  // steps between checks of the clock
-constexpr int kDeepestCall = 120;               // nested macro calls
+// Upper bound on the characters of a value, plus 4 per input character.
+constexpr size_t kLargest = size_t{4} << 20;
+// Upper bound on the bytes of all values, plus 64 per input character.
+constexpr int64_t kTotal = int64_t{256} << 20;
+constexpr int64_t kLook = 256;     // number of steps between checks of the clock
+constexpr int kDeepestCall = 120;  // upper bound on nested macro calls
 constexpr int kDeepestLevel = 2000;
 constexpr int64_t kWidth = 10'000;
 

@@ -18,21 +18,21 @@ namespace wherry::jinja {
 
 class Budget {
  public:
-  // given: characters of the request. gone: polled; returns true if the client has aborted the
-  // request.
+  // given: number of characters of the request. gone: polled; returns true if the client has
+  // aborted the request.
   Budget(size_t given, std::function<bool()> gone);
 
   void step(size_t size = 0);     // pays for one step that reads or creates `size` bytes
-  void check(size_t size) const;  // throws if a new value would be too large
-  Value made(Value value);        // pays for a new value
+  void check(size_t size) const;  // throws if a new value of this size would be too large
+  Value made(Value value);        // pays for a new value and returns it
   void made_text(size_t chars);
-  // Returns the remaining items of an iterator, paying for each.
+  // Returns the remaining items of an iterator, paying for each item.
   Values listed(const Value& values);
 
   // Enters a macro call; fails at the depth where Python fails.
   void enter();
   void leave() { --depth_; }
-  // One level of recursion over the template's tree; the limit protects the stack.
+  // Counts one level of recursion over the template's tree; the limit protects the stack.
   struct Level {
     explicit Level(Budget& budget) : budget_(budget) { budget_.descend(); }
     ~Level() { --budget_.levels_; }
@@ -50,15 +50,15 @@ class Budget {
 
   size_t most_;
   int64_t bytes_left_, steps_left_;
-  double end_;  // CPU time of the thread, in seconds
+  double end_;  // CPU time in seconds at which the thread must end
   int depth_ = 0, levels_ = 0;
   std::function<bool()> gone_;
 };
 
-// Thrown if the client has aborted the request during its rendering.
+// The exception for a client that has aborted the request during its rendering.
 class Abandoned {};
 
-// Checks a number that determines a text's width or its number of pieces.
+// Checks a number that determines a text's width or the number of its pieces.
 void check_width(const Value* value);
 
 }  // namespace wherry::jinja

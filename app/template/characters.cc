@@ -59,7 +59,7 @@ void append_title(std::string& made, char32_t code) {
 
 bool is_cased(char32_t code) { return is_upper(code) || is_lower(code) || is_title(code); }
 
-// Whether the sigma at `at` is the last letter of its word, where its lower case is "ς".
+// Whether the sigma at `at` is the last letter of its word; its lower case is then "ς".
 bool ends_word(std::string_view text, size_t at, size_t end) {
   const bool before = [&] {
     if (at == 0) return false;

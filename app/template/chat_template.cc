@@ -9,7 +9,7 @@ namespace wherry::jinja {
 
 namespace {
 
-constexpr size_t kLargestSource = size_t{1} << 18;  // characters
+constexpr size_t kLargestSource = size_t{1} << 18;  // upper bound on a template's characters
 constexpr size_t kLongestReason = 1000;
 
 std::string reason(const Failure& failure) {

@@ -1,7 +1,7 @@
-// A model's own chat template (Jinja, in the dialect of Hugging Face's transformers).
+// Renders a model's own chat template (Jinja, in the dialect of Hugging Face's transformers).
 //
-// Its output is byte for byte that of runtime_py/text/chat_template.py. It does not support these
-// parts of Jinja: the block autoescape, other templates (include, import and extends fail when they
+// The output is byte for byte that of runtime_py/text/chat_template.py. These parts of Jinja are
+// not supported: the block autoescape, other templates (include, import and extends fail when they
 // are executed, as in the reference), the filter random, bytes, and integers of more than 63 bits.
 #ifndef WHERRY_APP_TEMPLATE_CHAT_TEMPLATE_H_
 #define WHERRY_APP_TEMPLATE_CHAT_TEMPLATE_H_
@@ -20,13 +20,14 @@ namespace wherry::jinja {
 
 struct Program;
 
-// The template rejects the messages, fails, or exceeds its budget: an error of the request.
+// The error for a request whose messages the template rejects, or on which it fails or exceeds its
+// budget.
 class Refused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// The template is not valid Jinja or too large: an error of the model.
+// The error for a model whose template is not valid Jinja or too large.
 class Invalid : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -46,7 +47,7 @@ class ChatTemplate {
                      std::function<bool()> gone = nullptr) const;
 
   const std::string& source() const { return source_; }
-  // Names that the template reads and does not set itself.
+  // Returns the names that the template reads and does not set itself.
   const std::set<std::string>& variables() const;
 
  private:

@@ -1,4 +1,5 @@
-// Python's view of texts: counted and sliced by code points, stored in UTF-8.
+// Treats texts as Python does: counts and slices them by code points, while they are stored in
+// UTF-8.
 #ifndef WHERRY_APP_TEMPLATE_CODE_POINTS_H_
 #define WHERRY_APP_TEMPLATE_CODE_POINTS_H_
 
@@ -16,12 +17,13 @@ void append_code_point(std::string& text, char32_t code);
 // Returns the byte offset of code point `index`; text.size() if the text is shorter.
 size_t byte_of(std::string_view text, size_t index);
 
-bool is_space(char32_t code);  // like str.isspace
-// Returns byte offsets for a strip of white space or, if given, of the code points in `chars`.
+bool is_space(char32_t code);  // equals Python's str.isspace
+// Return the byte offsets of a text stripped of white space or, if given, of the code points in
+// `chars`.
 size_t skip_left(std::string_view text, const std::string_view* chars = nullptr);
 size_t skip_right(std::string_view text, const std::string_view* chars = nullptr);
 
-// Replaces ill-formed bytes by U+FFFD.
+// Returns the text with ill-formed bytes replaced by U+FFFD.
 std::string well_formed(std::string_view text);
 
 }  // namespace wherry::jinja

@@ -1,4 +1,4 @@
-// Evaluates expressions.
+// Evaluates the expressions of a template.
 #include "app/template/operators.h"
 #include "app/template/runtime.h"
 

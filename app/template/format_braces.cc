@@ -1,4 +1,4 @@
-// pattern.format(...).
+// Implements pattern.format(...) of Python's str.
 #include <algorithm>
 
 #include "app/template/code_points.h"

@@ -36,7 +36,7 @@ void group(std::string& digits, char sign) {
   for (size_t at = end; at > 3; at -= 3) digits.insert(at - 3, 1, sign);
 }
 
-// Returns the digits of an integer without its sign.
+// Returns the digits of an integer without its sign, in the base of the field.
 std::string digits_of_integer(const FormatField& field, uint64_t magnitude) {
   switch (field.type) {
     case 'x':
@@ -67,7 +67,7 @@ std::string digits_of_float(const FormatField& field, double value) {
       return by_c(field.alternate ? "%#.*G" : "%.*G", precision, value);
     case '%':
       return by_c("%.*f", precision, value * 100) + "%";
-    case 0:  // as repr, or with the given number of digits
+    case 0:  // formats as repr does, or with the given number of digits
       if (field.precision < 0) return float_text(value);
       {
         std::string made = by_c("%.*g", std::max(precision, 1), value);

@@ -1,4 +1,4 @@
-// pattern % values.
+// Implements pattern % values of Python's str.
 #include <algorithm>
 #include <cstdio>
 
@@ -32,7 +32,7 @@ class Percent {
       made += field(at);
     }
     const bool left = tuple_ ? next_ < values_.items().size() : !used_;
-    const bool mapping =  // Python: it has items
+    const bool mapping =  // whether Python would look up items by name
         values_.is_dict() || values_.is_sequence() || values_.is(Kind::kUndefined);
     if (left && !mapping) unused();
     if (left && tuple_) unused();

@@ -1,4 +1,4 @@
-// Filters and tests by name.
+// The filters and tests of templates, found by name.
 #ifndef WHERRY_APP_TEMPLATE_FUNCTIONS_H_
 #define WHERRY_APP_TEMPLATE_FUNCTIONS_H_
 
@@ -13,9 +13,9 @@ class Runtime;
 struct Filter {
   const char* name;
   Value (*run)(Runtime&, const Value&, const Arguments&);
-  bool outside = false;        // does not iterate over its value
-  bool of_characters = false;  // treats a text as a list of its characters
-  bool wide = false;           // its arguments are widths, to check against the budget
+  bool outside = false;        // true if the filter does not iterate over its value
+  bool of_characters = false;  // true if the filter treats a text as a list of its characters
+  bool wide = false;           // true if arguments are widths, to check against the budget
 };
 
 struct Test {
@@ -23,10 +23,10 @@ struct Test {
   bool (*run)(Runtime&, const Value&, const Arguments&);
 };
 
-const Filter* find_filter(std::string_view name);  // null: unknown
+const Filter* find_filter(std::string_view name);  // returns null if the filter is unknown
 const Test* find_test(std::string_view name);
 
-// The tables of filters: for texts, for lists, and others. A null name ends each.
+// Tables of filters: for texts, for lists, and others. An entry with a null name ends each table.
 extern const Filter kTextFilters[];
 extern const Filter kListFilters[];
 extern const Filter kPickFilters[];
@@ -41,7 +41,7 @@ class Getter {
  private:
   Runtime& runtime_;
   Values path_;
-  const Value* otherwise_;  // null: none; else held_
+  const Value* otherwise_;  // default value: null for none, else points to held_
   Value held_;
   bool ignore_case_;
 };

@@ -11,7 +11,8 @@ namespace wherry::jinja {
 namespace {
 
 constexpr int64_t kLongestRange = 100'000;
-constexpr size_t kLongestError = 1000;  // characters of a template's error message to the client
+// Upper bound on the characters of a template's error message to the client.
+constexpr size_t kLongestError = 1000;
 constexpr size_t kLongestDate = 200;
 
 Value range(Budget&, const Arguments& given) {
@@ -31,7 +32,7 @@ Value range(Budget&, const Arguments& given) {
   return Value(Kind::kRange, std::move(made));
 }
 
-// Returns the keyword arguments of dict(...) and namespace(...).
+// Returns the keyword arguments of dict(...) or namespace(...).
 std::vector<std::pair<Value, Value>> fields(Budget& budget, const Arguments& given) {
   std::vector<std::pair<Value, Value>> made;
   if (given.positional.size() > 1) fail("dict takes one value");
@@ -79,14 +80,14 @@ Value strftime_now(Budget&, const Arguments& given) {
   std::tm local{};
   localtime_r(&now, &local);
   std::string made(4096, '\0');
-  // The leading space distinguishes an empty date from one that is too long: strftime returns 0 for
-  // both.
+  // The leading space distinguishes an empty date from one that is too long, because strftime
+  // returns 0 for both.
   made.resize(std::strftime(made.data(), made.size(), (" " + pattern.text()).c_str(), &local));
   if (made.empty()) fail("it has a date of great width");
   return Value(well_formed(std::string_view(made).substr(1)));
 }
 
-// Returns its items one after the other, in a cycle.
+// Returns an object whose next() returns its items one after the other, in a cycle.
 Value cycler(Budget&, const Arguments& given) {
   if (given.positional.empty()) fail("cycler takes at least one value");
   auto at = std::make_shared<size_t>(0);

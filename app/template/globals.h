@@ -1,5 +1,5 @@
-// The global functions of every template: range, dict, namespace, raise_exception, strftime_now,
-// ...
+// Defines the global functions of every template: range, dict, namespace, raise_exception,
+// strftime_now, ...
 #ifndef WHERRY_APP_TEMPLATE_GLOBALS_H_
 #define WHERRY_APP_TEMPLATE_GLOBALS_H_
 

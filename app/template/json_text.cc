@@ -44,7 +44,7 @@ class Writer {
  private:
   void add(std::string_view text) {
     made_ += text;
-    if (budget_ != nullptr) budget_->check(made_.size() / 4);  // at most 4 bytes a character
+    if (budget_ != nullptr) budget_->check(made_.size() / 4);  // a character has at most 4 bytes
   }
 
   static std::string number(double value) {
@@ -53,7 +53,7 @@ class Writer {
     return float_text(value);
   }
 
-  // Whether a byte needs no escape.
+  // Whether a byte can be written without an escape.
   bool plain(char byte) const {
     const auto code = static_cast<unsigned char>(byte);
     return code >= 0x20 && code != '"' && code != '\\' && (code <= 0x7E || !style_.ensure_ascii);
@@ -102,7 +102,8 @@ class Writer {
     for (int i = 0; i < level; ++i) made_ += *style_.indent;
   }
 
-  // With an indent, Python's default separator has no space before the line break.
+  // Writes the separator before an item. With an indent, Python's default separator has no space
+  // before the line break.
   void between(bool first, int level) {
     if (!first) made_ += style_.comma;
     line(level);
@@ -258,7 +259,7 @@ class Reader {
     if (!whole) return Value(std::strtod(text.c_str(), nullptr));
     errno = 0;
     const long long value = std::strtoll(text.c_str(), nullptr, 10);
-    // Integers beyond 63 bits become doubles: only seeds are that large.
+    // Integers beyond 63 bits become doubles, because only seeds are that large.
     if (errno == ERANGE) return Value(std::strtod(text.c_str(), nullptr));
     return Value(static_cast<int64_t>(value));
   }

@@ -1,4 +1,4 @@
-// JSON to values and back, like Python's json module.
+// Converts JSON to values and back, as Python's json module does.
 #ifndef WHERRY_APP_TEMPLATE_JSON_TEXT_H_
 #define WHERRY_APP_TEMPLATE_JSON_TEXT_H_
 
@@ -13,19 +13,20 @@ namespace wherry::jinja {
 
 struct JsonStyle {
   bool ensure_ascii = false;
-  std::optional<std::string> indent;  // per level
+  std::optional<std::string> indent;  // indentation per level; none writes one line
   std::string comma = ", ", colon = ": ";
   bool sort_keys = false;
 };
 
-// Fails for values without a JSON form. budget: pays for the text; may be null.
+// Returns a value as JSON; fails for values without a JSON form. budget: pays for the text; may be
+// null.
 std::string to_json(const Value& value, const JsonStyle& style = {}, Budget* budget = nullptr);
-// Without white space, as responses are sent.
+// Returns a value as JSON without white space, as responses are sent.
 std::string to_compact_json(const Value& value);
 
-// Fails with Python's messages ("Expecting value: line 1 column 1 (char 0)"); nests at most 64
-// deep. Half of a surrogate pair ("\ud800" without its other half) is not a character. It fails,
-// too; or kKept keeps it as three bytes, like UTF-8's encoding, for a caller that reports its
+// What to do with half of a surrogate pair ("\ud800" without its other
+// half), which is not a character: kFail makes it an error; kKept keeps it
+// as three bytes, in the manner of UTF-8, for a caller that reports its
 // place.
 enum class Halves { kFail, kKept };
 Value from_json(std::string_view text, Halves halves = Halves::kFail);

@@ -27,8 +27,8 @@ int hex_value(char c) {
   return -1;
 }
 
-// Converts line ends to "
-// " and removes the last one.
+// Converts line ends to "\n" and removes the last
+// one.
 std::string normalized(std::string_view source) {
   std::string made;
   made.reserve(source.size());
@@ -52,7 +52,8 @@ class Lexer {
     try {
       while (at_ < text_.size()) root();
       add(TokenKind::kEnd, "");
-    } catch (const SyntaxError& error) {  // the parser may find an earlier error
+    } catch (const SyntaxError& error) {
+      // The error is reported later, because the parser may find an earlier one.
       add(TokenKind::kError, error.what());
     }
     return std::move(tokens_);
@@ -69,7 +70,7 @@ class Lexer {
   size_t past_space(size_t at) const { return at + skip_left(std::string_view(text_).substr(at)); }
   [[noreturn]] void fail_at(const std::string& message) const { throw SyntaxError(message, line_); }
 
-  // Reads text up to the next tag.
+  // Reads the text up to the next tag.
   void root() {
     size_t next = at_;
     for (;; ++next) {
@@ -139,7 +140,7 @@ class Lexer {
     fail_at("Missing end of comment tag");
   }
 
-  // Reads {% raw %}; `at_` is after the opening sign.
+  // Reads a {% raw %} block; `at_` is after the opening sign.
   bool raw() {
     size_t at = past_space(at_);
     if (text_.compare(at, 3, "raw") != 0) return false;
@@ -164,12 +165,12 @@ class Lexer {
     fail_at("Missing end of raw directive");
   }
 
-  // Reads the tokens of one tag.
+  // Reads the tokens of one tag, up to its end.
   void inside(bool variable) {
     const std::string_view sign = variable ? "}}" : "%}";
     while (true) {
       advance(past_space(at_));
-      if (at_ >= text_.size()) return;  // the parser reports the missing end
+      if (at_ >= text_.size()) return;  // the parser reports the missing end of the tag
       if (open_.empty()) {
         if (const size_t end = tag_end(at_, sign, !variable)) {
           add(variable ? TokenKind::kVariableEnd : TokenKind::kBlockEnd, std::string(sign));
@@ -241,7 +242,7 @@ class Lexer {
     }
     size_t end = digits(at_, digit, read);
     bool whole = true;
-    // "1.2.3" means item 3 of item 2 of 1: after a dot, a number has no fraction.
+    // In "1.2.3", which means item 3 of item 2 of 1, a number after a dot has no fraction.
     const bool after_dot = at_ > 0 && text_[at_ - 1] == '.';
     if (!after_dot && end + 1 < text_.size() && text_[end] == '.' && digit(text_[end + 1])) {
       read += '.';
@@ -285,7 +286,7 @@ class Lexer {
     advance(end + 1);
   }
 
-  // Resolves Python's escapes; unknown ones remain.
+  // Resolves Python's escapes in a string literal; unknown escapes remain.
   std::string unescaped(std::string_view text) const {
     std::string made;
     for (size_t i = 0; i < text.size(); ++i) {
@@ -334,7 +335,7 @@ class Lexer {
   size_t at_ = 0;
   int line_ = 1;
   bool line_starting_ = true;
-  std::string open_;  // closing brackets of the open ones
+  std::string open_;  // closing brackets of the brackets that are open
   std::vector<Token> tokens_;
 };
 

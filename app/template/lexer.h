@@ -11,7 +11,7 @@
 
 namespace wherry::jinja {
 
-// The template is not valid Jinja.
+// The error for a template that is not valid Jinja.
 class SyntaxError : public std::runtime_error {
  public:
   SyntaxError(const std::string& message, int line) : std::runtime_error(message), line_(line) {}
@@ -33,13 +33,13 @@ enum class TokenKind {
   kFloat,
   kOperator,
   kEnd,
-  kError,  // invalid input: `text` has the message
+  kError,  // invalid input; `text` has the message
 };
 
 struct Token {
   TokenKind kind;
   int line;
-  std::string text;  // the value of a string token
+  std::string text;  // text of the token; for a string token its value
   int64_t integer = 0;
   double number = 0;
 
@@ -48,7 +48,7 @@ struct Token {
   bool is_name(std::string_view name) const { return kind == TokenKind::kName && text == name; }
 };
 
-// The last token is kEnd or kError.
+// Splits a template into tokens, of which the last is kEnd or kError.
 std::vector<Token> tokenize(std::string_view source);
 
 }  // namespace wherry::jinja

@@ -1,4 +1,4 @@
-// Filters of lists: sorting, selection and aggregation.
+// Implements filters of lists: sorting, selection and aggregation.
 #include <algorithm>
 
 #include "app/template/characters.h"
@@ -24,7 +24,7 @@ Values all_of(const Value& value) {
   return made;
 }
 
-// Stable sort by keys that are computed once per item.
+// Sorts items stably by keys that are computed once per item.
 Values sorted(Budget& budget, const Values& items, const Values& keys, bool reverse) {
   std::vector<size_t> order(items.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;

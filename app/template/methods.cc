@@ -1,4 +1,4 @@
-// Methods of texts, numbers, lists and dictionaries that do not modify them.
+// Implements the methods of texts, numbers, lists and dictionaries that do not modify them.
 #include <algorithm>
 #include <cmath>
 #include <set>

@@ -1,4 +1,4 @@
-// Values with behaviour: callable, iterable or mutable ones.
+// Values with behaviour: callable, iterable or mutable objects.
 #ifndef WHERRY_APP_TEMPLATE_OBJECTS_H_
 #define WHERRY_APP_TEMPLATE_OBJECTS_H_
 
@@ -22,8 +22,8 @@ struct Arguments {
   const Value* by_name(std::string_view name) const;
 };
 
-// Assigns arguments to a function's parameters, as Python does; missing ones are null pointers. A
-// name that ends with "=" is optional.
+// Assigns arguments to a function's parameters, as Python does; missing arguments are null
+// pointers. A parameter whose name ends with "=" is optional.
 class Bound {
  public:
   Bound(const Arguments& given, std::initializer_list<const char*> parameters);
@@ -44,7 +44,7 @@ struct Function : Object {
 Value make_function(std::string name, std::function<Value(Budget&, const Arguments&)> call,
                     const char* type = "function");
 
-using Next = std::function<bool(Value&)>;  // false at the end
+using Next = std::function<bool(Value&)>;  // sets the next item; returns false at the end
 
 struct Iterator : Object {
   const char* type = "generator";
@@ -52,8 +52,8 @@ struct Iterator : Object {
 };
 
 Value make_iterator(Next next, const char* type = "generator");
-// An iterator that starts when its first item is requested, so that errors appear at the same point
-// as with Python's generators.
+// Returns an iterator that starts when its first item is requested, so that errors appear at the
+// same point as with Python's generators.
 Value make_generator(std::function<Next()> begin);
 
 struct Namespace : Object {
@@ -65,23 +65,24 @@ struct Namespace : Object {
 // The variable `loop` of a for loop.
 struct Loop : Object {
   mutable Next source;
-  mutable std::optional<Value> after;  // read ahead by `peek`
+  mutable std::optional<Value> after;  // the item that `peek` has read ahead
   mutable std::optional<Value> before, current, changed;
   mutable int64_t index0 = -1;
   mutable std::optional<int64_t> length;
   int64_t depth0 = 0;
-  std::function<Value(const Value& items, int64_t depth0)> recurse;  // for recursive loops
+  // Renders the loop over other items, for recursive loops.
+  std::function<Value(const Value& items, int64_t depth0)> recurse;
 
   bool take(Value& item) const;
-  bool peek() const;  // whether there is another item, which `after` then holds
+  bool peek() const;  // whether another item follows, which `after` then contains
   int64_t count() const;
 };
 
-// Fails if the value is undefined, with the missing name.
+// Fails if the value is undefined; the error has the missing name.
 void use(const Value& value);
-// Iterates over lists, texts, dictionaries (their keys), ...; fails for other values.
+// Returns an iterator over a list, a text, the keys of a dictionary, ...; fails for other values.
 Next iterate(const Value& value);
-// Returns the length; fails as len() does for values without one.
+// Returns the length; fails for values without a length, as len() does.
 int64_t length_of(const Value& value);
 bool has_length(const Value& value);
 

@@ -272,7 +272,7 @@ Value missing(const Value& name) {
   return undefined_because((name.is_string() ? name.text() : "an item") + " is not there");
 }
 
-// Evaluates value[key]; nothing where Python raises TypeError or LookupError.
+// Evaluates value[key]; returns nothing where Python raises TypeError or LookupError.
 std::optional<Value> subscript(const Value& value, const Value& key) {
   if (value.is_dict()) {
     if (key.is(Kind::kList) || key.is_dict() || key.is(Kind::kView)) return std::nullopt;
@@ -307,7 +307,7 @@ std::optional<Value> found_attribute(const Value& value, const std::string& name
 }  // namespace
 
 Value attribute(const Value& value, const Value& name) {
-  if (name.text() != "__class__") use(value);  // even undefined values have this attribute
+  if (name.text() != "__class__") use(value);  // even undefined values have the attribute __class__
   if (std::optional<Value> found = found_attribute(value, name.text())) return *found;
   if (std::optional<Value> found = subscript(value, name)) return *found;
   return missing(name);

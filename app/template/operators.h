@@ -15,21 +15,23 @@ Value positive(const Value& value);
 bool compared(Budget& budget, const std::string& sign, const Value& a, const Value& b);
 bool contains(const Value& all, const Value& one);
 Value slice(const Value& value, const Value& start, const Value& stop, const Value& step);
-// value.name and value[key] by the rules of Jinja's sandbox; undefined if there is none.
+// Evaluate value.name and value[key] by the rules of Jinja's sandbox; undefined if the value has
+// none.
 Value attribute(const Value& value, const Value& name);
 Value item(const Value& value, const Value& key);
 
-// Returns what Python's getattr finds; nothing if there is none. methods.cc
+// Returns what Python's getattr finds; nothing if there is no such method. methods.cc implements
+// it.
 std::optional<Value> method_of(const Value& owner, const std::string& name);
 
-// pattern % values, and pattern.format(...). format.cc
-// escapes: values are HTML-escaped.
+// Implement pattern % values, and pattern.format(...). escapes: values are
+// HTML-escaped.
 std::string percent(Budget& budget, const std::string& pattern, const Value& values,
                     bool escapes = false);
 std::string braces(Budget& budget, const std::string& pattern, const Arguments& given);
-std::string fixed(double value, int precision);  // "%.*f"
+std::string fixed(double value, int precision);  // formats as "%.*f"
 
-int64_t whole(const Value& value);  // an index or width; fails if it is not an integer
+int64_t whole(const Value& value);  // reads an index or width; fails if it is not an integer
 
 }  // namespace wherry::jinja
 

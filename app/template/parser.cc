@@ -6,8 +6,8 @@ namespace wherry::jinja {
 
 namespace {
 
-constexpr int kDeepestTree = 150;  // nested brackets and blocks
-constexpr int kLongest = 1000;     // operands in one chain
+constexpr int kDeepestTree = 150;  // upper bound on nested brackets and blocks
+constexpr int kLongest = 1000;     // upper bound on the operands in one chain
 
 }  // namespace
 

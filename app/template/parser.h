@@ -1,4 +1,4 @@
-// Parses tokens into a tree, by Jinja's grammar.
+// Parses a template's tokens into a syntax tree, by Jinja's grammar.
 #ifndef WHERRY_APP_TEMPLATE_PARSER_H_
 #define WHERRY_APP_TEMPLATE_PARSER_H_
 
@@ -13,7 +13,7 @@
 
 namespace wherry::jinja {
 
-// Throws SyntaxError.
+// Parses a template. Throws SyntaxError.
 std::unique_ptr<Program> parse(std::string_view source);
 
 class Parser {
@@ -25,7 +25,7 @@ class Parser {
  private:
   using Ends = std::vector<std::string_view>;
 
-  // the token stream
+  // Access to the token stream.
   const Token& current() const { return tokens_[at_]; }
   const Token& look() const { return tokens_[at_ + (at_ + 1 < tokens_.size())]; }
   const Token& next();
@@ -36,9 +36,10 @@ class Parser {
   void expect_name(std::string_view name);
   [[noreturn]] void fail_here(const std::string& message) const;
 
-  // parser_statements.cc
-  Statements statements_until(const Ends& ends);  // then the tag's name is current
-  Statements body_until(const Ends& ends);        // also consumes the end of the tag
+  // Parsers of statements, in parser_statements.cc. After statements_until, the name of the ending
+  // tag is current.
+  Statements statements_until(const Ends& ends);
+  Statements body_until(const Ends& ends);  // also consumes the end of the tag
   void block_body(Statements& into, const Ends* ends);
   void statement(Statements& into);
   StatementPtr parse_for();
@@ -56,7 +57,7 @@ class Parser {
   void note(std::string_view name);  // records a name that a macro's body reads
   [[noreturn]] void unknown_tag(const std::string* name);
 
-  // parser_expressions.cc
+  // Parsers of expressions, in parser_expressions.cc.
   ExpressionPtr target(bool with_namespace);
   void check_target(const Expression& node) const;
   ExpressionPtr tuple(bool simplified = false, bool with_choice = true,
@@ -86,7 +87,7 @@ class Parser {
   std::unique_ptr<CallArguments> call_arguments();
   ExpressionPtr make(ExpressionKind kind, int line);
   ExpressionPtr binary(const std::string& sign, ExpressionPtr a, ExpressionPtr b, int line);
-  // One level of nesting; fails if the tree gets too deep. The destructor leaves the level.
+  // Counts one level of nesting for the object's lifetime; fails if the tree gets too deep.
   struct Deeper {
     explicit Deeper(Parser& parser);
     ~Deeper() { --parser.depth_; }
@@ -100,10 +101,10 @@ class Parser {
   size_t at_ = 0;
   int depth_ = 0;
   int loops_ = 0;
-  int guarded_ = 0;  // > 0 in conditions: unknown names fail when executed
+  int guarded_ = 0;  // more than 0 in conditions, where unknown names fail only when executed
   std::vector<std::string> tags_;
   std::vector<Statement*> macros_;
-  std::unique_ptr<SyntaxError> unknown_;  // for the first unknown filter or test
+  std::unique_ptr<SyntaxError> unknown_;  // error for the first unknown filter or test
 };
 
 }  // namespace wherry::jinja

@@ -77,7 +77,7 @@ ExpressionPtr Parser::choice() {
   ExpressionPtr first = either();
   int length = 0;
   while (current().is_name("if")) {
-    if (!unknown && unknown_ && length == 0) {  // a condition guards it after all
+    if (!unknown && unknown_ && length == 0) {  // a condition guards the unknown name after all
       unknown_.reset();
       at_ = start;
       ++guarded_;

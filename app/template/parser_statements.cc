@@ -1,4 +1,4 @@
-// Parses statements, between {% and %}.
+// Parses statements, which stand between {% and %}.
 #include <algorithm>
 
 #include "app/template/parser.h"
@@ -82,7 +82,8 @@ void Parser::statement(Statements& into) {
     into.push_back(parse_block());
   } else if (name == "print") {
     into.push_back(parse_print());
-  } else if (name == "generation") {  // marks the assistant's text, for training
+  } else if (name == "generation") {
+    // A generation block marks the assistant's text for training; only its body is printed.
     next();
     for (StatementPtr& inner : body_until({"endgeneration"})) into.push_back(std::move(inner));
   } else if (name == "break" || name == "continue") {
@@ -169,7 +170,7 @@ void Parser::parse_signature(Statement& into) {
   expect(")");
 }
 
-// Parses a body that runs as a function.
+// Parses the body of a macro or call block, which runs as a function.
 void Parser::macro_body(Statement& macro, const char* end) {
   const int loops = std::exchange(loops_, 0), guarded = std::exchange(guarded_, 0);
   macros_.push_back(&macro);
@@ -246,7 +247,8 @@ StatementPtr Parser::parse_print() {
   return node;
 }
 
-// Parses statements that refer to other templates, which do not exist: they fail when executed.
+// Parses statements that refer to other templates, which do not exist here: they fail when
+// executed.
 StatementPtr Parser::parse_foreign() {
   StatementPtr node = made(StatementKind::kForeign, next().line);
   while (!current().is(TokenKind::kBlockEnd) && !current().is(TokenKind::kEnd)) next();

@@ -1,4 +1,4 @@
-// Filters that select: by a test, by an attribute, by presence.
+// Implements filters that select items: by a test, by an attribute, by presence.
 #include "app/template/characters.h"
 #include "app/template/functions.h"
 #include "app/template/operators.h"

@@ -1,4 +1,4 @@
-// str() and repr() of values.
+// Implements Python's str() and repr() of values.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +19,7 @@ void append_escaped(std::string& made, char32_t code) {
   made += text;
 }
 
-// Returns the items between brackets.
+// Returns the items as text between brackets.
 std::string listed(const Values& items, const char* open, const char* close) {
   std::string made = open;
   for (size_t i = 0; i < items.size(); ++i) made += (i ? ", " : "") + repr(items[i]);
@@ -47,8 +47,8 @@ std::string view_text(const Value& value) {
   return std::string(type_name(value)) + listed(items, "([", "])");
 }
 
-// Returns the digits of the shortest text that parses to this number, and the first digit's
-// exponent.
+// Returns the digits of the shortest text that parses to this number; `exponent` gets the first
+// digit's exponent.
 std::string shortest_digits(double value, int& exponent) {
   char text[32];
   for (int precision = 0; precision < 17; ++precision) {

@@ -1,4 +1,4 @@
-// Executes a template.
+// Executes a parsed template.
 #ifndef WHERRY_APP_TEMPLATE_RUNTIME_H_
 #define WHERRY_APP_TEMPLATE_RUNTIME_H_
 
@@ -32,7 +32,7 @@ struct Output {
 
 class Runtime {
  public:
-  // given: the caller's variables; globals: the built-in ones. All must outlive the runtime.
+  // given: the caller's variables; globals: the built-in variables. All must outlive the runtime.
   Runtime(const Program& program, const Dict& given, const Dict& globals, Budget& budget);
   ~Runtime();  // breaks reference cycles of namespaces and macros
   Runtime(const Runtime&) = delete;
@@ -49,7 +49,7 @@ class Runtime {
  private:
   enum class Flow { kNext, kBreak, kContinue };
 
-  // runtime.cc: statements
+  // Execute statements; runtime.cc implements them.
   Flow run(const Statements& body, const FramePtr& frame, Output& out);
   Flow run(const Statement& node, const FramePtr& frame, Output& out);
   Flow run_set_block(const Statement& node, const FramePtr& frame);
@@ -70,7 +70,7 @@ class Runtime {
   void check_namespaces(const Expression& target, const FramePtr& frame);
   void unpack(const Expression& target, const Value& value, const FramePtr& frame);
 
-  // expressions.cc
+  // Evaluate expressions; expressions.cc implements them.
   Value evaluate(const Expression& node, const FramePtr& frame);
   Value lookup(Name name, const FramePtr& frame);
   Value run_call(const Expression& node, const FramePtr& frame, const Value* caller);
@@ -85,7 +85,7 @@ class Runtime {
   const Dict& globals_;
   Budget& budget_;
   FramePtr root_;
-  std::vector<FramePtr> kept_;  // frames that macros refer to
+  std::vector<FramePtr> kept_;  // frames to which macros refer
   std::vector<std::shared_ptr<const Object>> namespaces_;
 };
 

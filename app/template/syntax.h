@@ -1,4 +1,4 @@
-// The syntax tree of a template.
+// The syntax tree of a parsed template.
 #ifndef WHERRY_APP_TEMPLATE_SYNTAX_H_
 #define WHERRY_APP_TEMPLATE_SYNTAX_H_
 
@@ -12,7 +12,7 @@
 
 namespace wherry::jinja {
 
-// An interned name: equal names are one object, compared by address.
+// An interned name: equal names are one object, so they are compared by address.
 using Name = const std::string*;
 
 struct Expression;
@@ -23,31 +23,31 @@ using ExpressionPtr = std::unique_ptr<Expression>;
 struct CallArguments {
   std::vector<ExpressionPtr> positional;
   std::vector<std::pair<std::string, ExpressionPtr>> named;
-  ExpressionPtr list, dict;  // *list, **dict
+  ExpressionPtr list, dict;  // the arguments *list and **dict
 };
 
 enum class ExpressionKind {
   kConstant,
-  kName,          // name
-  kNamespaceRef,  // name, text: the target ns.x of an assignment
+  kName,          // a variable: name
+  kNamespaceRef,  // the target ns.x of an assignment: name, text
   kTuple,
   kList,
-  kDict,       // parts: key, value, key, value, ...
-  kAttribute,  // parts[0].text
-  kItem,       // parts[0][parts[1]]
-  kSlice,      // parts[0][parts[1]:parts[2]:parts[3]], parts may be missing
-  kCall,       // parts[0](arguments)
-  kFilter,     // parts[0] | text(arguments); parts[0] is missing in a filter block
-  kTest,       // parts[0] is text(arguments)
+  kDict,       // a dictionary: parts are key, value, key, value, ...
+  kAttribute,  // an attribute: parts[0].text
+  kItem,       // an item: parts[0][parts[1]]
+  kSlice,      // a slice: parts[0][parts[1]:parts[2]:parts[3]], parts may be missing
+  kCall,       // a call: parts[0](arguments)
+  kFilter,     // a filter: parts[0] | text(arguments); parts[0] is missing in a filter block
+  kTest,       // a test: parts[0] is text(arguments)
   kNot,
   kAnd,
   kOr,
   kNegative,
   kPositive,
-  kBinary,   // operation
-  kConcat,   // parts joined with ~
-  kCompare,  // parts[0] signs[0] parts[1] signs[1] ...
-  kChoice,   // parts[1] if parts[0] else parts[2], which may be missing
+  kBinary,   // a binary operator: operation
+  kConcat,   // a concatenation: parts joined with ~
+  kCompare,  // a comparison: parts[0] signs[0] parts[1] signs[1] ...
+  kChoice,   // a conditional: parts[1] if parts[0] else parts[2], which may be missing
 };
 
 struct Expression {
@@ -59,7 +59,7 @@ struct Expression {
   std::vector<ExpressionPtr> parts;
   std::vector<std::string> signs;
   std::unique_ptr<CallArguments> arguments;
-  const Filter* filter = nullptr;  // null: unknown
+  const Filter* filter = nullptr;  // null if the filter is unknown
   const Test* test = nullptr;
 };
 
@@ -68,17 +68,17 @@ using StatementPtr = std::unique_ptr<Statement>;
 using Statements = std::vector<StatementPtr>;
 
 enum class StatementKind {
-  kText,       // text
-  kPrint,      // parts
-  kFor,        // target parts[0] in parts[1] if parts[2]; body, otherwise
-  kIf,         // conditions parts[i] of branches[i], then otherwise
-  kSet,        // parts[0] = parts[1]
-  kSetBlock,   // parts[0] = body, through the filter parts[1]
-  kMacro,      // name(parameters)
-  kCallBlock,  // parts[0] is the call; parameters, body
+  kText,       // plain text: text
+  kPrint,      // {{ ... }}: prints parts
+  kFor,        // a loop: target parts[0] in parts[1] if parts[2]; body, otherwise
+  kIf,         // an if: conditions parts[i] of branches[i], then otherwise
+  kSet,        // an assignment: parts[0] = parts[1]
+  kSetBlock,   // a block assignment: parts[0] = body, through the filter parts[1]
+  kMacro,      // a macro: name(parameters)
+  kCallBlock,  // a call block: parts[0] is the call; parameters, body
   kFilterBlock,
-  kWith,   // parts: target, value, target, value, ...
-  kBlock,  // name
+  kWith,   // a with block: parts are target, value, target, value, ...
+  kBlock,  // a named block: name
   kBreak,
   kContinue,
   kForeign,  // include, import, from, extends: fail when executed
@@ -99,7 +99,7 @@ struct Statement {
   Statements body, otherwise;
   std::vector<Statements> branches;
   bool recursive = false;
-  // For macros and call blocks: which of these names the body uses.
+  // Which of these names the body of a macro or call block uses.
   bool takes_caller = false, takes_varargs = false, takes_kwargs = false;
 };
 
@@ -107,7 +107,7 @@ struct Program {
   std::set<std::string> names;
   Statements body;
   std::vector<std::pair<Name, const Statement*>> blocks;
-  std::set<std::string> variables;  // names that it reads and does not set itself
+  std::set<std::string> variables;  // names that the template reads and does not set itself
 
   Name name(const std::string& text) { return &*names.insert(text).first; }
 };

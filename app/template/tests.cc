@@ -1,4 +1,4 @@
-// Tests, which follow `is`.
+// Implements the tests of templates, which follow `is`.
 #include <cmath>
 
 #include "app/template/functions.h"
@@ -75,7 +75,7 @@ bool compares(Runtime& runtime, const Value& value, const Arguments& given) {
 }
 
 bool is_filter(Runtime&, const Value& value, const Arguments&) {
-  hash_of(value);  // fails for lists
+  hash_of(value);  // fails for lists, as Python's hash does
   return value.is_string() && find_filter(value.text()) != nullptr;
 }
 

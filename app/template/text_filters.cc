@@ -1,4 +1,4 @@
-// Filters of texts and numbers.
+// Implements filters of texts and numbers.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -26,7 +26,8 @@ Value trim(Runtime&, const Value& value, const Arguments& given) {
   return like(value, without_ends(to_string(value), arguments[0]));
 }
 
-// Upper-cases the first letter of each word, with Jinja's definition of a word.
+// Returns the text with the first letter of each word in upper case, by Jinja's definition of a
+// word.
 std::string title_of(std::string_view text) {
   std::string made;
   for (size_t at = 0; at < text.size();) {
@@ -99,7 +100,7 @@ Value truncate(Runtime&, const Value& value, const Arguments& given) {
   if (length_of(value) <= length + leeway) return value;
   const Value head = slice(value, Value(), Value(length - room), Value());
   const bool words = !(arguments[1] && truth(*arguments[1]));
-  if (!value.is_string()) {  // Python calls a method that only strings have
+  if (!value.is_string()) {  // Python calls a method here that only strings have
     fail("truncate takes a text");
   }
   const std::string kept = to_string(head);
@@ -127,7 +128,7 @@ Value safe(Runtime&, const Value& value, const Arguments&) {
   return Value::markup(to_string(value));
 }
 
-// Returns the key and the value of a pair.
+// Returns the key and the value of a pair; fails for other values.
 std::pair<Value, Value> two_of(const Value& pair) {
   Values parts;
   Next next = iterate(pair);
@@ -184,8 +185,8 @@ Value format(Runtime& runtime, const Value& value, const Arguments& given) {
   return like(value, percent(runtime.budget(), to_string(value), values, value.is_markup()));
 }
 
-// Returns the digits as Python's int() and float() accept them: with spaces around and single
-// underscores within.
+// Returns the digits of a number as Python's int() and float() accept them: with spaces around and
+// single underscores within.
 std::optional<std::string> digits_of(const std::string& text) {
   std::string made;
   const std::string bare = without_ends(text, nullptr);
@@ -267,7 +268,7 @@ Value absolute(Runtime&, const Value& value, const Arguments&) {
   return value.integer() < 0 ? negative(value) : Value(value.integer());
 }
 
-// Rounds to this number of digits, half to even, like Python's round.
+// Rounds to this number of digits, half to even, as Python's round does.
 double rounded(double value, int64_t digits) {
   if (!std::isfinite(value) || digits > 300) return value;
   if (digits >= 0) return std::strtod(fixed(value, static_cast<int>(digits)).c_str(), nullptr);
@@ -310,7 +311,8 @@ Value filesizeformat(Runtime&, const Value& value, const Arguments& given) {
   return Value(fixed(base * *size / unit, 1) + " " + letter + (binary ? "iB" : "B"));
 }
 
-// Unlike Jinja's own filter, does not escape HTML: the models were trained on plain JSON.
+// Implements the filter tojson. Unlike Jinja's own filter, it does not escape HTML, because models
+// were trained on plain JSON.
 Value tojson(Runtime& runtime, const Value& value, const Arguments& given) {
   constexpr int64_t kWidest = 64;
   const Bound arguments(given, {"ensure_ascii=", "indent=", "separators=", "sort_keys="});

@@ -152,7 +152,7 @@ Value partition(Budget&, const Value& owner, const Arguments& given) {
   return make_tuple({text.substr(0, at), sign, text.substr(at + sign.size())});
 }
 
-// Returns the slice from `start` to `end`, and its offset in characters.
+// Returns the slice from `start` to `end`; `begin` gets its offset in characters.
 std::string_view part(const Value& owner, const Value* start, const Value* end, int64_t& begin) {
   const auto length = static_cast<int64_t>(owner.chars());
   const auto bound = [&](const Value* value, int64_t otherwise) {

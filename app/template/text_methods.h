@@ -1,4 +1,4 @@
-// The methods of Python's str.
+// Finds the methods of Python's str by name.
 #ifndef WHERRY_APP_TEMPLATE_TEXT_METHODS_H_
 #define WHERRY_APP_TEMPLATE_TEXT_METHODS_H_
 
@@ -11,7 +11,7 @@ namespace wherry::jinja {
 
 using TextMethod = Value (*)(Budget&, const Value& owner, const Arguments& given);
 
-TextMethod find_text_method(std::string_view name);  // null: unknown
+TextMethod find_text_method(std::string_view name);  // returns null if the method is unknown
 
 }  // namespace wherry::jinja
 

@@ -1,4 +1,4 @@
-// Functions that filters and methods of texts share.
+// Functions on texts that filters and methods share.
 #ifndef WHERRY_APP_TEMPLATE_TEXT_PIECES_H_
 #define WHERRY_APP_TEMPLATE_TEXT_PIECES_H_
 
@@ -18,7 +18,7 @@ std::string replaced(Budget& budget, const std::string& text, const std::string&
 std::string centered(const std::string& text, int64_t width, const std::string& fill);
 std::vector<std::string_view> lines_of(std::string_view text, bool keep_ends);
 std::vector<std::string_view> words_of(std::string_view text);
-// Whether there are cased characters, and all are upper case.
+// Whether the text has cased characters, and all of them are upper case.
 bool all_upper(std::string_view text);
 bool all_lower(std::string_view text);
 bool alphanumeric(char32_t code);

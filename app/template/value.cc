@@ -11,7 +11,7 @@ namespace wherry::jinja {
 
 namespace {
 
-constexpr size_t kScalar = 8;   // the size that a number counts
+constexpr size_t kScalar = 8;   // size in characters that a number counts in the budget
 constexpr size_t kIndexed = 8;  // dictionaries with at least this many entries have an index
 constexpr size_t kNowhere = static_cast<size_t>(-1);
 
@@ -27,7 +27,7 @@ bool equal_dicts(const Dict& a, const Dict& b) {
   });
 }
 
-// Whether the value contains mutable state.
+// Whether the value contains mutable state (a namespace).
 bool is_open(const Value& value) {
   if (value.is(Kind::kView)) return is_open(value.as<View>().of);
   if (value.is_sequence() || value.is_dict()) return value.as<Container>().open;
@@ -320,7 +320,8 @@ size_t hash_of(const Value& value) {
 namespace {
 
 constexpr int kDeepestNamespace = 50;
-constexpr size_t kMostHeld = size_t{1} << 26;  // characters; shared values are traversed repeatedly
+// Upper bound on counted characters, because shared values are traversed repeatedly.
+constexpr size_t kMostHeld = size_t{1} << 26;
 
 // Computes the current size of a namespace, or of a container with namespaces; `inside` counts the
 // enclosing namespaces.

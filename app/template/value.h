@@ -1,6 +1,6 @@
-// The values of templates and requests: JSON's types, and those that templates create.
+// The values of templates and requests: JSON's types, and types that templates create.
 //
-// They behave like Python's: True == 1, dictionaries keep their order, texts are counted in code
+// They behave as Python's do: True == 1, dictionaries keep their order, texts are counted in code
 // points. Lists and dictionaries are immutable once created (the sandbox forbids changes), so their
 // size, which the budget needs, is known at creation. Only a namespace can form a reference cycle;
 // the renderer that created the namespace clears it.
@@ -18,7 +18,7 @@
 
 namespace wherry::jinja {
 
-// An error while a template runs.
+// The exception for an error while a template runs.
 class Failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -37,8 +37,8 @@ enum class Kind : uint8_t {
   kTuple,
   kDict,
   kRange,
-  kView,      // a dictionary's keys, values or items
-  kIterator,  // can be iterated once
+  kView,      // the keys, values or items of a dictionary
+  kIterator,  // an iterator, which can be used once
   kNamespace,
   kFunction,
   kLoop,
@@ -72,13 +72,13 @@ class Value {
   bool is_integer() const { return kind_ == Kind::kInt || kind_ == Kind::kBool; }
   bool is_number() const { return is_integer() || kind_ == Kind::kFloat; }
 
-  // The caller has checked the kind.
-  int64_t integer() const { return int_; }  // bool, too
+  // Access to the content; the caller must have checked the kind.
+  int64_t integer() const { return int_; }  // also reads a bool
   double number() const { return kind_ == Kind::kFloat ? float_ : static_cast<double>(int_); }
   const std::string& text() const;
-  size_t chars() const;                     // for texts
-  bool is_markup() const;                   // a text that is marked as HTML
-  const std::vector<Value>& items() const;  // for lists and tuples
+  size_t chars() const;                     // number of characters of a text
+  bool is_markup() const;                   // whether the value is a text that is marked as HTML
+  const std::vector<Value>& items() const;  // items of a list or tuple
   const struct Dict& dict() const;
   template <typename T>
   const T& as() const {
@@ -103,13 +103,13 @@ struct Str : Object {
   bool markup = false;  // marked as HTML: texts that are added to it are escaped
 };
 
-constexpr int kDeepestValue = 500;  // nested containers
+constexpr int kDeepestValue = 500;  // upper bound on nested containers
 
 struct Container : Object {
   size_t size = 2;  // approximate characters; a value that is referred to twice counts twice
   int depth = 1;
   bool open = false;  // contains namespaces, which change, so `size` is not valid
-  // Updates the depth and size for an added value; fails beyond the maximum depth.
+  // Updates depth and size for an added value; fails beyond the maximum depth.
   void holds(const Value& value);
 };
 
@@ -118,21 +118,21 @@ struct List : Container {
 };
 
 struct Dict : Container {
-  std::vector<std::pair<Value, Value>> items;     // in the order of insertion
+  std::vector<std::pair<Value, Value>> items;     // entries in the order of insertion
   std::unordered_multimap<size_t, size_t> index;  // hash -> position, for large dictionaries
 
   const Value* find(const Value& key) const;
   const Value* find(std::string_view key) const;
   const Value* find(const char* key) const { return find(std::string_view(key)); }
-  void set(const Value& key, Value value);  // only during construction
+  void set(const Value& key, Value value);  // may be called only during construction
 
  private:
   size_t place(const Value& key, size_t hash) const;
 };
 
-// An undefined value, with the error for its use.
+// An undefined value, with the error that its use raises.
 struct Missing : Object {
-  std::string message;  // the error message
+  std::string message;  // error message for its use
 };
 
 struct Range : Object {
@@ -141,29 +141,30 @@ struct Range : Object {
 };
 
 struct View : Object {
-  char part;  // 'k', 'v' or 'i'
+  char part;  // 'k' for keys, 'v' for values, 'i' for items
   Value of;
 };
 
 Value make_list(Values items);
 Value make_tuple(Values items);
-Value make_dict(std::vector<std::pair<Value, Value>> items);  // the last of equal keys wins
-Value undefined(const std::string& name);                     // "'x' is undefined"
+Value make_dict(std::vector<std::pair<Value, Value>> items);  // of equal keys, the last one wins
+Value undefined(const std::string& name);  // using the value fails with "'x' is undefined"
 Value undefined_because(const std::string& message);
 
-const char* type_name(const Value& value);  // Python's name
+const char* type_name(const Value& value);  // Python's name of the type
 bool truth(const Value& value);
 bool equal(const Value& a, const Value& b);
-// Returns a negative number, 0 or a positive one; fails for values without an order. `sign`: the
-// operator for the error, "<".
+// Compares two values: returns a negative number, 0 or a positive one; fails for values without an
+// order. sign: the operator to name in the error, such as "<".
 int compare(const Value& a, const Value& b, const char* sign);
 size_t hash_of(const Value& value);  // fails for lists and dictionaries
-size_t size_of(const Value& value);  // for the budget; fails if namespaces are nested too deeply
+// Returns the size of a value for the budget; fails if namespaces are nested too deeply.
+size_t size_of(const Value& value);
 
-std::string to_string(const Value& value);  // str
-// Like Jinja's filter `escape`; markup remains unchanged.
+std::string to_string(const Value& value);  // equals Python's str(value)
+// Escapes HTML as Jinja's filter `escape` does; markup remains unchanged.
 std::string escaped(const Value& value);
-// Returns the text as markup if `origin` is markup.
+// Returns the text, as markup if `origin` is markup.
 Value like(const Value& origin, std::string text);
 std::string repr(const Value& value);
 std::string repr_text(std::string_view text);

@@ -8,11 +8,11 @@ namespace wherry::jinja {
 
 namespace {
 
-// The names of one scope, collected in source order like Jinja's compiler.
+// The names of one scope, collected in source order as Jinja's compiler does.
 struct Scope {
   const Scope* parent = nullptr;
-  std::set<Name> known;   // stored or loaded here
-  std::set<Name> stores;  // stored here
+  std::set<Name> known;   // names that are stored or loaded in the scope
+  std::set<Name> stores;  // names that are stored in the scope
 
   bool finds(Name name) const {
     return known.count(name) > 0 || (parent != nullptr && parent->finds(name));
@@ -77,9 +77,9 @@ class Finder {
     for (const StatementPtr& node : body) visit(*node, scope);
   }
 
-  // Jinja's compiler always compares three branches: the first, all elif branches together, and
-  // else, even where they are missing. A name that not every branch stores is looked up in the
-  // outer scope.
+  // Visits an if statement. Jinja's compiler always compares three branches: the first, all elif
+  // branches together, and else, even where they are missing. A name that not every branch stores
+  // is looked up in the outer scope.
   void visit_if(const Statement& node, Scope& scope) {
     visit(node.parts[0], scope);
     Scope first = scope, middle = scope, last = scope;
@@ -174,7 +174,7 @@ class Finder {
         }
         return visit(node.body, inner);
       case StatementKind::kBlock:
-        return;  // visited separately
+        return;  // macros and blocks are visited separately
       default:
         for (const ExpressionPtr& part : node.parts) visit(part, scope);
     }

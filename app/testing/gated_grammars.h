@@ -18,10 +18,10 @@
 
 namespace wherry::testing {
 
-constexpr auto kPatience = std::chrono::seconds(60);  // the timeout after which a test fails
+constexpr auto kPatience = std::chrono::seconds(60);  // timeout after which a test fails
 
-// Stands in for the compiler: a grammar that contains "slow" waits until the gate opens, one that
-// contains "bad" is rejected. Any thread.
+// A grammar compiler that waits: a grammar that contains "slow" waits until the gate opens, a
+// grammar that contains "bad" is rejected. Any thread may use it.
 class Gate {
  public:
   ~Gate() { open(); }
@@ -64,8 +64,8 @@ class Gate {
   size_t given_up_ = 0;
 };
 
-constexpr int64_t kGatedTokens = 64;  // vocabulary size of the model
-constexpr int kGatedLength = 5;       // number of tokens of an output
+constexpr int64_t kGatedTokens = 64;  // vocabulary size of the fake model
+constexpr int kGatedLength = 5;       // number of tokens of a fake output
 
 class GatedGrammar : public app::HeldTo {
  public:

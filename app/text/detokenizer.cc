@@ -23,11 +23,11 @@ class TokenStream {
 
 namespace {
 
-constexpr size_t kTail = 16;  // tokens of a prompt that can affect the text after it
-constexpr size_t kPending =
-    16;  // tokens that wait for a complete character; then they are emitted as they are
+constexpr size_t kTail = 16;  // upper bound on prompt tokens that can affect the text after them
+// Upper bound on tokens that wait for a complete character; then they are emitted as they are.
+constexpr size_t kPending = 16;
 
-// Concatenates the tokens' bytes and decodes UTF-8 incrementally.
+// Detokenizes by concatenating the tokens' bytes and decoding UTF-8 incrementally.
 class ByBytes : public text::TokenStream {
  public:
   ByBytes(const Tokenizer& tokenizer, const std::vector<int32_t>& tail, bool whole)
@@ -36,7 +36,7 @@ class ByBytes : public text::TokenStream {
         strip_(tokenizer.parts().token_bytes->strip) {
     for (int32_t token : tail) {
       push(token);
-      if (!whole) strip_ = 0;  // the tail does not include the prompt's beginning
+      if (!whole) strip_ = 0;  // the tail of a prompt does not include the prompt's beginning
     }
   }
 
@@ -59,12 +59,12 @@ class ByBytes : public text::TokenStream {
 
   const Tokenizer& tokenizer_;
   text::Utf8Stream utf8_;
-  int64_t strip_;  // spaces that may still be removed from the text's beginning
+  int64_t strip_;  // number of spaces to remove from the text's beginning
 };
 
-// Decodes a few tokens with and without the new ones; the difference is the new text. The context
-// is the tokens that were emitted last, so that a decoder sees the neighbours it needs, and the
-// cost does not grow with the text.
+// Detokenizes by decoding a few tokens with and without the new ones; the difference is the new
+// text. The context consists of the tokens that were emitted last, so that a decoder sees the
+// neighbours it needs, and the cost does not grow with the text.
 class InContext : public text::TokenStream {
  public:
   InContext(const Tokenizer& tokenizer, std::vector<int32_t> tail)
@@ -126,7 +126,7 @@ std::vector<int32_t> tail_of(const Tokenizer& tokenizer, const std::vector<int32
 
 struct Detokenizer::State {
   std::unique_ptr<text::TokenStream> stream;
-  std::unordered_map<int32_t, std::string> names;  // names of visible tokens
+  std::unordered_map<int32_t, std::string> names;  // id -> name of visible special tokens
 };
 
 Detokenizer::Detokenizer(const Tokenizer& tokenizer, const std::vector<int32_t>& prompt,

@@ -1,8 +1,8 @@
 // Converts token ids to text, one token at a time, without splitting a character.
 //
-// Like runtime_py/text/detokenizer.py: the concatenated pieces are the text of all tokens decoded
-// together, except for invalid runs of byte-fallback tokens, where complete characters that were
-// emitted remain.
+// It works as runtime_py/text/detokenizer.py: the concatenated pieces are the text of all tokens
+// decoded together, except for invalid runs of byte-fallback tokens, where complete characters that
+// were emitted remain.
 #ifndef WHERRY_APP_TEXT_DETOKENIZER_H_
 #define WHERRY_APP_TEXT_DETOKENIZER_H_
 
@@ -15,12 +15,13 @@ namespace wherry {
 
 class Tokenizer;
 
-// The text of one growing output; not thread-safe.
+// Detokenizes one growing output; not thread-safe.
 class Detokenizer {
  public:
-  // `prompt`: ids that the output continues, so that its pieces follow the prompt's text, with a
-  // leading space if there is one; empty if the output is a text of its own. `visible`: special
-  // tokens whose names are emitted; other special tokens have no text. `tokenizer` must outlive it.
+  // prompt: ids that the output continues, so that its pieces follow the prompt's text, with a
+  // leading space if there is one; empty if the output is a text of its own. visible: special
+  // tokens whose names are emitted; other special tokens have no text. `tokenizer` must outlive the
+  // object.
   explicit Detokenizer(const Tokenizer& tokenizer, const std::vector<int32_t>& prompt = {},
                        const std::vector<int32_t>& visible = {});
   ~Detokenizer();
@@ -30,7 +31,7 @@ class Detokenizer {
   // Returns the text that this token completes, in whole characters; "" while a character is
   // incomplete.
   std::string push(int32_t token);
-  // Returns the rest at the end: U+FFFD for an incomplete character.
+  // Returns the rest of the text at the end: U+FFFD for an incomplete character.
   std::string flush();
 
   struct State;

@@ -17,11 +17,13 @@ namespace wherry {
 
 struct Tokenizer::Parts {
   std::unique_ptr<const text::Model> model;
-  std::unique_ptr<const text::Normalizer> normalizer;  // may be nullptr
+  // May be nullptr, which leaves texts as they are.
+  std::unique_ptr<const text::Normalizer> normalizer;
   std::unique_ptr<const text::AddedTokens> added;
-  std::unique_ptr<const text::PreTokenizer> pre_tokenizer;  // may be nullptr
+  // May be nullptr, which leaves pieces whole.
+  std::unique_ptr<const text::PreTokenizer> pre_tokenizer;
   text::PostProcessor post_processor;
-  std::unique_ptr<const text::Decoder> decoder;  // nullptr: joins the names with spaces
+  std::unique_ptr<const text::Decoder> decoder;  // nullptr joins the tokens' names with spaces
   std::optional<text::TokenBytes> token_bytes;
 };
 

@@ -6,12 +6,13 @@
 
 namespace wherry {
 
-// A prefix of stop strings: the first `depth` bytes, shared by stops[low, high).
+// A state of the automaton: a prefix of stop strings, i.e. the first `depth` bytes that stops[low,
+// high) share.
 struct StopAutomaton::State {
   size_t low, high, depth;
   std::unordered_map<char, State*> next;
-  State* fail = nullptr;  // the longest proper suffix that is a prefix, too
-  size_t ends = 0;        // length of the longest stop string that is a suffix
+  State* fail = nullptr;  // state of the longest proper suffix that is also a prefix
+  size_t ends = 0;        // length of the longest stop string that is a suffix of this prefix
 };
 
 StopAutomaton::StopAutomaton(std::vector<std::string> stops) : stops_(std::move(stops)) {
@@ -27,7 +28,7 @@ StopAutomaton::~StopAutomaton() = default;
 StopAutomaton::State* StopAutomaton::longer(const State& state, char byte) {
   auto begin = stops_.begin() + static_cast<std::ptrdiff_t>(state.low);
   auto end = stops_.begin() + static_cast<std::ptrdiff_t>(state.high);
-  // The end of a string sorts before any byte.
+  // Returns a sort key that puts the end of a string before any byte.
   auto key = [&](const std::string& stop) {
     return stop.size() > state.depth ? static_cast<unsigned char>(stop[state.depth]) : -1;
   };
@@ -61,7 +62,7 @@ StopAutomaton::State* StopAutomaton::after(State* state, char byte) {
       made.push_back(created);
     }
   }
-  // Shorter prefixes first, because `ends` may come from the suffix's state.
+  // States of shorter prefixes come first, because `ends` may come from the suffix's state.
   for (auto each = made.rbegin(); each != made.rend(); ++each) {
     (*each)->fail = found;
     bool whole = stops_[(*each)->low].size() == (*each)->depth;

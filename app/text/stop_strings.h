@@ -1,8 +1,8 @@
 // Finds stop strings across token boundaries; the cost does not depend on their number.
 //
-// Like runtime_py/text/stop_strings.py, an Aho-Corasick automaton ("Efficient string matching",
-// 1975), whose states are created when a text first reaches them. It works on bytes; texts that
-// arrive in whole characters are emitted in whole characters.
+// As in runtime_py/text/stop_strings.py, the algorithm is an Aho-Corasick automaton ("Efficient
+// string matching", 1975), whose states are created when a text first reaches them. It works on
+// bytes; texts that arrive in whole characters are emitted in whole characters.
 #ifndef WHERRY_APP_TEXT_STOP_STRINGS_H_
 #define WHERRY_APP_TEXT_STOP_STRINGS_H_
 
@@ -14,7 +14,8 @@
 
 namespace wherry {
 
-// The automaton of a request; its choices share it, but only one thread may use it at a time.
+// The Aho-Corasick automaton of one request; its choices share it, but only one thread may use it
+// at a time.
 class StopAutomaton {
  public:
   explicit StopAutomaton(std::vector<std::string> stops);  // ignores empty strings
@@ -22,30 +23,30 @@ class StopAutomaton {
 
   struct State;
   State* start() { return start_; }
-  // Returns the state for the longest matching suffix after one more byte.
+  // Returns the state of the longest matching suffix after one more byte.
   State* after(State* state, char byte);
 
  private:
   State* longer(const State& state, char byte);
 
-  std::vector<std::string> stops_;  // sorted
+  std::vector<std::string> stops_;  // stop strings in sorted order
   std::vector<std::unique_ptr<State>> states_;
   State* start_;
 };
 
-// Passes a text through until a stop string is complete; holds back text that may begin a stop
+// Passes a text through until a stop string is complete, and holds back text that may begin a stop
 // string. The stop string that is complete first wins (the longest of those that end at the same
 // position), so the result does not depend on how the text is split.
 class StopStrings {
  public:
   explicit StopStrings(std::shared_ptr<StopAutomaton> automaton);
 
-  // Returns text that certainly belongs to the output; "" once stopped.
+  // Returns text that certainly belongs to the output; "" after a stop string was found.
   std::string push(std::string_view text);
   // Returns the text that was held back, at the end of the output.
   std::string flush();
 
-  bool stopped() const { return found_.has_value(); }  // further text is ignored
+  bool stopped() const { return found_.has_value(); }  // once true, further text is ignored
   const std::optional<std::string>& found() const { return found_; }
 
  private:

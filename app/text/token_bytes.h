@@ -1,5 +1,6 @@
-// The bytes of single tokens, for the two kinds of decoders that work token by token: byte-level
-// BPE, and SentencePiece with byte fallback. Like runtime_py/text/token_bytes.py.
+// Returns the bytes of single tokens, for the two kinds of decoders that work token by token:
+// byte-level BPE, and SentencePiece with byte fallback. runtime_py/text/token_bytes.py does the
+// same.
 #ifndef WHERRY_APP_TEXT_TOKEN_BYTES_H_
 #define WHERRY_APP_TEXT_TOKEN_BYTES_H_
 
@@ -14,15 +15,16 @@ class Json;
 
 struct TokenBytes {
   bool byte_level = false;
-  std::string pattern, content;  // byte fallback: the text that replaces a space, and the space
-  int64_t strip = 0;             // leading spaces that decode removes
-  // Whether each ill-formed byte becomes a U+FFFD, or each ill-formed part of a character.
+  std::string pattern, content;  // byte fallback: the text that stands for a space, and the space
+  int64_t strip = 0;             // number of leading spaces that decode removes
+  // Whether each ill-formed byte becomes a U+FFFD, or else each ill-formed part of a character.
   bool each_byte() const { return !byte_level; }
 
   std::string of(std::string_view name) const;
 };
 
-// Returns nothing if the decoder does not work token by token.
+// Returns how the decoder's tokens become bytes; nothing if the decoder does not work token by
+// token.
 std::optional<TokenBytes> token_bytes_of(const Json& decoder);
 
 }  // namespace wherry::text

@@ -11,7 +11,7 @@ namespace wherry {
 
 namespace {
 
-// A cache of words within one text: where the ids of a word are in the text's ids.
+// A cache of the words of one text: it finds the ids of a repeated word in the ids so far.
 class SeenWords {
  public:
   explicit SeenWords(size_t pieces) {
@@ -20,7 +20,7 @@ class SeenWords {
     slots_.resize(n);
   }
 
-  // Copies the ids of a cached word; false if it is not in the cache.
+  // Copies the ids of a cached word; returns false if the word is not in the cache.
   bool copy(std::string_view word, uint64_t hash, std::vector<int32_t>& ids) const {
     const Slot& slot = slots_[hash & (slots_.size() - 1)];
     if (slot.hash != hash || slot.word != word) return false;
@@ -31,7 +31,7 @@ class SeenWords {
     slots_[hash & (slots_.size() - 1)] = {hash, word, begin, end};
   }
 
-  static constexpr size_t kLongest = 256;  // bytes of the longest cached word
+  static constexpr size_t kLongest = 256;  // upper bound on the bytes of a cached word
 
  private:
   static constexpr size_t kMost = 1 << 13;

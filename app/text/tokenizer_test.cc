@@ -24,7 +24,8 @@ std::string error_of_file(const std::string& text) {
 TEST(pairs_of_lowest_rank_are_merged_first) {
   auto made = Tokenizer::read(file(kModel));
   CHECK(made->encode("abababa", true) == (Ids{3, 2, 0}));
-  CHECK_EQ(made->decode({3, 9, 0}, true), "abab a");  // no decoder: names with spaces between
+  // Without a decoder, names are joined with spaces.
+  CHECK_EQ(made->decode({3, 9, 0}, true), "abab a");
   CHECK_EQ(made->vocab_size(), size_t{4});
   CHECK_EQ(made->largest_id(), 3);
 }
@@ -35,7 +36,7 @@ TEST(added_tokens_are_found_first) {
        "normalized": false, "special": true},
       {"id": 1, "content": "b", "single_word": true, "lstrip": false, "rstrip": false,
        "normalized": false, "special": false}])"));
-  // The id in the file is ignored: a new token gets the next free id.
+  // The id in the file is ignored, so a new token gets the next free id.
   CHECK(made->encode("a  <x>ab b", true) == (Ids{0, 4, 2, 1}));
   CHECK_EQ(made->decode({0, 4, 1}, true), "a b");
   CHECK_EQ(made->decode({0, 4, 1}, false), "a <x> b");
@@ -78,7 +79,8 @@ TEST(a_long_word_takes_linear_time) {
     CHECK_EQ(made->encode(text, false).size(), n / 2);
     return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   };
-  // For sixteen times the text: even with a sanitizer, n log n takes far less time than n squared.
+  // The text is sixteen times as long: even with a sanitizer, n log n takes far less time than n
+  // squared.
   CHECK(seconds(1 << 16) < 60 * seconds(1 << 12) + 0.05);
 }
 

@@ -19,7 +19,7 @@ using wherry::Error;
 using wherry::guard;
 using wherry::required;
 
-// For calls that return events. *n is set even if the call fails, and if an event is WHERRY_ERROR,
+// Guards calls that return events. *n is set even if the call fails; if an event is WHERRY_ERROR,
 // its reason becomes this thread's last error.
 template <typename Call>
 int guard_events(wherry_engine* engine, size_t* n, const Call& call) noexcept {
@@ -46,7 +46,7 @@ std::string describe_tensors(wherry::VmLoader& loader) {
   return json::Stringify(list);
 }
 
-// The loader's parameters; throws if the loader has no tensor `i`.
+// Returns the loader's parameters; throws if the loader has no tensor `i`.
 wherry::StreamedParams& wanted(wherry_loader* loader, size_t i) {
   wherry::StreamedParams& params = required(loader, "loader").loader.params();
   if (i < params.wanted().size()) return params;
@@ -126,7 +126,7 @@ int wherry_engine_create(wherry_model* model, wherry_model* draft, const char* c
   return guard([&] {
     required(out, "out") = nullptr;
     required(model, "model");
-    constexpr int kDrafts = 4;  // default with a draft model
+    constexpr int kDrafts = 4;  // default of max_drafts for an engine with a draft model
     auto config = wherry::parse_engine_config(config_json, model->model->metadata(),
                                               draft == nullptr ? 0 : kDrafts);
     *out = new wherry_engine{{model->model, draft == nullptr ? nullptr : draft->model, config}};

@@ -1,4 +1,4 @@
-// Defines the handles of wherry.h. Tests create a handle with a fake model.
+// Defines the handles of wherry.h, so that tests can create a handle with a fake model.
 #ifndef WHERRY_ENGINE_ABI_C_API_H_
 #define WHERRY_ENGINE_ABI_C_API_H_
 
@@ -16,7 +16,7 @@ struct wherry_model {
 
 struct wherry_loader {
   wherry::VmLoader loader;
-  std::string tensors;  // see wherry_loader_tensors
+  std::string tensors;  // text that wherry_loader_tensors returns
 };
 
 struct wherry_engine {

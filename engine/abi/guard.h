@@ -1,5 +1,5 @@
-// Every function of the C ABI runs its body in guard(), which turns exceptions into statuses and
-// stores their messages for wherry_last_error.
+// The guard around every function of the C ABI: it turns exceptions into statuses and stores their
+// messages for wherry_last_error.
 #ifndef WHERRY_ENGINE_ABI_GUARD_H_
 #define WHERRY_ENGINE_ABI_GUARD_H_
 
@@ -13,7 +13,7 @@
 
 namespace wherry {
 
-// The calling thread's message, which wherry_last_error returns.
+// The calling thread's last error message, which wherry_last_error returns.
 std::string& last_error();
 
 inline int fail(wherry_status status, std::string text) {
@@ -21,7 +21,7 @@ inline int fail(wherry_status status, std::string text) {
   return status;
 }
 
-// Runs `call` and returns its status.
+// Runs `call` and returns its status; catches all exceptions.
 template <typename Call>
 int guard(const Call& call) noexcept {
   try {
@@ -30,7 +30,7 @@ int guard(const Call& call) noexcept {
   } catch (const Error& error) {
     return fail(error.status(), error.what());
   } catch (const tvm::ffi::Error& error) {
-    const bool memory = error.kind() == "MemoryError";  // thrown by a device's runtime
+    const bool memory = error.kind() == "MemoryError";  // a device's runtime threw it
     return fail(memory ? WHERRY_OUT_OF_MEMORY : WHERRY_INTERNAL,
                 concat(std::string(error.kind()), ": ", std::string(error.message())));
   } catch (const std::bad_alloc&) {

@@ -14,13 +14,15 @@
 
 namespace wherry::backends {
 
-// Reads what TVM's serializer wrote: numbers little-endian, a string as u64 length and bytes.
+// Reads the binary format of TVM's serializer: little-endian numbers; a string is a u64 length and
+// bytes.
 class BlobReader {
  public:
-  // what: names the blob in errors, "the OpenCL part of the library". The blob must outlive this.
+  // what: names the blob in errors, e.g. "the OpenCL part of the library". The blob must outlive
+  // the reader.
   BlobReader(const std::string& blob, std::string what);
 
-  // All throw a ValueError of tvm-ffi if the blob is truncated.
+  // All reading functions throw a ValueError of tvm-ffi if the blob is truncated.
   template <typename T>
   T number() {
     T value;
@@ -40,17 +42,20 @@ class BlobReader {
 // The calling convention of a kernel: its arguments, then the extents of its axes.
 struct KernelCall {
   std::vector<DLDataType> arguments;
-  std::vector<bool> written;    // for each tensor argument, in order; empty: unknown
-  std::vector<int> axes;        // the axis of each extent: 0-2 blockIdx, 3-5 threadIdx
-  std::vector<int32_t> extras;  // more numbers, whose meaning depends on the format
+  // Whether the kernel writes each of its tensor arguments, in order; empty if unknown.
+  std::vector<bool> written;
+  std::vector<int> axes;        // the axis of each extent: 0-2 are blockIdx, 3-5 are threadIdx
+  std::vector<int32_t> extras;  // further numbers, whose meaning depends on the format
 
-  // The extents of a launch: grid x, y, z, then block x, y, z; 1 for an axis that the kernel lacks.
-  // Throws a ValueError if the number of values differs from that of arguments and axes.
+  // Returns the extents of a launch: grid x, y, z, then block x, y, z; 1 for an axis that the
+  // kernel lacks. Throws a ValueError if the number of values differs from the number of arguments
+  // and axes.
   std::array<int64_t, 6> extents(const std::string& name, tvm::ffi::PackedArgs args) const;
 };
 
-// u64 count and types (u8 code, u8 bits, u16 lanes), u64 count and tags, u64 count and i32 extras.
-// Throws a ValueError for a tag that is neither an axis nor "paramWriteAccess:[0,1]".
+// Reads a calling convention: u64 count and types (u8 code, u8 bits, u16 lanes), u64 count and
+// tags, u64 count and i32 extras. Throws a ValueError for a tag that is neither an axis nor
+// "paramWriteAccess:[0,1]".
 KernelCall read_call(BlobReader& reader);
 
 }  // namespace wherry::backends

@@ -20,7 +20,8 @@ std::string quoted(const std::string& text) {
       result += {'\\', c};
     } else if (c == '\n') {
       result += "\\n";
-    } else if (byte >= 0x20 && byte < 0x7f) {  // drivers' names have no defined encoding
+    } else if (byte >= 0x20 && byte < 0x7f) {
+      // Bytes outside of ASCII are replaced, because drivers' names have no defined encoding.
       result += c;
     }
   }
@@ -134,7 +135,7 @@ void Devices::GetAttr(DLDevice which, tvm::runtime::DeviceAttrKind kind, tvm::ff
     case tvm::runtime::kDriverVersion:
       *result = tvm::ffi::String(facts.driver);
       break;
-    default:  // not known here: the result stays None, which TVM allows
+    default:  // attributes that a plugin does not know stay None, which TVM allows
       break;
   }
 }
@@ -146,7 +147,7 @@ void* Devices::AllocDataSpace(DLDevice which, size_t bytes, size_t, DLDataType) 
 void Devices::FreeDataSpace(DLDevice which, void* data) {
   try {
     device(which.device_id).free(data);
-  } catch (const std::exception&) {  // the device was lost; the next launch reports it
+  } catch (const std::exception&) {  // if the device was lost, the next launch reports it
   }
 }
 

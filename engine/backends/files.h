@@ -1,4 +1,4 @@
-// A cache of files, which may be deleted at any time.
+// A cache of files for driver binaries; the files may be deleted at any time.
 #ifndef WHERRY_ENGINE_BACKENDS_FILES_H_
 #define WHERRY_ENGINE_BACKENDS_FILES_H_
 
@@ -6,15 +6,16 @@
 
 namespace wherry::backends {
 
-// The folder for binaries that drivers compiled; empty: no cache. Opening a plugin sets it.
+// Returns the folder for binaries that drivers compiled; empty if there is no cache. Opening a
+// plugin sets it.
 const std::string& cache_folder();
 void set_cache_folder(const std::string& folder);
 
-// The content of a file in the cache's folder; empty if there is no file.
+// Returns the content of a file in the cache folder; empty if the file does not exist.
 std::string read_cached(const std::string& name);
 
-// Writes a temporary file and renames it. Ignores errors: without the cache only the next start
-// takes longer.
+// Writes a cache file atomically (a temporary file, then a rename). Ignores errors: without the
+// cache, only the next start takes longer.
 void write_cached(const std::string& name, const std::string& content);
 
 }  // namespace wherry::backends

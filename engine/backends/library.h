@@ -1,5 +1,5 @@
-// The process's loaded libraries of a device kind. Modules with equal bytes share one library,
-// which the last of them frees.
+// The process's loaded kernel libraries of one device kind. Modules with equal bytes share one
+// library; the last of them frees it.
 #ifndef WHERRY_ENGINE_BACKENDS_LIBRARY_H_
 #define WHERRY_ENGINE_BACKENDS_LIBRARY_H_
 
@@ -16,9 +16,10 @@
 
 namespace wherry::backends {
 
-// The functions of a library's kernels. They are small and stay until the process ends, because
-// host code that is loaded twice keeps the function objects of the first module, which may be
-// freed. The last module with these bytes frees the kernels, and the next one loads them again.
+// Keeps the function objects of a library's kernels. They are small and stay until the process
+// ends, because host code that is loaded twice keeps the function objects of the first module,
+// which may be freed. The last module with these bytes frees the kernels, and the next one loads
+// them again.
 //
 // Library: has a constructor from bytes, `bytes()`, `has(name)` and `launch(name, args)`.
 template <typename Library>
@@ -42,7 +43,7 @@ class LibraryFunctions {
     return {&own, std::move(library)};
   }
 
-  // None if the library has no kernel of that name.
+  // Returns the kernel's function; none if the library has no kernel of that name.
   tvm::ffi::Optional<tvm::ffi::Function> function(const Library& library, const std::string& name) {
     std::lock_guard<std::mutex> lock(mutex_);
     auto made = functions_.find(name);

@@ -1,4 +1,4 @@
-// Opens a system library by one of its names.
+// Opens a system library under one of several possible names.
 #ifndef WHERRY_ENGINE_BACKENDS_SYSTEM_LIBRARY_H_
 #define WHERRY_ENGINE_BACKENDS_SYSTEM_LIBRARY_H_
 

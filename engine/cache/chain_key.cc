@@ -8,9 +8,9 @@ namespace wherry {
 
 namespace {
 
-// The first byte that is hashed: a page and a root never have the same key.
+// The first byte of the hashed data, so that a page and a root never have the same key.
 constexpr char kRoot = 'R', kPage = 'P';
-// Raise it when the meaning of a block's bytes or the file format changes: no lookup then finds old
+// Version of block contents and file format; raise it when either changes. No lookup then finds old
 // blocks, and the store evicts them as the least recently used.
 constexpr uint64_t kVersion = 1;
 
@@ -26,7 +26,8 @@ ChainKey ChainKey::root(const ChainRoot& root) {
 ChainKey ChainKey::child(const int32_t* tokens, size_t n) const {
   Blake2b hash;
   hash.bytes(&kPage, 1).bytes(digest.data(), digest.size());
-  hash.bytes(tokens, n * sizeof *tokens);  // n needs no hashing: the parent's length is fixed
+  // The number n needs no hashing, because the parent's length is fixed.
+  hash.bytes(tokens, n * sizeof *tokens);
   return {hash.finish(), depth + 1};
 }
 

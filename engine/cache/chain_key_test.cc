@@ -17,7 +17,8 @@ TEST(a_root_depends_on_all_of_its_fields) {
   roots[2].model = "another model";
   roots[3].salt = 1;
   roots[4].adapter = 1;
-  roots[5].layout += roots[5].model[0];  // the boundary between two texts counts
+  // Moving the boundary between layout and model must change the key.
+  roots[5].layout += roots[5].model[0];
   roots[5].model.erase(0, 1);
   std::set<std::string> names;
   for (const ChainRoot& root : roots) names.insert(ChainKey::root(root).hex());
@@ -42,7 +43,7 @@ TEST(a_page_depends_on_its_tokens_and_on_all_before_it) {
   CHECK_EQ(first.child(a, 4).depth, 2);
 }
 
-// Users have files with these names: a change of them needs a new version in chain_key.cc.
+// Users have files with these names, so a change of the names needs a new version in chain_key.cc.
 TEST(names_stay_the_same) {
   ChainKey root = ChainKey::root(plain());
   const int32_t tokens[] = {0, 1, 65536, 151643};

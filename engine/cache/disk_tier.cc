@@ -39,7 +39,7 @@ ChainKey DiskTier::root(const PrefixSpace& space) const {
   return ChainKey::root(root);
 }
 
-// Chain keys of the first `pages` pages.
+// Returns the chain keys of the first `pages` pages.
 std::vector<ChainKey> DiskTier::keys(const PrefixSpace& space, const std::vector<int32_t>& tokens,
                                      int64_t pages) const {
   const auto size = static_cast<size_t>(cache_.page_size());
@@ -102,7 +102,7 @@ void DiskTier::save(int64_t most) {
   }
 }
 
-// Saves the chain's next unsaved page. False: there is none, or the tree has evicted it.
+// Saves the chain's next unsaved page. Returns false if there is none or the tree has evicted it.
 bool DiskTier::save_next(Finished& finished) {
   const int64_t size = cache_.page_size();
   PrefixNode* node = cache_.tree().find_root(finished.space);

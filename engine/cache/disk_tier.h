@@ -14,26 +14,29 @@
 
 namespace wherry {
 
-// For models without windows or recurrent state: a block is one page of every group. Not
-// thread-safe. Use it from the stepping thread, between steps; prefetch() and enqueue() may also
-// run during a step because they read host memory alone.
+// The disk tier of the prefix cache, for models without windows or recurrent state: a block is one
+// page of every group. Not thread-safe: the stepping thread uses it between steps; prefetch() and
+// enqueue() may also run during a step because they read host memory alone.
 class DiskTier {
  public:
   DiskTier(std::unique_ptr<BlockStore> store, const Model& model, Session& session, KvCache& cache);
 
-  // Whether blocks can store the state of such a model.
+  // Whether blocks can store the state of a model with this metadata.
   static bool suits(const Metadata& metadata);
   static size_t block_bytes(const Session& session, size_t groups);
 
-  // Counts the stored whole pages of tokens[0..most), from page `from` on, and prefetches them.
+  // Counts the stored whole pages of tokens[0..most), from page `from` on, and prefetches those
+  // pages.
   int64_t prefetch(const PrefixSpace& space, const std::vector<int32_t>& tokens, int64_t from,
                    int64_t most);
 
-  // Reads n of the sequence's pages, from page `from`, into the session; returns how many it read.
+  // Reads n of the sequence's pages, from page `from` on, into the session; returns how many it
+  // read.
   int64_t restore(const SequenceState& sequence, const PrefixSpace& space,
                   const std::vector<int32_t>& tokens, int64_t from, int64_t n);
 
-  // Queues the pages of a finished request, as far as the tree has its first `computed` tokens.
+  // Queues the pages of a finished request for saving, as far as the tree has its first `computed`
+  // tokens.
   void enqueue(const PrefixSpace& space, const std::vector<int32_t>& tokens, int64_t computed);
   // Saves at most `most` queued pages.
   void save(int64_t most);
@@ -45,7 +48,7 @@ class DiskTier {
   struct Finished {
     PrefixSpace space;
     std::vector<int32_t> tokens;
-    int64_t next = 0;  // page
+    int64_t next = 0;  // index of the next page to save
     std::vector<ChainKey> keys;
   };
 

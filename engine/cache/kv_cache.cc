@@ -6,12 +6,13 @@ namespace wherry {
 
 namespace {
 
-// The most pages of a group with a window that the next step of one sequence attends to.
+// Returns the most pages of a group with a window that the next step of one sequence attends to.
 int64_t live_pages(const GroupSpec& group, const KvCacheConfig& config, int64_t page_size) {
   return pages_for(group.window + config.chunk, page_size) + 1;
 }
 
-// Pages of a group with a window: those of all sequences, and as many again for cached prefixes.
+// Returns the number of pages of a group with a window: the pages of all sequences, and as many
+// again for cached prefixes.
 int64_t pages_of(const GroupSpec& group, const KvCacheConfig& config, int64_t page_size) {
   int64_t all = config.kv_tokens / page_size;
   if (group.window == 0) return all;
@@ -40,8 +41,8 @@ std::vector<int64_t> windows_of(const Metadata& metadata) {
   return windows;
 }
 
-// An encoder-decoder's prefix depends on its source, too; and with bidirectional attention later
-// tokens change the keys and values of earlier ones.
+// Whether prefixes of this model can be shared. An encoder-decoder's prefix also depends on its
+// source, and with bidirectional attention later tokens change the keys and values of earlier ones.
 bool can_share(const Metadata& metadata) {
   bool cross = std::any_of(metadata.groups.begin(), metadata.groups.end(),
                            [](const GroupSpec& group) { return group.cross; });
@@ -72,7 +73,8 @@ int64_t KvCache::lacking(int64_t tokens, int64_t source) const {
     const GroupSpec& spec = groups_[group];
     int64_t needed = pages_for(spec.cross ? source : tokens, page_size_);
     if (spec.window > 0) {
-      // The pages that a row attends to, at any offset; the last full page stays until another one.
+      // The number of pages that a row attends to, at any offset; the last full page stays until
+      // the next page is full.
       int64_t seen = std::max<int64_t>(2, pages_for(spec.window - 1, page_size_) + 1);
       needed = std::min(needed, seen);
     }
@@ -93,7 +95,7 @@ bool KvCache::has_room(int64_t pages) const {
   return true;
 }
 
-// ---- start of a request ----
+// ---- start of a request: lookup and attachment of a cached prefix ----
 
 KvCache::Cached KvCache::cached(const PrefixSpace& space, const std::vector<int32_t>& tokens,
                                 int64_t most) {
@@ -127,8 +129,8 @@ int64_t KvCache::attach(SequenceState& sequence, const PrefixSpace& space,
     changes.slots.push_back({match.tokens > 0 ? match.node->snapshot : -1, sequence.slot});
   }
   if (!match.half) return match.tokens;
-  // This sequence continues the half page with other tokens, so it gets a copy. The source is
-  // pinned until then: taking a page may evict the prefix that they belong to.
+  // This sequence continues the half page with other tokens, so it gets a copy. The source page is
+  // pinned until then, because taking a page may evict the prefix that the match belongs to.
   const std::vector<int32_t> from = match.half->pages;
   for (size_t g = 0; g < from.size(); ++g) pools_[g]->share(from[g]);
   bool taken = true;
@@ -140,8 +142,8 @@ int64_t KvCache::attach(SequenceState& sequence, const PrefixSpace& space,
   return taken ? match.tokens + match.half_tokens : match.tokens;
 }
 
-// Takes the pages of a match, from the first one within the window. It takes the last one in any
-// case, which also protects the node.
+// Takes the pages of a match, from the first one within the window on. It always takes the last
+// one, which also protects the node from removal.
 void KvCache::adopt(SequenceState& sequence, const PrefixTree::Match& match) {
   pin(sequence, match.node->is_root() ? nullptr : match.node);
   sequence.committed = match.tokens / page_size_;
@@ -171,7 +173,8 @@ bool KvCache::take(size_t group, std::vector<int32_t>& pages) {
   PagePool& pool = *pools_[group];
   if (pool.available() == 0 && !tree_.evict(group)) return false;
   if (pool.available() == 0) return false;
-  pages.reserve(pages.size() + 1);  // may throw: do it before take(), or the page would leak
+  // reserve() may throw, so it precedes take(), or the page would leak.
+  pages.reserve(pages.size() + 1);
   pages.push_back(pool.take());
   return true;
 }
@@ -208,7 +211,7 @@ int64_t KvCache::most_rows(int64_t computed) const {
   return most;
 }
 
-// ---- growth of a request ----
+// ---- growth of a request: full pages enter the prefix tree ----
 
 void KvCache::commit(SequenceState& sequence, const TokenSpan& span) {
   if (prefix_cache_) {
@@ -244,8 +247,8 @@ void KvCache::add_page(SequenceState& sequence, const TokenSpan& span) {
   ++sequence.committed;
 }
 
-// Counts the pages that no row after `computed` tokens attends to. The last whole page is not among
-// them: it marks the sequence's place in the tree, and sharing starts with it.
+// Counts the pages that no row after `computed` tokens attends to. The last whole page does not
+// count: it marks the sequence's place in the tree, and sharing starts with it.
 int64_t KvCache::behind_window(size_t group, int64_t computed) const {
   int64_t gone = (computed - groups_[group].window + 1) / page_size_;
   return std::max<int64_t>(0, std::min(gone, computed / page_size_ - 1));
@@ -258,7 +261,7 @@ void KvCache::drop_behind_windows(SequenceState& sequence, int64_t computed) {
     int64_t gone = behind_window(g, computed);
     for (int64_t i = std::min<int64_t>(gone, static_cast<int64_t>(pages.size())); i-- > 0;) {
       int32_t& page = pages[static_cast<size_t>(i)];
-      if (page < 0) break;  // earlier pages are freed already
+      if (page < 0) break;  // pages before this one are free already
       pools_[g]->release(page);
       page = -1;
     }

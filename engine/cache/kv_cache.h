@@ -1,5 +1,5 @@
 // Allocates the model's state to an engine's requests: pages of each group of layers, slots of
-// recurrent state, and cached prefixes of finished requests. It only does accounting on the host;
+// recurrent state, and cached prefixes of finished requests. It does accounting on the host only;
 // StateChanges lists the copies that the session must make on the device.
 #ifndef WHERRY_ENGINE_CACHE_KV_CACHE_H_
 #define WHERRY_ENGINE_CACHE_KV_CACHE_H_
@@ -15,20 +15,20 @@
 namespace wherry {
 
 struct KvCacheConfig {
-  int64_t kv_tokens = 0;  // capacity of a group without a sliding window
+  int64_t kv_tokens = 0;  // capacity in tokens of a group without a sliding window
   int64_t sequences = 0;  // maximum number of concurrent sequences
-  int64_t chunk = 0;      // rows of one step
+  int64_t chunk = 0;      // maximum number of rows in one step
   bool prefix_cache = true;
 };
 
-// Copies to make in this order, before the step that needs them.
+// Copies that the session must make on the device, in this order, before the step that needs them.
 struct StateChanges {
   struct PageCopy {
     int group;
     int32_t from, to;
   };
   struct SlotCopy {
-    int32_t from;  // -1: clear
+    int32_t from;  // slot to copy; -1 clears the target
     int32_t to;
   };
   std::vector<PageCopy> pages;
@@ -37,12 +37,13 @@ struct StateChanges {
   bool empty() const { return pages.empty() && slots.empty(); }
 };
 
-// The state that one request owns.
+// The state (pages, slot, place in the tree) that one request owns.
 struct SequenceState {
-  std::vector<std::vector<int32_t>> pages;  // [groups], in order; -1: the window has passed
+  // [groups] page ids in order; -1 for a page that the window has passed.
+  std::vector<std::vector<int32_t>> pages;
   int32_t slot = -1;
-  PrefixNode* node = nullptr;  // of the last page that is in the tree, which is pinned; or null
-  int64_t committed = 0;       // pages in the tree
+  PrefixNode* node = nullptr;  // pinned node of the last page that is in the tree; or null
+  int64_t committed = 0;       // number of the sequence's pages in the tree
 };
 
 // A request's tokens, and how many of them its state covers.
@@ -58,45 +59,46 @@ class KvCache {
   KvCache(const KvCache&) = delete;
   KvCache& operator=(const KvCache&) = delete;
 
-  // Numbers of pages in each group, and of slots, which the session allocates.
+  // Returns the numbers of pages in each group, and of slots, which the session allocates.
   std::vector<int64_t> pages() const;
   int64_t slots() const { return slots_ ? slots_->total() : 0; }
 
-  // Checks whether a request of `tokens` tokens (and `source` encoder tokens) ever fits. Returns 0,
-  // or the pages that it would need at one time in a group that has fewer. In a group with a window
-  // a request needs the pages that a row attends to; it returns the pages that the window has
-  // passed.
+  // Checks whether a request of `tokens` tokens (and `source` encoder tokens) can ever fit. Returns
+  // 0 if it can, else the pages that it would need at one time in a group that has fewer. In a
+  // group with a window a request needs only the pages that a row attends to, because it returns
+  // the pages that the window has passed.
   int64_t lacking(int64_t tokens, int64_t source) const;
-  // Whether this number of pages of each group are free or can be evicted now; in a group with a
+  // Whether this number of pages of each group is free or can be evicted now; in a group with a
   // window, the pages that a step of one sequence needs.
   bool has_room(int64_t pages) const;
 
-  // Gives an empty sequence the cached prefix of tokens[0..most); returns its length in tokens.
+  // Gives an empty sequence the cached prefix of tokens[0..most); returns the prefix's length in
+  // tokens.
   int64_t attach(SequenceState& sequence, const PrefixSpace& space,
                  const std::vector<int32_t>& tokens, int64_t most, StateChanges& changes);
   struct Cached {
-    int64_t tokens = 0;  // cached, in whole pages
-    int64_t in_use = 0;  // pages of them (first group) that a running request uses, too
+    int64_t tokens = 0;  // cached tokens in whole pages
+    int64_t in_use = 0;  // cached pages (first group) that a running request also uses
   };
-  // Looks up the cached prefix of tokens[0..most) without taking it.
+  // Looks up the cached prefix of tokens[0..most) without taking its pages.
   Cached cached(const PrefixSpace& space, const std::vector<int32_t>& tokens, int64_t most);
 
-  // Allocates pages for `tokens` tokens and `source` encoder tokens. False: there are not enough,
-  // and the sequence keeps the pages that it got.
+  // Allocates pages for `tokens` tokens and `source` encoder tokens. Returns false if there are not
+  // enough pages; the sequence then keeps the pages that it got.
   bool reserve(SequenceState& sequence, int64_t tokens, int64_t source);
-  // The same for tokens of later steps. It skips groups with a window, which return pages until
-  // then and allocate at that time.
+  // Allocates pages for tokens of later steps, with the result of reserve(). It skips groups with a
+  // window, which return pages until then and allocate at that time.
   bool reserve_ahead(SequenceState& sequence, int64_t tokens, int64_t source);
-  // The most rows after `computed` tokens that one step has pages for if no other request owns any:
-  // a step returns no pages before its end.
+  // Returns the most rows after `computed` tokens that one step has pages for if no other request
+  // owns any: a step returns no pages before its end.
   int64_t most_rows(int64_t computed) const;
 
-  // Call it when span.computed tokens are computed: adds their whole pages to the tree, which
-  // shares them from now on, and frees pages that a window has passed.
+  // Adds the whole pages of span.computed computed tokens to the tree, which shares them from now
+  // on, and frees pages that a window has passed. Call it after each step.
   void commit(SequenceState& sequence, const TokenSpan& span);
-  // Copies the recurrent state after the last page to a slot that other sequences can start from.
+  // Copies the recurrent state after the last page to a slot from which other sequences can start.
   void snapshot(SequenceState& sequence, StateChanges& changes);
-  // Frees the sequence's state. `keep`: its pages stay in the tree until they are evicted.
+  // Frees the sequence's state. keep: its pages stay in the tree until they are evicted.
   void release(SequenceState& sequence, const TokenSpan& span, bool keep);
 
   bool shares() const { return prefix_cache_; }
@@ -124,7 +126,8 @@ class KvCache {
   const bool prefix_cache_;
   std::vector<std::unique_ptr<PagePool>> pools_;
   std::unique_ptr<PagePool> slots_;
-  PrefixTree tree_;  // declared after the pools, to which its destructor returns pages
+  // The tree must be declared after the pools, because its destructor returns pages to them.
+  PrefixTree tree_;
 };
 
 }  // namespace wherry

@@ -1,4 +1,4 @@
-// A session as large as a cache and the steps over it.
+// Opens a session whose size fits a cache and the steps over it.
 #ifndef WHERRY_ENGINE_CACHE_OPEN_SESSION_H_
 #define WHERRY_ENGINE_CACHE_OPEN_SESSION_H_
 
@@ -12,7 +12,7 @@ namespace wherry {
 
 struct StepLimits {
   int64_t rows, sequences, logit_rows;
-  int64_t context;  // tokens of a sequence
+  int64_t context;  // maximum tokens of a sequence
 };
 
 inline std::unique_ptr<Session> open_session(const Model& model, const KvCache& cache,
@@ -20,7 +20,7 @@ inline std::unique_ptr<Session> open_session(const Model& model, const KvCache& 
   SessionLimits limits;
   limits.pages = cache.pages();
   for (size_t group = 0; group < cache.groups(); ++group) {
-    // Entries behind a window are in the table, too, and prefixes count once a sequence.
+    // The table also has entries behind a window, and a prefix counts once per sequence.
     limits.page_ids.push_back(step.sequences * pages_for(step.context, cache.page_size()));
   }
   limits.rows = step.rows;

@@ -6,7 +6,7 @@ namespace wherry {
 
 PagePool::PagePool(int32_t pages)
     : references_(static_cast<size_t>(pages), 0), in_tree_(static_cast<size_t>(pages), 0) {
-  free_.reserve(static_cast<size_t>(pages));  // release() must not allocate
+  free_.reserve(static_cast<size_t>(pages));  // reserved now, because release() must not allocate
   for (int32_t page = pages; page-- > 0;) free_.push_back(page);
 }
 

@@ -34,7 +34,7 @@ TEST(pages_that_only_the_tree_holds_are_counted) {
   PagePool pool(3);
   int32_t page = pool.take();
   pool.share_with_tree(page);
-  CHECK_EQ(pool.idle(), 0);  // the sequence has a reference, too
+  CHECK_EQ(pool.idle(), 0);  // no page is idle, because the sequence also has a reference
   pool.release(page);
   CHECK_EQ(pool.idle(), 1);
   pool.share(page);

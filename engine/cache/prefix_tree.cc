@@ -18,14 +18,16 @@ bool holds_nothing(const PrefixNode& node) {
          std::all_of(node.pages.begin(), node.pages.end(), [](int32_t page) { return page < 0; });
 }
 
-// Finds the child that shares the longest prefix with tokens[0..n), and its length.
+// Finds the child that shares the longest prefix with tokens[0..n); returns it and the prefix's
+// length.
 std::pair<const PrefixNode*, int64_t> longest_match(const PrefixNode& node, const int32_t* tokens,
                                                     int64_t n) {
   std::pair<const PrefixNode*, int64_t> best{nullptr, 0};
   if (node.children.empty() || n == 0) return best;
   auto after = node.children.lower_bound(std::vector<int32_t>(tokens, tokens + n));
   auto consider =
-      [&](const PrefixNode& child) {  // sorted by tokens: a neighbour has the longest match
+      // Children are sorted by tokens, so a neighbour has the longest match.
+      [&](const PrefixNode& child) {
         int64_t length = common_length(child.tokens, tokens, n);
         if (length > best.second) best = {&child, length};
       };
@@ -34,7 +36,7 @@ std::pair<const PrefixNode*, int64_t> longest_match(const PrefixNode& node, cons
   return best;
 }
 
-// Finds a child with fewer tokens than a page, all of which a page of these tokens starts with.
+// Finds a child with fewer tokens than a page whose tokens all match the beginning of tokens[0..n).
 const PrefixNode* half_of(const PrefixNode& parent, const int32_t* tokens, int64_t n) {
   auto [half, length] = longest_match(parent, tokens, n);
   bool whole = half && length == static_cast<int64_t>(half->tokens.size()) && length < n;
@@ -98,8 +100,8 @@ PrefixTree::Match PrefixTree::match(const PrefixSpace& space, const int32_t* tok
   return match;
 }
 
-// Whether the tree has the complete state after `tokens` tokens. The last page is required in any
-// case, because a sequence that continues here takes it.
+// Whether the tree has the complete state after `tokens` tokens. The last page is always required,
+// because a sequence that continues here takes it.
 bool PrefixTree::usable(const PrefixNode* node, int64_t tokens, const PrefixNode* half) const {
   if (tokens == 0) return true;
   if (slots_ && (half || node->snapshot < 0)) return false;
@@ -126,7 +128,7 @@ PrefixNode* PrefixTree::add(PrefixNode& parent, const int32_t* tokens, int64_t n
   const PrefixNode* half = half_of(parent, tokens, n);
   delist(parent);
   parent.children.emplace(added->tokens, std::move(node));
-  enlist(parent);  // it is no leaf any more, but its pages and snapshot stay evictable
+  enlist(parent);  // the parent is no leaf any more, but its pages and snapshot stay evictable
   for (size_t group = 0; group < pages.size(); ++group) {
     if (pages[group] < 0) continue;
     pools_[group]->share_with_tree(pages[group]);
@@ -150,7 +152,8 @@ void PrefixTree::give_snapshot(PrefixNode& node, int32_t slot) {
   enlist(node);
 }
 
-// The last page becomes the newest, because the next request continues at the prefix's end.
+// Marks a node and its ancestors as used. The last page becomes the newest, because the next
+// request continues at the prefix's end.
 void PrefixTree::touch(PrefixNode& node) {
   uint64_t depth = 0;
   for (PrefixNode* n = &node; !n->is_root(); n = n->parent) ++depth;
@@ -218,7 +221,8 @@ void PrefixTree::detach(PrefixNode& leaf) {
   }
   if (leaf.snapshot >= 0) slots_->release(leaf.snapshot);
   PrefixNode& parent = *leaf.parent;
-  parent.children.erase(std::vector<int32_t>(leaf.tokens));  // copies the key, which the node owns
+  // The key is copied first, because the node owns it.
+  parent.children.erase(std::vector<int32_t>(leaf.tokens));
   enlist(parent);
 }
 

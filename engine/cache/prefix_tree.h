@@ -25,18 +25,18 @@ namespace wherry {
 
 struct PrefixNode {
   PrefixNode* parent = nullptr;
-  std::vector<int32_t> tokens;  // tokens of this page; empty: a root
-  std::vector<int32_t> pages;   // one for each group; -1: none
-  int32_t snapshot = -1;        // slot with the recurrent state after these tokens; -1: none
-  uint64_t used = 0;            // time of the last use, by the tree's clock
-  bool saved = false;           // whether it was offered to the disk tier
-  int32_t pins = 0;             // sequences that continue this prefix
+  std::vector<int32_t> tokens;  // tokens of this page; empty for a root
+  std::vector<int32_t> pages;   // one page id for each group; -1 if the page was evicted
+  int32_t snapshot = -1;  // slot with the recurrent state after these tokens; -1 if there is none
+  uint64_t used = 0;      // time of the last use, by the tree's clock
+  bool saved = false;     // whether the page was offered to the disk tier
+  int32_t pins = 0;       // number of sequences that continue this prefix
   std::map<std::vector<int32_t>, std::unique_ptr<PrefixNode>> children;
 
   bool is_root() const { return parent == nullptr; }
 };
 
-// Prefixes are shared within one space only.
+// Names a space of prefixes; only requests of one space share prefixes.
 struct PrefixSpace {
   uint64_t salt = 0;
   int32_t adapter = 0;
@@ -52,45 +52,50 @@ struct PrefixSpace {
 
 class PrefixTree {
  public:
-  // windows [groups]: 0 for groups without one. `slots`: null for models without recurrent state.
+  // windows: [groups] tokens, 0 for groups without a window. slots: null for models without
+  // recurrent state.
   PrefixTree(std::vector<PagePool*> pools, std::vector<int64_t> windows, PagePool* slots,
              int64_t page_size);
   ~PrefixTree();
 
   struct Match {
-    PrefixNode* node = nullptr;        // the node of the last whole page, or the root
+    PrefixNode* node = nullptr;        // node of the last whole page, or the root
     int64_t tokens = 0;                // number of matching tokens in whole pages
-    const PrefixNode* half = nullptr;  // a child whose first half_tokens tokens match, too
+    const PrefixNode* half = nullptr;  // a child whose first half_tokens tokens also match
     int64_t half_tokens = 0;
   };
-  // Finds the longest usable prefix of tokens[0..n). The caller pins its node if it is no root.
+  // Finds the longest usable prefix of tokens[0..n). The caller pins the match's node unless it is
+  // a root.
   Match match(const PrefixSpace& space, const int32_t* tokens, int64_t n);
 
-  PrefixNode* root(const PrefixSpace& space);  // creates it if needed; pin it before any removal
-  PrefixNode* find_root(const PrefixSpace& space);  // for a space without root: an empty node
-  // Protects a node from removal while a sequence continues it.
+  // Creates the root if needed; pin it before any removal.
+  PrefixNode* root(const PrefixSpace& space);
+  // Returns an empty node for a space without a root.
+  PrefixNode* find_root(const PrefixSpace& space);
+  // Protect a node from removal while a sequence continues it, and end that protection.
   void pin(PrefixNode& node) { ++node.pins; }
   void unpin(PrefixNode& node);
   PrefixNode* child(PrefixNode& parent, const int32_t* tokens, int64_t n) const;
-  // Adds a child, which takes references of the pages. There must be no child with these tokens.
+  // Adds a child, which takes references of the pages. The parent must have no child with these
+  // tokens.
   PrefixNode* add(PrefixNode& parent, const int32_t* tokens, int64_t n,
                   const std::vector<int32_t>& pages);
-  // Adds a page of a group that the node lacks.
+  // Gives a node the page of a group that it lacks.
   void give(PrefixNode& node, size_t group, int32_t page);
   void give_snapshot(PrefixNode& node, int32_t slot);
-  void touch(PrefixNode& node);  // and its ancestors
+  void touch(PrefixNode& node);  // marks the node and its ancestors as used
 
   // Frees the least recently used page of this group among those that only the tree references.
   bool evict(size_t group);
   bool evict_snapshot();
-  void clear();  // evicts all that no sequence uses
+  void clear();  // evicts every node that no sequence uses
 
-  // Counts the pages that evict() could free.
+  // Counts the pages of this group that evict() could free.
   int64_t idle(size_t group) const;
   size_t groups() const { return pools_.size(); }
   size_t roots() const { return roots_.size(); }
 
-  // Called before a node is removed.
+  // Callback that runs before a node is removed.
   std::function<void(PrefixNode&)> on_remove;
 
  private:
@@ -103,7 +108,7 @@ class PrefixTree {
   bool held_elsewhere(const PrefixNode& node) const;
   void enlist(PrefixNode& node);
   void delist(PrefixNode& node);
-  void remove(PrefixNode& leaf);  // and its ancestors that are useless without it
+  void remove(PrefixNode& leaf);  // also removes ancestors that are useless without the leaf
   void detach(PrefixNode& leaf);
   void prune(PrefixNode* node);
   void drop_page(PrefixNode& node, size_t group);
@@ -113,9 +118,9 @@ class PrefixTree {
   PagePool* const slots_;
   const int64_t page_size_;
   std::map<PrefixSpace, Root> roots_;
-  PrefixNode nowhere_;           // what spaces without a root get
-  Order leaves_;                 // least recently used first
-  std::vector<Order> windowed_;  // nodes with a page in this group; empty for groups without window
+  PrefixNode nowhere_;           // empty node that find_root() returns for spaces without a root
+  Order leaves_;                 // leaves, the least recently used first
+  std::vector<Order> windowed_;  // nodes with a page in each windowed group; empty for other groups
   Order snapshots_;
   uint64_t clock_ = 0;
 };

@@ -7,7 +7,8 @@ namespace {
 
 using Ints = std::vector<int32_t>;
 
-// A tree over pages of 4 tokens with one group, and with a windowed one if `window` is not 0.
+// Fixture: a tree over pages of 4 tokens with one group, and with a windowed one if `window` is not
+// 0.
 struct Fixture {
   explicit Fixture(int64_t window = 0, bool recurrent = false)
       : full(16),
@@ -21,7 +22,8 @@ struct Fixture {
     return {&full, &windowed};
   }
 
-  // Adds `text` as a finished sequence does: its whole pages, and the rest as a half page.
+  // Adds `text` to the tree as a finished sequence does: its whole pages, and the rest as a half
+  // page.
   PrefixNode* put(const Ints& text, uint64_t salt = 0) {
     PrefixNode* node = tree.root({salt, 0, false});
     for (size_t at = 0; at < text.size(); at += 4) {
@@ -54,8 +56,8 @@ TEST(a_prefix_is_found_to_the_token) {
   Fixture f;
   f.put({1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
   CHECK_EQ(f.matched({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}), 10);
-  CHECK_EQ(f.matched({1, 2, 3, 4, 5, 6, 7, 8, 9, 11}), 9);  // inside a half page
-  CHECK_EQ(f.matched({1, 2, 3, 4, 5, 6, 0}), 6);            // inside a whole page
+  CHECK_EQ(f.matched({1, 2, 3, 4, 5, 6, 7, 8, 9, 11}), 9);  // the match ends inside a half page
+  CHECK_EQ(f.matched({1, 2, 3, 4, 5, 6, 0}), 6);            // the match ends inside a whole page
   CHECK_EQ(f.matched({1, 2, 3}), 3);
   CHECK_EQ(f.matched({2, 2, 3, 4}), 0);
   CHECK_EQ(f.matched({}), 0);
@@ -101,7 +103,7 @@ TEST(the_least_recently_used_leaf_goes_first) {
   Fixture f;
   f.put({1, 1, 1, 1, 2, 2, 2, 2});
   f.put({1, 1, 1, 1, 3, 3, 3, 3});
-  f.put({1, 1, 1, 1, 2, 2, 2, 2});  // used again
+  f.put({1, 1, 1, 1, 2, 2, 2, 2});  // a second use makes this prefix the most recently used
   CHECK(f.tree.evict(0));
   CHECK_EQ(f.matched({1, 1, 1, 1, 3, 3, 3, 3}), 4);
   CHECK_EQ(f.matched({1, 1, 1, 1, 2, 2, 2, 2}), 8);
@@ -139,7 +141,8 @@ TEST(a_page_behind_the_window_may_go_alone) {
   CHECK_EQ(node->parent->parent->pages[1], -1);
   CHECK_EQ(f.matched({1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}), 12);
   CHECK_EQ(f.matched({1, 1, 1, 1, 2, 2, 2, 2, 9}), 8);
-  CHECK_EQ(f.matched({1, 1, 1, 1, 2, 9}), 0);  // its rows attend to the evicted page
+  // Rows after this prefix would attend to the evicted page.
+  CHECK_EQ(f.matched({1, 1, 1, 1, 2, 9}), 0);
   CHECK_EQ(f.full.available(), 13);
 }
 
@@ -152,7 +155,7 @@ TEST(a_recurrent_state_is_found_where_it_was_kept) {
   CHECK_EQ(f.matched({1, 1, 1, 1, 2, 2, 2, 9}), 0);
   CHECK(f.tree.evict_snapshot());
   CHECK(!f.tree.evict_snapshot());
-  CHECK_EQ(f.tree.roots(), 1u);  // its pages are still there
+  CHECK_EQ(f.tree.roots(), 1u);  // the root stays, because its pages still exist
   CHECK_EQ(f.slots.available(), 4);
 }
 

@@ -28,7 +28,7 @@ TEST(given_values) {
       R"({"max_batch": 300, "context": 100, "kv_tokens": 1001, "prefill_chunk": 400})", library());
   CHECK_EQ(config.max_batch, 300);
   CHECK_EQ(config.context, 100);
-  CHECK_EQ(config.kv_tokens, 1008);  // whole pages
+  CHECK_EQ(config.kv_tokens, 1008);  // kv_tokens is rounded to whole pages
   CHECK_EQ(config.prefill_chunk, 400);
   CHECK_EQ(parse_engine_config(R"({"max_batch": 300})", library()).prefill_chunk, 300);
   CHECK_EQ(parse_engine_config(R"({"kv_tokens": 100})", library()).context, 100);

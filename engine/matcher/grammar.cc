@@ -9,8 +9,8 @@ namespace wherry {
 namespace {
 
 // A grammar needs an Earley item in a row for each alternative, such as 10,000 properties in any
-// order. The library's limit of 2,000 rejects unions of ordinary tools. An item adds some 50 ns to
-// a mask.
+// order. llguidance's default limit of 2,000 rejects unions of ordinary tools. An item adds some 50
+// ns to a mask.
 constexpr size_t kMaxItemsInRow = 10'000;
 constexpr size_t kMaxErrorLength = 1'000;  // bytes
 
@@ -51,7 +51,7 @@ Grammar::Grammar(std::shared_ptr<const Vocabulary> vocabulary, const std::string
   LlgMatcher* handle = compile(*vocabulary, kind, text);
   fresh_ = std::make_unique<LlgMatch>(std::move(vocabulary), handle);
   std::vector<uint32_t> bits(fresh_->words());
-  // Computing the first mask builds much of the lexer, which all requests then share.
+  // Computes the first mask now, which builds much of the lexer that all requests then share.
   if (fresh_->error() == nullptr && (fresh_->stopped() || fresh_->fill(bits.data()))) return;
   const char* reason = fresh_->error();
   std::string shown = reason == nullptr ? "no token of the vocabulary can begin it" : reason;

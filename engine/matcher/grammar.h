@@ -15,7 +15,7 @@
 
 namespace wherry {
 
-// A matcher over llguidance's parser state of one request.
+// Matches one request's output with llguidance's parser state.
 class LlgMatch : public Matcher {
  public:
   LlgMatch(std::shared_ptr<const Vocabulary> vocabulary, LlgMatcher* handle)
@@ -39,16 +39,18 @@ class LlgMatch : public Matcher {
 
 class Grammar {
  public:
-  // As wherry_grammar_compile.
+  // Compiles a grammar as wherry_grammar_compile does.
   Grammar(std::shared_ptr<const Vocabulary> vocabulary, const std::string& kind,
           const std::string& text);
 
-  // Thread-safe. The caller owns the record, which stays valid after the grammar.
+  // Creates the mask of one request. Thread-safe. The caller owns the record, which stays valid
+  // after the grammar is freed.
   wherry_mask mask(const int32_t* stop_ids, size_t n) const;
 
  private:
-  std::unique_ptr<LlgMatch> fresh_;  // at the start of the text, with its first mask computed
-  mutable std::mutex mutex_;         // cloning reads state that the library changes lazily
+  // Matcher at the start of the text, with its first mask computed.
+  std::unique_ptr<LlgMatch> fresh_;
+  mutable std::mutex mutex_;  // needed because cloning reads state that llguidance changes lazily
 };
 
 }  // namespace wherry

@@ -11,7 +11,7 @@
 namespace wherry {
 namespace {
 
-constexpr const char* kVersion = "llguidance@1.";  // prefix of version()
+constexpr const char* kVersion = "llguidance@1.";  // required prefix of version()
 
 #if defined(_WIN32)
 void* open_library(const std::string& path) {

@@ -1,5 +1,6 @@
-// llguidance's C interface, loaded at run time: the core does not depend on it without structured
-// output. The records are those of its llguidance.h, version 1; the library is MIT licensed.
+// Loads llguidance's C interface at run time, so that the core does not depend on it without
+// structured output. The records are those of its llguidance.h, version 1; llguidance is MIT
+// licensed.
 #ifndef WHERRY_ENGINE_MATCHER_LLGUIDANCE_H_
 #define WHERRY_ENGINE_MATCHER_LLGUIDANCE_H_
 
@@ -9,7 +10,7 @@
 
 namespace wherry {
 
-constexpr char kLlgNoise[] = "\n<non-verbose/>";  // suffix of its errors
+constexpr char kLlgNoise[] = "\n<non-verbose/>";  // suffix of llguidance's error texts, to remove
 
 struct LlgTokenizer;
 struct LlgMatcher;
@@ -32,7 +33,7 @@ struct LlgMatcherInit {
   bool ff_tokens_ok;
   bool backtrack_ok;
   LlgLimits limits;
-  uint64_t later_versions[16];  // fields that this record may have grown; zero
+  uint64_t later_versions[16];  // zeros: fields that later versions of this record may add
 };
 
 struct LlgTokenizerInit {
@@ -51,16 +52,16 @@ struct LlgTokenizerInit {
   uint32_t tok_eos_extra_count;
 };
 
-// The functions that the core uses, declared as in llguidance.h.
+// llguidance's functions that the core uses, declared as in llguidance.h.
 struct Llguidance {
   const char* (*version)();
   LlgTokenizer* (*new_tokenizer)(const LlgTokenizerInit*, char* error, size_t error_size);
   void (*free_tokenizer)(LlgTokenizer*);
-  void (*set_defaults)(LlgMatcherInit*, const LlgTokenizer*);  // of every field
+  void (*set_defaults)(LlgMatcherInit*, const LlgTokenizer*);  // sets every field to its default
   LlgMatcher* (*new_matcher)(const LlgMatcherInit*, const char* kind, const char* text);
   LlgMatcher* (*clone_matcher)(const LlgMatcher*);
   void (*free_matcher)(LlgMatcher*);
-  const char* (*get_error)(LlgMatcher*);  // null: none
+  const char* (*get_error)(LlgMatcher*);  // returns null if there is no error
   size_t (*mask_bytes)(const LlgMatcher*);
   int32_t (*compute_mask)(LlgMatcher*, uint32_t*, size_t bytes);
   int32_t (*consume_token)(LlgMatcher*, uint32_t);
@@ -69,8 +70,8 @@ struct Llguidance {
   bool (*is_stopped)(const LlgMatcher*);
 };
 
-// Opens the library at `path`, which stays open until the process ends. Throws WHERRY_NOT_FOUND if
-// it cannot be opened, WHERRY_INCOMPATIBLE if it is another library or version.
+// Opens the llguidance library at `path`, which stays open until the process ends. Throws
+// WHERRY_NOT_FOUND if it cannot be opened, WHERRY_INCOMPATIBLE if it is another library or version.
 Llguidance open_llguidance(const std::string& path);
 
 }  // namespace wherry

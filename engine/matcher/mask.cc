@@ -11,8 +11,8 @@ namespace wherry {
 namespace {
 
 constexpr size_t kWordBits = 32;
-// If more words of a mask than this are not 0, the text is inside a string or similar, where tokens
-// are rarely forced and masks are the most expensive.
+// If more words of a mask than this are nonzero, the text is inside a string or similar, where
+// tokens are rarely forced and masks are the most expensive.
 constexpr size_t kWide = 64;
 
 bool bit(const std::vector<uint32_t>& bits, size_t index) {
@@ -21,7 +21,7 @@ bool bit(const std::vector<uint32_t>& bits, size_t index) {
 
 Mask& of(void* context) { return *static_cast<Mask*>(context); }
 
-// Turns exceptions into an error status, which ends the request.
+// Runs `call` and turns exceptions into an error status, which ends the request.
 template <typename Call>
 int guarded(const Call& call) noexcept {
   try {
@@ -64,7 +64,8 @@ bool Mask::fill(uint32_t* bits, size_t words) {
   const size_t taken = std::min(words, (size + kWordBits - 1) / kWordBits);
   std::copy_n(bits_.begin(), taken, bits);
   std::fill(bits + taken, bits + words, 0u);
-  if (taken * kWordBits > size) {  // the bit of the text's end is no token
+  // Clears the bit that stands for the text's end, because it is no token.
+  if (taken * kWordBits > size) {
     bits[taken - 1] &= (1u << size % kWordBits) - 1;
   }
   const bool end = may_end();
@@ -115,7 +116,7 @@ bool Mask::forced(int32_t* tokens, size_t cap, size_t* n) {
 bool Mask::compute() {
   if (computed_) return true;
   if (matcher_->error() != nullptr) return fail();
-  if (matcher_->stopped()) {  // the library has no mask after the end
+  if (matcher_->stopped()) {  // llguidance has no mask after the end of the text
     std::fill(bits_.begin(), bits_.end(), 0u);
     const size_t end = matcher_->tokens();
     bits_[end / kWordBits] |= 1u << end % kWordBits;

@@ -1,4 +1,4 @@
-// Tests masks with a fake llguidance; tests/runtime/grammar uses the real one.
+// Tests masks with a fake llguidance; tests/runtime/grammar tests the real one.
 #include "matcher/mask.h"
 
 #include <set>
@@ -12,7 +12,8 @@ namespace {
 
 using namespace wherry;
 
-constexpr size_t kTokens = 40;  // 'a', 'b', ..., then "ab" at 38 and a special token at 39
+// The tokens are 'a', 'b', ..., then "ab" at 38 and a special token at 39.
+constexpr size_t kTokens = 40;
 constexpr int32_t kAb = 38;
 constexpr int32_t kSpecial = 39;
 
@@ -36,7 +37,7 @@ std::shared_ptr<const Vocabulary> vocabulary() {
                                             lengths.data(), kTokens);
 }
 
-// A request with its mask, which its destructor releases.
+// A request with its mask; the destructor releases the mask.
 class Request {
  public:
   explicit Request(const std::string& texts, std::vector<int32_t> stops = {kSpecial})
@@ -96,7 +97,7 @@ TEST(stop_ids_where_the_text_is_complete) {
   Request request("a|ab", {kSpecial, letter('b'), -1, 5'000});
   CHECK(request.allowed() == (Set{letter('a'), kAb}));
   CHECK(!request.accept(letter('a')));
-  CHECK(request.allowed() == (Set{letter('b'), kSpecial}));  // b is a stop token here, not text
+  CHECK(request.allowed() == (Set{letter('b'), kSpecial}));  // "b" is a stop token here, not text
   CHECK(request.accept(letter('b')));
 }
 
@@ -116,7 +117,8 @@ TEST(a_token_that_is_not_allowed) {
 
 TEST(widths_of_the_mask) {
   Request request("ab");
-  CHECK(request.allowed(1) == Set{letter('a')});  // a model with fewer logits
+  // The model has fewer logits than the vocabulary has tokens.
+  CHECK(request.allowed(1) == Set{letter('a')});
   CHECK(request.allowed(9) == (Set{letter('a'), kAb}));
 }
 
@@ -141,7 +143,7 @@ TEST(forced_tokens_change_nothing) {
   CHECK(request.forced(0).empty());
   CHECK(request.allowed() == Set{letter('x')});
   for (int32_t token : all) CHECK(!request.accept(token));
-  CHECK(request.forced(8).empty());  // both "a" and "ab" are allowed
+  CHECK(request.forced(8).empty());  // nothing is forced, because both "a" and "ab" are allowed
   CHECK(request.allowed() == (Set{letter('a'), kAb}));
 }
 
@@ -152,7 +154,8 @@ TEST(forced_tokens_end_with_the_text) {
   CHECK(request.accept(letter('y')));
   CHECK(request.forced(8).empty());
   Request open("xy|xyz");
-  CHECK(open.forced(8) == (Tokens{letter('x'), letter('y')}));  // then the text may end
+  // Only two tokens are forced, because the text may end after them.
+  CHECK(open.forced(8) == (Tokens{letter('x'), letter('y')}));
 }
 
 TEST(errors_of_compiling) {

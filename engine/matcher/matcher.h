@@ -7,7 +7,7 @@
 
 namespace wherry {
 
-// Not thread-safe.
+// Tracks the grammar state of one request. Not thread-safe.
 class Matcher {
  public:
   Matcher() = default;
@@ -15,19 +15,21 @@ class Matcher {
   Matcher(const Matcher&) = delete;
   Matcher& operator=(const Matcher&) = delete;
 
-  // Size of the vocabulary. The id after the last one stands for "the text may end here". It is no
-  // token of the model, so the stop tokens of a request do not depend on the tokenizer.
+  // Returns the size of the vocabulary. The id after the last token stands for "the text may end
+  // here". It is no token of the model, so the stop tokens of a request do not depend on the
+  // tokenizer.
   virtual size_t tokens() const = 0;
-  // Number of uint32 words in a mask: one bit for each token, and one for the end.
+  // Returns the number of uint32 words in a mask, which has one bit for each token and one for the
+  // end.
   virtual size_t words() const = 0;
-  // False: error() says why.
+  // Writes the mask of the current state; returns false on failure, and error() says why.
   virtual bool fill(uint32_t* bits) = 0;
   virtual bool accept(uint32_t token) = 0;
   virtual bool rollback(size_t tokens) = 0;
-  // Whether the text is complete and nothing may follow.
+  // Returns whether the text is complete and nothing may follow.
   virtual bool stopped() = 0;
   virtual bool accepting() = 0;
-  virtual const char* error() const = 0;  // null: none
+  virtual const char* error() const = 0;  // returns null if no call failed
 };
 
 }  // namespace wherry

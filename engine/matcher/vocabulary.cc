@@ -8,7 +8,7 @@
 namespace wherry {
 namespace {
 
-// The first byte of a special token's name in llguidance.
+// The byte with which llguidance starts a special token's name.
 constexpr uint8_t kSpecial = 0xff;
 constexpr char kEnd[] = "\xff<|wherry_end|>";
 constexpr size_t kMaxTokens = std::numeric_limits<int32_t>::max() - 1;
@@ -25,7 +25,7 @@ Vocabulary::Vocabulary(const std::string& library, const uint8_t* bytes, const u
   std::vector<uint8_t> text;
   const uint8_t* next = bytes;
   for (uint32_t& size : sizes) {
-    // The token is the byte 0xff alone, which no UTF-8 text contains, so no text can match it.
+    // This token is the byte 0xff alone, which no UTF-8 text contains, so no text can match it.
     if (size == 1 && *next == kSpecial) {
       size = 0;
       ++next;
@@ -42,7 +42,7 @@ Vocabulary::Vocabulary(const std::string& library, const uint8_t* bytes, const u
   init.tok_eos = end();
   init.token_lens = sizes.data();
   init.token_bytes = text.data();
-  // No tokenization is canonical: a mask allows all token sequences that spell a text.
+  // Allows all token sequences that spell a text: no tokenization is canonical for a mask.
   init.use_approximate_greedy_tokenize_fn = true;
   char error[512] = "";
   tokenizer_ = api_.new_tokenizer(&init, error, sizeof(error));

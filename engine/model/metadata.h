@@ -1,4 +1,4 @@
-// What a compiled library says about itself (docs/design/compiled-library.md).
+// The metadata of a compiled library, which it stores as JSON (docs/design/compiled-library.md).
 #ifndef WHERRY_ENGINE_MODEL_METADATA_H_
 #define WHERRY_ENGINE_MODEL_METADATA_H_
 
@@ -11,28 +11,30 @@
 
 namespace wherry {
 
-// First 16 hex digits of the SHA-256 of wherry.artifact.manifest.INTERFACE: argument names, order
-// and dtypes of `forward`. A test compares the two.
+// Hash of the interface: the first 16 hex digits of the SHA-256 of
+// wherry.artifact.manifest.INTERFACE, i.e. argument names, order and dtypes of `forward`. A test
+// compares the two.
 extern const char* const kInterface;
 
 // The entry points of a library: VM functions that take the same arguments.
 enum class Entry {
-  kForward,  // "forward" -> logits of the logit rows [m, vocab]
-  kEmbed,    // "embed" -> embeddings of the logit rows [m, d]
-  kEncode,   // "encode": reads the source of an encoder-decoder model into its cross groups
+  kForward,  // runs "forward" -> logits of the logit rows [m, vocab]
+  kEmbed,    // runs "embed" -> embeddings of the logit rows [m, d]
+  kEncode,   // runs "encode": reads the source of an encoder-decoder model into its cross groups
 };
 
-// Layers that share one page table for each sequence.
+// A group of layers that share one page table for each sequence.
 struct GroupSpec {
-  int64_t window = 0;  // sliding window: tokens that a row attends to, with its own; 0: all
-  bool cross = false;  // cross-attention: the pages hold the encoder's tokens
+  // Tokens that a row attends to with a sliding window, including its own; 0 if all.
+  int64_t window = 0;
+  bool cross = false;  // true for cross-attention: the pages hold the encoder's tokens
 };
 
-// One kind of state: `layers` tensors. paged_kv: [pages of the group, *shape]; recurrent:
-// [slots, *shape].
+// Describes one kind of state, `layers` tensors of it. Shapes: paged_kv: [pages of the group,
+// *shape]; recurrent: [slots, *shape].
 struct StateSpec {
   bool recurrent = false;
-  size_t group = 0;  // paged_kv: index into Metadata::groups
+  size_t group = 0;  // for paged_kv: index into Metadata::groups
   int64_t layers = 0;
   std::vector<int64_t> shape;
   DLDataType dtype{};
@@ -42,29 +44,30 @@ struct ParamSpec {
   std::string name;
   std::vector<int64_t> shape;
   DLDataType dtype{};
-  std::vector<std::string> from;  // names in tensor-cache.json
-  std::string pack;               // VM function, or empty: the stored tensor as it is
-  int64_t index = 0;              // the element to take if `pack` returns a tuple
+  std::vector<std::string> from;  // names of stored tensors in tensor-cache.json
+  std::string pack;   // VM function that packs them; if empty, the parameter is the stored tensor
+  int64_t index = 0;  // element to take if `pack` returns a tuple
 };
 
 struct Metadata {
-  std::string json;  // the text that was parsed
+  std::string json;  // the text that parse_metadata parsed
   std::string name;
   int64_t vocab_size = 0;
   int64_t context = 0;    // tokens
   int64_t page_size = 0;  // tokens
-  // Upper bounds that the library's memory plan allows.
-  int64_t max_batch = 4096;         // sequences in one step
-  int64_t prefill_chunk = 1 << 20;  // rows of one step
-  int64_t logit_rows = 4096;        // rows of one step whose logits are read
+  // Upper bounds on batches that the library's memory plan allows.
+  int64_t max_batch = 4096;         // upper bound on sequences in one step
+  int64_t prefill_chunk = 1 << 20;  // upper bound on rows of one step
+  int64_t logit_rows = 4096;        // upper bound on rows of one step whose logits are read
   int64_t adapters = 0;
-  int64_t candidates = 0;  // tokens that the entry `candidates` returns for a row; 0: no such entry
-  double candidates_error = 0;  // relative error of that entry's sums
+  // Tokens that the entry `candidates` returns for a row; 0 if there is no such entry.
+  int64_t candidates = 0;
+  double candidates_error = 0;  // relative error of the sums of the entry `candidates`
   // The entries' arguments before state and parameters, in order. Each names a field of Batch;
   // "pages.i" stands for both arrays of group i.
   std::vector<std::string> inputs;
   std::vector<Entry> entries;
-  bool whole = false;  // bidirectional attention: one step must compute a whole sequence
+  bool whole = false;  // true for bidirectional attention: one step must compute a whole sequence
   std::vector<GroupSpec> groups;
   std::vector<StateSpec> state;
   std::vector<ParamSpec> params;
@@ -79,17 +82,18 @@ struct Metadata {
 
 const char* name_of(Entry entry);
 
-// Throws WHERRY_INCOMPATIBLE with every problem that it finds.
+// Parses a library's metadata. Throws WHERRY_INCOMPATIBLE with every problem that it finds.
 Metadata parse_metadata(const std::string& json);
 
-// Reads "float16"; adds a problem that starts with `where` if there is no such dtype.
+// Parses a dtype such as "float16"; adds a problem that starts with `where` if there is no such
+// dtype.
 class Problems;
 DLDataType parse_dtype(const std::string& text, const std::string& where, Problems& problems);
 
-// "float16 [4, 32]"
+// Returns dtype and shape as text, e.g. "float16 [4, 32]".
 std::string describe(DLDataType dtype, const std::vector<int64_t>& shape);
 
-// Bytes of a compact tensor; sub-byte dtypes are packed.
+// Returns the bytes of a compact tensor; sub-byte dtypes are packed.
 int64_t tensor_bytes(DLDataType dtype, const std::vector<int64_t>& shape);
 
 }  // namespace wherry

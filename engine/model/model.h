@@ -16,10 +16,11 @@ namespace wherry {
 // The page table of one group of layers: sequence s owns the pages ids[indptr[s]..indptr[s + 1]].
 struct PageTable {
   std::vector<int32_t> indptr;  // [r + 1]
-  std::vector<int32_t> ids;     // [p]; -1 for a page that the group's sliding window has passed
+  // [p] page ids; -1 for a page that the group's sliding window has passed.
+  std::vector<int32_t> ids;
 };
 
-// The int32 arguments of `forward` for one step over n rows of r sequences; meaning as in
+// The int32 arguments of `forward` for one step over n rows of r sequences; their meaning is in
 // docs/design/compiled-library.md. n, r and m are at least 1.
 struct Batch {
   std::vector<int32_t> tokens;          // [n]
@@ -27,99 +28,103 @@ struct Batch {
   std::vector<int32_t> sequences;       // [n]
   std::vector<int32_t> adapters;        // [n]
   std::vector<int32_t> query_indptr;    // [r + 1]
-  std::vector<PageTable> pages;         // one for each group
+  std::vector<PageTable> pages;         // one page table for each group
   std::vector<int32_t> slots;           // [r], slots of recurrent state
   std::vector<int32_t> source_lengths;  // [r], tokens that the encoder has read
   std::vector<int32_t> logit_rows;      // [m]
 
   // [m] for kForward, or empty. The scale at which a logit row's candidates are computed, which
-  // then replace the row (sampling/candidates.h); 0: the result is the row itself.
+  // then replace the row (sampling/candidates.h); 0 means that the result is the row itself.
   std::vector<float> scales;
 
-  // [m], or empty; requires `scales`. How the device draws tokens as input of the next step.
+  // [m], or empty; requires `scales`. Describes how the device draws tokens as input of the next
+  // step.
   std::vector<Choice> choices;
 
-  // [n], or empty. If not -1, row i's token is the one that the device drew for this result of the
-  // previous step, and tokens[i] is ignored. See Session::chains.
+  // [n], or empty. If an element is not -1, row i's token is the one that the device drew for this
+  // result of the previous step, and tokens[i] is ignored. See Session::chains.
   std::vector<int32_t> chosen_from;
 };
 
-// Results of a step, float32 [rows, columns]; valid as long as the pointer of Session::row.
+// The results of a step, float32 [rows, columns]; valid as long as the pointer of Session::row.
 struct Rows {
   int64_t rows = 0;
   int64_t columns = 0;
-  std::vector<Candidates> candidates;  // [rows], or empty if the batch had no scales
+  std::vector<Candidates> candidates;  // [rows] candidates, or empty if the batch had no scales
 };
 
-// Statistics of CUDA graph replay.
+// Counters of CUDA graph replay.
 struct GraphCounts {
-  uint64_t steps = 0;    // replayed steps
-  std::string given_up;  // why graphs are off; empty: they are on, or were never asked for
+  uint64_t steps = 0;    // number of replayed steps
+  std::string given_up;  // why graphs are off; empty if they are on or were never requested
 };
 
-// Upper bounds for a session's state and batches.
+// Upper bounds on a session's state and batches.
 struct SessionLimits {
-  std::vector<int64_t> pages;     // pages of the state, for each group
-  std::vector<int64_t> page_ids;  // p, for each group
-  int64_t rows = 0;               // n
-  int64_t logit_rows = 0;         // m
-  int64_t sequences = 0;          // r
-  int64_t slots = 0;              // slots of recurrent state
+  std::vector<int64_t> pages;     // number of pages of the state, for each group
+  std::vector<int64_t> page_ids;  // upper bound on a batch's page table entries (p), for each group
+  int64_t rows = 0;               // upper bound on a batch's rows (n)
+  int64_t logit_rows = 0;         // upper bound on a batch's result rows (m)
+  int64_t sequences = 0;          // upper bound on a batch's sequences (r)
+  int64_t slots = 0;              // number of slots of recurrent state
 };
 
-// The state of one engine (KV cache, recurrent slots) and the functions that run the model on it.
-// One step is in flight at a time, two with launch-ahead; different threads may launch and collect
-// it. The device executes calls in their order.
+// Owns the state of one engine (KV cache, recurrent slots) and runs the model on it. One step is in
+// flight at a time, two with launch-ahead; different threads may launch and collect it. The device
+// executes calls in their order.
 class Session {
  public:
   virtual ~Session() = default;
   // Starts a step and the copy of its results. On an asynchronous device it returns before the step
   // is done; a CPU runs the step here.
   virtual void launch(const Batch& batch, Entry entry) = 0;
-  // Waits for the step. The rows of kForward are logits, of kEmbed embeddings; kEncode has none.
-  // After an exception in launch or collect, the session is ready for the next launch.
+  // Waits for the step and returns its rows: logits for kForward, embeddings for kEmbed, none for
+  // kEncode. After an exception in launch or collect, the session is ready for the next launch.
   virtual Rows collect() = 0;
-  // Row `i` of the collected results, [columns]; valid until the next launch or collect. If the
-  // device returned candidates for it, row() fetches the whole row now.
+  // Returns row `i` of the collected results, [columns]; valid until the next launch or collect. If
+  // the device returned candidates for the row, row() fetches the whole row now.
   virtual const float* row(int64_t i) = 0;
   // Whether row() can fetch a row by itself. Where no call can wait for the device (browsers), call
-  // request_row(), return to the event loop, then call row(). false if the row was requested
-  // before.
+  // request_row(), return to the event loop, then call row(). request_row() returns false if the
+  // row was requested before.
   virtual bool can_fetch_rows() const { return true; }
   virtual bool request_row(int64_t) { return false; }
 
-  // Whether launch() returns while the device computes.
+  // Whether launch() returns while the device still computes.
   virtual bool asynchronous() const { return false; }
-  // Launch-ahead: whether a step can be launched before the previous one is collected, with tokens
-  // that the device drew from that step's candidates. collect() returns the older step first.
+  // Whether launch-ahead works: a step can be launched before the previous one is collected, with
+  // tokens that the device drew from that step's candidates. collect() then returns the older step
+  // first.
   virtual bool chains() const { return false; }
-  // Why launch-ahead was turned off, which costs speed only; empty: it was not.
+  // Why launch-ahead was turned off, which costs speed only; empty if it was not.
   virtual std::string chains_given_up() const { return {}; }
-  // Whether the device can draw tokens by sampling, not only the most likely token.
+  // Whether the device can draw tokens by sampling, besides taking the most likely token.
   virtual bool draws() const { return false; }
   // Discards the results of steps that were launched and not collected.
   virtual void discard() {}
-  // How many candidates the device can return for a row; 0: batches must have no `scales`.
+  // Returns how many candidates the device can return for a row; 0 if batches must have no
+  // `scales`.
   virtual int64_t max_candidates() const { return 0; }
-  // Bytes of results that were copied from the device so far.
+  // Returns how many bytes of results were copied from the device so far.
   virtual uint64_t bytes_read() const { return 0; }
   virtual GraphCounts graphs() const { return {}; }
 
   virtual void copy_page(int group, int32_t from, int32_t to) = 0;
   virtual void copy_slot(int32_t from, int32_t to) = 0;
-  virtual void clear_slot(int32_t slot) = 0;  // to the state before the first token
-  // One page of all layers of a group, as bytes that only a session of the same library can read.
+  virtual void clear_slot(int32_t slot) = 0;  // resets the slot to the state before the first token
+  // Access one page of all layers of a group, as bytes that only a session of the same library can
+  // read.
   virtual size_t page_bytes(int group) const = 0;
   virtual void read_page(int group, int32_t page, char* bytes) = 0;
   virtual void write_page(int group, int32_t page, const char* bytes) = 0;
 };
 
-// A loaded model. It is immutable, and engines and threads share it.
+// A loaded model: immutable, and shared by engines and threads.
 class Model {
  public:
   virtual ~Model() = default;
   virtual const Metadata& metadata() const = 0;
-  // A hash of weights and code: models with equal values compute the same bytes for a page.
+  // Returns a hash of weights and code: models with equal values compute the same bytes for a page.
   virtual uint64_t identity() const = 0;
   virtual std::unique_ptr<Session> open(const SessionLimits& limits) const = 0;
 };

@@ -10,21 +10,21 @@
 
 namespace wherry {
 
-// Counts of sampled tokens: from candidates, and from whole rows.
+// Counts of sampled tokens: those decided by candidates, and those that needed whole rows.
 struct RowCounts {
   uint64_t candidates = 0, whole = 0;
 };
 
-// Reuses its memory between calls.
+// Samples tokens from candidates or whole rows; reuses its memory between calls.
 class RowSampler {
  public:
   // Samples row `i` of `rows`, the session's last results. Candidates and the whole row give the
-  // same token, and which of them is read depends on the row and the request alone. Mask and
-  // errors: see Sampler.
+  // same token, and which of them is read depends on the row and the request alone. `mask` and
+  // errors are those of Sampler::sample.
   Sample sample(const SamplingInput& input, Session& session, const Rows& rows, int64_t i,
                 const uint32_t* mask);
 
-  // Whether sample() would read the whole row.
+  // Whether sample() would read the whole row of logits.
   bool needs_row(const SamplingInput& input, const Rows& rows, int64_t i, bool masked);
 
   const RowCounts& counts() const { return counts_; }

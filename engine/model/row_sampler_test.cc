@@ -15,7 +15,7 @@ using testing::SampledRequest;
 
 constexpr int64_t kVocab = 2000;
 
-// One row, and the candidates that a device would return for it.
+// A fake session with one row, and the candidates that a device would return for it.
 class OneRow : public Session {
  public:
   OneRow(std::vector<float> x, const FakeOptions& options, float scale)
@@ -49,7 +49,7 @@ class OneRow : public Session {
   bool asked_;
 };
 
-// Flat and peaked rows, some with equal logits, -inf, or both signs of zero.
+// Returns a flat or peaked row; some rows have equal logits, -inf, or both signs of zero.
 std::vector<float> random_row(uint64_t seed) {
   std::vector<float> x = random_logits(kVocab, seed, 4 + static_cast<double>(seed % 5) * 4);
   for (uint64_t i = 0; i < seed % 40; ++i) {
@@ -66,7 +66,7 @@ std::vector<float> random_row(uint64_t seed) {
   return x;
 }
 
-// Random parameters; each is enabled in some of the rounds.
+// Returns random parameters; each parameter is enabled in some of the rounds.
 wherry_params random_params(uint64_t seed) {
   uint64_t next = 0;
   auto dice = [&] { return static_cast<float>(uniform(seed, next++)); };
@@ -146,7 +146,7 @@ TEST(scales_are_asked_for_where_they_can_do) {
   CHECK_EQ(scale(params, true), 0.0f);
   params.temperature = 0;
   CHECK_EQ(scale(params, false), 1.0f);
-  params.temperature = 1e-4f;  // beyond the range of the device's exponents
+  params.temperature = 1e-4f;  // the scale is beyond the range of the device's exponents
   CHECK_EQ(scale(params, false), 0.0f);
   params = defaults();
   params.top_k = 128;

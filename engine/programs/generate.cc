@@ -35,11 +35,12 @@ constexpr char kUsage[] =
     "  --max-tokens  default: 64\n";
 
 struct Arguments {
-  std::string runtime;  // "": libtvm_runtime.so, unless the program has a runtime
+  // Path of TVM's runtime; "" means libtvm_runtime.so, unless the program links one.
+  std::string runtime;
   int threads = 0;
   int max_tokens = 64;
   std::string device = "cpu", driver;
-  std::string stop;  // "": the model's own
+  std::string stop;  // stop token ids; "" means the model's own
   std::string library, weights;
   std::vector<int32_t> prompt;
 };
@@ -106,7 +107,7 @@ std::vector<int32_t> stop_ids(const Arguments& arguments) {
   return ids;
 }
 
-// Steps until the request ends; returns its tokens without the stop token.
+// Runs steps until the request ends; returns its tokens without the stop token.
 std::vector<int32_t> run(wherry_engine* engine) {
   std::vector<int32_t> tokens;
   for (;;) {

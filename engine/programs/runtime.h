@@ -7,12 +7,13 @@
 
 namespace wherry {
 
-// path: TVM's runtime; "": libtvm_runtime.so as the linker finds it, or nothing if the runtime is
-// linked into the program. Throws std::runtime_error.
+// Opens TVM's runtime. path: its library; "" means libtvm_runtime.so as the linker finds it, or
+// nothing if the runtime is linked into the program. Throws std::runtime_error.
 void open_runtime(const std::string& path);
 
-// device: "cpu" or "<kind>:<index>"; path: its plugin; "": libwherry_<kind>.so, or for cuda
-// libtvm_runtime_cuda.so, as the linker finds it. Throws std::runtime_error.
+// Opens the plugin of a device. device: "cpu" or "<kind>:<index>". path: the plugin; "" means
+// libwherry_<kind>.so, or for cuda libtvm_runtime_cuda.so, as the linker finds it. Throws
+// std::runtime_error.
 void open_driver(const std::string& device, const std::string& path);
 
 }  // namespace wherry

@@ -50,7 +50,7 @@ T read_one() {
   std::string word;
   if (!(std::cin >> word)) throw Error(WHERRY_INVALID_ARGUMENT, "the input ends in a field");
   if constexpr (std::is_same_v<T, float>)
-    return std::strtof(word.c_str(), nullptr);  // reads inf, as >> does not
+    return std::strtof(word.c_str(), nullptr);  // std::strtof also reads "inf", which >> does not
   return static_cast<T>(std::stoull(word));
 }
 

@@ -34,7 +34,7 @@ void add_file(const std::string& path, std::vector<int32_t>& ids) {
   if (!object) throw std::runtime_error(path + " is no JSON object. " + std::string(error));
   ffi::String key = kKey;
   if (object->count(key) != 0) add((*object)[key], path, ids);
-  ffi::String nested = "text_config";  // in multimodal models
+  ffi::String nested = "text_config";  // object of the text model's fields in multimodal models
   if (object->count(key) == 0 && object->count(nested) != 0) {
     auto inner = (*object)[nested].as<ffi::json::Object>();
     if (inner && inner->count(key) != 0) add((*inner)[key], path, ids);

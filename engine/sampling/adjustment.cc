@@ -29,7 +29,7 @@ void forbid_unmasked(const uint32_t* mask, std::vector<float>& x) {
 }
 
 bool ends_with(const std::vector<int32_t>& tokens, const std::vector<int32_t>& word) {
-  size_t n = word.size() - 1;  // all tokens but the last
+  size_t n = word.size() - 1;  // number of the word's tokens before its last one
   return n <= tokens.size() &&
          std::equal(word.begin(), word.end() - 1, tokens.end() - static_cast<int64_t>(n));
 }
@@ -55,7 +55,7 @@ AdjustedRow Adjustment::apply(const SamplingInput& input, const float* logits, i
   if (!params.adjusts() && mask == nullptr && !stops_forbidden) return {logits, raw};
   move(input, logits, vocab, mask, stops_forbidden);
   RowMaximum best = row_maximum(row_.data(), vocab);
-  if (!best.valid && stops_forbidden) {  // only a stop token is possible: ignore min_tokens
+  if (!best.valid && stops_forbidden) {  // if only a stop token is possible, min_tokens is ignored
     move(input, logits, vocab, mask, false);
     best = row_maximum(row_.data(), vocab);
   }

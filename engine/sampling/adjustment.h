@@ -1,4 +1,4 @@
-// The stages that change logits: bias, forbidden tokens, penalties, DRY. See sampler.h.
+// The sampling stages that change logits: bias, forbidden tokens, penalties, DRY (see sampler.h).
 #ifndef WHERRY_ENGINE_SAMPLING_ADJUSTMENT_H_
 #define WHERRY_ENGINE_SAMPLING_ADJUSTMENT_H_
 
@@ -11,14 +11,15 @@
 namespace wherry {
 
 struct AdjustedRow {
-  const float* x;  // [vocab]; the model's own row if no stage changes it
+  const float* x;  // [vocab] logits; the model's own row if no stage changes it
   RowMaximum best;
 };
 
-// Reuses memory for a row between calls.
+// Applies the stages that change logits; reuses its memory for a row between calls.
 class Adjustment {
  public:
-  // `raw`: the maximum of `logits` [vocab], valid. Throws Error if no token is possible.
+  // Applies the stages to `logits` [vocab], whose maximum is `raw`, which must be valid. Throws
+  // Error if no token is possible.
   AdjustedRow apply(const SamplingInput& input, const float* logits, int64_t vocab,
                     const uint32_t* mask, const RowMaximum& raw);
 

@@ -10,15 +10,15 @@ namespace wherry {
 
 namespace {
 
-// The relative error of exponentials() (softmax.h): exp_float's 3e-7, and that of 64 additions of
-// floats.
+// The relative error of exponentials() (softmax.h): the 3e-7 of exp_float and the error of adding
+// 64 floats.
 constexpr double kOwnError = 5e-6;
 
 bool cuts(const SamplingParams& params) {
   return params.top_k > 0 || params.top_p < 1 || params.min_p > 0;
 }
 
-// Draws from a row without truncation (draw.h); empty if the token is not in the head.
+// Draws from a row without truncation (draw.h); returns nothing if the token is not in the head.
 std::optional<int64_t> draw_from_head(Truncation& kept, double mass, double u) {
   double head = 0;
   for (int64_t i = 0; i < Ranking::kFirst; ++i) head += kept.weight(i);
@@ -86,7 +86,7 @@ std::optional<Sample> CandidateSampler::sample(const SamplingInput& input,
   return result;
 }
 
-// Treats the candidates as a sorted row: ranks are indices.
+// Treats the candidates as a sorted row, so that ranks are indices.
 std::optional<int64_t> CandidateSampler::decide(const SamplingInput& input,
                                                 const Candidates& candidates, double mass) {
   const SamplingParams& params = input.params;

@@ -14,7 +14,7 @@ using testing::defaults;
 using testing::random_logits;
 using testing::SampledRequest;
 
-// The candidates of a row as a device computes them: sums are wrong by up to `error`.
+// Computes the candidates of a row as a device does: its sums are wrong by up to `error`.
 struct Device {
   Device(const std::vector<float>& x, float temperature, double error, uint64_t seed) {
     auto n = static_cast<int64_t>(x.size());
@@ -36,7 +36,8 @@ struct Device {
   Candidates candidates;
 };
 
-// Peaked as a model's rows: few likely tokens over a broad floor. Some logits are equal.
+// Returns a row that is peaked as a model's rows are: few likely tokens over a broad floor. Some
+// logits are equal.
 std::vector<float> model_row(uint64_t seed) {
   std::vector<float> x = random_logits(3000, seed, 6);
   for (uint64_t i = 0; i < 30; ++i) {
@@ -47,7 +48,8 @@ std::vector<float> model_row(uint64_t seed) {
   return x;
 }
 
-// Counts the decided rows of 300; each must give the token that the whole row gives.
+// Counts how many of 300 rows the candidates decide; each decided row must give the token that the
+// whole row gives.
 int decided(wherry_params params, double error, double spread = 0) {
   CandidateSampler sampler;
   int count = 0;
@@ -83,7 +85,7 @@ TEST(top_k_needs_no_sum) {
   params.top_p = 0.9f;
   params.temperature = 1.3f;
   CHECK_EQ(decided(params, 0.5), 300);
-  params.top_k = 64;  // tokens beyond the candidates may equal the last one
+  params.top_k = 64;  // tokens beyond the candidates may equal the last candidate
   CHECK_EQ(decided(params, 0), 0);
 }
 
@@ -112,7 +114,8 @@ TEST(min_p) {
 
 TEST(flat_rows_need_the_whole_row) {
   wherry_params params = defaults();
-  CHECK(decided(params, 1e-4, 1) < 30);  // 64 of 3,000 tokens with similar logits
+  // 64 candidates rarely decide among 3,000 tokens with similar logits.
+  CHECK(decided(params, 1e-4, 1) < 30);
   params.top_p = 0.9f;
   CHECK_EQ(decided(params, 1e-4, 1), 0);
   params = defaults();

@@ -27,7 +27,7 @@ Drawn Draw::from_head_and_tail(Truncation& kept, double u) {
   const int64_t head_end = std::min(kept.vocab(), Ranking::kFirst);
   double head = 0;
   for (int64_t i = kept.begin(); i < head_end; ++i) head += kept.weight(i);
-  // The sum of the whole row is enough for most draws, but too coarse to subtract from.
+  // The sum of the whole row is exact enough for most draws, but too coarse to subtract from.
   bool excluded = kept.begin() > 0;
   double tail = excluded ? weigh_tail(kept) : 0;
   double mass = excluded ? head + tail : std::max(kept.mass(), head), rest = u * mass;
@@ -40,7 +40,7 @@ Drawn Draw::from_head_and_tail(Truncation& kept, double u) {
     tail = weigh_tail(kept);
     rest *= mass > head ? tail / (mass - head) : 0;
   }
-  if (tail == 0) {  // rounding went past the last token with a weight
+  if (tail == 0) {  // rounding went past the last token with a positive weight
     int64_t last = head_end - 1;
     while (last > kept.begin() && kept.weight(last) == 0) --last;
     return {kept.id(last), kept.weight(last) / mass};
@@ -49,7 +49,8 @@ Drawn Draw::from_head_and_tail(Truncation& kept, double u) {
   return {drawn.token, drawn.probability / mass};
 }
 
-// The sum of a block without head tokens is the row's own block sum.
+// Computes the weights of the tail. The sum of a block without head tokens is the row's own block
+// sum.
 double Draw::weigh_tail(Truncation& kept) {
   elsewhere_.clear();
   int64_t count = std::max(kept.begin(), std::min(kept.vocab(), Ranking::kFirst));
@@ -79,11 +80,11 @@ void Draw::weigh_block(Truncation& kept, size_t block) {
   }
 }
 
-// Returns the token, with its weight instead of the probability.
+// Draws from the tail; returns the token with its weight in place of the probability.
 Drawn Draw::from_tail(Truncation& kept, double rest) {
   size_t b = 0;
   while (b + 1 < block_sums_.size() && rest >= block_sums_[b]) rest -= block_sums_[b++];
-  while (block_sums_[b] <= 0) --b;  // rounding went past the last block with a weight
+  while (block_sums_[b] <= 0) --b;  // rounding went past the last block with a positive weight
   weigh_block(kept, b);
   size_t chosen = 0;
   for (size_t i = 0; i < weights_.size(); ++i) {

@@ -1,4 +1,4 @@
-// The draw: inverse transform sampling.
+// Draws a token by inverse transform sampling.
 #ifndef WHERRY_ENGINE_SAMPLING_DRAW_H_
 #define WHERRY_ENGINE_SAMPLING_DRAW_H_
 
@@ -11,22 +11,22 @@ namespace wherry {
 
 struct Drawn {
   int32_t token;
-  double probability;  // among the tokens that truncation kept
+  double probability;  // the token's probability among the tokens that truncation kept
 };
 
-// Each kept token has an interval of [0, 1) as wide as its probability. The intervals are in the
-// order of ranks; if no stage cut the tail, the 64 (Ranking::kFirst) most likely tokens are in the
-// order of ranks, the rest by id. So a few candidates decide most draws, and no draw sorts a whole
-// row.
+// Draws a token. Each kept token has an interval of [0, 1) as wide as its probability. The
+// intervals are in the order of ranks; if no stage cut the tail, the 64 (Ranking::kFirst) most
+// likely tokens are in the order of ranks, the rest by id. So a few candidates decide most draws,
+// and no draw sorts a whole row.
 class Draw {
  public:
-  // u in [0, 1).
+  // Draws a token of `kept`. u: the random number, in [0, 1).
   Drawn from(Truncation& kept, double u);
 
  private:
   Drawn from_ranks(Truncation& kept, double u);
   Drawn from_head_and_tail(Truncation& kept, double u);
-  // Computes the weights of the kept tokens beyond the head, by block; returns their sum.
+  // Computes the weights of the kept tokens beyond the head, block by block; returns their sum.
   double weigh_tail(Truncation& kept);
   // Computes the weights of one block into weights_; 0 for tokens in the head or truncated ones.
   void weigh_block(Truncation& kept, size_t block);
@@ -34,7 +34,7 @@ class Draw {
 
   std::vector<float> weights_;  // [kSoftmaxBlock]
   std::vector<double> block_sums_;
-  std::vector<int32_t> elsewhere_;  // tokens that are not in the tail, ascending
+  std::vector<int32_t> elsewhere_;  // tokens that are not in the tail, in ascending order
 };
 
 }  // namespace wherry

@@ -10,14 +10,15 @@ namespace wherry {
 
 namespace {
 
-constexpr int64_t kLongestRun = 8;      // n-grams to hash; longer matches are compared
-constexpr double kGreatestCost = 1e30;  // finite: the only allowed token stays possible
+// Upper bound on the length of n-grams to hash; longer matches are compared.
+constexpr int64_t kLongestRun = 8;
+constexpr double kGreatestCost = 1e30;  // finite, so that the only allowed token stays possible
 
 int64_t run_length(const SamplingParams& params) {
   return std::min<int64_t>(params.dry_allowed_length, kLongestRun);
 }
 
-// The hash of the n-gram of this length that ends at index `last`.
+// Returns the hash of the n-gram of this length that ends at index `last`.
 uint64_t hash_of_run(const std::vector<int32_t>& tokens, size_t last, int64_t length) {
   auto hash = static_cast<uint64_t>(length);
   for (size_t i = last + 1 - static_cast<size_t>(length); i <= last; ++i) {
@@ -26,7 +27,7 @@ uint64_t hash_of_run(const std::vector<int32_t>& tokens, size_t last, int64_t le
   return hash;
 }
 
-// Length of the common suffix of the text and of the text up to `place`, at most `cap`.
+// Returns the length of the common suffix of the text and of the text up to `place`, at most `cap`.
 int64_t common_end(const std::vector<int32_t>& tokens, int64_t place, int64_t cap) {
   auto last = static_cast<int64_t>(tokens.size()) - 1;
   int64_t n = 0;

@@ -7,8 +7,9 @@ namespace wherry {
 
 namespace {
 
-constexpr double kLn2High = 6.93147180369123816490e-01;  // 33 bits: k * kLn2High is exact
-constexpr double kLn2Low = 1.90821492927058770002e-10;   // the rest of ln 2
+// The natural logarithm of 2, rounded to 33 bits so that k * kLn2High is exact.
+constexpr double kLn2High = 6.93147180369123816490e-01;
+constexpr double kLn2Low = 1.90821492927058770002e-10;  // ln 2 - kLn2High
 
 double bits_to_double(int64_t bits) {
   double value;
@@ -16,15 +17,16 @@ double bits_to_double(int64_t bits) {
   return value;
 }
 
-double power_of_two(int64_t k) { return bits_to_double((k + 1023) << 52); }  // -1022 <= k <= 1023
+// Returns 2^k for -1022 <= k <= 1023.
+double power_of_two(int64_t k) { return bits_to_double((k + 1023) << 52); }
 
 }  // namespace
 
-// x = 2^k m with m in [sqrt(1/2), sqrt(2)); ln m = 2 artanh(s) with s = (m - 1) / (m + 1), by its
-// series: |s| < 0.172.
+// Splits x = 2^k m with m in [sqrt(1/2), sqrt(2)); ln m = 2 artanh(s) with s = (m - 1) / (m + 1) is
+// computed by its series, because |s| < 0.172.
 double log_double(double x) {
   int64_t k = 0;
-  if (x < std::numeric_limits<double>::min()) {  // subnormal
+  if (x < std::numeric_limits<double>::min()) {  // scales subnormal numbers up first
     x *= 0x1p54;
     k = -54;
   }
@@ -42,12 +44,14 @@ double log_double(double x) {
   return shift * kLn2High + (2 * s + (2 * s * series + shift * kLn2Low));
 }
 
-// x = k ln 2 + r with |r| <= ln 2 / 2; e^x = 2^k e^r, e^r by its Taylor series.
+// Splits x = k ln 2 + r with |r| <= ln 2 / 2; then e^x = 2^k e^r, and e^r is computed by its Taylor
+// series.
 double exp_double(double x) {
   if (x < -700) return 0;
   if (x > 700) return std::numeric_limits<double>::infinity();
   constexpr double kLog2E = 1.44269504088896340736;
-  constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52: adding it leaves the nearest integer
+  // 1.5 * 2^52: adding it rounds to the nearest integer.
+  constexpr double kRound = 6755399441055744.0;
   double shifted = x * kLog2E + kRound;
   double k = shifted - kRound;
   double r = (x - k * kLn2High) - k * kLn2Low;

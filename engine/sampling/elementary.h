@@ -1,5 +1,5 @@
 // Elementary functions with the same bits on every machine. The C library's results differ between
-// machines, and so would tokens.
+// machines, and so would sampled tokens.
 #ifndef WHERRY_ENGINE_SAMPLING_ELEMENTARY_H_
 #define WHERRY_ENGINE_SAMPLING_ELEMENTARY_H_
 
@@ -7,13 +7,14 @@
 
 namespace wherry {
 
-// ln x of a positive finite x; relative error below 1e-14, absolute one below 1e-16 near 1.
+// Returns ln x of a positive finite x. The relative error is below 1e-14, near 1 the absolute error
+// is below 1e-16.
 double log_double(double x);
 
-// e^x; relative error below 1e-14; 0 for x < -700, infinity for x > 700.
+// Returns e^x with a relative error below 1e-14; 0 for x < -700, infinity for x > 700.
 double exp_double(double x);
 
-// x^n by repeated multiplication, n >= 0.
+// Returns x^n for n >= 0 by repeated multiplication.
 double power(double x, int64_t n);
 
 }  // namespace wherry

@@ -57,7 +57,8 @@ WHERRY_EACH_WIDTH double sum_squares(const float* x, int64_t n, double mean) {
   return sum_of(sums);
 }
 
-// `weights` has the w of a block. If w is 0, l may be -inf.
+// Returns the sum of w * l over a block (see WeightSums); `weights` has the w. If w is 0, l may be
+// -inf.
 WHERRY_EACH_WIDTH double sum_products(const float* weights, const float* x, int64_t n,
                                       float maximum, float scale) {
   double sums[kLanes] = {};

@@ -1,5 +1,5 @@
-// Statistics of a whole row: moments of its logits, and the entropy of its distribution. Results do
-// not depend on compiler, platform or vector width (as in softmax.h).
+// Statistics of a whole row: moments of its logits, and the entropy of its distribution. As in
+// softmax.h, results do not depend on compiler, platform or vector width.
 #ifndef WHERRY_ENGINE_SAMPLING_MOMENTS_H_
 #define WHERRY_ENGINE_SAMPLING_MOMENTS_H_
 
@@ -15,14 +15,14 @@ struct Moments {
 };
 Moments row_moments(const float* x, int64_t n);
 
-// With l = (x - maximum) * inverse_temperature and w = e^l.
+// Sums over a row, where l = (x - maximum) * inverse_temperature and w = e^l.
 struct WeightSums {
   double total;    // sum of w
   double product;  // sum of w * l, never above 0
 };
 WeightSums weight_sums(const float* x, int64_t n, float maximum, float inverse_temperature);
 
-// Entropy of the distribution w / total, in nats.
+// Returns the entropy of the distribution w / total, in nats.
 double entropy(const WeightSums& sums);
 
 }  // namespace wherry

@@ -59,7 +59,7 @@ void check_numbers(const wherry_params& p, Ranges ranges) {
                "(0, 0.5]");
   ranges.not_negative("mirostat_tau", p.mirostat_tau);
   ranges.share("mirostat_eta", p.mirostat_eta);
-  // Outside of this range a finite logit could become infinite.
+  // Outside of this range, the penalty could turn a finite logit into infinity.
   ranges.check(p.repetition_penalty >= 1e-6f && p.repetition_penalty <= 1e6f, "repetition_penalty",
                p.repetition_penalty, "1e-6..1e6");
   ranges.check(std::fabs(p.presence_penalty) <= 1e30f, "presence_penalty", p.presence_penalty,
@@ -156,7 +156,8 @@ wherry_params default_params() {
 }
 
 wherry_params current_params(const wherry_params& given) {
-  constexpr size_t kSmallest = offsetof(wherry_params, n_source) + sizeof(size_t);  // of version 2
+  // Size of the record in version 2, the smallest that is accepted.
+  constexpr size_t kSmallest = offsetof(wherry_params, n_source) + sizeof(size_t);
   if (given.size < kSmallest) {
     throw Error(WHERRY_INVALID_ARGUMENT,
                 concat("params.size is ", given.size, "; accepted is ", kSmallest,

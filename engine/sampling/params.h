@@ -1,4 +1,4 @@
-// A checked copy of wherry_params.
+// A checked copy of wherry_params, the sampling parameters of the C ABI.
 #ifndef WHERRY_ENGINE_SAMPLING_PARAMS_H_
 #define WHERRY_ENGINE_SAMPLING_PARAMS_H_
 
@@ -11,7 +11,7 @@
 
 namespace wherry {
 
-// Fields as in wherry.h.
+// The sampling parameters of a request, with the fields of wherry.h.
 struct SamplingParams {
   int32_t max_tokens = 0;
   int32_t min_tokens = 0;
@@ -39,32 +39,35 @@ struct SamplingParams {
   std::unordered_set<int32_t> dry_breakers;
   uint64_t seed = 0;
   std::vector<std::pair<int32_t, float>> bias;
-  std::vector<uint32_t> allowed;  // [ceil(vocab / 32)], a bit for each token; empty: all
+  // [ceil(vocab / 32)], a bit for each allowed token; empty if all tokens are allowed.
+  std::vector<uint32_t> allowed;
   std::vector<std::vector<int32_t>> bad_words;
 
   int32_t top_logprobs = 0;
   int32_t prompt_logprobs = -1;
 
-  // Whether these parameters change logits; masks and min_tokens, which apply at times, aside.
+  // Whether these parameters change logits, apart from masks and min_tokens, which apply only at
+  // times.
   bool adjusts() const {
     return !bias.empty() || !allowed.empty() || !bad_words.empty() || penalises() ||
            dry_multiplier > 0;
   }
-  // Whether mirostat is on; it has no effect on greedy requests.
+  // Whether mirostat is on, which has no effect on greedy requests.
   bool steers_surprise() const { return mirostat_tau > 0 && temperature > 0; }
   bool penalises() const {
     return repetition_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0;
   }
 };
 
-// The defaults of wherry_params_init.
+// Returns the defaults of wherry_params_init.
 wherry_params default_params();
 
-// Copies a caller's record into this version's: fields beyond its `size` get their defaults. Throws
-// WHERRY_INVALID_ARGUMENT for a size that no version had.
+// Copies a caller's record into this version's record: fields beyond its `size` get their defaults.
+// Throws WHERRY_INVALID_ARGUMENT for a size that no version had.
 wherry_params current_params(const wherry_params& given);
 
-// Throws WHERRY_INVALID_ARGUMENT with every field that is out of its range.
+// Checks a caller's parameters. Throws WHERRY_INVALID_ARGUMENT with every field that is out of its
+// range.
 SamplingParams checked_params(const wherry_params& params, int64_t vocab);
 
 }  // namespace wherry

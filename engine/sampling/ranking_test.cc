@@ -10,7 +10,7 @@
 namespace wherry {
 namespace {
 
-// Only 40 different values, so that many are equal.
+// Returns a row of only 40 different values, so that many are equal.
 std::vector<float> row(int64_t n, uint64_t seed) {
   std::vector<float> x;
   for (int64_t i = 0; i < n; ++i) {

@@ -34,13 +34,14 @@
 
 namespace wherry {
 
-// A sampling policy. It reuses scratch memory between calls: use one object in each thread.
+// The policy that samples tokens. It reuses scratch memory between calls, so each thread needs its
+// own object.
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  // `logits` [vocab] that follow input.tokens; `mask` [ceil(vocab / 32)]: only tokens whose bit
-  // (token % 32 of word token / 32) is set are possible; null: all are. Throws Error if the logits
-  // hold NaN or +inf, or no token is possible.
+  // Samples the token that follows input.tokens. logits: [vocab]. mask: [ceil(vocab / 32)], a token
+  // is possible only if its bit (token % 32 of word token / 32) is set; null if all tokens are
+  // possible. Throws Error if the logits hold NaN or +inf, or no token is possible.
   virtual Sample sample(const SamplingInput& input, const float* logits, int64_t vocab,
                         const uint32_t* mask) = 0;
 };
@@ -49,17 +50,18 @@ class StandardSampler : public Sampler {
  public:
   Sample sample(const SamplingInput& input, const float* logits, int64_t vocab,
                 const uint32_t* mask) override;
-  // The truncation of the last token that was not greedy; for tests.
+  // Returns the truncation of the last token that was not greedy; for tests.
   Truncation& kept() { return kept_; }
 
  private:
-  // `mass`: the sum of the row's weights at its temperature, or -1 if not known.
+  // Draws a token into `result`. mass: the sum of the row's weights at its temperature, or -1 if
+  // not known.
   void draw(const SamplingInput& input, const AdjustedRow& row, int64_t vocab, double mass,
             Sample& result);
   void truncate(const SamplingParams& params, uint64_t index);
 
   Adjustment adjustment_;
-  std::vector<double> block_sums_;  // sums of exp(logit - maximum)
+  std::vector<double> block_sums_;  // sums of exp(logit - maximum) for each block of kSoftmaxBlock
   Truncation kept_;
   Draw draw_;
 };

@@ -14,7 +14,7 @@ using testing::defaults;
 using testing::random_logits;
 using Fixture = testing::SampledRequest;
 
-// The reference distribution for the parameters, by full sorting in double precision.
+// Computes the reference distribution for the parameters by full sorting in double precision.
 std::vector<double> reference(const std::vector<float>& x, const wherry_params& p) {
   std::vector<size_t> order(x.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -96,7 +96,7 @@ TEST(min_p_after_top_k) {
 }
 
 TEST(of_equal_logits_top_k_keeps_the_lowest_ids) {
-  for (size_t vocab : {8u, 1000u}) {  // sorted, or scanned
+  for (size_t vocab : {8u, 1000u}) {  // a row of 8 is sorted, a row of 1,000 is scanned
     std::vector<float> x(vocab, 1);
     wherry_params params = defaults();
     params.top_k = 2;
@@ -122,7 +122,8 @@ TEST(the_seed_alone_decides) {
   };
   CHECK(draw(1) == draw(1));
   CHECK(draw(1) != draw(2));
-  // From a second implementation (tests/engine/sampling_oracle.py): every platform must draw them.
+  // The tokens come from a second implementation (tests/engine/sampling_oracle.py); every platform
+  // must draw them.
   const std::vector<int32_t> known = {472, 154, 520, 553, 818, 997, 61, 614, 762, 736, 888, 858};
   std::vector<int32_t> first = draw(2024);
   first.resize(known.size());
@@ -149,7 +150,7 @@ TEST(bias_moves_and_forbids) {
   x[3] = 50;
   Sample sample = Fixture(params, 20).sample(x);
   CHECK_EQ(sample.token, 9);
-  // The log probability is the model's own.
+  // The reported logprob is that of the model's own distribution.
   CHECK(std::fabs(sample.logprob - (-50 - std::log(1 + 19 * std::exp(-50.0)))) < 1e-4);
 }
 
@@ -169,16 +170,18 @@ TEST(penalties) {
   std::vector<float> x = {4, 3.9f, 3.25f, -1};
   wherry_params params = defaults();
   params.temperature = 0;
-  params.repetition_penalty = 2;  // prompt and output: 4 -> 2, 3.25 -> 1.625
+  // The penalty divides logits of prompt and output tokens: 4 -> 2, 3.25 -> 1.625.
+  params.repetition_penalty = 2;
   CHECK_EQ(Fixture(params, 4, {0}, {2}).sample(x).token, 1);
   params = defaults();
   params.temperature = 0;
-  params.presence_penalty = 0.3f;  // output only, once
+  params.presence_penalty = 0.3f;  // subtracts once for each token of the output, not of the prompt
   CHECK_EQ(Fixture(params, 4, {1}, {0, 0}).sample(x).token, 1);
   CHECK_EQ(Fixture(params, 4, {0}, {2}).sample(x).token, 0);
   params = defaults();
   params.temperature = 0;
-  params.frequency_penalty = 0.2f;  // by count: 4 - 0.6, 3.9 - 0.4
+  // Subtracts for each occurrence in the output: 4 - 0.6, 3.9 - 0.4.
+  params.frequency_penalty = 0.2f;
   CHECK_EQ(Fixture(params, 4, {3}, {0, 0, 0, 1, 1}).sample(x).token, 1);
 }
 

@@ -10,7 +10,7 @@ namespace wherry {
 
 namespace {
 
-constexpr int kLanes = 16;  // parallel accumulators; a vector register has 4 to 16 of them
+constexpr int kLanes = 16;  // number of parallel accumulators; a vector register has 4 to 16 lanes
 
 inline float bits_to_float(int32_t bits) {
   float value;
@@ -24,7 +24,7 @@ inline int32_t float_to_bits(float value) {
   return bits;
 }
 
-// Maps the bits of floats to integers with the same order, and back.
+// Map the bits of floats to integers with the same order, and back.
 inline int32_t flipped(int32_t bits) { return bits ^ ((bits >> 31) & 0x7fffffff); }
 inline int32_t ordered(float x) { return flipped(float_to_bits(x)); }
 
@@ -33,8 +33,8 @@ struct Range {
   int32_t high = std::numeric_limits<int32_t>::min();
 };
 
-// The range of the `ordered` integers. Compilers vectorise the maximum of integers, but not that of
-// floats, because of NaN.
+// Returns the range of the `ordered` integers. Compilers vectorise the maximum of integers, but not
+// the maximum of floats, because of NaN.
 WHERRY_EACH_WIDTH Range range(const float* x, int64_t n) {
   int32_t low = std::numeric_limits<int32_t>::max(), high = std::numeric_limits<int32_t>::min();
   for (int64_t i = 0; i < n; ++i) {
@@ -45,19 +45,20 @@ WHERRY_EACH_WIDTH Range range(const float* x, int64_t n) {
   return {low, high};
 }
 
-// The maximum of each column over whole lines.
+// Writes the maximum of each column over whole lines to out.
 WHERRY_EACH_WIDTH void column_maxima(const float* x, int64_t lines, float* out) {
   for (int64_t line = 0; line < lines; ++line, x += kGroupColumns) {
     for (int64_t i = 0; i < kGroupColumns; ++i) out[i] = x[i] > out[i] ? x[i] : out[i];
   }
 }
 
-// x = k ln2 + r with |r| <= ln2 / 2; e^x = 2^k e^r, e^r by its Taylor series to r^7.
+// Splits x = k ln2 + r with |r| <= ln2 / 2; then e^x = 2^k e^r, and e^r is computed by its Taylor
+// series to r^7.
 inline float exp_inline(float x) {
   constexpr float kLog2E = 1.44269504f;
-  constexpr float kLn2High = 0.693359375f;  // few bits: k * kLn2High is exact
+  constexpr float kLn2High = 0.693359375f;  // has so few bits that k * kLn2High is exact
   constexpr float kLn2Low = -2.12194440e-4f;
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to the nearest integer
   float clamped = x < -87.0f ? -87.0f : x;
   float shifted = clamped * kLog2E + kRound;
   float k = shifted - kRound;
@@ -90,8 +91,9 @@ inline double sum_inline(const float* x, int64_t n) {
 
 WHERRY_EACH_WIDTH double sum_of(const float* x, int64_t n) { return sum_inline(x, n); }
 
-// Writes up to kSoftmaxBlock exponentials to out; returns their sum. Two loops: compilers vectorise
-// the first over its elements and the second over its lanes, but neither when they are one.
+// Writes up to kSoftmaxBlock exponentials to out; returns their sum. It has two loops, because
+// compilers vectorise the first over its elements and the second over its lanes, but neither when
+// they are one.
 WHERRY_EACH_WIDTH double block(const float* x, int64_t n, float maximum, float scale, float* out) {
   for (int64_t i = 0; i < n; ++i) out[i] = exp_inline((x[i] - maximum) * scale);
   return sum_inline(out, n);
@@ -123,18 +125,18 @@ float exp_float(float x) { return exp_inline(x); }
 RowMaximum row_maximum(const float* x, int64_t n) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Range all;
-  int64_t where = 0;  // the block with the first of the largest
+  int64_t where = 0;  // offset of the block with the first of the largest values
   for (int64_t start = 0; start < n; start += kSoftmaxBlock) {
     Range here = range(x + start, std::min(kSoftmaxBlock, n - start));
     if (here.high > all.high) where = start;
     all = {std::min(all.low, here.low), std::max(all.high, here.high)};
   }
-  // NaN lie beyond both infinities.
+  // In the order of `ordered`, NaNs lie beyond both infinities.
   bool valid = all.high < ordered(kInfinity) && all.high > ordered(-kInfinity) &&
                all.low >= ordered(-kInfinity);
   if (!valid) return {-kInfinity, -1, false};
   float value = bits_to_float(flipped(all.high));
-  // Zeros of both signs are equal as numbers, so one of an earlier block may be the first.
+  // Zeros of both signs are equal as numbers, so a zero of an earlier block may be the first.
   const float* first = std::find(value == 0 ? x : x + where, x + n, value);
   return {*first, static_cast<int32_t>(first - x), true};
 }

@@ -45,7 +45,7 @@ TEST(maximum_of_rows_longer_than_a_block) {
     for (int64_t i : {int64_t{0}, kSoftmaxBlock - 1, kSoftmaxBlock, 2 * kSoftmaxBlock + 9, n - 1}) {
       std::vector<float> x(static_cast<size_t>(n), least);
       x[static_cast<size_t>(i)] = -0.5f;
-      x.back() = -0.5f;  // the first of equal maxima wins
+      x.back() = -0.5f;  // equals an earlier maximum; the first one wins
       RowMaximum found = row_maximum(x.data(), n);
       CHECK(found.valid);
       CHECK_EQ(found.index, i);
@@ -54,7 +54,7 @@ TEST(maximum_of_rows_longer_than_a_block) {
   }
   std::vector<float> zeros(static_cast<size_t>(n), -1.0f);
   zeros[3] = -0.0f;
-  zeros.back() = 0.0f;  // equal as a number
+  zeros.back() = 0.0f;  // equals the other zeros as a number
   CHECK_EQ(row_maximum(zeros.data(), n).index, 3);
 }
 

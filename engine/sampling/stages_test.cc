@@ -1,5 +1,5 @@
-// Tests each stage except temperature, top-k, top-p and min-p (sampler_test.cc) with single rows
-// and many draws. tests/engine/test_sampling.py compares the stages with NumPy.
+// Tests each sampling stage except temperature, top-k, top-p and min-p (sampler_test.cc) with
+// single rows and many draws. tests/engine/test_sampling.py compares the stages with NumPy.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,7 +17,7 @@ using Row = std::vector<float>;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// softmax(x / temperature) of the tokens for which `kept` holds.
+// Returns softmax(x / temperature) over the tokens for which `kept` holds, 0 for the others.
 template <typename Kept>
 std::vector<double> softmax(const Row& x, double temperature, Kept kept) {
   std::vector<double> p;
@@ -59,7 +59,7 @@ TEST(top_n_sigma_keeps_what_is_near_the_maximum) {
   for (float v : x) squares += std::pow(static_cast<double>(v) - mean, 2) / 300;
   double least =
       static_cast<double>(*std::max_element(x.begin(), x.end())) - 1.5 * std::sqrt(squares);
-  for (float temperature : {0.7f, 3.0f}) {  // the same tokens at any temperature
+  for (float temperature : {0.7f, 3.0f}) {  // the stage keeps the same tokens at any temperature
     wherry_params params = defaults();
     params.top_n_sigma = 1.5f;
     params.temperature = temperature;
@@ -70,13 +70,13 @@ TEST(top_n_sigma_keeps_what_is_near_the_maximum) {
 }
 
 TEST(typical_leaves_out_what_is_too_likely) {
-  // Probabilities: 0.3 and then 0.07 ten times; the entropy is near the surprise of the ten.
+  // A row of probabilities 0.3 and ten times 0.07; its entropy is near the surprise of the ten.
   Row x = {static_cast<float>(std::log(0.3))};
   x.insert(x.end(), 10, static_cast<float>(std::log(0.07)));
   wherry_params params = defaults();
   params.typical_p = 0.68f;
   check_distribution(params, x, softmax(x, 1, [](size_t i) { return i > 0; }));
-  params.typical_p = 0.72f;  // needs the most likely token, too
+  params.typical_p = 0.72f;  // 0.72 exceeds the ten's 0.7, so the most likely token is kept, too
   check_distribution(params, x, softmax(x));
 }
 
@@ -119,7 +119,8 @@ TEST(xtc_tosses_a_coin_of_its_own) {
   for (uint64_t i = 0; i < 400; ++i) {
     int32_t expected = without.next(x).token, found = with.next(x).token;
     bool acts = uniform(3, i, Stream::kExclude) < 0.5;
-    if (!acts) CHECK_EQ(found, expected);  // the draw is the same as without XTC
+    // If XTC does not act, the draw is the same as without XTC.
+    if (!acts) CHECK_EQ(found, expected);
     same += found == expected;
   }
   CHECK(same > 150 && same < 300);
@@ -140,7 +141,7 @@ TEST(dynamic_temperature_follows_the_entropy) {
 }
 
 TEST(dynamic_temperature_may_reach_zero) {
-  Row x = {-kInfinity, 3, -kInfinity};  // no entropy at all
+  Row x = {-kInfinity, 3, -kInfinity};  // a distribution without entropy
   wherry_params params = defaults();
   params.temperature = 0.5f;
   params.dynamic_range = 0.5f;
@@ -179,7 +180,7 @@ TEST(sampling_alone_changes_nothing) {
   params.frequency_penalty = 0.5f;
   Fixture once(params, 300), often(params, 300);
   for (int i = 0; i < 50; ++i) {
-    for (int again = 0; again < 3; ++again) often.sample(x);  // discarded draft tokens
+    for (int again = 0; again < 3; ++again) often.sample(x);  // simulates discarded draft tokens
     Sample expected = once.next(x), found = often.next(x);
     CHECK_EQ(found.token, expected.token);
     CHECK_EQ(found.surprise, expected.surprise);
@@ -216,13 +217,13 @@ TEST(bad_words_forbid_what_would_complete_them) {
   params.n_bad_words = 3;
   Row x = {9, 8, 7, 6, 5, 4, 3, 10};
   CHECK_EQ(greedy(params, x, {4}, {2}), 7);
-  CHECK_EQ(greedy(params, x, {4}, {7}), 1);     // not 7 7
-  CHECK_EQ(greedy(params, x, {4}, {7, 5}), 7);  // 7 is allowed again
+  CHECK_EQ(greedy(params, x, {4}, {7}), 1);     // forbids the bad word 7 7
+  CHECK_EQ(greedy(params, x, {4}, {7, 5}), 7);  // token 7 is allowed again
   x[7] = 0;
   CHECK_EQ(greedy(params, x, {4}, {2}), 1);
   CHECK_EQ(greedy(params, x, {4}, {2, 3}), 2);
-  CHECK_EQ(greedy(params, x, {2}, {3}), 2);  // it starts in the prompt
-  CHECK_EQ(greedy(params, x, {3}, {}), 1);   // shorter than the word
+  CHECK_EQ(greedy(params, x, {2}, {3}), 2);  // the repetition starts in the prompt
+  CHECK_EQ(greedy(params, x, {3}, {}), 1);   // the text is shorter than the bad word
 }
 
 TEST(bad_words_out_of_the_vocabulary_are_refused) {
@@ -242,13 +243,13 @@ TEST(what_is_not_allowed_is_forbidden) {
   params.n_allowed = 2;
   Row x = random_logits(70, 3, 4);
   check_distribution(params, x, softmax(x, 1, [](size_t i) { return i == 3 || i == 40; }));
-  std::vector<uint32_t> mask = {0, 1u << 8, 0};  // a grammar may forbid more
+  std::vector<uint32_t> mask = {0, 1u << 8, 0};  // a grammar may forbid more tokens
   CHECK_EQ(Fixture(params, 70).sample(x, mask.data()).token, 40);
   CHECK_CONTAINS(ERROR_OF(WHERRY_INVALID_ARGUMENT, checked_params(params, 40)), "token 40");
 }
 
 TEST(stop_ids_wait_for_min_tokens) {
-  const int32_t stops[] = {2, 900};  // one that the model does not have
+  const int32_t stops[] = {2, 900};  // 900 is a token that the model does not have
   wherry_params params = defaults();
   params.stop_ids = stops;
   params.n_stop_ids = 2;
@@ -265,7 +266,7 @@ TEST(dry_costs_more_the_longer_the_repetition) {
   params.dry_base = 2;
   Row x(10, 0);
   x[5] = 3.5f;
-  // ... 5 after the last three tokens costs 1 * 2^(3 - 2); after four of them 4.
+  // Token 5 costs 1 * 2^(3 - 2) after the last three tokens, and 4 after four of them.
   CHECK_EQ(greedy(params, x, {1, 2, 3, 4, 5, 9, 2, 3}, {4}), 5);
   CHECK_EQ(greedy(params, x, {1, 2, 3, 4, 5, 9, 1, 2, 3}, {4}), 0);
   const int32_t breakers[] = {2};
@@ -282,7 +283,8 @@ TEST(dry_leaves_what_must_come) {
   CHECK_EQ(greedy(params, {-kInfinity, 1}, text, {}), 1);
 }
 
-// DRY compares at most 4,096 places, newest first, so its time is bounded in a text of any length.
+// DRY compares at most 4,096 places, the newest first, so its time is bounded for texts of any
+// length.
 TEST(dry_looks_at_a_bounded_number_of_places) {
   std::vector<int32_t> text = {1, 2, 3, 4};
   for (int i = 0; i < 4000; ++i) text.insert(text.end(), {5 + i % 3, 2, 3, 8});

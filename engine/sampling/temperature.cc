@@ -10,7 +10,7 @@ namespace wherry {
 
 namespace {
 
-// The entropy relative to that of a uniform distribution, in [0, 1].
+// Returns the entropy relative to the entropy of a uniform distribution, in [0, 1].
 double normalised_entropy(const float* x, int64_t vocab, float maximum) {
   int64_t possible = row_moments(x, vocab).count;
   if (possible < 2) return 0;
@@ -34,7 +34,8 @@ float inverse_temperature(const SamplingParams& params, const float* x, int64_t 
                           float maximum) {
   float temperature = params.dynamic_range > 0 ? dynamic_temperature(params, x, vocab, maximum)
                                                : params.temperature;
-  return std::min(1 / temperature, std::numeric_limits<float>::max());  // 0 * inf would be NaN
+  // The result is finite, because 0 * inf would be NaN.
+  return std::min(1 / temperature, std::numeric_limits<float>::max());
 }
 
 }  // namespace wherry

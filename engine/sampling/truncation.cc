@@ -86,7 +86,7 @@ void Truncation::typical(float p) {
       sums.product += w > 0 ? w * log_weight(i) : 0;
     }
   }
-  // surprise - entropy = (ln total - l) - (ln total - product / total)
+  // Ranks by surprise - entropy = (ln total - l) - (ln total - product / total).
   double middle = sums.product / sums.total;
   int64_t begin = begin_;
   while (begin < end_ && log_weight(begin) > middle) ++begin;

@@ -1,7 +1,7 @@
-// WHERRY_EACH_WIDTH compiles a function with a loop over the vocabulary once for each vector width,
-// and the loader chooses the machine's width. Without indirect functions in the C library there is
-// only the narrowest version. The same holds under the sanitizers, whose runtime is not ready when
-// the loader chooses.
+// Defines WHERRY_EACH_WIDTH, which compiles a function with a loop over the vocabulary once for
+// each vector width; the loader chooses the machine's width. Where the C library has no indirect
+// functions, only the narrowest version exists. The same holds under the sanitizers, whose runtime
+// is not ready when the loader chooses.
 #ifndef WHERRY_ENGINE_SAMPLING_VECTOR_WIDTH_H_
 #define WHERRY_ENGINE_SAMPLING_VECTOR_WIDTH_H_
 

@@ -1,4 +1,4 @@
-// Launch-ahead, with manual steps.
+// Tests launch-ahead (the next step starts before this one is sampled), step by step.
 #include <map>
 
 #include "scheduling/engine.h"
@@ -86,7 +86,7 @@ TEST(the_next_step_is_launched_before_this_one_is_read) {
   bench.collect();
   bench.run();
   CHECK(bench.tokens[1] == bench.expected(greedy(10)));
-  CHECK_EQ(bench.launches, 10);  // the last token's step has no successor
+  CHECK_EQ(bench.launches, 10);  // launch-ahead starts no step after the last token's
   CHECK_EQ(bench.engine.stats().chained_steps, 9u);
   CHECK_EQ(bench.engine.stats().vain_rows, 0u);
   CHECK_EQ(bench.engine.stats().steps, 10u);
@@ -210,12 +210,12 @@ TEST(who_comes_meanwhile_gets_the_step_after_the_next) {
   bench.add(1, greedy(40));
   bench.step();
   bench.add(2, greedy(5));
-  bench.step();  // it was launched ahead
+  bench.step();  // runs the step that was launched ahead
   bench.step();
   CHECK_EQ(bench.tokens[2].size(), 1u);
   wherry_params urgent = greedy(3);
   urgent.priority = 1;
-  bench.add(3, urgent);  // preempts the second
+  bench.add(3, urgent);  // request 3 preempts the second request
   bench.step();
   bench.step();
   CHECK_EQ(bench.tokens[3].size(), 1u);

@@ -1,4 +1,4 @@
-// Prefixes on disk, which the next engine reads, or computes again if damaged.
+// Tests prefixes on disk: the next engine reads them, or computes them again if they are damaged.
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -23,7 +23,7 @@ struct Answer {
   int32_t cached = 0;
 };
 
-// A new engine, as after a restart.
+// Simulates a restarted process: a new engine over the same folder.
 struct Process {
   Process(const std::string& folder, FakeOptions options = {}, int kv_tokens = 512)
       : model(std::make_shared<FakeModel>(options)),
@@ -77,7 +77,7 @@ TEST(a_prompt_is_found_after_a_restart) {
   CHECK_EQ(again.ask(prompt).cached, 40);
   CHECK_EQ(again.engine.stats().disk_tokens, 40u);
   CHECK_EQ(again.engine.stats().prefill_tokens, 1u);
-  CHECK_EQ(again.ask(prompt).cached, 40);  // from memory, now
+  CHECK_EQ(again.ask(prompt).cached, 40);  // the 40 tokens now come from memory
   CHECK_EQ(again.engine.stats().disk_tokens, 40u);
 }
 
@@ -85,7 +85,8 @@ TEST(a_part_in_memory_and_a_part_on_disk) {
   TemporaryFolder folder;
   Process(folder.path()).ask(prompt_of(41, 3));
   Process again(folder.path());
-  again.ask(prompt_of(10, 3));  // 8 from disk; 9 and what followed stay as half a page
+  // Reads 8 pages from disk; page 9 and the tokens after it are half a page.
+  again.ask(prompt_of(10, 3));
   CHECK_EQ(again.ask(prompt_of(41, 3)).cached, 40);
 }
 
@@ -94,7 +95,7 @@ TEST(what_left_memory_is_read_back) {
   Process process(folder.path(), {}, 64);
   process.ask(prompt_of(41, 3));
   process.idle();
-  process.ask(prompt_of(41, 4));  // there is room for one of them
+  process.ask(prompt_of(41, 4));  // the cache has room for one of the two prompts
   CHECK_EQ(process.ask(prompt_of(41, 3)).cached, 40);
   CHECK(process.engine.stats().disk_tokens > 0);
 }
@@ -138,7 +139,7 @@ TEST(a_folder_that_cannot_be_used_is_refused_at_the_start) {
   }
 }
 
-// Simulates a full disk: a file replaces a block's folder.
+// Simulates a full disk: a file takes the place of a block's folder.
 TEST(a_folder_that_fails_later_costs_nothing_else_and_is_told) {
   TemporaryFolder folder;
   Process process(folder.path());
@@ -152,7 +153,7 @@ TEST(a_folder_that_fails_later_costs_nothing_else_and_is_told) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   for (int i = 0; reason.empty() && std::chrono::steady_clock::now() < end; ++i) {
     CHECK_EQ(process.ask(prompt_of(41, 100 + i)).tokens.size(), 6u);
-    process.idle();  // another thread writes
+    process.idle();  // the disk tier's thread writes the queued pages
     if (const char* said = process.engine.stats().disk_problem) reason = said;
   }
   CHECK_CONTAINS(reason, folder.path() + "/");

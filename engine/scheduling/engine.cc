@@ -116,7 +116,7 @@ Engine::~Engine() {
   settled_.wait(lock, [this] { return waiters_ == 0; });
 }
 
-// ---- requests ----
+// ---- requests: add and abort ----
 
 void Engine::check_prompt(const int32_t* tokens, size_t n, bool embed) const {
   if (tokens == nullptr || n == 0) throw Error(WHERRY_INVALID_ARGUMENT, "the prompt has no tokens");
@@ -189,7 +189,8 @@ void Engine::abort(uint64_t id) {
     throw Error(WHERRY_NOT_FOUND, concat("no request ", id, " is running"));
   Request& request = *it->second;
   if (is_in_flight(request)) {
-    request.aborted = true;  // the step in flight writes its pages: free them when it ends
+    // The step in flight writes its pages, so they are freed when the step ends.
+    request.aborted = true;
   } else {
     finish_without_token(request, WHERRY_ABORTED);
   }
@@ -251,14 +252,15 @@ void Engine::remove(Request& request, bool keep_pages) {
   work_.notify_one();
 }
 
-// The prefix cache does not keep the pages of a failed request: they may be wrong.
+// Ends a request. The prefix cache does not keep the pages of a failed request, because they may be
+// wrong.
 void Engine::finish_without_token(Request& request, wherry_finish reason,
                                   const std::string& error) {
   emit(request, reason, nullptr, error);
   remove(request, reason != WHERRY_ERROR);
 }
 
-// ---- events ----
+// ---- events: emit, wait and collect ----
 
 Engine::QueuedEvent& Engine::emit(Request& request, wherry_finish finish, const Sample* sample,
                                   const std::string& error) {
@@ -340,7 +342,7 @@ void Engine::add_disk_stats(wherry_stats* stats) const {
   } else if (!config_.cache_dir.empty() && config_.prefix_cache) {
     problem = "layers of this model do not see all tokens: what they keep is no block of a prefix";
   }
-  // Callers may keep the pointer, so every reported reason stays in memory; there are few.
+  // Callers may keep the pointer, so every reported reason stays in memory; there are only a few.
   if (!problem.empty()) stats->disk_problem = disk_problems_.insert(problem).first->c_str();
 }
 

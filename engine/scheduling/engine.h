@@ -1,4 +1,5 @@
-// Continuous batching: takes requests, runs one mixed batch in each step, returns events.
+// The engine's continuous batching: it takes requests, runs one mixed batch per step and returns
+// events.
 #ifndef WHERRY_ENGINE_SCHEDULING_ENGINE_H_
 #define WHERRY_ENGINE_SCHEDULING_ENGINE_H_
 
@@ -31,12 +32,12 @@ namespace wherry {
 // that calls launch and collect, or on the engine's own thread.
 class Engine {
  public:
-  // draft: a smaller model that proposes draft tokens; null: none.
+  // draft: a smaller model that proposes draft tokens; null if there is none.
   Engine(std::shared_ptr<const Model> model, std::shared_ptr<const Model> draft,
          const EngineConfig& config);
   Engine(std::shared_ptr<const Model> model, const EngineConfig& config)
       : Engine(std::move(model), nullptr, config) {}
-  ~Engine();  // stops the thread, wakes all callers of wait() and waits until they returned
+  ~Engine();  // stops the thread, wakes all callers of wait() and waits until they have returned
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -47,8 +48,8 @@ class Engine {
 
   void launch();
   bool ready();
-  // Returns how many events it wrote; sets `error` to the reason of the last WHERRY_ERROR among
-  // them.
+  // Returns how many events it wrote; sets `error` to the reason of the last WHERRY_ERROR event
+  // among them.
   size_t collect(wherry_event* events, size_t cap, std::string* error);
   size_t step(wherry_event* events, size_t cap, std::string* error);
 
@@ -69,15 +70,16 @@ class Engine {
 
   void check_prompt(const int32_t* tokens, size_t n, bool embed) const;
   void check_request(const Request& request) const;
-  void require_free(const char* call) const;  // throws WHERRY_BUSY
+  void require_free(const char* call) const;  // throws WHERRY_BUSY if a thread steps the engine
 
   // The phases of a step. Functions with a Lock argument hold the lock on entry and on return.
-  bool plan_step();            // false: nothing to do
-  void run_model(Lock& lock);  // releases the lock meanwhile
-  void prepare_next();         // runs while a device computes
+  bool plan_step();            // returns false if the step has nothing to do
+  void run_model(Lock& lock);  // releases the lock while the model runs
+  void prepare_next();         // runs while the device computes the step
   void launch_plan(Lock& lock, Plan& plan, std::string& failure);
-  void launch_ahead(Lock& lock);  // launches the next step, if the device can; as run_model
-  void finish_step(Lock& lock);   // releases the lock while it waits and samples
+  // Launches the next step if the device supports it; releases the lock while launching.
+  void launch_ahead(Lock& lock);
+  void finish_step(Lock& lock);  // releases the lock while it waits and samples
   double step_seconds(const StepResult& result, double now);
   void count_graphs(const GraphCounts& graphs);
   void accept(StepResult& result, double seconds);
@@ -106,42 +108,46 @@ class Engine {
   const std::shared_ptr<const Model> model_;
   const EngineConfig config_;
 
-  std::mutex control_;            // serializes start, stop and reset; locked before mutex_
-  mutable std::mutex mutex_;      // guards everything below, except as said
-  std::condition_variable work_;  // wakes the engine's thread: there is work
-  std::condition_variable events_changed_;  // wakes wait(): there are events
-  std::condition_variable settled_;         // no step in flight, or a waiter returned
+  std::mutex control_;        // serializes start, stop and reset; locked before mutex_
+  mutable std::mutex mutex_;  // guards every field below, unless the field's comment says otherwise
+  std::condition_variable work_;            // notified when the engine's thread has work
+  std::condition_variable events_changed_;  // notified when events are queued; wait() sleeps on it
+  // Notified when no step is in flight any more, or when a caller of wait() has returned.
+  std::condition_variable settled_;
 
   KvCache cache_;
   StepBudget budget_;
-  Stepper stepper_;  // session, sampler, draft model; the stepping thread uses it without the lock
-  std::unique_ptr<DiskTier> disk_;  // null: no cache on disk
+  // Owns session, sampler and draft model; the stepping thread uses it without the lock.
+  Stepper stepper_;
+  std::unique_ptr<DiskTier> disk_;  // null if the disk cache is off
   Scheduler scheduler_;
-  std::unordered_map<uint64_t, std::unique_ptr<Request>> requests_;  // destroyed before cache_
+  // The requests must be destroyed before cache_.
+  std::unordered_map<uint64_t, std::unique_ptr<Request>> requests_;
   RequestQueues queues_;
   uint64_t arrivals_ = 0;
   std::deque<QueuedEvent> events_;
-  std::vector<std::vector<float>> returned_;  // embeddings of the last returned events
+  std::vector<std::vector<float>> returned_;  // embeddings that the last returned events point to
   wherry_stats stats_{};
-  uint64_t graph_steps_ = 0;                       // replayed in the session
-  std::string graphs_given_up_, chains_given_up_;  // set once
-  mutable std::set<std::string> disk_problems_;    // reported so far
-  double step_started_ = 0;                        // 0: no step is in flight
-  double last_ended_ = 0;                          // when the last step ended
+  uint64_t graph_steps_ = 0;  // steps that CUDA graph replay ran in the session
+  // Reasons why graphs, or launch-ahead, ended; set once.
+  std::string graphs_given_up_, chains_given_up_;
+  mutable std::set<std::string> disk_problems_;  // disk problems reported so far
+  double step_started_ = 0;  // start of the step in flight; 0 if none is in flight
+  double last_ended_ = 0;    // time when the last step ended
 
-  Plan plan_;                       // of the step in flight; its thread changes it without the lock
-  std::vector<uint64_t> finished_;  // requests whose draft state must still be removed
-  bool launched_ = false;           // between launch and collect
-  bool inside_ = false;             // a thread is in run_model or finish_step, without the lock
-  std::string failure_;             // why the launch failed; empty: it did not
-  Plan ahead_;                      // of the step that was launched ahead; empty: none was
+  Plan plan_;  // plan of the step in flight; the stepping thread changes it without the lock
+  std::vector<uint64_t> finished_;  // ids of requests whose draft-model state must still be removed
+  bool launched_ = false;           // true between launch and collect
+  bool inside_ = false;  // true while a thread is in run_model or finish_step without the lock
+  std::string failure_;  // why the launch failed; empty if it succeeded
+  Plan ahead_;           // plan of the step that was launched ahead; empty if there is none
   std::string ahead_failure_;
 
   std::thread thread_;
-  bool own_thread_ = false;  // start() was called, stop() was not
+  bool own_thread_ = false;  // true between start() and stop()
   bool stopping_ = false;
-  bool paused_ = false;  // reset() waits until the thread is between steps
-  int idle_plans_ = 0;   // consecutive empty plans although there were requests
+  bool paused_ = false;  // true while reset() waits for the thread to be between steps
+  int idle_plans_ = 0;   // number of consecutive plans that were empty although requests existed
   bool closing_ = false;
   int waiters_ = 0;
   int wakes_ = 0;

@@ -1,4 +1,4 @@
-// The phases of a step, and the engine's own thread.
+// The phases of an engine step, and the engine's own thread.
 #include <tvm/ffi/error.h>
 
 #include <chrono>
@@ -36,7 +36,7 @@ bool Engine::ready() {
   bool ready = true;
   try {
     ready = stepper_.ready(plan_);
-  } catch (...) {  // collect() gets the same error and fails the step's requests
+  } catch (...) {  // collect() rethrows this error and fails the step's requests
   }
   lock.lock();
   inside_ = false;
@@ -70,7 +70,7 @@ bool Engine::plan_step() {
   save_prefixes();
   try {
     plan_ = scheduler_.plan(queues_);
-  } catch (...) {  // fails all admitted requests: the cause may be any of them
+  } catch (...) {  // this fails all admitted requests, because any of them may be the cause
     std::string reason = current_reason();
     plan_ = Plan();
     while (!queues_.active.empty()) {
@@ -90,8 +90,8 @@ bool Engine::plan_step() {
   return launched_;
 }
 
-// If the scheduler had a turn for each kind of work and the first request got no row, it never
-// will. That would be a bug of the scheduler; it fails a request then, not the engine.
+// If the scheduler had a turn for each kind of work and the first request got no row, that request
+// never will. This would be a bug of the scheduler; it fails one request then, not the engine.
 void Engine::fail_stuck_requests() {
   constexpr int kKinds = 3;
   if (++idle_plans_ <= kKinds) return;
@@ -102,7 +102,7 @@ void Engine::fail_stuck_requests() {
                               cache_.total(), " pages are free, ", cache_.idle(), " idle"));
 }
 
-// Saves a few pages in each step while requests run, and all of them when none does.
+// Saves a few pages to disk in each step while requests run, and all queued pages when none runs.
 void Engine::save_prefixes() {
   constexpr int64_t kBesideSteps = 4;
   if (disk_) disk_->save(has_requests() ? kBesideSteps : INT64_MAX);
@@ -142,9 +142,10 @@ void Engine::launch_plan(Lock& lock, Plan& plan, std::string& failure_of_plan) {
   inside_ = false;
 }
 
-// Launch-ahead: the device has work while the host waits for this step, samples and plans. A row is
-// wasted if sampling then draws another token or the request ends. That does no harm: the right
-// token's keys and values overwrite those of the wasted row, or no row ever reads them.
+// Launches the next step ahead, so that the device has work while the host waits for this step,
+// samples and plans. A row is wasted if sampling then draws another token or the request ends. That
+// does no harm: the right token's keys and values overwrite the wasted row's, or no row ever reads
+// them.
 void Engine::launch_ahead(Lock& lock) {
   if (!failure_.empty() || !stepper_.session().chains() || stopping_ || paused_) return;
   double start = now_seconds();
@@ -162,7 +163,7 @@ void Engine::prepare_next() {
   double start = now_seconds();
   try {
     scheduler_.prepare(queues_, plan_);
-  } catch (...) {  // fails all requests of that step: the cause may be any of them
+  } catch (...) {  // this fails all requests of the step, because any of them may be the cause
     std::string reason = current_reason();
     for (Request* request : std::vector<Request*>(queues_.active)) {
       if (!is_in_flight(*request)) finish_without_token(*request, WHERRY_ERROR, reason);
@@ -173,7 +174,7 @@ void Engine::prepare_next() {
   stats_.overlapped_seconds += seconds + stepper_.mask_seconds();
 }
 
-// A step whose launch failed has no counts, which leaves the sums as they are.
+// A step whose launch failed has no graph counts, so the sums stay as they are.
 void Engine::count_graphs(const GraphCounts& graphs) {
   if (graphs.steps > graph_steps_) {
     stats_.graph_steps += graphs.steps - std::exchange(graph_steps_, graphs.steps);
@@ -185,7 +186,7 @@ void Engine::finish_step(Lock& lock) {
   inside_ = true;
   lock.unlock();
   StepResult result;
-  result.failure = failure_;  // no launch can run now that would change it
+  result.failure = failure_;  // no launch can run now and change failure_
   if (result.failure.empty()) result = stepper_.collect(plan_);
   lock.lock();
   double start = now_seconds();
@@ -216,7 +217,8 @@ void Engine::finish_step(Lock& lock) {
   settled_.notify_all();
 }
 
-// Seconds in the model. A step that was launched ahead starts when the previous one ends.
+// Returns the seconds that the model took. A step that was launched ahead starts when the previous
+// one ends.
 double Engine::step_seconds(const StepResult& result, double now) {
   double sampled = now - result.sample_seconds;
   double began = std::max(plan_.launched, std::exchange(last_ended_, sampled));
@@ -224,8 +226,8 @@ double Engine::step_seconds(const StepResult& result, double now) {
   return here ? plan_.launch_seconds + result.collect_seconds : sampled - began;
 }
 
-// The step that was launched ahead is valid for the requests that continue with the token that the
-// device drew; this drops the other requests from its plan.
+// Drops requests from the plan of the step that was launched ahead: it is valid only for requests
+// that continue with the token that the device drew.
 void Engine::settle_ahead(const StepResult& result) {
   bool some = false;
   for (PlannedRows& entry : ahead_.entries) {
@@ -256,7 +258,7 @@ void Engine::accept(StepResult& result, double seconds) {
   for (size_t i = 0; i < plan_.entries.size(); ++i) {
     if (plan_.entries[i].request == nullptr) continue;
     accept_entry(plan_.entries[i], result.outcomes[i]);
-    plan_.entries[i].request = nullptr;  // the request may be deleted
+    plan_.entries[i].request = nullptr;  // the request may have been deleted
   }
 }
 
@@ -338,7 +340,7 @@ void Engine::fail_step(const std::string& reason) {
   }
 }
 
-// ---- the engine's own thread ----
+// ---- the engine's own thread: start, stop and reset ----
 
 void Engine::start() {
   std::lock_guard<std::mutex> control(control_);

@@ -31,14 +31,14 @@ std::vector<int32_t> prompt_of(int length, int first) {
   return prompt;
 }
 
-// The sum of one request's events.
+// Collects one request's events: its tokens, log-probabilities and finish reason.
 struct Result {
   std::vector<int32_t> tokens;
   int finish = WHERRY_RUNNING;
   std::string error;
 };
 
-// An engine with a fake model and manual steps.
+// Runs an engine with a fake model, one manual step at a time.
 struct Bench {
   explicit Bench(const char* config, FakeOptions given = {})
       : options(given),
@@ -55,7 +55,7 @@ struct Bench {
     size_t n = engine.step(events.data(), cap, &error);
     for (size_t i = 0; i < n; ++i) {
       Result& result = results[events[i].id];
-      CHECK_EQ(result.finish, WHERRY_RUNNING);  // nothing follows the last event
+      CHECK_EQ(result.finish, WHERRY_RUNNING);  // no event may follow a request's last event
       result.finish = events[i].finish;
       if (events[i].token >= 0) result.tokens.push_back(events[i].token);
       if (events[i].finish == WHERRY_ERROR) result.error = error;
@@ -125,7 +125,8 @@ TEST(chunks_do_not_change_tokens) {
       bench.step();
       ++steps;
     }
-    CHECK_EQ(steps, static_cast<size_t>((17 + chunk - 1) / chunk));  // the last chunk samples
+    // The step of the last prefill chunk samples the first token.
+    CHECK_EQ(steps, static_cast<size_t>((17 + chunk - 1) / chunk));
     bench.run();
     CHECK(bench.results[1].tokens == bench.expected(prompt, sampled(6, 9), 64));
     CHECK_EQ(bench.engine.stats().prefill_tokens, 17u);
@@ -135,7 +136,7 @@ TEST(chunks_do_not_change_tokens) {
 
 TEST(decode_rows_come_first_and_share_the_step_with_prompts) {
   Bench bench(R"({"max_batch": 3, "prefill_chunk": 6, "max_slowdown": 100})");
-  std::vector<std::vector<int32_t>> shapes;  // rows of each sequence, step by step
+  std::vector<std::vector<int32_t>> shapes;  // rows of each sequence in each step
   bench.model->on_launch = [&](const Batch& batch) {
     std::vector<int32_t> rows;
     for (size_t s = 0; s + 1 < batch.query_indptr.size(); ++s) {
@@ -209,7 +210,7 @@ TEST(a_prompt_that_is_embedded_may_fill_the_context) {
 }
 
 TEST(a_full_cache_makes_requests_wait) {
-  // 6 pages of 4 tokens; each request takes 3.
+  // A KV cache of 6 pages of 4 tokens; each request takes 3 pages.
   Bench bench(R"({"max_batch": 8, "kv_tokens": 24, "context": 24})");
   for (uint64_t id = 0; id < 6; ++id) {
     bench.add(id, prompt_of(8, static_cast<int>(id)), greedy(5));
@@ -246,16 +247,17 @@ TEST(what_can_never_fit_is_refused_with_the_numbers) {
   Bench bench(R"({"kv_tokens": 24, "context": 60})");
   std::string text = ERROR_OF(WHERRY_INVALID_ARGUMENT, bench.add(1, prompt_of(20, 1), greedy(30)));
   CHECK_CONTAINS(text, "20 tokens and 30 of output take 13 pages of the cache, which has 6");
-  bench.add(1, prompt_of(20, 1), greedy(5));  // the id is free: the last token is not stored
+  // The id is free again; the last token of the first request was not stored.
+  bench.add(1, prompt_of(20, 1), greedy(5));
   bench.run();
   CHECK_EQ(bench.results[1].tokens.size(), 5u);
 }
 
 TEST(abort_in_every_state) {
   Bench bench(R"({"max_batch": 2, "prefill_chunk": 4})");
-  bench.add(1, prompt_of(2, 1), greedy(30));   // running after the first step
-  bench.add(2, prompt_of(30, 2), greedy(30));  // prefills for many steps
-  bench.add(3, prompt_of(2, 3), greedy(30));   // waiting
+  bench.add(1, prompt_of(2, 1), greedy(30));   // request 1 runs after the first step
+  bench.add(2, prompt_of(30, 2), greedy(30));  // request 2 prefills for many steps
+  bench.add(3, prompt_of(2, 3), greedy(30));   // request 3 waits
   bench.step();
   CHECK_EQ(bench.engine.stats().running, 1);
   CHECK_EQ(bench.engine.stats().prefilling, 1);
@@ -300,7 +302,7 @@ TEST(an_error_in_the_model_ends_its_batch_alone) {
   }
   CHECK_EQ(bench.engine.stats().pages_free, bench.engine.stats().pages_total);
   CHECK_EQ(bench.engine.stats().failed_steps, 1u);
-  bench.run();  // the failure does not affect the waiting request
+  bench.run();  // the failure must not affect the waiting request
   CHECK_EQ(bench.engine.stats().failed_steps, 0u);
   CHECK(bench.results[3].tokens == bench.expected(prompt_of(6, 3), greedy(5), 64));
 }
@@ -344,7 +346,7 @@ TEST(steps_out_of_order_are_refused) {
   ERROR_OF(WHERRY_BUSY, bench.engine.launch());
   ERROR_OF(WHERRY_BUSY, bench.engine.start());
   bench.engine.stop();
-  bench.engine.stop();  // stopping twice is no error
+  bench.engine.stop();  // a second stop is not an error
   bench.run();
 }
 

@@ -1,5 +1,5 @@
-// The prefix cache's hit rate on traces of conversations, compared with an independent simulation.
-// The simulation knows whole texts.
+// Compares the prefix cache's hit rate on traces of conversations with an independent simulation
+// that knows the whole texts.
 #include <algorithm>
 #include <list>
 
@@ -33,15 +33,17 @@ class Dice {
 
 void append(Ints& text, const Ints& more) { text.insert(text.end(), more.begin(), more.end()); }
 
-// Stores texts, and evicts the least recently used ones beyond its capacity in tokens.
+// Simulates an ideal prefix cache: it stores texts and evicts the least recently used ones beyond
+// its capacity in tokens.
 class Oracle {
  public:
   explicit Oracle(int64_t tokens) : capacity_(tokens) {}
 
-  // The length of the prompt's longest known prefix.
+  // Returns the length in tokens of the prompt's longest cached prefix.
   int64_t found(const Ints& prompt) {
     int64_t best = 0;
-    auto most = static_cast<int64_t>(prompt.size()) - 1;  // the last one is computed in any case
+    // The last prompt token is always computed.
+    auto most = static_cast<int64_t>(prompt.size()) - 1;
     for (const Ints& text : texts_) {
       int64_t n = std::min(most, static_cast<int64_t>(text.size()));
       auto differ = std::mismatch(text.begin(), text.begin() + n, prompt.begin());
@@ -59,7 +61,7 @@ class Oracle {
   }
 
  private:
-  // Tokens in whole pages; pages of a shared prefix count once.
+  // Returns the stored tokens in whole pages; pages of a shared prefix count once.
   int64_t held() const {
     std::vector<const Ints*> sorted;
     for (const Ints& text : texts_) sorted.push_back(&text);
@@ -79,10 +81,10 @@ class Oracle {
   }
 
   int64_t capacity_;
-  std::list<Ints> texts_;  // newest first
+  std::list<Ints> texts_;  // stored texts, the most recently used first
 };
 
-// Runs one prompt after the other and compares cache hits with the oracle's.
+// Runs one prompt after the other and compares the engine's cache hits with the oracle's.
 class Trace {
  public:
   explicit Trace(int64_t kv_tokens)
@@ -92,7 +94,7 @@ class Trace {
                             concat(R"({"max_batch": 1, "kv_tokens": )", kv_tokens, "}").c_str(),
                             model_->metadata())) {}
 
-  // Runs a prompt and returns its output.
+  // Runs a prompt and returns its output tokens.
   Ints ask(const Ints& prompt, int output = 12) {
     wherry_params params;
     wherry_params_init(&params);
@@ -113,7 +115,7 @@ class Trace {
     possible_ += static_cast<double>(oracle_.found(prompt));
     Ints whole = prompt;
     append(whole, tokens);
-    whole.pop_back();  // the last token is not computed
+    whole.pop_back();  // the last token is never computed, so it is not cached
     oracle_.remember(whole);
     return tokens;
   }
@@ -141,7 +143,7 @@ class Trace {
   double asked_ = 0, possible_ = 0;
 };
 
-// Conversations that take turns, with one system prompt.
+// Replays conversations that take turns and share one system prompt.
 void multi_turn(int64_t kv_tokens, double least) {
   Trace trace(kv_tokens);
   Dice dice(1);
@@ -177,10 +179,12 @@ TEST(an_agent_that_calls_tools) {
   Dice dice(3);
   Ints history = dice.text(61);
   for (int step = 0; step < 60; ++step) {
-    if (history.size() > 400) history.resize(61);  // a new conversation starts
+    // Starts a new conversation after the shared 61 tokens.
+    if (history.size() > 400) history.resize(61);
     append(history, trace.ask(history, 6 + dice.below(8)));
-    append(history, dice.text(10 + dice.below(25)));             // the tool's answer
-    if (dice.below(5) == 0) history.resize(history.size() - 7);  // the last message was cut
+    append(history, dice.text(10 + dice.below(25)));  // appends the result of a tool call
+    // Simulates a last message that was cut.
+    if (dice.below(5) == 0) history.resize(history.size() - 7);
   }
   trace.check(0.7);
 }

@@ -1,5 +1,5 @@
-// Random requests on a tiny KV cache with all features on. Each must give the same tokens as alone,
-// and no page may leak.
+// Runs random requests on a tiny KV cache with all features on. Each request must give the same
+// tokens as when it runs alone, and no page may leak.
 #include <map>
 
 #include "sampling/rng.h"
@@ -23,11 +23,11 @@ class Dice {
   uint64_t seed_, next_ = 0;
 };
 
-// All parameters of one request, to repeat it alone.
+// All parameters of one request, so that it can run again alone.
 struct Recipe {
   std::vector<int32_t> prompt, source, prediction, stop_ids;
   wherry_params params{};
-  uint64_t mask_seed = 0;  // 0: no mask
+  uint64_t mask_seed = 0;  // seed of the grammar mask; 0 for none
   int mask_length = 0;
   wherry_mask mask{};
 
@@ -50,13 +50,13 @@ struct Recipe {
 struct Outcome {
   std::vector<int32_t> tokens;
   std::vector<float> embedding;
-  std::vector<int32_t> prompt;  // tokens with reported logprobs
+  std::vector<int32_t> prompt;  // prompt tokens whose logprobs were reported
   int finish = WHERRY_RUNNING;
 };
 
 class Storm {
  public:
-  // plain: the share of greedy requests without other options.
+  // plain: the share (0 to 1) of greedy requests without other options.
   Storm(FakeOptions options, const char* config, bool drafts, uint64_t seed, double plain = 0)
       : options_(options),
         plain_(plain),
@@ -96,7 +96,8 @@ class Storm {
     return std::make_shared<FakeModel>(options);
   }
 
-  // Prompts share prefixes: a random part of one of three stems, then random tokens.
+  // Returns a prompt that shares a prefix with others: a random part of one of three stems, then
+  // random tokens.
   std::vector<int32_t> random_prompt() {
     std::vector<int32_t> prompt;
     uint64_t stem = static_cast<uint64_t>(dice_.below(3));
@@ -145,7 +146,7 @@ class Storm {
     recipe.params.repetition_penalty = 1;
     recipe.params.max_drafts = 0;
     recipe.mask_seed = 0;
-    for (int i = 0; i < 12; ++i) {  // stop ids that end many requests early
+    for (int i = 0; i < 12; ++i) {  // adds stop ids, so that many requests end early
       recipe.stop_ids.push_back(dice_.below(static_cast<int>(options_.vocab)));
     }
   }
@@ -155,7 +156,7 @@ class Storm {
     std::advance(it, dice_.below(static_cast<int>(live_.size())));
     try {
       engine_.abort(it->first);
-    } catch (const Error&) {  // it has ended, and its last event is queued
+    } catch (const Error&) {  // the request has already ended, and its last event is queued
     }
   }
 
@@ -215,7 +216,8 @@ class Storm {
   uint64_t next_ = 0;
 };
 
-// 26 pages of 4 tokens, of which one request may need 14, so that preemptions are frequent.
+// The KV cache has 26 pages of 4 tokens, of which one request may need 14, so preemptions are
+// frequent.
 const char* const kTiny =
     R"({"max_batch": 6, "prefill_chunk": 12, "kv_tokens": 104, "max_drafts": 4})";
 
@@ -281,12 +283,13 @@ TEST(with_rows_that_stay_on_a_device) {
   Storm storm(options, kTiny, true, 7);
   storm.run(4000);
   wherry_stats stats = storm.stats();
-  CHECK(stats.candidate_rows > stats.whole_rows / 2);  // a third has masks, a third penalties
+  // A third of the requests has masks, a third penalties.
+  CHECK(stats.candidate_rows > stats.whole_rows / 2);
   CHECK(stats.whole_rows > 1000);
   CHECK(stats.readback_bytes > 0);
 }
 
-// Simulates a browser, where no call can wait for the device.
+// Simulates a browser, where no call can block until the device has finished.
 TEST(with_rows_that_must_be_asked_for) {
   FakeOptions options;
   options.vocab = 400;
@@ -295,7 +298,8 @@ TEST(with_rows_that_must_be_asked_for) {
   options.error = 1e-4;
   options.asynchronous = true;
   options.asks = true;
-  Storm storm(options, kTiny, false, 7);  // a draft model would have to wait
+  // No draft model, because it would have to wait for the device.
+  Storm storm(options, kTiny, false, 7);
   storm.run(4000);
   wherry_stats stats = storm.stats();
   CHECK(stats.candidate_rows > stats.whole_rows / 2);
@@ -348,7 +352,8 @@ TEST(with_tokens_that_the_device_draws) {
 TEST(chained_steps_beside_every_feature) {
   Storm storm(chaining(), kTiny, true, 11, 0.6);
   storm.run(6000);
-  CHECK(storm.stats().chained_steps > 0);  // the number of draft tokens follows measured time
+  // The exact count is not known, because the number of draft tokens depends on measured time.
+  CHECK(storm.stats().chained_steps > 0);
   CHECK(storm.stats().accepted_tokens > 0);
 }
 

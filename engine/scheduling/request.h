@@ -1,5 +1,5 @@
-// One request: waiting -> (encoding ->) prefilling -> running -> finished, and back to waiting when
-// the scheduler preempts it.
+// The state of one request. Its phases are waiting, (encoding,) prefilling, running, finished;
+// preemption returns it to waiting.
 #ifndef WHERRY_ENGINE_SCHEDULING_REQUEST_H_
 #define WHERRY_ENGINE_SCHEDULING_REQUEST_H_
 
@@ -17,60 +17,69 @@
 namespace wherry {
 
 enum class RequestState {
-  kWaiting,     // in the queue, without pages
-  kEncoding,    // admitted; the encoder has not read its source yet
-  kPrefilling,  // admitted; some of its tokens are not in the KV cache yet
+  kWaiting,     // the request is in the queue and has no pages
+  kEncoding,    // the request is admitted; the encoder has not read its source yet
+  kPrefilling,  // the request is admitted; some of its tokens are not in the KV cache yet
   kRunning,     // every token but the newest is in the KV cache
-  kFinished,    // its last event is queued; the engine is about to remove it
+  kFinished,    // the last event is queued; the engine is about to remove the request
 };
 
-// Times in seconds on the engine's clock; 0: not yet.
+// Times of a request in seconds on the engine's clock; 0 means that the event has not happened yet.
 struct RequestTimes {
   double added = 0, started = 0, first_token = 0;
 };
 
 struct Request {
-  // Takes ownership of params.mask. Throws WHERRY_INVALID_ARGUMENT for parameters out of range.
+  // Checks the parameters, and takes ownership of params.mask. Throws WHERRY_INVALID_ARGUMENT for
+  // parameters out of range.
   Request(uint64_t id, std::vector<int32_t> prompt, const wherry_params& params, int64_t vocab,
           int64_t context);
 
-  // Tokens that are known but not in the KV cache; the next step computes some or all of them.
+  // Returns the number of tokens that are known but not in the KV cache; the next step computes
+  // some or all of them.
   int64_t pending() const { return static_cast<int64_t>(tokens.size()) - computed; }
   int64_t output_size() const { return static_cast<int64_t>(tokens.size()) - prompt_size; }
-  // The most tokens that it ever has in the KV cache: the last output token is never computed.
+  // Returns the most tokens that the request ever has in the KV cache: the last output token is
+  // never computed.
   int64_t most_cached() const { return embed ? prompt_size : prompt_size + max_output - 1; }
-  bool wants_logprob_of(int64_t token) const {  // prompt logprobs not yet reported
+  // True if it is a prompt token whose logprob was not reported yet.
+  bool wants_logprob_of(int64_t token) const {
     return !embed && params.prompt_logprobs >= 0 && token >= prompt_reported && token < prompt_size;
   }
-  // Whether the pending row at this position needs a result.
+  // Whether the pending row at this position needs a result row (logits).
   bool wants_row(int64_t position) const;
 
-  // Adds a token to the output, sampled or given; WHERRY_RUNNING, WHERRY_STOP or WHERRY_LENGTH.
+  // Adds a token, sampled or given, to the output; returns WHERRY_RUNNING, WHERRY_STOP or
+  // WHERRY_LENGTH.
   wherry_finish append(const Sample& sample);
   wherry_finish append(int32_t token);
   SamplingInput sampling() const { return {params, sampler_state, tokens, prompt_size}; }
   TokenSpan span() const { return {space, tokens, computed}; }
 
   const uint64_t id;
-  const std::unique_ptr<RequestMask> mask;  // first, so that it is released if another field throws
+  // The mask is declared first, so that it is released if another field's constructor throws.
+  const std::unique_ptr<RequestMask> mask;
   const SamplingParams params;
   const int64_t prompt_size;
-  const int64_t max_output;  // tokens: max_tokens, or the rest of the context if that is less
+  const int64_t max_output;  // max_tokens, or the rest of the context if that is shorter
   const int32_t priority;
   const uint64_t user;
   const PrefixSpace space;
   const bool embed;
-  const std::vector<int32_t> source;  // input of the encoder
+  const std::vector<int32_t> source;  // input tokens of the encoder; empty for decoder-only models
 
-  uint64_t arrival = 0;  // sequence number
+  uint64_t arrival = 0;  // sequence number of the request's arrival
   RequestState state = RequestState::kWaiting;
-  bool aborted = false;         // during a step with this request
-  std::vector<int32_t> tokens;  // prompt and output
-  int64_t computed = 0;         // number of leading ones in the KV cache
-  int64_t prefilled = 0;        // the maximum of `computed`: after preemption, less is recomputed
-  int64_t prompt_reported = 1;  // prompt tokens whose logprobs were reported; the first has none
-  int64_t on_disk = 0;          // pages after the computed ones that the disk tier has
-  int64_t restored = 0;         // pages that the step in flight restored from disk
+  bool aborted = false;         // true if the request was aborted during a step that contains it
+  std::vector<int32_t> tokens;  // prompt and output tokens
+  int64_t computed = 0;         // number of leading tokens that are in the KV cache
+  // The maximum of `computed` so far, because preemption resets `computed`; tokens up to it are
+  // recomputed, not new.
+  int64_t prefilled = 0;
+  // Number of prompt tokens whose logprobs were reported; the first token has none.
+  int64_t prompt_reported = 1;
+  int64_t on_disk = 0;   // pages after the computed ones that the disk tier stores
+  int64_t restored = 0;  // pages that the step in flight reads back from disk
   SequenceState sequence;
   SamplerState sampler_state;
   PromptLookup lookup;

@@ -1,4 +1,5 @@
-// A caller's wherry_mask for one request; called once for each token and released once.
+// Wraps a caller's wherry_mask (grammar) for one request: calls it once per token and releases it
+// once.
 #ifndef WHERRY_ENGINE_SCHEDULING_REQUEST_MASK_H_
 #define WHERRY_ENGINE_SCHEDULING_REQUEST_MASK_H_
 
@@ -11,18 +12,19 @@ namespace wherry {
 
 class RequestMask {
  public:
-  // Takes ownership of `mask`: releases it at the end, also if this constructor throws.
+  // Takes ownership of `mask`: releases it in the destructor, also if this constructor throws.
   RequestMask(const wherry_mask& mask, int64_t vocab);
   ~RequestMask();
   RequestMask(const RequestMask&) = delete;
   RequestMask& operator=(const RequestMask&) = delete;
 
-  // Bit t % 32 of word t / 32 says whether token t is allowed next; null: all are. The first call
-  // after a token computes it. Throws WHERRY_INTERNAL with the provider's reason.
+  // Returns a bit set: bit t % 32 of word t / 32 says whether token t is allowed next; null if all
+  // tokens are. The first call after a token computes it. Throws WHERRY_INTERNAL with the mask
+  // provider's reason.
   const uint32_t* bits();
-  // Advances by one token. Returns true if the output ends with it.
+  // Advances the grammar by one token. Returns true if the output ends with that token.
   bool accept(int32_t token);
-  // The tokens that the grammar forces next, at most `most`.
+  // Returns the tokens that the grammar forces next, at most `most`.
   std::vector<int32_t> forced(int64_t most);
 
  private:

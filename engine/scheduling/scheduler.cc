@@ -8,10 +8,10 @@ namespace wherry {
 
 namespace {
 
-constexpr int64_t kWithPrediction = 8;  // most draft tokens from a predicted output
-constexpr int64_t kForced = 8;          // most forced tokens of a mask in one step
+constexpr int64_t kWithPrediction = 8;  // maximum number of draft tokens from a predicted output
+constexpr int64_t kForced = 8;  // maximum number of forced tokens of a grammar mask in one step
 
-// The order in which requests are scheduled; preemption takes the reverse order.
+// Orders requests for scheduling; preemption takes the reverse order.
 bool goes_before(const Request* a, const Request* b) {
   return a->priority != b->priority ? a->priority > b->priority : a->arrival < b->arrival;
 }
@@ -38,7 +38,8 @@ Plan Scheduler::plan(RequestQueues& queues) {
   choose_entry(queues);
   plan_.entry = last_;
   Left left{limits_.max_rows, limits_.logit_rows, 0, {}, {}};
-  for (const Request* request : queues.active) {  // these wait for a step of another kind
+  // Active requests that wait for a step of another kind.
+  for (const Request* request : queues.active) {
     if (request->state == RequestState::kRunning) left.running.add(request->computed, 1);
   }
   left.work = left.running;
@@ -47,14 +48,15 @@ Plan Scheduler::plan(RequestQueues& queues) {
   if (plan_.entry == Entry::kForward) plan_running(queues, left);
   plan_prompts(queues, left);
   plan_draft_tokens(left);
-  // Keep the changes of an empty plan even if their request ended: other requests use its pages
-  // now.
+  // Keeps the state changes of an empty plan even if their request has ended: other requests use
+  // its pages now.
   prepared_ = plan_.empty() ? plan_.changes : StateChanges();
   return std::move(plan_);
 }
 
 void Scheduler::prepare(RequestQueues& queues, const Plan& under_way) {
-  // The snapshot at the end of the step could overwrite the slot that a copy is to read.
+  // A recurrent state's snapshot at the end of the step could overwrite the slot that a copy is
+  // about to read.
   if (cache_.recurrent()) return;
   for (const PlannedRows& entry : under_way.entries) {
     if (entry.request == nullptr) continue;
@@ -73,9 +75,10 @@ Plan Scheduler::follow(const RequestQueues& queues, const Plan& under_way) {
   const Request* waits = queues.waiting.front();
   const bool urgent =
       waits && !queues.active.empty() && waits->priority > queues.active.back()->priority;
-  if (urgent || (waits && over_share(*waits, queues))) return {};  // the plan may preempt for it
+  // plan() may preempt a running request for this waiting one.
+  if (urgent || (waits && over_share(*waits, queues))) return {};
   int32_t row = 0;
-  std::vector<int32_t> last(under_way.entries.size());  // each entry's last result row
+  std::vector<int32_t> last(under_way.entries.size());  // the last result row of each entry
   for (size_t i = 0; i < last.size(); ++i) {
     row += static_cast<int32_t>(under_way.entries[i].results);
     last[i] = row - 1;
@@ -105,7 +108,7 @@ int64_t Scheduler::own_drafts(const Request& request) const {
   return request.lookup.has_prediction() ? std::max(drafts, kWithPrediction) : drafts;
 }
 
-// Chooses the kind of the step in round robin among those with requests.
+// Chooses the kind of the step (encode or forward) in round robin among those with requests.
 void Scheduler::choose_entry(const RequestQueues& queues) {
   constexpr int kKinds = 3;
   bool there[kKinds] = {};
@@ -121,17 +124,17 @@ void Scheduler::choose_entry(const RequestQueues& queues) {
 
 bool Scheduler::belongs(const Request& request) const { return entry_of(request) == plan_.entry; }
 
-// ---- admission ----
+// ---- admission of waiting requests ----
 
 void Scheduler::admit(RequestQueues& queues, bool may_preempt, StateChanges& changes) {
   while (Request* request = queues.waiting.front()) {
     if (waits_for_prefix(*request, queues)) break;
-    if (!find_room(*request, may_preempt, queues)) break;  // smaller ones do not overtake it
+    if (!find_room(*request, may_preempt, queues)) break;  // smaller requests do not overtake it
     begin(*request, queues, changes);
   }
 }
 
-// Finds room for the first waiting request, by preemption if allowed.
+// Finds room for the first waiting request, by preemption if that is allowed.
 bool Scheduler::find_room(const Request& request, bool may_preempt, RequestQueues& queues) {
   for (;;) {
     const bool full = static_cast<int64_t>(queues.active.size()) >= limits_.max_batch;
@@ -144,8 +147,9 @@ bool Scheduler::find_room(const Request& request, bool may_preempt, RequestQueue
   }
 }
 
-// If the request's tenant has no running request, returns the youngest one of the tenant with the
-// most, so that a tenant never waits for a whole output of others. Null: no tenant has several.
+// Returns the request to preempt so that each tenant gets a share: if the request's tenant has no
+// running request, the youngest one of the tenant that runs most, else null. A tenant therefore
+// never waits for a whole output of others. Null, too, if no tenant runs several requests.
 Request* Scheduler::over_share(const Request& request, const RequestQueues& queues) const {
   std::map<uint64_t, int> running;
   Request* found = nullptr;
@@ -154,7 +158,8 @@ Request* Scheduler::over_share(const Request& request, const RequestQueues& queu
     ++running[tenant_of(active->user)];
   }
   int most = 1;
-  for (Request* active : queues.active) {  // the last one among tenants with equally many
+  // Finds the last request among tenants that run equally many.
+  for (Request* active : queues.active) {
     int count = running[tenant_of(active->user)];
     if (active->priority > request.priority || count < std::max(most, 2)) continue;
     found = active;
@@ -163,7 +168,8 @@ Request* Scheduler::over_share(const Request& request, const RequestQueues& queu
   return found;
 }
 
-// Requires pages for its tokens so far, and one for each admitted request that still grows.
+// Whether free pages suffice for the request's tokens so far, plus one page for each admitted
+// request that still grows.
 bool Scheduler::can_admit(const Request& request, const RequestQueues& queues) {
   if (queues.active.empty()) return true;
   auto size = static_cast<int64_t>(request.tokens.size());
@@ -172,8 +178,8 @@ bool Scheduler::can_admit(const Request& request, const RequestQueues& queues) {
   return cache_.has_room(pages - cached.in_use + static_cast<int64_t>(queues.active.size()));
 }
 
-// Whether an admitted request is about to compute another page of this request's prompt. It is
-// worth waiting then: the page will be a prefix cache hit.
+// Whether an admitted request is about to compute another page of this request's prompt. Waiting
+// pays off then: the page will be a prefix cache hit.
 bool Scheduler::waits_for_prefix(const Request& request, const RequestQueues& queues) {
   if (!cache_.shares()) return false;
   auto most = static_cast<int64_t>(request.tokens.size()) - 1;
@@ -193,13 +199,13 @@ void Scheduler::begin(Request& request, RequestQueues& queues, StateChanges& cha
   auto& active = queues.active;
   active.insert(std::upper_bound(active.begin(), active.end(), &request, goes_before), &request);
   request.state = request.source.empty() ? RequestState::kPrefilling : RequestState::kEncoding;
-  // The last token is always computed because its logits are needed, and so are the prompt's if its
-  // logprobs are requested.
+  // The last token is always computed because its logits are needed; the whole prompt is computed
+  // if its logprobs are requested.
   int64_t most = static_cast<int64_t>(request.tokens.size()) - 1;
   if (request.wants_logprob_of(request.prompt_reported)) most = request.prompt_reported - 1;
   request.computed = cache_.attach(request.sequence, request.space, request.tokens, most, changes);
-  // Reserve now, so that the next admissions do not count on the same pages. If pages are lacking
-  // when its rows are planned, younger requests are preempted.
+  // Reserves the pages now, so that the next admissions do not count on the same ones. If pages are
+  // lacking when the rows are planned, younger requests are preempted.
   cache_.reserve_ahead(request.sequence, static_cast<int64_t>(request.tokens.size()),
                        source_size(request));
   int64_t whole = request.sequence.committed;
@@ -212,7 +218,7 @@ void Scheduler::begin(Request& request, RequestQueues& queues, StateChanges& cha
   if (request.prefilled == 0) request.cached_tokens = static_cast<int32_t>(request.computed);
 }
 
-// ---- rows ----
+// ---- rows of the step ----
 
 bool Scheduler::is_planned(const Request& request) const {
   const auto& restores = plan_.restores;
@@ -221,8 +227,8 @@ bool Scheduler::is_planned(const Request& request) const {
                      [&](const PlannedRows& entry) { return entry.request == &request; });
 }
 
-// Allocates the pages that the request needs for `tokens` tokens, preempting younger requests if it
-// must. False: it was preempted itself.
+// Allocates the pages that the request needs for `tokens` tokens, preempting younger requests if
+// necessary. Returns false if the request itself was preempted.
 bool Scheduler::make_room(Request& request, int64_t tokens, RequestQueues& queues) {
   while (!cache_.reserve(request.sequence, tokens, source_size(request))) {
     Request* victim = queues.active.back();
@@ -246,7 +252,8 @@ void Scheduler::preempt(Request& request, RequestQueues& queues) {
 }
 
 void Scheduler::plan_running(RequestQueues& queues, Left& left) {
-  const std::vector<Request*> active = queues.active;  // a copy: preemption changes the list
+  // This copy is needed because preemption changes the list.
+  const std::vector<Request*> active = queues.active;
   for (Request* request : active) {
     if (request->state != RequestState::kRunning || !belongs(*request)) continue;
     if (!make_room(*request, request->computed + 1, queues)) continue;
@@ -262,7 +269,7 @@ int64_t Scheduler::chunk_of(const Request& request, const Left& left) const {
   }
   if (limits_.whole) return request.pending() <= left.rows ? request.pending() : 0;
   int64_t rows = std::min({request.pending(), left.rows, cache_.most_rows(request.computed)});
-  // A chunk ends at the prompt's last whole page, where the recurrent state is snapshot.
+  // A chunk ends at the prompt's last whole page, where the recurrent state is saved as a snapshot.
   int64_t page = cache_.page_size();
   int64_t point = (static_cast<int64_t>(request.tokens.size()) - 1) / page * page;
   if (cache_.recurrent() && request.computed < point) {
@@ -294,10 +301,11 @@ void Scheduler::plan_prompts(RequestQueues& queues, Left& left) {
   }
 }
 
-// Gives the remaining rows and results to draft tokens, as far as pages are free without eviction
-// or preemption.
+// Gives the step's remaining rows and result rows to draft tokens, as far as pages are free without
+// eviction or preemption.
 void Scheduler::plan_draft_tokens(Left& left) {
-  if (plan_.entry != Entry::kForward || cache_.recurrent()) return;  // no rollback of its state
+  // A recurrent state cannot be rolled back after a rejection.
+  if (plan_.entry != Entry::kForward || cache_.recurrent()) return;
   auto may_draft = [this](const PlannedRows& entry) {
     const Request& request = *entry.request;
     return request.state == RequestState::kRunning &&
@@ -323,7 +331,7 @@ void Scheduler::plan_draft_tokens(Left& left) {
   }
 }
 
-// ---- the batch ----
+// ---- filling the batch ----
 
 namespace {
 
@@ -358,7 +366,7 @@ void add_sequence(const PlannedRows& entry, bool encode, size_t s, Batch& batch)
   }
 }
 
-// Adds the rows of one entry that need results; returns how many.
+// Adds the entry's rows that need results to the batch; returns how many there are.
 int64_t add_results(const PlannedRows& entry, Batch& batch) {
   const Request& request = *entry.request;
   auto before = static_cast<int64_t>(batch.logit_rows.size());
@@ -386,7 +394,7 @@ Batch make_batch(Plan& plan, size_t groups) {
     add_sequence(plan.entries[s], encode, s, batch);
     if (!encode) plan.entries[s].results = add_results(plan.entries[s], batch);
   }
-  // Chunks inside prompts need no results, but kernels require at least one result row.
+  // Chunks inside prompts need no results, but the kernels require at least one result row.
   if (batch.logit_rows.empty()) {
     batch.logit_rows.push_back(static_cast<int32_t>(batch.tokens.size()) - 1);
   }

@@ -17,7 +17,8 @@ wherry_params limited(int max_tokens) {
   return params;
 }
 
-// A scheduler with a KV cache of pages of 4 tokens; tests add and advance requests manually.
+// Fixture: a scheduler over a KV cache with pages of 4 tokens; tests add and advance requests
+// manually.
 struct Fixture {
   Fixture(int64_t pages, SchedulerLimits limits, bool prefix_cache = false)
       : cache(metadata(), {4 * pages, limits.max_batch, limits.max_rows, prefix_cache}),
@@ -40,7 +41,7 @@ struct Fixture {
 
   Plan plan() { return scheduler.plan(queues); }
   Batch batch(Plan& plan) { return make_batch(plan, cache.groups()); }
-  // Does what the engine does after a step.
+  // Does what the engine does after a step: counts computed tokens and appends outputs.
   void accept(const Plan& plan) {
     for (const PlannedRows& entry : plan.entries) {
       Request& request = *entry.request;
@@ -94,7 +95,7 @@ TEST(the_arguments_of_a_mixed_batch) {
   CHECK((first.query_indptr == Ints{0, 3, 6}));
   CHECK((first.pages[0].indptr == Ints{0, 1, 3}));  // pages for the whole prompt are reserved
   CHECK((first.pages[0].ids == Ints{0, 1, 2}));
-  CHECK((first.logit_rows == Ints{2}));  // the second prompt is not done
+  CHECK((first.logit_rows == Ints{2}));  // only the first prompt is complete and needs a result row
   f.accept(plan);
   f.rows_cost_nothing();
   plan = f.plan();
@@ -127,7 +128,7 @@ TEST(max_batch_counts_prefilling_and_running) {
 
 TEST(what_a_request_may_take_later_does_not_keep_others_out) {
   Fixture f(10, limits(4, 64));
-  for (int i = 0; i < 4; ++i) f.add(4, 100 * i, 30);  // each needs up to 9 pages at its end
+  for (int i = 0; i < 4; ++i) f.add(4, 100 * i, 30);  // each request needs up to 9 pages at its end
   f.accept(f.plan());
   CHECK_EQ(f.queues.active.size(), 4u);
 }
@@ -141,7 +142,7 @@ TEST(when_pages_run_out_the_youngest_is_preempted_and_resumes) {
     CHECK(steps < 100);
     f.accept(f.plan());
   }
-  CHECK_EQ(steps, 12);  // the older one never waits
+  CHECK_EQ(steps, 12);  // the older request never waits
   CHECK(f.scheduler.preemptions() > 0);
   for (; young.state != RequestState::kFinished; ++steps) {
     CHECK(steps < 100);
@@ -155,8 +156,8 @@ TEST(nobody_overtakes) {
   Fixture f(6, limits(4, 64));
   f.add(8, 0, 9);
   f.accept(f.plan());
-  f.add(20, 100, 1);  // too large while the first one runs
-  f.add(1, 200, 1);   // this one would fit
+  f.add(20, 100, 1);  // this request is too large while the first one runs
+  f.add(1, 200, 1);   // this request would fit, but must not overtake
   f.accept(f.plan());
   CHECK_EQ(f.queues.active.size(), 1u);
 }
@@ -197,7 +198,8 @@ TEST(a_user_who_floods_the_queue_does_not_keep_others_waiting) {
   CHECK(finished <= 2);
 }
 
-constexpr uint64_t kAnn = 1ull << 32, kBob = 2ull << 32;  // users of two tenants
+// User ids of two tenants; the tenant is in the high 32 bits.
+constexpr uint64_t kAnn = 1ull << 32, kBob = 2ull << 32;
 
 wherry_params of(uint64_t user, int max_tokens) {
   wherry_params params = limited(max_tokens);
@@ -223,13 +225,14 @@ int steps_until(Fixture& f, const Request& request) {
 }
 
 TEST(a_tenant_waits_for_a_step_and_not_for_the_end_of_anothers_answers) {
-  for (int users : {1, 240}) {  // naming a new user for each request must not help
+  for (int users : {1, 240}) {  // a tenant must not gain by naming a new user for each request
     Fixture f(1000, limits(4, 64));
     for (int i = 0; i < 240; ++i) f.add({i, i}, of(kAnn + static_cast<uint64_t>(i % users), 300));
     run(f, 20);
     CHECK_EQ(f.queues.active.size(), 4u);
     Request& bobs = f.add({9, 9}, of(kBob, 3));
-    CHECK(steps_until(f, bobs) <= 5);  // one or two until it is admitted, three of its own
+    // One or two steps until the request is admitted, three for its own tokens.
+    CHECK(steps_until(f, bobs) <= 5);
     CHECK_EQ(f.scheduler.preemptions(), 1u);
     run(f, 1);
     CHECK_EQ(f.queues.active.size(), 4u);  // the preempted request resumes
@@ -246,9 +249,9 @@ TEST(tenants_who_run_share_the_places) {
   const size_t before = f.queues.waiting.size();
   int steps = steps_until(f, *bobs.back());
   CHECK(f.scheduler.preemptions() <=
-        15);                             // for tenants without a running request, from time to time
+        15);  // 15 steps: tenants without a running request get a turn only from time to time
   CHECK(steps >= 20 * 20 / 4);           // the other tenant does not get all slots
-  CHECK(steps <= 2 * 20 * 20 / 4 + 25);  // it gets about half of them
+  CHECK(steps <= 2 * 20 * 20 / 4 + 25);  // the tenant gets about half of the slots
   CHECK(f.queues.waiting.size() < before - 20);
 }
 
@@ -276,13 +279,14 @@ TEST(salts_leave_nothing_when_their_pages_have_gone) {
 TEST(a_prompt_that_is_being_computed_is_waited_for) {
   Fixture f(100, limits(4, 8), true);
   f.add(16, 0, 4);
-  f.add(16, 0, 4);  // the same prompt
+  f.add(16, 0, 4);  // adds a request with the same prompt
   f.accept(f.plan());
   CHECK_EQ(f.queues.active.size(), 1u);
   f.accept(f.plan());
   Plan plan = f.plan();
   CHECK_EQ(plan.entries.size(), 2u);
-  CHECK_EQ(plan.entries[1].rows, 1);  // the last token, whose logits are needed
+  // Only the last token is computed, because its logits are needed.
+  CHECK_EQ(plan.entries[1].rows, 1);
   CHECK_EQ(f.requests[1]->cached_tokens, 15);
 }
 
@@ -292,14 +296,16 @@ TEST(prompts_take_what_the_budget_leaves_beside_running_requests) {
   alone.add(1, 1);
   with.add(1, 1);
   with.add(0, 100);
-  for (int i = 0; i < 20; ++i) f.budget.record(alone, 0.010);  // 10 ms without prompts
-  for (int i = 0; i < 20; ++i) f.budget.record(with, 0.060);   // 0.5 ms a row
+  // A step without prefill rows takes 10 ms.
+  for (int i = 0; i < 20; ++i) f.budget.record(alone, 0.010);
+  for (int i = 0; i < 20; ++i) f.budget.record(with, 0.060);  // each prefill row adds 0.5 ms
   f.add(1, 0, 100);
   f.accept(f.plan());
   f.add(400, 1000, 1);
   Plan plan = f.plan();
   CHECK_EQ(plan.entries.size(), 2u);
-  // Nearly 2 times 10 ms, minus 10 ms, because step times did not vary.
+  // Prefill rows may nearly double the 10 ms step: the margin is small because step times did not
+  // vary.
   CHECK(plan.entries[1].rows >= 17 && plan.entries[1].rows <= 19);
 }
 

@@ -47,7 +47,8 @@ void Stepper::launch(Plan& plan) {
   mask_seconds_ = now_seconds() - launched;
 }
 
-// Reads only a few pages if the step has rows, which other requests wait for.
+// Restores pages from disk; only a few if the step also has rows, because other requests wait for
+// those.
 void Stepper::restore(Plan& plan) {
   constexpr int64_t kBesideRows = 8;  // pages
   for (Request* request : plan.restores) {
@@ -71,7 +72,8 @@ void Stepper::apply(const StateChanges& changes) {
   }
 }
 
-// Draft tokens come from the mask if it forces them, else from prompt lookup or the draft model.
+// Proposes draft tokens: those that the mask forces, else those of prompt lookup or the draft
+// model.
 void Stepper::draft(Plan& plan) {
   std::vector<PlannedRows*> open;
   for (PlannedRows& entry : plan.entries) {
@@ -117,7 +119,7 @@ void Stepper::fill_masks(Plan& plan) {
   }
 }
 
-// Requests candidates for rows that only sample a token, instead of whole rows.
+// Requests candidates instead of whole rows of logits, for rows that only sample a token.
 void Stepper::request_candidates(Plan& plan, Batch& batch) const {
   const int64_t count = session_->max_candidates();
   if (count == 0) return;
@@ -138,7 +140,8 @@ void Stepper::request_candidates(Plan& plan, Batch& batch) const {
       if (entry.device_draws) batch.choices.back() = choice;
     }
   }
-  bool nobody = batch.scales.empty();  // only the padding row, which is never read
+  // True if the batch has only the padding row, which is never read.
+  bool nobody = batch.scales.empty();
   if (nobody) batch.scales.assign(batch.logit_rows.size(), 1.0f);
   if (session_->chains()) batch.choices.resize(batch.scales.size());
   if (some || nobody) return;
@@ -164,8 +167,9 @@ bool Stepper::ready(Plan& plan) {
   return !asked;
 }
 
-// Requests the whole rows of an entry whose candidates do not decide a token; its results end at
-// `end`. It assumes that each draft token is accepted: the row after it is read only then.
+// Requests the whole rows of an entry whose candidates do not decide a token; the entry's results
+// end at `end`. It assumes that each draft token is accepted, because the row after it is read only
+// then.
 bool Stepper::request_rows(const PlannedRows& entry, const Rows& rows, int64_t end) {
   const Request& request = *entry.request;
   const SamplingInput sampling = request.sampling();
@@ -215,7 +219,7 @@ void Stepper::collect_outcomes(Plan& plan, StepResult& result) {
   result.sample_seconds = now_seconds() - collected;
 }
 
-// `row` is the entry's first result row; it advances to the next entry's.
+// Samples an entry. `row` is the entry's first result row on entry and the next entry's on return.
 Outcome Stepper::outcome_of(PlannedRows& entry, const Rows& results, int64_t& row) {
   Outcome outcome;
   outcome.error = entry.error;
@@ -249,8 +253,8 @@ Outcome Stepper::outcome_of(PlannedRows& entry, const Rows& results, int64_t& ro
   return outcome;
 }
 
-// Samples token by token, as without draft tokens; after an accepted draft token the next row is
-// there already.
+// Samples token by token, as without draft tokens; after an accepted draft token, the next result
+// row already exists.
 void Stepper::sample_outputs(PlannedRows& entry, const Rows& results, int64_t row,
                              Outcome& outcome) {
   Request& request = *entry.request;
@@ -259,7 +263,7 @@ void Stepper::sample_outputs(PlannedRows& entry, const Rows& results, int64_t ro
     Sampled next{sampler_.sample(request.sampling(), *session_, results, row, mask),
                  WHERRY_RUNNING};
     next.finish = request.append(next.sample);
-    // A grammar does not describe the stop token.
+    // A grammar does not describe the stop token, so the mask does not see it.
     if (request.mask && next.finish != WHERRY_STOP && request.mask->accept(next.sample.token)) {
       next.finish = WHERRY_STOP;
     }

@@ -1,5 +1,5 @@
 // Runs one planned step, from draft tokens to output, on the stepping thread without the engine's
-// lock. No other thread touches the plan's requests meanwhile.
+// lock. No other thread touches the plan's requests during that time.
 #ifndef WHERRY_ENGINE_SCHEDULING_STEP_H_
 #define WHERRY_ENGINE_SCHEDULING_STEP_H_
 
@@ -15,7 +15,7 @@
 
 namespace wherry {
 
-// One output token.
+// One output token and what the sampler reports about it.
 struct Sampled {
   Sample sample;
   wherry_finish finish;
@@ -27,21 +27,22 @@ struct Outcome {
   std::vector<Sampled> samples;  // output tokens, already appended to the request
   int64_t accepted = 0;
   std::vector<float> embedding;
-  std::string error;  // why this request alone failed
+  std::string error;  // why this request alone failed; empty if it did not
 };
 
 struct StepResult {
-  std::vector<Outcome> outcomes;  // one for each planned entry
+  std::vector<Outcome> outcomes;  // one outcome for each planned entry
   std::string failure;            // why the whole step failed; there are no outcomes then
   double collect_seconds = 0, sample_seconds = 0;
-  std::vector<int32_t> chosen;  // [result rows] the device's tokens, if it draws them
-  RowCounts rows;               // how rows were sampled
-  uint64_t bytes_read = 0;      // of results copied from the device
-  GraphCounts graphs;           // totals of the session
-  std::string chains_given_up;  // see Session
+  // [result rows] tokens that the device drew; empty if the host draws them.
+  std::vector<int32_t> chosen;
+  RowCounts rows;               // counts of how rows were sampled
+  uint64_t bytes_read = 0;      // bytes of results copied from the device
+  GraphCounts graphs;           // totals of the session's CUDA graphs
+  std::string chains_given_up;  // why launch-ahead ended; see Session
 };
 
-// The message of the exception that is being handled.
+// Returns the message of the exception that is being handled.
 std::string current_reason();
 
 class Stepper {
@@ -50,11 +51,12 @@ class Stepper {
           size_t groups);
 
   // Proposes the plan's draft tokens, launches its step, and fills grammar masks while the device
-  // computes. Sets times, and the `error` of entries that fail alone.
+  // computes. Sets the plan's times, and the `error` of entries that fail alone.
   void launch(Plan& plan);
-  double mask_seconds() const { return mask_seconds_; }  // for grammar masks, in the last launch
+  // Seconds spent on grammar masks in the last launch.
+  double mask_seconds() const { return mask_seconds_; }
 
-  // Whether collect() has every row that it reads; requests the missing rows.
+  // Returns whether every row that collect() reads has arrived; requests the missing rows.
   bool ready(Plan& plan);
 
   StepResult collect(Plan& plan);
@@ -62,7 +64,7 @@ class Stepper {
   void use(DiskTier& disk) { disk_ = &disk; }
 
   Session& session() { return *session_; }
-  DraftModel* draft() { return draft_.get(); }  // null: no draft model
+  DraftModel* draft() { return draft_.get(); }  // null if there is no draft model
 
  private:
   void apply(const StateChanges& changes);

@@ -6,19 +6,22 @@ namespace wherry {
 
 namespace {
 
-constexpr double kMargin = 0.8;       // share of the allowed time if step times vary
-constexpr double kMostMargin = 0.97;  // the same if they do not vary
-constexpr double kDeviations = 2;     // mean deviations to allow for
-constexpr double kFar = 1.5;          // times the allowed time: larger numbers of rows cannot fit
-constexpr double kOldDraft = 0.75;    // share of the old value in a moving average
+constexpr double kMargin = 0.8;       // share of the allowed time to use if step times vary
+constexpr double kMostMargin = 0.97;  // share of the allowed time to use if step times do not vary
+constexpr double kDeviations = 2;     // number of mean deviations to allow for
+// If a prediction exceeds the allowed time by this factor, larger numbers of rows cannot fit.
+constexpr double kFar = 1.5;
+constexpr double kOldDraft = 0.75;  // share of the old value in the moving average of draft times
 constexpr double kCostUnknown = 0.1;
-constexpr int64_t kFirstRows = 64;  // of a prompt, before any step was timed
-constexpr int64_t kLeastRows = 8;   // in a step without other rows
-constexpr double kNotSlower = 1.1;  // times the step with kLeastRows rows: not clearly longer
+constexpr int64_t kFirstRows = 64;  // prefill rows allowed before any step was timed
+constexpr int64_t kLeastRows = 8;   // least prefill rows in a step without other rows
+// A step at most this factor longer than one of kLeastRows rows counts as not slower.
+constexpr double kNotSlower = 1.1;
 
 }  // namespace
 
-// The largest number of rows that fits; a smaller one may not fit, see StepTime.
+// Returns the largest number of rows that fits; a smaller number may not fit, because StepTime is
+// not monotonic (tiles).
 int64_t StepBudget::prompt_rows(const StepWork& running, const StepWork& work, int64_t prompts,
                                 int64_t position, int64_t most) const {
   const int64_t least = std::min<int64_t>(work.rows == running.rows ? 1 : 0, most);
@@ -41,7 +44,7 @@ double StepBudget::margin() const {
   return std::min(kMostMargin, std::max(kMargin, 1 - kDeviations * time_.deviation()));
 }
 
-// The number of rows that max_seconds allows.
+// Returns the number of rows that max_seconds allows.
 int64_t StepBudget::rows_in_time(const StepWork& work, int64_t position, int64_t most) const {
   if (max_seconds_ == 0) return most;
   int64_t fit = work.rows == 0 ? std::min(kLeastRows, most) : 0;
@@ -53,7 +56,7 @@ int64_t StepBudget::rows_in_time(const StepWork& work, int64_t position, int64_t
     double seconds = time_.longest(with);
     if (seconds == 0) return std::min(std::max<int64_t>(kFirstRows - work.rows, 0), most);
     double share = seconds / max_seconds_;
-    // kLeastRows rows always run, and so do more rows if they take no longer.
+    // The step always has kLeastRows rows, and more if they take no longer.
     if (work.rows == 0 && rows <= 2 * most_rows_)
       share = std::min(share, time_.slowdown(least, with) / kNotSlower);
     if (share > kFar) break;

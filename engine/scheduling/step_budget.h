@@ -11,30 +11,30 @@ namespace wherry {
 
 class StepBudget {
  public:
-  // max_slowdown: prefill rows may lengthen a step with running requests by this factor. If more
-  // prompts wait than requests run, they may lengthen it more: each prompt and each running request
-  // has the same share of the time. Otherwise few requests would ever run together, and steps are
-  // cheap only with large batches.
+  // max_slowdown: the factor by which prefill rows may lengthen a step with running requests. If
+  // more prompts wait than requests run, they may lengthen it more: each prompt and each running
+  // request has the same share of the time. Otherwise few requests would ever run together, and
+  // steps are cheap only with large batches.
   // max_seconds: prefill rows may not lengthen any step beyond this, as far as times are known; 0:
-  // no limit. Systems and browsers reset a GPU that is busy for long, and a page does not redraw
-  // meanwhile.
+  // no limit. Operating systems and browsers reset a GPU that is busy for long, and a page does not
+  // redraw during a step.
   explicit StepBudget(double max_slowdown, double max_seconds = 0)
       : max_slowdown_(max_slowdown), max_seconds_(max_seconds) {}
 
-  // Records the work and the time of a step.
+  // Records the work and the seconds of a completed step.
   void record(const StepWork& work, double seconds);
 
   // Returns how many rows of a prompt, from `position` on and at most `most`, may join a step of
-  // `work` (`running`: the part of running requests) while `prompts` prompts wait. It is at least 1
-  // if the step has no other prefill rows, so prompts always advance, and at least a few in an
-  // empty step, where several rows take as long as one.
+  // `work` (`running`: the part of running requests) while `prompts` prompts wait. The result is at
+  // least 1 if the step has no other prefill rows, so prompts always advance, and at least a few in
+  // an empty step, where several rows take as long as one.
   int64_t prompt_rows(const StepWork& running, const StepWork& work, int64_t prompts,
                       int64_t position, int64_t most) const;
 
-  // Records the time of a draft model's step.
+  // Records the seconds of one draft-model step.
   void record_draft(double seconds);
 
-  // The cost of draft tokens while such requests run.
+  // Returns what draft tokens cost while requests with this work run.
   DraftCost draft_cost(const StepWork& running) const;
 
  private:
@@ -44,8 +44,8 @@ class StepBudget {
   double max_slowdown_;
   double max_seconds_;
   StepTime time_;
-  int64_t most_rows_ = 0;     // of all recorded steps
-  double draft_seconds_ = 0;  // of a draft model's step; 0: no draft model
+  int64_t most_rows_ = 0;     // largest number of rows in a recorded step
+  double draft_seconds_ = 0;  // mean seconds of a draft-model step; 0 if there is no draft model
 };
 
 }  // namespace wherry

@@ -13,7 +13,8 @@ namespace {
 
 constexpr double kSlowdown = 2;
 
-// Seconds of a step: fixed, for each row, for each attended token, and for each cached token.
+// Simulated seconds of a step: a fixed part, a part per row, per attended token and per cached
+// token.
 struct Cost {
   double step, row, pair, token = 0;
 
@@ -23,7 +24,7 @@ struct Cost {
   }
 };
 
-// Streams that decode, and prompts that arrive one after the other.
+// Simulates requests that decode, and prompts that arrive one after the other.
 class Machine {
  public:
   explicit Machine(std::function<double(const StepWork&)> seconds, double max_seconds = 0)
@@ -61,10 +62,11 @@ class Machine {
     return steps;
   }
 
-  void set_prompts(int64_t count) { prompts_ = count; }  // waiting at the same time
+  // Number of prompts that wait at the same time.
+  void set_prompts(int64_t count) { prompts_ = count; }
 
   double worst() const { return worst_; }
-  double longest() const { return longest_; }  // longest step with prefill rows, seconds
+  double longest() const { return longest_; }  // seconds of the longest step with prefill rows
   const StepBudget& budget() const { return budget_; }
   StepWork running() const {
     StepWork work;
@@ -79,10 +81,11 @@ class Machine {
   StepBudget budget_;
   int64_t streams_ = 0, position_ = 0, prompts_ = 1;
   double longest_ = 0;
-  double worst_ = 0;  // of steps with more than one prefill row
+  double worst_ = 0;  // longest slowdown of a step with more than one prefill row
 };
 
-// Steps that mostly read weights, or mostly compute rows; attention that is free, or dominates.
+// Simulated models: some mostly read weights, some mostly compute rows; attention is free or
+// dominates.
 const Cost kCosts[] = {{10e-3, 1e-4, 0},
                        {10e-3, 1e-4, 1e-7},
                        {1e-3, 1e-3, 1e-7},
@@ -92,7 +95,8 @@ const Cost kCosts[] = {{10e-3, 1e-4, 0},
                        {70e-3, 9e-3, 5e-7},
                        {2e-3, 1e-6, 1e-9},
                        {5e-3, 1e-5, 1e-6},
-                       // A small model whose cache is read from memory, and a large one.
+                       // The last two rows: a small model whose KV cache is read from memory, and a
+                       // large model.
                        {3e-3, 2e-4, 5e-7, 1e-6},
                        {20e-3, 2e-3, 1e-7, 1e-6}};
 
@@ -104,8 +108,8 @@ TEST(no_step_is_longer_than_allowed_from_the_first_on) {
       machine.decode(50);
       machine.prompt(0, 4096, 512);
       machine.decode(20);
-      machine.prompt(0, 4096, 512);     // the same prompt again
-      machine.prompt(4000, 4500, 512);  // most of it was cached
+      machine.prompt(0, 4096, 512);     // runs the same prompt again
+      machine.prompt(4000, 4500, 512);  // runs a prompt of which 4,000 tokens are cached
       CHECK(machine.worst() <= kSlowdown);
     }
   }
@@ -114,7 +118,7 @@ TEST(no_step_is_longer_than_allowed_from_the_first_on) {
 TEST(nor_where_prompts_were_never_computed_alone) {
   for (const Cost& cost : kCosts) {
     Machine machine([&](const StepWork& work) { return cost.of(work); });
-    machine.start_streams(4, 1);  // with everything cached
+    machine.start_streams(4, 1);  // decoding requests whose prompts are fully cached
     machine.decode(50);
     machine.prompt(0, 1000, 512);
     machine.prompt(3500, 4096, 512);
@@ -130,7 +134,7 @@ TEST(the_time_that_is_allowed_is_used) {
     machine.prompt(0, 2048, 100000);
     StepWork alone = machine.running(), with = alone;
     int64_t rows = machine.budget().prompt_rows(alone, alone, 1, 2048, 100000);
-    with.add(2048, rows + 1);  // one more
+    with.add(2048, rows + 1);  // one row more than fits
     CHECK(rows == 1 || cost.of(with) > 0.9 * kSlowdown * cost.of(alone));
   }
 }
@@ -144,7 +148,7 @@ TEST(where_steps_vary_less_is_spent) {
     });
     machine.start_streams(8, 64);
     machine.decode(50);
-    machine.prompt(0, 2048, 512);  // learns
+    machine.prompt(0, 2048, 512);  // lets the budget learn step times
     const int64_t begin = 2048;
     double spent = 0;
     std::vector<int64_t> steps = machine.prompt(begin, 4096, 512);
@@ -179,7 +183,7 @@ TEST(prompts_have_the_share_of_requests_that_run) {
 }
 
 TEST(tiles_of_rows_are_filled) {
-  // Three rows of a tile of 8 cost as much as all.
+  // In this model three rows of a tile of 8 cost as much as all 8.
   auto tiled = [](const StepWork& work) {
     return 4e-3 + 4e-3 * static_cast<double>((work.rows + 7) / 8);
   };
@@ -188,7 +192,7 @@ TEST(tiles_of_rows_are_filled) {
   machine.decode(50);
   std::vector<int64_t> steps = machine.prompt(0, 4096, 512);
   double mean = 4096.0 / static_cast<double>(steps.size());
-  CHECK(mean > 10);  // 12 is the most: 4 + 12 rows are two tiles, 12 ms of 8 * 1.6
+  CHECK(mean > 10);  // at most 12: 4 + 12 rows are two tiles, 12 ms of the allowed 8 * 1.6
   CHECK(machine.worst() <= kSlowdown);
 }
 
@@ -197,7 +201,7 @@ TEST(disturbances_do_not_last) {
   const Cost cost = kCosts[1];
   auto noisy = [&](const StepWork& work) {
     double noise = 1 + 0.1 * (uniform(1, ++step) - 0.5);
-    if (step == 1) noise = 50;  // the weights come from disk
+    if (step == 1) noise = 50;  // the first step reads weights from disk, so it is slow
     if (uniform(2, step) < 0.01) noise = 8;
     return noise * cost.of(work);
   };
@@ -205,7 +209,7 @@ TEST(disturbances_do_not_last) {
   machine.start_streams(4, 64);
   machine.decode(200);
   for (int i = 0; i < 5; ++i) machine.prompt(0, 4096, 512);
-  // The step may take 6 to 8 ms more than alone, and a row takes 0.1 to 0.5 ms.
+  // The step may take 6 to 8 ms more than without prefill rows, and a row takes 0.1 to 0.5 ms.
   std::vector<int64_t> steps = machine.prompt(0, 4096, 512);
   CHECK(steps.size() < 350);
   std::sort(steps.begin(), steps.end());
@@ -221,14 +225,15 @@ TEST(before_anything_is_known_a_prompt_gets_one_row) {
   CHECK_EQ(budget.prompt_rows({}, {}, 1, 0, 512), 512);
   StepWork work = running;
   work.add(0, 1);
-  CHECK_EQ(budget.prompt_rows(running, work, 2, 0, 512), 0);  // another prompt advances already
+  // Another prompt already has prefill rows in the step.
+  CHECK_EQ(budget.prompt_rows(running, work, 2, 0, 512), 0);
 }
 
 TEST(a_bound_on_seconds_holds_without_streams_and_beside_them) {
   const double bound = 0.5;
   for (const Cost& cost : kCosts) {
     if (cost.of(StepWork{64, 64, 64 * 65 / 2}) > bound)
-      continue;  // nothing is known before the first step
+      continue;  // before the first step the budget knows no times
     for (int64_t streams : {0, 4}) {
       Machine machine([&](const StepWork& work) { return cost.of(work); }, bound);
       if (streams > 0) machine.start_streams(streams, 16), machine.decode(50);
@@ -244,9 +249,9 @@ TEST(the_seconds_that_are_allowed_are_used) {
   Machine machine([&](const StepWork& work) { return cost.of(work); }, 0.8);
   std::vector<int64_t> steps = machine.prompt(0, 4096, 512);
   CHECK_EQ(steps[0], 64);
-  CHECK(steps.size() < 60);  // about 80 rows fit
+  CHECK(steps.size() < 60);  // about 80 rows fit in one step
   CHECK(machine.longest() <= 0.8);
-  // If one row alone exceeds the limit, a step has a few rows, or one next to running requests.
+  // If one row alone exceeds the limit, a step has a few rows, or one row next to running requests.
   Machine slow([](const StepWork& work) { return static_cast<double>(work.rows); }, 0.5);
   CHECK_EQ(slow.prompt(0, 160, 512).back(), 8);
   slow.start_streams(1, 1);
@@ -255,8 +260,8 @@ TEST(the_seconds_that_are_allowed_are_used) {
 }
 
 TEST(where_the_least_rows_break_the_bound_more_come_that_take_no_longer) {
-  // A step reads the weights for 300 ms, whatever is in it; a row takes 0.1 ms, or the step is of
-  // tiles of 64 rows.
+  // Every step reads the weights for 300 ms; then a row takes 0.1 ms, or the step computes tiles of
+  // 64 rows.
   auto rows = [](const StepWork& work) { return 0.3 + 1e-4 * static_cast<double>(work.rows); };
   auto tiles = [](const StepWork& work) {
     return 0.3 * static_cast<double>((work.rows + 63) / 64);
@@ -265,9 +270,9 @@ TEST(where_the_least_rows_break_the_bound_more_come_that_take_no_longer) {
        {std::function<double(const StepWork&)>(rows), {tiles}}) {
     Machine machine(seconds, 0.1);
     std::vector<int64_t> first = machine.prompt(0, 4096, 512);
-    CHECK(machine.longest() <= 0.62);  // two tiles at most until more is known
+    CHECK(machine.longest() <= 0.62);  // a step has at most two tiles until more is known
     std::vector<int64_t> steps = machine.prompt(0, 4096, 512);
-    CHECK(steps.size() <= 100);  // instead of 512
+    CHECK(steps.size() <= 100);  // one-row steps would take 512
     CHECK(machine.prompt(0, 4096, 512)[0] >= 40);
   }
 }
@@ -276,7 +281,7 @@ TEST(what_a_draft_token_costs) {
   StepBudget budget(kSlowdown);
   StepWork running;
   running.add(99, 1);
-  CHECK_EQ(budget.draft_cost(running).row, 0.1);  // the default
+  CHECK_EQ(budget.draft_cost(running).row, 0.1);  // the default cost
   budget.record(running, 10e-3);
   CHECK_EQ(budget.draft_cost(running).row, 0.1);
   StepWork with;

@@ -10,16 +10,17 @@ namespace {
 
 constexpr double kRemember = 0.75;  // share of the old value in a moving average
 constexpr double kRememberDeviation = 0.9;
-constexpr double kOutlier = 2;          // times the prediction: a longer step counts as disturbed
-constexpr double kEqual = 0.02 * 0.02;  // fits whose mean square errors differ less are equal
+// A step that takes this factor longer than predicted counts as disturbed.
+constexpr double kOutlier = 2;
+constexpr double kEqual = 0.02 * 0.02;  // fits whose mean square errors differ by less are equal
 constexpr size_t kMostMeans = 256;
-constexpr int kExact = 32;  // up to here each number of rows has its own mean
+constexpr int kExact = 32;  // up to this number of rows, each number has its own mean
 
 void learn(double old, double& average, double value) {
   average = old * average + (1 - old) * value;
 }
 
-// Above kExact, eight keys for each doubling.
+// Returns the key of a number of rows: exact up to kExact, then eight keys for each doubling.
 int rows_key(int64_t rows) {
   if (rows <= kExact) return static_cast<int>(rows);
   return kExact + static_cast<int>(8 * std::log2(static_cast<double>(rows) / kExact));
@@ -49,10 +50,10 @@ void StepTime::record(const StepWork& work, double seconds) {
   auto [place, fresh] = means_.try_emplace(key_of(work), Mean{terms, seconds, 0});
   Mean& mean = place->second;
   if (!fresh) {
-    if (fits_.empty()) fit();  // else an older fit is good enough
+    if (fits_.empty()) fit();  // otherwise an older fit is good enough
     double expected = predict(fits_[0], work, &mean);
     learn(kRememberDeviation, deviation_, std::min(1.0, std::abs(seconds / expected - 1)));
-    bool disturbed = expected > kOutlier * seconds;  // the earlier steps were disturbed
+    bool disturbed = expected > kOutlier * seconds;  // true if the earlier steps were disturbed
     double old = disturbed ? 0 : kRemember;
     for (size_t i = 0; i < kTerms; ++i) learn(old, mean.work[i], terms[i]);
     learn(old, mean.seconds, std::min(seconds, kOutlier * expected));
@@ -114,7 +115,8 @@ double StepTime::row_seconds(double context) const {
   return fits_.empty() ? 0 : fits_[0].seconds[1] + fits_[0].seconds[3] * context;
 }
 
-// Least squares of relative errors over each subset of terms; keeps fits without negative terms.
+// Fits the coefficients by least squares of relative errors over each subset of terms; keeps fits
+// without negative coefficients.
 void StepTime::fit() const {
   if (fitted_) return;
   fitted_ = true;
@@ -135,8 +137,9 @@ void StepTime::fit() const {
   while (fits_.size() > 1 && fits_.back().error > fits_[0].error + kEqual) fits_.pop_back();
 }
 
-// Gaussian elimination over the terms whose bit is set. The pivots are scaled to 1 first; a pivot
-// near 0 means that the measurements do not separate its term from others.
+// Solves the normal equations by Gaussian elimination over the terms whose bit is set. The pivots
+// are scaled to 1 first; a pivot near 0 means that the measurements do not separate its term from
+// others.
 void StepTime::solve(const std::array<Terms, kTerms>& products, const Terms& sums,
                      unsigned used) const {
   constexpr double kVanishing = 1e-9;

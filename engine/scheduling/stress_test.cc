@@ -26,7 +26,7 @@ std::vector<int32_t> prompt_of(uint64_t id) {
   return std::vector<int32_t>(1 + id % 19, static_cast<int32_t>(id % 64));
 }
 
-// Collects the events of all requests in its own thread until each has ended.
+// Collects the events of all requests in its own thread until each request has ended.
 class Collector {
  public:
   Collector(Engine& engine, size_t requests) : engine_(engine), left_(requests) {
@@ -89,7 +89,7 @@ void add_and_abort(const FakeOptions& options, wherry_params (*asked)(int, uint6
         try {
           bench.engine.abort(id - splitmix64(2, id) % (i + 1));
           ++aborted;
-        } catch (const Error&) {  // it had ended
+        } catch (const Error&) {  // the request had already ended
         }
       }
     });
@@ -201,7 +201,7 @@ TEST(wake_and_timeouts) {
   };
   CHECK(seconds_of(0) < 5);
   CHECK(seconds_of(30) >= 0.03);
-  bench.engine.wake();  // before any wait: the wake must not be lost or count twice
+  bench.engine.wake();  // wakes before any wait(): the wake must not be lost or count twice
   bench.engine.wake();
   CHECK(seconds_of(20000) < 10);
   CHECK(seconds_of(30) >= 0.03);

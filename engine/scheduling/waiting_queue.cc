@@ -8,7 +8,7 @@ namespace wherry {
 
 namespace {
 
-constexpr size_t kMostUsers = 4096;  // (or tenants) with an account
+constexpr size_t kMostUsers = 4096;  // upper bound on users (and on tenants) with an account
 
 }  // namespace
 
@@ -27,21 +27,22 @@ double& WaitingQueue::Accounts::account(uint64_t whose) {
   return served_[whose];
 }
 
-// Brings the accounts of a user that joins the queue to the level of those in it.
+// Raises the served-token accounts of a user that joins the queue to the level of the users in it.
 void WaitingQueue::settle(uint64_t user) {
-  double least[2] = {HUGE_VAL, HUGE_VAL}, most[2] = {0, 0};  // of tenants; of this tenant's users
+  // Least and most served tokens: [0] of all tenants, [1] of this tenant's users.
+  double least[2] = {HUGE_VAL, HUGE_VAL}, most[2] = {0, 0};
   auto look = [&](int kind, double tokens) {
     least[kind] = std::min(least[kind], tokens);
     most[kind] = std::max(most[kind], tokens);
   };
   for (const auto& [priority, users] : levels_) {
     for (const auto& [other, line] : users) {
-      if (other == user) return;  // it is in the queue already
+      if (other == user) return;  // the user is in the queue already
       bool same = tenant_of(other) == tenant_of(user);
       same ? look(1, users_.of(other)) : look(0, tenants_.of(tenant_of(other)));
     }
   }
-  const bool alone = least[1] > most[1];  // the tenant joins the queue, too
+  const bool alone = least[1] > most[1];  // true if the whole tenant joins the queue
   if (alone && least[0] <= most[0]) tenants_.settle(tenant_of(user), least[0], most[0]);
   if (!alone) users_.settle(user, least[1], most[1]);
 }
@@ -68,7 +69,8 @@ void WaitingQueue::remove(Request& request) {
 
 Request* WaitingQueue::front() const {
   if (levels_.empty()) return nullptr;
-  using Place = std::tuple<double, double, uint64_t>;  // served to tenant and user; arrival
+  // Orders requests by tokens served to the tenant, tokens served to the user, then arrival.
+  using Place = std::tuple<double, double, uint64_t>;
   Request* best = nullptr;
   Place place;
   for (const auto& [user, line] : levels_.begin()->second) {

@@ -14,17 +14,17 @@ namespace wherry {
 
 inline uint64_t tenant_of(uint64_t user) { return user >> 32; }
 
-// Among waiting tenants of equal priority, the one with the fewest served tokens is next, and among
-// its users likewise. A new tenant or user starts at the level of those that wait: tokens from the
-// time when the queue was empty give it neither debt nor credit.
+// Picks the next waiting request: among tenants of equal priority, the one with the fewest served
+// tokens is next, and among its users likewise. A new tenant or user starts at the level of those
+// that wait: tokens from the time when the queue was empty give it neither debt nor credit.
 class WaitingQueue {
  public:
   void push(Request& request);
-  void requeue(Request& request);  // keeps its arrival among its user's requests
+  void requeue(Request& request);  // keeps the request's arrival among its user's requests
   void remove(Request& request);
-  Request* front() const;  // null: the queue is empty
+  Request* front() const;  // returns null if the queue is empty
 
-  // Adds computed tokens to a user's account.
+  // Adds computed tokens to the accounts of a user and its tenant.
   void charge(uint64_t user, int64_t tokens);
 
   size_t size() const { return size_; }
@@ -34,9 +34,9 @@ class WaitingQueue {
   struct ByArrival {
     bool operator()(const Request* a, const Request* b) const { return a->arrival < b->arrival; }
   };
-  using UserQueue = std::set<Request*, ByArrival>;  // of one user
+  using UserQueue = std::set<Request*, ByArrival>;  // the waiting requests of one user
 
-  // Served tokens of users or tenants.
+  // Counts the tokens served to users or tenants.
   class Accounts {
    public:
     double of(uint64_t whose) const;
@@ -51,7 +51,7 @@ class WaitingQueue {
 
   void settle(uint64_t user);
 
-  // By priority, then user.
+  // Waiting requests by priority (highest first), then by user.
   std::map<int32_t, std::map<uint64_t, UserQueue>, std::greater<>> levels_;
   Accounts tenants_, users_;
   size_t size_ = 0;

@@ -1,4 +1,4 @@
-// Sliding windows in KV caches that are shorter than a sequence.
+// Tests sliding windows in KV caches that are shorter than a sequence.
 #include <map>
 
 #include "scheduling/engine.h"
@@ -31,7 +31,7 @@ wherry_params greedy(int max_tokens) {
   return params;
 }
 
-// Checks the tokens of concurrent requests; sizes: prompt and output tokens of each.
+// Checks the tokens of concurrent requests; sizes: prompt and output tokens of each request.
 void check_tokens(const FakeOptions& options, const std::string& config,
                   const std::vector<std::pair<int, int>>& sizes) {
   auto model = std::make_shared<FakeModel>(options);
@@ -42,12 +42,13 @@ void check_tokens(const FakeOptions& options, const std::string& config,
   }
   std::map<uint64_t, std::vector<int32_t>> tokens;
   for (int steps = 0; engine.stats().finished < sizes.size(); ++steps) {
-    CHECK(steps < 1000);  // it advances
+    CHECK(steps < 1000);  // the engine must advance
     std::vector<wherry_event> events(64);
     std::string error;
     size_t n = engine.step(events.data(), events.size(), &error);
     CHECK(error.empty());
-    CHECK_EQ(engine.stats().steps, static_cast<uint64_t>(steps) + 1);  // its own thread would sleep
+    // No step is wasted; the engine's own thread would sleep now.
+    CHECK_EQ(engine.stats().steps, static_cast<uint64_t>(steps) + 1);
     for (size_t e = 0; e < n; ++e) tokens[events[e].id].push_back(events[e].token);
   }
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -83,7 +84,7 @@ TEST(so_does_a_prompt_longer_than_the_cache) {
 
 TEST(a_long_prompt_does_not_wait_until_the_others_are_done) {
   auto model = std::make_shared<FakeModel>(windowed(9));
-  // 20 pages: twice those of two sequences.
+  // The cache has 20 pages, twice the pages of two sequences.
   Engine engine(model,
                 parse_engine_config(R"({"max_batch": 2, "prefill_chunk": 4})", model->metadata()));
   CHECK_EQ(engine.stats().pages_total, 20);
@@ -111,7 +112,7 @@ TEST(a_cache_shorter_than_the_window_is_an_error_at_once) {
   };
   CHECK_CONTAINS(ERROR_OF(WHERRY_INVALID_ARGUMENT, add(10, 20)), "take 8 pages");
   CHECK_CONTAINS(ERROR_OF(WHERRY_INVALID_ARGUMENT, add(50, 1)), "take 9 pages");
-  add(10, 7);  // 16 tokens in the cache
+  add(10, 7);  // the request occupies 16 tokens of the cache
   CHECK_EQ(engine.stats().waiting, 1);
 }
 

@@ -6,8 +6,8 @@ namespace wherry {
 
 namespace {
 
-constexpr double kRemember = 0.85;  // weight of the old rate after one draft token
-constexpr int32_t kRetry = 48;      // steps without draft tokens before one is tried
+constexpr double kRemember = 0.85;  // weight of the old acceptance rate after one more draft token
+constexpr int32_t kRetry = 48;      // steps without draft tokens before one is tried again
 constexpr int64_t kMost = 16;       // tokens
 
 }  // namespace
@@ -15,8 +15,8 @@ constexpr int64_t kMost = 16;       // tokens
 int64_t DraftLength::next(int64_t limit, int64_t fallback, const DraftCost& cost) {
   limit = std::min({limit, kMost, asked_ < 0 ? fallback : static_cast<int64_t>(asked_)});
   if (limit <= 0) return 0;
-  // With k draft tokens a step gives 1 + a + ... + a^k tokens on average and costs 1 + k (row +
-  // draft).
+  // With k draft tokens and acceptance rate a, a step gives 1 + a + ... + a^k tokens on average and
+  // costs 1 + k (row + draft).
   int64_t best = 0;
   double tokens = 1, chance = 1, speed = 1;
   for (int64_t k = 1; k <= limit; ++k) {

@@ -11,7 +11,7 @@ TEST(accepted_drafts_become_longer) {
     int64_t n = drafts.next(16, 8, {0.1, 0});
     drafts.record(n, n);
   }
-  CHECK_EQ(drafts.next(16, 8, {0.1, 0}), 8);  // at most the engine's choice
+  CHECK_EQ(drafts.next(16, 8, {0.1, 0}), 8);  // never more than the engine's choice
   CHECK_EQ(drafts.next(3, 8, {0.1, 0}), 3);
 }
 
@@ -31,7 +31,7 @@ TEST(expensive_rows_make_drafts_rare) {
   DraftLength cheap(16), dear(16);
   CHECK(cheap.next(16, 0, {0.02, 0}) > dear.next(16, 0, {0.3, 0}));
   CHECK_EQ(DraftLength(16).next(16, 0, {0.9, 0}), 0);
-  CHECK_EQ(DraftLength(16).next(16, 0, {0.1, 0.9}), 0);  // a draft model that is too slow
+  CHECK_EQ(DraftLength(16).next(16, 0, {0.1, 0.9}), 0);  // 0 because the draft model is too slow
 }
 
 TEST(none_where_none_is_wanted) {

@@ -9,7 +9,7 @@ namespace wherry {
 
 namespace {
 
-// The context of the job's next draft token: prompt, output and draft tokens so far.
+// Returns the context of the job's next draft token: prompt, output and draft tokens so far.
 std::vector<int32_t> text_of(const DraftJob& job) {
   std::vector<int32_t> text = job.input.tokens;
   text.insert(text.end(), job.draft_tokens.begin(), job.draft_tokens.end());
@@ -39,7 +39,7 @@ DraftModel::CachedSequence& DraftModel::cached_for(const DraftJob& job, StateCha
     cached.tokens.assign(tokens.begin(), tokens.begin() + n);
     return cached;
   }
-  // Rejected draft tokens in the cache are overwritten.
+  // Rejected draft tokens in the cache are overwritten, so only the common prefix counts.
   size_t most = std::min(cached.tokens.size(), tokens.size() - 1);
   auto differ = std::mismatch(cached.tokens.begin(),
                               cached.tokens.begin() + static_cast<int64_t>(most), tokens.begin());
@@ -62,7 +62,7 @@ void DraftModel::propose(std::vector<DraftJob>& jobs) {
   }
 }
 
-// Adds the job to this step; false if it has nothing to compute.
+// Adds the job to this draft step; returns false if it has nothing to compute.
 bool DraftModel::join(DraftJob& job, int64_t& rows_left, std::vector<Turn>& turns,
                       StateChanges& changes) {
   if (static_cast<int64_t>(job.draft_tokens.size()) >= job.most || rows_left == 0) return false;
@@ -74,7 +74,7 @@ bool DraftModel::join(DraftJob& job, int64_t& rows_left, std::vector<Turn>& turn
   auto computed = static_cast<int64_t>(cached.tokens.size());
   int64_t rows = std::min(size - computed, rows_left);
   if (!cache_.reserve(cached.sequence, computed + rows, 0)) {
-    job.most = 0;  // no pages are left for it
+    job.most = 0;  // the draft model's cache has no pages left for this job
     remove(job.id);
     return false;
   }
@@ -100,7 +100,8 @@ void DraftModel::step(std::vector<Turn>& turns) {
     }
     batch.query_indptr.push_back(static_cast<int32_t>(batch.tokens.size()));
     batch.logit_rows.push_back(static_cast<int32_t>(batch.tokens.size()) - 1);
-    // A row that only reads the prompt samples no draft token; others are sampled without the mask.
+    // Requests candidates. A row that only reads the prompt samples no draft token; the other rows
+    // are sampled without the mask.
     if (session_->max_candidates() > 0) {
       float scale = CandidateSampler::scale(turn.job->input, false, session_->max_candidates());
       batch.scales.push_back(scale);
@@ -117,7 +118,8 @@ void DraftModel::step(std::vector<Turn>& turns) {
   session_->launch(batch, Entry::kForward);
   Rows logits = session_->collect();
   double seconds = now_seconds() - start;
-  if (batch.tokens.size() == turns.size()) {  // else it reads a prompt: no typical time
+  // A step that also reads a prompt takes no typical time, so its time is not recorded.
+  if (batch.tokens.size() == turns.size()) {
     step_seconds_ = step_seconds_ == 0 ? seconds : 0.75 * step_seconds_ + 0.25 * seconds;
   }
   take_results(turns, logits);

@@ -13,18 +13,18 @@
 
 namespace wherry {
 
-// One sequence that needs draft tokens.
+// A sequence that needs draft tokens.
 struct DraftJob {
   uint64_t id;
   const SamplingInput input;  // tokens so far, and sampling parameters
   const PrefixSpace& space;
-  int64_t most;                       // most draft tokens
-  std::vector<int32_t> draft_tokens;  // the result
+  int64_t most;                       // upper bound on the number of draft tokens
+  std::vector<int32_t> draft_tokens;  // the proposed draft tokens, set by propose()
 };
 
 class DraftModel {
  public:
-  // Its KV cache has as many tokens as the target model's.
+  // config: the draft model's KV cache gets as many tokens as the target model's.
   DraftModel(std::shared_ptr<const Model> model, const KvCacheConfig& config, int64_t context);
 
   // Proposes draft tokens for all jobs together, with one step of the draft model for each token.
@@ -32,20 +32,20 @@ class DraftModel {
   // generator, so that two models with the same logits draw the same token.
   void propose(std::vector<DraftJob>& jobs);
 
-  void remove(uint64_t id);  // call it when the request has ended
+  void remove(uint64_t id);  // frees the request's state; call it when the request has ended
   void clear();
-  double step_seconds() const { return step_seconds_; }  // moving average
+  double step_seconds() const { return step_seconds_; }  // moving average of a draft step's seconds
 
  private:
   struct CachedSequence {
     SequenceState sequence;
     PrefixSpace space;
-    std::vector<int32_t> tokens;  // in the cache
+    std::vector<int32_t> tokens;  // tokens that are in the draft model's cache
   };
-  struct Turn {  // a job in one step
+  struct Turn {  // a job's part of one draft step
     DraftJob* job;
     CachedSequence* cached;
-    std::vector<int32_t> wanted;  // prompt, output and draft tokens
+    std::vector<int32_t> wanted;  // prompt, output and draft tokens to have in the cache
     int64_t rows;
   };
 

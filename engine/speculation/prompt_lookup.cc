@@ -8,7 +8,7 @@ namespace wherry {
 
 namespace {
 
-constexpr int64_t kLong = 5, kShort = 3;  // length of the n-grams that must match
+constexpr int64_t kLong = 5, kShort = 3;  // lengths of the n-grams that must match
 
 uint64_t hash_of(const int32_t* tokens, int64_t n) {
   auto hash = static_cast<uint64_t>(n);
@@ -56,8 +56,8 @@ std::vector<int32_t> PromptLookup::propose(const std::vector<int32_t>& tokens, i
     if (found == places.end() || !follows(found->second, tokens, n)) continue;
     return part(found->second.predicted ? prediction_ : tokens, found->second.next, most);
   }
-  // At the start of the output no n-gram can match yet: propose the prediction from its first
-  // token.
+  // At the start of the output no n-gram can match yet, so the prediction is proposed from its
+  // first token.
   int64_t output = size - prompt_size;
   bool begins = output <= kShort && output < static_cast<int64_t>(prediction_.size()) &&
                 std::equal(tokens.end() - output, tokens.end(), prediction_.begin());

@@ -24,17 +24,18 @@ class PromptLookup {
 
  private:
   struct Place {
-    bool predicted;  // in the prediction, else in `tokens`
-    int64_t next;    // index of the token that followed
+    bool predicted;  // true if the place is in the prediction, false if in `tokens`
+    int64_t next;    // index of the token that followed the n-gram
   };
-  using Index = std::unordered_map<uint64_t, Place>;  // hash of an n-gram -> its last place
+  // Maps the hash of an n-gram to its last place.
+  using Index = std::unordered_map<uint64_t, Place>;
 
   void index(const std::vector<int32_t>& text, int64_t from, bool predicted);
   bool follows(const Place& place, const std::vector<int32_t>& tokens, int64_t n) const;
 
   std::vector<int32_t> prediction_;
   Index long_, short_;
-  int64_t indexed_ = 0;  // how many of `tokens` are indexed
+  int64_t indexed_ = 0;  // number of leading `tokens` that are indexed
 };
 
 }  // namespace wherry

@@ -18,7 +18,8 @@ TEST(what_followed_before_is_proposed_again) {
 
 TEST(the_longer_and_the_newer_place_wins) {
   PromptLookup lookup({});
-  // "3 4 5" occurs twice: 6 follows "1 2 3 4 5", and 7 follows the newer "8 8 3 4 5".
+  // "3 4 5" occurs twice: 6 follows the longer match "1 2 3 4 5", and 7 follows the newer "8 8 3 4
+  // 5".
   CHECK((lookup.propose({1, 2, 3, 4, 5, 6, 8, 8, 3, 4, 5, 7, 0, 1, 2, 3, 4, 5}, 18, 1) == Ints{6}));
   PromptLookup other({});
   CHECK((other.propose({1, 2, 3, 4, 5, 6, 8, 8, 3, 4, 5, 7, 0, 0, 0, 3, 4, 5}, 18, 1) == Ints{7}));
@@ -34,7 +35,8 @@ TEST(a_prediction_is_followed_from_its_start_and_found_again) {
 
 TEST(a_text_that_repeats_itself) {
   PromptLookup lookup({});
-  CHECK((lookup.propose({5, 5, 5, 5, 5}, 5, 8) == Ints{5}));  // as far as it goes
+  // The proposal ends where the text ends.
+  CHECK((lookup.propose({5, 5, 5, 5, 5}, 5, 8) == Ints{5}));
 }
 
 }  // namespace

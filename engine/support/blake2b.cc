@@ -11,7 +11,7 @@ constexpr uint64_t kInitial[8] = {0x6A09E667F3BCC908u, 0xBB67AE8584CAA73Bu, 0x3C
                                   0xA54FF53A5F1D36F1u, 0x510E527FADE682D1u, 0x9B05688C2B3E6C1Fu,
                                   0x1F83D9ABFB41BD6Bu, 0x5BE0CD19137E2179u};
 
-// The message schedule SIGMA, RFC 7693 section 2.7; rounds 10 and 11 use its rows 0 and 1.
+// The message schedule SIGMA of RFC 7693, section 2.7; rounds 10 and 11 use its rows 0 and 1.
 constexpr uint8_t kOrder[10][16] = {
     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
     {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3},
@@ -27,7 +27,7 @@ constexpr uint8_t kOrder[10][16] = {
 
 uint64_t rotate_right(uint64_t v, int bits) { return v >> bits | v << (64 - bits); }
 
-uint64_t load(const uint8_t* p) {  // little-endian on any machine
+uint64_t load(const uint8_t* p) {  // reads little-endian on any machine
   uint64_t v = 0;
   for (int i = 7; i >= 0; --i) v = v << 8 | p[i];
   return v;
@@ -48,13 +48,14 @@ void mix(uint64_t& a, uint64_t& b, uint64_t& c, uint64_t& d, uint64_t x, uint64_
 
 Blake2b::Blake2b() {
   std::copy(std::begin(kInitial), std::end(kInitial), state_);
-  state_[0] ^= 0x01010000u ^ sizeof(Digest);  // the parameters: no key, sequential, 32 bytes
+  // Parameter block: no key, sequential, 32 bytes of digest.
+  state_[0] ^= 0x01010000u ^ sizeof(Digest);
 }
 
 Blake2b& Blake2b::bytes(const void* data, size_t n) {
   const auto* p = static_cast<const uint8_t*>(data);
   while (n > 0) {
-    if (filled_ == kBlock) {  // wait for more input: the last block is compressed in finish()
+    if (filled_ == kBlock) {  // keeps the last block, which finish() compresses
       compress(false);
       filled_ = 0;
     }
@@ -73,7 +74,7 @@ void Blake2b::compress(bool last) {
   for (int i = 0; i < 16; ++i) m[i] = load(block_ + 8 * i);
   std::copy(state_, state_ + 8, v);
   std::copy(std::begin(kInitial), std::end(kInitial), v + 8);
-  v[12] ^= total_;  // its upper 64 bits are 0
+  v[12] ^= total_;  // the upper 64 bits of the total are 0
   if (last) v[14] = ~v[14];
   for (int round = 0; round < 12; ++round) {
     const uint8_t* s = kOrder[round % 10];

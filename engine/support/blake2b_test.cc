@@ -1,4 +1,4 @@
-// Against Python's hashlib.blake2b(data, digest_size=32).
+// Compares BLAKE2b with Python's hashlib.blake2b(data, digest_size=32).
 #include "support/blake2b.h"
 
 #include <algorithm>

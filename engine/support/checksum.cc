@@ -12,7 +12,7 @@ constexpr uint64_t kPrime1 = 0x9E3779B185EBCA87u, kPrime2 = 0xC2B2AE3D27D4EB4Fu,
 
 uint64_t rotate_left(uint64_t v, int bits) { return v << bits | v >> (64 - bits); }
 
-// Native byte order, which is little-endian on every machine that we build for.
+// Reads a word in native byte order, which is little-endian on every machine that we build for.
 template <typename Word>
 uint64_t load(const unsigned char* p) {
   Word v;

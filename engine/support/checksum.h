@@ -1,5 +1,5 @@
-// XXH64: finds accidental damage of large data at several gigabytes a second; not for secrets.
-// https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md
+// XXH64, a checksum that finds accidental damage of large data at several gigabytes a second; not
+// for secrets. https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md
 #ifndef WHERRY_ENGINE_SUPPORT_CHECKSUM_H_
 #define WHERRY_ENGINE_SUPPORT_CHECKSUM_H_
 
@@ -8,7 +8,7 @@
 
 namespace wherry {
 
-// To chain pieces, pass the checksum of the previous piece as `seed`.
+// Returns the XXH64 of n bytes. To chain pieces, pass the checksum of the previous piece as `seed`.
 uint64_t checksum64(const void* data, size_t n, uint64_t seed = 0);
 
 }  // namespace wherry

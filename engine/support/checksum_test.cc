@@ -1,4 +1,4 @@
-// Against the reference implementation, xxhash.xxh64 in Python.
+// Compares XXH64 with the reference implementation, xxhash.xxh64 in Python.
 #include "support/checksum.h"
 
 #include <set>
@@ -18,7 +18,7 @@ std::vector<uint8_t> data_of(size_t n) {
 TEST(known_values) {
   const struct {
     size_t n;
-    uint64_t plain, seeded;  // with seeds 0 and 2654435761
+    uint64_t plain, seeded;  // expected checksums with the seeds 0 and 2654435761
   } cases[] = {
       {0, 0xEF46DB3751D8E999u, 0xAC75FDA2929B17EFu},
       {3, 0x9FF70A635A6209ABu, 0xECF3373C29E497D4u},

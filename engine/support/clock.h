@@ -5,7 +5,7 @@
 
 namespace wherry {
 
-// Seconds of a monotonic clock.
+// Returns the seconds of a monotonic clock.
 inline double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }

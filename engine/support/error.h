@@ -21,7 +21,7 @@ class Error : public std::runtime_error {
   wherry_status status_;
 };
 
-// Concatenates with operator<<.
+// Concatenates values to a string with operator<<.
 template <typename... Parts>
 std::string concat(const Parts&... parts) {
   std::ostringstream out;
@@ -29,7 +29,7 @@ std::string concat(const Parts&... parts) {
   return out.str();
 }
 
-// Collects all problems of an input, so that one error lists them.
+// Collects all problems of an input, so that one error can list them.
 class Problems {
  public:
   template <typename... Parts>

@@ -1,4 +1,4 @@
-// FNV-1a, 64 bits: names caches and finds accidental damage; not for secrets.
+// FNV-1a, a 64-bit hash that names caches and finds accidental damage; not for secrets.
 // http://www.isthe.com/chongo/tech/comp/fnv/
 #ifndef WHERRY_ENGINE_SUPPORT_HASH_H_
 #define WHERRY_ENGINE_SUPPORT_HASH_H_
@@ -17,7 +17,7 @@ class Hash {
     return *this;
   }
   Hash& number(uint64_t v) { return bytes(&v, sizeof v); }
-  // The length goes first, so that "ab" + "c" is not "a" + "bc".
+  // Hashes a text, its length first, so that "ab" + "c" and "a" + "bc" differ.
   Hash& text(const std::string& s) { return number(s.size()).bytes(s.data(), s.size()); }
   uint64_t value() const { return value_; }
 

@@ -7,7 +7,7 @@ namespace wherry {
 
 namespace {
 
-// Reads a JSON value as T without conversion: `true` is no integer, 3 is no string.
+// Read a JSON value as a C++ type without conversion: `true` is no integer, 3 is no string.
 std::optional<int64_t> exact(const ffi::Any& value, int64_t*) {
   if (value.type_index() != ffi::TypeIndex::kTVMFFIInt) return std::nullopt;
   return value.cast<int64_t>();
@@ -37,10 +37,11 @@ std::optional<T> exact(const ffi::Any& value) {
   return exact(value, static_cast<T*>(nullptr));
 }
 
-// The parser uses a stack frame for each level; our own files have far fewer levels.
+// Upper bound on nesting, because the parser uses a stack frame for each level; our own files have
+// far fewer levels.
 constexpr int kDeepest = 64;
 
-// How deep brackets nest in `text`, valid JSON or not.
+// Returns how deep brackets nest in `text`, valid JSON or not.
 int depth_of(const std::string& text) {
   int depth = 0, deepest = 0;
   bool quoted = false;

@@ -15,16 +15,17 @@ namespace wherry {
 
 namespace ffi = tvm::ffi;
 
-// Parses `text`, which must be an object of at most 64 nested levels. Errors have the given status
-// and call the text `what`.
+// Parses `text`, which must be a JSON object of at most 64 nested levels. Errors have the given
+// status and call the text `what`.
 ffi::json::Object parse_json_object(const std::string& text, const std::string& what,
                                     wherry_status status);
 
-// Reads the fields of one object. If a field is missing or has another type, the reader adds a
+// Reads the fields of one JSON object. If a field is missing or has another type, the reader adds a
 // problem and returns a default, so that one error lists all problems.
 class JsonReader {
  public:
-  // `where` starts each problem ("params[3]"); both references must outlive the reader.
+  // where: the text that starts each problem ("params[3]"); both references must outlive the
+  // reader.
   JsonReader(ffi::json::Object object, std::string where, Problems& problems);
 
   bool has(const char* key) const;
@@ -35,7 +36,7 @@ class JsonReader {
   std::vector<ffi::json::Object> objects(const char* key);
 
   int64_t integer_or(const char* key, int64_t otherwise);
-  double number_or(const char* key, double otherwise);  // accepts integers, too
+  double number_or(const char* key, double otherwise);  // also accepts integers
   bool boolean_or(const char* key, bool otherwise);
   std::string string_or(const char* key, const std::string& otherwise);
 

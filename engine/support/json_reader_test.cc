@@ -37,14 +37,15 @@ TEST(the_depth_is_limited) {
     return "{\"a\": " + std::string(n - 1, '[') + std::string(n - 1, ']') + "}";
   };
   parse_json_object(nested(64), "it", WHERRY_INTERNAL);
-  // 100,000 levels once overflowed the stack.
+  // 100,000 levels once overflowed the parser's stack.
   for (size_t n : {65u, 100'000u}) {
     CHECK_CONTAINS(ERROR_OF(WHERRY_INTERNAL, parse_json_object(nested(n), "it", WHERRY_INTERNAL)),
                    concat("it nests ", n, " levels deep; at most 64 are read"));
   }
   const std::string quoted = "{\"a\": \"\\\"" + std::string(1000, '[') + "\"}";
   parse_json_object(quoted, "it", WHERRY_INTERNAL);
-  std::string broken = std::string(500'000, ']') + std::string(100'000, '[');  // no JSON at all
+  // Text that is no JSON at all.
+  std::string broken = std::string(500'000, ']') + std::string(100'000, '[');
   ERROR_OF(WHERRY_INTERNAL, parse_json_object(broken, "it", WHERRY_INTERNAL));
   ERROR_OF(WHERRY_INTERNAL,
            parse_json_object("{\"a\": \"" + std::string(9, '\\'), "it", WHERRY_INTERNAL));

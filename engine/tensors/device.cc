@@ -39,8 +39,8 @@ struct HostAllocation {
 #if defined(__EMSCRIPTEN__)  // WebAssembly memory never shrinks
 using PagesAllocation = HostAllocation;
 #else
-// Memory from mmap: unwritten pages cost nothing, and munmap returns all of them to the system.
-// calloc would clear memory that an earlier model freed, and free may not return it.
+// Allocates memory with mmap: unwritten pages cost nothing, and munmap returns all of them to the
+// system. calloc would clear memory that an earlier model freed, and free may not return it.
 struct PagesAllocation {
   void AllocData(DLTensor* tensor) {
     bytes = std::max<size_t>(ffi::GetDataSize(*tensor), 1);
@@ -63,7 +63,8 @@ struct MappedAllocation {
   const char* data;
 };
 
-// In WebAssembly a size has 32 bits: a larger one would wrap around to a small one.
+// Throws if a tensor's size exceeds the address space. In WebAssembly a size has 32 bits, so a
+// larger one would wrap around to a small one.
 void require_addressable(const std::vector<int64_t>& shape, DLDataType dtype) {
   double bytes = dtype.bits * dtype.lanes / 8.0;
   for (int64_t extent : shape) bytes *= static_cast<double>(extent);
@@ -123,7 +124,7 @@ ffi::Tensor tensor_over(std::shared_ptr<const MappedFile> file, const char* data
 }
 
 ffi::Tensor allocate(const std::vector<int64_t>& shape, DLDataType dtype, DLDevice device) {
-  // WebGPU clears new buffers, and the memory of a browser tab is too small for zeros to copy.
+  // The browser clears new WebGPU buffers, and a tab's memory is too small for zeros to copy.
   if (device.device_type == kDLWebGPU) return allocate_there(shape, dtype, device);
   require_addressable(shape, dtype);
   auto zeros = ffi::Tensor::FromNDAlloc(

@@ -16,32 +16,32 @@ namespace wherry {
 
 namespace ffi = tvm::ffi;
 
-// Bytes. TVM's runtime aligns its tensors so (kAllocAlignment), and kernels rely on it.
+// Bytes to which TVM's runtime aligns its tensors (kAllocAlignment); kernels rely on it.
 constexpr size_t kAlignment = 64;
 
-// "cpu", "cuda:1" -> DLDevice. Throws WHERRY_INVALID_ARGUMENT for a kind that is not known.
+// Parses "cpu" or "cuda:1". Throws WHERRY_INVALID_ARGUMENT for a kind that is not known.
 DLDevice parse_device(const std::string& text);
 
-// The kind alone, such as "cpu", for a device that parse_device returned.
+// Returns the kind alone, such as "cpu", of a device that parse_device returned.
 std::string kind_of(DLDevice device);
 
 inline bool is_host(DLDevice device) { return device.device_type == kDLCPU; }
 
-// Whether a call can block until the device has results; in a browser it cannot.
+// Whether a call can block until the device has results; in a browser no call can.
 inline bool can_wait(DLDevice device) { return device.device_type != kDLWebGPU; }
 
-// Zeroed host memory. Throws WHERRY_OUT_OF_MEMORY.
+// Allocates zeroed host memory. Throws WHERRY_OUT_OF_MEMORY.
 ffi::Tensor allocate_host(const std::vector<int64_t>& shape, DLDataType dtype);
 
-// A read-only tensor over mapped bytes; keeps the mapping alive.
+// Returns a read-only tensor over mapped bytes; it keeps the mapping alive.
 ffi::Tensor tensor_over(std::shared_ptr<const MappedFile> file, const char* data,
                         const std::vector<int64_t>& shape, DLDataType dtype);
 
-// Zeroed memory on any device, for tensors that live as long as a model. On the host, the system
-// commits each memory page at its first write, and takes all of them back with the tensor.
+// Allocates zeroed memory on any device, for tensors that live as long as a model. On the host, the
+// system commits each memory page at its first write, and takes all of them back with the tensor.
 ffi::Tensor allocate(const std::vector<int64_t>& shape, DLDataType dtype, DLDevice device);
 
-// Returns the tensor itself if it is on that device already, else a copy.
+// Returns the tensor itself if it is already on that device, else a copy.
 ffi::Tensor to_device(const ffi::Tensor& tensor, DLDevice device);
 inline ffi::Tensor to_host(const ffi::Tensor& tensor) {
   return to_device(tensor, DLDevice{kDLCPU, 0});

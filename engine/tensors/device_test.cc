@@ -31,7 +31,8 @@ TEST(host_memory_is_aligned_and_zero) {
     check_zeros(allocate_host({n}, kBytes), n);
     check_zeros(allocate({n}, kBytes, DLDevice{kDLCPU, 0}), n);
   }
-  for (int round = 1; round < 3; ++round) {  // also in memory that was used before
+  // The second round allocates memory that was used before.
+  for (int round = 1; round < 3; ++round) {
     ffi::Tensor tensor = allocate({1 << 20}, kBytes, DLDevice{kDLCPU, 0});
     check_zeros(tensor, 1 << 20);
     std::memset(tensor.data_ptr(), round, 1 << 20);

@@ -19,7 +19,7 @@ namespace {
   throw Error(status, concat(path, ": cannot ", action, ": ", std::strerror(error)));
 }
 
-// Closes the descriptor, also when an exception is thrown.
+// A file descriptor that closes itself, also when an exception is thrown.
 struct Descriptor {
   int fd;
   ~Descriptor() { close(fd); }
@@ -36,7 +36,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   if (!S_ISREG(info.st_mode)) throw Error(WHERRY_NOT_FOUND, path + " is not a file");
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->size_ = static_cast<size_t>(info.st_size);
-  if (file->size_ == 0) return file;  // mmap refuses a length of 0
+  if (file->size_ == 0) return file;  // mmap rejects a length of 0
   void* data = mmap(nullptr, file->size_, PROT_READ, MAP_PRIVATE, fd, 0);
   if (data == MAP_FAILED) fail(path, "map", errno);
   file->data_ = static_cast<char*>(data);

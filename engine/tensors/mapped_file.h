@@ -1,4 +1,4 @@
-// A file mapped read-only.
+// A file that is mapped into memory read-only.
 #ifndef WHERRY_ENGINE_TENSORS_MAPPED_FILE_H_
 #define WHERRY_ENGINE_TENSORS_MAPPED_FILE_H_
 
@@ -10,7 +10,7 @@ namespace wherry {
 
 class MappedFile {
  public:
-  // Throws WHERRY_NOT_FOUND or WHERRY_INTERNAL (with the system's reason).
+  // Maps the file at `path`. Throws WHERRY_NOT_FOUND or WHERRY_INTERNAL (with the system's reason).
   static std::shared_ptr<const MappedFile> open(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
@@ -26,7 +26,7 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-// The whole content of a file. Throws as MappedFile::open does.
+// Returns the whole content of a file. Throws as MappedFile::open does.
 std::string read_file(const std::string& path);
 
 }  // namespace wherry

@@ -1,4 +1,4 @@
-// Blocks whose content is a function of their place, so that any process can check them.
+// Test blocks whose content is a function of their place, so that any process can check them.
 #ifndef WHERRY_ENGINE_TESTING_BLOCKS_H_
 #define WHERRY_ENGINE_TESTING_BLOCKS_H_
 
@@ -11,7 +11,7 @@ namespace wherry::testing {
 
 constexpr int kPageTokens = 16;
 
-// The first `depth` pages of the text with this number.
+// Returns the labels of the first `depth` pages of the text with this number.
 inline std::vector<BlockLabel> chain_of(int text, int depth, size_t block_bytes,
                                         const ChainRoot& root = {"layout", "model", 0, 0}) {
   std::vector<BlockLabel> labels;
@@ -39,7 +39,7 @@ inline std::string content_of(const BlockLabel& label) {
   return block;
 }
 
-// The content of a block's file.
+// Returns the content of a block's file.
 inline std::string file_of(const BlockLabel& label) {
   std::string file(label.file_bytes(), '\0');
   fill_block(label, file.data() + label.header_bytes());

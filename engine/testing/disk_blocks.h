@@ -56,8 +56,8 @@ inline size_t count_incoming(const std::string& folder) {
   return error ? 0 : static_cast<size_t>(std::distance(begin(files), end(files)));
 }
 
-// Bytes on the disk at one moment, under the lock for reserving and evicting. A file that is
-// renamed meanwhile counts once.
+// Returns the bytes on the disk at one moment, under the lock for reserving and evicting. A file
+// that is renamed during the count counts once.
 inline uint64_t bytes_in(const std::string& folder) {
   FolderLock lock(folder + "/lock");
   std::map<std::string, uint64_t> sizes;

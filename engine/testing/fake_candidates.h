@@ -1,4 +1,4 @@
-// Computes a row's candidates on the host as a device's kernel would, with the largest allowed
+// Computes a row's candidates on the host as a device's kernel would: with the largest allowed
 // error of the sums, and sometimes without any candidates.
 #ifndef WHERRY_ENGINE_TESTING_FAKE_CANDIDATES_H_
 #define WHERRY_ENGINE_TESTING_FAKE_CANDIDATES_H_
@@ -18,7 +18,7 @@ namespace wherry {
 
 class FakeCandidates {
  public:
-  // Takes options.candidates candidates of x [n]. `scale`: 0 for none.
+  // Takes options.candidates candidates of x [n]. scale: 0 for no candidates.
   FakeCandidates(const float* x, int64_t n, const FakeOptions& options, float scale)
       : vocab_(n), error_(options.error) {
     rank(x, n, options.candidates, ids_);

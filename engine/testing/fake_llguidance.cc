@@ -1,4 +1,4 @@
-// A fake of llguidance for tests, whose grammars are lists of texts such as "ab|ac|b".
+// A fake of the llguidance library for tests; its grammars are lists of texts such as "ab|ac|b".
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -23,7 +23,7 @@ struct LlgMatcher {
   const LlgTokenizer* tokenizer;
   std::vector<std::string> texts;
   std::string written;
-  std::vector<size_t> lengths;  // of `written` before each token
+  std::vector<size_t> lengths;  // lengths of `written` before each token
   std::string error;
 
   bool begins(const std::string& prefix) const {

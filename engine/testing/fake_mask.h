@@ -1,4 +1,4 @@
-// A mask for tests: the allowed tokens are a function of the seed and the previous token.
+// A grammar mask for tests: the allowed tokens are a function of the seed and the previous token.
 #ifndef WHERRY_ENGINE_TESTING_FAKE_MASK_H_
 #define WHERRY_ENGINE_TESTING_FAKE_MASK_H_
 
@@ -12,16 +12,16 @@ namespace wherry {
 
 class FakeMask {
  public:
-  // About every third token forces its successor; the output is complete after `length`
-  // tokens. `fail_at`: index of the failing fill; -1: none.
+  // About every third token forces its successor; the output is complete after `length` tokens.
+  // fail_at: index of the fill call that fails; -1 for none.
   FakeMask(int64_t vocab, uint64_t seed, int length, int fail_at = -1);
 
-  // Creates a mask and returns its record, whose `release` deletes the mask.
+  // Creates a mask and returns its wherry_mask record, whose `release` deletes the mask.
   static wherry_mask make(int64_t vocab, uint64_t seed, int length, int fail_at = -1);
 
   std::set<int32_t> allowed() const;
 
-  static std::atomic<int> alive;  // masks that were not released yet
+  static std::atomic<int> alive;  // number of masks that were not released yet
 
  private:
   static int fill(void* self, uint32_t* bits, size_t words, int* all);

@@ -28,7 +28,7 @@ struct Slot {
   int32_t position = -1;
 };
 
-// The state of a recurrent layer after one more token.
+// Returns the state of a recurrent layer after one more token.
 uint64_t next_state(uint64_t state, int32_t token) {
   return splitmix64(state, static_cast<uint32_t>(token));
 }
@@ -39,7 +39,7 @@ uint64_t state_after(const std::vector<int32_t>& tokens) {
   return state;
 }
 
-// A hash of the tokens that layers with this window attend to.
+// Returns a hash of the tokens that layers with this window attend to.
 uint64_t view_of(const std::vector<int32_t>& tokens, int64_t window) {
   auto size = static_cast<int64_t>(tokens.size());
   uint64_t view = static_cast<uint64_t>(size);
@@ -55,7 +55,7 @@ std::vector<float> logits_of(const FakeOptions& options, uint64_t view, int64_t 
     double logit = 6 * uniform(view, static_cast<uint64_t>(i)) - 3;
     logits.push_back(static_cast<float>(options.sharpness * logit));
   }
-  // Another model has other logits, and another most likely token, after some texts.
+  // The draft model has other logits, and another most likely token, after some texts.
   bool differs = uniform(splitmix64(view, 1), static_cast<uint64_t>(tokens)) >= options.agrees;
   if (options.seed != 0 && differs) std::reverse(logits.begin(), logits.end());
   return logits;
@@ -89,7 +89,7 @@ class FakeSession : public Session {
   }
 
   Rows collect() override {
-    if (!flights_.empty()) {  // otherwise repeat the last step
+    if (!flights_.empty()) {  // without a step in flight, collect() repeats the last step
       collected_ = flights_.front();
       flights_.pop_front();
     }
@@ -153,22 +153,22 @@ class FakeSession : public Session {
   }
 
  private:
-  struct State {  // of a recurrent layer
+  struct State {  // state of a recurrent layer
     uint64_t value = 0;
     int64_t tokens = 0;
   };
 
-  // One step, from its launch until the collection of the next one.
+  // A step, from its launch until the collection of the next one.
   struct Flight {
     Batch batch;
     Entry entry;
     std::vector<float> results;
     std::vector<FakeCandidates> made;
-    std::vector<int32_t> chosen;  // [result rows] the tokens of the "device"
+    std::vector<int32_t> chosen;  // [result rows] tokens that the fake device drew
     bool done;
   };
 
-  // The fake device executes calls in order and as late as allowed.
+  // Queues work: the fake device executes calls in order and as late as allowed.
   void run_later(std::function<void()> work) {
     if (!asynchronous()) return work();
     later_.push_back(std::move(work));
@@ -183,7 +183,7 @@ class FakeSession : public Session {
   }
 
   void run(Flight& flight, const Flight* before) {
-    flight.done = true;  // also if this throws
+    flight.done = true;  // set first, in case the work throws
     Batch& batch = flight.batch;
     entry_ = flight.entry;
     for (size_t i = 0; i < batch.chosen_from.size(); ++i) {
@@ -258,7 +258,8 @@ class FakeSession : public Session {
     for (int32_t id : table.ids) require(id >= -1 && id < limits_.pages[g], "a page id");
   }
 
-  // Whether this step writes the group: encoder steps write cross groups, others all other groups.
+  // Whether this step writes the group: encoder steps write cross groups, other steps all other
+  // groups.
   bool writes(size_t g) const {
     return model_.metadata().groups[g].cross == (entry_ == Entry::kEncode);
   }
@@ -304,7 +305,7 @@ class FakeSession : public Session {
     return tokens;
   }
 
-  // Adds the result of a row, which depends on the state of each kind of layers.
+  // Adds the result of a row, which depends on the state of each kind of layer.
   void add_result(const Batch& b, size_t row) {
     auto s = static_cast<size_t>(b.sequences[row]);
     const int32_t size = b.positions[row] + 1;
@@ -360,12 +361,12 @@ class FakeSession : public Session {
   Truncation truncation_;
   Draw draw_;
   std::deque<std::function<void()>> later_;
-  std::deque<std::shared_ptr<Flight>> flights_;  // launched and not collected
-  std::shared_ptr<Flight> collected_;            // the last collected one
+  std::deque<std::shared_ptr<Flight>> flights_;  // steps that were launched and not collected
+  std::shared_ptr<Flight> collected_;            // the last collected step
   std::vector<float> results_;
-  std::set<int64_t> asked_;  // requested rows
+  std::set<int64_t> asked_;  // indices of the requested rows
   uint64_t bytes_read_ = 0;
-  Entry entry_ = Entry::kForward;  // of the running step
+  Entry entry_ = Entry::kForward;  // entry of the running step
 };
 
 Metadata metadata_of(const FakeOptions& options) {

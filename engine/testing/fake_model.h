@@ -21,22 +21,23 @@ struct FakeOptions {
   int64_t context = 64;
   int64_t page_size = 4;
   int64_t logit_rows = 4096;
-  int64_t window = 0;         // sliding window of a second group of layers; 0: no such group
-  bool window_alone = false;  // all groups have a window
-  bool recurrent = false;     // has recurrent layers
-  bool encoder = false;       // has an encoder, with a cross group
-  bool embeds = false;        // has the entry `embed`, too
-  bool whole = false;         // has only `embed`, of a whole sequence in one step
-  uint64_t seed = 0;          // not 0: another model with the same vocabulary
-  bool asynchronous = false;  // computes as late as allowed
-  bool chains = false;        // supports launch-ahead; requires `candidates`
-  bool draws = false;         // the device can sample tokens, too
+  int64_t window = 0;         // sliding window of a second group of layers; 0 for no such group
+  bool window_alone = false;  // true if all groups have a window
+  bool recurrent = false;     // true if the model has recurrent layers
+  bool encoder = false;       // true if the model has an encoder, with a cross group
+  bool embeds = false;        // true if the model also has the entry `embed`
+  bool whole = false;         // true if the model only has `embed`, of a whole sequence in one step
+  uint64_t seed = 0;          // other values give another model with the same vocabulary
+  bool asynchronous = false;  // true if the fake device computes as late as allowed
+  bool chains = false;        // whether launch-ahead is supported; requires `candidates`
+  bool draws = false;         // whether the fake device can also sample tokens
   double wrong_choices = 0;   // share of device tokens that differ from sampling's
-  int64_t candidates = 0;     // that the "device" returns for a row; 0: it returns rows
-  double error = 0;           // relative error of their sums
-  bool asks = false;          // whole rows must be requested before row()
-  double sharpness = 1;       // larger: more peaked distributions
-  double agrees = 1;  // share of texts after which both models have the same most likely token
+  // Candidates that the fake device returns for a row; 0 if it returns rows.
+  int64_t candidates = 0;
+  double error = 0;      // relative error of the candidates' sums
+  bool asks = false;     // true if whole rows must be requested before row()
+  double sharpness = 1;  // larger values give more peaked distributions
+  double agrees = 1;     // share of texts after which both models have the same most likely token
 };
 
 class FakeModel : public Model {
@@ -47,25 +48,25 @@ class FakeModel : public Model {
   std::unique_ptr<Session> open(const SessionLimits& limits) const override;
 
   const FakeOptions options;
-  // Called with each batch in launch; may throw, or block.
+  // Callback of launch with each batch; may throw, or block.
   std::function<void(const Batch&)> on_launch;
-  // Called with the logits of each row and the number of tokens they follow.
+  // Callback with the logits of each row and the number of tokens before it.
   std::function<void(float* row, int64_t tokens)> on_logits;
 
  private:
   Metadata metadata_;
 };
 
-// The logits after `tokens` (and a source, of models that read one), [vocab].
+// Returns the logits after `tokens` (and a source, for models that read one), [vocab].
 std::vector<float> fake_logits(const FakeOptions& options, const std::vector<int32_t>& tokens,
                                const std::vector<int32_t>& source = {});
 
-constexpr int64_t kFakeEmbedding = 3;  // elements
+constexpr int64_t kFakeEmbedding = 3;  // elements of an embedding
 std::vector<float> fake_embedding(const FakeOptions& options, const std::vector<int32_t>& tokens);
 
-// The expected output of a request: samples fake_logits token by token with StandardSampler,
-// without an engine, until WHERRY_STOP or WHERRY_LENGTH. Takes ownership of the mask, if there is
-// one.
+// Returns the expected output of a request: samples fake_logits token by token with
+// StandardSampler, without an engine, until WHERRY_STOP or WHERRY_LENGTH. Takes ownership of the
+// mask, if there is one.
 std::vector<int32_t> fake_output(const FakeOptions& options, const std::vector<int32_t>& prompt,
                                  const wherry_params& params, int64_t context);
 

@@ -1,4 +1,4 @@
-// Child processes, for tests of files that processes share and of processes that are killed.
+// Child processes for tests of files that processes share and of processes that are killed.
 #ifndef WHERRY_ENGINE_TESTING_PROCESSES_H_
 #define WHERRY_ENGINE_TESTING_PROCESSES_H_
 
@@ -14,7 +14,8 @@
 
 namespace wherry::testing {
 
-// A copy of this process that runs `body`; killed if it outlives the object. No threads may run.
+// Forks this process and runs `body` in the child, which is killed if it outlives the object. No
+// threads may run.
 class ChildProcess {
  public:
   explicit ChildProcess(const std::function<void()>& body) : id_(fork()) {
@@ -35,7 +36,7 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  // Whether the body returned without exception or crash.
+  // Whether the body returned without an exception or a crash.
   bool succeeded() {
     int status = wait();
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;

@@ -1,4 +1,5 @@
-// Helpers for tests of sampling: a request without an engine, and a statistical test of draws.
+// Helpers for tests of sampling: a request without an engine, and a statistical test of drawn
+// tokens.
 #ifndef WHERRY_ENGINE_TESTING_SAMPLING_H_
 #define WHERRY_ENGINE_TESTING_SAMPLING_H_
 
@@ -28,7 +29,7 @@ inline std::vector<float> random_logits(int64_t n, uint64_t seed, double spread)
   return x;
 }
 
-// A request with a prompt and an output.
+// A request for tests of sampling, with a prompt and an output.
 class SampledRequest {
  public:
   SampledRequest(const wherry_params& given, int64_t vocab, std::vector<int32_t> prompt = {0},
@@ -73,8 +74,8 @@ class SampledRequest {
   StandardSampler sampler_;
 };
 
-// A chi-square test of drawn tokens against their probabilities, at the 0.1% level; tokens of
-// probability 0 must never be drawn. Seeds are fixed, so a test passes always or never.
+// Tests drawn tokens against their probabilities with a chi-square test at the 0.1% level; tokens
+// of probability 0 must never be drawn. Seeds are fixed, so a test passes always or never.
 inline void check_draws(const std::vector<double>& expected, const std::function<int32_t()>& draw) {
   constexpr int kDraws = 10000;
   std::vector<int> counts(expected.size(), 0);
@@ -84,7 +85,7 @@ inline void check_draws(const std::vector<double>& expected, const std::function
   for (size_t i = 0; i < expected.size(); ++i) {
     double mean = expected[i] * kDraws;
     if (mean == 0) CHECK_EQ(counts[i], 0);
-    if (mean < 5) {  // too rare for the test alone
+    if (mean < 5) {  // collects tokens that are too rare for the test alone
       pooled_expected += mean;
       pooled_count += counts[i];
       continue;
@@ -97,7 +98,8 @@ inline void check_draws(const std::vector<double>& expected, const std::function
     ++degrees;
   }
   CHECK(degrees >= 1);
-  // Wilson-Hilferty: with d degrees of freedom, chi2 exceeds this once in a thousand.
+  // Wilson-Hilferty approximation: with d degrees of freedom, chi2 exceeds this once in a thousand
+  // draws.
   double d = degrees, z = 3.09, root = 1 - 2 / (9 * d) + z * std::sqrt(2 / (9 * d));
   CHECK(chi2 < d * root * root * root);
 }

@@ -78,7 +78,7 @@ std::string TemporaryFolder::write(const std::string& name, const std::string& c
 
 }  // namespace wherry::testing
 
-// wherry_tests [suite[.test]]
+// Runs all tests, or those of one suite or one test: wherry_tests [suite[.test]]
 int main(int argc, char** argv) {
   std::string wanted = argc > 1 ? argv[1] : "";
   int ran = 0, failed = 0;

@@ -9,7 +9,7 @@
 
 namespace wherry::testing {
 
-// Registered before main() runs. The suite is the test file's name without _test.cc.
+// Registers a test before main() runs. The suite is the test file's name without _test.cc.
 struct Registration {
   Registration(const char* file, const char* name, void (*body)());
 };
@@ -50,7 +50,7 @@ class TemporaryFolder {
 
 #define CHECK_EQ(a, b)                                                               \
   do {                                                                               \
-    const auto a_ = (a); /* copies: an operand may be a part of what is gone then */ \
+    const auto a_ = (a); /* copies: an operand may be part of a temporary object */  \
     const auto b_ = (b);                                                             \
     if (!(a_ == b_)) {                                                               \
       ::wherry::testing::fail(__FILE__, __LINE__,                                    \

@@ -20,14 +20,15 @@ namespace {
 namespace ffi = tvm::ffi;
 using Clock = std::chrono::steady_clock;
 
-// How long a thread polls for the next launch before it sleeps: longer than the gap between steps.
+// How long a thread polls for the next launch before it sleeps; longer than the gap between steps.
 constexpr std::chrono::microseconds kBetweenSteps{5000};
-// How long the caller polls for the end of a launch; after that the last thread may be descheduled.
+// How long the caller polls for the end of a launch. After this time the last thread may be
+// descheduled.
 constexpr std::chrono::microseconds kLastTask{200};
-// Polls between two yields, a few microseconds.
+// Number of polls between two yields; they take a few microseconds.
 constexpr int kLooks = 64;
 
-// Whether this thread runs a task: nested launches run in the same thread.
+// Whether this thread runs a task. A nested launch runs in the same thread.
 thread_local bool inside = false;
 
 void breathe() {
@@ -38,8 +39,8 @@ void breathe() {
 #endif
 }
 
-// Polls until `seen` returns true; false: `most` has passed. The bound is a time because a yield
-// takes longer on a busy machine.
+// Polls until `seen` returns true; returns false if `most` has passed. The bound is a time because
+// a yield takes longer on a busy machine.
 template <typename Seen>
 bool look(std::chrono::microseconds most, Seen seen) {
   for (Clock::time_point begun{};; std::this_thread::yield()) {
@@ -118,7 +119,8 @@ void KernelThreads::serve(int own) {
   while (await(launch)) work(launch, own);
 }
 
-// Waits for a launch after `launch`, and sets `launch` to it; false: the threads shall end.
+// Waits for a launch after `launch`, and sets `launch` to it. Returns false if the threads shall
+// end.
 bool KernelThreads::await(uint64_t& launch) {
   auto another = [&] { return launch_.load() != launch; };
   if (!look(kBetweenSteps, another)) {
@@ -174,7 +176,8 @@ constexpr char kSymbol[] = "__TVMBackendParallelLaunch";
 
 thread_local std::unique_ptr<KernelThreads> pool;
 
-int (*others)(KernelTask, void*, int) = nullptr;  // TVM's
+// TVM's own launch function; null if it is not loaded.
+int (*others)(KernelTask, void*, int) = nullptr;
 
 }  // namespace
 
@@ -182,7 +185,8 @@ void take_kernel_launches() {
   static std::once_flag once;
   std::call_once(once, [] {
     ffi::Module::VisitContextSymbols([](const ffi::String& name, void* symbol) {
-      if (name == kSymbol) others = reinterpret_cast<decltype(others)>(symbol);  // last one wins
+      // Several modules may provide the symbol; the last one wins.
+      if (name == kSymbol) others = reinterpret_cast<decltype(others)>(symbol);
     });
     TVM_FFI_CHECK_SAFE_CALL(
         TVMFFIEnvModRegisterContextSymbol(kSymbol, reinterpret_cast<void*>(launch_kernel)));
@@ -191,7 +195,7 @@ void take_kernel_launches() {
 
 void configure_kernel_threads(int threads) {
   if (pool && pool->size() == threads) return;
-  pool.reset();  // ends its threads before new ones start
+  pool.reset();  // ends the pool's threads before new ones start
   pool = std::make_unique<KernelThreads>(threads);
 }
 

@@ -1,10 +1,11 @@
-// The threads that run CPU kernels, instead of TVM's thread pool. TVM's compiled code calls
+// The threads that run CPU kernels in place of TVM's thread pool. TVM's compiled code calls
 // launch_kernel for each parallel loop.
 //
-// TVM's workers poll 10000 times (300000 by default) before they sleep, yield after each poll, and
-// cannot be interrupted. If other processes are busy, each yield costs a time slice, so closing an
-// engine took minutes. TVM also assigns tasks statically: if one worker is descheduled, all threads
-// wait for its task. Here any thread takes a task that has not started.
+// TVM's workers poll 10000 times (300000 by default) before they sleep, yield after each
+// poll, and cannot be interrupted. If other processes are busy, each yield costs a time slice,
+// so closing an engine took minutes. TVM also assigns tasks statically: if one worker is
+// descheduled, all threads wait for its task. Here any thread takes a task that has not
+// started.
 #ifndef WHERRY_ENGINE_VM_KERNEL_THREADS_H_
 #define WHERRY_ENGINE_VM_KERNEL_THREADS_H_
 
@@ -20,20 +21,21 @@
 
 namespace wherry {
 
-// TVMParallelGroupEnv of TVM's c_backend_api.h: describes the launch to its tasks.
+// Describes a launch to its tasks; the same layout as TVMParallelGroupEnv of TVM's c_backend_api.h.
 struct KernelGroup {
-  void* barrier;  // null: none of our kernels has a barrier
+  void* barrier;  // always null: none of our kernels has a barrier
   int32_t tasks;
 };
-// Runs part `task` of `group->tasks`. Nonzero: an error, stored for this thread as tvm-ffi does.
+// Runs part `task` of `group->tasks`. Returns nonzero for an error, which it stores for this thread
+// as tvm-ffi does.
 using KernelTask = int (*)(int task, KernelGroup* group, void* closure);
 
 // Worker threads for the launches of one calling thread, which also runs tasks.
 class KernelThreads {
  public:
-  // `threads`: at least 1, including the caller.
+  // threads: their number including the caller, at least 1.
   explicit KernelThreads(int threads);
-  // Returns at once, even while the threads poll for a launch.
+  // Ends the worker threads at once, even while they poll for a launch.
   ~KernelThreads();
   KernelThreads(const KernelThreads&) = delete;
   KernelThreads& operator=(const KernelThreads&) = delete;
@@ -50,7 +52,7 @@ class KernelThreads {
   // each taken task, so `task_` and `closure_` belong to that launch while a thread runs the task.
   struct TaskSlot {
     std::atomic<uint64_t> state{0};
-    char apart[64 - sizeof(uint64_t)];  // padding: one cache line for each slot
+    char apart[64 - sizeof(uint64_t)];  // pads each slot to one cache line
   };
 
   void serve(int own);
@@ -66,25 +68,26 @@ class KernelThreads {
   KernelTask task_ = nullptr;
   void* closure_ = nullptr;
   std::atomic<bool> failed_{false};
-  std::optional<tvm::ffi::Error> error_;  // of the task that set `failed_`
+  std::optional<tvm::ffi::Error> error_;  // error of the task that set `failed_`
 
-  // Padding separates what idle threads poll from what busy threads write.
+  // Padding separates the fields that idle threads poll from the fields that busy threads write.
   char before_[64];
   std::atomic<uint64_t> launch_{0};  // number of the last launch
   std::atomic<bool> ended_{false};
   char behind_[64];
-  std::atomic<int> unfinished_{0};    // tasks
-  std::atomic<int> sleeping_{0};      // threads
-  std::atomic<bool> waiting_{false};  // the launching thread sleeps
+  std::atomic<int> unfinished_{0};    // number of unfinished tasks
+  std::atomic<int> sleeping_{0};      // number of sleeping threads
+  std::atomic<bool> waiting_{false};  // true while the launching thread sleeps
 
-  std::mutex mutex_;  // locked to sleep and to wake
+  std::mutex mutex_;  // locked while a thread falls asleep or is woken
   std::condition_variable launched_, finished_;
   std::vector<std::thread> threads_;
 };
 
-// Compiled code calls this. It uses the threads of configure_kernel_threads (threads.h), or TVM's
-// own pool, if there is one, in threads that did not call it. The number of tasks that a launch
-// requests is ignored: kernels accept any number.
+// Runs the tasks of a parallel loop; compiled code calls it. It uses the threads of
+// configure_kernel_threads (threads.h), or TVM's own pool, if there is one, in threads that did not
+// call that function. The number of tasks that a launch requests is ignored: kernels accept any
+// number.
 int launch_kernel(KernelTask task, void* closure, int tasks);
 
 }  // namespace wherry

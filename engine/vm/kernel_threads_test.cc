@@ -21,7 +21,7 @@ namespace {
 
 namespace ffi = tvm::ffi;
 
-// How often each task of a launch ran, and the number of tasks that it was given.
+// Counts how often each task of a launch ran, and the number of tasks that it was given.
 struct Counts {
   std::array<std::atomic<int>, 16> runs{};
   std::atomic<int> tasks{0};
@@ -35,11 +35,11 @@ int count(int task, KernelGroup* group, void* closure) {
 }
 
 TEST(each_task_is_run_once) {
-  for (int threads : {1, 2, 3, 8}) {  // eight: more than most test machines have cores
+  for (int threads : {1, 2, 3, 8}) {  // eight threads are more than most test machines have cores
     KernelThreads pool(threads);
     CHECK_EQ(pool.size(), threads);
     for (int launch = 0; launch < 2000; ++launch) {
-      Counts counts;  // of this launch: a late thread would write to an older one
+      Counts counts;  // counts of this launch: a late thread would write to an older object
       CHECK_EQ(pool.launch(count, &counts), 0);
       CHECK_EQ(counts.tasks.load(), threads);
       for (int task = 0; task < 16; ++task) {
@@ -52,14 +52,15 @@ TEST(each_task_is_run_once) {
 TEST(sleeping_threads_are_woken) {
   KernelThreads pool(3);
   for (int launch = 0; launch < 5; ++launch) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(15));  // threads poll for 5 ms
+    // This sleep is longer than the 5 ms for which threads poll.
+    std::this_thread::sleep_for(std::chrono::milliseconds(15));
     Counts counts;
     pool.launch(count, &counts);
     CHECK_EQ(counts.runs[0] + counts.runs[1] + counts.runs[2], 3);
   }
 }
 
-// Tasks 0 and 1 wait for each other in two threads: the second thread must wake up.
+// Tasks 0 and 1 wait for each other in two threads, so the second thread must wake up.
 TEST(tasks_run_side_by_side) {
   struct Pair {
     std::atomic<int> here{0};
@@ -106,7 +107,7 @@ TEST(an_error_of_any_task_is_the_launchs) {
     CHECK_EQ(pool.launch(fails, &task), -1);
     CHECK_EQ(std::string(ffi::details::MoveFromSafeCallRaised().message()),
              concat("of task ", task));
-    Counts counts;  // of this launch alone
+    Counts counts;  // counts of this launch alone
     CHECK_EQ(pool.launch(count, &counts), 0);
   }
 }
@@ -140,7 +141,7 @@ TEST(the_number_of_threads_changes) {
 TEST(a_thread_that_was_not_configured_runs_kernels_alone) {
   Counts counts;
   std::thread([&] { launch_kernel(count, &counts, 0); }).join();
-  CHECK_EQ(counts.tasks.load(), 1);  // this program has no TVM pool
+  CHECK_EQ(counts.tasks.load(), 1);  // one task, because this program has no TVM pool
 }
 
 TEST(idle_threads_sleep) {
@@ -154,8 +155,8 @@ TEST(idle_threads_sleep) {
 }
 
 #if defined(__linux__)
-// A polling thread yields, which the system counts as a context switch and which costs a time slice
-// on a busy core. TVM's three workers had 30000 of them.
+// A polling thread yields, which the operating system counts as a context switch and which costs a
+// time slice on a busy core. TVM's three workers caused 30000 context switches.
 TEST(the_end_does_not_wait_for_threads_that_look) {
   cpu_set_t before, one;
   CHECK_EQ(sched_getaffinity(0, sizeof before, &before), 0);
@@ -163,7 +164,8 @@ TEST(the_end_does_not_wait_for_threads_that_look) {
   for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu) {
     if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
   }
-  CHECK_EQ(sched_setaffinity(0, sizeof one, &one), 0);  // new threads inherit it
+  // New threads inherit the affinity to one core.
+  CHECK_EQ(sched_setaffinity(0, sizeof one, &one), 0);
   auto pool = std::make_unique<KernelThreads>(4);
   Counts counts;
   pool->launch(count, &counts);

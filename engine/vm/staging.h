@@ -13,7 +13,7 @@ class Staging {
  public:
   Staging(int64_t capacity, DLDataType dtype, DLDevice device);
 
-  // Uses these copies from now on; they outlive this object.
+  // Copies with `copies` from now on; it must outlive this object.
   void copy_by(StepCopies& copies) { copies_ = &copies; }
   size_t bytes() const { return ffi::GetDataSize(host_); }
 
@@ -35,16 +35,17 @@ class Staging {
   StepCopies* copies_ = nullptr;
 };
 
-// Copies between tensors of equal shape and dtype on any two devices.
+// Copies a tensor to another of equal shape and dtype, on any two devices.
 void copy_tensor(const ffi::Tensor& from, const ffi::Tensor& to);
 
-// Element `i` of the first axis, as a tensor [1, ...] over the same memory.
+// Returns element `i` of the first axis, as a tensor [1, ...] over the same memory.
 ffi::Tensor part_of(const ffi::Tensor& tensor, int64_t i);
 
-// Element `i` of a compact tensor, counted through all axes, as a tensor [1] over the same memory.
+// Returns element `i` of a compact tensor, counted through all axes, as a tensor [1] over the same
+// memory.
 ffi::Tensor element_of(const ffi::Tensor& tensor, int64_t i);
 
-// The first byte of a compact tensor in host memory.
+// Returns the address of the first byte of a compact tensor in host memory.
 const char* bytes_of(const ffi::Tensor& host);
 
 }  // namespace wherry

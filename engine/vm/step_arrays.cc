@@ -9,7 +9,8 @@ namespace wherry {
 namespace {
 
 constexpr DLDataType kInt32{kDLInt, 32, 1};
-constexpr int64_t kStep = 64;  // elements; the alignment of CUDA's own allocations
+// Elements to which arrays are aligned, as CUDA's own allocations are.
+constexpr int64_t kStep = 64;
 
 int64_t aligned(int64_t n) { return (n + kStep - 1) / kStep * kStep; }
 
@@ -22,7 +23,7 @@ ffi::Tensor part(const ffi::Tensor& whole, int64_t begin, int64_t n) {
 
 StepArrays::StepArrays(const Metadata& metadata, const SessionLimits& limits, DLDevice device) {
   for (const std::string& name : metadata.inputs) add(name, limits);
-  // On CUDA each copy is a driver call, so all arrays share one. Other devices have handles in
+  // On CUDA each copy is a driver call, so all arrays share one copy. Other devices have handles in
   // place of addresses, and their kernels would have to add offsets.
   if (device.device_type == kDLCUDA) {
     int64_t capacity = 0;
@@ -85,7 +86,8 @@ void StepArrays::add(const std::string& name, const SessionLimits& limits) {
   if (name == "slots") return plain(&Batch::slots, r);
   if (name == "source_lengths") return plain(&Batch::source_lengths, r);
   if (name == "logit_rows") return plain(&Batch::logit_rows, limits.logit_rows);
-  size_t group = std::stoul(name.substr(name.find('.') + 1));  // "pages.0": see parse_metadata
+  // Parses the group's index from an array name such as "pages.0"; see parse_metadata.
+  size_t group = std::stoul(name.substr(name.find('.') + 1));
   fields_.push_back({[group](const Batch& b) -> Values { return b.pages[group].indptr; }, r + 1});
   fields_.push_back(
       {[group](const Batch& b) -> Values { return b.pages[group].ids; }, limits.page_ids[group]});

@@ -1,4 +1,4 @@
-// The arrays of a step on the device, in the order of the library's arguments.
+// The arrays of a step's batch on the device, in the order of the library's arguments.
 #ifndef WHERRY_ENGINE_VM_STEP_ARRAYS_H_
 #define WHERRY_ENGINE_VM_STEP_ARRAYS_H_
 
@@ -17,16 +17,16 @@ class StepArrays {
   StepArrays(const Metadata& metadata, const SessionLimits& limits, DLDevice device);
 
   // Copies a batch to the device; returns one view for each argument, at addresses that depend on
-  // the sizes alone. Valid until the next call. Throws WHERRY_INTERNAL if it exceeds the session's
-  // limits.
+  // the sizes alone. The views are valid until the next call. Throws WHERRY_INTERNAL if the batch
+  // exceeds the session's limits.
   const std::vector<ffi::Tensor>& fill(const Batch& batch);
 
-  // See Staging. Only for arrays that share one buffer; bytes() is 0 otherwise.
+  // Sets how arrays that share one buffer are copied (see Staging); bytes() is 0 if they do not.
   void copy_by(StepCopies& copies) { together_->copy_by(copies); }
   size_t bytes() const { return together_ ? together_->bytes() : 0; }
 
   size_t size() const { return fields_.size(); }
-  // The view of the rows' tokens.
+  // Returns the view of the rows' input tokens.
   const ffi::Tensor& tokens() const { return views_[tokens_]; }
 
  private:
@@ -41,8 +41,9 @@ class StepArrays {
   void fill_together(const Batch& batch);
 
   std::vector<Field> fields_;
-  std::vector<Staging> apart_;         // one buffer for each array
-  std::unique_ptr<Staging> together_;  // or one buffer for all: a single copy in each step
+  std::vector<Staging> apart_;  // one buffer for each array
+  // One buffer for all arrays, so that each step needs a single copy; null if apart_ is used.
+  std::unique_ptr<Staging> together_;
   std::vector<int32_t> joined_;
   std::vector<ffi::Tensor> views_;
   size_t tokens_ = 0;

@@ -27,7 +27,7 @@ int allowed_cores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 0;
-  std::set<std::string> cores;  // the list of its hardware threads names a core
+  std::set<std::string> cores;  // a core is named by the list of its hardware threads
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &allowed)) continue;
     std::string number = std::to_string(cpu);
@@ -38,7 +38,7 @@ int allowed_cores() {
   return static_cast<int>(cores.size());
 }
 
-// The lowest quota of this process's cgroup and its ancestors, in cores; 0: none.
+// Returns the lowest quota in cores of this process's cgroup and its ancestors; 0 if there is none.
 double cgroup_quota() {
   std::string group;
   std::ifstream groups("/proc/self/cgroup");

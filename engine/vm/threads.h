@@ -1,4 +1,4 @@
-// The number of threads for a compiled model, and the threads that run its kernels.
+// Chooses the number of threads for a compiled model, and configures those that run its kernels.
 #ifndef WHERRY_ENGINE_VM_THREADS_H_
 #define WHERRY_ENGINE_VM_THREADS_H_
 
@@ -6,18 +6,19 @@
 
 namespace wherry {
 
-// The physical cores that this process may run on, limited by the cgroup's quota (whole cores, at
-// least 1). More threads would wait for each other.
+// Returns the number of physical cores that this process may run on, limited by the cgroup's quota
+// (whole cores, at least 1). More threads would wait for each other.
 int default_threads();
 
-// Cores that "cpu.max" allows ("150000 100000" is 1.5), or 0 if it sets no limit or is unreadable.
+// Returns the cores that the text of "cpu.max" allows ("150000 100000" is 1.5), or 0 if it sets no
+// limit or is unreadable.
 double quota_of_cpu_max(const std::string& text);
 
 // Makes libraries that are opened from now on run their kernels' tasks on our threads.
 void take_kernel_launches();
 
-// Sets how many threads (kernel_threads.h; in browsers web/core/threads.h) run the kernels that the
-// calling thread launches. Call it before launching kernels; cheap if nothing changed.
+// Sets how many threads run the kernels that the calling thread launches (kernel_threads.h; in
+// browsers web/core/threads.h). Call it before launching kernels; it is cheap if nothing changed.
 void configure_kernel_threads(int threads);
 
 }  // namespace wherry

@@ -10,7 +10,7 @@ namespace {
 TEST(quotas) {
   CHECK_EQ(quota_of_cpu_max("150000 100000"), 1.5);
   CHECK_EQ(quota_of_cpu_max("max 100000"), 0);
-  CHECK_EQ(quota_of_cpu_max("-1 100000"), 0);  // means none in cgroup v1
+  CHECK_EQ(quota_of_cpu_max("-1 100000"), 0);  // a quota of -1 means no limit in cgroup v1
   CHECK_EQ(quota_of_cpu_max(""), 0);
   CHECK_EQ(quota_of_cpu_max("100000"), 0);
 }

@@ -23,7 +23,8 @@ ffi::Module open_library(const std::string& lib) {
     return load(lib.substr(sizeof kSystemPrefix - 1)).cast<ffi::Module>();
   }
   std::error_code error;
-  std::filesystem::path path = std::filesystem::absolute(lib, error);  // dlopen searches bare names
+  // The path is absolute, because dlopen searches bare names in system folders.
+  std::filesystem::path path = std::filesystem::absolute(lib, error);
   if (!std::filesystem::is_regular_file(path, error)) {
     throw Error(WHERRY_NOT_FOUND, "no compiled library " + lib);
   }
@@ -38,7 +39,7 @@ ffi::Function open_executable(const std::string& lib) {
     ffi::Module library = open_library(lib);
     auto load = library->GetFunction("vm_load_executable");
     if (load.has_value()) {
-      // Capture the library: the function alone would not keep it loaded.
+      // The closure captures the library, because the function alone would not keep it loaded.
       return ffi::Function::FromTyped([library, load = *load]() -> ffi::Any { return load(); });
     }
   } catch (const ffi::Error& error) {
@@ -75,7 +76,7 @@ VirtualMachine::VirtualMachine(const ffi::Function& executable, DLDevice device)
   auto kind = static_cast<int>(device.device_type);
   if (is_host(device)) {
     initialise(kind, device.device_id, kPooledAllocator);
-  } else {  // a VM on a device needs the host, too, for shapes
+  } else {  // a VM on a device also needs the host, for shapes
     initialise(kind, device.device_id, kPooledAllocator, static_cast<int>(kDLCPU), 0,
                kPooledAllocator);
   }

@@ -10,9 +10,9 @@ namespace wherry {
 
 namespace {
 
-// Columns of a row after its ids and logits; see targets/kernels/gpu/candidates.py.
+// Columns of a packed row after its ids and logits; see targets/kernels/gpu/candidates.py.
 enum Tail { kFound, kTotal, kScaledTotal, kValid, kTail };
-constexpr int64_t kHow = 5;  // numbers for each choice; see targets/kernels/gpu/choice.py
+constexpr int64_t kHow = 5;  // numbers that describe each choice; see targets/kernels/gpu/choice.py
 
 constexpr DLDataType kFloat32{kDLFloat, 32, 1};
 constexpr DLDataType kUint32{kDLUInt, 32, 1};
@@ -38,7 +38,7 @@ VmCandidates::VmCandidates(ffi::Function function, ffi::Optional<ffi::Function> 
 bool VmCandidates::stage(const std::vector<float>& scales, const std::vector<Choice>& choices) {
   std::vector<float> wanted = scales;
   std::replace(wanted.begin(), wanted.end(), 0.0f, 1.0f);
-  if (wanted != used_) {  // steps of the same requests have equal scales: skip the copy
+  if (wanted != used_) {  // steps of the same requests have equal scales, so the copy is skipped
     used_.clear();
     device_scales_ = scales_.view(wanted);
     used_ = std::move(wanted);
@@ -74,7 +74,8 @@ ffi::Tensor VmCandidates::launch(const ffi::Tensor& logits, bool drawn) {
   return drawn ? (*choice_)(packed, device_choices_).cast<ffi::Tensor>() : packed;
 }
 
-// A drawn token is in the last column; the most likely token is in the first one.
+// Returns the column of a row's token: a drawn token is in the last column, the most likely token
+// in the first one.
 int64_t VmCandidates::chosen_at(const ffi::Tensor& packed, int64_t row) {
   const int64_t columns = packed.size(1);
   return row * columns + (columns % 2 == 0 ? 0 : columns - 1);

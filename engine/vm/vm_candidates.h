@@ -14,8 +14,8 @@ namespace wherry {
 
 class VmCandidates {
  public:
-  // function: the library's entry; metadata.candidates is more than 0.
-  // choice: the library's entry that draws tokens, or null.
+  // function: the library's `candidates` entry; metadata.candidates must be more than 0. choice:
+  // the library's entry that draws tokens, or null.
   VmCandidates(ffi::Function function, ffi::Optional<ffi::Function> choice,
                const Metadata& metadata, int64_t logit_rows, DLDevice device);
 
@@ -28,15 +28,15 @@ class VmCandidates {
 
   // Whether the device can sample tokens, not only take the most likely one.
   bool draws() const { return choice_.has_value(); }
-  // See Staging.
+  // Sets how scales and choices are copied to the device; see Staging.
   void copy_by(StepCopies& copies);
-  // Upper bounds for a step: bytes copied to the device, bytes of its result.
+  // Returns a step's upper bounds: bytes copied to the device, bytes of its result.
   CopySizes sizes() const;
-  // The index of a row's token in a packed result.
+  // Returns the index of a row's token in a packed result.
   static int64_t chosen_at(const ffi::Tensor& packed, int64_t row);
 
   // Unpacks each row's candidates from a result; they are valid until the next call. A row with NaN
-  // or +inf has none. Throws WHERRY_INCOMPATIBLE.
+  // or +inf has no candidates. Throws WHERRY_INCOMPATIBLE.
   std::vector<Candidates> read(const ffi::Tensor& host, int64_t rows);
 
  private:

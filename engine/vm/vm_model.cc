@@ -33,7 +33,7 @@ class VmModel : public Model {
   std::shared_ptr<const VmShared> shared_;
 };
 
-// The results of a pack function: a tensor, or a tuple of them.
+// Returns the results of a pack function, which are a tensor or a tuple of tensors.
 std::vector<ffi::Tensor> tensors_of(const ffi::Any& result, const std::string& name) {
   if (auto tensor = result.as<ffi::Tensor>()) return {*tensor};
   if (auto tuple = result.try_cast<ffi::Array<ffi::Tensor>>())
@@ -61,7 +61,7 @@ void check_functions(const Metadata& metadata, const VirtualMachine& vm) {
 
 }  // namespace
 
-// A library whose weights are being loaded.
+// A compiled library whose weights are being loaded.
 struct Opened {
   Opened(const std::string& lib, const std::string& device, const ModelOptions& options)
       : shared(std::make_shared<VmShared>()) {
@@ -75,10 +75,11 @@ struct Opened {
     hash = hash_of_library(lib);
   }
 
-  // The result refers to this object.
+  // Returns a function that packs weights; it refers to this object.
   PackFunction packer() {
     return [this](const std::string& name, const std::vector<ffi::Tensor>& from) {
-      release_pooled_memory();  // buffers of the last call, whose results are stored by now
+      // Frees the buffers of the last call, whose results are stored by now.
+      release_pooled_memory();
       configure_kernel_threads(shared->threads);
       ffi::Function function = vm->function(name);
       std::vector<ffi::AnyView> arguments(from.begin(), from.end());
@@ -90,10 +91,10 @@ struct Opened {
 
   std::shared_ptr<const Model> finish(const std::vector<ffi::Tensor>& params) {
     for (const ffi::Tensor& tensor : params) shared->params.push_back(tensor);
-    vm.reset();  // it references the results of its last call
+    vm.reset();  // the VM references the results of its last call
     release_pooled_memory();
 #ifdef __GLIBC__
-    malloc_trim(0);  // glibc keeps freed memory below a block in use
+    malloc_trim(0);  // needed because glibc keeps freed memory below a block in use
 #endif
     return std::make_shared<VmModel>(shared);
   }

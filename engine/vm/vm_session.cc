@@ -20,8 +20,8 @@ namespace wherry {
 
 namespace {
 
-// TVM's pooled allocator keeps freed buffers of each size, and sizes depend on the number of rows:
-// after many different numbers this frees them.
+// Frees memory of TVM's pooled allocator, which keeps freed buffers of each size. Sizes depend on
+// the number of rows, so it trims after many different numbers.
 class AllocatorTrimmer {
  public:
   void before_step(size_t rows) {
@@ -59,8 +59,9 @@ class VmSession : public Session {
         state_.push_back({&spec, allocate(shape, spec.dtype, shared_->device)});
       }
     }
-    open_copies();  // the allocations above made the device's context current
-    // The arrays of the batch come first and change in each step; state and parameters never do.
+    open_copies();  // works, because the allocations above made the device's context current
+    // The arrays of the batch are the first arguments and change in each step; state and parameters
+    // never do.
     arguments_.resize(arrays_.size());
     for (const State& state : state_) arguments_.emplace_back(state.tensor);
     arguments_.insert(arguments_.end(), shared_->params.begin(), shared_->params.end());
@@ -69,11 +70,11 @@ class VmSession : public Session {
   void launch(const Batch& batch, Entry entry) override {
     configure_kernel_threads(shared_->threads);
     trimmer_.before_step(batch.tokens.size());
-    collected_ = Flight();  // frees its memory for this step
+    collected_ = Flight();  // frees the collected step's memory for this step
     whole_.clear();
     Flight flight;
     flight.launched = true;
-    // Two steps in flight use different lanes.
+    // Two steps in flight use different lanes, so that neither overwrites the other's results.
     flight.lane = flights_.empty() ? 0 : 1 - flights_.back().lane;
     if (copies_) copies_->begin();
     flight.rows = static_cast<int64_t>(batch.logit_rows.size());
@@ -83,7 +84,7 @@ class VmSession : public Session {
     flight.packed = std::move(made.packed);
     if (copies_) flight.copied = copies_->finish(flight.packed);
     if (entry != Entry::kEncode) {
-      // Our plugins submit commands only when a call waits for them, or here.
+      // Our device plugins submit commands only when a call waits for them, or here.
       if (plugin_) plugin_->start(flight.packed.defined() ? flight.packed : flight.result);
       flight.asked.assign(static_cast<size_t>(flight.rows), !flight.packed.defined());
       for (int64_t i = 0; i < flight.rows && !can_fetch_rows() && flight.packed.defined(); ++i) {
@@ -125,7 +126,8 @@ class VmSession : public Session {
     return reinterpret_cast<const float*>(bytes_of(row));
   }
 
-  // Synchronous copies of TVM's own devices would wait for the step that was launched ahead.
+  // Returns whether launch-ahead works: synchronous copies of TVM's own devices would wait for the
+  // step that was launched ahead.
   bool chains() const override {
     return (plugin_ && plugin_->take.has_value() && candidates_) ||
            (copies_ && copies_->given_up().empty());
@@ -192,19 +194,19 @@ class VmSession : public Session {
     ffi::Tensor tensor;
   };
 
-  // A launched step.
+  // A step that was launched and not yet collected.
   struct Flight {
-    ffi::Tensor result;  // of the entry
-    ffi::Tensor packed;  // its candidates, if the batch has scales
+    ffi::Tensor result;  // logits of the entry's result rows
+    ffi::Tensor packed;  // candidates of the result rows, if the batch has scales
     Entry entry = Entry::kForward;
     int64_t rows = 0;
-    std::vector<bool> asked;  // whole rows that were requested
+    std::vector<bool> asked;  // whether each result row's whole logits were requested
     int lane = 0;
-    uint64_t copied = 0;  // the step's number in `copies_`; 0: none
+    uint64_t copied = 0;  // the step's number in `copies_`; 0 if there is none
     bool launched = false;
   };
 
-  // Copies the arrays and launches the step, by a graph if there is one.
+  // Copies the arrays to the device and launches the step, by a CUDA graph if there is one.
   StepResults start(const Batch& batch, Entry entry, int lane) {
     const bool repeats =
         entry == Entry::kForward && graphs_ && graphs_->given_up().empty() && only_decodes(batch);
@@ -222,7 +224,7 @@ class VmSession : public Session {
 
   bool reads_candidates(const Batch& batch) const { return candidates_ && !batch.scales.empty(); }
 
-  // Copies scales and choices to the device; returns whether it has to draw tokens.
+  // Copies scales and choices to the device; returns whether the device has to draw tokens.
   bool stage(const Batch& batch) {
     return reads_candidates(batch) && candidates_->stage(batch.scales, batch.choices);
   }
@@ -245,7 +247,7 @@ class VmSession : public Session {
     std::copy(views.begin(), views.end(), arguments_.begin());
     for (size_t i = 0; i < batch.chosen_from.size(); ++i) {
       if (batch.chosen_from[i] < 0) continue;
-      const ffi::Tensor& packed = flights_.back().packed;  // of the previous step
+      const ffi::Tensor& packed = flights_.back().packed;  // packed candidates of the previous step
       copy_tensor(element_of(packed, VmCandidates::chosen_at(packed, batch.chosen_from[i])),
                   element_of(arrays_.tokens(), static_cast<int64_t>(i)));
     }
@@ -258,10 +260,10 @@ class VmSession : public Session {
     return true;
   }
 
-  // Functions that our device plugins have and TVM's devices lack; see backends/.
+  // Functions that our device plugins have and TVM's devices lack; see engine/backends/.
   struct Plugin {
     ffi::Function start;
-    ffi::Optional<ffi::Function> take;  // none in browsers, which cannot wait
+    ffi::Optional<ffi::Function> take;  // none in browsers, where no call can wait
   };
 
   static std::optional<Plugin> plugin_of(DLDevice device) {
@@ -271,7 +273,7 @@ class VmSession : public Session {
     return Plugin{*start, take};
   }
 
-  // Only launch-ahead needs asynchronous copies, and it requires candidates.
+  // Opens asynchronous copies. Only launch-ahead needs them, and it requires candidates.
   void open_copies() {
     if (!candidates_ || plugin_ || arrays_.bytes() == 0) return;
     CopySizes sizes = candidates_->sizes();
@@ -286,8 +288,8 @@ class VmSession : public Session {
     candidates_->copy_by(*copies_);
   }
 
-  // Null if the device has no graphs or the options disable them. Capture runs a step twice, which
-  // a recurrent model does not allow: a step changes its state.
+  // Returns null if the device has no CUDA graphs or the options disable them. Capture runs a step
+  // twice, which a recurrent model does not allow, because a step changes its state.
   static std::unique_ptr<StepGraphs> graphs_of(const VmShared& shared) {
     if (!shared.graphs || shared.metadata.recurrent()) return nullptr;
     try {
@@ -360,20 +362,20 @@ class VmSession : public Session {
 
   std::shared_ptr<const VmShared> shared_;
   const std::vector<int64_t> page_ids_;  // capacity of each group's page table
-  std::unique_ptr<StepGraphs> graphs_;   // null: every step is launched kernel by kernel
+  std::unique_ptr<StepGraphs> graphs_;   // null if every step is launched kernel by kernel
   VirtualMachine vm_;
-  std::optional<Plugin> plugin_;  // of the device; none for TVM's own devices
+  std::optional<Plugin> plugin_;  // functions of the device's plugin; none for TVM's own devices
   std::vector<std::pair<Entry, ffi::Function>> entries_;
   StepArrays arrays_;
   std::vector<State> state_;
-  std::vector<ffi::AnyView> arguments_;  // of an entry, in order
+  std::vector<ffi::AnyView> arguments_;  // arguments of an entry, in the library's order
   AllocatorTrimmer trimmer_;
   std::optional<VmCandidates> candidates_;
-  std::unique_ptr<StepCopies> copies_;  // null: the device needs or has none
-  std::string no_copies_;               // why opening them failed; or empty
-  std::deque<Flight> flights_;          // launched and not collected
-  Flight collected_;                    // the last collected one
-  std::vector<ffi::Tensor> whole_;      // memory of its fetched rows
+  std::unique_ptr<StepCopies> copies_;  // null if the device needs or has no asynchronous copies
+  std::string no_copies_;               // why opening copies failed; empty if it did not
+  std::deque<Flight> flights_;          // steps that were launched and not collected
+  Flight collected_;                    // the last collected step
+  std::vector<ffi::Tensor> whole_;      // memory of its fetched rows of logits
   uint64_t bytes_read_ = 0;
 };
 

@@ -12,18 +12,18 @@
 
 namespace wherry {
 
-// What all sessions of one model share.
+// What all sessions of one model share: executable, parameters and options.
 struct VmShared {
   Metadata metadata;
   ffi::Function executable;  // the result of open_executable()
   ffi::Array<ffi::Tensor> params;
   DLDevice device{kDLCPU, 0};
-  int threads = 1;        // for kernels
+  int threads = 1;        // number of threads that run kernels
   bool graphs = true;     // whether to use CUDA graphs
-  uint64_t identity = 0;  // see Model
+  uint64_t identity = 0;  // hash of library and weights; see Model
 };
 
-// Allocates the state and the staging tensors; each session has a VM of its own.
+// Opens a session with its own VM; allocates the state and the staging tensors.
 std::unique_ptr<Session> open_vm_session(std::shared_ptr<const VmShared> shared,
                                          const SessionLimits& limits);
 

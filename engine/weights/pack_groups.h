@@ -10,16 +10,17 @@
 
 namespace wherry {
 
-// The parameters that one call of a pack function returns.
+// The parameters that one call of a pack function returns, and its arguments.
 struct PackGroup {
   std::string pack;
-  std::vector<std::string> from;  // stored tensors, its arguments
-  std::vector<size_t> params;     // positions in the metadata
+  std::vector<std::string> from;  // stored tensors that are the function's arguments
+  std::vector<size_t> params;     // positions of the parameters in the metadata
 };
 
 std::vector<PackGroup> groups_of(const Metadata& metadata);
 
-// Throws WHERRY_INCOMPATIBLE with every stored tensor that is missing or does not fit.
+// Checks stored tensors against the metadata. Throws WHERRY_INCOMPATIBLE with every stored tensor
+// that is missing or does not fit.
 void check_stored(const Metadata& metadata, const TensorCache& cache);
 
 // Selects one tensor for each of group.params from the function's results. Throws

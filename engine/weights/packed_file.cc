@@ -31,8 +31,8 @@ struct Header {
   uint64_t key;
   uint64_t layout;
   uint64_t file_size;
-  uint64_t checksums;  // checksum of the list of checksums
-  uint64_t checksum;   // of the fields above
+  uint64_t checksums;  // checksum of the file's list of checksums
+  uint64_t checksum;   // checksum of the header fields above
 };
 
 Header make_header(uint64_t key, const PackedLayout& layout, const char* checksums) {
@@ -48,15 +48,15 @@ Header make_header(uint64_t key, const PackedLayout& layout, const char* checksu
 
 bool is_full(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
 
-// A readable size: "420.5 MB".
+// Returns a readable size, e.g. "420.5 MB".
 std::string megabytes(uint64_t bytes) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
   return text;
 }
 
-// The free bytes on a folder's disk, or the largest number if unknown: some file systems report
-// zeros.
+// Returns the free bytes on a folder's disk, or the largest number if unknown: some file systems
+// report zeros.
 uint64_t room_of(const fs::path& folder) {
   std::error_code error;
   const fs::space_info space = fs::space(folder, error);
@@ -124,7 +124,8 @@ bool PackedFile::intact(int threads) const {
 
 PackedWriter::PackedWriter(const std::string& path, uint64_t key, const PackedLayout& layout)
     : path_(path), key_(key), layout_(layout), checksums_(layout.entries().size()) {
-  static std::atomic<int> count{0};  // two engines of a process may write at the same time
+  // Counts temporary files, because two engines of a process may write at the same time.
+  static std::atomic<int> count{0};
   fs::path target(path);
   std::error_code error;
   fs::create_directories(target.parent_path(), error);
@@ -151,7 +152,7 @@ PackedWriter::~PackedWriter() {
 }
 
 void PackedWriter::fail(const std::string& path, const char* action) const {
-  if (is_full(errno)) fail_full("had");  // other processes filled the disk meanwhile
+  if (is_full(errno)) fail_full("had");  // other processes filled the disk during the write
   throw Error(WHERRY_INTERNAL,
               concat(path, ": cannot ", action, " packed weights: ", std::strerror(errno)));
 }

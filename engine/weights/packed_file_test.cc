@@ -97,7 +97,7 @@ TEST(a_flip_of_any_byte_that_counts_is_seen) {
     damaged[i] = static_cast<char>(damaged[i] ^ 1);
     counting += !usable(damaged);
   }
-  CHECK_EQ(counting, 48u + 12 + 5 + 3 * 8);  // header, blocks, checksums; gaps are not written
+  CHECK_EQ(counting, 48u + 12 + 5 + 3 * 8);  // header, blocks and checksums; gaps are not written
   CHECK(!usable(whole.substr(0, whole.size() - 1)));
   CHECK(!usable(whole + "x"));
   CHECK(usable(whole));
@@ -122,7 +122,7 @@ TEST(a_disk_that_is_too_small_is_seen_before_anything_is_written) {
   CHECK_EQ(files_in(folder.path()), 0u);
 }
 
-// Simulates a disk that fills up during the write, with a file size limit; it also raises a signal.
+// Simulates a disk that fills up during the write by a file size limit, which also raises a signal.
 TEST(a_disk_that_is_full_is_said_and_nothing_stays) {
   TemporaryFolder folder;
   rlimit old{};

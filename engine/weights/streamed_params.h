@@ -13,19 +13,20 @@ namespace wherry {
 
 class StreamedParams {
  public:
-  // Throws WHERRY_INCOMPATIBLE with every tensor that the index lacks or that does not fit.
+  // Prepares the tensors that the library needs. Throws WHERRY_INCOMPATIBLE with every tensor that
+  // the index lacks or that does not fit.
   StreamedParams(const Metadata& metadata, const TensorCache& cache, DLDevice device,
                  PackFunction pack);
 
-  // The stored tensors that the library needs, in the order of their bytes.
+  // Returns the stored tensors that the library needs, in the order of their bytes.
   const std::vector<StoredTensor>& wanted() const { return wanted_; }
 
   // Returns device memory for wanted()[i], which the caller fills; each call returns the same
   // tensor. The caller widens bytes that are stored as bfloat16 (tensor_cache.h).
   ffi::Tensor place(size_t i);
 
-  // Call it when tensor `i` is filled. If it was the last input of a pack function, runs the
-  // function and frees the inputs that no other function needs.
+  // Packs what is complete; call it when tensor `i` is filled. If the tensor was the last input of
+  // a pack function, runs the function and frees the inputs that no other function needs.
   void filled(size_t i);
 
   // Returns one tensor for each parameter, in the metadata's order. Throws WHERRY_INVALID_ARGUMENT
@@ -36,7 +37,7 @@ class StreamedParams {
   struct Arrival {
     ffi::Tensor tensor;
     bool filled = false;
-    size_t users = 0;  // groups yet to run, and parameters that are the tensor itself
+    size_t users = 0;  // number of groups yet to run, and of parameters that are the tensor itself
   };
 
   bool complete(const PackGroup& group) const;
@@ -47,7 +48,7 @@ class StreamedParams {
   const DLDevice device_;
   const PackFunction pack_;
   std::vector<StoredTensor> wanted_;
-  std::vector<PackGroup> waiting_;  // groups yet to run
+  std::vector<PackGroup> waiting_;  // groups whose pack function is yet to run
   std::map<std::string, Arrival> arrivals_;
   std::vector<ffi::Tensor> params_;
 };

@@ -9,7 +9,8 @@ namespace {
 
 constexpr DLDataType kFloat{kDLFloat, 32, 1};
 
-// Stored in this order: y, x, unused, each [2]. p is pack(x, y) = x - y; q is y itself.
+// Stored tensors in this order: y, x, unused, each [2]. Parameter p is pack(x, y) = x - y; q is y
+// itself.
 struct Example {
   Example() {
     metadata.json = "{}";
@@ -56,7 +57,7 @@ TEST(packs_when_the_last_tensor_is_there) {
   Example example;
   StreamedParams params = example.streamed();
   CHECK_EQ(params.wanted().size(), 2u);
-  CHECK_EQ(params.wanted()[0].name, "y");  // in the order of their bytes
+  CHECK_EQ(params.wanted()[0].name, "y");  // wanted() is in the order of the tensors' bytes
   Example::fill(params, 0, 1, 2);
   CHECK_EQ(example.calls, 0);
   Example::fill(params, 1, 10, 20);

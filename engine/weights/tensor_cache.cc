@@ -29,7 +29,7 @@ StoredTensor parse_tensor(const ffi::json::Object& object, size_t shard, int64_t
   tensor.nbytes = reader.integer("nbytes");
   std::string format = reader.string_or("format", "raw");
   tensor.as_bf16 = format == "f32-to-bf16" && tensor.dtype.code == kDLFloat &&
-                   tensor.dtype.bits == 32;  // mlc-llm stores other dtypes raw
+                   tensor.dtype.bits == 32;  // mlc-llm stores dtypes other than float32 unchanged
   if (format != "raw" && format != "f32-to-bf16") {
     problems.add(tensor.name, ": format \"", format, "\"; known are raw, f32-to-bf16");
   }
@@ -38,7 +38,7 @@ StoredTensor parse_tensor(const ffi::json::Object& object, size_t shard, int64_t
     if (extent < 0) problems.add(tensor.name, ": \"shape\" has the extent ", extent);
     if (__builtin_mul_overflow(elements, extent, &elements) || elements > kMostElements) {
       problems.add(tensor.name, ": \"shape\" has more than 2^48 elements");
-      return tensor;  // its byte count is unknown
+      return tensor;  // its byte count is unknown, so it is not checked
     }
   }
   int64_t expected = tensor_bytes(tensor.dtype, tensor.shape) / (tensor.as_bf16 ? 2 : 1);
@@ -53,7 +53,8 @@ StoredTensor parse_tensor(const ffi::json::Object& object, size_t shard, int64_t
   return tensor;
 }
 
-// Parses a shard and, given a folder, checks its file. Paths out of the folder are errors.
+// Parses a shard and, if a folder is given, checks the shard's file. Paths out of the folder are
+// errors.
 Shard parse_shard(JsonReader& reader, const std::string* folder, Problems& problems) {
   fs::path relative = reader.string("dataPath");
   fs::path path = folder == nullptr ? relative : fs::path(*folder) / relative;
@@ -79,7 +80,7 @@ Shard parse_shard(JsonReader& reader, const std::string* folder, Problems& probl
   return shard;
 }
 
-// Widens bfloat16 values to float32.
+// Converts bfloat16 values to a float32 tensor.
 ffi::Tensor widen_bf16(const char* data, const StoredTensor& stored) {
   ffi::Tensor tensor = allocate_host(stored.shape, stored.dtype);
   auto* out = static_cast<uint32_t*>(tensor.data_ptr());

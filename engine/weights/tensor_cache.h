@@ -23,13 +23,13 @@ struct StoredTensor {
   std::string name;
   std::vector<int64_t> shape;
   DLDataType dtype{};
-  bool as_bf16 = false;  // "f32-to-bf16": dtype float32, stored as its upper 16 bits
+  bool as_bf16 = false;  // format "f32-to-bf16": dtype float32, stored as its upper 16 bits
   size_t shard = 0;
   int64_t offset = 0;  // bytes
-  int64_t nbytes = 0;  // as stored
+  int64_t nbytes = 0;  // bytes as stored
 };
 
-// A stored tensor's bytes in its shard, and the mapping that they are in.
+// A stored tensor's bytes in its shard, and the file mapping that contains them.
 struct StoredBytes {
   std::shared_ptr<const MappedFile> file;
   const char* data = nullptr;
@@ -47,16 +47,18 @@ class TensorCache {
   // WHERRY_NOT_FOUND if there is no index, WHERRY_INCOMPATIBLE with everything that is wrong.
   static TensorCache open(const std::string& folder);
   // Parses the index's text, for shards whose bytes arrive separately: their paths are mere names.
-  // Do not call `bytes` and `load` on the result.
+  // Do not call `bytes` or `load` on the result.
   static TensorCache parse(const std::string& text);
 
-  // Null: no such tensor. "x[2:5]" is a tensor of the rows 2, 3 and 4 of x.
+  // Finds a stored tensor; null if there is none of this name. "x[2:5]" is a tensor of the rows 2,
+  // 3 and 4 of x.
   const StoredTensor* find(const std::string& name) const;
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   const std::vector<Shard>& shards() const { return shards_; }
   const std::string& index_text() const { return index_text_; }
 
-  // Throws WHERRY_INCOMPATIBLE if the shard has become shorter.
+  // Returns the tensor's bytes in the mapped shard. Throws WHERRY_INCOMPATIBLE if the shard has
+  // become shorter.
   StoredBytes bytes(const StoredTensor& stored) const;
 
   // Returns the tensor in host memory: a view of the mapped shard, or a copy if its bytes are not
@@ -69,7 +71,8 @@ class TensorCache {
 
   std::string index_text_;
   std::vector<Shard> shards_;
-  mutable std::vector<std::weak_ptr<const MappedFile>> mapped_;  // null when no tensor uses a shard
+  // File mapping of each shard; null when no tensor uses it.
+  mutable std::vector<std::weak_ptr<const MappedFile>> mapped_;
   std::map<std::string, StoredTensor> tensors_;
   mutable std::map<std::string, StoredTensor> parts_;  // slices that find() returned
 };

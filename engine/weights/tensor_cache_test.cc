@@ -10,7 +10,8 @@ namespace {
 
 using testing::TemporaryFolder;
 
-// A shard of 76 bytes: a [16] float32 (1 .. 16), b [2] float32 stored as bfloat16, c [4] int16.
+// Index of a shard of 76 bytes: a [16] float32 (1 .. 16), b [2] float32 stored as bfloat16, c [4]
+// int16.
 constexpr char kIndex[] = R"({"metadata": {}, "records": [
   {"dataPath": "shard.bin", "format": "raw-shard", "nbytes": 76, "records": [
     {"name": "a", "shape": [16], "dtype": "float32", "format": "raw", "nbytes": 64,
@@ -23,7 +24,7 @@ constexpr char kIndex[] = R"({"metadata": {}, "records": [
 std::string shard() {
   float a[16];
   for (int i = 0; i < 16; ++i) a[i] = static_cast<float>(i + 1);
-  const uint16_t b[] = {0x3FC0, 0xC000};  // 1.5, -2
+  const uint16_t b[] = {0x3FC0, 0xC000};  // 1.5 and -2 as bfloat16
   const int16_t c[] = {1, -2, 3, -4};
   std::string bytes(76, '\0');
   std::memcpy(bytes.data(), a, 64);
@@ -48,7 +49,8 @@ TEST(reads_mapped_copied_and_widened_tensors) {
   CHECK_EQ(describe(c.dtype(), shape_of(c)), "int16 [2, 2]");
   CHECK_EQ(static_cast<int16_t*>(c.data_ptr())[3], -4);
   for (const ffi::Tensor& tensor : {a, b, c}) CHECK(tensor.IsAligned(kAlignment));
-  CHECK_EQ(reinterpret_cast<uintptr_t>(a.data_ptr()) % 4096, 0u);  // the mapping itself
+  // The tensor is a view of the mapping itself.
+  CHECK_EQ(reinterpret_cast<uintptr_t>(a.data_ptr()) % 4096, 0u);
 }
 
 TEST(rows_of_a_tensor_are_a_tensor) {

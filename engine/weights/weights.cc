@@ -27,7 +27,8 @@ std::vector<ffi::Tensor> run_group(const PackGroup& group, const Metadata& metad
 }
 
 // Loads the parameters, through a packed file if there is a folder for it. On the host the file has
-// all packed tensors; for a device, which needs its own copies anyway, it has checksums alone.
+// all packed tensors; for a device, which needs its own copies anyway, the file has checksums
+// alone.
 class Loader {
  public:
   Loader(const Metadata& metadata, const TensorCache& cache, const WeightsOptions& options,
@@ -92,7 +93,7 @@ class Loader {
     }
   }
 
-  // Checks that stored tensors did not change since the file was written.
+  // Checks that stored tensors did not change since the packed file was written.
   void check_outside(const PackedFile& file) const {
     std::vector<std::string> names;
     std::vector<StoredBytes> bytes;
@@ -131,10 +132,10 @@ class Loader {
   const WeightsOptions& options_;
   const PackFunction& pack_;
   std::vector<PackGroup> groups_;
-  bool maps_;  // whether packed tensors are mapped from the file
+  bool maps_;  // whether packed tensors are mapped from the packed file
   PackedLayout layout_;
-  std::map<size_t, size_t> blocks_;        // parameter -> entry of the layout
-  std::map<std::string, size_t> outside_;  // stored tensor -> entry of the layout
+  std::map<size_t, size_t> blocks_;        // maps a parameter to an entry of the layout
+  std::map<std::string, size_t> outside_;  // maps a stored tensor to an entry of the layout
   std::vector<ffi::Tensor> params_;
 };
 

@@ -16,14 +16,16 @@ using PackFunction = std::function<std::vector<ffi::Tensor>(const std::string& n
                                                             const std::vector<ffi::Tensor>& from)>;
 
 struct WeightsOptions {
-  std::string pack_dir;       // empty: packed tensors stay in memory, without checks
+  // Folder for the packed file; if empty, packed tensors stay in memory, without checks.
+  std::string pack_dir;
   uint64_t library_hash = 0;  // hash of the library's bytes, for the packed file's name
   DLDevice device{kDLCPU, 0};
-  int threads = 1;    // threads that check weights
-  bool check = true;  // whether to check mapped data; false: the caller did
+  int threads = 1;    // number of threads that check weights
+  bool check = true;  // whether to check mapped data; false if the caller did
 };
 
-// The packed file's key: a hash of library, metadata, index, and the shards' sizes and times.
+// Returns the packed file's key: a hash of library, metadata, index, and the shards' sizes and
+// times.
 uint64_t packed_key(const Metadata& metadata, const TensorCache& cache, uint64_t library_hash);
 
 // Returns one tensor on the device for each parameter, in the metadata's order. Calls `pack` once

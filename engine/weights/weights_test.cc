@@ -13,8 +13,8 @@ using testing::TemporaryFolder;
 
 constexpr DLDataType kFloat{kDLFloat, 32, 1};
 
-// Stored: x [4], y [4]. Parameters: p and q are the elements 1 and 0 of pack(x, y) = (x + y, x -
-// y), r is y as it is, s is element 0 of pack(y, x).
+// Stored tensors: x [4], y [4]. Parameters: p and q are the elements 1 and 0 of pack(x, y) = (x +
+// y, x - y), r is y as it is, s is element 0 of pack(y, x).
 struct Example {
   Example() {
     write({1, 2, 3, 4, 10, 20, 30, 40});
@@ -137,11 +137,11 @@ TEST(what_the_caller_knows_to_be_whole_is_not_read) {
   example.load(packed);
   const std::string path = example.only_file();
   std::string damaged = read_file(path);
-  damaged[256] = static_cast<char>(damaged[256] ^ 1);  // a byte of p
+  damaged[256] = static_cast<char>(damaged[256] ^ 1);  // damages a byte of p
   example.folder.write("packed/" + std::filesystem::path(path).filename().string(), damaged);
   auto params = example.load(packed, false);
   CHECK_EQ(std::string(static_cast<const char*>(params[0].data_ptr()), 4), damaged.substr(256, 4));
-  damaged[0] = 'X';  // the header is always checked
+  damaged[0] = 'X';  // damages the header, which is always checked
   example.folder.write("packed/" + std::filesystem::path(path).filename().string(), damaged);
   example.check(example.load(packed, false));
 }
@@ -152,10 +152,11 @@ TEST(a_stored_tensor_that_changes_under_its_packed_file_is_named) {
   const std::string shard = example.folder.path() + "/shard.bin";
   example.load(packed);
   auto time = std::filesystem::last_write_time(shard);
-  example.write({1, 2, 3, 4, 10, 20, 30, 41});  // r is y, which the file does not have
+  example.write({1, 2, 3, 4, 10, 20, 30, 41});  // changes r, which is y and not in the packed file
   std::filesystem::last_write_time(shard, time);
   CHECK_CONTAINS(ERROR_OF(WHERRY_INCOMPATIBLE, example.load(packed)), "y in " + shard);
-  example.write({1, 2, 3, 5, 10, 20, 30, 40});  // x is packed, so only the file is read
+  // Changes x, which is packed, so only the packed file is read.
+  example.write({1, 2, 3, 5, 10, 20, 30, 40});
   std::filesystem::last_write_time(shard, time);
   example.check(example.load(packed));
 }

@@ -1,9 +1,11 @@
-// Loads the library of an app as Java does, with a stand-in for Java's side of the interface: for
-// systems whose Java is not at hand. Prints the answer to a request; to stderr what is left over.
+// Loads an app's library as Java does, with a stand-in for Java's side of JNI, for systems without
+// a Java runtime. Prints the response to a request, and to stderr the references that were not
+// released.
 //
-//   bridge LIBRARY FOLDER REQUEST
+// bridge LIBRARY FOLDER REQUEST
 //
-// What is checked is that the bridge runs there: what it does right, a true Java says elsewhere.
+// The test checks only that the bridge runs on the system; tests with a real Java check what it
+// does.
 #include <dlfcn.h>
 #include <jni.h>
 
@@ -17,7 +19,7 @@
 
 namespace {
 
-// An object of Java's: bytes, or something without content.
+// A Java object: its bytes, or an object without content.
 struct Object {
   std::string bytes;
 };
@@ -25,7 +27,7 @@ struct Object {
 std::atomic<int> globals{0}, frames{0}, attached{0};
 std::map<std::string, void*> natives;
 std::promise<std::string> answer;
-thread_local bool known = false;  // whether this thread is one of Java's
+thread_local bool known = false;  // whether this thread is attached to Java
 JNIEnv environment;
 JavaVM machine;
 Object owner;
@@ -49,7 +51,7 @@ void call(JNIEnv*, jobject, jmethodID id, va_list arguments) {
 jobject call_static(JNIEnv*, jclass, jmethodID, va_list arguments) {
   const int status = va_arg(arguments, int);
   std::fprintf(stderr, "%d: %s\n", status, object(va_arg(arguments, jobject))->bytes.c_str());
-  return nullptr;  // what would be thrown
+  return nullptr;  // Java would throw this exception
 }
 
 jint register_natives(JNIEnv*, jclass, const JNINativeMethod* methods, jint count) {

@@ -1,7 +1,7 @@
-// Loads a package's model and asks it: what an app in C++ does. Prints its answer, and to stderr
-// the memory of the process before, and at its peak while it loaded, in kB.
+// Loads a package's model and sends it a request, as an app in C++ does. Prints the response, and
+// to stderr the memory of the process before loading and its peak while loading, in kB.
 //
-//   talk FOLDER PACKED REQUEST
+// talk FOLDER PACKED REQUEST
 #include <cstdio>
 #include <fstream>
 #include <future>

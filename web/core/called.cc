@@ -1,12 +1,12 @@
-// This function is never called, and the last linker drops it. It brings functions into the core's
-// object that a compiled model may call even if the core itself does not call them.
+// Links functions that a model's code may call, although the core itself may not call them: this
+// function refers to them, is never called, and the last linker drops it.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 
 extern "C" {
 
-// A function of the compiler's runtime (compiler-rt) that converts float32 to float16.
+// These functions belong to the compiler's runtime library.
 uint16_t __truncsfhf2(float);
 float __extendhfsf2(uint16_t);
 uint16_t __gnu_f2h_ieee(float);

@@ -1,6 +1,6 @@
-// Stubs of the system functions that the C library needs and that a page does not have. The core
-// never uses files, sockets or signals in a page; with these stubs, an instance imports only the
-// few functions of WASI and those of this package.
+// Stubs for the system calls of the C library, because a page has no operating system. The core
+// never uses files, sockets and signals there; with these stubs, an instance imports nothing but a
+// few functions of WASI and ours.
 #include <errno.h>
 #include <stddef.h>
 #include <sys/file.h>
@@ -39,7 +39,6 @@ int flock(int, int) {
   return -1;
 }
 void __call_sighandler(void (*)(int), int) {}
-// no action is needed, because the script creates new views of the memory
-void emscripten_notify_memory_growth(size_t) {}
+void emscripten_notify_memory_growth(size_t) {}  // the script creates its views of the memory anew
 
 }  // extern "C"

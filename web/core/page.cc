@@ -1,4 +1,4 @@
-// Functions that the core exports for the page's script, in addition to the C ABI.
+// Exports functions to the page's script besides the C ABI.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -9,16 +9,15 @@
 
 extern "C" {
 
-// The token masks that the page's script implements, each identified by a number. A negative result
-// means failure, except for `release`, which has none.
-WHERRY_MASK_IMPORT("fill")  // returns 1 if every token may come next
+// The script's grammar masks, identified by numbers. All functions but `release` return a negative
+// number for a failure.
+WHERRY_MASK_IMPORT("fill")  // returns 1 if every token is allowed
 int wherry_mask_import_fill(uint32_t mask, uint32_t* bits, size_t words);
 WHERRY_MASK_IMPORT("accept")  // returns 1 if the output ends with this token
 int wherry_mask_import_accept(uint32_t mask, int32_t token);
 WHERRY_MASK_IMPORT("forced")  // returns the number of tokens that it wrote
 int wherry_mask_import_forced(uint32_t mask, int32_t* tokens, size_t cap);
-// returns the number of bytes that it wrote: the reason of the last failure, UTF-8
-WHERRY_MASK_IMPORT("error")
+WHERRY_MASK_IMPORT("error")  // writes the reason of the last failure in UTF-8 and returns its bytes
 size_t wherry_mask_import_error(uint32_t mask, char* text, size_t cap);
 WHERRY_MASK_IMPORT("release") void wherry_mask_import_release(uint32_t mask);
 
@@ -63,19 +62,19 @@ void release(void* context) { wherry_mask_import_release(number(context)); }
 
 extern "C" {
 
-// Runs the C++ constructors; the script must call this before any other function.
+// Runs the constructors of static objects; the script calls it before any other function.
 WHERRY_API void _initialize(void) { __wasm_call_ctors(); }
 
 WHERRY_API void* wherry_page_allocate(size_t bytes) { return std::malloc(bytes); }
 WHERRY_API void wherry_page_free(void* data) { std::free(data); }
 
-// Returns the bytes of a record that the script writes and reads: params, event, stats.
+// Returns the bytes of a record that the script writes or reads: 0 is params, 1 event, 2 stats.
 WHERRY_API size_t wherry_page_size(int record) {
   const size_t sizes[] = {sizeof(wherry_params), sizeof(wherry_event), sizeof(wherry_stats)};
   return record < 0 || record > 2 ? 0 : sizes[record];
 }
 
-// Returns a mask of the script for wherry_params; it is valid until the next call.
+// Returns a record for wherry_params that calls a mask of the script; valid until the next call.
 WHERRY_API const wherry_mask* wherry_page_mask(uint32_t mask) {
   static wherry_mask record;
   void* context = reinterpret_cast<void*>(static_cast<uintptr_t>(mask));

@@ -1,7 +1,7 @@
-// This is the only file that is compiled with instructions for shared memory. All others are
-// compiled for a single thread, which is correct: other threads run only the tasks of kernels, and
-// these share nothing except the data that is guarded in this file. So the same object serves pages
-// with and without threads at the same speed.
+// Runs kernels' tasks on a page's threads. This is the one file with instructions for shared
+// memory. All others are compiled for one thread, which is safe: other threads run only kernels'
+// tasks, and those share only memory that is guarded here. So the same object file serves pages
+// with threads and without, at the same speed.
 #include "threads.h"
 
 #include <tvm/runtime/c_backend_api.h>
@@ -14,30 +14,27 @@
 namespace wherry::page {
 namespace {
 
-// Number of tasks in a launch for each thread: if one thread is delayed, the others find more tasks
-// to take.
+// Tasks of a launch for each thread: if one thread is delayed, the others take over its tasks.
 constexpr int kTasksPerThread = 4;
-// Number of times that a thread reads a word before it sleeps until the word changes. That takes
-// about 30 us: as long as the core takes between two launches, and less than falling asleep and
-// waking up.
+// How often a thread polls a word before it sleeps until the word changes, about 30 us: as long as
+// the core takes between two launches, and less than falling asleep and waking.
 constexpr int kLooks = 30'000;
 
 constexpr int32_t kTask = 1, kDied = 2;
 
-// The state that all threads share. The script knows the offsets of the first fields:
-// web/src/core/threads.ts.
+// What the threads share. The script reads the first fields: web/src/core/threads.ts.
 struct Pool {
-  int32_t untaken = 0;     // number of tasks that no thread has taken; threads sleep while it is 0
-  int32_t unfinished = 0;  // number of tasks that have not ended; the launch waits until it is 0
-  int32_t failed = 0;      // kTask if a task has failed; kDied if a thread has died
-  char reason[256] = "";   // message of a thread that has died
+  int32_t untaken = 0;     // tasks that no thread has taken; threads sleep while there are none
+  int32_t unfinished = 0;  // tasks that have not ended; the launch waits for them
+  int32_t failed = 0;      // kTask if a task failed; kDied if a thread died
+  char reason[256] = "";   // reason why a thread died
   int32_t sleeping = 0;    // number of sleeping threads
   FTVMParallelLambda task = nullptr;
   void* closure = nullptr;
   int32_t tasks = 0;
 };
 
-constexpr int64_t kMillisecond = 1'000'000;  // nanoseconds in a millisecond
+constexpr int64_t kMillisecond = 1'000'000;  // nanoseconds
 
 Pool pool;
 int threads = 1;
@@ -55,7 +52,7 @@ void wake(int32_t& word, int32_t sleepers) {
   __builtin_wasm_memory_atomic_notify(&word, static_cast<uint32_t>(sleepers));
 }
 
-// Takes a task that no other thread has taken, and returns its number; -1 if none is left.
+// Takes a task for the calling thread and returns its number; -1 if there is none.
 int take() {
   int32_t left = get(pool.untaken);
   while (left > 0) {
@@ -67,16 +64,17 @@ int take() {
   return -1;
 }
 
-// Runs the task of this number; `pool` names its launch, which cannot end before the task.
+// Runs the task of this number of the current launch, which lasts at least until the task has
+// ended.
 void run(int number) {
   TVMParallelGroupEnv group{nullptr, pool.tasks};
   if (pool.task(number, &group, pool.closure) == 0) return;
-  int32_t none = 0;  // the exchange fails if a thread has died, so that kDied stays
+  int32_t none = 0;  // the error of a thread that died is kept
   __atomic_compare_exchange_n(&pool.failed, &none, kTask, /*weak=*/false, __ATOMIC_SEQ_CST,
                               __ATOMIC_SEQ_CST);
 }
 
-// A launch of a kernel. Its destructor waits until all tasks are over, even after an exception,
+// A launch of tasks. Its destructor waits until all tasks have ended, also after an exception,
 // because the closure lies on the caller's stack.
 class Launch {
  public:
@@ -92,7 +90,7 @@ class Launch {
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;
 
-  // Lets the calling thread take part in the launch.
+  // Runs tasks in the calling thread until none is left.
   void work() {
     for (int number = take(); number >= 0; number = take()) {
       inside_ = true;
@@ -103,7 +101,7 @@ class Launch {
   }
 
   ~Launch() {
-    if (inside_) {  // an exception was thrown: the remaining tasks are skipped
+    if (inside_) {  // after an exception, the remaining tasks are skipped
       int32_t undone = 1;
       while (take() >= 0) ++undone;
       add(pool.unfinished, -undone);
@@ -127,8 +125,7 @@ void use_threads(int count) { threads = std::max(count, 1); }
 MemoryLock::MemoryLock() {
   for (int look = 1; __atomic_exchange_n(&memory_held, 1, __ATOMIC_SEQ_CST) != 0; ++look) {
     if (look % kLooks == 0)
-      // the thread that holds the lock may be descheduled
-      sleep_while(memory_held, 1, kMillisecond);
+      sleep_while(memory_held, 1, kMillisecond);  // the thread that holds the lock is descheduled
   }
 }
 
@@ -146,7 +143,8 @@ int TVMBackendParallelLaunch(FTVMParallelLambda task, void* closure, int) {
   return get(pool.failed) == 0 ? 0 : -1;
 }
 
-// Runs tasks for ever, in a worker's instance that has its own stack; never returns.
+// Runs tasks forever: the main function of a thread in a worker's instance, which has its own
+// stack. Never returns.
 WHERRY_API void wherry_page_thread(void) {
   for (;;) {
     const int number = take();
@@ -164,7 +162,7 @@ WHERRY_API void wherry_page_thread(void) {
   }
 }
 
-// Returns the address at which the script writes why a thread died.
+// Returns the address of the shared fields, where the script writes why a thread died.
 WHERRY_API void* wherry_page_pool(void) { return &pool; }
 
 }  // extern "C"

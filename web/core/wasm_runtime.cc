@@ -1,9 +1,8 @@
-// TVM's runtime for a page, compiled from the wheel's sources: tvm-ffi, the Relax VM, the CPU
-// device and memory.
+// Builds TVM's runtime for a page from the sources in TVM's wheels: tvm-ffi, the Relax VM, the CPU
+// and memory.
 //
-// Omitted is what the core does not call: RPC, TVM's KV caches, parameter files and thread pools
-// (threads.cc replaces these). What these sources expect of a process, and a page lacks, is defined
-// here.
+// It leaves out what the core does not call: RPC, KV caches, parameter files, thread pools
+// (threads.cc replaces them). It defines what these sources expect of a process and a page lacks.
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/string.h>
@@ -29,9 +28,9 @@
 #include "src/ffi/tensor.cc"
 #include "threads.h"
 #include "vm/threads.h"
-// Sources of TVM's runtime
+// Sources of TVM's runtime.
 #include "src/runtime/cpu_device_api.cc"
-// Kernels call these two functions from several threads, so they are guarded below.
+// Renames two functions that tasks of kernels call, so that they can be guarded below.
 #define TVMBackendAllocWorkspace AllocWorkspaceAlone
 #define TVMBackendFreeWorkspace FreeWorkspaceAlone
 #include "src/runtime/device_api.cc"
@@ -53,7 +52,7 @@ void LogFatalImpl(const std::string& file, int line, const std::string& message)
   throw;
 }
 
-// Drops log messages, because a library never prints.
+// Drops messages, because a library never prints.
 void LogMessageImpl(const std::string&, int, int, const std::string&) {}
 
 }  // namespace tvm::runtime::detail
@@ -74,7 +73,8 @@ int TVMBackendFreeWorkspace(int device, int id, void* data) {
 
 namespace wherry {
 
-// Does nothing: the linker puts threads.cc in the place of TVM's thread pool.
+// threads.cc is linked in place of TVM's thread pool, so no library's launches have to be
+// redirected.
 void take_kernel_launches() {}
 void configure_kernel_threads(int threads) { page::use_threads(threads); }
 

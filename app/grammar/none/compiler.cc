@@ -1,4 +1,4 @@
-// The grammar compiler of builds without xgrammar (cmake/xgrammar.cmake).
+// Stands in for the grammar compiler in builds without xgrammar (cmake/xgrammar.cmake).
 #include "app/grammar/compiler.h"
 
 namespace wherry::app {

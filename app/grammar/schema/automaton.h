@@ -9,23 +9,25 @@
 
 namespace wherry::app {
 
-// Sorted, disjoint, inclusive ranges.
+// A set of characters as sorted, disjoint, inclusive ranges.
 using CodePoints = std::vector<std::pair<char32_t, char32_t>>;
 
-// Characters that a JSON string may contain here: all except half surrogate pairs and the control
-// characters that have no short escape such as
-// .
+// Returns the characters that a JSON string may contain here: all except half
+// surrogate pairs and the control characters that have no short escape (such as
+// \n).
 const CodePoints& text_characters();
 CodePoints joined(CodePoints a, const CodePoints& b);
 CodePoints shared(const CodePoints& a, const CodePoints& b);
-CodePoints others(const CodePoints& set);  // the complement, within text_characters()
+CodePoints others(const CodePoints& set);  // returns the complement within text_characters()
 
 struct Automaton {
   struct State {
     bool ends = false;
-    std::vector<std::pair<CodePoints, size_t>> edges;  // with target states
+    // Sets of characters with their target states.
+    std::vector<std::pair<CodePoints, size_t>> edges;
   };
-  std::vector<State> states;  // the first is the start state; empty: no text matches
+  // States, of which the first is the start state; empty if no text matches.
+  std::vector<State> states;
 
   // Removes states from which no accepting state is reachable.
   void trim();

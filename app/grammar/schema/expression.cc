@@ -12,8 +12,8 @@ namespace {
 using Id = Texts::Id;
 
 constexpr size_t kLongestPattern = 4000;  // bytes
-constexpr int kDeepest = 60;              // nested groups
-constexpr int32_t kMostTimes = 100'000;   // of one repetition
+constexpr int kDeepest = 60;              // upper bound on the depth of nested groups
+constexpr int32_t kMostTimes = 100'000;   // upper bound on the count of one repetition
 
 const CodePoints kDigits = {{'0', '9'}};
 const CodePoints kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
@@ -31,7 +31,7 @@ const CodePoints kNoDot = {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 struct Piece {
   enum Kind { kTexts, kGroup, kAhead, kNotAhead, kBegin, kEnd } kind = kTexts;
   Id texts = 0;
-  std::vector<std::vector<Piece>> parts;  // alternatives, of groups and lookaheads
+  std::vector<std::vector<Piece>> parts;  // alternatives of a group or a lookahead
   int32_t from = 1, to = 1;
 };
 using Sequence = std::vector<Piece>;
@@ -128,7 +128,8 @@ class Parser {
     return of(escaped(false));
   }
 
-  // Parses an escape after its backslash. exact: the set of ECMA-262, needed for complements.
+  // Parses an escape after its backslash. exact: returns the set of ECMA-262, which complements
+  // need.
   CodePoints escaped(bool exact) {
     const char32_t code = next();
     switch (code) {
@@ -251,7 +252,7 @@ class Parser {
   int depth_ = 0;
 };
 
-// Builds the sets of sequences. `rest`: the set for the remaining text, up to its end.
+// Builds the sets of texts for sequences. `rest` is the set for the remaining text, up to its end.
 class Sets {
  public:
   explicit Sets(Texts& texts) : texts_(texts) {}
@@ -278,7 +279,7 @@ class Sets {
     return false;
   }
 
-  // Whether a group is a set on its own, independent of its context.
+  // Whether a group's set of texts is independent of its context.
   static bool simple(const Piece& piece) {
     if (piece.kind == Piece::kTexts) return true;
     return piece.kind == Piece::kGroup &&

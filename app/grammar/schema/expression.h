@@ -1,4 +1,4 @@
-// Regular expressions of JSON Schema (ECMA-262) as sets of texts.
+// Converts regular expressions of JSON Schema (ECMA-262) to sets of texts.
 #ifndef WHERRY_APP_GRAMMAR_SCHEMA_EXPRESSION_H_
 #define WHERRY_APP_GRAMMAR_SCHEMA_EXPRESSION_H_
 
@@ -8,9 +8,9 @@
 
 namespace wherry::app {
 
-// Returns the texts in which an expression has a match. Where regex dialects differ (\s, \W, \D),
-// the set contains only texts that match in every dialect. Throws NotEnforced, naming the construct
-// that it does not support.
+// Returns the set of texts in which the expression has a match. Where regex dialects differ (\s,
+// \W, \D), the set contains only texts that match in every dialect. Throws NotEnforced, which names
+// the construct that is not supported.
 Texts::Id expression(Texts& texts, std::string_view pattern);
 
 }  // namespace wherry::app

@@ -12,16 +12,17 @@ using jinja::Kind;
 using jinja::Value;
 using jinja::Values;
 
-constexpr int kDeepestProof = 6;  // depth of nested schemas in the proof
+constexpr int kDeepestProof = 6;  // upper bound on nested schemas in a proof that no value is valid
 
-// A reference that leads back to itself.
+// The error for a reference that leads back to itself.
 struct Circle : NotEnforced {
   using NotEnforced::NotEnforced;
 };
 
 }  // namespace
 
-// Each alternative, minus those others that may be valid for the same value.
+// Returns the choices of `oneOf`: each alternative, minus those others that may be valid for the
+// same value.
 const Shapes::Choice& Shapes::one_of(const Value& list, const std::string& where) {
   const jinja::Object* const key = list.object().get();
   const auto known = one_of_.find(key);
@@ -80,7 +81,8 @@ bool Shapes::may_have(const Shape& shape, int depth) {
   if ((shape.types & kText) != 0 && texts_.both(shape.texts) != texts_.none()) return true;
   if ((shape.types & kList) != 0 &&
       (shape.most_items < 0 || shape.least_items <= shape.most_items)) {
-    size_t first = shape.least_items > 0 ? 1 : 0;  // after items with own schemas
+    // Index after the items that have schemas of their own.
+    size_t first = shape.least_items > 0 ? 1 : 0;
     for (const auto& part : shape.lists) {
       if (part.first != nullptr) first = std::max(first, part.first->size() + 1);
     }

@@ -6,7 +6,7 @@
 
 namespace wherry::app {
 
-// JSON types as bits. Integers and other numbers, and true and false, are separate types.
+// JSON types as bits. Integers and other numbers are separate types, and so are true and false.
 enum Types : unsigned {
   kNull = 1,
   kTrue = 2,
@@ -29,7 +29,7 @@ constexpr TypeName kTypeNames[] = {{"null", kNull},     {"boolean", kTrue | kFal
                                    {"string", kText},   {"array", kList},
                                    {"object", kObject}};
 
-// Enforced keywords, with the types that they apply to (0: any).
+// Keywords that are enforced, with the types that they apply to (0 means any type).
 constexpr TypeName kKeywords[] = {{"$ref", 0},
                                   {"additionalItems", kList},
                                   {"additionalProperties", kObject},
@@ -65,8 +65,8 @@ constexpr TypeName kKeywords[] = {{"$ref", 0},
                                   {"type", 0},
                                   {"uniqueItems", kList}};
 
-// Keywords that are rejected by name. All other names are annotations, of JSON Schema or a client,
-// and constrain nothing.
+// Keywords that are rejected by name. All other names are annotations of JSON Schema or of a
+// client, and constrain nothing.
 constexpr std::string_view kRefused[] = {
     "$dynamicAnchor", "$dynamicRef", "$recursiveAnchor", "$recursiveRef",
     "contains",       "disallow",    "divisibleBy",      "extends",
@@ -74,11 +74,11 @@ constexpr std::string_view kRefused[] = {
 
 struct Format {
   std::string_view name;
-  const char* pattern;  // null: rejected
+  const char* pattern;  // regular expression; null if the format is rejected
 };
-// RFC 3339 for dates (valid days of the month; no leap seconds, no year 0000), RFC 1123 for host
-// names, RFC 4291 for IPv6. Where parsers disagree, the pattern accepts only a part of what the RFC
-// allows.
+// The patterns follow RFC 3339 for dates (valid days of the month; no leap seconds, no year 0000),
+// RFC 1123 for host names, and RFC 4291 for IPv6. Where parsers disagree, a pattern accepts only a
+// part of what the RFC allows.
 #define WHERRY_DATE                                                                        \
   "(?:(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)-"                             \
   "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)" \

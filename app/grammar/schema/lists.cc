@@ -13,8 +13,8 @@ namespace {
 using jinja::Value;
 using jinja::Values;
 
-constexpr size_t kMostSets = 1100;  // states of a list with unique items
-constexpr size_t kMostValues = 60;  // distinct values of such a list
+constexpr size_t kMostSets = 1100;  // upper bound on the states of a list with unique items
+constexpr size_t kMostValues = 60;  // upper bound on distinct values of a list with unique items
 
 const Written kOpen = {"\"[\"", {}}, kClose = {"\"]\"", {}};
 
@@ -40,7 +40,7 @@ std::optional<Values> values_of(Shapes& shapes, const Goal& goal) {
   return made;
 }
 
-// Generates lists of unique values in any order.
+// Generates rules for lists of unique values in any order.
 class Different {
  public:
   Different(ValueRules& values, const Shape& shape, Values all)
@@ -78,7 +78,8 @@ size_t first_items(const Shape& shape) {
   return made;
 }
 
-// Whether all items have their own schemas, no two of which share a valid value.
+// Whether the items differ in any case: all have their own schemas, no two of which share a valid
+// value.
 bool differ_anyway(Shapes& shapes, const Shape& shape) {
   size_t count = first_items(shape);
   if (shape.most_items >= 0) {
@@ -150,8 +151,8 @@ void add_lists(ValueRules& values, size_t rule, const Shape& shape) {
     --from;
     if (to > 0) --to;
     if (to != 0) all.text += times(from, to);
-    // A list that may end after this item needs at least one item, because the rule for the rest
-    // may match nothing.
+    // A list that may end after this item needs an alternative of its own, because the rule for the
+    // rest may match nothing.
     rules.either(at, to == 0 ? item + kClose : item + all + kClose);
     return;
   }

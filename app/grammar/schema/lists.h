@@ -1,4 +1,4 @@
-// Rules for lists.
+// Creates grammar rules for lists (JSON arrays).
 #ifndef WHERRY_APP_GRAMMAR_SCHEMA_LISTS_H_
 #define WHERRY_APP_GRAMMAR_SCHEMA_LISTS_H_
 

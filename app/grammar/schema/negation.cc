@@ -1,4 +1,4 @@
-// The complement of a schema, as a list of alternatives.
+// Computes the complement of a schema as a list of alternatives.
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +14,7 @@ using jinja::Values;
 
 struct Opposite {
   std::string_view name, opposite;
-  int more;  // added to the keyword's value
+  int more;  // number to add to the keyword's value
   unsigned types;
 };
 constexpr Opposite kOpposites[] = {{"minimum", "exclusiveMaximum", 0, kNumber},

@@ -12,11 +12,11 @@ using jinja::Kind;
 using Is = Numbers::Is;
 
 constexpr size_t kMostNumberStates = 8000;
-// Maximum digits after the decimal point, for numbers with at most kLongestWhole digits before it,
-// unless the schema allows more. Doubles have fifteen digits: a longer number might be rounded
-// across a bound.
+// Upper bounds on digits after the decimal point, for numbers with at most kLongestWhole digits
+// before it, unless the schema allows more. Doubles have fifteen digits, so a longer number might
+// be rounded across a bound.
 constexpr size_t kLongestFraction = 6, kLongestWhole = 9;
-constexpr double kLargest = 9223372036854775808.0;  // 2^63
+constexpr double kLargest = 9223372036854775808.0;  // 2^63 as a double
 
 int sign_of(const Decimal& value) {
   if (value.negative) return -1;
@@ -44,7 +44,7 @@ bool allows(Is is, int order) {
   }
 }
 
-// A divisor as an integer, scaled by a power of ten.
+// A divisor (multipleOf) as an integer, scaled by a power of ten.
 struct Divisor {
   int64_t whole;
   size_t places;
@@ -62,13 +62,15 @@ int64_t step(int64_t rest, int64_t digit, const Divisor& divisor) {
 
 enum Phase { kStart, kMinus, kZero, kBefore, kPoint, kBehind };
 
-// The state after reading a part of a number's text.
+// The automaton's state after reading a part of a number's text.
 struct Read {
   Phase phase = kStart;
-  bool negative = false, nonzero = false, broken = false;  // broken: not an integer
-  size_t whole = 0, behind = 0;                            // digits; `whole` counts up to a limit
-  std::vector<int> orders;     // comparison with each limit so far, for numbers with as many digits
-  std::vector<int64_t> rests;  // remainder for each divisor
+  bool negative = false, nonzero = false, broken = false;  // broken: the number is not an integer
+  size_t whole = 0, behind = 0;  // digits before and after the point; `whole` counts up to a limit
+  // Results of comparing the digits so far with each limit, for numbers with as many digits as the
+  // limit.
+  std::vector<int> orders;
+  std::vector<int64_t> rests;  // remainder of the number for each divisor
 
   std::vector<int64_t> key() const {
     std::vector<int64_t> made = {phase,

@@ -1,4 +1,4 @@
-// Sets of numbers: bounds, divisors and excluded values, in exact decimal arithmetic.
+// Sets of numbers, given by bounds, divisors and excluded values, in exact decimal arithmetic.
 #ifndef WHERRY_APP_GRAMMAR_SCHEMA_NUMBERS_H_
 #define WHERRY_APP_GRAMMAR_SCHEMA_NUMBERS_H_
 
@@ -14,13 +14,15 @@ namespace wherry::app {
 
 struct Decimal {
   bool negative = false;
-  std::string whole = "0";  // without leading zeros
-  std::string fraction;     // without trailing zeros
+  std::string whole = "0";  // digits before the decimal point, without leading zeros
+  std::string fraction;     // digits after the decimal point, without trailing zeros
 };
 
-// Returns nothing if the value is not a number, or is beyond 2^63, where the original text is lost.
+// Converts a JSON number. Returns nothing if the value is not a number, or is beyond 2^63, where
+// the original text is lost.
 std::optional<Decimal> decimal_of(const jinja::Value& value);
-int compare(const Decimal& a, const Decimal& b);  // negative, 0 or positive
+// Returns a negative number, 0 or a positive number.
+int compare(const Decimal& a, const Decimal& b);
 
 struct Numbers {
   enum class Is { kLeast, kAbove, kMost, kBelow, kNot };
@@ -32,11 +34,11 @@ struct Numbers {
   std::vector<Decimal> divisors;
 
   bool has(const Decimal& value) const;
-  // False if the set is provably empty.
+  // Returns false if the set is provably empty.
   bool may_have_any() const;
-  // Accepts the texts of the numbers: no exponent, no "-0", few digits after the decimal point.
-  // Throws NotEnforced if there are too many states. fractions: accepts non-integers; whole:
-  // accepts integers.
+  // Returns an automaton that accepts the texts of the numbers: no exponent, no "-0", few digits
+  // after the decimal point. Throws NotEnforced if there are too many states. fractions: accept
+  // non-integers; whole: accept integers.
   Automaton automaton(bool whole, bool fractions, Steps& steps) const;
 };
 

@@ -14,9 +14,11 @@ namespace {
 
 using jinja::Value;
 
-constexpr size_t kMostPatterns = 5;  // patternProperties: each doubles the sets of names
-constexpr size_t kRun = 8;           // optional properties per rule
-constexpr size_t kMostLetters = 80;  // excluded names that are spelled out letter by letter
+// Upper bound on patternProperties, each of which doubles the sets of names.
+constexpr size_t kMostPatterns = 5;
+constexpr size_t kRun = 8;  // number of optional properties per rule
+// Upper bound on the letters of excluded names that are spelled out.
+constexpr size_t kMostLetters = 80;
 
 struct Named {
   Written pair;
@@ -44,7 +46,8 @@ class Objects {
   }
 
  private:
-  // Numbers of declared properties passed, of those written, and of other properties.
+  // The state of a partial object: the numbers of declared properties passed, of declared ones
+  // written, and of other properties.
   using State = std::tuple<size_t, int64_t, int64_t>;
 
   void name_all() {
@@ -64,7 +67,8 @@ class Objects {
       Written pair = {quoted(jinja::to_json(Value(one)) + ": "), {}};
       pair = values_.shapes().fits(Value(one), shape_.names)
                  ? pair + values_.rule(values_.shapes().property(shape_, one))
-                 : pair + rules_.ref(rules_.add());  // a rule without a valid value
+                 // The property refers to an empty rule, because it has no valid value.
+                 : pair + rules_.ref(rules_.add());
       if (must || !pair_is_none(one)) named_.push_back({std::move(pair), must});
     }
   }
@@ -77,8 +81,8 @@ class Objects {
     });
   }
 
-  // Adds undeclared names, partitioned by the patterns that they match; each set has its own
-  // schema.
+  // Adds rules for undeclared names, partitioned by the patterns that they match; each set of names
+  // has its own schema.
   void add_others() {
     std::vector<std::string> patterns;
     for (const auto& part : shape_.objects) {
@@ -134,8 +138,8 @@ class Objects {
     return made;
   }
 
-  // Returns all names except the declared ones; if these are many, excludes all names with their
-  // prefixes.
+  // Returns the set of all names except the declared ones; if there are many of those, it also
+  // excludes all names with their prefixes.
   Texts::Id undeclared() {
     Texts& sets = values_.sets();
     size_t letters = 0;
@@ -185,8 +189,8 @@ class Objects {
       }
       return rules_.either(rule, from({std::min(passed + kRun, named_.size()), written, others}));
     }
-    // Two undeclared properties may have the same name: they count as one for the minimum, as two
-    // for the maximum.
+    // Two undeclared properties may have the same name, so they count as one for the minimum and as
+    // two for the maximum.
     if (written + std::min<int64_t>(others, 1) >= shape_.least_properties)
       rules_.either(rule, {"\"}\"", {}});
     if (full) return;

@@ -1,4 +1,4 @@
-// Grammar rules for objects.
+// Creates grammar rules for objects.
 #ifndef WHERRY_APP_GRAMMAR_SCHEMA_OBJECTS_H_
 #define WHERRY_APP_GRAMMAR_SCHEMA_OBJECTS_H_
 
@@ -6,7 +6,7 @@
 
 namespace wherry::app {
 
-// Declared properties in the order of the schema, then undeclared ones.
+// Adds the rule of an object: declared properties in the order of the schema, then undeclared ones.
 void add_objects(ValueRules& values, size_t rule, const Shape& shape);
 
 }  // namespace wherry::app

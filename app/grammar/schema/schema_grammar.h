@@ -10,19 +10,20 @@
 namespace wherry::app {
 
 struct SchemaGrammar {
-  std::string rules;                  // the first is `root`; "": no value is valid
-  std::vector<std::string> problems;  // keywords that cannot be enforced, "properties.a.oneOf: why"
+  std::string rules;  // grammar rules, of which the first is `root`; "" if no value is valid
+  // Keywords that cannot be enforced, each as "properties.a.oneOf: why".
+  std::vector<std::string> problems;
 };
 
-// The grammar generates only valid values of `schema`; references are resolved in `root`.
-// keywords.h lists the enforced keywords; other names constrain nothing.
+// Returns a grammar that generates only valid values of `schema`; references are resolved in
+// `root`. keywords.h lists the enforced keywords; other names constrain nothing.
 SchemaGrammar schema_grammar(const jinja::Value& schema, const jinja::Value& root);
 
-// The set of plain texts, written without quotes, that are valid for a schema.
+// The plain texts, written without quotes, that are valid for a schema.
 struct PlainTexts {
-  enum class Are { kNone, kSome, kAll } are;  // which texts are valid
-  bool alone;                                 // all valid values are texts
-  std::string rules;  // for kSome: the valid texts that do not contain `end`
+  enum class Are { kNone, kSome, kAll } are;  // how many texts are valid
+  bool alone;                                 // true if all valid values are texts
+  std::string rules;  // for kSome: rules for the valid texts that do not contain `end`
 };
 PlainTexts plain_texts(const jinja::Value& schema, const jinja::Value& root,
                        const std::string& end);

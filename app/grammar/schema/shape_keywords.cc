@@ -1,4 +1,4 @@
-// Applies each keyword to a shape.
+// Applies each keyword of a schema to a shape.
 #include <algorithm>
 #include <cmath>
 
@@ -122,7 +122,8 @@ bool Shapes::of_numbers(const std::string& name, const Value& value, const Value
                         Shape& shape) {
   const Dict& schema = given.dict();
   using Is = Numbers::Is;
-  if (value.is(Kind::kBool)) return name.compare(0, 9, "exclusive") == 0;  // draft 4
+  // In draft 4, exclusiveMinimum and exclusiveMaximum are booleans.
+  if (value.is(Kind::kBool)) return name.compare(0, 9, "exclusive") == 0;
   const auto number = decimal_of(value);
   if (!number) return false;
   shape.numbers_at = place(&given, name);
@@ -217,7 +218,7 @@ void Shapes::of_objects(const std::string& name, const Value& value, const Value
   } else if (name == "propertyNames") {
     shape.names.push_back({Literal::kFits, &value});
   } else {
-    // The first of these three keywords handles all of them together.
+    // The first of these three keywords that the schema has handles all of them together.
     Shape::ObjectPart part{};
     std::string first;
     for (const auto& item : schema.items) {

@@ -13,9 +13,9 @@ using jinja::Kind;
 using jinja::Value;
 using jinja::Values;
 
-constexpr size_t kMostShapes = 300;   // of one goal
-constexpr size_t kMostChoices = 100;  // alternatives in one goal
-constexpr int kMostReferences = 100;  // chained references
+constexpr size_t kMostShapes = 300;   // upper bound on the shapes of one goal
+constexpr size_t kMostChoices = 100;  // upper bound on the alternatives in one goal
+constexpr int kMostReferences = 100;  // upper bound on chained references
 
 }  // namespace
 
@@ -180,7 +180,7 @@ const std::vector<Shape>& Shapes::of(Goal goal) {
   return known_.emplace(std::move(goal), std::move(made)).first->second;
 }
 
-// Applies the fixed requirements first, then enumerates the choices.
+// Expands a goal into shapes: applies the fixed requirements first, then enumerates the choices.
 void Shapes::expand(Shape shape, std::vector<Choice> open, std::set<Literal> seen,
                     std::vector<Shape>& into) {
   std::vector<Choice> choices;
@@ -210,7 +210,7 @@ void Shapes::expand(Shape shape, std::vector<Choice> open, std::set<Literal> see
   if (choices.size() > kMostChoices) {
     throw NotEnforced("", "the schema has too many alternatives in one place");
   }
-  std::reverse(choices.begin(), choices.end());  // so that the first choice is decided first
+  std::reverse(choices.begin(), choices.end());  // the first choice is then decided first
   Choice now = std::move(choices.back());
   choices.pop_back();
   for (Goal& one : now) {
@@ -222,7 +222,7 @@ void Shapes::expand(Shape shape, std::vector<Choice> open, std::set<Literal> see
   }
 }
 
-// Returns false if the literal contradicts the shape.
+// Applies a requirement to the shape; returns false if the two contradict each other.
 bool Shapes::apply(const Literal& literal, Shape& shape, std::vector<Choice>& open) {
   shape.types &= literal.types;
   if (literal.schema == nullptr) return true;

@@ -1,4 +1,4 @@
-// Normalizes a schema and its references into the constraints for each type.
+// Normalizes a schema and its references into shapes: the constraints for each type.
 #ifndef WHERRY_APP_GRAMMAR_SCHEMA_SHAPES_H_
 #define WHERRY_APP_GRAMMAR_SCHEMA_SHAPES_H_
 
@@ -22,8 +22,9 @@ namespace wherry::app {
 // of a list of constants.
 struct Literal {
   enum Kind { kFits, kNot, kNoneOf } kind;
-  const jinja::Value* schema;  // null: any value; for kNoneOf the list
-  unsigned types = kAnyType;   // the types that the value may have, in addition
+  // Schema of the requirement, or the list for kNoneOf; null allows any value.
+  const jinja::Value* schema;
+  unsigned types = kAnyType;  // types that the value may have, as a further requirement
   bool operator<(const Literal& other) const {
     return std::tie(kind, schema, types) < std::tie(other.kind, other.schema, other.types);
   }
@@ -33,23 +34,23 @@ using Goal = std::vector<Literal>;
 
 struct Shape {
   unsigned types = kAnyType;
-  unsigned told = 0;  // types that its keywords mention
+  unsigned told = 0;  // types that the schema's keywords mention
   std::optional<jinja::Values> constants;
-  jinja::Values excluded;  // excluded texts, lists and objects
+  jinja::Values excluded;  // texts, lists and objects that are excluded
   Numbers numbers;
   std::vector<Texts::Id> texts;
-  std::string numbers_at, texts_at;  // where the keywords for each stand, for errors
+  std::string numbers_at, texts_at;  // paths of the keywords for numbers and for texts, for errors
   struct ListPart {
     const jinja::Values* first;
-    const jinja::Value* rest;  // null: any value
+    const jinja::Value* rest;  // schema of the remaining items; null allows any value
   };
   std::vector<ListPart> lists;
-  int64_t least_items = 0, most_items = -1;  // -1: any number
-  const jinja::Value* unique = nullptr;      // the schema with `uniqueItems`
+  int64_t least_items = 0, most_items = -1;  // a `most_items` of -1 allows any number
+  const jinja::Value* unique = nullptr;      // the schema that has `uniqueItems`
   struct ObjectPart {
     const jinja::Dict* properties;
     const jinja::Dict* patterns;
-    const jinja::Value* others;  // each may be null
+    const jinja::Value* others;  // schemas of other properties; each may be null
   };
   std::vector<ObjectPart> objects;
   std::vector<std::string> required;
@@ -59,15 +60,17 @@ struct Shape {
 
 class Shapes {
  public:
-  // Both must outlive this object.
+  // texts and steps must outlive the object.
   Shapes(const jinja::Value& root, Texts& texts, Steps& steps);
 
-  // Returns alternatives: a value satisfies the goal if it matches one of them. Throws NotEnforced.
+  // Returns the alternatives of a goal: a value satisfies the goal if it matches one of the shapes.
+  // Throws NotEnforced.
   const std::vector<Shape>& of(Goal goal);
   static Goal goal_of(const jinja::Value& schema) { return {{Literal::kFits, &schema}}; }
-  // Resolves references and removes empty requirements, so that equal goals have equal forms.
+  // Resolves a goal's references and removes empty requirements, so that equal goals have equal
+  // forms.
   Goal plain(Goal goal);
-  // False if provably no value satisfies the goal.
+  // Returns false if provably no value satisfies the goal.
   bool may_fit(const Goal& goal, int depth = 0);
   bool fits(const jinja::Value& value, const Goal& goal);
   bool fits(const jinja::Value& value, const Shape& shape);
@@ -109,16 +112,17 @@ class Shapes {
   Texts& texts_;
   Steps& steps_;
   std::map<const jinja::Object*, std::string> places_;
-  std::map<const jinja::Object*, const jinja::Value*> first_;  // the first of equal pointers
+  // Maps each schema to the first pointer to an equal one.
+  std::map<const jinja::Object*, const jinja::Value*> first_;
   std::map<std::string, const jinja::Value*> anchors_;
   std::deque<jinja::Value> made_;
   std::map<Goal, std::vector<Shape>> known_;
   std::map<const jinja::Object*, Choice> one_of_, negated_;
-  std::set<const jinja::Object*> open_;  // being expanded, to detect cycles
+  std::set<const jinja::Object*> open_;  // schemas that are being expanded, to detect cycles
   std::map<std::string, Texts::Id> patterns_;
 };
 
-// Compares as JSON Schema does: 1 equals 1.0, and 1 does not equal true.
+// Compares two values as JSON Schema does: 1 equals 1.0, and 1 does not equal true.
 bool same(const jinja::Value& a, const jinja::Value& b);
 unsigned type_of(const jinja::Value& value);
 

@@ -1,4 +1,4 @@
-// The step budget of one schema's conversion; it is the same on every machine.
+// The step budget for converting one schema, which is the same on every machine.
 #ifndef WHERRY_APP_GRAMMAR_SCHEMA_STEPS_H_
 #define WHERRY_APP_GRAMMAR_SCHEMA_STEPS_H_
 
@@ -8,7 +8,7 @@
 
 namespace wherry::app {
 
-// A keyword that cannot be enforced, with its path and the reason.
+// The error for a keyword that cannot be enforced, with its path and the reason.
 class NotEnforced : public std::runtime_error {
  public:
   NotEnforced(std::string place, const std::string& why)
@@ -21,14 +21,14 @@ class NotEnforced : public std::runtime_error {
 
 class Steps {
  public:
-  // Throws NotEnforced when the budget is used up.
+  // Takes steps from the budget. Throws NotEnforced when the budget is used up.
   void take(size_t steps = 1) {
     if (steps > left_) throw NotEnforced("", "the schema is too large to be made a grammar");
     left_ -= steps;
   }
 
  private:
-  size_t left_ = 4'000'000;  // takes some tenths of a second
+  size_t left_ = 4'000'000;  // steps that take some tenths of a second
 };
 
 }  // namespace wherry::app

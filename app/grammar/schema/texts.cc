@@ -9,9 +9,9 @@ namespace wherry::app {
 namespace {
 
 constexpr size_t kMostStates = 2000;
-constexpr int32_t kLongest = 1 << 20;  // largest counted length in characters
-constexpr size_t kLongestText =
-    4000;  // bytes of a literal text, because the set functions are recursive
+constexpr int32_t kLongest = 1 << 20;  // upper bound on counted lengths in characters
+// Upper bound on the bytes of a literal text, because the set functions are recursive.
+constexpr size_t kLongestText = 4000;
 
 int32_t sum(int32_t a, int32_t b) {
   return a == Texts::kUnbounded || b == Texts::kUnbounded ? Texts::kUnbounded
@@ -111,7 +111,7 @@ Texts::Id Texts::either(std::vector<Id> parts) {
   }
   if (!set.empty()) rest.push_back(chars(std::move(set)));
   std::sort(rest.begin(), rest.end());
-  if (rest.size() > 1) {  // sets that contain the empty text anyway
+  if (rest.size() > 1) {  // the remaining parts contain the empty text anyway
     const bool nullable = std::any_of(
         rest.begin(), rest.end(), [&](Id part) { return part != empty_ && node(part).nullable; });
     if (nullable) rest.erase(std::remove(rest.begin(), rest.end(), empty_), rest.end());
@@ -132,7 +132,7 @@ Texts::Id Texts::either(std::vector<Id> parts) {
 
 Texts::Id Texts::both(std::vector<Id> parts) {
   parts = flat(Kind::kBoth, std::move(parts), all_);
-  int32_t from = 0, to = kUnbounded;  // bounds of the length
+  int32_t from = 0, to = kUnbounded;  // bounds of the length in characters
   std::vector<Id> rest;
   for (const Id part : parts) {
     const Node& one = node(part);
@@ -163,7 +163,8 @@ Texts::Id Texts::both(std::vector<Id> parts) {
   return made(std::move(all));
 }
 
-// Restricts a set to texts of `from` to `to` characters, with counted repetitions if it has any.
+// Restricts a set to texts of `from` to `to` characters, with counted repetitions if the set has
+// any.
 Texts::Id Texts::shortened(Id part, int32_t from, int32_t to) {
   const Node one = node(part);
   const bool fits = to == kUnbounded || (one.most != kUnbounded && one.most <= to);

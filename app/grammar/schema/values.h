@@ -1,4 +1,4 @@
-// Grammar rules for the values of each type.
+// Creates grammar rules for the values of each type.
 #ifndef WHERRY_APP_GRAMMAR_SCHEMA_VALUES_H_
 #define WHERRY_APP_GRAMMAR_SCHEMA_VALUES_H_
 
@@ -13,16 +13,16 @@
 
 namespace wherry::app {
 
-// place: the path to use if the problem has none.
+// Adds a problem to the list. place: the path to use if the problem has none.
 void note(const NotEnforced& problem, std::vector<std::string>& into,
           const std::string& place = "");
 
-// Returns the types of a shape's values.
+// Returns the set of types of a shape's values.
 unsigned types_in(const Shape& shape);
 
 class ValueRules {
  public:
-  // problems: collects the keywords that cannot be enforced.
+  // problems: gets the keywords that cannot be enforced.
   ValueRules(const jinja::Value& root, Steps& steps, std::vector<std::string>& problems)
       : steps_(steps),
         problems_(problems),
@@ -35,7 +35,7 @@ class ValueRules {
   std::string all(const Goal& goal);
   // Returns a reference to the rule of a goal's values; the rule itself is created later.
   Written rule(const Goal& goal);
-  // Returns the texts that satisfy a goal.
+  // Returns the set of texts that satisfy a goal.
   Texts::Id text_set(const Goal& goal);
 
   Shapes& shapes() { return shapes_; }

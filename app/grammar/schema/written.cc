@@ -7,8 +7,9 @@ namespace wherry::app {
 
 namespace {
 
-constexpr size_t kLongestExpression = 60;  // longer expressions become rules
-constexpr int32_t kBlock = 32;             // characters per block of a counted repetition
+// Characters of the longest inline expression; longer ones become rules.
+constexpr size_t kLongestExpression = 60;
+constexpr int32_t kBlock = 32;  // characters per block of a counted repetition
 const CodePoints kEscaped = {{'\b', '\n'}, {'\f', '\r'}, {'"', '"'}, {'\\', '\\'}};
 
 std::string character(char32_t code) {
@@ -52,7 +53,7 @@ void RuleSet::either(size_t rule, Written alternative) {
 Written RuleSet::ref(size_t rule) const { return {"g" + std::to_string(rule), {rule}}; }
 
 std::string RuleSet::text(size_t root) {
-  // Find the rules that terminate, starting with those that refer to no others.
+  // Finds the rules that terminate, starting with those that refer to no other rules.
   std::vector<std::vector<std::pair<size_t, size_t>>> users(rules_.size());
   std::vector<std::vector<size_t>> missing(rules_.size());
   std::vector<bool> ends(rules_.size());
@@ -181,7 +182,8 @@ Written WrittenTexts::any_times(Texts::Id part, Written rest) {
   });
 }
 
-// All counts share a few block rules, because xgrammar compiles a vocabulary mask for each rule.
+// Writes counted repetitions. All counts share a few block rules, because xgrammar compiles a
+// vocabulary mask for each rule.
 Written WrittenTexts::times(Texts::Id part, int32_t count, Written rest) {
   if (count == 0) return rest;
   if (count < 2 * kBlock) {
@@ -208,7 +210,8 @@ Written WrittenTexts::at_most(Texts::Id part, int32_t count, Written rest) {
   });
 }
 
-// Whole blocks, then a shorter one; the last block may be followed by up to `others` characters.
+// Writes whole blocks, then a shorter one; the last block may be followed by up to `others`
+// characters.
 Written WrittenTexts::blocks(Texts::Id part, int32_t count, int32_t others, Written rest) {
   Written made = at_most(part, others, rest);
   const Written end = at_most(part, kBlock - 1, rest);

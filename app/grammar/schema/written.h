@@ -1,4 +1,4 @@
-// Grammar rules under construction, and sets of texts and numbers in grammar notation.
+// Grammar rules under construction, and sets of texts and numbers in the grammar's notation.
 #ifndef WHERRY_APP_GRAMMAR_SCHEMA_WRITTEN_H_
 #define WHERRY_APP_GRAMMAR_SCHEMA_WRITTEN_H_
 
@@ -11,21 +11,21 @@
 
 namespace wherry::app {
 
-// An expression with the rules that it uses.
+// An expression together with the rules that it uses.
 struct Written {
   std::string text;
   std::vector<size_t> needs;
 };
-Written operator+(Written a, const Written& b);  // concatenation
+Written operator+(Written a, const Written& b);  // concatenates two expressions
 
-// Numbered rules. Rules that never terminate or match nothing are removed.
+// A set of numbered rules. Rules that never terminate or match nothing are removed.
 class RuleSet {
  public:
   explicit RuleSet(Steps& steps) : steps_(steps) {}
   size_t add();
   void either(size_t rule, Written alternative);
   Written ref(size_t rule) const;
-  // Returns the grammar whose first rule, `root`, is this one; "" if it matches nothing.
+  // Returns the grammar whose first rule, `root`, is this rule; "" if it matches nothing.
   std::string text(size_t root);
 
  private:
@@ -33,17 +33,17 @@ class RuleSet {
   std::vector<std::vector<Written>> rules_;
 };
 
-// Writes sets of texts, escaped as in a JSON string or plain. The expression that follows a part of
-// a text is inside that part's rules, so that the mask of a token that extends beyond the part can
-// be precomputed.
+// Writes sets of texts as grammar rules, escaped as in a JSON string or plain. The expression that
+// follows a part of a text is inside that part's rules, so that the mask of a token that extends
+// beyond the part can be precomputed.
 class WrittenTexts {
  public:
   enum class As { kJson, kPlain };
   WrittenTexts(Texts& texts, RuleSet& rules, As as) : texts_(texts), rules_(rules), as_(as) {}
 
-  // Matches all texts of the set, each followed by `rest`.
+  // Returns an expression that matches all texts of the set, each followed by `rest`.
   Written of(Texts::Id set, Written rest);
-  // Adds an alternative: a character of the set, followed by `rest`.
+  // Adds an alternative to a rule: a character of the set, followed by `rest`.
   void either(size_t rule, const CodePoints& set, const Written& rest);
 
  private:
@@ -53,7 +53,7 @@ class WrittenTexts {
   Written times(Texts::Id part, int32_t count, Written rest);
   Written at_most(Texts::Id part, int32_t count, Written rest);
   Written blocks(Texts::Id part, int32_t count, int32_t others, Written rest);
-  // Makes a rule of it, so that several places can refer to it.
+  // Makes a rule of an expression, so that several places can refer to it.
   Written named(Written rest);
   // Returns the rule that `make` fills on first use.
   template <typename Make>
@@ -65,8 +65,8 @@ class WrittenTexts {
   std::map<std::tuple<std::string, Texts::Id, int32_t, std::string>, size_t> known_;
 };
 
-// Creates the rules of an automaton; `rest` follows each of its texts. either(rule, set, rest):
-// adds an alternative with a character of the set, followed by the next state's rule.
+// Creates the rules of an automaton; `rest` follows each text that it accepts. either(rule, set,
+// rest): adds an alternative with a character of the set, followed by the next state's rule.
 template <typename Either>
 Written written(const Automaton& automaton, RuleSet& rules, const Written& rest, Either either) {
   std::vector<size_t> states;

@@ -11,16 +11,17 @@ namespace {
 struct State {
   bool limited = false;
   int64_t left = 0;   // steps before the next check of the budget
-  int64_t later = 0;  // steps that remain after those
+  int64_t later = 0;  // steps that remain after the next check
   const std::atomic<bool>* unwanted = nullptr;
   const char* what = "";
   std::string warning;
 };
 thread_local State state;
 
-constexpr int64_t kPortion = 1 << 16;  // steps between checks: a millisecond
+// Steps between two checks of the budget, about a millisecond.
+constexpr int64_t kPortion = 1 << 16;
 
-// Takes the next portion of the budget; returns false if it is used up.
+// Takes the next portion of the budget; returns false if the budget is used up.
 bool goes_on() {
   if (state.later == 0 || (state.unwanted != nullptr && *state.unwanted)) return false;
   state.left = std::min(state.later, kPortion);
@@ -28,7 +29,7 @@ bool goes_on() {
   return true;
 }
 
-constexpr int kWarning = 2;  // XGRAMMAR_LOG_LEVEL_WARNING
+constexpr int kWarning = 2;  // value of XGRAMMAR_LOG_LEVEL_WARNING
 
 }  // namespace
 
@@ -57,7 +58,7 @@ void note_warning(int level, const std::string& message) {
 
 }  // namespace wherry::app
 
-// Replaces xgrammar's printing of messages (XGRAMMAR_LOG_CUSTOMIZE).
+// Replaces the functions with which xgrammar prints messages (XGRAMMAR_LOG_CUSTOMIZE).
 namespace xgrammar {
 
 [[noreturn]] void LogFatalImpl(const std::string& /*file*/, int /*line*/,

@@ -10,8 +10,8 @@ namespace wherry::app {
 
 // While an object exists, xgrammar calls of this thread throw Error(WHERRY_INVALID_ARGUMENT, "it
 // takes too long ...") after a number of steps (a desktop core makes some sixty million per second
-// with 128k tokens), or soon after `unwanted` becomes true. xgrammar's warnings are errors, too: it
-// warns where it ignores a part of its input.
+// with 128k tokens), or soon after `unwanted` becomes true. xgrammar's warnings become errors, too,
+// because xgrammar warns where it ignores a part of its input.
 class Budget {
  public:
   Budget(int64_t steps, const char* what, const std::atomic<bool>* unwanted = nullptr);
@@ -19,7 +19,7 @@ class Budget {
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  // Throws Error with the warnings since the object was created.
+  // Throws Error with xgrammar's warnings since the object was created.
   void check_warnings() const;
 };
 

@@ -19,10 +19,11 @@ namespace wherry::app {
 
 namespace {
 
-// Limits in steps, see Budget.
+// Upper bounds on steps; see Budget.
 constexpr int64_t kCompileSteps = 100'000'000, kTokenSteps = 20'000'000;
-constexpr size_t kMostRules = size_t{512} << 10;  // bytes of a grammar, including its parts
-constexpr size_t kMostMasks = size_t{256} << 20;  // bytes of a compiled grammar
+// Upper bound on the bytes of a grammar, including its parts.
+constexpr size_t kMostRules = size_t{512} << 10;
+constexpr size_t kMostMasks = size_t{256} << 20;  // upper bound on the bytes of a compiled grammar
 
 // Calls `work` and turns xgrammar's exceptions into ours.
 template <typename Work>
@@ -38,7 +39,7 @@ auto translated(const Work& work) {
   }
 }
 
-// The state of one output in a grammar.
+// Matches one request's output with xgrammar's state.
 class Match : public Matcher {
  public:
   Match(const xgrammar::CompiledGrammar& grammar, size_t tokens)

@@ -15,7 +15,8 @@ namespace {
 using namespace wherry;
 using namespace wherry::app;
 
-constexpr int32_t kEnd = 256, kMark = 257, kTokens = 262;  // bytes, special tokens, words
+// The tokens are bytes, then special tokens, then words.
+constexpr int32_t kEnd = 256, kMark = 257, kTokens = 262;
 
 std::unique_ptr<const Tokenizer> bytes() {
   std::string vocab, added;
@@ -43,7 +44,7 @@ std::unique_ptr<const Tokenizer> bytes() {
         {"type":"ByteFallback"},{"type":"Fuse"}]}})");
 }
 
-// A model that draws random tokens that the request's mask allows.
+// A fake model that draws random tokens that the request's mask allows.
 class Drawing {
  public:
   explicit Drawing(const std::string& request, uint64_t seed = 1)
@@ -80,7 +81,7 @@ class Drawing {
     return tokens;
   }
 
-  // Returns an output of at most `most` tokens; "" if that was too few.
+  // Draws an output of at most `most` tokens; returns "" if that was too few.
   std::string text(size_t most) {
     std::string made;
     for (size_t n = 0; n < most; ++n) {
@@ -181,7 +182,7 @@ TEST(what_the_library_ignores_is_an_error) {
   CHECK(refusal(R"({"guided_regex": "a^b"})").find("guided_regex cannot be enforced") == 0);
 }
 
-// Damaged requests get a response or an error; AddressSanitizer checks memory accesses.
+// Tests that damaged requests get a response or an error; AddressSanitizer checks memory accesses.
 TEST(damaged_requests) {
   const std::string whole[] = {
       R"({"guided_json": {"type": "object", "properties": {"a": {"type": ["string", "null"]},

@@ -1,4 +1,4 @@
-// Replaces two of xgrammar's sources: its structural tags, which this core does not use, and its
+// Replaces two of xgrammar's sources: its structural tags, which the project does not use, and its
 // JSON Schema converter, which was a quarter of its code. Our converter reads `%json` in Lark
 // grammars.
 #include "app/grammar/schema/schema_grammar.h"

@@ -12,7 +12,7 @@ namespace wherry::text {
 
 namespace {
 
-// Returns the path, ".model.merges[3]", of the value that begins at `wanted`.
+// Returns the path, such as ".model.merges[3]", of the value that begins at `wanted`.
 std::string path_to(std::string_view text, size_t wanted) {
   std::string path, buffer;
   for (size_t at = skip_blank(text, 0); at != wanted;) {
@@ -98,8 +98,8 @@ struct Json::Fields {
   std::vector<std::pair<std::string, Json>> all;
 };
 
-// Caches the positions of all fields: a search for the last field would scan the vocabulary each
-// time.
+// Finds a field. Caches the positions of all fields: a search for the last field would scan the
+// vocabulary each time.
 std::optional<Json> Json::field(std::string_view key) const {
   if (!fields_) {
     auto found = std::make_shared<Fields>();
@@ -145,7 +145,8 @@ int64_t Json::integer() const {
 double Json::number() const {
   expect(first() == '-' || (first() >= '0' && first() <= '9'), "a number");
   std::string digits(text_.substr(begin_, end_ - begin_));
-  // strtod expects the locale's decimal point; some standard libraries lack from_chars for doubles.
+  // Inserts the locale's decimal point, which strtod expects; some standard libraries lack
+  // from_chars for doubles.
   if (size_t point = digits.find('.'); point != std::string::npos) {
     digits.replace(point, 1, std::localeconv()->decimal_point);
   }

@@ -25,7 +25,7 @@ int hex_digit(char c) {
                                 : -1;
 }
 
-// Parses four hexadecimal digits at `at`; 0x110000 if they are invalid.
+// Parses four hexadecimal digits at `at`; returns 0x110000 if they are invalid.
 char32_t unit(std::string_view text, size_t at) {
   char32_t value = 0;
   if (at + 4 > text.size()) return 0x110000;
@@ -37,7 +37,8 @@ char32_t unit(std::string_view text, size_t at) {
   return value;
 }
 
-// Parses the escape whose u is at `at`, and advances `at`; 0x110000 if it is invalid.
+// Parses the escape whose u is at `at`, and advances `at`; returns 0x110000 if the escape is
+// invalid.
 char32_t escaped_code(std::string_view text, size_t& at) {
   char32_t code = unit(text, at + 1);
   at += 5;
@@ -91,7 +92,7 @@ size_t checked_number(std::string_view text, size_t at) {
   return at;
 }
 
-// Checks objects and arrays.
+// Checks the items of the object or array at `at`; returns its end.
 size_t checked_items(std::string_view text, size_t at, int depth) {
   bool object = text[at] == '{';
   char close = object ? '}' : ']';
@@ -150,7 +151,7 @@ size_t skip_value(std::string_view text, size_t at) {
       case ']':
         --depth, ++at;
         break;
-      default:  // a number or a word, or a separator
+      default:  // skips a number, a word or a separator
         if (depth > 0) {
           ++at;
         } else {

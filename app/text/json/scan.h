@@ -1,4 +1,4 @@
-// The grammar of JSON (RFC 8259).
+// Scans JSON by its grammar (RFC 8259).
 #ifndef WHERRY_APP_TEXT_JSON_SCAN_H_
 #define WHERRY_APP_TEXT_JSON_SCAN_H_
 
@@ -8,12 +8,12 @@
 namespace wherry::text {
 
 size_t skip_blank(std::string_view text, size_t at);
-// Returns the end of the value that begins at `at`. Throws Error if it is invalid.
+// Returns the end of the JSON value that begins at `at`. Throws Error if the value is invalid.
 size_t checked_value(std::string_view text, size_t at, int depth = 0);
-// The same for a value that was checked before.
+// Returns the end of a JSON value that was checked before.
 size_t skip_value(std::string_view text, size_t at);
-// Returns the content of the string that begins at `at`, and advances `at`: a part of the text, or
-// `buffer` if the string has escapes.
+// Returns the content of the JSON string that begins at `at`, and advances `at`. The result is a
+// part of the text, or `buffer` if the string has escapes.
 std::string_view read_string(std::string_view text, size_t& at, std::string& buffer);
 
 }  // namespace wherry::text

@@ -11,7 +11,7 @@ namespace wherry::text {
 
 namespace {
 
-constexpr char32_t kShortChars = 0x800;  // characters of one or two bytes
+constexpr char32_t kShortChars = 0x800;  // end of the characters of one or two UTF-8 bytes
 
 // Orders a heap with the lowest rank, and of equal ranks the leftmost pair, on top.
 bool later(const Scratch::Merge& a, const Scratch::Merge& b) {
@@ -33,7 +33,8 @@ Bpe::Bpe(const Json& json) {
   whole_first_ = json.boolean_or("ignore_merges", false);
   if (auto name = json.find("unk_token")) {
     unknown_ = vocabulary_.find(name->string());
-    // Many files name an unknown token that their vocabulary lacks and that is never needed.
+    // An unknown token that the vocabulary lacks is accepted: many files name one that is never
+    // needed.
   }
   if (json.boolean_or("byte_fallback", false)) {
     for (int byte = 0; byte < 256; ++byte) {
@@ -62,7 +63,7 @@ void Bpe::read_merges(const Json& json) {
     return id;
   };
   json.elements([&](const Json& merge) {
-    if (merge.is_string()) {  // the form of files before 2024
+    if (merge.is_string()) {  // files before 2024 write a merge as a string
       std::string line = merge.string();
       if (line.rfind("#version", 0) == 0) return;
       size_t space = line.find(' ');
@@ -116,7 +117,7 @@ bool Bpe::add_bytes(std::string_view text, Scratch& scratch) const {
 void Bpe::split(std::string_view piece, Scratch& scratch) const {
   auto& symbols = scratch.symbols;
   symbols.clear();
-  bool unknown = false;  // an unknown token is pending, before the next known character
+  bool unknown = false;  // true while an unknown token is pending before the next known character
   auto add_unknown = [&] {
     if (unknown) symbols.push_back({*unknown_, 0, 0, false});
     unknown = false;

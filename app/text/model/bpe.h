@@ -28,9 +28,10 @@ class Bpe : public Model {
 
   Vocabulary vocabulary_;
   Merges merges_;
-  std::vector<int32_t> short_chars_;  // ids of characters of one or two bytes
-  std::vector<int32_t> bytes_;        // ids of <0x00> to <0xFF>; empty without fallback
-  std::string prefix_, suffix_;       // of characters that do not end a word, and of the last one
+  std::vector<int32_t> short_chars_;  // ids of characters of one or two UTF-8 bytes
+  std::vector<int32_t> bytes_;  // ids of the tokens <0x00> to <0xFF>; empty without byte fallback
+  // Prefix of a word's later characters; suffix of its last character.
+  std::string prefix_, suffix_;
   std::optional<int32_t> unknown_;
   bool fuse_unknown_ = false, whole_first_ = false;
 };

@@ -17,9 +17,10 @@ class Merges {
   };
 
   void reserve(size_t n) { slots_.assign(n + n / 2 + 1, Merge()); }
-  // The last rank of a pair wins. The caller must have reserved enough slots.
+  // Adds a merge; for equal pairs, the last rank wins. The caller must have reserved enough slots.
   void add(const Merge& merge) { slots_[slot_of(merge.left, merge.right)] = merge; }
-  const Merge* find(int32_t left, int32_t right) const {  // nullptr if they are not merged
+  // Returns nullptr if the pair is not merged.
+  const Merge* find(int32_t left, int32_t right) const {
     if (slots_.empty()) return nullptr;
     const Merge& merge = slots_[slot_of(left, right)];
     return merge.left < 0 ? nullptr : &merge;
@@ -32,7 +33,7 @@ class Merges {
     key *= 0x9E3779B97F4A7C15u;
     key ^= key >> 32;
     key *= 0x9E3779B97F4A7C15u;
-    // Scales the upper half to the table's size, which need not be a power of two.
+    // Scales the hash's upper half to the table's size, which need not be a power of two.
     size_t at = static_cast<size_t>((key >> 32) * slots_.size() >> 32);
     for (;; at = at + 1 == slots_.size() ? 0 : at + 1) {
       const Merge& merge = slots_[at];

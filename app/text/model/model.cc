@@ -9,7 +9,8 @@ namespace wherry::text {
 
 namespace {
 
-// The first versions of the format have no type.
+// Returns the model's type. The first versions of the format name none, so it follows from the
+// fields.
 std::string type_of(const Json& json) {
   if (auto type = json.find("type")) return type->string();
   if (json.find("merges")) return "BPE";

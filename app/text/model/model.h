@@ -1,4 +1,4 @@
-// The model that converts a piece of text to ids: BPE, Unigram, WordPiece or WordLevel.
+// A tokenizer's model, which converts a piece of text to ids: BPE, Unigram, WordPiece or WordLevel.
 #ifndef WHERRY_APP_TEXT_MODEL_MODEL_H_
 #define WHERRY_APP_TEXT_MODEL_MODEL_H_
 
@@ -13,11 +13,11 @@ namespace wherry::text {
 
 class Json;
 
-// Buffers of one text's encoding, reused for each piece.
+// Buffers for the encoding of one text, reused for each piece.
 struct Scratch {
   struct Symbol {
     int32_t id;
-    int32_t before, behind;  // neighbours; -1: none
+    int32_t before, behind;  // indices of the neighbours; -1 if there is none
     bool gone;
   };
   struct Merge {
@@ -40,9 +40,9 @@ struct Scratch {
 class Model {
  public:
   virtual ~Model() = default;
-  // Appends the ids of a non-empty piece. Throws Error if the model cannot encode it.
+  // Appends the ids of a non-empty piece. Throws Error if the model cannot encode the piece.
   virtual void encode(std::string_view piece, std::vector<int32_t>& ids, Scratch&) const = 0;
-  virtual int32_t find(std::string_view token) const = 0;  // -1 if it does not exist
+  virtual int32_t find(std::string_view token) const = 0;  // returns -1 if the token does not exist
   virtual std::optional<std::string_view> token(int32_t id) const = 0;
   virtual size_t size() const = 0;
   virtual int32_t largest_id() const = 0;

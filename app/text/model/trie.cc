@@ -5,7 +5,7 @@ namespace wherry::text {
 Trie::Trie(std::vector<std::pair<std::string_view, int32_t>> keys) {
   std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) {
     return std::lexicographical_compare(a.first.begin(), a.first.end(), b.first.begin(),
-                                        b.first.end());  // compares as char, like the labels
+                                        b.first.end());  // compares as char, as the labels do
   });
   size_t kept = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -15,7 +15,7 @@ Trie::Trie(std::vector<std::pair<std::string_view, int32_t>> keys) {
   keys.resize(kept);
   nodes_.emplace_back();
   labels_ += '\0';
-  struct Part {  // keys[low, high) share the first `depth` bytes
+  struct Part {  // the keys[low, high), which share the first `depth` bytes
     uint32_t at;
     size_t low, high, depth;
   };

@@ -1,4 +1,4 @@
-// Finds all keys that are prefixes of a text.
+// A trie that finds all keys that are prefixes of a text.
 #ifndef WHERRY_APP_TEXT_MODEL_TRIE_H_
 #define WHERRY_APP_TEXT_MODEL_TRIE_H_
 
@@ -11,10 +11,10 @@
 
 namespace wherry::text {
 
-// A trie of bytes; the tail of a branch with only one key is stored as a string.
+// A trie over bytes. The tail of a branch with only one key is stored as a string.
 class Trie {
  public:
-  // The last value of equal keys wins. Empty keys are ignored.
+  // Builds the trie; of equal keys, the last value wins. Empty keys are ignored.
   explicit Trie(std::vector<std::pair<std::string_view, int32_t>> keys);
 
   // Calls each(length, value) for every key that is a prefix of `text`, the shortest first.
@@ -23,7 +23,8 @@ class Trie {
     uint32_t at = 0;
     for (size_t depth = 0;;) {
       const Node& node = nodes_[at];
-      if (node.tail_length > 0 || node.children == 0) {  // one key: compare its tail
+      // The node has only one key, whose tail is compared.
+      if (node.tail_length > 0 || node.children == 0) {
         std::string_view tail = std::string_view(tails_).substr(node.tail, node.tail_length);
         if (text.substr(depth, tail.size()) == tail && node.value >= 0) {
           each(depth + tail.size(), node.value);
@@ -42,14 +43,15 @@ class Trie {
 
  private:
   struct Node {
-    uint32_t first = 0;  // children are adjacent, and their labels are in labels_
+    // Index of the first child; children are adjacent, and labels_ has their labels.
+    uint32_t first = 0;
     uint32_t children = 0;
     uint32_t tail = 0, tail_length = 0;
     int32_t value = -1;
   };
 
   std::vector<Node> nodes_;
-  std::string labels_;  // the edge label to each node
+  std::string labels_;  // label of the edge that leads to each node
   std::string tails_;
 };
 

@@ -12,7 +12,8 @@ namespace wherry::text {
 
 namespace {
 
-constexpr double kUnknownPenalty = 10;  // below the lowest score of a token, as in SentencePiece
+// Penalty of unknown tokens, subtracted from the lowest score of a token, as in SentencePiece.
+constexpr double kUnknownPenalty = 10;
 
 }  // namespace
 
@@ -58,7 +59,7 @@ void Unigram::find_paths(std::string_view piece, Scratch& scratch) const {
   };
   for (size_t begin = 0; begin < piece.size();) {
     size_t length = length_of(static_cast<unsigned char>(piece[begin]));
-    bool alone = false;  // the character itself is a token
+    bool alone = false;  // true if the character by itself is a token
     trie_->prefixes(piece.substr(begin), [&](size_t n, int32_t id) {
       offer(begin, begin + n, id, scores_[static_cast<size_t>(id)]);
       alone |= n == length;
@@ -91,10 +92,10 @@ void Unigram::add_unknown(std::string_view text, std::vector<int32_t>& ids) cons
 
 void Unigram::encode(std::string_view piece, std::vector<int32_t>& ids, Scratch& scratch) const {
   find_paths(piece, scratch);
-  auto& ends = scratch.ends;  // of the tokens, in reverse order
+  auto& ends = scratch.ends;  // ends of the tokens, in reverse order
   ends.clear();
   for (size_t end = piece.size(); end > 0; end = scratch.paths[end].begin) ends.push_back(end);
-  size_t unknown = 0, begin = 0;  // where pending unknown characters begin
+  size_t unknown = 0, begin = 0;  // place where pending unknown characters begin
   for (auto end = ends.rbegin(); end != ends.rend(); begin = *end++) {
     int32_t id = scratch.paths[*end].id;
     if (unknown_ && id == *unknown_) continue;

@@ -1,4 +1,5 @@
-// Unigram (Kudo, 2018): the most likely segmentation of a piece into tokens (Viterbi).
+// The Unigram model (Kudo, 2018): finds the most likely segmentation of a piece into tokens
+// (Viterbi).
 #ifndef WHERRY_APP_TEXT_MODEL_UNIGRAM_H_
 #define WHERRY_APP_TEXT_MODEL_UNIGRAM_H_
 
@@ -27,7 +28,7 @@ class Unigram : public Model {
   Vocabulary vocabulary_;
   std::vector<double> scores_;
   std::unique_ptr<const Trie> trie_;
-  std::vector<int32_t> bytes_;  // ids of <0x00> to <0xFF>; empty without fallback
+  std::vector<int32_t> bytes_;  // ids of the tokens <0x00> to <0xFF>; empty without byte fallback
   std::optional<int32_t> unknown_;
   double unknown_score_ = 0;
 };

@@ -5,7 +5,7 @@
 
 namespace wherry::text {
 
-// A fast hash for our own tables; collisions only cost time.
+// Hashes a text fast, for our own tables; collisions only cost time.
 uint64_t hash_of(std::string_view text) {
   constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
   uint64_t hash = text.size() * kFactor;

@@ -1,4 +1,4 @@
-// The tokens of a vocabulary and their ids.
+// A vocabulary: maps token names to ids and back.
 #ifndef WHERRY_APP_TEXT_MODEL_VOCABULARY_H_
 #define WHERRY_APP_TEXT_MODEL_VOCABULARY_H_
 
@@ -12,17 +12,18 @@ namespace wherry::text {
 
 uint64_t hash_of(std::string_view text);
 
-// All names share one string; a quarter of a million tokens take some 10 MB.
+// Maps token names to ids and back. All names share one string; a quarter of a million tokens take
+// some 10 MB.
 class Vocabulary {
  public:
   static constexpr int32_t kNone = -1;
 
-  // An existing name gets the new id.
+  // Adds a token; an existing name gets the new id.
   void add(std::string_view token, int32_t id);
-  // Releases spare capacity; no `add` may follow.
+  // Releases spare capacity; no call of `add` may follow.
   void finish();
 
-  int32_t find(std::string_view token) const;  // kNone if it does not exist
+  int32_t find(std::string_view token) const;  // returns kNone if the token does not exist
   std::optional<std::string_view> token(int32_t id) const;
   size_t size() const { return entries_.size(); }
   int32_t largest_id() const { return static_cast<int32_t>(by_id_.size()) - 1; }
@@ -34,7 +35,7 @@ class Vocabulary {
     int32_t id;
   };
   struct Slot {
-    uint32_t tag, entry;  // entry + 1; 0: empty slot
+    uint32_t tag, entry;  // entry + 1; an entry of 0 marks an empty slot
   };
   std::string_view name(const Entry& entry) const {
     return std::string_view(names_).substr(entry.offset, entry.length);
@@ -44,8 +45,8 @@ class Vocabulary {
 
   std::string names_;
   std::vector<Entry> entries_;
-  std::vector<Slot> slots_;      // the size is a power of two
-  std::vector<uint32_t> by_id_;  // entry + 1
+  std::vector<Slot> slots_;      // hash table; its size is a power of two
+  std::vector<uint32_t> by_id_;  // entry + 1 of each id; 0 for ids without a token
   size_t longest_ = 0;
 };
 

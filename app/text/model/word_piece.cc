@@ -26,8 +26,8 @@ bool WordPiece::split(std::string_view piece, std::vector<int32_t>& ids,
   if (count_chars(piece) > longest_) return false;
   buffer = prefix_;
   buffer += piece;
-  // The continuation prefix overwrites the bytes before each part but the first, to look both up
-  // together.
+  // Looks each part up together with its continuation prefix, which overwrites the bytes before
+  // each part but the first.
   for (size_t begin = 0; begin < piece.size();) {
     int32_t id = -1;
     size_t most = begin == 0

@@ -1,5 +1,5 @@
-// WordPiece (Schuster and Nakajima, 2012): repeatedly takes the longest token that is a prefix of
-// the rest of the word. Also WordLevel, where each word is one token.
+// The WordPiece model (Schuster and Nakajima, 2012), which repeatedly takes the longest token that
+// is a prefix of the rest of the word; and WordLevel, where each word is one token.
 #ifndef WHERRY_APP_TEXT_MODEL_WORD_PIECE_H_
 #define WHERRY_APP_TEXT_MODEL_WORD_PIECE_H_
 
@@ -10,7 +10,7 @@ namespace wherry::text {
 
 class WordPiece : public Model {
  public:
-  // `whole_words`: the model's type is WordLevel.
+  // whole_words: whether the model's type is WordLevel.
   WordPiece(const Json& json, bool whole_words);
 
   void encode(std::string_view piece, std::vector<int32_t>& ids, Scratch&) const override;
@@ -24,7 +24,7 @@ class WordPiece : public Model {
 
   Vocabulary vocabulary_;
   std::string prefix_, unknown_name_;
-  int32_t unknown_;  // -1: an unknown word is an error
+  int32_t unknown_;  // id for an unknown word; if -1, an unknown word is an error
   size_t longest_ = 0;
   bool whole_words_;
 };

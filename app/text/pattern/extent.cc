@@ -58,7 +58,8 @@ std::optional<Firsts> firsts_of(const Node& node) {
       return firsts_of_set(node.set);
     case Node::kSequence:
       for (const Node& child : node.children) {
-        if (extent(child).second == 0) continue;  // an assertion: the rest must hold, too
+        // The child is an assertion, so the rest must match, too.
+        if (extent(child).second == 0) continue;
         auto own = firsts_of(child);
         if (own) return made | *own;
         if (child.kind != Node::kRepeat || child.least != 0) return std::nullopt;

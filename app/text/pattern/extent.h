@@ -1,4 +1,4 @@
-// The possible lengths and first characters of a pattern's matches.
+// Computes the possible lengths and first characters of a pattern's matches.
 #ifndef WHERRY_APP_TEXT_PATTERN_EXTENT_H_
 #define WHERRY_APP_TEXT_PATTERN_EXTENT_H_
 
@@ -11,13 +11,16 @@
 
 namespace wherry::text {
 
-// Possible first characters: one bit for each in ASCII, [128] for all others and the end.
+// The set of possible first characters: one bit for each ASCII character, [128] for all others and
+// the end of the text.
 using Firsts = std::bitset<129>;
 
-// The minimum and maximum length of a node's matches in characters (kUnbounded: no maximum).
+// Returns the minimum and maximum length of a node's matches in characters (kUnbounded if there is
+// no maximum).
 std::pair<uint32_t, uint32_t> extent(const Node& node);
 
-// Nothing if the node may match the empty text.
+// Returns the possible first characters of a node's matches; nothing if the node may match the
+// empty text.
 std::optional<Firsts> firsts_of(const Node& node);
 
 }  // namespace wherry::text

@@ -8,7 +8,8 @@ namespace wherry::text {
 
 namespace {
 
-// Typical texts take some ten steps per byte; a hundred times that indicates an attack.
+// Upper bound on matching steps: typical texts take some ten steps per byte; a hundred times as
+// many indicate an attack.
 constexpr size_t kSteps = 1000000, kStepsPerByte = 1000;
 
 bool is_pattern_word(char32_t code) {
@@ -30,8 +31,8 @@ void Matcher::spend(size_t steps) {
   steps_left_ -= steps;
 }
 
-// Returns the end of a run and, in `least`, how far it may backtrack; kNone if the run is too
-// short.
+// Returns the end of a run and, in `least`, how far the matcher may backtrack; kNone if the run is
+// too short.
 size_t Matcher::run_end(const Instruction& instruction, size_t at, size_t& least) const {
   const CharSet& set = program_.sets[instruction.a];
   uint32_t n = 0;
@@ -63,7 +64,7 @@ bool Matcher::holds(Node::Kind kind, size_t at) const {
       return at == text_.size();
     case Node::kTextEndOrNewline:
       return at == text_.size() || (at + 1 == text_.size() && text_[at] == '\n');
-    default: {  // kWordBorder
+    default: {  // the kind kWordBorder
       size_t left = at == 0 ? 0 : before(text_, at), right = at;
       bool word_left = at > 0 && is_pattern_word(next_char(text_, left));
       bool word_right = at < text_.size() && is_pattern_word(next_char(text_, right));

@@ -1,4 +1,4 @@
-// A pattern's syntax tree.
+// The syntax tree of a parsed pattern.
 #ifndef WHERRY_APP_TEXT_PATTERN_NODE_H_
 #define WHERRY_APP_TEXT_PATTERN_NODE_H_
 
@@ -15,18 +15,18 @@ inline constexpr uint32_t kUnbounded = std::numeric_limits<uint32_t>::max();
 
 struct Node {
   enum Kind {
-    kSequence,  // children, maybe none
-    kChoice,    // the first child that leads to a match
-    kSet,       // one character
-    kRepeat,    // its child, least to most times
-    kAtomic,    // never backtracks into its child's first match
-    kAhead,     // lookahead
-    kBehind,    // lookbehind
+    kSequence,  // matches the children in order; may have none
+    kChoice,    // matches the first child that leads to a match
+    kSet,       // matches one character of a set
+    kRepeat,    // matches the child `least` to `most` times
+    kAtomic,    // matches the child without backtracking into its first match
+    kAhead,     // a lookahead assertion
+    kBehind,    // a lookbehind assertion
     kLineBegin,
     kLineEnd,
     kTextBegin,
     kTextEnd,
-    kTextEndOrNewline,  // or before the newline that ends the text
+    kTextEndOrNewline,  // matches at the end of the text, or before the newline that ends it
     kWordBorder,
   };
   enum Greed { kGreedy, kLazy, kPossessive };
@@ -36,10 +36,11 @@ struct Node {
   CodePoints set;
   uint32_t least = 0, most = 0;
   Greed greed = kGreedy;
-  bool negated = false;  // of kAhead, kBehind and kWordBorder
+  bool negated = false;  // whether kAhead, kBehind or kWordBorder is negated
 };
 
-// Throws Error with the reason and position if the pattern is invalid or not supported.
+// Parses a pattern. Throws Error with the reason and position if the pattern is invalid or not
+// supported.
 Node parse_pattern(std::string_view source);
 
 }  // namespace wherry::text

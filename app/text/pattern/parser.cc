@@ -45,7 +45,8 @@ Node PatternParser::parse() {
 }
 
 Node PatternParser::choice() {
-  bool any_case = any_case_, dot_is_all = dot_is_all_;  // options apply up to the group's end
+  // The options are saved here, because they apply up to the group's end.
+  bool any_case = any_case_, dot_is_all = dot_is_all_;
   if (++depth_ > kDeepest) fail("groups that nest too deep");
   Node node = simple(Node::kChoice);
   do node.children.push_back(sequence());
@@ -130,7 +131,7 @@ Node PatternParser::atom() {
   if (take("(")) return group();
   if (take("[")) {
     Node node = simple(Node::kSet);
-    node.set = bracketed();  // applies the case option itself, before negation
+    node.set = bracketed();  // bracketed() applies the case option itself, before negation
     return node;
   }
   if (take("\\")) return escaped();
@@ -175,13 +176,13 @@ Node PatternParser::group() {
       break;
     }
   }
-  bool to_end = peek() == ')';  // the option applies to the end of its group
+  bool to_end = peek() == ')';  // true if the option applies to the end of its group
   if (!to_end && !take(":")) fail("a group of a kind that is not supported");
   std::swap(any_case, any_case_);
   std::swap(dot_is_all, dot_is_all_);
   if (to_end) {
     ++at_;
-    Node node = choice();  // Oniguruma: a|(?i)b|c is a|(?i:b|c)
+    Node node = choice();  // as in Oniguruma, a|(?i)b|c means a|(?i:b|c)
     return node;
   }
   Node node = closed(choice());

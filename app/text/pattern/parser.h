@@ -1,4 +1,4 @@
-// Parses patterns in the part of Oniguruma's syntax that tokenizers use.
+// Parses patterns in the subset of Oniguruma's syntax that tokenizers use.
 #ifndef WHERRY_APP_TEXT_PATTERN_PARSER_H_
 #define WHERRY_APP_TEXT_PATTERN_PARSER_H_
 
@@ -19,17 +19,18 @@ class PatternParser {
   Node choice();
   Node sequence();
   Node repeated(Node node);
-  std::optional<Node>
-  bounds();  // parses {n,m} into a repeat without its child; nothing if it is a literal
+  // Parses {n,m} into a repeat without its child; returns nothing if the text is a literal.
+  std::optional<Node> bounds();
   Node atom();
   Node group();
   Node escaped();
   Node of(CodePoints set);
   Node enclosing(Node::Kind kind, bool negated);
 
-  // Classes, in parser_classes.cc.
-  CodePoints bracketed();                              // behind the [
-  std::optional<CodePoints> class_escape(char32_t c);  // \s, \p{L}, ...: nothing for a character
+  // Parse character classes; parser_classes.cc implements them.
+  CodePoints bracketed();  // starts after the opening [
+  // Parses \s, \p{L}, ...; returns nothing for a single character.
+  std::optional<CodePoints> class_escape(char32_t c);
   CodePoints property(bool negated);
   std::optional<CodePoints> posix_class();
   char32_t escaped_char(char32_t c);
@@ -47,8 +48,8 @@ class PatternParser {
   std::string_view source_;
   size_t at_ = 0;
   int depth_ = 0;
-  bool any_case_ = false;    // (?i)
-  bool dot_is_all_ = false;  // (?m), as Oniguruma calls it
+  bool any_case_ = false;    // whether the option (?i) ignores case
+  bool dot_is_all_ = false;  // whether the option (?m) lets a dot match a newline, as in Oniguruma
 };
 
 }  // namespace wherry::text

@@ -29,7 +29,7 @@ CodePoints PatternParser::in_both_cases(CodePoints set) const {
   for (const auto& [code, to] : lower.all()) {
     if (to.size() == 1) related(code, to[0]);
   }
-  for (char32_t c : {'s', 'S'}) related(0x17F, c);  // the long s is lower case itself
+  for (char32_t c : {'s', 'S'}) related(0x17F, c);  // the long s (U+017F) is lower case itself
   for (char32_t c : {'k', 'K'}) related(0x212A, c);
   return set | CodePoints(std::move(more));
 }

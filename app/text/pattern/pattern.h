@@ -22,19 +22,20 @@ struct Match {
 
 class Pattern {
  public:
-  // Throws Error if the pattern is invalid.
+  // Compiles a regular expression. Throws Error if it is invalid.
   static Pattern regex(std::string_view source);
   static Pattern literal(std::string_view text);
   Pattern(Pattern&&) noexcept;
   ~Pattern();
 
-  // Returns the non-overlapping matches from left to right; `text` is well-formed UTF-8. An empty
-  // match does not directly follow another match. Throws Error after too many steps.
+  // Returns the non-overlapping matches from left to right; `text` must be well-formed UTF-8. An
+  // empty match does not directly follow another match. Throws Error after too many steps.
   std::vector<Match> all(std::string_view text) const;
 
  private:
   Pattern();
-  std::unique_ptr<const Program> program_;  // nullptr: a literal
+  // Compiled regular expression; nullptr if the pattern is a literal.
+  std::unique_ptr<const Program> program_;
   std::string literal_;
 };
 

@@ -9,7 +9,8 @@ namespace wherry::text {
 
 namespace {
 
-constexpr size_t kLongest = 20000;  // instructions; counted repetitions of groups are copied
+// Upper bound on instructions, because counted repetitions of groups are copied.
+constexpr size_t kLongest = 20000;
 
 Firsts any() { return ~Firsts(); }
 
@@ -29,7 +30,7 @@ class Compiler {
   void enclosed(const Node& node, Instruction::Op op);
 
   Program& program_;
-  std::vector<CodePoints> known_;  // of each set
+  std::vector<CodePoints> known_;  // the characters of each set, to share equal sets
 };
 
 uint32_t Compiler::put(Instruction instruction) {
@@ -71,9 +72,9 @@ void Compiler::choice(const Node& node) {
   for (uint32_t end : ends) program_.code[end].a = here();
 }
 
-// Matches the body or nothing; `again`: repeats.
+// Emits code that matches the body or nothing. again: it repeats.
 void Compiler::optional(const Node& body, bool lazy, bool again) {
-  if (lazy) {  // tries the continuation before the body
+  if (lazy) {  // a lazy repeat tries the continuation before the body
     uint32_t over = put({Instruction::kSplit, false, 0, firsts(any()), 0, 0});
     uint32_t behind = put({Instruction::kJump});
     program_.code[over].a = here();
@@ -113,7 +114,7 @@ void Compiler::repeat(const Node& node) {
     }
     return optional(body, lazy, true);
   }
-  // Each repetition depends on the previous one: x{0,2} is (x(x)?)?.
+  // Nests the optional repetitions, because each depends on the previous one: x{0,2} is (x(x)?)?.
   std::vector<uint32_t> behind;
   for (uint32_t i = node.least; i < node.most; ++i) {
     if (lazy) {

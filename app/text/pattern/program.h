@@ -12,16 +12,20 @@ namespace wherry::text {
 
 struct Instruction {
   enum Op : uint8_t {
-    kMatch,  // the end of the pattern, or of the body of an assertion or an atomic group
-    kSet,    // a character of sets[a]
-    kRun,    // the longest run of sets[a], from least to most characters; backtracks one at a time
-    kRunKept,  // without backtracking
-    kSplit,    // continues here if the next character is in firsts[b], and at a if that fails
-    kJump,     // to a
-    kAhead,    // the following body would match; continues at a
-    kBehind,   // the same, b characters earlier
-    kAtomic,   // the following body matches; continues at a
-    kNode,     // a: a Node::Kind that only tests the position
+    kMatch,  // ends the pattern, or the body of an assertion or an atomic group
+    kSet,    // matches a character of sets[a]
+    // Matches the longest run of sets[a], from least to most characters; backtracks one character
+    // at a time.
+    kRun,
+    kRunKept,  // matches a run as kRun does, without backtracking
+    // Continues with the next instruction if the next character is in firsts[b], and at a if that
+    // fails.
+    kSplit,
+    kJump,    // jumps to instruction a
+    kAhead,   // tests whether the following body would match; continues at a
+    kBehind,  // tests the following body b characters earlier; continues at a
+    kAtomic,  // matches the following body without backtracking; continues at a
+    kNode,    // tests only the position; a is a Node::Kind
   };
   Op op;
   bool negated = false;
@@ -35,7 +39,7 @@ struct Program {
   std::vector<Instruction> code;
   std::vector<CharSet> sets;
   std::vector<Firsts> firsts;
-  Firsts begin;  // of the whole pattern
+  Firsts begin;  // possible first characters of the whole pattern
 };
 
 }  // namespace wherry::text

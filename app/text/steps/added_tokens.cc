@@ -63,7 +63,7 @@ AddedTokens::Token AddedTokens::read_token(const Json& json, const Normalizer* n
 }
 
 AddedTokens::AddedTokens(const Json* json, const Model& model, const Normalizer* normalizer) {
-  // A token gets its id in the model, else the next free one: the id in the file is ignored, as in
+  // A token gets its id in the model, or the next free id. The id in the file is ignored, as in
   // `tokenizers`.
   size_t next = model.size();
   if (json) {
@@ -101,7 +101,7 @@ void AddedTokens::make_finder(Finder& finder, bool normalized) const {
 std::vector<AddedTokens::Found> AddedTokens::find_all(std::string_view text,
                                                       const Finder& finder) const {
   std::vector<Found> found;
-  size_t done = 0;  // the end of the last match
+  size_t done = 0;  // end of the last match
   for (size_t at = 0; finder.trie && at < text.size();) {
     size_t length = 0;
     int32_t id = -1;
@@ -116,7 +116,7 @@ std::vector<AddedTokens::Found> AddedTokens::find_all(std::string_view text,
       continue;
     }
     size_t begin = at, end = at + length;
-    at = end;  // even if the match is rejected
+    at = end;  // continues after the match, even if it is rejected
     const Token& token = tokens_.at(id);
     if (token.single_word &&
         (ends_with_word(text.substr(0, begin)) || begins_with_word(text.substr(end)))) {

@@ -1,4 +1,4 @@
-// Tokens that are matched before normalization and the model: <|im_end|> and the like.
+// Added tokens, such as <|im_end|>, which are matched before normalization and the model.
 #ifndef WHERRY_APP_TEXT_STEPS_ADDED_TOKENS_H_
 #define WHERRY_APP_TEXT_STEPS_ADDED_TOKENS_H_
 
@@ -22,8 +22,8 @@ class Trie;
 
 class AddedTokens {
  public:
-  // `json`: the list, or nullptr; `normalizer`: may be nullptr. Neither needs to outlive this
-  // object.
+  // json: the list of added tokens, or nullptr; normalizer: may be nullptr. Neither needs to
+  // outlive the object.
   AddedTokens(const Json* json, const Model& model, const Normalizer* normalizer);
   ~AddedTokens();
 
@@ -31,23 +31,25 @@ class AddedTokens {
   // "normalized": false are matched before normalization, the others after it.
   Pieces split(std::string_view text, const Normalizer* normalizer) const;
 
-  int32_t find(std::string_view content) const;            // -1 if there is none
-  std::optional<std::string_view> name(int32_t id) const;  // normalized if the token is
-  bool is_special(int32_t id) const;                       // omitted by decode
+  int32_t find(std::string_view content) const;  // returns the token's id; -1 if there is none
+  // Returns the name, normalized if the token is.
+  std::optional<std::string_view> name(int32_t id) const;
+  bool is_special(int32_t id) const;  // whether decode omits the token
   bool is_special_name(std::string_view name) const;
-  size_t beyond(const Model& model) const;  // number of tokens that the model lacks
+  // Returns the number of added tokens that the model lacks.
+  size_t beyond(const Model& model) const;
   int32_t largest_id() const { return largest_id_; }
 
  private:
   struct Token {
-    std::string content, normal;  // `normal`: the text to match
+    std::string content, normal;  // the token's name, and the normalized text to match
     bool single_word, left, right, normalized, special;
   };
   struct Found {
     size_t begin, end;
-    int32_t id;  // -1: the text between tokens
+    int32_t id;  // id of the added token; -1 for the text between tokens
   };
-  struct Finder {  // for one of the two kinds of tokens
+  struct Finder {  // finds one of the two kinds of tokens
     std::unique_ptr<const Trie> trie;
     bool firsts[256] = {};
   };

@@ -65,7 +65,7 @@ void strip_ends(Tokens& tokens, const std::string& what, int64_t start, int64_t 
   }
 }
 
-// BERT's clean-up of spaces, in its order.
+// Removes spaces as BERT's clean-up does, in the same order.
 std::string tidied(std::string text) {
   constexpr const char* kRules[][2] = {
       {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},

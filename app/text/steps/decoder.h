@@ -1,4 +1,4 @@
-// Converts the names of tokens to text.
+// Decoders: convert the names of tokens to text.
 #ifndef WHERRY_APP_TEXT_STEPS_DECODER_H_
 #define WHERRY_APP_TEXT_STEPS_DECODER_H_
 
@@ -13,13 +13,13 @@ namespace wherry::text {
 
 class Json;
 
-// Converts token names into pieces; the concatenated pieces are the text.
+// A decoder step, which converts token names into pieces; the concatenated pieces are the text.
 using Decoder = Step<std::vector<std::string>>;
 
 std::unique_ptr<Decoder> read_decoder(const Json& json);
 
 std::string replaced(std::string_view text, std::string_view what, std::string_view with);
-// Returns the byte of a name like <0x41>; -1 for other names.
+// Returns the byte of a token name like <0x41>; -1 for other names.
 int byte_of(std::string_view token);
 
 }  // namespace wherry::text

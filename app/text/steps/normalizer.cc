@@ -14,7 +14,8 @@ namespace wherry::text {
 
 namespace {
 
-// Maps each character: `each(code, out)` appends the replacement, and returns whether it changed.
+// Rewrites a text character by character: `each(code, out)` appends the replacement, and returns
+// whether it changed.
 template <typename Each>
 void rewrite_chars(Normalized& text, Each each) {
   std::string out;
@@ -40,8 +41,8 @@ void remove(Normalized& text, const CharSet& set) {
   });
 }
 
-// SentencePiece's rules for machine translation (nmt): removes control characters, and replaces
-// white space and invisible characters by spaces.
+// Applies SentencePiece's rules for machine translation (nmt): removes control characters, and
+// replaces white space and invisible characters by spaces.
 void nmt(Normalized& text) {
   static const CharSet gone(
       CodePoints({{0x1, 0x9}, {0xB, 0xC}, {0xE, 0x20}, {0x7F, 0x80}, {0x8F, 0x90}, {0x9F, 0xA0}}));
@@ -85,7 +86,7 @@ class Replace : public Normalizer {
   void apply(Normalized& text) const override {
     auto found = pattern_.all(text.text);
     if (found.empty()) return;
-    // Inserted text gets the position of the last removed character.
+    // Text that is inserted at the start gets the position of the last removed character.
     if (found[0].begin == 0 && found[0].end > 0) {
       size_t one = length_of(static_cast<unsigned char>(text.text[0]));
       if (content_.empty() || found[0].end > one) text.at_start = false;
@@ -139,7 +140,7 @@ class Bert : public Normalizer {
   }
 
  private:
-  // The blocks in BERT's own code, without those that Unicode added later.
+  // Returns the blocks of ideographs in BERT's own code, without those that Unicode added later.
   static const CharSet& ideographs() {
     static const CharSet set(CodePoints({{0x4E00, 0xA000},
                                          {0x3400, 0x4DC0},

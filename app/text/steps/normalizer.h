@@ -13,13 +13,13 @@ class Json;
 
 struct Normalized {
   std::string text;
-  bool at_start;  // whether it begins at the start of the whole text
+  bool at_start;  // whether the text begins at the start of the whole text
 };
 
 using Normalizer = Step<Normalized>;
 
 std::unique_ptr<Normalizer> read_normalizer(const Json& json);
-std::unique_ptr<Normalizer> read_precompiled(const Json& json);  // SentencePiece's table
+std::unique_ptr<Normalizer> read_precompiled(const Json& json);  // reads SentencePiece's table
 
 }  // namespace wherry::text
 

@@ -9,7 +9,7 @@ namespace wherry::text {
 
 namespace {
 
-// Merges adjacent parts according to the behavior; a removed part keeps `match`.
+// Merges adjacent parts according to the behavior; a part to remove keeps `match`.
 void arrange(std::vector<Part>& parts, SplitBehavior behavior) {
   if (behavior == SplitBehavior::kRemoved) return;
   if (behavior == SplitBehavior::kIsolated) {

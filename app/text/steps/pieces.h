@@ -1,4 +1,4 @@
-// A text as a list of pieces.
+// A text that is split into a list of pieces.
 #ifndef WHERRY_APP_TEXT_STEPS_PIECES_H_
 #define WHERRY_APP_TEXT_STEPS_PIECES_H_
 
@@ -16,8 +16,8 @@ class Json;
 
 struct Piece {
   size_t begin, end;  // byte range of the text; never empty
-  int32_t id;         // an added token's id; -1: to be encoded
-  bool at_start;      // whether it begins at the start of the whole text
+  int32_t id;         // id of an added token; -1 if the piece is yet to be encoded
+  bool at_start;      // whether the piece begins at the start of the whole text
 };
 
 struct Pieces {
@@ -32,7 +32,7 @@ struct Pieces {
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 SplitBehavior read_behavior(const Json& json);
 
-// A part of a piece: a match, or the text between matches.
+// A part of a piece: a match, or the text between two matches.
 struct Part {
   size_t begin, end;
   bool match;

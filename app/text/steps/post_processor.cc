@@ -54,7 +54,8 @@ std::vector<PostProcessor::Item> PostProcessor::read_template(const Json& json) 
 
 void PostProcessor::read(const Json& json) {
   std::string type = json.at("type").string();
-  if (type == "ByteLevel") return;  // it only moves offsets, which this tokenizer does not return
+  // ByteLevel only moves offsets, which this tokenizer does not return.
+  if (type == "ByteLevel") return;
   if (type == "TemplateProcessing") {
     steps_.push_back(read_template(json));
   } else if (type == "BertProcessing" || type == "RobertaProcessing") {

@@ -1,4 +1,4 @@
-// Adds special tokens, such as BOS, around a text's ids.
+// Post-processors: add special tokens, such as BOS, around a text's ids.
 #ifndef WHERRY_APP_TEXT_STEPS_POST_PROCESSOR_H_
 #define WHERRY_APP_TEXT_STEPS_POST_PROCESSOR_H_
 
@@ -9,17 +9,17 @@ namespace wherry::text {
 
 class Json;
 
-// Supports single texts; language models do not use pairs.
+// Adds special tokens. Supports single texts only, because language models do not use pairs.
 class PostProcessor {
  public:
-  PostProcessor() = default;  // adds nothing
+  PostProcessor() = default;  // a default post-processor adds no tokens
   explicit PostProcessor(const Json& json) { read(json); }
 
   std::vector<int32_t> apply(std::vector<int32_t> ids, bool add_special_tokens) const;
 
  private:
   struct Item {
-    bool text;  // inserts the ids so far, else its own ids
+    bool text;  // true if the item inserts the text's ids, false for its own ids
     std::vector<int32_t> ids;
   };
   void read(const Json& json);

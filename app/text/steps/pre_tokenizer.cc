@@ -12,7 +12,7 @@ namespace wherry::text {
 
 namespace {
 
-// Matches each character for which `is` returns true.
+// Splits pieces at each character for which `is` returns true.
 template <typename Is>
 void split_chars(Pieces& pieces, SplitBehavior behavior, Is is) {
   split(pieces, behavior, [&](std::string_view text) {
@@ -29,7 +29,7 @@ void split_chars(Pieces& pieces, SplitBehavior behavior, const CharSet& set) {
   split_chars(pieces, behavior, [&](char32_t code) { return set.contains(code); });
 }
 
-// GPT-2's pattern (https://github.com/openai/gpt-2/blob/master/src/encoder.py).
+// Returns GPT-2's pattern (https://github.com/openai/gpt-2/blob/master/src/encoder.py).
 const Pattern& gpt2_pattern() {
   static const Pattern pattern = Pattern::regex(
       R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)");
@@ -86,7 +86,7 @@ std::unique_ptr<PreTokenizer> metaspace_splitter(const Json& json) {
 }
 
 std::unique_ptr<PreTokenizer> pattern_split(const Json& json) {
-  // Shared because std::function requires a copyable object.
+  // The pattern is shared because std::function requires a copyable object.
   auto pattern = std::make_shared<const Pattern>(read_pattern(json));
   SplitBehavior behavior = read_behavior(json.at("behavior"));
   bool inverted = json.at("invert").boolean();
@@ -96,7 +96,7 @@ std::unique_ptr<PreTokenizer> pattern_split(const Json& json) {
   });
 }
 
-void words(Pieces& pieces) {  // and what is neither word nor space: \w+|[^\w\s]+
+void words(Pieces& pieces) {  // splits into words and other runs: \w+|[^\w\s]+
   split(pieces, SplitBehavior::kRemoved, [](std::string_view text) {
     auto kind = [](char32_t code) {
       return is_word().contains(code) ? 2 : !is_space().contains(code);

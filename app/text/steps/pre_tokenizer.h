@@ -15,7 +15,7 @@ using PreTokenizer = Step<Pieces>;
 
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Json& json);
 
-// When to put the replacement of a space before a text.
+// Says when a text gets the replacement of a space as its first character.
 enum class PrependScheme { kFirst, kNever, kAlways };
 PrependScheme read_prepend_scheme(const Json& metaspace);
 

@@ -1,9 +1,9 @@
-// SentencePiece's normalization: a double-array trie (Darts) that maps texts to texts.
+// SentencePiece's normalization with a double-array trie (Darts) that maps texts to texts.
 //
-// Models were trained with its odd rule: if a grapheme has fewer than six bytes, the shortest
-// prefix with a mapping replaces the whole grapheme; otherwise each character is mapped separately.
-// Grapheme boundaries therefore matter for six bytes only, and the rules that join longer graphemes
-// (Hangul, flags, emoji) are omitted.
+// The rule is odd, but models were trained with it: if a grapheme has fewer than six bytes, the
+// shortest prefix with a mapping replaces the whole grapheme; otherwise each character is mapped
+// separately. Grapheme boundaries therefore matter for six bytes only, and the rules that join
+// longer graphemes (Hangul, flags, emoji) are omitted.
 #include <cstring>
 
 #include "app/text/json/json.h"
@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kShortGrapheme = 6;  // graphemes with fewer bytes are mapped as a whole
 
-// The relevant properties, with the table's numbers.
+// The grapheme break properties that matter here, with the table's numbers.
 enum Break : uint8_t {
   kOther,
   kCarriageReturn,
@@ -51,15 +51,15 @@ class Precompiled : public Normalizer {
   void apply(Normalized& text) const override;
 
  private:
-  uint32_t unit(size_t at) const {  // 0, which has no transitions, beyond the end
+  uint32_t unit(size_t at) const {  // returns 0, a unit without transitions, beyond the end
     uint32_t value = 0;
     if (at < units_) std::memcpy(&value, data_.data() + 4 + 4 * at, 4);
     return value;
   }
-  // Finds the mapping of the shortest prefix; false if there is none.
+  // Finds the mapping of the shortest prefix of `part`; returns false if there is none.
   bool find(std::string_view part, std::string_view& becomes) const;
 
-  std::string data_;  // the array's size in bytes, the array, the mapped texts, each with a NUL
+  std::string data_;  // size of the array in bytes, the array, the NUL-terminated mapped texts
   size_t units_ = 0;
   std::string_view texts_;
 };
@@ -69,7 +69,7 @@ Precompiled::Precompiled(const Json& json) {
   if (map.is_null() || map.string().empty()) return;
   uint32_t size = 0;
   if (!decode_base64(map.string(), data_) || data_.size() < 4) map.fail("it is not base64");
-  std::memcpy(&size, data_.data(), 4);  // little-endian, like all supported machines
+  std::memcpy(&size, data_.data(), 4);  // little-endian, as all supported machines are
   if (size % 4 != 0 || size > data_.size() - 4) map.fail("its array is longer than it");
   units_ = size / 4;
   texts_ = std::string_view(data_).substr(4 + size);

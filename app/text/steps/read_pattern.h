@@ -1,4 +1,4 @@
-// Reads the patterns of tokenizer.json's components Split and Replace.
+// Reads the pattern of a tokenizer component of the type Split or Replace.
 #ifndef WHERRY_APP_TEXT_STEPS_READ_PATTERN_H_
 #define WHERRY_APP_TEXT_STEPS_READ_PATTERN_H_
 
@@ -7,7 +7,7 @@
 
 namespace wherry::text {
 
-// Reads a component with "pattern": {"String": ...} or {"Regex": ...}.
+// Reads the pattern of a component with "pattern": {"String": ...} or {"Regex": ...}.
 Pattern read_pattern(const Json& component);
 
 }  // namespace wherry::text

@@ -1,4 +1,4 @@
-// A processing step of a tokenizer.
+// A processing step of a tokenizer: normalizer, pre-tokenizer or decoder.
 #ifndef WHERRY_APP_TEXT_STEPS_STEP_H_
 #define WHERRY_APP_TEXT_STEPS_STEP_H_
 
@@ -15,7 +15,7 @@ class Step {
   virtual void apply(Subject&) const = 0;
 };
 
-// A step that calls a function.
+// Returns a step that calls the function `apply`.
 template <typename Subject, typename Apply>
 std::unique_ptr<Step<Subject>> make_step(Apply apply) {
   class Made : public Step<Subject> {
@@ -29,7 +29,7 @@ std::unique_ptr<Step<Subject>> make_step(Apply apply) {
   return std::make_unique<Made>(std::move(apply));
 }
 
-// Runs several steps in order.
+// Returns a step that runs several steps in order.
 template <typename Subject>
 std::unique_ptr<Step<Subject>> make_sequence(
     std::vector<std::shared_ptr<const Step<Subject>>> all) {

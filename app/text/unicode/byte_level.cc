@@ -21,7 +21,7 @@ struct ByteChars {
     }
   }
   std::array<std::string, 256> chars;
-  std::array<int16_t, 0x200> bytes;  // -1: none
+  std::array<int16_t, 0x200> bytes;  // byte of each character; -1 if it has none
 };
 
 const ByteChars& table() {

@@ -9,7 +9,8 @@
 namespace wherry::text {
 
 void append_as_chars(std::string_view bytes, std::string& text);
-// Returns false, and appends nothing, if a character maps to no byte.
+// Appends the bytes of mapped characters. Returns false, and appends nothing, if a character maps
+// to no byte.
 bool append_as_bytes(std::string_view chars, std::string& bytes);
 
 }  // namespace wherry::text

@@ -9,7 +9,7 @@
 
 namespace wherry::text {
 
-// Sorted ranges [first, second) that are neither adjacent nor overlapping.
+// A set of characters as sorted ranges [first, second) that are neither adjacent nor overlapping.
 class CodePoints {
  public:
   static constexpr char32_t kEnd = 0x110000;
@@ -29,7 +29,8 @@ class CodePoints {
   std::vector<std::pair<char32_t, char32_t>> ranges_;
 };
 
-// A bitmap in pages of 256 bits, where equal pages are shared: two look-ups per character.
+// A set of characters as a bitmap in pages of 256 bits, of which equal ones are shared: a test
+// takes two look-ups.
 class CharSet {
  public:
   explicit CharSet(const CodePoints& members);

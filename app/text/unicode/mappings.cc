@@ -4,8 +4,9 @@
 
 namespace wherry::text {
 
-// The format of an entry: the difference to the previous character, 2 * length + 1 or 2 * run, and
-// the targets as differences; a run maps consecutive characters to consecutive ones.
+// Decodes a table of mappings. An entry maps one character, or a run of consecutive characters to
+// consecutive ones: the difference to the previous character, then 2 * length + 1 for a text or 2 *
+// length for a run, then the target characters as differences.
 Mappings::Mappings(const char* table) {
   PackedNumbers numbers(table);
   char32_t code = 0, target = 0;

@@ -1,4 +1,4 @@
-// Mappings of characters to texts.
+// Mappings of characters to texts, such as lower case and decompositions.
 #ifndef WHERRY_APP_TEXT_UNICODE_MAPPINGS_H_
 #define WHERRY_APP_TEXT_UNICODE_MAPPINGS_H_
 
@@ -10,7 +10,8 @@ namespace wherry::text {
 class Mappings {
  public:
   explicit Mappings(const char* table);
-  const std::u32string* find(char32_t code) const {  // nullptr if it is unchanged
+  // Returns nullptr if the character is unchanged.
+  const std::u32string* find(char32_t code) const {
     auto it = map_.find(code);
     return it == map_.end() ? nullptr : &it->second;
   }

@@ -14,7 +14,7 @@ namespace wherry::text {
 
 namespace {
 
-// Hangul syllables are composed by arithmetic (The Unicode Standard, 3.12).
+// Constants of Hangul syllables, which are composed by arithmetic (The Unicode Standard, 3.12).
 constexpr char32_t kS = 0xAC00, kL = 0x1100, kV = 0x1161, kT = 0x11A7;
 constexpr char32_t kLs = 19, kVs = 21, kTs = 28, kSs = kLs * kVs * kTs;
 
@@ -25,12 +25,13 @@ struct Forms {
       : canonical(tables::kCanonical),
         compatible(tables::kCompatible),
         classes(tables::kCombining) {
-    std::unordered_map<std::u32string, char32_t> whole;  // full mapping -> what it composes to
+    // Maps a full decomposition to the character that it composes to.
+    std::unordered_map<std::u32string, char32_t> whole;
     const CharSet composed(packed_set(tables::kComposed));
     for (const auto& [code, to] : canonical.all()) {
       if (composed.contains(code)) whole.emplace(to, code);
     }
-    // The last character of a full decomposition is also that of the single step.
+    // The last character of a full decomposition is also the last character of the single step.
     for (const auto& [to, code] : whole) {
       std::u32string start = to.substr(0, to.size() - 1);
       auto found = start.size() == 1 ? whole.end() : whole.find(start);
@@ -41,7 +42,7 @@ struct Forms {
 
   uint8_t class_of(char32_t code) const { return code < 0x300 ? 0 : classes[code]; }
 
-  char32_t compose(char32_t a, char32_t b) const {  // 0 if they do not compose
+  char32_t compose(char32_t a, char32_t b) const {  // returns 0 if the two do not compose
     if (a >= kL && a < kL + kLs && b >= kV && b < kV + kVs) {
       return kS + ((a - kL) * kVs + (b - kV)) * kTs;
     }
@@ -64,7 +65,7 @@ const Forms& forms() {
 
 struct Unit {
   char32_t code;
-  uint8_t kind;  // canonical combining class
+  uint8_t kind;  // canonical combining class of the character
 };
 
 void decompose(char32_t code, bool compatible, std::vector<Unit>& units) {
@@ -102,9 +103,10 @@ void order(std::vector<Unit>& units) {
 
 void compose(std::vector<Unit>& units) {
   size_t starter = units.size(), kept = 0;
-  int last = -1;  // class of the last character kept after the starter; -1: none
+  int last = -1;  // class of the last character kept after the starter; -1 if there is none
   for (const Unit unit : units) {
-    if (starter < kept && last < unit.kind) {  // no character blocks the composition
+    // No character between the starter and this one blocks their composition.
+    if (starter < kept && last < unit.kind) {
       if (char32_t code = forms().compose(units[starter].code, unit.code)) {
         units[starter].code = code;
         continue;
@@ -131,7 +133,8 @@ std::string normal_form(std::string_view text, NormalForm form) {
   std::string out;
   out.reserve(text.size());
   std::vector<Unit> units;
-  // ASCII is unchanged in all forms, and never composes with preceding characters: split there.
+  // Splits the text at ASCII characters, which are unchanged in all forms, and never compose with
+  // preceding characters.
   for (size_t at = 0; at < text.size();) {
     size_t end = at;
     while (end < text.size() && is_ascii(text[end])) ++end;

@@ -1,4 +1,5 @@
-// NFC, NFD, NFKC, NFKD (Unicode Standard Annex 15), in the Unicode version of `tokenizers`.
+// Normalizes text to NFC, NFD, NFKC or NFKD (Unicode Standard Annex 15), in the Unicode version of
+// `tokenizers`.
 #ifndef WHERRY_APP_TEXT_UNICODE_NORMAL_FORMS_H_
 #define WHERRY_APP_TEXT_UNICODE_NORMAL_FORMS_H_
 

@@ -1,4 +1,4 @@
-// Reads packed tables: base64 text of numbers in seven-bit groups (varints).
+// Reads packed Unicode tables: base64 text of numbers in seven-bit groups (varints).
 #ifndef WHERRY_APP_TEXT_UNICODE_PACKED_H_
 #define WHERRY_APP_TEXT_UNICODE_PACKED_H_
 
@@ -8,7 +8,7 @@
 
 namespace wherry::text {
 
-// False if `text` is not base64.
+// Decodes base64; returns false if `text` is not base64.
 bool decode_base64(std::string_view text, std::string& bytes);
 
 class PackedNumbers {
@@ -16,7 +16,7 @@ class PackedNumbers {
   explicit PackedNumbers(const char* table);
   bool done() const { return at_ == bytes_.size(); }
   uint32_t next();
-  int32_t next_signed();  // zigzag
+  int32_t next_signed();  // reads a zigzag-coded number
 
  private:
   std::string bytes_;

@@ -16,7 +16,7 @@ namespace {
 struct CategoryName {
   const char *name, *long_name;
 };
-// In the order of the table's numbers.
+// The categories in the order of the table's numbers.
 constexpr CategoryName kCategoryNames[] = {
     {"Cn", "Unassigned"},
     {"Cc", "Control"},
@@ -54,7 +54,7 @@ constexpr CategoryName kMajorNames[] = {
     {"P", "Punctuation"}, {"S", "Symbol"}, {"Z", "Separator"},
 };
 
-// Compares names without case, spaces, hyphens and underscores.
+// Compares property names without case, spaces, hyphens and underscores.
 bool same_name(std::string_view a, std::string_view b) {
   auto plain = [](std::string_view text) {
     std::string made;

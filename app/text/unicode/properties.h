@@ -1,4 +1,4 @@
-// Character properties in the Unicode versions of `tokenizers`. Each is created on first use.
+// Character properties in the Unicode versions of `tokenizers`. Each is created at its first use.
 #ifndef WHERRY_APP_TEXT_UNICODE_PROPERTIES_H_
 #define WHERRY_APP_TEXT_UNICODE_PROPERTIES_H_
 
@@ -12,24 +12,25 @@
 
 namespace wherry::text {
 
-// Returns a general category: "L", "Lu", ... or its long name. Nothing for unknown names.
+// Returns the characters of a general category: "L", "Lu", ... or its long name. Returns nothing
+// for unknown names.
 std::optional<CodePoints> category(std::string_view name);
 
-// Decodes a table of the kind "set".
+// Decodes a table of the kind "set" (tables.cc).
 CodePoints packed_set(const char* table);
 
-CodePoints pattern_words();  // \w of patterns
-CodePoints spaces();         // White_Space
+CodePoints pattern_words();  // returns the characters that \w of patterns matches
+CodePoints spaces();         // returns the characters with the property White_Space
 
 const CharSet& is_space();
-const CharSet& is_word();  // for added tokens and `Whitespace`
+const CharSet& is_word();  // word characters for added tokens and the pre-tokenizer Whitespace
 const CharSet& is_punctuation();
 const CharSet& is_numeric();
-const CharSet& is_mark();        // removed by StripAccents
-const CharSet& is_nonspacing();  // removed by BertNormalizer as accents
-const CharSet& is_control();     // removed by BertNormalizer's clean_text
+const CharSet& is_mark();        // marks that the normalizer StripAccents removes
+const CharSet& is_nonspacing();  // accents that BertNormalizer removes
+const CharSet& is_control();     // control characters that BertNormalizer's clean_text removes
 
-// A value per character, from a run-length encoded table.
+// Maps each character to a value, from a run-length encoded table.
 class RunTable {
  public:
   explicit RunTable(const char* table);

@@ -52,7 +52,7 @@ std::string Utf8Stream::decode(std::string_view bytes, bool final) {
   for (size_t at = 0; at < joined.size();) {
     Utf8Part part = part_at(joined, at);
     // Half a surrogate pair is already ill-formed after two bytes, but Python's decoder waits for
-    // the third byte, and both have to emit the same pieces.
+    // the third byte, and both decoders have to emit the same pieces.
     bool surrogate =
         joined.size() - at == 2 && joined[at] == '\xED' && is_continuation(joined[at + 1]);
     if ((part.cut || surrogate) && !final) {

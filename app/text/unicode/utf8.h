@@ -1,4 +1,4 @@
-// Decodes UTF-8.
+// Decodes UTF-8 text, also ill-formed and incremental.
 #ifndef WHERRY_APP_TEXT_UNICODE_UTF8_H_
 #define WHERRY_APP_TEXT_UNICODE_UTF8_H_
 
@@ -8,7 +8,7 @@
 
 namespace wherry::text {
 
-inline constexpr char kReplacement[] = "\xEF\xBF\xBD";  // U+FFFD
+inline constexpr char kReplacement[] = "\xEF\xBF\xBD";  // U+FFFD in UTF-8
 
 inline size_t length_of(unsigned char first) {
   return first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
@@ -60,23 +60,23 @@ inline void append(std::string& text, char32_t code) {
 
 size_t count_chars(std::string_view text);
 
-// The unit that begins at a byte: a character, or a maximal subpart that one U+FFFD replaces
-// (Unicode, table 3-7), complete or cut off by the end of the text.
+// The unit of text that begins at a byte: a character, or a maximal subpart that one U+FFFD
+// replaces (Unicode, table 3-7), complete or cut off by the end of the text.
 struct Utf8Part {
   size_t length;
   bool whole;
-  bool cut;  // further bytes could complete it
+  bool cut;  // whether further bytes could complete the character
 };
 Utf8Part part_at(std::string_view text, size_t at);
 
 bool is_well_formed(std::string_view text);
-// Replaces each ill-formed part by U+FFFD.
+// Returns the text with each ill-formed part replaced by U+FFFD.
 std::string repaired(std::string_view text);
 
-// Decodes bytes incrementally; an incomplete character waits for the rest.
+// Decodes bytes incrementally; an incomplete character waits for its remaining bytes.
 class Utf8Stream {
  public:
-  // `each_byte`: one U+FFFD per ill-formed byte rather than per part.
+  // each_byte: whether each ill-formed byte becomes a U+FFFD, or else each ill-formed part.
   explicit Utf8Stream(bool each_byte) : each_byte_(each_byte) {}
   std::string push(std::string_view bytes) { return decode(bytes, false); }
   std::string flush() { return decode("", true); }

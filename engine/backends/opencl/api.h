@@ -26,7 +26,7 @@ using Property = intptr_t;  // cl_context_properties
 
 constexpr Int kSuccess = 0;
 constexpr Int kDeviceNotFound = -1;
-constexpr Int kPlatformNotFound = -1001;  // cl_khr_icd
+constexpr Int kPlatformNotFound = -1001;  // defined by the extension cl_khr_icd
 constexpr Uint kFalse = 0, kTrue = 1;
 constexpr Bits kTypeCpu = 1 << 1, kTypeGpu = 1 << 2, kTypeAccelerator = 1 << 3;
 constexpr Bits kReadWrite = 1 << 0;
@@ -36,10 +36,11 @@ constexpr Uint kDeviceType = 0x1000, kMaxComputeUnits = 0x1002, kMaxWorkGroupSiz
                kLocalMemSize = 0x1023, kDeviceName = 0x102B, kDeviceVendor = 0x102C,
                kDriverVersion = 0x102D, kDeviceVersion = 0x102F, kDeviceExtensions = 0x1030,
                kHostUnifiedMemory = 0x1035;
-constexpr Uint kGlobalFreeMemoryAmd = 0x4039;  // cl_amd_device_attribute_query
+// The extension cl_amd_device_attribute_query defines this constant.
+constexpr Uint kGlobalFreeMemoryAmd = 0x4039;
 constexpr Uint kProgramBinarySizes = 0x1165, kProgramBinaries = 0x1166, kProgramBuildLog = 0x1183;
 
-// Function pointers, all set once `load` has returned.
+// The OpenCL functions as pointers, all set once `load` has returned.
 struct Api {
   Int (*GetPlatformIDs)(Uint, Platform*, Uint*);
   Int (*GetDeviceIDs)(Platform, Bits, Uint, DeviceId*, Uint*);
@@ -70,15 +71,16 @@ struct Api {
   Int (*EnqueueNDRangeKernel)(Queue, Kernel, Uint, const size_t*, const size_t*, const size_t*,
                               Uint, const Event*, Event*);
 
-  // Opens the system's OpenCL at the first call. If there is none, each call throws a RuntimeError
-  // of tvm-ffi that names the libraries that it tried.
+  // Opens the system's OpenCL at the first call. If there is no OpenCL, each call throws a
+  // RuntimeError of tvm-ffi that names the libraries that it tried.
   static const Api& get();
 };
 
-// "CL_OUT_OF_RESOURCES (-5)".
+// Returns a status as text, e.g. "CL_OUT_OF_RESOURCES (-5)".
 std::string name_of(Int status);
 
-// Throws a RuntimeError, or a MemoryError, of tvm-ffi unless status is CL_SUCCESS.
+// Throws a RuntimeError, or a MemoryError, of tvm-ffi unless status is CL_SUCCESS. call: the failed
+// function's name.
 void check(Int status, const char* call);
 
 }  // namespace wherry::opencl

@@ -47,7 +47,8 @@ backends::FoundDevices find() {
       for (DeviceId id : devices_of(platform, types)) {
         try {
           found.devices.push_back(std::make_unique<OpenClDevice>(id));
-        } catch (const tvm::ffi::Error& error) {  // a broken driver must not hide the others
+        } catch (const tvm::ffi::Error& error) {
+          // A broken driver must not hide the other drivers' devices.
           found.problems += "\n  " + std::string(error.message());
         }
       }
@@ -77,7 +78,7 @@ Buffer* Pool::take(size_t rounded_bytes) {
 void Pool::give(Buffer* buffer) {
   std::unique_ptr<Buffer> owned(buffer);
   if (bytes_ + buffer->bytes > kMostBytes) {
-    // Running commands keep the memory until they are done (OpenCL 1.2, clReleaseMemObject).
+    // OpenCL keeps the memory until running commands are done (OpenCL 1.2, clReleaseMemObject).
     Api::get().ReleaseMemObject(buffer->memory);
     return;
   }
@@ -107,7 +108,7 @@ void* OpenClDevice::allocate(size_t bytes) {
   const Api& cl = Api::get();
   Int status = kSuccess;
   Memory memory = cl.CreateBuffer(context_, kReadWrite, rounded, nullptr, &status);
-  if (status != kSuccess) {  // free the pool's buffers and try again
+  if (status != kSuccess) {  // frees the pool's buffers and tries again
     pool_.clear();
     check(cl.Finish(queue_), "clFinish");
     memory = cl.CreateBuffer(context_, kReadWrite, rounded, nullptr, &status);
@@ -162,7 +163,8 @@ backends::DeviceFacts OpenClDevice::facts() const {
   facts.available_memory = -1;
   facts.largest_buffer = number<uint64_t>(kMaxMemAllocSize);
   if (has_extension("cl_amd_device_attribute_query")) {
-    size_t kilobytes[2] = {0, 0};  // total free memory, and largest free block
+    // Total free memory and largest free block, as the driver reports them.
+    size_t kilobytes[2] = {0, 0};
     Int status =
         Api::get().GetDeviceInfo(id_, kGlobalFreeMemoryAmd, sizeof kilobytes, kilobytes, nullptr);
     if (status == kSuccess) facts.available_memory = static_cast<int64_t>(kilobytes[0]) * 1024;
@@ -182,7 +184,8 @@ void OpenClDevice::copy(const void* from, size_t from_offset, void* to, size_t t
         "clEnqueueCopyBuffer");
 }
 
-// Small writes are copied first: waiting for a write would wait for all earlier commands.
+// Small writes are copied into our own memory first: waiting for a write would wait for all earlier
+// commands.
 void OpenClDevice::write(const char* host, void* to, size_t to_offset, size_t bytes) {
   constexpr size_t kSmall = size_t{64} << 10;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -243,7 +246,8 @@ Int OpenClDevice::launch(Kernel kernel, int dimensions, const size_t* global, co
 void OpenClDevice::wait() { check(Api::get().Finish(queue_), "clFinish"); }
 
 backends::Devices& devices() {
-  // Never destroyed: tensors of static storage duration may outlive any order of destruction.
+  // The devices are never destroyed, because tensors of static storage duration may outlive any
+  // order of destruction.
   static auto* all = new backends::Devices(kDLOpenCL, "OpenCL",
                                            "pocl-opencl-icd is one that runs on the CPU", find);
   return *all;

@@ -1,4 +1,4 @@
-// OpenCL devices, each with memory, copies and one queue.
+// OpenCL devices. Each has memory, copies and one command queue.
 #ifndef WHERRY_ENGINE_BACKENDS_OPENCL_DEVICE_H_
 #define WHERRY_ENGINE_BACKENDS_OPENCL_DEVICE_H_
 
@@ -13,31 +13,32 @@
 
 namespace wherry::opencl {
 
-// The data pointer of a tensor on these devices points to a Buffer.
+// The memory of one tensor: the data pointer of a tensor on these devices points to a Buffer.
 struct Buffer {
   Memory memory;
-  size_t bytes;  // allocated
+  size_t bytes;  // allocated size in bytes
 };
 
-// Freed buffers, by size. They are reused without waiting, because a device has one queue, which
-// executes commands in order.
+// Keeps freed buffers by size. They are reused without waiting, because a device has one queue,
+// which executes commands in order.
 class Pool {
  public:
-  // Allocated sizes are multiples of 1/8 of their power of two, so that near sizes share.
+  // Rounds a size up to a multiple of 1/8 of its power of two, so that near sizes share buffers.
   static size_t rounded(size_t bytes);
 
-  // Null if there is no buffer of this size.
+  // Takes a free buffer of this size; null if there is none.
   Buffer* take(size_t rounded_bytes);
   void give(Buffer* buffer);
   void clear();
 
  private:
-  static constexpr size_t kMostBytes = size_t{256} << 20;  // limit for all buffers
+  // Upper bound on the bytes of all free buffers.
+  static constexpr size_t kMostBytes = size_t{256} << 20;
   std::multimap<size_t, std::unique_ptr<Buffer>> free_;
   size_t bytes_ = 0;
 };
 
-// One device with its context and queue.
+// One OpenCL device with its context and command queue.
 class OpenClDevice final : public backends::Device {
  public:
   // Throws an error of tvm-ffi if the driver fails to create a context or queue.
@@ -57,7 +58,7 @@ class OpenClDevice final : public backends::Device {
   bool take(const void* from, size_t from_offset, char* host, size_t bytes) override;
   void wait() override;
 
-  // Runs a kernel whose arguments are set; returns OpenCL's status.
+  // Launches a kernel whose arguments are set; returns OpenCL's status.
   Int launch(Kernel kernel, int dimensions, const size_t* global, const size_t* local);
 
   template <typename T>
@@ -68,32 +69,32 @@ class OpenClDevice final : public backends::Device {
   }
   std::string text(Uint key) const;
   bool has_extension(const std::string& name) const;
-  // Name, vendor, versions: what a program's binary depends on.
+  // Returns name, vendor and versions of the device, on which a program's binary depends.
   std::string identity() const;
 
  private:
   DeviceId id_;
   Context context_;
   Queue queue_;
-  // An asynchronous copy from or to our own memory.
+  // An asynchronous copy between the device and our own host memory.
   struct Transfer {
-    Memory memory = nullptr;  // null: no result to take
+    Memory memory = nullptr;  // device memory of the copy; null if there is no result to take
     size_t offset = 0, bytes = 0;
     std::string held;
-    Event done = nullptr;  // null: no copy is running
+    Event done = nullptr;  // event of the running copy; null if no copy is running
   };
-  // The next transfer in turn; waits until its copy is done.
+  // Returns the next transfer in round robin; waits until its copy is done.
   template <size_t N>
   Transfer& next(std::array<Transfer, N>& transfers, size_t& turn);
 
-  std::mutex mutex_;  // guards everything below
+  std::mutex mutex_;  // guards every field below
   Pool pool_;
-  std::array<Transfer, 2> fetched_;   // reads
-  std::array<Transfer, 64> written_;  // small writes, of two steps at least
+  std::array<Transfer, 2> fetched_;   // asynchronous reads that `start` requested
+  std::array<Transfer, 64> written_;  // small writes; 64 are enough for at least two steps
   size_t fetch_turn_ = 0, write_turn_ = 0;
 };
 
-// This machine's GPUs and accelerators, else its CPUs.
+// Returns this machine's OpenCL GPUs and accelerators, or its CPUs if it has neither.
 backends::Devices& devices();
 
 }  // namespace wherry::opencl

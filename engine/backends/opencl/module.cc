@@ -22,7 +22,7 @@ namespace {
 
 namespace ffi = tvm::ffi;
 
-// One kernel of a library, built for each device that it was called on.
+// One kernel of a library, built for each device on which it was called.
 class LaunchedKernel {
  public:
   LaunchedKernel(std::string name, KernelInfo info)
@@ -37,12 +37,13 @@ class LaunchedKernel {
 
   const std::string& source() const { return info_.source; }
 
-  // args: the kernel's arguments, then an extent for each of its axes.
+  // Launches the kernel. args: the kernel's arguments, then an extent for each of its axes.
   void launch(ffi::PackedArgs args) {
     auto asked = info_.call.extents(name_, args);
     std::array<size_t, 6> extents{};
     for (size_t i = 0; i < asked.size(); ++i) {
-      if (asked[i] <= 0) return;  // nothing to compute; OpenCL rejects empty ranges
+      // An empty launch computes nothing, and OpenCL rejects empty ranges.
+      if (asked[i] <= 0) return;
       extents[i] = static_cast<size_t>(asked[i]);
     }
     std::array<size_t, 3> global{};
@@ -50,7 +51,7 @@ class LaunchedKernel {
 
     int index = backends::Devices::current();
     auto& device = static_cast<OpenClDevice&>(devices().device(index));
-    // A kernel object has its arguments as state: only one thread may set them and launch.
+    // A kernel object has its arguments as state, so only one thread may set them and launch.
     std::lock_guard<std::mutex> lock(mutex_);
     Kernel kernel = kernel_on(index, device);
     for (size_t i = 0; i < info_.call.arguments.size(); ++i) {
@@ -82,7 +83,7 @@ class LaunchedKernel {
       auto number = static_cast<float>(value.cast<double>());
       set_bytes(kernel, i, &number, sizeof number);
     } else if (type.code == kDLInt || type.code == kDLUInt) {
-      auto number = value.cast<int64_t>();  // little-endian: the low bytes come first
+      auto number = value.cast<int64_t>();  // numbers are little-endian: the low bytes come first
       set_bytes(kernel, i, &number, type.bits == 1 ? 1 : type.bits / 8u);
     } else {
       TVM_FFI_THROW(ValueError) << "kernel " << name_ << ": argument " << i << " has type code "
@@ -102,10 +103,10 @@ class LaunchedKernel {
   KernelInfo info_;
   int dimensions_ = 1;
   std::mutex mutex_;
-  std::map<int, Kernel> kernels_;  // by device
+  std::map<int, Kernel> kernels_;  // the built kernel of each device index
 };
 
-// All kernels of a library.
+// All kernels of a compiled library.
 class Library {
  public:
   explicit Library(std::string bytes) : bytes_(std::move(bytes)) {

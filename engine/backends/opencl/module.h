@@ -7,8 +7,8 @@
 
 namespace wherry::opencl {
 
-// Loads the bytes that TVM's compiler wrote; builds each kernel at its first call.
-// Throws a ValueError of tvm-ffi.
+// Loads the kernels that TVM's compiler wrote; builds each kernel at its first call. Throws a
+// ValueError of tvm-ffi.
 tvm::ffi::Module load_module(const tvm::ffi::Bytes& bytes);
 
 }  // namespace wherry::opencl

@@ -13,9 +13,9 @@ namespace wherry::opencl {
 
 namespace {
 
-// A cached file: the length of the text that was compiled and the hash of the binary, the text, the
-// binary. The whole text is compared, so a hash collision only costs time. A binary with another
-// hash is damaged, and drivers crash on those.
+// The header of a cached file: the length of the compiled text and the hash of the binary; the text
+// and the binary follow. The whole text is compared, so a hash collision only costs time. A binary
+// with another hash is damaged, and drivers crash on damaged binaries.
 struct Header {
   uint64_t text_size;
   uint64_t binary_hash;
@@ -70,7 +70,8 @@ std::string log_of(Program program, DeviceId device) {
   return log.substr(0, log.find('\0'));
 }
 
-// Null if the device rejects the binary, for example after an update of its driver.
+// Loads a cached binary; returns null if the device rejects it, for example after an update of its
+// driver.
 Program from_binary(const OpenClDevice& device, const std::string& binary) {
   const Api& cl = Api::get();
   DeviceId id = device.id();
@@ -106,9 +107,9 @@ Program from_source(const OpenClDevice& device, const std::string& name, const s
   return program;
 }
 
-// TVM's check for half arithmetic stops a compilation even if halves are only loaded with
-// vload_half, which every device has. This removes the check for devices without half arithmetic;
-// their compiler still rejects kernels that compute with halves.
+// Removes TVM's check for half arithmetic from the source of devices without it. The check stops a
+// compilation even if halves are only loaded with vload_half, which every device has; the device's
+// compiler still rejects kernels that compute with halves.
 std::string without_half_check(const std::string& source) {
   size_t begin = source.find("#ifdef cl_khr_fp16");
   size_t end = source.find("#endif", begin);
@@ -120,7 +121,7 @@ std::string without_half_check(const std::string& source) {
 
 Kernel build_kernel(const OpenClDevice& device, const std::string& name,
                     const std::string& source) {
-  // No contraction to fused multiply-add: every kernel must give the same bits for a row.
+  // Turns contraction to fused multiply-add off: every kernel must give the same bits for a row.
   std::string text = "// " + device.identity() + "\n#pragma OPENCL FP_CONTRACT OFF\n";
   text += device.has_extension("cl_khr_fp16") ? source : without_half_check(source);
   Program program = nullptr;
@@ -132,7 +133,7 @@ Kernel build_kernel(const OpenClDevice& device, const std::string& name,
   const Api& cl = Api::get();
   Int status = kSuccess;
   Kernel kernel = cl.CreateKernel(program, name.c_str(), &status);
-  cl.ReleaseProgram(program);  // the kernel has a reference
+  cl.ReleaseProgram(program);  // the kernel keeps a reference to the program
   check(status, ("clCreateKernel of " + name).c_str());
   return kernel;
 }

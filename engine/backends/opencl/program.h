@@ -1,4 +1,4 @@
-// Builds kernels from source, with a cache of binaries on disk.
+// Builds OpenCL kernels from source, with a cache of binaries on disk.
 #ifndef WHERRY_ENGINE_BACKENDS_OPENCL_PROGRAM_H_
 #define WHERRY_ENGINE_BACKENDS_OPENCL_PROGRAM_H_
 

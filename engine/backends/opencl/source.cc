@@ -6,8 +6,8 @@ namespace wherry::opencl {
 
 namespace {
 
-// Each kernel's part starts with this line and repeats the prototypes of all kernels, which makes
-// the source quadratic in size.
+// The line with which each kernel's part of the source starts. A part repeats the prototypes of all
+// kernels, which would make the source quadratic in size.
 constexpr char kMarker[] = "// Function: ";
 
 std::string without_prototypes(const std::string& part) {
@@ -27,8 +27,8 @@ std::string without_prototypes(const std::string& part) {
 
 }  // namespace
 
-// A blob of TVM 0.27: string format, u64 count, count * (string key, string name, call), string
-// source.
+// Parses a blob of TVM 0.27: string format, u64 count, count * (string key, string name, call),
+// string source.
 std::map<std::string, KernelInfo> read_kernels(const std::string& blob) {
   backends::BlobReader reader(blob, "the OpenCL part of the library");
   std::string format = reader.text();
@@ -39,7 +39,7 @@ std::map<std::string, KernelInfo> read_kernels(const std::string& blob) {
   std::map<std::string, KernelInfo> kernels;
   for (auto n = reader.number<uint64_t>(); n > 0; --n) {
     std::string key = reader.text();
-    reader.text();  // the name again
+    reader.text();  // skips the name, which the blob repeats
     kernels[key].call = backends::read_call(reader);
   }
   std::string code = reader.text();

@@ -1,4 +1,4 @@
-// Parses what TVM writes into a library for OpenCL: sources and calling conventions.
+// Parses the OpenCL part of a compiled library, as TVM writes it: sources and calling conventions.
 #ifndef WHERRY_ENGINE_BACKENDS_OPENCL_SOURCE_H_
 #define WHERRY_ENGINE_BACKENDS_OPENCL_SOURCE_H_
 
@@ -11,11 +11,11 @@ namespace wherry::opencl {
 
 struct KernelInfo {
   backends::KernelCall call;
-  std::string source;  // this kernel alone, without prototypes
+  std::string source;  // source text of this kernel alone, without prototypes
 };
 
-// Reads a blob's kernels by name. Throws a ValueError of tvm-ffi if it is truncated or no such
-// blob.
+// Reads a blob's kernels by name. Throws a ValueError of tvm-ffi if the bytes are truncated or not
+// such a blob.
 std::map<std::string, KernelInfo> read_kernels(const std::string& blob);
 
 }  // namespace wherry::opencl

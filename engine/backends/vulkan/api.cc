@@ -61,7 +61,8 @@ VkInstance create(PFN_vkGetInstanceProcAddr get) {
   info.pApplicationInfo = &application;
 #ifdef VK_KHR_portability_enumeration
   const char* portability = VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME;
-  if (has_extension(get, portability)) {  // needed to list Apple's devices
+  // The Vulkan loader lists Apple's devices only with this extension.
+  if (has_extension(get, portability)) {
     info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
     info.enabledExtensionCount = 1;
     info.ppEnabledExtensionNames = &portability;

@@ -58,7 +58,7 @@ namespace wherry::vulkan {
 
 #define WHERRY_VULKAN_DECLARE(name) PFN_vk##name name = nullptr;
 
-// The system's Vulkan and an instance of it.
+// The system's Vulkan library and one instance of it.
 struct Instance {
   VkInstance handle = VK_NULL_HANDLE;
   // Null if the loader or driver does not support cooperative matrices.
@@ -66,12 +66,12 @@ struct Instance {
       GetPhysicalDeviceCooperativeMatrixPropertiesKHR = nullptr;
   WHERRY_VULKAN_INSTANCE_FUNCTIONS(WHERRY_VULKAN_DECLARE)
 
-  // Opens Vulkan at the first call. If there is none, each call throws a RuntimeError of tvm-ffi
-  // that names the libraries that it tried.
+  // Opens Vulkan at the first call. If there is no Vulkan, each call throws a RuntimeError of
+  // tvm-ffi that names the libraries that it tried.
   static const Instance& get();
 };
 
-// The functions of one logical device, which bypass the loader's dispatch.
+// The functions of one logical device as pointers that bypass the loader's dispatch.
 struct DeviceFunctions {
   WHERRY_VULKAN_DEVICE_FUNCTIONS(WHERRY_VULKAN_DECLARE)
 
@@ -79,10 +79,11 @@ struct DeviceFunctions {
   explicit DeviceFunctions(VkDevice device);
 };
 
-// "VK_ERROR_DEVICE_LOST (-4)".
+// Returns a result as text, e.g. "VK_ERROR_DEVICE_LOST (-4)".
 std::string name_of(VkResult result);
 
-// Throws a RuntimeError, or a MemoryError, of tvm-ffi unless the result is VK_SUCCESS.
+// Throws a RuntimeError, or a MemoryError, of tvm-ffi unless the result is VK_SUCCESS. call: the
+// failed function's name.
 void check(VkResult result, const char* call);
 
 }  // namespace wherry::vulkan

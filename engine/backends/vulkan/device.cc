@@ -11,7 +11,8 @@ namespace wherry::vulkan {
 
 namespace {
 
-constexpr VkDeviceSize kAlignment = 256;  // lower bound for the alignment of tensors in a block
+// Lower bound in bytes for the alignment of tensors in a block.
+constexpr VkDeviceSize kAlignment = 256;
 constexpr VkDeviceSize kFetchedStep = VkDeviceSize{1} << 20;
 
 VkDevice open(const PhysicalDevice& physical) {
@@ -32,7 +33,8 @@ VkDevice open(const PhysicalDevice& physical) {
   MatrixFeatures matrices;
   if (!physical.matrices.empty()) {
     matrices.set();
-    matrices.last().pNext = &storage;  // devices with cooperative matrices have it
+    // Devices with cooperative matrices also have this feature structure.
+    matrices.last().pNext = &storage;
     info.pNext = matrices.first();
     info.enabledExtensionCount = static_cast<uint32_t>(std::size(kMatrixExtensions));
     info.ppEnabledExtensionNames = kMatrixExtensions;
@@ -113,7 +115,7 @@ void VulkanDevice::free(void* data) {
     if (fetched.from == data) fetched.from = nullptr;
   }
   if (it.pool.give(static_cast<Buffer*>(data))) return;
-  it.stream.wait();  // a block became empty, but commands may still use it
+  it.stream.wait();  // a block became empty, but running commands may still use it
   it.pool.trim();
 }
 
@@ -190,7 +192,7 @@ void VulkanDevice::start(const void* from, size_t from_offset, size_t bytes) {
   Fetched& fetched = fetched_[fetch_turn_++ % fetched_.size()];
   fetched.from = nullptr;
   if (fetched.here.bytes < bytes) {
-    it.stream.wait();  // an earlier copy may be running
+    it.stream.wait();  // an earlier copy may still run
     Block larger =
         it.allocator.host_block((bytes + kFetchedStep - 1) / kFetchedStep * kFetchedStep);
     it.allocator.release(std::exchange(fetched.here, larger));
@@ -245,7 +247,8 @@ void VulkanDevice::wait() {
 }
 
 backends::Devices& devices() {
-  // Never destroyed: tensors of static storage duration may outlive any order of destruction.
+  // The devices are never destroyed, because tensors of static storage duration may outlive any
+  // order of destruction.
   static auto* all = new backends::Devices(
       kDLVulkan, "Vulkan",
       "it takes a driver with Vulkan 1.1 (Debian's mesa-vulkan-drivers has one that runs on the "

@@ -1,4 +1,4 @@
-// One Vulkan device: memory, copies, launches.
+// One Vulkan device: its memory, copies and kernel launches.
 #ifndef WHERRY_ENGINE_BACKENDS_VULKAN_DEVICE_H_
 #define WHERRY_ENGINE_BACKENDS_VULKAN_DEVICE_H_
 
@@ -14,31 +14,33 @@
 
 namespace wherry::vulkan {
 
-// A kernel compiled for a device. Its descriptors are its tensors in order, then its numbers.
+// A kernel compiled for one device. Its descriptors are its tensors in order, then its numbers.
 struct Pipeline {
   VkDescriptorSetLayout tensors = VK_NULL_HANDLE;
   VkPipelineLayout layout = VK_NULL_HANDLE;
   VkPipeline handle = VK_NULL_HANDLE;
 };
 
-// A tensor of a launch.
+// A tensor argument of a launch.
 struct Argument {
   const Buffer* buffer;
   bool written;
 };
 
-// Opens the logical device at the first use, so that listing devices is cheap.
+// One Vulkan device; it opens the logical device at the first use, so that listing devices is
+// cheap.
 class VulkanDevice final : public backends::Device {
  public:
   explicit VulkanDevice(PhysicalDevice physical);
 
   const PhysicalDevice& physical() const { return physical_; }
 
-  // The logical device and its functions; both open it.
+  // Return the logical device and its functions; the first call opens the device.
   VkDevice handle();
   const DeviceFunctions& functions();
 
-  // Runs a kernel on groups[0] x groups[1] x groups[2] blocks; numbers are its uniform's words.
+  // Launches a kernel on groups[0] x groups[1] x groups[2] blocks; numbers: the 32-bit words of the
+  // kernel's uniform.
   void launch(const Pipeline& pipeline, const std::vector<Argument>& arguments,
               const std::vector<uint32_t>& numbers, const std::array<uint32_t, 3>& groups);
 
@@ -54,7 +56,7 @@ class VulkanDevice final : public backends::Device {
   void wait() override;
 
  private:
-  // The objects of the open device.
+  // The Vulkan objects of the opened device.
   struct Opened {
     Opened(const PhysicalDevice& physical, VkDevice device);
 
@@ -64,10 +66,10 @@ class VulkanDevice final : public backends::Device {
     Pool pool;
     Stream stream;
   };
-  // A copy to host memory by `start`; the memory grows as needed.
+  // An asynchronous copy to host memory, requested by `start`; the memory grows as needed.
   struct Fetched {
     Block here;
-    const void* from = nullptr;  // null: no result to take
+    const void* from = nullptr;  // source of the copy; null if there is no result to take
     size_t offset = 0, bytes = 0;
     uint64_t handed_over = 0;
   };
@@ -75,13 +77,13 @@ class VulkanDevice final : public backends::Device {
 
   PhysicalDevice physical_;
   std::once_flag once_;
-  std::unique_ptr<Opened> opened_;  // never closed: see devices()
-  std::mutex mutex_;                // guards the pool, the stream and the copies
+  std::unique_ptr<Opened> opened_;  // the opened device, which is never closed: see devices()
+  std::mutex mutex_;                // guards pool, stream and copies
   std::array<Fetched, 2> fetched_;
   size_t fetch_turn_ = 0;
 };
 
-// This machine's devices.
+// Returns this machine's Vulkan devices.
 backends::Devices& devices();
 
 }  // namespace wherry::vulkan

@@ -10,7 +10,7 @@ namespace wherry::vulkan {
 namespace {
 
 constexpr char kFormat[] = "wherry-spirv-2";
-constexpr size_t kExtras = 5, kOfEdition = 5;  // numbers for a kernel, and for each edition
+constexpr size_t kExtras = 5, kOfEdition = 5;  // numbers per kernel; numbers per edition
 constexpr uint32_t kSpirvMagic = 0x07230203;
 
 void check(const std::string& name, const KernelInfo& info) {
@@ -62,9 +62,9 @@ uint32_t KernelInfo::tensors() const {
                     [](const DLDataType& type) { return type.code == kDLOpaqueHandle; }));
 }
 
-// String format, u64 count, count * (string name, call with extras (bytes of shared memory, whether
-// buffers hold halves, threads of a block along x, y, z, and of each edition m, n, k, lanes,
-// bytes), string SPIR-V). Written by targets/spirv.py.
+// Parses the format that targets/spirv.py writes: string format, u64 count, count * (string name,
+// call with extras (bytes of shared memory, whether buffers hold halves, threads of a block along
+// x, y, z, and of each edition m, n, k, lanes, bytes), string SPIR-V).
 std::map<std::string, KernelInfo> read_kernels(const std::string& blob) {
   backends::BlobReader reader(blob, "the Vulkan part of the library");
   std::string format = reader.text();

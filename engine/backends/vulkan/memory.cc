@@ -64,7 +64,7 @@ VkResult Allocator::make(VkDeviceSize bytes, bool host, Block& block) const {
   constexpr VkMemoryPropertyFlags kShared =
       VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   int type = -1;
-  if (host) {  // prefer cached memory, because the host reads results from it
+  if (host) {  // prefers cached memory, because the host reads results from it
     type =
         physical_.memory_type(needs.memoryTypeBits, kShared | VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
     if (type < 0) type = physical_.memory_type(needs.memoryTypeBits, kShared);
@@ -117,13 +117,13 @@ Block Allocator::host_block(VkDeviceSize bytes) const {
 
 void Allocator::release(const Block& block) const {
   vk_.DestroyBuffer(device_, block.buffer, nullptr);
-  vk_.FreeMemory(device_, block.memory, nullptr);  // also unmaps it
+  vk_.FreeMemory(device_, block.memory, nullptr);  // freeing the memory also unmaps it
 }
 
 Buffer* Pool::take(VkDeviceSize bytes) {
   VkDeviceSize rounded = std::max<VkDeviceSize>((bytes + alignment_ - 1) / alignment_, 1);
   rounded *= alignment_;
-  // Kernels access whole words, so a tensor's size is a multiple of 4.
+  // Kernels access whole 32-bit words, so a tensor's size is a multiple of 4 bytes.
   VkDeviceSize seen = std::max<VkDeviceSize>((bytes + 3) / 4 * 4, 4);
   for (const auto& shared : blocks_) {
     int64_t offset = shared->free.take(rounded);
@@ -135,7 +135,7 @@ Buffer* Pool::take(VkDeviceSize bytes) {
     block = allocator_.device_block(size);
   } catch (const tvm::ffi::Error&) {
     if (size == rounded) throw;
-    size = rounded;  // memory is short: allocate no more than needed
+    size = rounded;  // memory is short, so allocate no more than the tensor needs
     block = allocator_.device_block(size);
   }
   blocks_.push_back(std::make_unique<Shared>(Shared{block, FreeList(size)}));
@@ -155,7 +155,7 @@ bool Pool::give(Buffer* buffer) {
 }
 
 void Pool::trim() {
-  bool kept = false;  // keep one empty block of the usual size for reuse
+  bool kept = false;  // true once one empty block of the usual size is kept for reuse
   auto unused = [&](const std::unique_ptr<Shared>& shared) {
     if (!shared->free.whole()) return false;
     if (!kept && shared->block.bytes == kBlockBytes) {

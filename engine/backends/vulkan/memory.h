@@ -1,5 +1,5 @@
-// Device memory. Tensors are parts of a few large buffers, because drivers limit the number of
-// allocations (4096 on some).
+// The device memory of Vulkan tensors, which are parts of a few large buffers, because drivers
+// limit the number of allocations (4096 on some).
 #ifndef WHERRY_ENGINE_BACKENDS_VULKAN_MEMORY_H_
 #define WHERRY_ENGINE_BACKENDS_VULKAN_MEMORY_H_
 
@@ -13,19 +13,19 @@
 
 namespace wherry::vulkan {
 
-// One allocation, with a VkBuffer of its size.
+// One memory allocation, with a VkBuffer of its size.
 struct Block {
   VkBuffer buffer = VK_NULL_HANDLE;
   VkDeviceMemory memory = VK_NULL_HANDLE;
   VkDeviceSize bytes = 0;
-  char* mapped = nullptr;  // host address; null for device memory
+  char* mapped = nullptr;  // host address of the mapped memory; null for device memory
 };
 
-// The data pointer of a tensor on these devices points to a Buffer.
+// The memory of one tensor: the data pointer of a tensor on these devices points to a Buffer.
 struct Buffer {
   Block* block;
   VkDeviceSize offset;
-  VkDeviceSize bytes;  // the requested size, rounded up to a multiple of 4
+  VkDeviceSize bytes;  // requested size in bytes, rounded up to a multiple of 4
 };
 
 // The free parts of a block. Sizes and offsets are multiples of the alignment.
@@ -36,14 +36,15 @@ class FreeList {
   // Allocates from the smallest hole that fits; returns the offset, or -1 if none fits.
   int64_t take(VkDeviceSize bytes);
   void give(VkDeviceSize offset, VkDeviceSize bytes);
-  bool whole() const;  // whether all is free
+  bool whole() const;  // whether the whole block is free
 
  private:
   VkDeviceSize bytes_;
-  std::map<VkDeviceSize, VkDeviceSize> holes_;  // offset -> size; holes are never adjacent
+  // Maps the offset of each hole to its size; holes are never adjacent.
+  std::map<VkDeviceSize, VkDeviceSize> holes_;
 };
 
-// Creates and destroys blocks.
+// Creates and destroys memory blocks.
 class Allocator {
  public:
   Allocator(const PhysicalDevice& physical, VkDevice device, const DeviceFunctions& vk);
@@ -63,17 +64,17 @@ class Allocator {
   const DeviceFunctions& vk_;
 };
 
-// Allocates parts of blocks. Freed memory is reused without waiting: a device executes commands in
-// order, and Stream detects hazards by offset.
+// Allocates tensors as parts of blocks. Freed memory is reused without waiting: a device executes
+// commands in order, and Stream detects hazards by offset.
 class Pool {
  public:
   explicit Pool(const Allocator& allocator, VkDeviceSize alignment)
       : allocator_(allocator), alignment_(alignment) {}
 
-  // Throws a MemoryError of tvm-ffi.
+  // Allocates a buffer. Throws a MemoryError of tvm-ffi.
   Buffer* take(VkDeviceSize bytes);
-  // Frees a buffer. False: its block is empty now, and `trim` may destroy it when the device is
-  // idle.
+  // Frees a buffer. Returns false if its block is now empty, so that `trim` may destroy the block
+  // when the device is idle.
   bool give(Buffer* buffer);
   void trim();
 

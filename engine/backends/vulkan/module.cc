@@ -25,7 +25,7 @@ namespace {
 
 namespace ffi = tvm::ffi;
 
-// Converts a number to the word of a uniform.
+// Converts a number to a 32-bit word of the kernel's uniform.
 uint32_t word_of(const std::string& kernel, DLDataType type, ffi::AnyView value) {
   uint32_t word = 0;
   if (type.code == kDLFloat && type.bits == 32) {
@@ -45,7 +45,7 @@ uint32_t word_of(const std::string& kernel, DLDataType type, ffi::AnyView value)
   return static_cast<uint32_t>(number);
 }
 
-// The grid of a launch. TVM's kernels split a long first axis into x and z, where z counts
+// Returns the grid of a launch. TVM's kernels split a long first axis into x and z, where z counts
 // multiples of x's limit; the uniform's last number is the last block's index.
 std::array<uint32_t, 3> groups_of(const std::string& kernel, const std::array<int64_t, 6>& extents,
                                   const VkPhysicalDeviceLimits& limits) {
@@ -63,7 +63,7 @@ std::array<uint32_t, 3> groups_of(const std::string& kernel, const std::array<in
           static_cast<uint32_t>(turns)};
 }
 
-// The kernels of a library, compiled for each device that one was called on.
+// The kernels of a compiled library, built for each device on which one of them was called.
 class Library {
  public:
   explicit Library(const std::string& bytes)
@@ -72,12 +72,12 @@ class Library {
   const std::string& bytes() const { return bytes_; }
   bool has(const std::string& name) const { return kernels_.count(name) != 0; }
 
-  // args: the kernel's arguments, then an extent for each of its axes.
+  // Launches the kernel `name`. args: the kernel's arguments, then an extent for each of its axes.
   void launch(const std::string& name, ffi::PackedArgs args) {
     const KernelInfo& info = kernels_.at(name);
     auto extents = info.call.extents(name, args);
     for (int64_t extent : extents) {
-      if (extent <= 0) return;  // nothing to compute
+      if (extent <= 0) return;  // an empty launch computes nothing
     }
     int index = backends::Devices::current();
     auto& device = static_cast<VulkanDevice&>(devices().device(index));
@@ -111,7 +111,8 @@ class Library {
   std::map<std::string, KernelInfo> kernels_;
   uint64_t hash_;
   std::mutex mutex_;
-  std::map<int, std::unique_ptr<Pipelines>> pipelines_;  // by device
+  // The compiled pipelines of each device index.
+  std::map<int, std::unique_ptr<Pipelines>> pipelines_;
 };
 
 using Functions = backends::LibraryFunctions<Library>;

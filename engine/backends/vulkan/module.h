@@ -7,8 +7,8 @@
 
 namespace wherry::vulkan {
 
-// Loads the bytes that wherry's compiler wrote; the first call of a kernel on a device compiles all
-// kernels for it. Throws a ValueError of tvm-ffi.
+// Loads the kernels that wherry's compiler wrote; the first call of a kernel on a device compiles
+// all kernels for that device. Throws a ValueError of tvm-ffi.
 tvm::ffi::Module load_module(const tvm::ffi::Bytes& bytes);
 
 }  // namespace wherry::vulkan

@@ -39,7 +39,7 @@ bool has(const std::vector<std::string>& names, const char* name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The index of a queue family with compute; the number of families if there is none.
+// Returns the index of a queue family with compute; the number of families if there is none.
 uint32_t compute_family(VkPhysicalDevice handle, uint32_t& count) {
   const Instance& vk = Instance::get();
   vk.GetPhysicalDeviceQueueFamilyProperties(handle, &count, nullptr);
@@ -82,7 +82,7 @@ std::vector<MatrixShape> shapes_of(VkPhysicalDevice handle) {
   return shapes;
 }
 
-// Fills in the device's cooperative matrices, if it has every feature that our kernels need.
+// Fills in the device's cooperative matrices if it has every feature that our kernels need.
 void find_matrices(PhysicalDevice& device, const std::vector<std::string>& extensions) {
   for (const char* name : kMatrixExtensions) {
     if (!has(extensions, name)) return;

@@ -17,7 +17,7 @@ namespace wherry::vulkan {
 
 namespace {
 
-constexpr unsigned kThreads = 4;  // threads that compile
+constexpr unsigned kThreads = 4;  // number of threads that compile pipelines
 
 std::string count(uint64_t n, const char* what) { return std::to_string(n) + " " + what; }
 
@@ -25,7 +25,8 @@ uint32_t threads_of(const KernelInfo& info) {
   return info.threads[0] * info.threads[1] * info.threads[2];
 }
 
-// The first edition that the device supports; null: none, or the kernel has no editions.
+// Returns the first edition that the device supports; null if it supports none or the kernel has no
+// editions.
 const Edition* edition_for(const KernelInfo& info, const PhysicalDevice& device) {
   for (const Edition& edition : info.editions) {
     if (device.multiplies({edition.m, edition.n, edition.k}, edition.lanes, threads_of(info))) {
@@ -35,7 +36,8 @@ const Edition* edition_for(const KernelInfo& info, const PhysicalDevice& device)
   return nullptr;
 }
 
-// One line if the device lacks the cooperative matrices of some kernels, else empty.
+// Returns one line of text if the device lacks the cooperative matrices of some kernels, else an
+// empty string.
 std::string matrix_problem(const std::map<std::string, KernelInfo>& kernels,
                            const PhysicalDevice& device) {
   for (const auto& [name, info] : kernels) {
@@ -60,7 +62,7 @@ std::string matrix_problem(const std::map<std::string, KernelInfo>& kernels,
   return "";
 }
 
-// One line for each device limit that the kernel exceeds.
+// Returns one line of text for each device limit that the kernel exceeds.
 std::string problems_of(const std::string& name, const KernelInfo& info,
                         const PhysicalDevice& device) {
   const VkPhysicalDeviceLimits& limits = device.properties.limits;
@@ -92,8 +94,8 @@ std::string problems_of(const std::string& name, const KernelInfo& info,
   return found;
 }
 
-// The header of a cached file: the identity of device and driver, the data's length and hash.
-// Drivers check only their own header and may crash on damaged data.
+// Returns the header of a cached file: the identity of device and driver, the data's length and
+// hash. Drivers check only their own header and may crash on damaged data.
 std::string header(const VkPhysicalDeviceProperties& device, const std::string& data) {
   std::string text = "wherry-vulkan-1 ";
   auto add = [&text](uint64_t number) {
@@ -166,7 +168,7 @@ void compile(VulkanDevice& device, const std::string& name, const KernelInfo& in
   const Edition* edition = edition_for(info, device.physical());
   size_t begin = edition == nullptr ? 0 : edition->begin;
   size_t bytes = edition == nullptr ? info.spirv.size() : edition->bytes;
-  std::vector<uint32_t> words(bytes / sizeof(uint32_t));  // aligned memory for SPIR-V
+  std::vector<uint32_t> words(bytes / sizeof(uint32_t));  // aligned memory for the SPIR-V words
   std::memcpy(words.data(), info.spirv.data() + begin, bytes);
   VkShaderModuleCreateInfo code{};
   code.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
@@ -231,9 +233,9 @@ Pipelines::Pipelines(VulkanDevice& device, const std::map<std::string, KernelInf
 
 Pipelines::~Pipelines() {
   try {
-    device_.wait();  // kernels may be running
+    device_.wait();  // kernels of the library may still be running
   } catch (const tvm::ffi::Error&) {
-    return;  // the device was lost, with its objects
+    return;  // the device was lost, and its objects with it
   }
   release();
 }

@@ -1,4 +1,4 @@
-// Compiles a library's kernels for one device, with a cache file of the driver's binaries.
+// Compiles a library's kernels for one Vulkan device, with a cache file of the driver's binaries.
 #ifndef WHERRY_ENGINE_BACKENDS_VULKAN_PIPELINES_H_
 #define WHERRY_ENGINE_BACKENDS_VULKAN_PIPELINES_H_
 
@@ -14,7 +14,7 @@ class Pipelines {
  public:
   // Compiles all kernels, a few in parallel, or loads them from the cache file. library: a hash of
   // the kernels, for the file's name. Throws a RuntimeError of tvm-ffi with every limit of the
-  // device that a kernel exceeds, and what to type.
+  // device that a kernel exceeds, and the command that compiles a fitting library.
   Pipelines(VulkanDevice& device, const std::map<std::string, KernelInfo>& kernels,
             uint64_t library);
   ~Pipelines();

@@ -153,7 +153,7 @@ uint64_t Stream::start_to_read() {
   return handed_over_;
 }
 
-// Batches end in order. If this batch's slot was reused, the batch has ended.
+// Batches end in order: if this batch's slot was reused, the batch has ended.
 void Stream::wait_for(uint64_t handed_over) {
   for (Batch& batch : batches_) {
     if (batch.number == handed_over) finish(batch);

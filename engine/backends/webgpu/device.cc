@@ -14,7 +14,7 @@ namespace wherry::webgpu {
 
 namespace {
 
-constexpr size_t kWord = 4;  // bytes; the unit of WebGPU's copies
+constexpr size_t kWord = 4;  // bytes of a word, the unit of WebGPU's copies
 
 void require_words(const char* what, size_t offset, size_t bytes) {
   if (offset % kWord == 0 && bytes % kWord == 0) return;
@@ -71,7 +71,7 @@ void WebGpuDevice::write(const char* host, void* to, size_t to_offset, size_t by
     require_words("a write", to_offset, bytes);
     return wherry_gpu_write(host, handle_of(to), to_offset, bytes);
   }
-  std::string whole(host, bytes);  // padding; the buffer's size was rounded up, too
+  std::string whole(host, bytes);  // pads the bytes; the buffer's size was rounded up, too
   whole.resize((bytes + kWord - 1) / kWord * kWord);
   require_words("a write", to_offset, whole.size());
   wherry_gpu_write(whole.data(), handle_of(to), to_offset, whole.size());

@@ -6,7 +6,7 @@
 
 namespace wherry::webgpu {
 
-// The handle in a tensor's data pointer.
+// Returns the page's buffer handle that a tensor's data pointer contains.
 uint32_t handle_of(const void* data);
 
 class WebGpuDevice final : public backends::Device {
@@ -17,10 +17,11 @@ class WebGpuDevice final : public backends::Device {
   void copy(const void* from, size_t from_offset, void* to, size_t to_offset,
             size_t bytes) override;
   void write(const char* host, void* to, size_t to_offset, size_t bytes) override;
-  // Throws if `start` did not request the bytes, or the script has not waited for them yet.
+  // Reads bytes that `start` requested. Throws if they were not requested, or if the page's script
+  // has not waited for them yet.
   void read(const void* from, size_t from_offset, char* host, size_t bytes) override;
   void start(const void* from, size_t from_offset, size_t bytes) override;
-  // Throws: in a browser no call can wait.
+  // Always throws: in a browser no call can wait.
   void wait() override;
 };
 

@@ -23,15 +23,16 @@ namespace {
 
 namespace ffi = tvm::ffi;
 
-constexpr int64_t kMostGroups = 65535;  // along an axis; every implementation allows as many
+// Upper bound on workgroups along an axis; every WebGPU implementation allows as many.
+constexpr int64_t kMostGroups = 65535;
 
 struct Kernel {
   backends::KernelCall call;
   std::string wgsl;
-  uint32_t handle = 0;  // of the page's kernel
+  uint32_t handle = 0;  // handle of the page's kernel; 0 before it is created
 };
 
-// Converts a number to the word of a uniform.
+// Converts a number to a 32-bit word of the kernel's uniform.
 uint32_t word_of(const std::string& kernel, DLDataType type, ffi::AnyView value) {
   uint32_t word = 0;
   if (type.code == kDLFloat && type.bits == 32) {
@@ -51,13 +52,13 @@ uint32_t word_of(const std::string& kernel, DLDataType type, ffi::AnyView value)
   return static_cast<uint32_t>(number);
 }
 
-// Kernels by name; see module.h.
+// Reads the kernels of a blob by name; module.h describes the format.
 std::map<std::string, Kernel> read_kernels(const std::string& blob) {
   backends::BlobReader reader(blob, "the WebGPU part of the library");
   std::map<std::string, Kernel> kernels;
   for (auto n = reader.number<uint64_t>(); n > 0; --n) {
     std::string name = reader.text();
-    reader.text();  // the same name once more
+    reader.text();  // skips the name, which the blob repeats
     kernels[name].call = backends::read_call(reader);
   }
   for (auto n = reader.number<uint64_t>(); n > 0; --n) {
@@ -69,7 +70,8 @@ std::map<std::string, Kernel> read_kernels(const std::string& blob) {
 
 class Library {
  public:
-  // The page starts to build all pipelines, during the load of weights: nearly all are needed.
+  // The page starts to build all pipelines while weights load, because nearly all kernels are
+  // needed.
   explicit Library(const std::string& bytes) : bytes_(bytes), kernels_(read_kernels(bytes)) {
     for (auto& [name, kernel] : kernels_) define(name, kernel);
   }
@@ -77,12 +79,12 @@ class Library {
   const std::string& bytes() const { return bytes_; }
   bool has(const std::string& name) const { return kernels_.count(name) != 0; }
 
-  // args: the kernel's arguments, then an extent for each of its axes.
+  // Launches the kernel `name`. args: the kernel's arguments, then an extent for each of its axes.
   void launch(const std::string& name, ffi::PackedArgs args) {
     Kernel& kernel = kernels_.at(name);
     auto extents = kernel.call.extents(name, args);
     for (int64_t extent : extents) {
-      if (extent <= 0) return;  // nothing to compute
+      if (extent <= 0) return;  // an empty launch computes nothing
     }
     buffers_.clear();
     words_.clear();
@@ -96,7 +98,7 @@ class Library {
       }
     }
     words_.push_back(static_cast<uint32_t>(extents[0] - 1));
-    // TVM's kernels split a long first axis into x and z: z counts multiples of kMostGroups.
+    // TVM's kernels split a long first axis into x and z, where z counts multiples of kMostGroups.
     const int64_t turns = (extents[0] - 1) / kMostGroups + 1;
     if (turns > kMostGroups || extents[1] > kMostGroups || extents[2] != 1) {
       TVM_FFI_THROW(ValueError) << "kernel " << name << " wants a grid of " << extents[0] << " x "
@@ -119,7 +121,8 @@ class Library {
 
   std::string bytes_;
   std::map<std::string, Kernel> kernels_;
-  std::vector<uint32_t> buffers_, words_;  // of a launch; members to reuse their memory
+  // Arguments of a launch; members, so that launches reuse their memory.
+  std::vector<uint32_t> buffers_, words_;
 };
 
 using Functions = backends::LibraryFunctions<Library>;

@@ -5,8 +5,8 @@
 
 namespace wherry::webgpu {
 
-// The WGSL part of a library, as TVM's compiler writes it: u64 count, count * (string name, string
-// name, types, tags and extras of the call); u64 count, count * (string name, string WGSL).
+// Loads the WGSL part of a library, as TVM's compiler writes it: u64 count, count * (string name,
+// string name, types, tags and extras of the call); u64 count, count * (string name, string WGSL).
 tvm::ffi::Module load_module(const tvm::ffi::Bytes& bytes);
 
 }  // namespace wherry::webgpu

@@ -25,14 +25,15 @@ struct Fields {
   uint64_t tokens;
 };
 static_assert(sizeof(Fields) == kAlignment, "the format has no padding");
-constexpr size_t kChecked = offsetof(Fields, key);  // the checksum covers everything from here on
+// The checksum covers the file from this offset on.
+constexpr size_t kChecked = offsetof(Fields, key);
 
 uint64_t checksum_of(const char* header, size_t header_bytes, const void* block,
                      size_t block_bytes) {
   return checksum64(header + kChecked, header_bytes - kChecked, checksum64(block, block_bytes));
 }
 
-// Writes the header with a checksum of 0.
+// Writes the block file's header with a checksum of 0.
 void write_header(const BlockLabel& label, char* header) {
   std::memset(header, 0, label.header_bytes());
   Fields fields{};
@@ -45,7 +46,7 @@ void write_header(const BlockLabel& label, char* header) {
   std::memcpy(header + sizeof fields, label.tokens.data(), label.tokens.size() * sizeof(int32_t));
 }
 
-// Fills both parts; false at the end of the file or on a read error.
+// Fills both parts from the file; returns false at the end of the file or on a read error.
 bool read_parts(int fd, iovec parts[2]) {
   iovec* part = parts;
   int left = 2;
@@ -96,7 +97,7 @@ void seal_block(const BlockLabel& label, char* file) {
 }
 
 BlockRead read_block(const std::string& path, const BlockLabel& label, void* out) {
-  // Non-blocking: the path could be a pipe.
+  // O_NONBLOCK prevents a hang if the path is a pipe.
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return errno == ELOOP ? BlockRead::kRefused : BlockRead::kAbsent;
   bool good = is_wanted(fd, label, out);

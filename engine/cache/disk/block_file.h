@@ -23,22 +23,23 @@
 
 namespace wherry {
 
-// The identity of a block. A file with another label under the same name is rejected.
+// What identifies a block. A file with another label under the same name is rejected.
 struct BlockLabel {
   ChainKey key;
   std::vector<int32_t> tokens;
   size_t block_bytes = 0;
 
-  size_t header_bytes() const;  // offset of the block
+  size_t header_bytes() const;  // returns the offset of the block in the file
   size_t file_bytes() const { return header_bytes() + block_bytes; }
 };
 
-// Writes the header of a block that is at file + header_bytes().
+// Writes the header of a block whose bytes are at file + header_bytes().
 void seal_block(const BlockLabel& label, char* file);
 
 enum class BlockRead { kGood, kAbsent, kRefused };
 
-// Reads the file at `path` into out [block_bytes], which is undefined unless the result is kGood.
+// Reads the file at `path` into out [block_bytes], whose content is undefined unless the result is
+// kGood.
 BlockRead read_block(const std::string& path, const BlockLabel& label, void* out);
 
 }  // namespace wherry

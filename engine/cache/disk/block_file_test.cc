@@ -72,19 +72,20 @@ TEST(every_other_length_is_refused) {
     CHECK(bench.read(bench.file.substr(0, n), bench.label) == BlockRead::kRefused);
     std::string zeros = bench.file.substr(0, n) + std::string(bench.file.size() - n, '\0');
     if (zeros == bench.file) continue;
-    CHECK(bench.read(zeros, bench.label) == BlockRead::kRefused);  // after a power failure
+    // A power failure can leave a file of zeros.
+    CHECK(bench.read(zeros, bench.label) == BlockRead::kRefused);
   }
   CHECK(bench.read(bench.file + '\0', bench.label) == BlockRead::kRefused);
   CHECK(bench.read(bench.file + bench.file, bench.label) == BlockRead::kRefused);
 }
 
-// The file is undamaged, but its label does not match its name.
+// The file is undamaged, but its label does not match its name, so it is rejected.
 TEST(another_label_is_refused) {
   Bench bench;
   std::vector<BlockLabel> others(4, bench.label);
   others[0].key = chain_of(2, 2, 100)[1].key;
   others[1].tokens[15] = 8;
-  others[2].tokens.pop_back();  // the same size of file
+  others[2].tokens.pop_back();  // gives a file of the same size
   others[3].block_bytes = 99;
   CHECK_EQ(others[2].file_bytes(), bench.label.file_bytes());
   for (const BlockLabel& other : others) {

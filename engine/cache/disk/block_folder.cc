@@ -19,12 +19,13 @@ namespace wherry {
 
 namespace {
 
-constexpr int64_t kSecond = 1000000000;  // ns
-// A chain is useless without its beginning, so among blocks used at the same time eviction takes
-// the last ones first: each counts as a little older than the one before it.
-constexpr int64_t kDepthAge = 10000;    // ns
-constexpr uint64_t kAllocation = 4096;  // file systems round sizes up to this
-constexpr size_t kDigits = 64;          // in a key
+constexpr int64_t kSecond = 1000000000;  // nanoseconds
+// Age difference of neighbouring blocks in a chain. A chain is useless without its beginning, so
+// among blocks used at the same time eviction takes the last ones first: each counts as a little
+// older than the one before it.
+constexpr int64_t kDepthAge = 10000;    // nanoseconds
+constexpr uint64_t kAllocation = 4096;  // bytes; file systems round file sizes up to a multiple
+constexpr size_t kDigits = 64;          // hexadecimal digits of a key
 constexpr char kBlockSuffix[] = ".block", kIncomingSuffix[] = ".tmp";
 
 uint64_t allocated(uint64_t bytes) { return (bytes + kAllocation - 1) / kAllocation * kAllocation; }
@@ -33,7 +34,7 @@ bool all_in(const std::string& text, const char* characters) {
   return !text.empty() && text.find_first_not_of(characters) == std::string::npos;
 }
 
-// The part of the name before the suffix, or "" if the name has another suffix.
+// Returns the part of the name before the suffix, or "" if the name has another suffix.
 std::string stem_of(const std::string& name, const std::string& suffix) {
   if (name.size() <= suffix.size()) return "";
   size_t stem = name.size() - suffix.size();
@@ -51,7 +52,7 @@ bool is_incoming(const std::string& name) {
   return stem.find('-') != std::string::npos && all_in(stem, "0123456789-");
 }
 
-// Calls `call` for each name in a folder; for none if the folder is not readable.
+// Calls `call` for each name in a folder; for no name if the folder is not readable.
 void for_each_name(const std::string& folder, const std::function<void(const std::string&)>& call) {
   DIR* stream = opendir(folder.c_str());
   if (stream == nullptr) return;
@@ -101,17 +102,17 @@ int64_t wall_clock() {
 
 struct BlockFolder::Found {
   std::string path;
-  int64_t time;    // of the last use
-  uint64_t bytes;  // allocated on the disk
+  int64_t time;    // time of the last use, in nanoseconds
+  uint64_t bytes;  // bytes allocated on the disk
 };
 
-// Locks the folder, and creates it first.
+// Locks the folder during the object's lifetime; creates the folder if it is missing.
 class BlockFolder::Lock : public FolderLock {
  public:
   explicit Lock(const std::string& folder) : FolderLock(file_in(folder)) {}
 
   static std::string file_in(const std::string& folder) {
-    std::error_code ignored;  // the next line reports it
+    std::error_code ignored;  // opening the lock file on the next line reports a failure
     std::filesystem::create_directories(std::filesystem::path(folder).parent_path(), ignored);
     make_folder(folder);
     make_folder(folder + "/incoming");
@@ -119,7 +120,7 @@ class BlockFolder::Lock : public FolderLock {
   }
 };
 
-// Stores an absolute path, so that the process may change its working directory.
+// Makes the path absolute, so that the process may change its working directory.
 BlockFolder::BlockFolder(const std::string& path, uint64_t max_bytes) : max_bytes_(max_bytes) {
   std::error_code ignored;
   std::filesystem::path full = std::filesystem::absolute(path, ignored).lexically_normal();
@@ -141,7 +142,8 @@ bool BlockFolder::has(const ChainKey& key) const { return access(file_of(key).c_
 BlockRead BlockFolder::read(const BlockLabel& label, void* out) const {
   std::string path = file_of(label.key);
   BlockRead result = read_block(path, label, out);
-  if (result == BlockRead::kRefused) unlink(path.c_str());  // counted until the next walk
+  // The sum of bytes is corrected at the next walk of the folder.
+  if (result == BlockRead::kRefused) unlink(path.c_str());
   return result;
 }
 
@@ -167,7 +169,7 @@ void BlockFolder::touch(const ChainKey& key, int64_t time) const {
 }
 
 void BlockFolder::write(const ChainKey& key, const char* file, size_t bytes, int64_t time) {
-  if (has(key)) return touch(key, time);  // another process wrote it meanwhile
+  if (has(key)) return touch(key, time);  // another process wrote the block in the meantime
   std::string temporary;
   int fd = create_incoming(bytes, &temporary);
   try {
@@ -189,8 +191,8 @@ void BlockFolder::write(const ChainKey& key, const char* file, size_t bytes, int
   unlock_and_close(fd);
 }
 
-// Adds the bytes to the sum before it writes them. A writer that is killed or fails leaves a sum
-// that is too high until the next walk, but never too low.
+// Creates a temporary file. Adds its bytes to the sum before they are written: a writer that is
+// killed or fails leaves a sum that is too high until the next walk, but never too low.
 int BlockFolder::create_incoming(size_t bytes, std::string* name) {
   static std::atomic<uint64_t> count{0};
   Lock lock(path_);
@@ -204,12 +206,13 @@ int BlockFolder::create_incoming(size_t bytes, std::string* name) {
   lock.set_number(*in_use + wanted);
   bytes_ = *in_use + wanted;
   int fd;
-  do {  // processes in two containers may have the same id
+  do {  // tries further names, because processes in two containers may have the same id
     *name = concat(incoming(), "/", getpid(), "-", count.fetch_add(1), kIncomingSuffix);
     fd = ::open(name->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   } while (fd < 0 && errno == EEXIST);
   if (fd < 0) fail_on(incoming(), "create a file in");
-  if (!try_lock(fd) || ftruncate(fd, static_cast<off_t>(bytes)) != 0) {  // walks count its size
+  // Sets the file's size now, because walks count it.
+  if (!try_lock(fd) || ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
     int reason = errno;
     unlink(name->c_str());
     unlock_and_close(fd);
@@ -230,7 +233,7 @@ uint64_t BlockFolder::make_room(uint64_t wanted) {
   std::vector<Found> blocks = find_blocks();
   for (const Found& block : blocks) total += block.bytes;
   if (total + wanted <= max_bytes_ || wanted > max_bytes_) return total;
-  // Evicts more than needed, so that walks are rare.
+  // Evicts more than needed, so that walks of the folder are rare.
   uint64_t goal = max_bytes_ - max_bytes_ / 16;
   std::sort(blocks.begin(), blocks.end(),
             [](const Found& a, const Found& b) { return a.time < b.time; });
@@ -252,7 +255,7 @@ uint64_t BlockFolder::remove_leftovers() {
     if (fd < 0) return;
     struct stat info{};
     if (try_lock(fd)) {
-      unlink(path.c_str());  // its writer is gone
+      unlink(path.c_str());  // the file's writer is gone
       unlock_and_close(fd);
       return;
     }

@@ -25,34 +25,35 @@
 
 namespace wherry {
 
-// The system's clock, which processes share; nanoseconds since 1970.
+// Returns the system's clock, which processes share, in nanoseconds since 1970.
 int64_t wall_clock();
 
-// Thread-safe. Functions marked "Throws" throw WHERRY_INTERNAL with path and reason; others never
-// do.
+// A folder of blocks. Thread-safe. Functions marked "Throws" throw WHERRY_INTERNAL with path and
+// reason; the other functions never throw.
 class BlockFolder {
  public:
-  // Accesses no file.
+  // Stores path and limit; accesses no file.
   BlockFolder(const std::string& path, uint64_t max_bytes);
 
   // Creates the folder, and checks that this process can write to it and lock it. Throws.
   void check() const;
   bool has(const ChainKey& key) const;
-  // As read_block; removes rejected blocks.
+  // Reads a block as read_block does; removes rejected blocks.
   BlockRead read(const BlockLabel& label, void* out) const;
-  // Asks the system to read the block into its page cache.
+  // Asks the operating system to read the block into its page cache.
   void read_ahead(const ChainKey& key) const;
-  // Records a use of the block at `time` (wall_clock). Of equal times, eviction takes the deepest.
+  // Records a use of the block at `time` (of wall_clock). Among blocks of equal time, eviction
+  // takes the deepest.
   void touch(const ChainKey& key, int64_t time) const;
 
-  // Writes a sealed file under a temporary name, then renames it. Creates the folder, readable by
-  // its owner alone, because blocks contain users' texts. Throws.
+  // Writes a sealed block file under a temporary name, then renames it. Creates the folder,
+  // readable by its owner alone, because blocks contain users' texts. Throws.
   void write(const ChainKey& key, const char* file, size_t bytes, int64_t time);
-  // Removes leftovers, and blocks beyond the limit. Throws.
+  // Removes the files of killed writers, and blocks beyond the limit. Throws.
   void sweep();
 
-  uint64_t bytes() const { return bytes_; }      // in use, as last seen
-  uint64_t evicted() const { return evicted_; }  // blocks evicted by this object
+  uint64_t bytes() const { return bytes_; }      // bytes in use, as last measured
+  uint64_t evicted() const { return evicted_; }  // number of blocks that this object evicted
 
  private:
   class Lock;
@@ -60,9 +61,11 @@ class BlockFolder {
 
   std::string file_of(const ChainKey& key) const;
   std::string incoming() const { return path_ + "/incoming"; }
-  int create_incoming(size_t bytes, std::string* name);  // returns its locked descriptor
-  uint64_t make_room(uint64_t wanted);  // evicts to fit `wanted` more; returns bytes in use
-  uint64_t remove_leftovers();          // returns the bytes of files being written
+  int create_incoming(size_t bytes, std::string* name);  // returns the file's locked descriptor
+  // Evicts until `wanted` more bytes fit; returns bytes in use.
+  uint64_t make_room(uint64_t wanted);
+  // Removes files of killed writers; returns the bytes of files being written.
+  uint64_t remove_leftovers();
   std::vector<Found> find_blocks() const;
 
   std::string path_;

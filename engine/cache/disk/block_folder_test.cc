@@ -20,7 +20,8 @@ using testing::ChildProcess;
 using testing::content_of;
 using testing::file_of;
 
-constexpr size_t kBlock = 8000;  // bytes; with the header, two of the file system's 4096
+// Bytes of a block; with its header, it takes two of the file system's 4096-byte units.
+constexpr size_t kBlock = 8000;
 constexpr uint64_t kAllocated = 8192;
 
 struct Bench {
@@ -35,7 +36,7 @@ struct Bench {
     std::string out(label.block_bytes, '\0');
     return folder.read(label, out.data()) == BlockRead::kGood && out == content_of(label);
   }
-  // The digits of the labels whose blocks exist.
+  // Returns the digits (a label's index) of the labels whose blocks exist.
   static std::string present(const BlockFolder& folder, const std::vector<BlockLabel>& labels) {
     std::string found;
     for (size_t i = 0; i < labels.size(); ++i) {
@@ -49,7 +50,7 @@ struct Bench {
   }
 };
 
-// The first pages of n different texts.
+// Returns the labels of the first pages of n different texts.
 std::vector<BlockLabel> texts(int n) {
   std::vector<BlockLabel> labels;
   for (int text = 0; text < n; ++text) labels.push_back(chain_of(text, 1, kBlock)[0]);
@@ -65,7 +66,7 @@ TEST(a_block_is_there_for_every_process) {
   Bench::write(folder, label);
   CHECK(folder.has(label.key));
   CHECK_EQ(folder.bytes(), kAllocated);
-  Bench::write(folder, label);  // it exists already
+  Bench::write(folder, label);  // the second write finds that the block exists
   CHECK_EQ(folder.bytes(), kAllocated);
   ChildProcess child([&] { CHECK(Bench::reads(BlockFolder(bench.path, 1 << 20), label)); });
   CHECK(child.succeeded());
@@ -73,7 +74,7 @@ TEST(a_block_is_there_for_every_process) {
 
 TEST(only_the_owner_can_read) {
   Bench bench;
-  BlockFolder folder(bench.path + "/", 1 << 20);  // a trailing slash changes nothing
+  BlockFolder folder(bench.path + "/", 1 << 20);  // a trailing slash of the path changes nothing
   BlockLabel label = texts(1)[0];
   Bench::write(folder, label);
   CHECK(fs::is_regular_file(bench.path + "/lock"));
@@ -119,7 +120,8 @@ TEST(the_least_recently_used_go_first) {
   Bench::write(folder, labels[4]);
   CHECK_EQ(Bench::present(folder, labels), "0234");
   folder.touch(labels[4].key, now + 11);
-  BlockFolder later(bench.path, 4 * kAllocated + kAllocated / 2);  // after a restart
+  // Simulates a restart of the process.
+  BlockFolder later(bench.path, 4 * kAllocated + kAllocated / 2);
   later.touch(labels[2].key, now + 12);
   Bench::write(later, labels[5]);
   CHECK_EQ(Bench::present(later, labels), "0245");
@@ -135,7 +137,8 @@ TEST(of_a_chain_the_end_goes_first) {
   int64_t now = wall_clock();
   for (const BlockLabel& label : chain) folder.touch(label.key, now);
   CHECK_EQ(Bench::present(folder, chain), "012345");
-  BlockFolder smaller(bench.path, 3 * kAllocated + kAllocated / 2);  // by another process
+  // Simulates another process with a smaller limit.
+  BlockFolder smaller(bench.path, 3 * kAllocated + kAllocated / 2);
   smaller.sweep();
   CHECK_EQ(Bench::present(smaller, chain), "012");
 }
@@ -164,7 +167,8 @@ TEST(leftovers_of_the_dead_go_and_those_of_the_living_count) {
   CHECK(fs::exists(alive));
   CHECK_EQ(folder.bytes(), kAllocated);
   for (const BlockLabel& label : labels) Bench::write(folder, label);
-  CHECK_EQ(folder.bytes(), 3 * kAllocated);  // two of them are blocks
+  // Two of the three are blocks, one is a file being written.
+  CHECK_EQ(folder.bytes(), 3 * kAllocated);
   CHECK(fs::exists(alive));
   unlock_and_close(fd);
   folder.sweep();
@@ -225,7 +229,8 @@ TEST(a_folder_that_is_emptied_fills_again) {
   CHECK_EQ(folder.bytes(), kAllocated);
 }
 
-// The lock file is deleted while one process has the lock and another waits for it.
+// Tests that a lock holds on the current lock file: the file is deleted while one process has the
+// lock and another waits for it.
 TEST(a_lock_is_on_the_file_that_is_there) {
   testing::TemporaryFolder folder;
   std::string path = folder.path() + "/lock";

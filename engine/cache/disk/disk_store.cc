@@ -12,12 +12,15 @@ namespace wherry {
 
 namespace {
 
-constexpr size_t kKeptBytes = 8 << 20;  // of free buffers to reuse: new memory is slow
-constexpr size_t kFewestQueued = 4;     // blocks
-constexpr size_t kMostAhead = 1 << 13, kMostTouches = 1 << 16;  // queued keys; more are ignored
+// Upper bound on the bytes of reused free buffers; new memory is slow.
+constexpr size_t kKeptBytes = 8 << 20;
+constexpr size_t kFewestQueued = 4;  // number of blocks that may always be queued
+// Upper bounds on queued keys; further keys are ignored.
+constexpr size_t kMostAhead = 1 << 13, kMostTouches = 1 << 16;
 
 // Leaves signals to the program's other threads. A limit on file sizes (ulimit -f) sends SIGXFSZ to
-// the writing thread, which would end the process; blocked, the write fails with EFBIG instead.
+// the writing thread, which would end the process; with the signal blocked, the write fails with
+// EFBIG instead.
 void block_signals() {
   sigset_t all;
   sigfillset(&all);
@@ -117,13 +120,15 @@ std::shared_ptr<DiskStore::Pending> DiskStore::reserve(const BlockLabel& label) 
       ++stats_.dropped;
       return nullptr;
     }
-    if (!pending_.emplace(label.key, block).second) return nullptr;  // another thread fills it
+    // Another thread fills this block already.
+    if (!pending_.emplace(label.key, block).second) return nullptr;
     if (!buffers_.empty()) {
       block->file = std::move(buffers_.back());
       buffers_.pop_back();
     }
   }
-  if (block->file.size < label.file_bytes()) {  // not cleared: every byte is overwritten
+  // The buffer is not cleared, because every byte is overwritten.
+  if (block->file.size < label.file_bytes()) {
     block->file = {std::unique_ptr<char[]>(new char[label.file_bytes()]), label.file_bytes()};
   }
   return block;
@@ -190,7 +195,8 @@ void DiskStore::run() {
   }
 }
 
-// Prefetches first, because a load will wait for them; touches last, which only eviction needs.
+// Does one item of work: prefetches come first, because a load will wait for them; touches come
+// last, because only eviction needs them.
 void DiskStore::work(Lock& lock) {
   if (!ahead_.empty()) {
     ChainKey key = ahead_.front();
@@ -215,7 +221,7 @@ void DiskStore::write_next(Lock& lock) {
   std::string problem;
   bool off = Clock::now() < off_until_;
   lock.unlock();
-  // Concurrent loads of the block read only the bytes after the header.
+  // Sealing the file is safe: concurrent loads of the block read only the bytes after the header.
   if (!off) {
     try {
       seal_block(block->label, block->file.data.get());

@@ -35,7 +35,7 @@ TEST(round_trip_and_restart) {
     for (const BlockLabel& label : chain) {
       CHECK(!store.has(label.key));
       CHECK(save(store, label));
-      CHECK(store.has(label.key));  // written or not
+      CHECK(store.has(label.key));  // true whether or not the block was written
       CHECK(loads(store, label));
     }
     store.flush();
@@ -120,7 +120,7 @@ TEST(a_full_queue_drops_without_reading_the_page) {
   options.queue_bytes = 600;
   DiskStore store(options);
   store.flush();
-  FolderLock held(folder.path() + "/lock");  // blocks writes
+  FolderLock held(folder.path() + "/lock");  // holding the lock blocks writes
   std::vector<BlockLabel> chain = chain_of(1, 8, 100);
   int reads = 0;
   for (int i = 0; i < 8; ++i) {
@@ -130,10 +130,11 @@ TEST(a_full_queue_drops_without_reading_the_page) {
           testing::fill_block(chain[i], out);
         });
     CHECK_EQ(taken, i < 6);
-    CHECK_EQ(loads(store, chain[i]), i < 6);  // from the queue
+    CHECK_EQ(loads(store, chain[i]), i < 6);  // the first 6 blocks are read from the queue
   }
   CHECK_EQ(reads, 6);
-  CHECK(save(store, chain[0]));  // queued already: true without a write
+  // The block is queued already, so save() returns true without a write.
+  CHECK(save(store, chain[0]));
   CHECK_EQ(store.stats().dropped, 2u);
   int32_t other = 0;
   char out[100];
@@ -168,7 +169,7 @@ TEST(the_limit_holds_and_what_is_used_stays) {
     for (const BlockLabel& label : system) save(store, label);
     for (int text = 1; text <= 10; ++text) {
       for (const BlockLabel& label : chain_of(100 * run + text, 8, 3900)) CHECK(save(store, label));
-      store.touch(keys.data(), keys.size());  // found in memory
+      store.touch(keys.data(), keys.size());  // marks the blocks as used, as after a hit in memory
       store.flush();
       CHECK(bytes_in(folder.path()) <= options.max_bytes);
     }
@@ -178,7 +179,7 @@ TEST(the_limit_holds_and_what_is_used_stays) {
   }
 }
 
-// A file instead of the folder makes every call fail quietly.
+// A file in the folder's place makes every call fail quietly.
 TEST(a_folder_that_cannot_be_used_turns_the_tier_off) {
   testing::TemporaryFolder folder;
   std::string path = folder.write("cache", "a file");
@@ -201,7 +202,8 @@ TEST(a_folder_that_cannot_be_used_turns_the_tier_off) {
   }
 }
 
-// Simulates a read-only folder, also for root: writes fail, and existing blocks are used.
+// Simulates a read-only folder, also when the test runs as root: writes fail, and existing blocks
+// are used.
 TEST(a_folder_that_cannot_be_written_is_read_and_tried_again) {
   testing::TemporaryFolder folder;
   std::vector<BlockLabel> chain = chain_of(1, 3, 100);
@@ -227,7 +229,7 @@ TEST(a_folder_that_cannot_be_written_is_read_and_tried_again) {
   CHECK(loads(store, chain[2]));
 }
 
-// Simulates a full disk: a write fails in the middle of a block, with a signal.
+// Simulates a full disk: a write fails in the middle of a block and raises a signal.
 TEST(a_limit_on_files_does_not_end_the_process) {
   testing::TemporaryFolder folder;
   BlockLabel small = chain_of(1, 1, 1000)[0];
@@ -260,7 +262,8 @@ TEST(a_store_larger_than_its_limit_is_made_smaller_at_the_start) {
   {
     DiskStore store(options);
     for (const BlockLabel& label : chain) save(store, label);
-    store.touch(keys_of(chain).data(), chain.size());  // the request has ended
+    // Marks the chain as used, as at the end of the request.
+    store.touch(keys_of(chain).data(), chain.size());
   }
   CHECK_EQ(bytes_in(folder.path()), 20 * 4096u);
   options.max_bytes = 10 * 4096;

@@ -64,13 +64,13 @@ TEST(killed_writers_leave_nothing_behind) {
   }
   CHECK(right > 0);
   BlockLabel next = chain_of(-1, 1, kBytes)[0];
-  CHECK(save(store, next));  // no lock is left
+  CHECK(save(store, next));  // succeeds only if no killed writer left a lock
   store.flush();
   CHECK_EQ(store.stats().saved, 1u);
   CHECK_EQ(store.stats().refused, 0u);
 }
 
-// The load of one thread: saves and loads in a folder that is much too small.
+// Runs the load of one thread: it saves and loads in a folder that is much too small.
 void hammer(DiskStore& store, uint64_t seed, int rounds) {
   uint64_t state = seed;
   auto random = [&](int n) {
@@ -92,7 +92,7 @@ void hammer(DiskStore& store, uint64_t seed, int rounds) {
   }
 }
 
-// Damages blocks: flips bytes and truncates files.
+// Damages blocks until `done`: flips bytes and truncates files.
 void damage(const std::string& folder, const std::atomic<bool>& done) {
   uint64_t count = 0;
   while (!done) {

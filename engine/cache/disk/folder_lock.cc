@@ -16,7 +16,8 @@ namespace wherry {
 
 namespace {
 
-// A process has the lock for one walk of the folder at most, unless it is suspended.
+// How long to wait for a lock. A process holds it for one walk of the folder at most, unless it is
+// suspended.
 constexpr std::chrono::seconds kPatience{5};
 constexpr std::chrono::milliseconds kPause{1};
 
@@ -24,7 +25,7 @@ struct Record {
   uint64_t value, complement;
 };
 
-// Whether the path still names this file: a user may have deleted the folder's files.
+// Whether the path still names the locked file: a user may have deleted the folder's files.
 bool is_current(int fd, const std::string& path) {
   struct stat held{}, named{};
   return fstat(fd, &held) == 0 && stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
@@ -95,7 +96,7 @@ std::optional<uint64_t> FolderLock::number() const {
 
 void FolderLock::set_number(uint64_t value) {
   Record record{value, ~value};
-  errno = EIO;  // a short write sets no errno
+  errno = EIO;  // needed because a short write sets no errno
   if (pwrite(fd_, &record, sizeof record, 0) != sizeof record) fail_on(path_, "write");
 }
 

@@ -1,4 +1,4 @@
-// A lock between processes and threads, and a number that the lock file stores.
+// A lock file between processes and threads; the file also stores a number.
 #ifndef WHERRY_ENGINE_CACHE_DISK_FOLDER_LOCK_H_
 #define WHERRY_ENGINE_CACHE_DISK_FOLDER_LOCK_H_
 
@@ -8,36 +8,37 @@
 
 namespace wherry {
 
-// An advisory lock on a file, which is created if missing (flock: the system releases it when the
-// process ends).
+// An advisory lock on a file (flock: the system releases it when the process ends). Creates the
+// file if it is missing.
 class FolderLock {
  public:
-  // Throws WHERRY_INTERNAL if the file cannot be created, or is locked for seconds.
+  // Takes the lock. Throws WHERRY_INTERNAL if the file cannot be created, or stays locked for
+  // seconds.
   explicit FolderLock(const std::string& path);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  // Empty if the file is new or damaged.
+  // Returns the number in the lock file; none if the file is new or damaged.
   std::optional<uint64_t> number() const;
-  void set_number(uint64_t value);  // throws WHERRY_INTERNAL
+  void set_number(uint64_t value);  // writes the number; throws WHERRY_INTERNAL
 
  private:
   const std::string path_;
   int fd_ = -1;
 };
 
-// Checks that the file can be created and locked at all; it may be locked now. Throws
-// WHERRY_INTERNAL.
+// Checks that the lock file can be created and locked; another process may hold the lock now.
+// Throws WHERRY_INTERNAL.
 void check_lock(const std::string& path);
 
-// Locks without waiting; false if it is locked.
+// Takes the lock without waiting; returns false if another descriptor holds it.
 bool try_lock(int fd);
-// Also releases the lock if a forked child inherited the descriptor.
+// Releases the lock and closes the descriptor, also if a forked child inherited it.
 void unlock_and_close(int fd);
 
-// Throws WHERRY_INTERNAL with errno's text. Pass folders, not temporary files: the engine stores
-// every distinct reason.
+// Throws WHERRY_INTERNAL with errno's text. path: name folders, not temporary files, because the
+// engine stores every distinct reason.
 [[noreturn]] void fail_on(const std::string& path, const char* action);
 
 }  // namespace wherry

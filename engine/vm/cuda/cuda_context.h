@@ -1,4 +1,4 @@
-// Sets the current context for calls of NVIDIA's driver.
+// Sets the current CUDA context for calls of NVIDIA's driver.
 #ifndef WHERRY_ENGINE_VM_CUDA_CUDA_CONTEXT_H_
 #define WHERRY_ENGINE_VM_CUDA_CUDA_CONTEXT_H_
 
@@ -6,8 +6,8 @@
 
 namespace wherry {
 
-// Makes the device's context current in this thread for the object's lifetime. Any thread may
-// launch, read or free steps.
+// Makes the device's CUDA context current in this thread for the object's lifetime, so that any
+// thread may launch, read or free steps.
 class CurrentContext {
  public:
   CurrentContext(const CudaDriver& driver, void* context) : driver_(driver) {

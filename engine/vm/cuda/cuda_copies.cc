@@ -17,8 +17,8 @@ namespace wherry {
 #ifdef WHERRY_HAS_CUDA
 namespace {
 
-constexpr unsigned kPortable = 1;       // pinned memory for all contexts
-constexpr unsigned kWithoutTiming = 2;  // an event without a time stamp
+constexpr unsigned kPortable = 1;       // flag: pinned memory is visible in all contexts
+constexpr unsigned kWithoutTiming = 2;  // flag: the event records no time stamp
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -26,7 +26,7 @@ char* address_of(const ffi::Tensor& tensor) {
   return static_cast<char*>(tensor.data_ptr()) + tensor.byte_offset();
 }
 
-// A step's buffer in pinned host memory, and the event after the last of its copies.
+// One step's buffer in pinned host memory, and the event after the last of its copies.
 class Place {
  public:
   Place(const CudaDriver& driver, size_t bytes) : driver_(driver) {
@@ -49,7 +49,7 @@ class Place {
     open = false;
   }
   void wait() { driver_.check(driver_.wait_for_event(event_), "cuEventSynchronize"); }
-  // Waits for all copies, also those without an event, of a step that failed in between.
+  // Waits for all copies of a step that failed in between, also those without an event.
   void settle(void* stream) {
     if (open) record(stream);
     wait();
@@ -57,10 +57,10 @@ class Place {
 
   char* memory() const { return memory_; }
 
-  uint64_t step = 0;  // that uses the buffer
-  size_t used = 0;    // bytes of arrays in the buffer
+  uint64_t step = 0;  // number of the step that uses the buffer
+  size_t used = 0;    // bytes of the step's arrays in the buffer
   size_t read = 0;    // bytes of the result that is being copied
-  bool open = false;  // a copy was enqueued after the last event
+  bool open = false;  // true if a copy was enqueued after the last event
 
  private:
   const CudaDriver& driver_;
@@ -85,7 +85,7 @@ class CudaCopies final : public StepCopies {
     for (auto& place : places_) {
       try {
         place->settle(stream());
-      } catch (const Error&) {  // the device was lost: no copy is running
+      } catch (const Error&) {  // if the device was lost, no copy is running
       }
     }
     for (auto& place : places_) place.reset();
@@ -144,7 +144,8 @@ class CudaCopies final : public StepCopies {
   const std::string& given_up() const override { return given_up_; }
 
  private:
-  // Runs `call` unless copies are off; false: they are, or an error turned them off.
+  // Runs `call` unless copies are off. Returns false if they are off, or if an error of the call
+  // turned them off.
   bool attempt(const std::function<void()>& call) {
     if (!given_up_.empty()) return false;
     CurrentContext current(driver_, context_);

@@ -1,4 +1,4 @@
-// Step copies with NVIDIA's driver.
+// Implements StepCopies with NVIDIA's driver.
 #ifndef WHERRY_ENGINE_VM_CUDA_CUDA_COPIES_H_
 #define WHERRY_ENGINE_VM_CUDA_CUDA_COPIES_H_
 
@@ -9,8 +9,8 @@
 
 namespace wherry {
 
-// Enqueues copies on the stream on which the runtime launches this thread's kernels. The driver
-// must outlive the result. Throws as open_step_copies.
+// Opens copies on the stream on which the runtime launches this thread's kernels. The driver must
+// outlive the result. Throws as open_step_copies does.
 std::unique_ptr<StepCopies> open_cuda_copies(const CudaDriver& driver, DLDevice device,
                                              const CopySizes& sizes);
 

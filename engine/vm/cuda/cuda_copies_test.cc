@@ -17,16 +17,16 @@ namespace {
 constexpr DLDataType kInt32{kDLInt, 32, 1};
 constexpr DLDevice kDevice{kDLCUDA, 0};
 
-// A driver whose device runs each command as late as allowed, and accesses the host's memory only
-// then.
+// A fake driver whose device runs each command as late as allowed, and accesses the host's memory
+// only then.
 struct Late {
   std::deque<std::function<void()>> left;
-  size_t done = 0, copied = 0;     // commands run; commands run at the last copy
-  std::map<void*, size_t> events;  // event -> number of commands before it
+  size_t done = 0, copied = 0;     // commands run so far; commands run at the last copy
+  std::map<void*, size_t> events;  // maps an event to the number of commands before it
   std::set<void*> memory;
   int contexts = 0;
   bool freed_early = false;
-  std::string fails;  // name of the call that fails
+  std::string fails;  // name of the driver call that fails; empty if none does
 
   void run(size_t count) {
     for (; done < count; ++done) {
@@ -99,8 +99,8 @@ std::vector<int32_t> values(const ffi::Tensor& tensor) {
   return {first, first + tensor.numel()};
 }
 
-// A model whose result is its input plus a thousand. Host tensors stand in for tensors of the
-// device.
+// Runs a fake model whose result is its input plus a thousand. Host tensors stand in for device
+// tensors.
 struct Bench {
   explicit Bench(std::string fails = {}) {
     late = &device;
@@ -119,7 +119,8 @@ struct Bench {
     copies->begin();
     ffi::Tensor host = tensor(given);
     written = copies->write(host, input);
-    std::fill_n(static_cast<int32_t*>(host.data_ptr()), 2, -1);  // the caller may change it
+    // The caller may change the host array at once.
+    std::fill_n(static_cast<int32_t*>(host.data_ptr()), 2, -1);
     run();
     return copies->finish(output);
   }
@@ -128,7 +129,7 @@ struct Bench {
       for (int i = 0; i < 2; ++i) at(output, i) = at(input, i) + 1000;
     });
   }
-  // The result of take(), or empty if it returns false.
+  // Returns the result of take(), or an empty list if take() returns false.
   std::vector<int32_t> take(uint64_t step) {
     ffi::Tensor host = tensor({0, 0});
     return copies->take(step, host) ? values(host) : std::vector<int32_t>();
@@ -161,7 +162,8 @@ TEST(two_steps_under_way_have_places_of_their_own) {
   for (int i = 1; i < 20; ++i) {
     const uint64_t next = bench.launch({2 * i, 2 * i + 1});
     CHECK(bench.take(before) == Values({1000 + 2 * i - 2, 1000 + 2 * i - 1}));
-    CHECK_EQ(bench.device.left.size(), 3u);  // of the next step: take() does not wait for it
+    // The next step's three commands remain, because take() does not wait for them.
+    CHECK_EQ(bench.device.left.size(), 3u);
     before = next;
   }
   bench.close();
@@ -171,7 +173,7 @@ TEST(a_place_that_is_taken_again_is_waited_for) {
   Bench bench;
   bench.launch({1, 2});
   const uint64_t second = bench.launch({3, 4});
-  bench.launch({5, 6});  // the other results were not taken
+  bench.launch({5, 6});  // the results of the two earlier steps were not taken
   CHECK_EQ(bench.device.done, 3u);
   CHECK(bench.take(second) == Values({1003, 1004}));
   bench.close();
@@ -180,12 +182,13 @@ TEST(a_place_that_is_taken_again_is_waited_for) {
 TEST(a_step_that_was_not_finished_is_waited_for) {
   Bench bench;
   bench.copies->begin();
-  CHECK(bench.copies->write(tensor({7, 8}), bench.input));  // then its kernels fail to launch
+  // After this write, the step's kernels fail to launch.
+  CHECK(bench.copies->write(tensor({7, 8}), bench.input));
   bench.run();
   bench.launch({1, 2});
   bench.launch({3, 4});
   CHECK(bench.take(1).empty());
-  CHECK_EQ(bench.device.done, 5u);  // the commands before the buffer was reused
+  CHECK_EQ(bench.device.done, 5u);  // the five commands before the buffer was reused have run
   CHECK_EQ(bench.at(bench.output, 0), 1001);
   bench.close();
 }
@@ -193,7 +196,7 @@ TEST(a_step_that_was_not_finished_is_waited_for) {
 TEST(what_is_not_known_is_not_given) {
   Bench bench;
   CHECK(bench.take(0).empty());
-  CHECK(!bench.copies->write(tensor({1, 2}), bench.input));  // outside of a step
+  CHECK(!bench.copies->write(tensor({1, 2}), bench.input));  // fails, because no step has begun
   CHECK_EQ(bench.copies->finish(bench.output), 0u);
   const uint64_t step = bench.launch({1, 2});
   CHECK(!bench.copies->take(step, tensor({0})));

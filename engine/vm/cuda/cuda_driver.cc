@@ -13,7 +13,8 @@ namespace wherry {
 namespace {
 
 #ifdef WHERRY_HAS_CUDA
-// Prefers a driver that the process has loaded already; tests load an emulated one.
+// Opens NVIDIA's driver. Prefers one that the process has loaded already, because tests load an
+// emulated one.
 void* open_library() {
   void* process = dlopen(nullptr, RTLD_NOW);
   if (process != nullptr && dlsym(process, "cuGraphLaunch") != nullptr) return process;
@@ -70,7 +71,7 @@ void CudaDriver::check(int status, const char* function) const {
 }
 
 const CudaDriver* cuda_driver() {
-  static void* const library = open_library();  // never closed
+  static void* const library = open_library();  // the library is never closed
   if (library == nullptr) return nullptr;
   static const CudaDriver driver = found_in(library);
   return &driver;

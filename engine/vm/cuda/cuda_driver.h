@@ -1,5 +1,5 @@
-// The functions of NVIDIA's driver for graph capture and replay and for asynchronous copies, opened
-// by the library's name.
+// The functions of NVIDIA's driver for CUDA graphs and asynchronous copies, found at run
+// time.
 #ifndef WHERRY_ENGINE_VM_CUDA_CUDA_DRIVER_H_
 #define WHERRY_ENGINE_VM_CUDA_CUDA_DRIVER_H_
 
@@ -13,8 +13,8 @@
 
 namespace wherry {
 
-// Declared as in cuda.h: handles are pointers, statuses and flags integers, device addresses 64-bit
-// integers.
+// The driver's functions, declared as in cuda.h: handles are pointers, statuses and flags are
+// integers, device addresses are 64-bit integers.
 struct CudaDriver {
   int (*error_name)(int status, const char** name);
   int (*get_context)(void** context);
@@ -37,12 +37,13 @@ struct CudaDriver {
   int (*record_event)(void* event, void* stream);
   int (*wait_for_event)(void* event);
 
-  // Throws Error with the status's name if it is not success.
+  // Throws Error with the status's name unless the status is success. function: the driver function
+  // that returned it.
   void check(int status, const char* function) const;
 };
 
-// The process's driver; null: there is none. If it is older than CUDA 12, throws Error with the
-// names of the missing functions.
+// Returns the process's driver; null if there is none. Throws Error with the names of the missing
+// functions if it is older than CUDA 12.
 const CudaDriver* cuda_driver();
 
 }  // namespace wherry

@@ -1,4 +1,4 @@
-// Graph capture and replay.
+// The interface of CUDA graph capture and replay, which tests replace.
 #ifndef WHERRY_ENGINE_VM_GRAPHS_CAPTURE_H_
 #define WHERRY_ENGINE_VM_GRAPHS_CAPTURE_H_
 
@@ -9,7 +9,7 @@
 
 namespace wherry {
 
-// A captured call: its kernels with their addresses and numbers.
+// A captured call: its kernels with their addresses and scalar arguments.
 class CapturedGraph {
  public:
   virtual ~CapturedGraph() = default;
@@ -26,8 +26,8 @@ class Capturer {
   virtual std::unique_ptr<CapturedGraph> capture(const std::function<void()>& call) = 0;
 };
 
-// Opens graph capture for a CUDA device; null: the system has none. Throws Error if the driver is
-// too old.
+// Opens graph capture for a CUDA device; returns null if the system has none. Throws Error if the
+// driver is too old.
 std::unique_ptr<Capturer> open_capturer(DLDevice device);
 
 }  // namespace wherry

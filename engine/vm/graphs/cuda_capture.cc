@@ -1,5 +1,5 @@
-// CUDA graphs. A step is captured on a separate stream, and replayed on the stream that the runtime
-// uses for everything else, so that commands stay in order.
+// Implements CUDA graph capture and replay. A step is captured on a separate stream, and replayed
+// on the stream that the runtime uses for everything else, so that commands stay in order.
 #include <utility>
 
 #include "support/error.h"
@@ -16,10 +16,10 @@ namespace wherry {
 #ifdef WHERRY_HAS_CUDA
 namespace {
 
-constexpr unsigned kNonBlocking = 1;  // not synchronized with other streams
-constexpr int kThreadLocal = 1;       // invalid calls fail in the capturing thread alone
+constexpr unsigned kNonBlocking = 1;  // stream flag: not synchronized with other streams
+constexpr int kThreadLocal = 1;  // capture mode: invalid calls fail in the capturing thread alone
 
-// Makes TVM launch this thread's kernels on a given stream.
+// Makes TVM launch this thread's kernels on the given stream for the object's lifetime.
 class CurrentStream {
  public:
   CurrentStream(DLDevice device, void* stream) : device_(device) {
@@ -35,16 +35,17 @@ class CurrentStream {
 
 class CudaGraph final : public CapturedGraph {
  public:
-  // Owns the executable.
+  // Takes ownership of the executable graph.
   CudaGraph(const CudaDriver& driver, DLDevice device, void* context, void* executable)
       : driver_(driver), device_(device), context_(context), executable_(executable) {}
-  // If a replay is running, the driver frees the graph after it.
+  // Frees the graph; if a replay is running, the driver frees it after that replay.
   ~CudaGraph() override {
     CurrentContext current(driver_, context_);
     driver_.destroy_executable(executable_);
   }
 
-  // Any thread may call it; the context may not be current yet, if no array was copied before.
+  // Replays the graph from any thread. The context may not be current yet, if no array was copied
+  // before.
   void replay() override {
     CurrentContext current(driver_, context_);
     void* stream = TVMFFIEnvGetStream(device_.device_type, device_.device_id);
@@ -78,7 +79,7 @@ class CudaCapturer final : public Capturer {
   }
 
  private:
-  // Copying the step's arrays has made the runtime's context current in this thread.
+  // Copying the step's arrays has already made the runtime's context current in this thread.
   void prepare() {
     if (stream_ != nullptr) return;
     driver_.check(driver_.get_context(&context_), "cuCtxGetCurrent");

@@ -11,14 +11,14 @@ namespace wherry {
 
 namespace {
 
-constexpr char kAllocate[] = "vm.builtin.alloc_storage";  // (vm, shape, device, dtype, scope)
+constexpr char kAllocate[] = "vm.builtin.alloc_storage";  // takes (vm, shape, device, dtype, scope)
 
 thread_local GraphMemory* in_use = nullptr;
 
 void allocate(const ffi::Function& otherwise, ffi::PackedArgs args, ffi::Any* result) {
   GraphMemory* storage = in_use;
   const int64_t device = storage == nullptr ? -1 : args[2].cast<int64_t>();
-  if (device < 0) {  // -1 is the host
+  if (device < 0) {  // device index -1 is the host
     otherwise.CallPacked(args, result);
     return;
   }

@@ -10,8 +10,8 @@ bool only_decodes(const Batch& batch) {
 }
 
 int64_t rounded_pages(int64_t pages) {
-  constexpr int64_t kSteps = 8;  // steps up to each power of two
-  int64_t step = 16;             // pages of a split-K part: see targets/kernels/gpu/splits.py
+  constexpr int64_t kSteps = 8;  // number of sizes up to each power of two
+  int64_t step = 16;  // number of pages in a split-K part: see targets/kernels/gpu/splits.py
   while (step * kSteps < pages) step *= 2;
   return (pages + step - 1) / step * step;
 }

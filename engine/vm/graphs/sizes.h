@@ -1,4 +1,4 @@
-// Pads the page tables of decode steps, so that their sizes repeat and graphs can be replayed.
+// Pads the page tables of decode steps, so that their sizes repeat and CUDA graphs can be replayed.
 #ifndef WHERRY_ENGINE_VM_GRAPHS_SIZES_H_
 #define WHERRY_ENGINE_VM_GRAPHS_SIZES_H_
 
@@ -10,18 +10,19 @@
 
 namespace wherry {
 
-// Whether each sequence has one row, and each row a result.
+// Whether the batch only decodes: each sequence has one row, and each row a result.
 bool only_decodes(const Batch& batch);
 
-// Rounds up to multiples of 16, and of 32, 64, ... for larger numbers: at most 1/4 more from 64 on.
+// Rounds a number of pages up to a multiple of 16, or of 32, 64, ... for larger numbers: at most
+// 1/4 more from 64 on.
 int64_t rounded_pages(int64_t pages);
 
 // Pads each group's page table to the rounded size, or to its capacity `most` if that is less. The
-// last sequence gets the padding: ids of -1 after its own pages, which no row reads.
+// last sequence gets the padding: page ids of -1 after its own pages, which no row reads.
 Batch with_rounded_pages(const Batch& batch, const std::vector<int64_t>& most);
 
-// The sizes of all arrays of a batch, and `drawn`: whether the device samples tokens rather than
-// takes the most likely ones.
+// Returns the key of a step's graph: the sizes of all arrays of the batch, and `drawn`, whether the
+// device samples tokens rather than takes the most likely ones.
 StepGraphs::Key key_of(const Batch& batch, bool drawn);
 
 }  // namespace wherry

@@ -5,7 +5,7 @@
 namespace wherry {
 namespace {
 
-// A decode step of sequences with these numbers of pages.
+// Returns a decode step of sequences with these numbers of pages.
 Batch batch_of(const std::vector<int>& pages) {
   Batch batch;
   batch.query_indptr = {0};

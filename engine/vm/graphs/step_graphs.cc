@@ -12,7 +12,8 @@ namespace wherry {
 
 namespace {
 
-// Waits for the device and reads the bytes of a tensor; empty for an undefined tensor.
+// Waits for the device and reads the bytes of a tensor; returns an empty string for an undefined
+// tensor.
 std::string bytes_there(const ffi::Tensor& tensor) {
   if (!tensor.defined()) return {};
   ffi::Tensor host = to_host(tensor);
@@ -66,7 +67,7 @@ StepResults StepGraphs::capture(Graph& graph, const Call& call) {
   return results;
 }
 
-// Launch and replay write their results to the same memory.
+// Compares a launched step with its replay, which writes its results to the same memory.
 StepResults StepGraphs::compare(Graph& graph, const Call& call) {
   const int lane = graph.lane;
   StepResults results = launch(lane, call);
@@ -98,7 +99,8 @@ StepResults StepGraphs::replay(Graph& graph, const Call& call) {
 }
 
 void StepGraphs::give_up(const std::string& reason) {
-  constexpr size_t kMostText = 400;  // bytes: TVM's launch errors end with the kernels' source
+  // Upper bound in bytes of a kept error text: TVM's launch errors end with the kernels' source.
+  constexpr size_t kMostText = 400;
   given_up_ = reason.substr(0, kMostText);
   graphs_.clear();
 }

@@ -1,4 +1,4 @@
-// CUDA graph capture and replay for steps with equal sizes.
+// Decides which steps are captured as CUDA graphs and replayed: those with equal sizes.
 #ifndef WHERRY_ENGINE_VM_GRAPHS_STEP_GRAPHS_H_
 #define WHERRY_ENGINE_VM_GRAPHS_STEP_GRAPHS_H_
 
@@ -15,10 +15,10 @@
 
 namespace wherry {
 
-// A step's results on the device.
+// The results of a step as device tensors.
 struct StepResults {
-  ffi::Tensor result;  // of the entry
-  ffi::Tensor packed;  // its candidates, if the batch has scales
+  ffi::Tensor result;  // logits of the entry's result rows
+  ffi::Tensor packed;  // candidates of the result rows, if the batch has scales
 };
 
 // A graph contains every address and number that the host code passed to kernels. Addresses are
@@ -34,35 +34,36 @@ struct StepResults {
 //   all others  are replayed.
 class StepGraphs {
  public:
-  using Key = std::vector<int64_t>;  // all that host code branches on or passes to kernels
-  // Launches a step kernel by kernel; launching it twice must leave the same state.
+  using Key = std::vector<int64_t>;  // every number that host code branches on or passes to kernels
+  // Launches a step kernel by kernel. Launching it twice must leave the same state.
   using Call = std::function<StepResults()>;
 
-  // capturer: may be null; given_up says why.
+  // capturer: may be null; given_up then says why.
   explicit StepGraphs(std::unique_ptr<Capturer> capturer, std::string given_up = {})
       : capturer_(std::move(capturer)), given_up_(std::move(given_up)) {}
 
-  // lane: 0 or 1. Results are valid until the next step of their lane.
-  StepResults launch(int lane, const Call& call);  // without a graph
+  // Launches a step. lane: 0 or 1; results are valid until the next step of their lane.
+  StepResults launch(int lane, const Call& call);  // launches without a graph
   StepResults run(int lane, const Key& key, const Call& call);
 
-  uint64_t replayed() const { return replayed_; }  // steps
+  uint64_t replayed() const { return replayed_; }  // number of replayed steps
   size_t captured() const;
-  // Why graphs were turned off; empty: they are on.
+  // Why graphs were turned off; empty while they are on.
   const std::string& given_up() const { return given_up_; }
 
-  static constexpr size_t kMost = 64;  // keys; the least recently used one is evicted
+  // Upper bound on keys; the least recently used one is evicted.
+  static constexpr size_t kMost = 64;
 
  private:
   struct Graph {
     int lane;
     Key key;
-    std::unique_ptr<CapturedGraph> captured;  // null until captured
+    std::unique_ptr<CapturedGraph> captured;  // null until the step is captured
     StepResults results;
     bool compared = false;
   };
 
-  // Null if the key is new, which adds it.
+  // Returns the key's graph. Returns null if the key is new, and adds it.
   Graph* find(int lane, const Key& key);
   StepResults capture(Graph& graph, const Call& call);
   StepResults compare(Graph& graph, const Call& call);
@@ -71,8 +72,8 @@ class StepGraphs {
 
   const std::unique_ptr<Capturer> capturer_;
   std::string given_up_;
-  GraphMemory storage_[2];   // for each lane; outlives the graphs
-  std::list<Graph> graphs_;  // most recently used first
+  GraphMemory storage_[2];   // memory of each lane; outlives the graphs
+  std::list<Graph> graphs_;  // graphs, the most recently used first
   uint64_t replayed_ = 0;
 };
 

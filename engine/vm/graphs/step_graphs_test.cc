@@ -10,7 +10,7 @@ namespace {
 
 constexpr DLDataType kInt64{kDLInt, 64, 1};
 
-// A device that runs kernels at once, or captures them.
+// A fake device that runs kernels at once, or captures them.
 class FakeDevice final : public Capturer {
  public:
   using Kernels = std::vector<std::function<void()>>;
@@ -47,7 +47,7 @@ class FakeDevice final : public Capturer {
   Kernels* recorded_ = nullptr;
 };
 
-// Allocates as TVM's VM does, from a pool that reuses the memory of earlier calls.
+// Allocates a tensor as TVM's VM does, from a pool that reuses the memory of earlier calls.
 ffi::Tensor allocated(int64_t elements = 1) {
   static const bool installed = [] {
     auto pool = [](ffi::PackedArgs args, ffi::Any* result) {
@@ -64,7 +64,7 @@ ffi::Tensor allocated(int64_t elements = 1) {
 
 int64_t& value(const ffi::Tensor& tensor) { return *static_cast<int64_t*>(tensor.data_ptr()); }
 
-// A model of two kernels that doubles one token in a fixed buffer.
+// Runs a fake model of two kernels that doubles one token in a fixed buffer.
 struct Bench {
   explicit Bench(size_t added_later = 0) : p(static_cast<int64_t>(added_later)) {}
 
@@ -72,7 +72,7 @@ struct Bench {
     ++calls;
     if (broken) throw Error(WHERRY_INTERNAL, "a device that was lost");
     ffi::Tensor between = allocated(), result = allocated();
-    const int64_t number = p;  // a kernel's argument
+    const int64_t number = p;  // a kernel's scalar argument
     device->launch([this, between] { value(between) = token; });
     device->launch([between, result, number] { value(result) = 2 * value(between) + number; });
     return {result, {}};
@@ -94,7 +94,8 @@ struct Bench {
 
 TEST(the_fourth_step_of_a_key_is_played) {
   Bench bench;
-  const int calls[] = {1, 3, 4, 4, 4};  // the second is captured, the third compared
+  // The second step is captured, the third compared with its replay.
+  const int calls[] = {1, 3, 4, 4, 4};
   for (int i = 0; i < 5; ++i) {
     CHECK_EQ(bench.step(10 + i), 2 * (10 + i));
     CHECK_EQ(bench.calls, calls[i]);
@@ -119,7 +120,7 @@ TEST(a_key_that_forgets_a_size_is_found) {
   Bench bench;
   for (int64_t p : {16, 16, 32, 32, 48}) {
     bench.p = p;
-    CHECK_EQ(bench.step(p, {1}), 3 * p);  // correct even if graphs were turned off
+    CHECK_EQ(bench.step(p, {1}), 3 * p);  // the result is correct even if graphs were turned off
   }
   CHECK_CONTAINS(bench.graphs.given_up(), "gave other bits than its kernels");
   CHECK_EQ(bench.graphs.replayed(), 0u);

@@ -1,4 +1,5 @@
-// A "Metal device" for TVM's run time: memory of this process. emulator.cc runs the kernels.
+// A "Metal device" for TVM's runtime, whose memory is in this process; emulator.cc runs its
+// kernels.
 #include <tvm/ffi/function.h>
 #include <tvm/runtime/device_api.h>
 
@@ -21,7 +22,7 @@ class Device final : public tvm::runtime::DeviceAPI {
   using DeviceAPI::AllocDataSpace;
   void* AllocDataSpace(DLDevice, size_t bytes, size_t, DLDataType) override {
     auto* buffer = new Buffer;
-    buffer->bytes.assign(bytes, 0xff);  // NaNs
+    buffer->bytes.assign(bytes, 0xff);  // NaNs, to find reads of unwritten memory
     return buffer;
   }
   void FreeDataSpace(DLDevice, void* data) override { delete static_cast<Buffer*>(data); }
@@ -43,7 +44,7 @@ class Device final : public tvm::runtime::DeviceAPI {
 };
 
 TVM_FFI_STATIC_INIT_BLOCK() {
-  // In the place of the real one, if there is one.
+  // Registers this device in place of the real Metal device, if TVM's runtime has one.
   auto device = [](tvm::ffi::PackedArgs, tvm::ffi::Any* result) {
     static tvm::runtime::DeviceAPI* device = new Device;
     *result = static_cast<void*>(device);

@@ -1,11 +1,11 @@
-// Runs kernels as Metal would, one thread at a time: a thread is a fibre, which yields at barriers,
-// and where the lanes of a SIMD group do something together.
+// Runs kernels as Metal would, one thread at a time: each GPU thread is a fibre, which yields at
+// barriers and at operations of its SIMD group.
 //
-// Finds what a device would answer with wrong numbers now and then: barriers that some threads of
-// a group do not reach, memory of the group that is read before it is written (it starts as NaNs),
-// and, because the order of threads changes from barrier to barrier and from group to group, a
-// barrier that is missing; lanes that are not where the others of their SIMD group are. Limits are
-// those of the smallest Apple GPUs (family 4).
+// The emulator finds mistakes that give wrong numbers only now and then on a device: barriers that
+// some threads of a group do not reach; threadgroup memory that is read before it is written (it
+// starts as NaNs); missing barriers, because the order of threads changes from barrier to barrier
+// and from group to group; and lanes that are not where the other lanes of their SIMD group are.
+// The limits are those of the smallest Apple GPUs (family 4).
 #include "emulator.h"
 
 #include <tvm/ffi/error.h>
@@ -32,9 +32,9 @@ struct Fibre {
   ucontext_t context;
   std::unique_ptr<char[]> stack{new char[kStack]};
   unsigned position[3];
-  int line = 0;       // of the barrier it waits at; 0: it ended
-  int met = 0;        // line where it waits for the other lanes; 0: it does not
-  unsigned turn = 0;  // of what its SIMD group did together
+  int line = 0;       // source line of the barrier at which the thread waits; 0 if the thread ended
+  int met = 0;        // source line at which it waits for the other lanes; 0 if it does not wait
+  unsigned turn = 0;  // number of operations of its SIMD group so far
 };
 
 class Group {
@@ -68,7 +68,7 @@ class Group {
     Fibre& fibre = *fibres_[running_];
     if (count_ % lanes_ != 0) fail("asks lanes of a SIMD group that is not whole");
     if (bytes > kLaneBytes) fail("brings more than a lane can");
-    // Two places, in turn: a lane may come again before another has read.
+    // Two buffers alternate, because a lane may write again before another lane has read.
     char* place = met_[fibre.turn++ % 2].get();
     std::memcpy(place + running_ * kLaneBytes, mine, bytes);
     fibre.met = line;
@@ -86,7 +86,7 @@ class Group {
   }
 
  private:
-  // Until its lanes are at a barrier, or ended.
+  // Runs a SIMD group until its lanes are at a barrier or have ended.
   void run_simdgroup(size_t group, bool backwards) {
     size_t first = group * lanes_, size = std::min<size_t>(lanes_, count_ - first);
     bool again = true;
@@ -142,7 +142,7 @@ class Group {
     }
   }
 
-  // Whether there is a barrier to pass; all threads or none stand there.
+  // Returns whether the threads wait at a barrier. Throws unless all threads or none wait there.
   bool all_wait() const {
     for (size_t i = 1; i < count_; ++i) {
       if (fibres_[i]->line != fibres_[0]->line) {
@@ -191,7 +191,7 @@ void launch(const Kernel& kernel, tvm::ffi::PackedArgs args) {
   for (int i = 0; i < kernel.buffers; ++i) {
     buffers.push_back(static_cast<Buffer*>(args[i].cast<void*>())->bytes.data());
   }
-  std::vector<int64_t> scalars;  // all sizes and offsets of ours are integers
+  std::vector<int64_t> scalars;  // all sizes and offsets that our kernels take are integers
   for (int i = kernel.buffers; i < count; ++i) scalars.push_back(args[i].cast<int64_t>());
   unsigned extents[6] = {1, 1, 1, 1, 1, 1};
   for (int i = 0; i < kernel.axis_count; ++i) {
@@ -219,7 +219,8 @@ int metal_launch(const emulator::Kernel* kernel, const void* args, int count) {
 }
 
 void metal_barrier(bool of_threadgroup_memory, int line) {
-  // A negative line never fits those of others: what follows is the error of all_wait.
+  // A barrier without threadgroup memory gets a negative line, which equals no other thread's, so
+  // that all_wait throws.
   emulator::Group::of_this_thread().wait(of_threadgroup_memory ? line : -line);
 }
 

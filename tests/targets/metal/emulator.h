@@ -1,39 +1,43 @@
-// What compiled kernels and the emulator know of each other; includes nothing, see metal_stdlib.
+// The interface between compiled kernels and the emulator; it includes nothing, as metal_stdlib
+// explains.
 #pragma once
 
 namespace emulator {
 
-// Arguments of one thread: buffers by index, plain values eight bytes each.
+// The arguments of one thread: buffers by index, plain values of eight bytes each.
 struct Thread {
   void* const* buffers;
   const void* scalars;
-  const unsigned* block;     // position of its group in the grid, x y z
-  const unsigned* position;  // its position in the group
+  const unsigned* block;     // position of the thread's group in the grid: x, y, z
+  const unsigned* position;  // position of the thread in its group: x, y, z
 };
 
-constexpr int kLaneBytes = 64;  // that a lane of a SIMD group can bring
+// Upper bound on the bytes that a lane exchanges with its SIMD group.
+constexpr int kLaneBytes = 64;
 
 struct Kernel {
   const char* name;
   void (*call)(Thread);
   int buffers;
   int scalars;
-  const int* axes;  // of the extents after the arguments: 0-2 the grid, 3-5 the group
+  const int* axes;  // axes of the extents after the arguments: 0-2 the grid, 3-5 the group
   int axis_count;
-  char* memory;  // of a group
+  char* memory;  // threadgroup memory of a group
   char* memory_end;
 };
 
 }  // namespace emulator
 
 extern "C" {
-// A function of tvm-ffi: args is TVMFFIAny[count]; not 0: an error was set.
+// Launches a kernel with the signature of a tvm-ffi function: args is TVMFFIAny[count]; a nonzero
+// result means that an error was set.
 int metal_launch(const emulator::Kernel* kernel, const void* args, int count);
 void metal_barrier(bool of_threadgroup_memory, int line);
-// What all lanes of the SIMD group bring to a line, in steps of kLaneBytes; `bytes` of each.
+// Exchanges `bytes` bytes of each lane of the SIMD group at a source line; returns the bytes of all
+// lanes, in steps of kLaneBytes.
 const void* metal_exchange(const void* mine, int bytes, int line);
 int metal_lane();
-int metal_lanes();                  // of a SIMD group
-void metal_set_lanes(int lanes);    // 32, unless other GPUs are to be emulated
-void metal_fail(const char* what);  // does not return
+int metal_lanes();                  // number of lanes of a SIMD group
+void metal_set_lanes(int lanes);    // 32 by default; other numbers emulate other GPUs
+void metal_fail(const char* what);  // ends the thread and does not return
 }

@@ -1,4 +1,5 @@
-// Makes a function that tvm-ffi finds in a library of each kernel, from the kernel's own signature.
+// Exports each kernel as a function that tvm-ffi finds in a library, generated from the kernel's
+// own signature.
 #pragma once
 
 #include <metal_stdlib>
@@ -7,7 +8,7 @@
 
 namespace emulator {
 
-// Fetches arguments from left to right; the group's position comes before the thread's.
+// Fetches a kernel's arguments from left to right; the group's position comes before the thread's.
 struct Cursor {
   Thread from;
   int positions = 0;
@@ -49,7 +50,7 @@ struct Argument<uint3> : Position {
 };
 
 template <class... A>
-struct Call {  // constructed with braces: arguments are evaluated in their order
+struct Call {  // constructed with braces, so that arguments are evaluated in order
   Call(void (*function)(A...), A... arguments) { function(arguments...); }
 };
 

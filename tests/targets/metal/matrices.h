@@ -1,5 +1,5 @@
-// Tiles that a block multiplies, for kernels that tests compile for the emulator in place of a
-// Vulkan device with cooperative matrices. See targets/kernels/gpu/cooperative/intrinsics.py.
+// Emulates cooperative matrices: tiles that a block multiplies, for kernels that tests compile for
+// the emulator in place of a Vulkan device. See targets/kernels/gpu/cooperative/intrinsics.py.
 #pragma once
 
 #include "emulator.h"
@@ -7,9 +7,9 @@
 namespace matrices {
 
 constexpr int kSide = 64, kThreads = 128;
-inline float sums[kSide][kSide];  // blocks run one after the other
+inline float sums[kSide][kSide];  // one block's sums, because blocks run one after the other
 
-// Calls f for the sums that a thread has here.
+// Calls f for each sum that a thread owns.
 template <class F>
 void own(int t, F f) {
   int half = kSide * kSide / kThreads;

@@ -1,4 +1,5 @@
-// What a tensor's data pointer points to: not the bytes, so that a host which reads them fails.
+// The memory of a tensor on the emulated device. The tensor's data pointer points to this record,
+// not to the bytes, so that a host that reads the bytes fails.
 #pragma once
 
 #include <vector>

@@ -1,8 +1,8 @@
 // Functions and matrices of SIMD groups, for metal_stdlib.
 //
-// A lane has two elements of a matrix, as on devices; which ones is a secret, because it is theirs:
-// a matrix can be filled, loaded, multiplied and stored, and nothing else compiles. Products are
-// added in an order that nobody would choose, sums of lanes likewise.
+// A lane has two elements of a matrix, as on devices. Which ones is unspecified, as on devices: a
+// matrix can be filled, loaded, multiplied and stored, and nothing else compiles. Products and sums
+// of lanes are added in an unusual order, so that kernels cannot rely on one.
 // Source: Metal Shading Language Specification 2.3, 6.9.2 and 6.9.3.
 #pragma once
 
@@ -31,9 +31,10 @@ template <class T, int kColumns, int kRows>
 class simdgroup_matrix {
   static_assert(kColumns == 8 && kRows == 8, "the only size there is");
   T mine_[2] = {T(__builtin_nanf("")), T(__builtin_nanf(""))};
-  const void* from_ = nullptr;  // what was loaded: the same for all lanes, or it is not a matrix
+  // Address of the loaded matrix, which must be the same for all lanes.
+  const void* from_ = nullptr;
 
-  // The element (8 * row + column) that is a lane's first or second.
+  // Returns the index (8 * row + column) of a lane's first or second element.
   static int place(int lane, int i) { return (2 * lane + i + 57) * 53 % 64; }
 
   template <class U>

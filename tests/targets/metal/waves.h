@@ -1,16 +1,18 @@
-// AMD's matrix units, for kernels that tests compile for the emulator in place of an AMD GPU.
+// AMD's matrix instructions, for kernels that tests compile for the emulator in place of an AMD
+// GPU.
 //
-// Written from AMD's words, not from targets/kernels/gpu/waves: "Matrix Instruction Calculator"
-// says of each instruction which register and lane hold A[i][k], B[k][j] and D[i][j].
+// The layouts are taken from AMD's documentation, not from targets/kernels/gpu/waves: the "Matrix
+// Instruction Calculator" says for each instruction which register and lane hold A[i][k], B[k][j]
+// and D[i][j].
 #pragma once
 
 #include "emulator.h"
 
 namespace waves {
 
-// v_wmma_f32_16x16x16_f16, gfx11, wave32. A[i][k]: element k of lanes i and i + 16, which have to
-// be alike; B[k][j]: element k of lanes j and j + 16. D[i][j]: element i / 2 of lane j, for odd i
-// of lane j + 16.
+// Emulates v_wmma_f32_16x16x16_f16 on gfx11, wave32. A[i][k] is element k of lanes i and i + 16,
+// which must be equal; B[k][j] is element k of lanes j and j + 16. D[i][j] is element i / 2 of lane
+// j, for odd i of lane j + 16.
 struct wmma {
   static constexpr int kLanes = 32, kOwn = 16, kSums = 8;
   static int lane(int line, int k, bool second) { return line + (second ? 16 : 0) + 0 * k; }
@@ -18,8 +20,9 @@ struct wmma {
   static int row(int lane, int i) { return 2 * i + (lane >= 16 ? 1 : 0); }
 };
 
-// The same on gfx12. A[i][k]: for k < 8 element k of lane i, for others element k - 8 of lane
-// i + 16. D[i][j]: for i < 8 element i of lane j, for others element i - 8 of lane j + 16.
+// Emulates the instruction's layout on gfx12. A[i][k] is element k of lane i for k < 8, else
+// element k - 8 of lane i + 16. D[i][j] is element i of lane j for i < 8, else element i - 8 of
+// lane j + 16.
 struct wmma12 {
   static constexpr int kLanes = 32, kOwn = 8, kSums = 8;
   static int lane(int line, int k, bool) { return k < 8 ? line : line + 16; }
@@ -27,8 +30,8 @@ struct wmma12 {
   static int row(int lane, int i) { return lane < 16 ? i : i + 8; }
 };
 
-// v_mfma_f32_16x16x16_f16, gfx90a and gfx942, wave64. A[i][k]: element k mod 4 of lane
-// i + 16 (k / 4). D[i][j]: element i mod 4 of lane j + 16 (i / 4).
+// Emulates v_mfma_f32_16x16x16_f16 on gfx90a and gfx942, wave64. A[i][k] is element k mod 4 of lane
+// i + 16 (k / 4). D[i][j] is element i mod 4 of lane j + 16 (i / 4).
 struct mfma {
   static constexpr int kLanes = 64, kOwn = 4, kSums = 4;
   static int lane(int line, int k, bool) { return line + (k >> 2 << 4); }

@@ -1,9 +1,8 @@
-// Lets WebLLM drive the state of a model that Wherry compiled: one sequence, whose pages are in
-// order.
+// The state of a Wherry model that WebLLM drives: one sequence, whose pages lie in order.
 //
-// WebLLM creates a cache, tells it before each step the number of rows, and passes the cache to the
-// step. The step's function (compiler/library/web_llm.py) gets from the cache the arrays of the
-// batch and the tensors of the state, which are plain arguments of `forward`.
+// WebLLM makes a cache, says before each step how many rows the step has, and passes the cache to
+// the step. The step's function (compiler/library/web_llm.py) asks the cache for the arrays of the
+// batch and for the tensors of the state, which are plain arguments of `forward`.
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/shape.h>
 #include <tvm/ffi/dtype.h>
@@ -26,7 +25,7 @@ using tvm::runtime::Tensor;
 constexpr DLDevice kGpu{kDLWebGPU, 0};
 constexpr DLDataType kInt32{kDLInt, 32, 1};
 
-// An int32 array on the device; a step uses its first elements.
+// An int32 array on the device, of which a step uses the first elements.
 class Numbers {
  public:
   explicit Numbers(int64_t capacity) : tensor_(Tensor::Empty({capacity}, kInt32, kGpu)) {}
@@ -35,7 +34,7 @@ class Numbers {
     size_ = static_cast<int64_t>(values.size());
     if (values == written_) return;
     written_ = values;
-    // TVM's CopyFromBytes is avoided, because it waits for the device.
+    // CopyFromBytes would wait for the device, so the copy is written out here.
     DLTensor from = *tensor_.operator->();
     from.data = written_.data();
     from.device = {kDLCPU, 0};
@@ -60,8 +59,8 @@ std::vector<int32_t> ascending(int64_t first, int64_t n) {
 
 class PagesInOrder : public tvm::runtime::vm::KVStateObj {
  public:
-  // Arguments: `metadata` is the library's (docs/design/compiled-library.md), `tokens` the maximum
-  // of the sequence, `rows` the maximum of a step.
+  // metadata: the library's metadata (docs/design/compiled-library.md). tokens: upper bound on the
+  // sequence; rows: upper bound on a step.
   PagesInOrder(const ffi::json::Object& metadata, int64_t tokens, int64_t rows)
       : page_(metadata["page_size"].cast<int64_t>()),
         pages_((tokens + page_ - 1) / page_),
@@ -127,7 +126,8 @@ class PagesInOrder : public tvm::runtime::vm::KVStateObj {
     rows_ = 0;
   }
 
-  // Returns the batch arrays in the library's order, without the tokens, which the step has.
+  // Returns the batch's arrays in the library's order, except the tokens, which the step gets
+  // separately.
   ffi::Array<Tensor> batch() const {
     ffi::Array<Tensor> arrays;
     for (const std::string& name : inputs_) {
@@ -140,7 +140,7 @@ class PagesInOrder : public tvm::runtime::vm::KVStateObj {
         arrays.push_back(query_indptr_.view());
       } else if (name == "logit_rows") {
         arrays.push_back(logit_rows_.view());
-      } else {  // array pages.g: all groups have the same pages; those behind a window are not read
+      } else {  // pages.g: all groups share one page table; entries behind a window are not read
         arrays.push_back(page_indptr_.view());
         arrays.push_back(page_ids_.first((length_ + rows_ + page_ - 1) / page_));
       }
@@ -191,8 +191,8 @@ const PagesInOrder* pages_of(const ffi::ObjectRef& cache) {
 
 TVM_FFI_STATIC_INIT_BLOCK() {
   tvm::ffi::reflection::GlobalDef()
-      // WebLLM passes each size as a list of one element. The page size is the library's own, not
-      // WebLLM's.
+      // Creates a cache. WebLLM passes each size as a shape of one element; pages have the
+      // library's own size.
       .def("wherry.web_llm.cache",
            [](ffi::Shape sequences, ffi::Shape tokens, ffi::Shape rows, ffi::Shape,
               ffi::Shape window, ffi::String metadata) -> ffi::ObjectRef {

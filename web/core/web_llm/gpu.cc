@@ -1,7 +1,7 @@
-// TVM's WebGPU device, whose functions WebLLM's JavaScript implements.
+// TVM's WebGPU device, whose functions are WebLLM's JavaScript.
 #include <tvm/ffi/error.h>
 
-// TVM's source prints errors before it throws them; this macro only throws, because a library never
+// Throws without writing the error first: the device's source asks for that, but a library never
 // prints.
 #undef TVM_FFI_THROW
 #define TVM_FFI_THROW(ErrorKind)                                                   \

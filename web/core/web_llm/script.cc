@@ -1,5 +1,5 @@
-// Functions that tvmjs, the JavaScript below WebLLM (@mlc-ai/web-runtime 0.27), calls besides TVM's
-// own: memory, callbacks, and conversions between tensors and bytes.
+// The functions that tvmjs, the JavaScript below WebLLM (@mlc-ai/web-runtime 0.27), calls besides
+// TVM's own: memory, callbacks, and tensors from and to its bytes.
 #include <tvm/ffi/any.h>
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/error.h>
@@ -19,8 +19,8 @@ namespace {
 namespace ffi = tvm::ffi;
 using tvm::runtime::Tensor;
 
-// Converts bfloat16 [n] to float32 [n], whose upper halves they are; the source and the result may
-// overlap.
+// Widens bfloat16 [n] to float32 [n]: each bfloat16 becomes the upper half of a float32. `to` may
+// equal `from`.
 void widen(const uint8_t* from, uint8_t* to, size_t n) {
   for (size_t i = n; i-- > 0;) {
     uint16_t half;
@@ -34,8 +34,8 @@ uint8_t* bytes_of(const Tensor& tensor) {
   return static_cast<uint8_t*>(tensor->data) + tensor->byte_offset;
 }
 
-// Returns the elements of a float32 tensor on the host that was stored as bfloat16, in half the
-// bytes.
+// Returns the elements of a float32 tensor on the host, whose bytes must be twice the stored
+// bfloat16 bytes.
 size_t elements(const Tensor& tensor, int64_t stored_bytes) {
   const size_t bytes = ffi::GetDataSize(*tensor.operator->());
   if (tensor->device.device_type != kDLCPU || tensor->dtype.code != kDLFloat ||
@@ -72,14 +72,14 @@ Tensor concatenated(const std::vector<Tensor>& parts) {
 
 }  // namespace
 
-// Functions that the script provides: one calls a callback of the script, the other releases it.
+// Functions that the script provides: one calls a JavaScript function, the other releases it.
 extern "C" {
 int TVMFFIWasmSafeCall(void* self, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result);
 void TVMFFIWasmFunctionDeleter(void* self);
 void __wasm_call_ctors(void);
 }
 
-// Runs the C++ constructors; the script must call this before any other function.
+// Runs the constructors of static objects; the script calls it before any other function.
 TVMJS_API void _initialize() { __wasm_call_ctors(); }
 
 TVMJS_API void* TVMWasmAllocSpace(int bytes) {

@@ -1,4 +1,5 @@
-// Streams over memory, as the sources of TVM's runtime use them; TVM's wheel omits this header.
+// Streams over memory, as the sources of TVM's runtime use them; TVM's wheel does not contain this
+// header.
 #ifndef WHERRY_WEB_CORE_SUPPORT_BYTES_IO_H_
 #define WHERRY_WEB_CORE_SUPPORT_BYTES_IO_H_
 
@@ -13,7 +14,7 @@
 
 namespace tvm::support {
 
-// Reads from bytes in memory; the bytes must outlive the stream.
+// Reads from `bytes`, which must outlive the stream.
 class BytesInStream : public Stream {
  public:
   BytesInStream(const void* data, size_t size)
@@ -39,7 +40,7 @@ class BytesInStream : public Stream {
   size_t left_;
 };
 
-// Appends the written bytes to a string.
+// Appends what is written to a string.
 class BytesOutStream : public Stream {
  public:
   explicit BytesOutStream(std::string* bytes) : bytes_(bytes) {}

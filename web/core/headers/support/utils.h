@@ -1,2 +1,3 @@
-// Sources of TVM include a header of this name; the sources compiled here need nothing from it.
+// An empty replacement: TVM's sources include a header of this name, but the ones compiled here use
+// nothing of it.
 #pragma once

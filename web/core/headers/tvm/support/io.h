@@ -1,4 +1,5 @@
-// Streams, as the sources of TVM's runtime use them; TVM's wheel omits this header.
+// The stream interface, as the sources of TVM's runtime use it; TVM's wheel does not contain this
+// header.
 #ifndef TVM_SUPPORT_IO_H_
 #define TVM_SUPPORT_IO_H_
 
@@ -7,7 +8,7 @@
 
 namespace tvm::support {
 
-// Defines how a type is written to and read from a stream; serializer.h specialises it.
+// Says how a type is written and read; serializer.h specialises it.
 template <typename T, typename = void>
 struct Serializer {
   static constexpr bool enabled = false;
@@ -16,7 +17,8 @@ struct Serializer {
 class Stream {
  public:
   virtual ~Stream() = default;
-  // Returns the number of bytes that were read; it is less than `size` at the end of the stream.
+  // Reads at most `size` bytes; returns the number of bytes read, which is less than `size` at the
+  // end.
   virtual size_t Read(void* data, size_t size) = 0;
   virtual size_t Write(const void* data, size_t size) = 0;
 

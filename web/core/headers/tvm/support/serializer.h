@@ -1,4 +1,4 @@
-// Defines how TVM writes values to streams: numbers little-endian, a text or list after its u64
+// Serializes values as TVM does: numbers in little-endian order, a text or list after its u64
 // length.
 #ifndef TVM_SUPPORT_SERIALIZER_H_
 #define TVM_SUPPORT_SERIALIZER_H_
@@ -42,7 +42,7 @@ struct Serializer<std::string> {
   }
 };
 
-// Writes a type by converting it to another type that has a serializer.
+// Serializes a type as another type that has a serializer.
 template <typename T, typename As>
 struct SerializedAs {
   static constexpr bool enabled = true;

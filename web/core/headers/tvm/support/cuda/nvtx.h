@@ -1,4 +1,5 @@
-// Stub of the ranges for NVIDIA's profiler, which a browser lacks; TVM's wheel omits this header.
+// Empty ranges in place of NVIDIA's profiler, which a browser lacks; TVM's wheel does not contain
+// this header.
 #ifndef TVM_SUPPORT_CUDA_NVTX_H_
 #define TVM_SUPPORT_CUDA_NVTX_H_
 
