@@ -3,6 +3,8 @@
  * the same over versions and over the border of a worker.
  */
 
+import type { RequestErrorCode } from "./request/error_codes.js";
+
 /** The `name` of each kind, written out: minifiers make the names of classes short. */
 const NAMES = {
   aborted: "AbortError", // what callers of fetch look for
@@ -20,6 +22,9 @@ const NAMES = {
 
 /** The kinds of errors. */
 export type ErrorCode = keyof typeof NAMES;
+
+/** Why a request is refused, where it has a name: the `code` of the server's errors. */
+export type RefusalCode = RequestErrorCode | "model_not_found";
 
 /** Base of all errors of this package. */
 export class WherryError extends Error {
@@ -123,10 +128,19 @@ export class QuotaError extends WherryError {
 export class RequestError extends WherryError {
   /** The field that is wrong. */
   readonly param: string | undefined;
+  /** For programs; undefined: what is wrong has no name. */
+  readonly reason: RefusalCode | undefined;
 
-  constructor(message: string, options?: ErrorOptions & { param?: string }) {
+  constructor(
+    message: string,
+    options?: ErrorOptions & {
+      param?: string | undefined;
+      reason?: RefusalCode | undefined;
+    },
+  ) {
     super("invalid_request", message, options);
     this.param = options?.param;
+    this.reason = options?.reason;
   }
 }
 

@@ -1,6 +1,7 @@
 /** A loaded model that answers: its core at work, and the app that speaks for it. */
 import { App, type AppModel } from "../app/app.js";
 import { AbortedError, RequestError, throwIfAborted, WherryError } from "../errors.js";
+import type { RequestErrorCode } from "../request/error_codes.js";
 import type { ModelFolder } from "../weights/folder.js";
 import { EventQueue } from "./event_queue.js";
 import type { ModelRunner } from "./model_runner.js";
@@ -77,10 +78,11 @@ export class ModelApp {
     const close = (): void => {
       signal?.removeEventListener("abort", aborted);
       if (this.#queues.delete(queue)) void asked.then((id) => this.#app.end(id));
+      queue.fail(new AbortedError()); // for a reader that still waits
     };
     const aborted = (): void => {
-      close();
       queue.fail(new AbortedError(undefined, { cause: signal?.reason }));
+      close();
     };
     signal?.addEventListener("abort", aborted, { once: true });
     await asked;
@@ -96,7 +98,7 @@ interface AnswerError {
   readonly message: string;
   readonly type: string;
   readonly param: string | null;
-  readonly code: string | null;
+  readonly code: RequestErrorCode | null;
 }
 
 /** The error that an answer is; undefined of one that is none. */
@@ -107,5 +109,5 @@ function errorOf(value: unknown): WherryError | undefined {
   if (type !== "invalid_request_error") return new WherryError("internal", message);
   const long = code === "context_length_exceeded" && param === "messages";
   const way = long ? ' Or drop the oldest messages with truncation: "auto".' : "";
-  return new RequestError(message + way, { ...(param && { param }) });
+  return new RequestError(message + way, { param: param ?? undefined, reason: code ?? undefined });
 }

@@ -100,7 +100,8 @@ async function collect(
 /** Undefined for what is not there, or for what another page or worker writes at this moment: that stays. */
 function missingOrInUse(error: unknown): undefined {
   const inUse = error instanceof DOMException && error.name === "NoModificationAllowedError";
-  return inUse ? undefined : missing(error);
+  if (!inUse) missing(error);
+  return undefined;
 }
 
 /** Undefined for what is not there. */
