@@ -10,7 +10,7 @@ if (out === undefined) {
   process.exit(2);
 }
 await build({
-  entryPoints: { harness: "test/page/harness.ts", worker: "demo/worker.ts" },
+  entryPoints: { harness: "test/page/harness.ts", worker: "test/page/worker.ts" },
   outdir: out,
   bundle: true, // no further files: a service worker cannot load any while it runs
   format: "esm",
