@@ -156,5 +156,6 @@ def _result(said: str) -> Any:
         return outcome["result"]
     error = outcome["error"]
     if error["code"] == "invalid_request":
-        raise RequestError(error["message"], param=error["fields"].get("param"))
+        fields = error["fields"]
+        raise RequestError(error["message"], param=fields.get("param"), code=fields.get("reason"))
     raise _CLASSES.get(error["code"], WherryError)(error["message"])

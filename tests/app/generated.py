@@ -162,7 +162,21 @@ def types() -> str:
                 made += [f"  /** {says} */"] if says else []
                 made.append(f"  {row['name']}{_type(row)};")
         made.append("}")
-    return "\n".join([*made, ""])
+    return "\n".join([*made, "", *_names(groups), ""])
+
+
+def _names(groups: dict[str, Any]) -> list[str]:
+    """The names of these fields; `others`: those that are refused by name, or have no effect."""
+    named = {g: [r["name"] for r in groups[g] if r.get("apps", True)] for g in _GROUPS}
+    servers = [r["name"] for g in _GROUPS for r in groups[g] if not r.get("apps", True)]
+    refused = [r["name"] for r in groups["refused"]]
+    made = ["/** Names of fields; `others` are refused where they would change the answer. */"]
+    made.append("export const FIELD_NAMES = {")
+    for group, names in {**named, "others": [*servers, *refused, *groups["no_effect"]]}.items():
+        line = f"  {group}: [{', '.join(map(json.dumps, names))}],"
+        rows = [f"  {group}: [", *(f"    {json.dumps(name)}," for name in names), "  ],"]
+        made += [line] if len(line) <= _WIDE else rows
+    return [*made, "} as const;"]
 
 
 _TYPES = {

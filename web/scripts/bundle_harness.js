@@ -11,7 +11,7 @@ if (out === undefined) {
   process.exit(2);
 }
 await build({
-  entryPoints: { harness: "test/page/harness.ts", worker: "demo/worker.ts" },
+  entryPoints: { harness: "test/page/harness.ts", worker: "test/page/worker.ts" },
   outdir: out,
   bundle: true, // no separate files, because a running service worker cannot load any
   format: "esm",

@@ -3,7 +3,9 @@
  * `code`, which stays the same across versions and across the messages of a worker.
  */
 
-/** The `name` of each kind of error, written out because minifiers shorten the names of classes. */
+import type { RequestErrorCode } from "./request/error_codes.js";
+
+/** The `name` of each kind, written out: minifiers make the names of classes short. */
 const NAMES = {
   aborted: "AbortError", // the name that callers of `fetch` check for
   damaged_file: "DamagedFileError",
@@ -21,7 +23,10 @@ const NAMES = {
 /** The codes of all kinds of errors. */
 export type ErrorCode = keyof typeof NAMES;
 
-/** The base class of all errors of this package. */
+/** Why a request is refused, where it has a name: the `code` of the server's errors. */
+export type RefusalCode = RequestErrorCode | "model_not_found";
+
+/** Base of all errors of this package. */
 export class WherryError extends Error {
   readonly code: ErrorCode;
 
@@ -123,10 +128,19 @@ export class QuotaError extends WherryError {
 export class RequestError extends WherryError {
   /** The request field that is wrong. */
   readonly param: string | undefined;
+  /** For programs; undefined: what is wrong has no name. */
+  readonly reason: RefusalCode | undefined;
 
-  constructor(message: string, options?: ErrorOptions & { param?: string }) {
+  constructor(
+    message: string,
+    options?: ErrorOptions & {
+      param?: string | undefined;
+      reason?: RefusalCode | undefined;
+    },
+  ) {
     super("invalid_request", message, options);
     this.param = options?.param;
+    this.reason = options?.reason;
   }
 }
 

@@ -10,6 +10,7 @@ export type {
   ModelSource,
 } from "./engine/options.js";
 export * from "./errors.js";
+export { createFetch, type Fetch, type FetchOptions } from "./http/fetch.js";
 export type * from "./request/types.js";
 export { ModelCache } from "./weights/model_cache.js";
 export type { KeptModel } from "./weights/model_records.js";

@@ -15,69 +15,26 @@ import {
   ModelCache,
   RequestError,
 } from "../src/index.js";
-import { connect, serve } from "../src/worker.js";
-import { appOf, type Files, folder } from "./model_folder.js";
-import { type Script, ScriptedCore } from "./scripted_core.js";
+import {
+  blobs,
+  closeAll,
+  encoded,
+  engineOf,
+  EOS,
+  KINDS,
+  settled,
+  tokenizer,
+  writes,
+} from "./engines.js";
+import { folder } from "./model_folder.js";
+import { ScriptedCore } from "./scripted_core.js";
 
-const files = folder({ shards: [100] });
-const tokenizer = await appOf(files);
-const encoded = (text: string, addSpecialTokens = true): number[] => [
-  ...tokenizer.encode(text, { addSpecialTokens }),
-];
-const EOS = encoded("</s>", false)[0] ?? -1;
 const MESSAGES = [{ role: "user" as const, content: "the cat" }];
 
 const TOOL = {
   type: "function" as const,
   function: { name: "weather", parameters: { properties: { city: { type: "string" } } } },
 };
-
-/**
- * A script that writes a text and then ends; "#" in the text becomes a number that depends on the
- * seed.
- */
-function writes(text: string): Script {
-  const ids = [...encoded(text), EOS];
-  return (_, n) => ids[n] ?? EOS;
-}
-
-function blobs(all: Files): Map<string, Blob> {
-  return new Map([...all].map(([name, bytes]) => [name, new Blob([bytes])]));
-}
-
-const opened: { close?: () => void }[] = [];
-afterEach(() => {
-  for (const one of opened.splice(0)) one.close?.();
-});
-
-type Kind = "on this thread" | "behind a worker's border";
-
-async function engineOf(kind: Kind, ...cores: ScriptedCore[]): Promise<Engine> {
-  const left = [...cores];
-  const local = new MLCEngine({
-    cache: ModelCache.inMemory(),
-    loadCore: () => Promise.resolve(left.shift() ?? new ScriptedCore(writes(""))),
-  });
-  const engine = kind === "on this thread" ? local : remote(local);
-  for (const [k] of cores.entries()) {
-    await engine.load(blobs(files), { name: k === 0 ? "small" : `small-${k}` });
-  }
-  return engine;
-}
-
-/** Connects to an engine as a page does to its worker, with both on this thread. */
-function remote(engine: Engine): Engine {
-  const scope = new EventTarget();
-  serve(engine, scope);
-  const made = connect({
-    postMessage: (data: unknown, ports?: unknown) => {
-      const event = new MessageEvent("message", { data, ports: (ports ?? []) as MessagePort[] });
-      scope.dispatchEvent(event);
-    },
-  });
-  opened.push(made);
-  return made;
-}
 
 async function collect(engine: Engine, extra = {}): Promise<ChatCompletionChunk[]> {
   const request = { messages: MESSAGES, stream: true as const, ...extra };
@@ -89,12 +46,9 @@ async function collect(engine: Engine, extra = {}): Promise<ChatCompletionChunk[
 const textOf = (chunks: ChatCompletionChunk[]): string =>
   chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
 
-async function settled(happened: () => boolean): Promise<void> {
-  for (let k = 0; k < 200 && !happened(); k += 1) await new Promise((go) => setTimeout(go, 5));
-  assert.ok(happened());
-}
+afterEach(closeAll);
 
-for (const kind of ["on this thread", "behind a worker's border"] as const) {
+for (const kind of KINDS) {
   describe(`an engine ${kind}`, () => {
     it("answers a chat whole and in pieces", async () => {
       const core = new ScriptedCore(writes("the 日本 cat"));

@@ -152,18 +152,17 @@ export class MLCEngine implements Engine {
     return { info, runner, app };
   }
 
-  /**
-   * Find a loaded model. @throws RequestError if there is no such model, or several and none was
-   * named.
-   */
-  #model(name: string | undefined): LoadedModel {
+  /** @throws RequestError if there is no such model, or several and none was named. */
+  #model(named: string | null | undefined): LoadedModel {
+    const name = named === "" ? undefined : (named ?? undefined); // as clients leave it out
     const names = [...this.#models.keys()];
     const wanted = name ?? (names.length === 1 ? names[0] : undefined);
     const model = wanted === undefined ? undefined : this.#models.get(wanted);
     if (model) return model;
     const known = names.length > 0 ? `Loaded are: ${names.join(", ")}` : "None is loaded";
     const what = name === undefined ? "Say which model" : `There is no model ${name}`;
-    throw new RequestError(`${what}. ${known}.`, { param: "model" });
+    const reason = name !== undefined || names.length === 0 ? "model_not_found" : undefined;
+    throw new RequestError(`${what}. ${known}.`, { param: "model", reason });
   }
 
   #endpoint<Request extends RequestParams, Whole, Chunk>(

@@ -4,6 +4,7 @@
  */
 import { App, type AppModel } from "../app/app.js";
 import { AbortedError, RequestError, throwIfAborted, WherryError } from "../errors.js";
+import type { RequestErrorCode } from "../request/error_codes.js";
 import type { ModelFolder } from "../weights/folder.js";
 import { EventQueue } from "./event_queue.js";
 import type { ModelRunner } from "./model_runner.js";
@@ -82,10 +83,11 @@ export class ModelApp {
     const close = (): void => {
       signal?.removeEventListener("abort", aborted);
       if (this.#queues.delete(queue)) void asked.then((id) => this.#app.end(id));
+      queue.fail(new AbortedError()); // for a reader that still waits
     };
     const aborted = (): void => {
-      close();
       queue.fail(new AbortedError(undefined, { cause: signal?.reason }));
+      close();
     };
     signal?.addEventListener("abort", aborted, { once: true });
     await asked;
@@ -101,7 +103,7 @@ interface AnswerError {
   readonly message: string;
   readonly type: string;
   readonly param: string | null;
-  readonly code: string | null;
+  readonly code: RequestErrorCode | null;
 }
 
 /** The error that an answer of the app reports; undefined if it reports none. */
@@ -112,5 +114,5 @@ function errorOf(value: unknown): WherryError | undefined {
   if (type !== "invalid_request_error") return new WherryError("internal", message);
   const long = code === "context_length_exceeded" && param === "messages";
   const way = long ? ' Or drop the oldest messages with truncation: "auto".' : "";
-  return new RequestError(message + way, { ...(param && { param }) });
+  return new RequestError(message + way, { param: param ?? undefined, reason: code ?? undefined });
 }

@@ -1,3 +1,3 @@
 /** The whole package in one file, for pages without a bundler. */
 export * from "../index.js";
-export { connect, type RemoteEngine, serve, type WorkerTarget } from "../worker.js";
+export { connect, type RemoteEngine, serve, serveFetch, type WorkerTarget } from "../worker.js";

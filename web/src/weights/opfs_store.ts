@@ -103,7 +103,8 @@ async function collect(
  */
 function missingOrInUse(error: unknown): undefined {
   const inUse = error instanceof DOMException && error.name === "NoModificationAllowedError";
-  return inUse ? undefined : missing(error);
+  if (!inUse) missing(error);
+  return undefined;
 }
 
 /** Return undefined for an error that says the file is missing; throw other errors. */

@@ -264,6 +264,7 @@ class PortEngine implements RemoteEngine {
       next: () => made.next(),
       return: () => {
         if (this.#waiting.delete(id)) this.#abort(id);
+        queue.push("end"); // for a reader that still waits
         return made.return(undefined);
       },
       [Symbol.asyncIterator]: () => answer,

@@ -9,6 +9,7 @@ import {
   ModelError,
   OutOfMemoryError,
   QuotaError,
+  type RefusalCode,
   RequestError,
   WherryError,
   WorkerError,
@@ -89,8 +90,8 @@ export function revived({ code, message, fields }: PortableError): WherryError {
     case "internal":
       return new WherryError(code, message);
     case "invalid_request": {
-      const param = fields["param"] as string | undefined;
-      return new RequestError(message, { ...(param && { param }) });
+      const { param, reason } = fields as { param?: string; reason?: RefusalCode };
+      return new RequestError(message, { param, reason });
     }
     case "missing_feature":
       return new MissingFeatureError(fields["features"] as string[], message);

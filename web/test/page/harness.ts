@@ -3,7 +3,9 @@
  * browser.
  */
 import type { EngineConfig } from "../../src/core/core.js";
-import { MLCEngine, ModelCache } from "../../src/index.js";
+import OpenAI from "openai";
+
+import { createFetch, type Engine, MLCEngine, ModelCache } from "../../src/index.js";
 import { findManifest, openCached } from "../../src/weights/cached_folder.js";
 import { filesRead } from "../../src/weights/folder.js";
 import { sha256 } from "../../src/weights/sha256.js";
@@ -92,6 +94,29 @@ const SCHEMA = {
   additionalProperties: false,
 };
 
+/** What OpenAI's client hears, whole and streamed; in a service worker through the page's own fetch. */
+async function heardByClient(place: Place, engine: Engine, content: string): Promise<string[]> {
+  const client = new OpenAI({
+    baseURL: new URL("v1", location.href).href,
+    apiKey: "-",
+    dangerouslyAllowBrowser: true,
+    maxRetries: 0,
+    ...(place !== "service worker" && { fetch: createFetch(engine) }),
+  });
+  const model = (await client.models.list()).data[0]?.id ?? "";
+  const messages = [{ role: "user" as const, content }];
+  const request = { model, messages, temperature: 0, max_tokens: 24 };
+  const { choices } = await client.chat.completions.create(request);
+  const streamed = await client.chat.completions.stream(request).finalContent();
+  const long = { ...request, max_tokens: 400, stream: true as const };
+  for await (const _ of await client.chat.completions.create(long)) break; // aborts it
+  const refused = await client.chat.completions
+    .create({ ...request, model: "other" })
+    .catch((error: unknown) => error);
+  const { status, code } = refused as InstanceType<typeof OpenAI.APIError>;
+  return [choices[0]?.message.content ?? "", streamed ?? "", `${status} ${code}`];
+}
+
 interface Told {
   texts: string[];
   streamed: string;
@@ -99,6 +124,7 @@ interface Told {
   left: number;
   refused: string;
   threads: number;
+  client: string[];
 }
 
 /**
@@ -138,13 +164,14 @@ async function answer(
   } catch (error) {
     refused = (error as Error).name;
   }
+  const client = await heardByClient(place, engine, contents[0] ?? "");
   await engine.chat.completions.create({ ...asked("x"), max_tokens: 1 });
   const { openRequests, pagesTotal, pagesFree } = await engine.stats();
   await engine.dispose();
   const texts = whole.map(({ choices }) => choices[0]?.message.content ?? "");
   const json = held.choices[0]?.message.content ?? "";
   const left = openRequests + pagesTotal - pagesFree;
-  return { texts, streamed, json, left, refused, threads };
+  return { texts, streamed, json, left, refused, threads, client };
 }
 
 /** Return the error of a call to a worker with this script. */

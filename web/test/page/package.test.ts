@@ -174,6 +174,9 @@ describe("an engine", () => {
       assert.equal(found.texts[0], "The capital of France is Paris.");
       assert.match(found.texts[1] ?? "", /five/i);
       assert.equal(found.streamed, found.texts[0]);
+      const [whole, streamed, refused] = found.client;
+      assert.deepEqual([whole, streamed], [found.texts[0], found.texts[0]]);
+      assert.equal(refused, "404 model_not_found");
       assert.match(found.json, /^\{"n": [45]\}$/);
       assert.equal(found.left, 0);
       assert.equal(found.refused, "RequestError");

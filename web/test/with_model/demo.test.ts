@@ -6,7 +6,9 @@ import { openAsBlob, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, it } from "node:test";
 
-import { type ChatCompletion, MLCEngine } from "../../src/index.js";
+import OpenAI from "openai";
+
+import { type ChatCompletion, createFetch, MLCEngine } from "../../src/index.js";
 
 const MESSAGES = [{ role: "user" as const, content: "What is the capital of France?" }];
 const folder = process.env["WHERRY_MODEL"] ?? "";
@@ -68,6 +70,15 @@ it("frees the pages of what is aborted", async () => {
   const stats = await engine.stats();
   assert.equal(stats.pagesFree, pagesFree);
   assert.equal(stats.openRequests, 0);
+});
+
+it("answers OpenAI's client", async () => {
+  const client = new OpenAI({ fetch: createFetch(engine), apiKey: "-" });
+  const request = { model: "demo", messages: MESSAGES, temperature: 0 };
+  const { choices } = await client.chat.completions.create(request);
+  assert.equal(choices[0]?.message.content, "The capital of France is Paris.");
+  const stream = client.chat.completions.stream(request);
+  assert.equal(await stream.finalContent(), "The capital of France is Paris.");
 });
 
 it("samples by the seed", async () => {

@@ -1,0 +1,62 @@
+import { RequestError, WherryError } from "../errors.js";
+
+/** An error of HTTP itself. */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly headers: Readonly<Record<string, string>>;
+
+  private constructor(status: number, code: string, message: string, headers = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.headers = headers;
+  }
+
+  /** @param known paths below the base. */
+  static unknownPath(asked: string, known: readonly string[]): ApiError {
+    const message = `There is no ${asked} in a page. There are: ${known.join(", ")}.`;
+    return new ApiError(404, "not_found", message);
+  }
+
+  /** @param allowed methods of the path. */
+  static wrongMethod(asked: string, allowed: string): ApiError {
+    const message = `${asked}: the method is not allowed; use ${allowed}`;
+    return new ApiError(405, "method_not_allowed", message, { Allow: allowed });
+  }
+}
+
+/** OpenAI's JSON of an error. */
+export interface ErrorBody {
+  readonly error: {
+    readonly message: string;
+    readonly type: "invalid_request_error" | "server_error";
+    readonly param: string | null;
+    readonly code: string | null;
+  };
+}
+
+/** The server's answer to a request that was refused, or has failed. */
+export function errorResponse(error: unknown): Response {
+  const headers = error instanceof ApiError ? error.headers : {};
+  return Response.json(errorBody(error), { status: statusOf(error), headers });
+}
+
+export function errorBody(error: unknown): ErrorBody {
+  const type = statusOf(error) >= 500 ? "server_error" : "invalid_request_error";
+  const message = error instanceof Error ? error.message : String(error);
+  const param = error instanceof RequestError ? error.param : undefined;
+  return { error: { message, type, param: param ?? null, code: codeOf(error) ?? null } };
+}
+
+function statusOf(error: unknown): number {
+  if (error instanceof ApiError) return error.status;
+  if (!(error instanceof RequestError)) return 500;
+  return error.reason === "model_not_found" ? 404 : 400;
+}
+
+function codeOf(error: unknown): string | undefined {
+  if (error instanceof ApiError) return error.code;
+  if (error instanceof RequestError) return error.reason;
+  return error instanceof WherryError ? "engine_error" : "internal_error";
+}

@@ -1,0 +1,104 @@
+import type { Endpoint, Engine } from "../engine/engine.js";
+import type { ModelInfo } from "../engine/options.js";
+import { RequestError } from "../errors.js";
+import { isObject } from "../json_object.js";
+import { unknownNames } from "../request/names.js";
+import { eventsOf } from "./events.js";
+
+/** What a handler is given. */
+export interface Asked {
+  readonly engine: Engine;
+  readonly request: Request;
+  /** Ends the request. */
+  readonly signal: AbortSignal;
+  /** When there were models, seconds since 1970. */
+  readonly created: number;
+}
+export type Handler = (asked: Asked) => Promise<Response>;
+/** By method. */
+type Routes = Readonly<Partial<Record<string, Handler>>>;
+
+const ROUTES: Readonly<Partial<Record<string, Routes>>> = {
+  "/models": { GET: models },
+  "/chat/completions": {
+    POST: (asked) => answer("chat", asked.engine.chat.completions, asked),
+  },
+  "/completions": { POST: (asked) => answer("completion", asked.engine.completions, asked) },
+};
+const MODEL = "/models/";
+const KNOWN = [...Object.keys(ROUTES), `${MODEL}NAME`];
+/** Lists fields that were sent and have no effect, as the server's. */
+const IGNORED = "X-Wherry-Ignored";
+
+/** What a path below the base answers; `known` are all paths. */
+export function routesOf(path: string): { routes: Routes; known: readonly string[] } {
+  const named = path.startsWith(MODEL) && path !== MODEL;
+  const routes = named ? { GET: modelOf(path.slice(MODEL.length)) } : (ROUTES[path] ?? {});
+  return { routes, known: KNOWN };
+}
+
+async function models({ engine, created }: Asked): Promise<Response> {
+  const data = (await engine.models()).map((model) => described(model, created));
+  return Response.json({ object: "list", data });
+}
+
+function modelOf(encoded: string): Handler {
+  return async ({ engine, created }) => {
+    const name = decoded(encoded);
+    const all = await engine.models();
+    const found = all.find((model) => model.name === name);
+    if (found) return Response.json(described(found, created));
+    const names = all.map((model) => model.name).join(", ") || "none";
+    const message = `There is no model ${name}. Loaded are: ${names}.`;
+    throw new RequestError(message, { param: "model", reason: "model_not_found" });
+  };
+}
+
+/** A name may hold "%" that escapes nothing. */
+function decoded(encoded: string): string {
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return encoded;
+  }
+}
+
+function described({ name, context }: ModelInfo, created: number): object {
+  const more = { max_model_len: context, root: name };
+  return { id: name, object: "model", created, owned_by: "wherry", ...more };
+}
+
+async function answer<Body, Whole extends object, Chunk>(
+  kind: "chat" | "completion",
+  endpoint: Endpoint<Body, Whole, Chunk>,
+  { request, signal }: Asked,
+): Promise<Response> {
+  const body = await bodyOf(request);
+  const ignored = unknownNames(kind, body);
+  const sent = Object.entries(body).filter(([name]) => !ignored.includes(name));
+  const made = await endpoint.create(Object.fromEntries(sent) as Body, { signal });
+  const headers = ignored.length > 0 ? { [IGNORED]: printable(ignored) } : undefined;
+  if (Symbol.asyncIterator in made) return eventsOf(made, signal, headers);
+  return Response.json(made, headers && { headers });
+}
+
+/** Names as a header takes them: printable ASCII, and not too long. */
+function printable(names: readonly string[]): string {
+  const all = [...names].sort().map((name) => name.slice(0, 100));
+  return all
+    .join(", ")
+    .replace(/[^ -~]/g, "?")
+    .slice(0, 1024);
+}
+
+async function bodyOf(request: Request): Promise<object> {
+  let body: unknown;
+  try {
+    body = await request.json();
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new RequestError(`The body is not JSON: ${why}`, { reason: "invalid_json" });
+  }
+  if (!isObject(body)) throw new RequestError("The request is no JSON object");
+  return body;
+}
