@@ -18,7 +18,7 @@ interface Fetched extends Lasting {
 
 /** Options of {@link serveFetch}. */
 export interface ServeFetchOptions {
-  /** What is answered, from the worker's script on; default: "v1/" beside it. */
+  /** What is answered, from the worker's script on; default: "v1/" next to it. */
   readonly path?: string;
 }
 
