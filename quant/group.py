@@ -48,8 +48,12 @@ class GroupQuant:
         return 32 // self.bits
 
     def quantizes(self, name: str, shape: Shape) -> bool:
-        """Matrices, embeddings and stacks of experts; not biases or norms."""
-        return name.endswith(".weight") and len(shape) in (2, 3)
+        """Whether it is a matrix, an embedding or a stack of experts; no bias, and no norm.
+
+        Norms with weights for each head (Command R+) have two axes, too.
+        """
+        named = name.endswith(".weight") and not name.endswith("norm.weight")
+        return named and len(shape) in (2, 3)
 
     def stored(self, name: str, shape: Shape) -> tuple[StoredTensor, ...]:
         """`q_weight` and `q_scale`, or the parameter itself if it is not quantized."""

@@ -120,6 +120,7 @@ def test_what_is_quantized(scheme):
     }
     no = {
         "model.norm.weight": (64,),
+        "model.layers.0.self_attn.q_norm.weight": (8, 64),  # a norm for each head
         "model.layers.0.self_attn.qkv_proj.bias": (192,),
         "model.layers.0.A_log": (8, 64),
     }
