@@ -27,6 +27,8 @@ export interface LoadOptions {
   /** What requests call it; default: the name in its manifest. */
   readonly name?: string;
   readonly progress?: (progress: LoadProgress) => void;
+  /** How the model calls tools, the name of a family; default: its chat template tells. */
+  readonly toolFormat?: string;
   /** Ends the download; what has come is kept. */
   readonly signal?: AbortSignal | undefined;
   /**
