@@ -60,7 +60,10 @@ class PagedKV:
         (var,) = [v for v in mod.get_global_vars() if v.name_hint == "forward"]
         arguments = _Arguments(self.cache)
         mod = mod.clone()
-        mod.update_func(var, arguments.added(mod[var]))
+        added = arguments.added(mod[var])
+        mod.update_func(var, added)
+        # TVM leaves the variable the old type, against which later calls would be checked.
+        relax.expr._update_type(var, added.ty)
         return rewritten(mod, _Rewriter(mod, self.cache, arguments))
 
 

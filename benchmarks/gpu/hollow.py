@@ -14,7 +14,7 @@ from wherry.compiler.choices import Limits, with_dtypes
 from wherry.compiler.convert import MARKER, SCHEMA_VERSION
 from wherry.compiler.library.export import parameters
 from wherry.compiler.load import describe
-from wherry.compiler.package import package
+from wherry.compiler.package import Compilation, package
 from wherry.compiler.weight_cache import index_json, lay_out
 from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import find as find_target
@@ -42,8 +42,7 @@ def compile_hollow(
     marker = {"schema": SCHEMA_VERSION, "files": {n: asdict(r) for n, r in files.items()}}
     (weights / MARKER).write_text(json.dumps(marker | {"digest": digest(marker)}))
     deployment = limits.deployment(described)
-    package(
-        out,
+    made = Compilation(
         described=described.at(deployment.context),
         weights=weights,
         scheme=scheme,
@@ -53,3 +52,4 @@ def compile_hollow(
         key="hollow",
         linked="hollow",
     )
+    package(out, made)

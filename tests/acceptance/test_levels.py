@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from wherry.artifact import manifest as artifact
+from wherry.artifact import variants
 from wherry.artifact.variants import library_for
 from wherry.compiler.api import Limits, ensure_artifact
-from wherry.machine import cpu as machine
 from wherry.machine.cpu import cpu_features
 
 from ..support import tiny_models
@@ -62,7 +62,7 @@ def test_the_library_of_this_machine_answers_as_one_that_was_compiled_for_it(com
     for record in manifest.target["variants"] + [{"features": manifest.target["features"]}]:
         if not set(record["features"]) <= cpu_features():
             continue
-        monkeypatch.setattr(machine, "cpu_features", lambda f=record["features"]: frozenset(f))
+        monkeypatch.setattr(variants, "cpu_features", lambda f=record["features"]: frozenset(f))
         tried.add(library_for(manifest))
         tokens, logits = greedy(folder)
         assert tokens == expected

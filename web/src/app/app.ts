@@ -50,6 +50,8 @@ export interface AppModel {
   /** Tokens of prompt and output together. */
   readonly context: number;
   readonly vocabSize: number;
+  /** How it calls tools; undefined: its template tells. */
+  readonly toolFormat?: string | undefined;
 }
 
 const FILES = [
@@ -107,8 +109,12 @@ export class App {
       );
     }
     program.with((args) => {
-      const { name, context, vocabSize } = model;
-      const [place, called, format] = [args.text(folder.source), args.text(name), args.text("")];
+      const { name, context, vocabSize, toolFormat = "" } = model;
+      const [place, called, format] = [
+        args.text(folder.source),
+        args.text(name),
+        args.text(toolFormat),
+      ];
       checked(exports.wherry_page_open(place, called, format, BigInt(context), BigInt(vocabSize)));
     });
     return new App(program, bridge);

@@ -110,7 +110,7 @@ export class MLCEngine implements Engine {
     name: string,
     folder: ModelFolder,
     adapter: GPUAdapter | undefined,
-    { progress, signal, limits = {} }: LoadOptions,
+    { progress, signal, limits = {}, toolFormat }: LoadOptions,
   ): Promise<LoadedModel> {
     const { manifest } = folder;
     const device = deviceOf(manifest, folder.source);
@@ -132,12 +132,11 @@ export class MLCEngine implements Engine {
     }
     const { context, vocab_size: vocabSize } = core.metadata;
     const runner = new ModelRunner(core);
-    const app = await ModelApp.open(folder, { name, context, vocabSize }, runner).catch(
-      (error: unknown) => {
-        core.destroy();
-        throw error;
-      },
-    );
+    const model = { name, context, vocabSize, toolFormat };
+    const app = await ModelApp.open(folder, model, runner).catch((error: unknown) => {
+      core.destroy();
+      throw error;
+    });
     const info = {
       name,
       source: folder.source,

@@ -27,6 +27,8 @@ export interface LoadOptions {
   /** The model's name in requests; default: the name in its manifest. */
   readonly name?: string;
   readonly progress?: (progress: LoadProgress) => void;
+  /** The family whose format of tool calls the model uses; default: found in its chat template. */
+  readonly toolFormat?: string;
   /** Aborts the load; downloaded parts stay in the cache. */
   readonly signal?: AbortSignal | undefined;
   /**

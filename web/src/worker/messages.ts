@@ -29,7 +29,7 @@ export type Call =
   | {
       readonly call: "load";
       readonly source: ModelSource;
-      readonly options: Pick<LoadOptions, "name" | "limits" | "mustKeep">;
+      readonly options: Pick<LoadOptions, "name" | "limits" | "mustKeep" | "toolFormat">;
     }
   | { readonly call: "models" }
   | { readonly call: "stats"; readonly model: string | undefined }
