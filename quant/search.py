@@ -43,7 +43,7 @@ def best_scales(w: Floats, levels: Levels) -> Floats:
     finite = np.isfinite(largest)  # a NaN is the largest, too
     some = finite & (np.abs(largest) >= LEAST)
     largest = np.where(some, largest, np.float32(1))
-    unit: Floats = np.where(some, w, np.float32(0)) / largest
+    unit = (np.where(some, w, np.float32(0)) / largest).astype(np.float32, copy=False)
     return np.where(finite, largest * _ratios(unit, levels), np.float32(np.inf))
 
 
