@@ -40,7 +40,7 @@ from .library.variants import build_libraries
 from .load import Described
 
 Progress = Callable[[str, int, int], None]
-PHASES = ("export", "attach", "fuse", "lower", "schedule", "link", "generate")
+PHASES = ("export", "quantize", "attach", "fuse", "lower", "schedule", "link", "generate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

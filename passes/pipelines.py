@@ -1,5 +1,6 @@
 """The phases that every module goes through, for any target.
 
+quantize  weights become what their schemes store
 attach    what later phases need to know: the paged KV cache, bounds of the symbolic sizes
 fuse      operations that are computed together get one name
 lower     each operation becomes a PrimFunc: the target's own, or the reference
@@ -25,6 +26,7 @@ from .kernels import Kernels
 from .kv_cache import KVCache
 from .narrow_activations import NarrowActivations
 from .paged_kv import PagedKV
+from .quantize import Quantization, Quantize
 from .schedule_rest import ScheduleRest
 from .select_kernels import SelectKernels
 from .share_tensors import ShareTensors
@@ -37,7 +39,8 @@ Phase = tuple[str, Sequence[ir.transform.Pass]]
 class PipelineInputs:
     """Inputs of the pass pipeline."""
 
-    cache: KVCache  # page tables and page shapes that the model's attention needs
+    quantization: Quantization  # the schemes of weights
+    cache: KVCache  # what the model's attention needs
     kernels: Kernels
     bounds: Mapping[str, int]  # upper bounds of symbolic sizes, by name
     stored: Mapping[str, str]  # weight name -> dtype on disk
@@ -50,6 +53,7 @@ def phases(inputs: PipelineInputs) -> list[Phase]:
     t, kernels = relax.transform, inputs.kernels
     narrowed = [NarrowActivations(kernels)] if inputs.narrow else []
     return [
+        ("quantize", [Quantize(inputs.quantization)]),
         ("attach", [PagedKV(inputs.cache), AttachBounds(inputs.bounds)]),
         (
             "fuse",

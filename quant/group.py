@@ -5,12 +5,14 @@ Along the last axis `in`, each group of 32 weights has one scale. The stored ten
     <prefix>.q_weight  uint32       [out, ceil(in / 32) * bits]   32 / bits a word, lowest first
     <prefix>.q_scale   float_dtype  [out, ceil(in / 32)]
 
-    w[o, i] ~ (q[o, i] - zero) * scale[o, i // 32],   scale = max |w| / zero,   q in 0 .. 2 * zero
+    w[o, i] ~ (q[o, i] - zero) * scale[o, i // 32],   zero = 7 or 127
 
-zero is 7 or 127. With 4 bits every step of the encoding is rounded to `float_dtype`, the weights
-first, as in mlc-llm. mlc-llm has no 8-bit presets: q8f16_1 and q8f32_1 continue its names and
-layout, but only the scale is rounded to float16, whose numbers near 254 are an eighth apart.
-Columns past `in` in the last group are 0 bits. A group whose scale is 0 holds zeros, q = zero.
+With 4 bits q is 0 to 15, so integers are -7 to 8; a scale has either sign, whichever uses the 8
+better. With 8 bits q is 0 to 254, because kernels hold q - zero in an int8. `search.py` finds the
+scale with the least squared error. mlc-llm takes max |w| / 7 and leaves q = 15 unused, in the same
+layout; both are decoded alike. mlc-llm has no 8-bit presets: q8f16_1 and q8f32_1 continue its
+names. Columns past `in` in the last group are 0 bits. A group whose scale is 0 holds zeros,
+q = zero.
 """
 
 from __future__ import annotations
@@ -22,10 +24,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .search import Levels, best_scales, integers
 from .stored import FloatDtype, Shape, StoredTensor, cast
 
 # Weights that one pass of the encoder works on: its temporaries (4 bytes each) fit the L2 cache.
 _BLOCK = 1 << 16
+_HALF_MAX = 65504.0
+# By bits. More values of k take longer and find next to nothing (tests/quant/test_search.py).
+_LEVELS = {
+    4: Levels(least=-7, most=8, tried=(8.0, 7.2, 7.6, 8.4, 8.8, -7.0, -6.2, -6.6, -7.4, -7.8)),
+    8: Levels(least=-127, most=127, tried=(127.0, 125.5, 129.0)),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +45,12 @@ class GroupQuant:
     float_dtype: FloatDtype
     bits: int = 4  # or 8
     group: int = 32  # weights along `in` that share a scale
+    # Of the rule that `encode` follows: conversions of another one are made again.
+    encoder: int = 2
 
     @property
     def zero(self) -> int:
-        """The integer that stands for a weight of 0; also the largest magnitude."""
+        """The integer that stands for a weight of 0."""
         return int(2 ** (self.bits - 1)) - 1
 
     @property
@@ -69,7 +80,7 @@ class GroupQuant:
         )
 
     def encode(self, w: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
-        """Encode w [..., in]; the same bits as `encode_slowly`, some hundred MB/s a core.
+        """Encode w [..., in], some 30 million weights a second and core.
 
         An infinite or missing number gives an infinite or missing scale.
         """
@@ -81,10 +92,10 @@ class GroupQuant:
         step = max(1, _BLOCK // padded)
         for start in range(0, len(flat), step):
             block = slice(start, start + step)
-            rounded = cast(flat[block], self._step_dtype)
+            own = flat[block]
             if padded != columns:
-                rounded = np.pad(rounded, ((0, 0), (0, padded - columns)))
-            q, scales[block] = self._quantize(rounded)
+                own = np.pad(own, ((0, 0), (0, padded - columns)))
+            q, scales[block] = self._quantize(own)
             if padded != columns:
                 q[:, columns:] = 0
             if self.bits == 4:
@@ -96,52 +107,29 @@ class GroupQuant:
             "q_scale": scales.reshape(*rows, scales.shape[-1]),
         }
 
-    def _quantize(self, w: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[Any]]:
-        """Quantize w [r, c] of the steps' dtype to q [r, c] and scales [r, c / group].
-
-        Float16 steps are computed in float32 and rounded after each operation. That gives the bits
-        of float16 arithmetic, because a float32 has more than twice the digits of a float16 plus
-        two.
-        """
-        rows, columns = w.shape
-        groups = w.reshape(rows, -1, self.group)
-        scale = cast(np.abs(groups).max(-1) / groups.dtype.type(self.zero), self.float_dtype)
-        divisor = np.where(scale == 0, np.inf, scale).astype(np.float32)[..., None]
+    def _quantize(self, w: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[Any]]:
+        """Quantize w [r, c] to q [r, c] and scales [r, c / group]."""
+        groups = np.ascontiguousarray(w.reshape(-1, self.group).T)
+        scales = self.held(best_scales(groups, self.levels))
         with np.errstate(invalid="ignore"):  # reported by the caller, who sees the scale
-            q = self._rounded(groups.astype(np.float32) / divisor)
-            q += self.zero
-            q = self._rounded(q)
-            np.rint(q, out=q)
-            np.clip(q, 0, 2 * self.zero, out=q)
-            return q.astype(np.uint8).reshape(rows, columns), scale
+            q = (integers(groups, scales, self.levels) + self.zero).astype(np.uint8)
+        return np.ascontiguousarray(q.T).reshape(w.shape), scales.reshape(len(w), -1)
 
     @property
-    def _step_dtype(self) -> FloatDtype:
-        """The dtype to which all steps but the scale are rounded."""
-        return self.float_dtype if self.bits == 4 else "float32"
+    def levels(self) -> Levels:
+        """What q - zero may be, and how it is searched for."""
+        return _LEVELS[self.bits]
 
-    def _rounded(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
-        return x if self._step_dtype == "float32" else x.astype(np.float16).astype(np.float32)
+    def held(self, scales: NDArray[np.float32]) -> NDArray[Any]:
+        """Scales as stored; infinite if `float_dtype` cannot hold them, or in 4 bits the weights.
 
-    def encode_slowly(self, w: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
-        """Encode w [out, in], one weight after the other: the definition, and the test oracle."""
-        number, step = (np.dtype(d).type for d in (self.float_dtype, self._step_dtype))
-        zero = self.zero
-        rows, columns = w.shape
-        groups = -(-columns // self.group)
-        words = np.zeros((rows, groups * self.group // self.per_word), np.uint32)
-        scales = np.zeros((rows, groups), self.float_dtype)
-        for o in range(rows):
-            for g in range(groups):
-                first = g * self.group
-                weights = [step(x) for x in w[o, first : first + self.group]]
-                scale = number(max(abs(x) for x in weights) / step(zero))
-                scales[o, g] = scale
-                for i, x in enumerate(weights, start=first):
-                    q = int(np.rint(x / step(scale) + step(zero))) if scale else zero
-                    q = min(max(q, 0), 2 * zero)
-                    words[o, i // self.per_word] |= np.uint32(q << (i % self.per_word * self.bits))
-        return {"q_weight": words, "q_scale": scales}
+        Tensor cores multiply a 4-bit integer by its scale in float16.
+        """
+        stored = cast(scales, self.float_dtype)
+        if self.bits == 4 and self.float_dtype == "float16":
+            held = np.abs(stored.astype(np.float32)) * self.levels.most <= _HALF_MAX
+            stored = np.where(held | ~np.isfinite(stored), stored, np.float16(np.inf))
+        return stored
 
     def decode(
         self, stored: Mapping[str, NDArray[Any]], columns: int | None = None

@@ -6,13 +6,15 @@ experts, K experts of a row; slot i * K + k is the k-th expert of row i.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from tvm import te
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
-from wherry.ops import GateName, RouteSpec
+from wherry.ops import ExpertLinearSpec, GateName, RouteSpec, Scheme
 
 from . import decoder, expert_reference
 from .arch import rename, stack
@@ -65,8 +67,20 @@ def route(logits: Tensor, bias: Tensor | None, routing: RouteSpec) -> Chosen:
     return Chosen(*op.tensor_ir_op(func, "route", args, out))
 
 
+class _Floats:
+    """What `expert_reference` asks of a scheme, of weights that are floats."""
+
+    def element(self, stored: Sequence[Any], row: Any, column: Any) -> Any:
+        """Widen."""
+        return stored[0][row, column].astype("float32")
+
+
+FLOATS = _Floats()
+_SCHEMES: dict[str, Scheme] = {"float32": "f32", "float16": "f16"}
+
+
 class ExpertLinear(nn.Module):
-    """Weights of an expert linear; `compiler/library/quantize.py` replaces the module."""
+    """y = x W^T + b for each slot, with its expert's weights."""
 
     def __init__(
         self, experts: int, in_features: int, out_features: int, *, bias: bool = False
@@ -74,6 +88,54 @@ class ExpertLinear(nn.Module):
         self.experts, self.in_features, self.out_features = experts, in_features, out_features
         self.weight = nn.Parameter((experts, out_features, in_features))
         self.bias = nn.Parameter((experts, out_features)) if bias else None
+
+    def forward(
+        self,
+        x: Tensor,
+        chosen: Chosen,
+        *,
+        gate: GateName | None = None,
+        alpha: float = 0.0,
+        limit: float = 0.0,
+        combined: bool = False,
+    ) -> Tensor:
+        """x [n, in] -> [n * K, out, or half of them with a gate].
+
+        Combined: x [n * K, in] -> [n, out], the weighted sum over a row's experts.
+        """
+        spec = self._spec(
+            top_k=int(chosen.ids.shape[1]),
+            gate=gate,
+            alpha=alpha if gate == "clamped" else 1.0,
+            limit=limit if gate == "clamped" else 0.0,
+            bias=self.bias is not None,
+            combined=combined,
+        )
+        width = self.out_features // 2 if gate else self.out_features
+        rows = chosen.ids.shape[0] if combined else chosen.slots.shape[0]
+        args = [x, *chosen.order, *([chosen.weights] if combined else [])]
+        return self._call(spec, [*args, *([] if self.bias is None else [self.bias])], rows, width)
+
+    def each(self, x: Tensor) -> Tensor:
+        """x [n * experts, in] -> [n * experts, out]: row i takes expert i % experts."""
+        spec = self._spec(top_k=self.experts, routed=False)
+        return self._call(spec, [x], x.shape[0], self.out_features)
+
+    def _call(self, spec: ExpertLinearSpec, args: list[Tensor], rows: Any, width: int) -> Tensor:
+        dtype = args[0].dtype
+        stored = [te.placeholder(self.weight.shape, self.weight.dtype, "weight")]
+        func = expert_reference.expert_linear(asdict(spec), FLOATS, stored, dtype)
+        out = Tensor.placeholder([rows, width], dtype)
+        return op.tensor_ir_op(func, "expert_linear", [*args, self.weight], out)
+
+    def _spec(self, **fields: Any) -> ExpertLinearSpec:
+        return ExpertLinearSpec(
+            experts=self.experts,
+            out_features=self.out_features,
+            in_features=self.in_features,
+            scheme=_SCHEMES[self.weight.dtype],
+            **fields,
+        )
 
 
 class ExpertBank(nn.Module):

@@ -126,6 +126,7 @@ def build_library(
         links = out.suffix == ".so" and target.linker is None
         require(target.name, (*requirements, *([_linker()] if links else [])))
     inputs = PipelineInputs(
+        quantization=program.quantization,
         cache=program.cache,
         kernels=target.kernels,
         bounds=program.bounds(deployment.bounds()),

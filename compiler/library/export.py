@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm import IRModule
-from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op, spec
 from tvm.relax.frontend.nn.exporter import Exporter
 
@@ -21,9 +20,11 @@ from wherry.models.layers import EXACT
 from wherry.models.step import Batch
 from wherry.passes.kv_cache import KVCache
 from wherry.passes.paged_kv import cached_attentions
+from wherry.passes.quantize import Quantization, stored_dtypes
+from wherry.quant.scheme import EXACT as EXACT_SCHEME
 from wherry.quant.scheme import Scheme
 
-from .quantize import quantize
+from .references import REFERENCES
 
 # Symbolic sizes of the batch arrays, in the order of Batch's fields.
 SIZES = {
@@ -37,14 +38,16 @@ SIZES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A model as a module: `forward(*batch, *parameters)` -> one result per library entry.
+    """A float model as a module: `forward(*batch, *parameters)` -> the results of `entries`.
 
-    The pass `PagedKV` adds the KV cache's arrays to the arguments.
+    `Quantize` replaces weights by what `quantization` stores, `PagedKV` adds `cache` to the
+    arguments.
     """
 
     mod: IRModule
     entries: tuple[str, ...]
-    stored: dict[str, str]  # parameter name -> dtype on disk, in the order of the arguments
+    quantization: Quantization
+    stored: dict[str, str]  # dtype on disk of each parameter, in order
     cache: KVCache
     embedding_size: int  # size of a hidden state
 
@@ -128,7 +131,6 @@ def export(
     model = _model(arch, config, entries)
     exact = _exact(model)
     model.to(dtype)
-    model = quantize(model, scheme, dtype, most_bytes)
     method = spec.MethodSpec(
         method=_step(model, entries),
         arg_names=list(SIZES),
@@ -137,20 +139,18 @@ def export(
         effect_mode="none",
     )
     mod, params, _ = Exporter(debug=False).build(spec.ModuleSpec(model, ["forward"], [method]))
+    quantization = Quantization(
+        plan={n: EXACT_SCHEME if n in exact else scheme for n, _ in params},
+        references=REFERENCES,
+        most_bytes=most_bytes,
+    )
+    floats = {n: "float32" if n in exact else scheme.float_dtype for n, _ in params}
+    stored = stored_dtypes(mod, quantization)
     return Program(
         mod=mod,
         entries=entries,
-        stored={n: _stored_dtype(param, scheme, n in exact) for n, param in params},
+        quantization=quantization,
+        stored={n: dtype or floats[n] for n, dtype in stored.items()},
         cache=KVCache.of(cached_attentions(mod), kv_dtype, latents_once=latents_once),
         embedding_size=getattr(config, "embedding_size", config.hidden_size),
     )
-
-
-def _stored_dtype(param: nn.Parameter, scheme: Scheme, exact: bool) -> str:
-    """Return a parameter's dtype on disk.
-
-    Floats that the scheme does not quantize have its `float_dtype`.
-    """
-    if exact:
-        return "float32"
-    return scheme.float_dtype if param.dtype.startswith("float") else param.dtype

@@ -116,9 +116,9 @@ class TestCommands:
         done = wherry("compile", model, "--debug-dump", str(tmp_path / "dump"))
         assert done.returncode == 0, done.stderr
         names = sorted(p.name for p in (tmp_path / "dump").iterdir())
-        phases = ["export", "attach", "fuse", "lower", "schedule", "link"]
+        phases = ["export", "quantize", "attach", "fuse", "lower", "schedule", "link"]
         assert names[: len(phases)] == [f"{i}_{n}.py" for i, n in enumerate(phases, 1)]
-        assert "rms_norm" in (tmp_path / "dump" / "3_fuse.py").read_text()
+        assert "rms_norm" in (tmp_path / "dump" / "4_fuse.py").read_text()
 
 
 @pytest.mark.parametrize(

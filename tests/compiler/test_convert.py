@@ -19,6 +19,7 @@ from wherry.models.arch import Architecture, split, transpose
 from wherry.quant.scheme import find, schemes
 from wherry.quant.stored import StoredTensor
 
+from ..support.slow_encoder import encode_slowly
 from ..support.waiting import until
 
 _spec = importlib.util.spec_from_file_location(
@@ -65,7 +66,7 @@ def test_every_parameter_is_encoded(tmp_path, scheme, shards):
     want = {}
     for name, w in ours(tensors).items():
         if scheme.quantizes(name, w.shape):
-            made = scheme.encode_slowly(w)
+            made = encode_slowly(scheme, w)
             want |= {name.removesuffix("weight") + s: a for s, a in made.items()}
         else:
             want[name] = w.astype(scheme.float_dtype)

@@ -7,6 +7,8 @@ from wherry.errors import UsageError
 from wherry.quant.group import GROUPS, GroupQuant
 from wherry.quant.scheme import find, finite, schemes, store
 
+from ..support.slow_encoder import encode_slowly
+
 NAME = "model.layers.0.mlp.up_proj.weight"
 
 
@@ -34,31 +36,33 @@ def test_decode_is_near(scheme, columns):
     decoded = scheme.decode(scheme.encode(w), columns)
     assert decoded.dtype == np.float32 and decoded.shape == w.shape
     if isinstance(scheme, GroupQuant):
+        # A weight that the best scale clips is at most 0.8 of a level too large.
         scale = np.repeat(scheme.encode(w)["q_scale"].astype("f4"), 32, axis=1)[:, :columns]
-        assert (np.abs(decoded - w) <= scale * 0.51).all()
+        assert (np.abs(decoded - w) <= np.abs(scale) * (1 if scheme.bits == 4 else 2.5)).all()
+        assert np.mean(np.abs(decoded - w) <= np.abs(scale) * 0.51) > 0.95
     else:
         np.testing.assert_allclose(decoded, w, rtol=2**-11 if "16" in scheme.name else 0)
 
 
 # Where rounding is delicate: tiny (subnormal halves), huge, constant, few distinct values, zeros.
 CASES = {
-    "normal": random_weights(64, 256, 1),
+    "normal": random_weights(16, 256, 1),
     "odd width": random_weights(9, 100, 2),
     "narrow": random_weights(9, 5, 3),
-    "tiny": random_weights(64, 128, 4, 1e-6),
-    "vanishing": random_weights(64, 128, 5, 3e-8),
-    "huge": random_weights(64, 128, 6, 9000.0),
+    "tiny": random_weights(16, 128, 4, 1e-6),
+    "vanishing": random_weights(16, 128, 5, 3e-8),
+    "huge": random_weights(16, 128, 6, 9000.0),
     "zero": np.zeros((3, 64), "f4"),
-    "half steps": (np.random.default_rng(7).integers(-14, 15, (64, 128)) / 2).astype("f4"),
-    "mixed zeros": np.where(np.random.default_rng(8).random((64, 128)) < 0.9, 0, 0.3).astype("f4"),
-    "bfloat16": (random_weights(64, 256, 9).view("u4") & 0xFFFF0000).view("f4"),
+    "half steps": (np.random.default_rng(7).integers(-14, 15, (16, 128)) / 2).astype("f4"),
+    "mixed zeros": np.where(np.random.default_rng(8).random((16, 128)) < 0.9, 0, 0.3).astype("f4"),
+    "bfloat16": (random_weights(16, 256, 9).view("u4") & 0xFFFF0000).view("f4"),
 }
 
 
 @pytest.mark.parametrize("scheme", GROUPS, ids=lambda s: s.name)
 @pytest.mark.parametrize("case", CASES)
 def test_fast_is_slow_bit_for_bit(scheme, case):
-    fast, slow = scheme.encode(CASES[case]), scheme.encode_slowly(CASES[case])
+    fast, slow = scheme.encode(CASES[case]), encode_slowly(scheme, CASES[case])
     assert list(fast) == list(slow) == ["q_weight", "q_scale"]
     for suffix in fast:
         assert fast[suffix].dtype == slow[suffix].dtype
@@ -78,35 +82,35 @@ def test_blocks_of_rows_and_stacks_of_matrices_give_the_same_bits(scheme):
 
 def test_layout_by_hand():
     w = np.zeros((1, 40), "f4")
-    w[0, :9] = [7, -7, 1, -1, 2, -2, 3, -3, 0.6]
+    w[0, :10] = [8, -7, 1, -1, 2, -2, 3, -3, 7, -7]
     w[0, 32] = -0.25
     made = find("q4f32_1").encode(w)
     assert [hex(x) for x in made["q_weight"][0]] == [
-        "0x4a59680e",  # 14, 0, 8, 6, 9, 5, 10, 4 from the lowest bits
-        "0x77777778",
+        "0x4a59680f",  # 15, 0, 8, 6, 9, 5, 10, 4 from the lowest bits
+        "0x7777770e",
         "0x77777777",
         "0x77777777",
-        "0x77777770",
+        "0x7777777f",  # -0.25 is 8 times the scale, as the first k that holds it exactly
         "0x0",  # past the last column
         "0x0",
         "0x0",
     ]
-    assert made["q_scale"].tolist() == [[1.0, np.float32(0.25) / np.float32(7)]]
+    assert made["q_scale"].tolist() == [[1.0, -0.03125]]
 
 
 def test_layout_of_bytes_by_hand():
     w = np.zeros((1, 35), "f4")
-    w[0, :5] = [127, -127, 1, -2, 0.6]
+    w[0, :5] = [127, -127, 1, -2, 64]
     w[0, 34] = -0.25
     made = find("q8f16_1").encode(w)
     assert [hex(x) for x in made["q_weight"][0]] == [
         "0x7d8000fe",  # 254, 0, 128, 125 from the lowest bits
-        "0x7f7f7f80",
+        "0x7f7f7fbf",
         *["0x7f7f7f7f"] * 6,
-        "0x7f7f",  # 0 in the lowest bits, and past the last column
+        "0xfe7f7f",  # 0, 0 and -0.25 from the lowest bits, and past the last column
         *["0x0"] * 7,
     ]
-    assert made["q_scale"].tolist() == [[1.0, np.float16(0.25) / np.float16(127)]]
+    assert made["q_scale"].tolist() == [[1.0, np.float16(np.float32(-0.25) / 127)]]
 
 
 @pytest.mark.parametrize("scheme", GROUPS, ids=lambda s: s.name)

@@ -54,7 +54,11 @@ def lowered(name, preset):
     mod = program.mod
     for phase, passes in phases(
         PipelineInputs(
-            cache=program.cache, kernels=preset.kernels, bounds=bounds, stored=program.stored
+            quantization=program.quantization,
+            cache=program.cache,
+            kernels=preset.kernels,
+            bounds=bounds,
+            stored=program.stored,
         )
     ):
         if phase != "link":

@@ -1,0 +1,290 @@
+"""Quantize: read weights as their schemes store them.
+
+    def forward(tokens, x, w, table):            def forward(tokens, x, w_q, w_scale, table_q, ...):
+      t = R.permute_dims(w)
+      y = R.matmul(x, t)                           y = linear(x, w_q, w_scale)
+      e = R.take(table, tokens, axis=0)            e = embedding(tokens, table_q, table_scale)
+
+Runs first, on the program of a float model. A plan tells the scheme of each weight, so a model may
+have several; a weight of a scheme of floats is stored as that float. Weights of experts are the
+last argument of an "expert_linear", whose reference changes with its spec. A matrix with a stored
+tensor larger than a target can bind becomes several, of some rows each, with the loader's names:
+"lm_head.q_weight[0:76032]". Parameters that are not read as matrices (norms, biases) stay.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tvm import IRModule, ir, relax, te, tirx
+from tvm.relax.expr_functor import PyExprMutator, mutator
+
+from wherry.ops.tags import tag_of
+
+from .kernels import is_tir_call
+
+MATRIX = "linear.weight"  # the name of a matrix in a question to a scheme
+_PERMUTE, _MATMUL, _TAKE = (
+    ir.Op.get(f"relax.{name}") for name in ("permute_dims", "matmul", "take")
+)
+
+
+class Scheme(Protocol):
+    """What the pass asks of a scheme."""
+
+    def stored(self, name: str, shape: tuple[int, ...]) -> Sequence[Any]:
+        """The tensors of parameter `name`, with `name`, `shape`, `dtype` and `nbytes`."""
+
+    def kernel_spec(self) -> dict[str, Any]:
+        """The scheme's fields in the tags of operations."""
+
+
+class References(Protocol):
+    """PrimFuncs with tags that read a scheme's stored tensors [rows, ...]."""
+
+    def linear(self, scheme: Any, rows: int, columns: int, dtype: str) -> tirx.PrimFunc:
+        """(x dtype [m, columns], *stored) -> dtype [m, rows]."""
+
+    def embedding(self, scheme: Any, rows: int, columns: int, dtype: str) -> tirx.PrimFunc:
+        """(tokens int32 [n], *stored) -> dtype [n, columns]."""
+
+    def expert_linear(self, scheme: Any, spec: str, dtype: str) -> tirx.PrimFunc:
+        """See `ExpertLinearSpec`, of which `spec` is the JSON; *stored are its last arguments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantization:
+    """What the pass makes of a program."""
+
+    plan: Mapping[str, Any]  # the scheme of each weight, by the parameter's name
+    references: References
+    most_bytes: int | None = None  # of the largest tensor that the target can bind
+
+    def tensors(self, name: str, shape: tuple[int, ...]) -> list[_Part]:
+        """The parts of a matrix [rows, columns], or of a stack of one for each expert."""
+        scheme, base = self.plan[name], name.removesuffix("weight")
+        stored = scheme.stored(MATRIX, shape)
+        whole = max(t.nbytes for t in stored)
+        parts = _parts(shape[-2], whole, self.most_bytes if len(shape) == 2 else None)
+        return [
+            _Part(first, stop, [_variable(t, base, first, stop, len(parts)) for t in stored])
+            for first, stop in parts
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Some rows of a matrix, and the parameters that hold them, in the scheme's order."""
+
+    first: int
+    stop: int
+    stored: list[relax.Var]
+
+
+def _variable(tensor: Any, base: str, first: int, stop: int, parts: int) -> relax.Var:
+    name, shape = base + tensor.name.rpartition(".")[2], tuple(tensor.shape)
+    if parts > 1:
+        name, shape = f"{name}[{first}:{stop}]", (stop - first, *shape[1:])
+    return relax.Var(name, relax.TensorType(shape, tensor.dtype))
+
+
+def _parts(rows: int, nbytes: int, most_bytes: int | None) -> list[tuple[int, int]]:
+    """First row and end of each part; whole tiles of 64 if possible."""
+    if most_bytes is None or nbytes <= most_bytes:
+        return [(0, rows)]
+    each = max(most_bytes // -(-nbytes // rows), 1)
+    each = each // 64 * 64 or each
+    return [(first, min(first + each, rows)) for first in range(0, rows, each)]
+
+
+def matrices(mod: IRModule) -> set[str]:
+    """Names of the parameters of `forward` that are read as matrices."""
+    func = mod["forward"]
+    weights = set(func.params[int(func.attrs["num_input"]) :])
+    return {read.name for block in func.body.blocks for read in _read(mod, block, weights)}
+
+
+def _read(mod: IRModule, block: Any, weights: set[relax.Var]) -> Iterator[relax.Var]:
+    for binding in block.bindings:
+        call = binding.value
+        if not isinstance(call, relax.Call):
+            continue
+        if call.op in (_PERMUTE, _TAKE):
+            found = call.args[0]
+        elif is_tir_call(call) and _is_of_experts(mod[call.args[0].name_hint]):
+            found = call.args[1].fields[-1]
+        else:
+            continue
+        if found in weights:
+            yield found
+
+
+def _is_of_experts(func: Any) -> bool:
+    tagged = tag_of(func)
+    return tagged is not None and tagged[0] == "expert_linear"
+
+
+def stored_dtypes(mod: IRModule, quantization: Quantization) -> dict[str, str | None]:
+    """The parameters that the pass makes, in order: dtype of a stored tensor, None of others."""
+    func, read = mod["forward"], matrices(mod)
+    found: dict[str, str | None] = {}
+    for param in func.params[int(func.attrs["num_input"]) :]:
+        if param.name in read:
+            for part in quantization.tensors(param.name, _shape(param)):
+                found |= {var.name: str(var.ty.dtype) for var in part.stored}
+        else:
+            found[param.name] = None
+    return found
+
+
+def _shape(var: relax.Var) -> tuple[int, ...]:
+    return tuple(int(d) for d in var.ty.shape)
+
+
+@ir.transform.module_pass(opt_level=0, name="Quantize")
+class Quantize:
+    """The pass; see the module's text."""
+
+    def __init__(self, quantization: Quantization) -> None:
+        self.quantization = quantization
+
+    def transform_module(self, mod: IRModule, _ctx: ir.transform.PassContext) -> IRModule:
+        """Rewrite `forward`."""
+        read, func = matrices(mod), mod["forward"]
+        weights = {
+            param: self.quantization.tensors(param.name, _shape(param))
+            for param in func.params[int(func.attrs["num_input"]) :]
+            if param.name in read
+        }
+        (var,) = [v for v in mod.get_global_vars() if v.name_hint == "forward"]
+        rewriter = _Rewriter(mod, weights, self.quantization)
+        made = rewriter.visit_expr(func)
+        params = [new for old in func.params for new in _replaced(old, weights)]
+        rewriter.builder_.update_func(
+            var, relax.Function(params, made.body, made.ret_ty, made.is_pure, made.attrs)
+        )
+        return relax.transform.DeadCodeElimination()(rewriter.builder_.get())
+
+
+def _replaced(param: relax.Var, weights: Mapping[relax.Var, list[_Part]]) -> list[relax.Var]:
+    if param not in weights:
+        return [param]
+    return [var for part in weights[param] for var in part.stored]
+
+
+@mutator
+class _Rewriter(PyExprMutator):
+    def __init__(
+        self, mod: IRModule, weights: dict[relax.Var, list[_Part]], quantization: Quantization
+    ) -> None:
+        # Without the float references of experts, which leaves their names to the new ones.
+        kept = {v: f for v, f in mod.functions_items() if not _is_of_experts(f)}
+        super().__init__(IRModule(kept, attrs=mod.attrs))
+        self.mod = mod
+        self.weights = weights
+        self.quantization = quantization
+        self.transposed: dict[relax.Var, relax.Var] = {}  # the weight of which a variable is
+
+    def visit_var_binding_(self, binding: relax.VarBinding) -> None:
+        value = binding.value
+        if isinstance(value, relax.Call) and value.op == _PERMUTE and value.args[0] in self.weights:
+            self.transposed[binding.var] = value.args[0]
+        else:
+            super().visit_var_binding_(binding)
+
+    def visit_call_(self, call: relax.Call) -> relax.Expr:
+        weight = self._matrix(call)
+        if weight is None:
+            return super().visit_call_(call)
+        parts, scheme = self.weights[weight], self.quantization.plan[weight.name]
+        if call.op == _MATMUL:
+            return self._linear(self.visit_expr(call.args[0]), scheme, parts, _shape(weight))
+        if call.op == _TAKE:
+            return self._lookup(
+                self.visit_expr(call.args[1]), scheme, parts, _shape(weight), call.ty
+            )
+        return self._expert_linear(call, scheme, parts[0])
+
+    def _matrix(self, call: relax.Call) -> relax.Var | None:
+        """The weight that a linear, an embedding or a linear of experts reads."""
+        if call.op == _MATMUL:
+            return self.transposed.get(call.args[1])
+        if call.op == _TAKE:
+            read = call.args[0]
+        elif is_tir_call(call) and _is_of_experts(self.mod[call.args[0].name_hint]):
+            read = call.args[1].fields[-1]
+        else:
+            return None
+        return read if read in self.weights else None
+
+    def _linear(
+        self, x: relax.Expr, scheme: Any, parts: list[_Part], shape: tuple[int, ...]
+    ) -> relax.Expr:
+        dtype, made = str(x.ty.dtype), []
+        for part in parts:
+            rows = part.stop - part.first
+            func = self.quantization.references.linear(scheme, rows, shape[1], dtype)
+            var = self.builder_.add_func(func, "linear")
+            ty = relax.TensorType([x.ty.shape[0], rows], dtype)
+            call = relax.call_tir(var, [x, *part.stored], out_ty=ty)
+            made.append(call if len(parts) == 1 else self.builder_.emit(call))
+        return made[0] if len(made) == 1 else relax.op.concat(made, axis=-1)
+
+    def _lookup(
+        self, tokens: relax.Expr, scheme: Any, parts: list[_Part], shape: tuple[int, ...], ty: Any
+    ) -> relax.Expr:
+        found: relax.Expr | None = None
+        for part in parts:
+            own = tokens
+            if len(parts) > 1:
+                own = self.builder_.emit(self._computed(_within(part), "own_tokens", tokens))
+            rows = part.stop - part.first
+            func = self.quantization.references.embedding(scheme, rows, shape[1], str(ty.dtype))
+            var = self.builder_.add_func(func, "embedding")
+            made = relax.call_tir(var, [own, *part.stored], out_ty=ty)
+            if found is not None:
+                args = [tokens, self.builder_.emit(made), found]
+                made = self._computed(_from(part.first), "own_rows", *args)
+            found = made if part is parts[-1] else self.builder_.emit(made)
+        return found
+
+    def _computed(self, func: Callable[..., te.Tensor], name: str, *args: relax.Expr) -> relax.Expr:
+        return self.builder_.call_te(func, *args, primfunc_name_hint=name)
+
+    def _expert_linear(self, call: relax.Call, scheme: Any, part: _Part) -> relax.Expr:
+        _, spec = tag_of(self.mod[call.args[0].name_hint]) or ("", "{}")
+        fields = json.dumps({**json.loads(spec), **scheme.kernel_spec()}, sort_keys=True)
+        *args, _ = [self.visit_expr(arg) for arg in call.args[1].fields]
+        func = self.quantization.references.expert_linear(scheme, fields, str(args[0].ty.dtype))
+        var = self.builder_.add_func(func, "expert_linear")
+        return relax.call_tir(var, [*args, *part.stored], out_ty=call.ty_args[0])
+
+
+def _within(part: _Part) -> Callable[[te.Tensor], te.Tensor]:
+    """Tokens [n] -> their rows in one part of a table; any row for tokens of other parts."""
+
+    def rows(tokens: te.Tensor) -> te.Tensor:
+        last = part.stop - part.first - 1
+        return te.compute(
+            tokens.shape,
+            lambda i: tirx.max(tirx.min(tokens[i] - part.first, last), 0),
+            "own_tokens",
+        )
+
+    return rows
+
+
+def _from(first: int) -> Callable[..., te.Tensor]:
+    """(tokens [n], a part's rows [n, d], the rows of earlier parts) -> [n, d]."""
+
+    def rows(tokens: te.Tensor, own: te.Tensor, before: te.Tensor) -> te.Tensor:
+        return te.compute(
+            own.shape,
+            lambda i, k: tirx.Select(tokens[i] >= first, own[i, k], before[i, k]),
+            "own_rows",
+        )
+
+    return rows

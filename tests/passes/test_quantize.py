@@ -1,0 +1,142 @@
+"""Quantize: linears, tables and experts of a plan with several schemes, parts of a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+
+from tvm import relax, te, tirx
+from tvm.ir import assert_structural_equal
+
+from wherry.compiler.library.references import REFERENCES
+from wherry.models.expert_reference import expert_linear
+from wherry.models.experts import FLOATS
+from wherry.ops import ExpertLinearSpec
+from wherry.passes.quantize import Quantization, Quantize, stored_dtypes
+from wherry.quant.scheme import EXACT, find
+
+D, VOCAB, EXPERTS = 64, 96, 3
+PLAN = {
+    "embed.weight": find("q8f16_1"),
+    "up.weight": find("q4f16_1"),
+    "router.weight": EXACT,
+    "experts.weight": find("q4f16_1"),
+}
+SHAPES = {
+    "embed.weight": (VOCAB, D),
+    "norm.weight": (D,),
+    "up.weight": (D, D),
+    "router.weight": (EXPERTS, D),
+    "experts.weight": (EXPERTS, D, D),
+}
+# What the plan makes of them, in order.
+STORED = {
+    "embed.q_weight": ((VOCAB, 16), "uint32"),
+    "embed.q_scale": ((VOCAB, 2), "float16"),
+    "norm.weight": ((D,), "float32"),
+    "up.q_weight": ((D, 8), "uint32"),
+    "up.q_scale": ((D, 2), "float16"),
+    "router.weight": ((EXPERTS, D), "float32"),
+    "experts.q_weight": ((EXPERTS, D, 8), "uint32"),
+    "experts.q_scale": ((EXPERTS, D, 2), "float16"),
+}
+EACH = {"experts": EXPERTS, "top_k": EXPERTS, "out_features": D, "in_features": D, "routed": False}
+FLOAT = ExpertLinearSpec(scheme="f32", **EACH)
+
+
+def variables(shapes: dict) -> dict[str, relax.Var]:
+    return {n: relax.Var(n, relax.TensorType(s, d)) for n, (s, d) in shapes.items()}
+
+
+class Function:
+    """A function `forward` with the tied table as the head, too."""
+
+    def __init__(self, weights: dict) -> None:
+        n = tirx.Var("n", "int64")
+        self.n, self.builder = n, relax.BlockBuilder()
+        self.tokens = relax.Var("tokens", relax.TensorType([n], "int32"))
+        self.v = variables(weights)
+
+    def finished(self, emit: Callable[[Function], relax.Expr]) -> object:
+        params = [self.tokens, *self.v.values()]
+        with self.builder.function("forward", params, {"num_input": 1}):
+            with self.builder.dataflow():
+                out = self.builder.emit_output(emit(self))
+            self.builder.emit_func_output(out)
+        return self.builder.get()
+
+    def call(self, name: str, func: tirx.PrimFunc, args: list, columns: int) -> relax.Expr:
+        var = self.builder.add_func(func, name)
+        ty = relax.TensorType([self.n, columns], "float32")
+        return self.builder.emit(relax.call_tir(var, args, out_ty=ty))
+
+
+def before(f: Function) -> relax.Expr:
+    """Results of every kind of layer, of float weights."""
+
+    def linear(x, name):
+        return f.builder.emit(relax.op.matmul(x, relax.op.permute_dims(f.v[name])))
+
+    x = f.builder.emit(relax.op.take(f.v["embed.weight"], f.tokens, axis=0))
+    x = f.builder.emit(relax.op.multiply(x, f.v["norm.weight"]))
+    y = linear(x, "up.weight")
+    route = linear(y, "router.weight")
+    weight = te.placeholder(SHAPES["experts.weight"], "float32", "weight")
+    func = expert_linear(asdict(FLOAT), FLOATS, [weight], "float32")
+    z = f.call("expert_linear", func, [y, f.v["experts.weight"]], D)
+    return relax.Tuple([route, linear(z, "embed.weight")])
+
+
+def after(f: Function) -> relax.Expr:
+    """The same, of what the plan's schemes store."""
+
+    def stored(name):
+        return [var for own, var in f.v.items() if own.startswith(name)]
+
+    def linear(x, name, rows):
+        func = REFERENCES.linear(PLAN[f"{name}.weight"], rows, D, "float32")
+        return f.call("linear", func, [x, *stored(name)], rows)
+
+    func = REFERENCES.embedding(PLAN["embed.weight"], VOCAB, D, "float32")
+    x = f.call("embedding", func, [f.tokens, *stored("embed")], D)
+    x = f.builder.emit(relax.op.multiply(x, f.v["norm.weight"]))
+    y = linear(x, "up", D)
+    route = linear(y, "router", EXPERTS)
+    spec = ExpertLinearSpec(**EACH, **PLAN["experts.weight"].kernel_spec())
+    func = REFERENCES.expert_linear(PLAN["experts.weight"], spec.to_json(), "float32")
+    z = f.call("expert_linear", func, [y, *stored("experts")], D)
+    return relax.Tuple([route, linear(z, "embed", VOCAB)])
+
+
+def quantization(**fields) -> Quantization:
+    return Quantization(plan=PLAN, references=REFERENCES, **fields)
+
+
+FLOATING = {name: (shape, "float32") for name, shape in SHAPES.items()}
+
+
+def test_every_layer_reads_what_its_own_scheme_stores():
+    made = Quantize(quantization())(Function(FLOATING).finished(before))
+    assert_structural_equal(made, Function(STORED).finished(after), map_free_vars=True)
+    assert [p.name for p in made["forward"].params] == ["tokens", *STORED]
+    relax.analysis.well_formed(made)  # raises at the first violation
+
+
+def test_the_dtypes_on_disk_are_known_before_the_pass():
+    found = stored_dtypes(Function(FLOATING).finished(before), quantization())
+    wanted = {name: dtype for name, (_, dtype) in STORED.items()} | {"norm.weight": None}
+    assert list(found.items()) == [(name, wanted[name]) for name in STORED]
+
+
+def test_a_matrix_that_a_target_cannot_bind_becomes_several():
+    mod = Function(FLOATING).finished(before)
+    made = Quantize(quantization(most_bytes=64 * 64))(mod)
+    relax.analysis.well_formed(made)  # raises at the first violation
+    names = [p.name for p in made["forward"].params]
+    assert names[1:5] == [
+        f"embed.q_{kind}[{rows}]" for rows in ("0:64", "64:96") for kind in ("weight", "scale")
+    ]
+    assert "up.q_weight" in names and "experts.q_weight" in names  # a stack is never cut
+    functions = [v.name_hint for v in made.get_global_vars()]
+    assert sum(name.startswith("embedding") for name in functions) == 2
+    assert {"own_tokens", "own_rows"} <= {name.rstrip("0123456789") for name in functions}
