@@ -59,11 +59,12 @@ class PagedKV:
         """Rewrite `forward`."""
         (var,) = [v for v in mod.get_global_vars() if v.name_hint == "forward"]
         arguments = _Arguments(self.cache)
-        mod = mod.clone()
         added = arguments.added(mod[var])
-        mod.update_func(var, added)
-        # TVM leaves the variable the old type, against which later calls would be checked.
-        relax.expr._update_type(var, added.ty)
+        # A variable of its own: `var` keeps its type, against which calls would be checked.
+        forward = ir.GlobalVar(var.name_hint)
+        relax.expr._update_type(forward, added.ty)
+        others = {v: f for v, f in mod.functions_items() if v != var}
+        mod = IRModule({**others, forward: added}, attrs=mod.attrs, global_infos=mod.global_infos)
         return rewritten(mod, _Rewriter(mod, self.cache, arguments))
 
 
