@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TypedDict
 
 from wherry.errors import UsageError
@@ -77,7 +77,7 @@ class Choice:
 
     target: str = "auto"  # a preset's name; "auto": the best of this machine
     host: str | None = None  # of the machine that drives it: name or triple; None: the target's own
-    quant: str | None = None  # a scheme's name; None: q4f16_1
+    quant: str | None = None  # a scheme's name; None: q4f16_1, of GGUF the nearest
     kv_dtype: str = "auto"  # "float32", "float16", "int8"; "auto": the target's own
     # What weights are multiplied by: "int8" (of 4 and 8 bits, on CPUs), "float16" (on GPUs),
     # "float"; "auto": what suits target and scheme.
@@ -91,6 +91,10 @@ class Choice:
     def scheme(self) -> Scheme:
         """The scheme of the weights; UsageError if there is none of the name."""
         return find_scheme(self.quant or DEFAULT_QUANT)
+
+    def in_scheme(self, name: str) -> Choice:
+        """This choice with a scheme, if it has none."""
+        return self if self.quant else replace(self, quant=name)
 
     @property
     def preset(self) -> TargetPreset:

@@ -17,18 +17,19 @@ _OTHER_HUB = re.compile(
     r"(?:HF://|Hf://|hf:|(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/)?"
     r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:/tree/([\w.-]+)|:\w+)?/?"
 )
-_GGUF = " GGUF is not read: give the original model, which --quant rounds to 4 or 8 bits."
+_GGUF = ".gguf"
 _ACCEPTED = """MODEL is one of
   demo                     the small model that comes with Wherry
   DIR                      a folder with config.json, *.safetensors and tokenizer.json
+  FILE.gguf                a model in GGUF; of several files any one
   hf://ORG/NAME[@REVISION] a model of the Hugging Face hub"""
 
 
 def resolve(model: str, *, cache: Path, progress: Progress | None = None) -> Path:
-    """Return the folder of `model`; a model of the hub is downloaded to `cache` first.
+    """Return the folder or GGUF file of `model`; one of the hub is downloaded to `cache` first.
 
     Args:
-        model: "demo", a folder, or hf://ORG/NAME[@REVISION].
+        model: "demo", a folder, a GGUF file, or hf://ORG/NAME[@REVISION].
         cache: folder for downloads.
         progress: called with ("download", bytes done, total bytes).
 
@@ -43,6 +44,8 @@ def resolve(model: str, *, cache: Path, progress: Progress | None = None) -> Pat
     folder = Path(model).expanduser()
     if folder.is_dir():
         return _checked(folder, model)
+    if folder.suffix.lower() == _GGUF and folder.is_file():
+        return folder
     if folder.exists():
         raise UsageError(f"{model} is a file, not a folder.{_on_file(folder)}\n{_ACCEPTED}")
     raise UsageError(f"There is no folder {model!r}.{_on_name(model)}\n{_ACCEPTED}")
@@ -50,8 +53,6 @@ def resolve(model: str, *, cache: Path, progress: Progress | None = None) -> Pat
 
 def _on_file(file: Path) -> str:
     """The error for a file that is no model folder."""
-    if file.suffix.lower() == ".gguf":
-        return _GGUF
     if (file.parent / "config.json").is_file():
         return f" Type its folder: {file.parent}"
     return ""
@@ -85,7 +86,8 @@ def parse_hub(model: str) -> tuple[str, str | None] | None:
 
 def _checked(folder: Path, model: str) -> Path:
     if not (folder / "config.json").is_file():
-        why = _GGUF if any(p.suffix.lower() == ".gguf" for p in folder.iterdir()) else ""
+        files = sorted(p for p in folder.iterdir() if p.suffix.lower() == _GGUF)
+        why = f" Type the GGUF file itself: {files[0]}" if files else ""
         if (folder / "mlc-chat-config.json").is_file():
             why = " mlc-llm has quantized its weights: give the original model, and --quant."
         raise ModelError(
