@@ -39,22 +39,24 @@ _SAMPLING = {  # of general.sampling.NAME
 
 
 def unfold(file: Path, home: Path) -> Path:
-    """Return the folder of a model in GGUF; make it below `home`, if it is not there.
+    """Return the folder of a model in GGUF; make it below `home`, if a file of it is new.
 
     Args:
         file: one of the model's files.
-        home: a folder; the model's is `home/NAME-gguf-KEY`, and another one if a file changes.
+        home: a folder; the model's is `home/NAME-gguf-PLACE`.
 
     Raises:
         ModelError: the files are damaged, or hold a model or a tokenizer that is not read.
     """
     files = files_of(file)
-    folder = home / f"{safe(stem(file))}-gguf-{_key(files)}"
-    if not (folder / RECORD).is_file():
-        model = open_model(file)
+    place = hashlib.sha256(str(files[0].resolve()).encode()).hexdigest()[:12]
+    folder = home / f"{safe(stem(file))}-gguf-{place}"
+    if not _is_made(folder, key := _key(files)):
+        contents = _contents(open_model(file), key)
         with making(folder, f"the configuration of {file.name}"):
             folder.mkdir(parents=True, exist_ok=True)
-            for name, content in _contents(model).items():
+            (folder / RECORD).unlink(missing_ok=True)
+            for name, content in contents.items():
                 write_atomically(folder / name, content)
     touch(folder)
     return folder
@@ -74,6 +76,13 @@ def scheme_of(folder: Path) -> str:
     return _record(folder)["scheme"]
 
 
+def _is_made(folder: Path, key: str) -> bool:
+    try:
+        return read_object(folder / RECORD).get("key") == key
+    except (OSError, ValueError):
+        return False
+
+
 def _record(folder: Path) -> dict[str, str]:
     try:
         found = read_object(folder / RECORD)
@@ -83,15 +92,15 @@ def _record(folder: Path) -> dict[str, str]:
 
 
 def _key(files: tuple[Path, ...]) -> str:
-    """Changes with the files' places, sizes and times, and with the code that reads them."""
+    """Changes with the files' sizes and times, and with the code that reads them."""
     digest = hashlib.sha256(_own_code())
     for file in files:
         try:
             stat = file.stat()
         except OSError as e:
             raise ModelError(f"{file} cannot be read: {e.strerror}.") from e
-        digest.update(f"{file.resolve()} {stat.st_size} {stat.st_mtime_ns}\n".encode())
-    return digest.hexdigest()[:12]
+        digest.update(f"{file.name} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
 
 
 @cache
@@ -100,13 +109,14 @@ def _own_code() -> bytes:
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).digest()
 
 
-def _contents(model: GgufModel) -> dict[str, str]:
+def _contents(model: GgufModel, key: str) -> dict[str, str]:
     """The files of the folder, the record last."""
     vocabulary = vocabulary_of(model.header)
     tokenizer = build(vocabulary)
     record = {
         "file": str(model.files[0].resolve()),
         "scheme": nearest(model.tensors.values()),
+        "key": key,
     }
     return {
         "config.json": _json(model.config),
