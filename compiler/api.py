@@ -33,6 +33,7 @@ from wherry.base.locks import Use, making, touch
 from wherry.cache import pruning
 from wherry.cache.entries import key_of, safe
 from wherry.errors import ArtifactError, UsageError, listing
+from wherry.hub.gguf_files import SUFFIX, stem
 from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import TargetPreset
 from wherry.targets.web_toolchain import core_digest
@@ -160,11 +161,11 @@ def ensure_artifact(
 def name_of(model: str) -> str:
     """A name for the model: demo, the folder's name, ORG/NAME."""
     if model.startswith("hf://"):
-        return model.removeprefix("hf://").partition("@")[0]
+        return model.removeprefix("hf://").removesuffix(SUFFIX).partition("@")[0]
     if model == "demo":
         return model
     path = Path(model).expanduser().resolve()
-    return path.name.removesuffix(".gguf") if path.is_file() else path.name
+    return stem(path.name) if path.suffix.lower() == SUFFIX and path.is_file() else path.name
 
 
 def _key(weights: Path, target: dict[str, Any], scheme: str, deployment: Deployment) -> str:

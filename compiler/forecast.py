@@ -47,7 +47,8 @@ class Forecast:
 @contextmanager
 def described_folder(model: str) -> Iterator[Path]:
     """Return a folder with all files of a model but its weights, which are not downloaded."""
-    parts = source.parse_hub(model)
+    # The header of a GGUF file, which is all that is wanted, comes with its weights.
+    parts = None if source.parse_gguf(model) else source.parse_hub(model)
     if parts is None:
         yield model_folder(model)
         return

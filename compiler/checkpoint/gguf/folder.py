@@ -21,9 +21,10 @@ from wherry.base.temporary import write_atomically
 from wherry.cache.entries import safe
 from wherry.errors import ModelError
 from wherry.hub.file_names import GGUF_RECORD as RECORD
+from wherry.hub.gguf_files import stem
 
 from .header import Header
-from .opening import GgufModel, files_of, open_model, stem
+from .opening import GgufModel, files_of, open_model
 from .reencoding import nearest
 from .tokenizer import build
 from .vocabulary import Vocabulary, vocabulary_of
@@ -50,7 +51,7 @@ def unfold(file: Path, home: Path) -> Path:
     """
     files = files_of(file)
     place = hashlib.sha256(str(files[0].resolve()).encode()).hexdigest()[:12]
-    folder = home / f"{safe(stem(file))}-gguf-{place}"
+    folder = home / f"{safe(stem(file.name))}-gguf-{place}"
     if not _is_made(folder, key := _key(files)):
         contents = _contents(open_model(file), key)
         with making(folder, f"the configuration of {file.name}"):

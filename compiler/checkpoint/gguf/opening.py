@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from wherry.errors import ModelError, listing
+from wherry.hub.gguf_files import SPLIT
 from wherry.models.weights import Pairs
 
 from .config import config_of, family_of
@@ -20,7 +21,6 @@ from .rope import TENSORS as ROPE_TENSORS
 from .tensors import GgufCheckpoint, GgufTensor, parts
 from .types import READ
 
-SPLIT = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf", re.DOTALL)
 _NORM = re.compile(r"(?:.*\.|)(?:\w*_)?norm\.weight")
 _PAIRED = re.compile(r".*\.[qk]_proj\.(?:weight|bias)")
 
@@ -37,12 +37,6 @@ class GgufModel:
     config: Mapping[str, Any]  # config.json
 
 
-def stem(path: Path) -> str:
-    """A model's name, from that of one of its files."""
-    found = SPLIT.fullmatch(path.name)
-    return found[1] if found else path.name.removesuffix(".gguf")
-
-
 def files_of(path: Path) -> tuple[Path, ...]:
     """All files of a model of which one is given.
 
@@ -52,9 +46,12 @@ def files_of(path: Path) -> tuple[Path, ...]:
     found = SPLIT.fullmatch(path.name)
     if not found:
         return (path,)
-    count = int(found[3])
-    names = (f"{found[1]}-{i:05}-of-{found[3]}.gguf" for i in range(1, count + 1))
+    count = int(found["count"])
+    first, last = f"{found['stem']}-", f"-of-{found['count']}{path.suffix}"
+    names = (f"{first}{i:05}{last}" for i in range(1, count + 1))
     files = tuple(path.with_name(name) for name in names)
+    if path not in files:
+        raise ModelError(f"{path}: there is no such part of {count}; rename the file.")
     if missing := [f.name for f in files if not f.is_file()]:
         raise ModelError(
             f"{path} is one of {count} files, and {len(missing)} are not in {path.parent}:\n"
