@@ -50,8 +50,9 @@ def told(file: str, tensors: Iterable[_Stored], scheme: str) -> str | None:
         return None
     kept = [n for n in shares if n not in rounded]
     text = ", ".join(f"{name} ({shares[name]} of the weights)" for name in rounded)
-    exact = f"; {' and '.join(kept)} keep their values" if kept else ""
-    return f"{file}: {text} re-encoded as {scheme}{exact}."
+    exact = f"; {' and '.join(kept)} kept as it is" if kept else ""
+    verb = "are" if len(rounded) > 1 else "is"
+    return f"{file}: {text} {verb} re-encoded as {scheme}{exact}."
 
 
 def _weights(tensors: Iterable[_Stored]) -> Counter[str]:

@@ -150,3 +150,18 @@ def llama(
         "attention.layer_norm_rms_epsilon": 1e-5,
     }
     return write(file, "llama", {**made, **(tensors or {})}, {**sizes, **metadata}, kind=kind)
+
+
+def halves(file: Path, first: Path, second: Path) -> None:
+    """Split a float32 Llama: the metadata and some tensors, and the other tensors."""
+    read = gguf.GGUFReader(file)
+    tensors = [(t.name, np.array(t.data)) for t in read.tensors]
+    sizes = {
+        name.removeprefix("llama."): field.contents()
+        for name, field in read.fields.items()
+        if name.startswith("llama.")
+    }
+    middle = len(tensors) // 2
+    split = {"split.count": 2, "split.tensors.count": len(tensors)}
+    write(first, "llama", dict(tensors[:middle]), {**sizes, **split, "split.no": 0})
+    write(second, "llama", dict(tensors[middle:]), {**split, "split.no": 1})
