@@ -5,6 +5,7 @@ Llama 3's and Phi's factors are tensors; the rest is metadata.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,8 +55,9 @@ def rope(
             "short_factor": _factors(fields, tensors[_SHORT], rotated),
             "long_factor": _factors(fields, tensors[_LONG], rotated),
         }
-        if f"{_SCALED}attn_factor" in fields:
-            found["attention_factor"] = fields.number(f"{_SCALED}attn_factor")
+        longest = int(made["max_position_embeddings"])
+        if factor := _attention_factor(fields, longest, original or longest):
+            found["attention_factor"] = factor
         outer = {"original_max_position_embeddings": original or made["max_position_embeddings"]}
     elif kind in ("linear", "yarn"):
         found |= {"rope_type": kind, "factor": fields.number(f"{_SCALED}factor")}
@@ -64,6 +66,16 @@ def rope(
     elif kind != "none":
         fields.problems.append(f"{fields.prefix}{_SCALED}type: found {kind!r}, without its tensors")
     return {"rope_parameters": found, **outer}
+
+
+def _attention_factor(fields: Fields, longest: int, original: int) -> float | None:
+    """LongRoPE's factor of scores; None: the usual one, which the file has in fewer digits."""
+    if f"{_SCALED}attn_factor" not in fields:
+        return None
+    found = fields.number(f"{_SCALED}attn_factor")
+    ratio = longest / max(original, 1)
+    usual = math.sqrt(1 + math.log(ratio) / math.log(max(original, 2))) if ratio > 1 else 1.0
+    return None if math.isclose(found, usual, rel_tol=1e-6) else found
 
 
 def _yarn(fields: Fields, original: int) -> dict[str, Any]:
