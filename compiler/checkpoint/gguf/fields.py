@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from wherry.errors import shown
+
+T = TypeVar("T")
 
 
 class Fields:
@@ -78,7 +80,7 @@ class Fields:
             return 1
         return value[0].item()
 
-    def _wrong(self, name: str, value: Any, expected: str, stand_in: Any) -> Any:
+    def _wrong(self, name: str, value: Any, expected: str, stand_in: T) -> T:
         found = "missing" if value is None else f"found {shown(value)}, expected {expected}"
         self.problems.append(f"{self.prefix}{name}: {found}")
         return stand_in
