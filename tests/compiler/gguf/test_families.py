@@ -12,14 +12,6 @@ from wherry.errors import ModelError
 from ...support import tiny_models
 from . import writing
 
-LLAMA3 = {
-    "rope_type": "llama3",
-    "rope_theta": 500000.0,
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 8192,
-}
 GEMMA3 = {
     "head_dim": 32,
     "sliding_window": 19,
