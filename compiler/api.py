@@ -33,18 +33,18 @@ from wherry.base.locks import Use, making, touch
 from wherry.cache import pruning
 from wherry.cache.entries import key_of, safe
 from wherry.errors import ArtifactError, UsageError, listing
-from wherry.hub import source
-from wherry.quant.scheme import DEFAULT as DEFAULT_QUANT
+from wherry.hub.gguf_files import SUFFIX, stem
 from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import TargetPreset
 from wherry.targets.web_toolchain import core_digest
 
 from .choices import Choice, Choices
 from .choices import Limits as Limits
-from .convert import MARKER, ModelWeights, convert, files_of
+from .convert import MARKER, ModelWeights, convert, files_of, scheme_of
 from .library.build import Deployment
 from .library.export import exact_parameters, parameters
 from .load import describe
+from .model_folder import default_scheme, model_folder
 from .package import Compilation, package, repair
 
 _log = logging.getLogger(__name__)
@@ -63,14 +63,16 @@ def convert_model(
     """Write the weights of `model` in a scheme's layout; return their folder.
 
     Args:
-        model: "demo", a folder, or hf://ORG/NAME[@REVISION].
+        model: "demo", a folder, a GGUF file, or hf://ORG/NAME[@REVISION].
         out: the output folder; None: a folder in the cache.
-        quant: name of a quantization scheme; None: q4f16_1.
+        quant: name of a quantization scheme; None: q4f16_1, of a GGUF file the nearest.
         progress: called with the phase, the steps done, and the steps in total.
         thorough: verify all existing weights, and convert damaged ones again.
     """
-    scheme = find_scheme(quant or DEFAULT_QUANT)
-    folder = _resolve(model, progress)
+    if quant is not None:
+        find_scheme(quant)  # reports errors now, not after a download
+    folder = model_folder(model, progress)
+    scheme = find_scheme(quant or default_scheme(folder))
     own = out is None
     if out is None:
         place = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
@@ -105,7 +107,7 @@ def ensure_artifact(
     Damaged files are written again, with a warning in the log.
 
     Args:
-        model: "demo", a folder, or hf://ORG/NAME[@REVISION].
+        model: "demo", a folder, a GGUF file, or hf://ORG/NAME[@REVISION].
         out: the output folder; None: a folder in the cache.
         dump: a folder for the module after each phase and the generated device code; forces a
             compilation.
@@ -114,8 +116,10 @@ def ensure_artifact(
         choices: the fields of `Choice`.
     """
     choice = Choice(**choices)
-    scheme, preset = choice.scheme, choice.preset
+    _ = choice.preset  # reports errors now, not after a conversion
     weights = convert_model(model, quant=choice.quant, progress=progress, thorough=thorough)
+    choice = choice.in_scheme(scheme_of(weights))
+    scheme, preset = choice.scheme, choice.preset
     described = describe(weights)
     deployment = choice.deployment(described)
     described = described.at(deployment.context)
@@ -160,12 +164,11 @@ def ensure_artifact(
 def name_of(model: str) -> str:
     """Return the model's display name: "demo", the folder's name, or ORG/NAME on the Hub."""
     if model.startswith("hf://"):
-        return model.removeprefix("hf://").partition("@")[0]
-    return model if model == "demo" else Path(model).expanduser().resolve().name
-
-
-def _resolve(model: str, progress: Progress | None) -> Path:
-    return source.resolve(model, cache=settings.cache_dir() / "hub", progress=progress)
+        return model.removeprefix("hf://").removesuffix(SUFFIX).partition("@")[0]
+    if model == "demo":
+        return model
+    path = Path(model).expanduser().resolve()
+    return stem(path.name) if path.suffix.lower() == SUFFIX and path.is_file() else path.name
 
 
 def _key(weights: Path, target: dict[str, Any], scheme: str, deployment: Deployment) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TypedDict
 
 from wherry.errors import UsageError
@@ -79,7 +79,8 @@ class Choice:
     target: str = "auto"  # name of a target preset; "auto": the fastest target of this machine
     # host CPU that drives the device: name or LLVM triple; None: the target's default
     host: str | None = None
-    quant: str | None = None  # name of a quantization scheme; None: q4f16_1
+    # name of a quantization scheme; None: q4f16_1, of a GGUF file the nearest
+    quant: str | None = None
     kv_dtype: str = "auto"  # "float32", "float16" or "int8"; "auto": the target's default
     # The dtype of activations in matrix products: "int8" (with 4-bit and 8-bit weights, on CPUs),
     # "float16" (on GPUs), "float"; "auto": what suits target and scheme.
@@ -100,6 +101,10 @@ class Choice:
             UsageError: there is no scheme of this name.
         """
         return find_scheme(self.quant or DEFAULT_QUANT)
+
+    def in_scheme(self, name: str) -> Choice:
+        """This choice with a scheme, if it has none."""
+        return self if self.quant else replace(self, quant=name)
 
     @property
     def preset(self) -> TargetPreset:

@@ -152,6 +152,8 @@ def _run(out: Path, job: _Job, progress: Progress | None) -> None:
             job.checkpoint.folder.name,
             parts,
         )
+    if text := job.checkpoint.told(job.scheme.name):
+        logger.warning("%s", text)
     done = _resume(out, job)
     _check_disk(out, [s for s in job.shards if s.name not in done])
     total = sum(s.nbytes for s in job.shards)
@@ -178,6 +180,11 @@ def files_of(out: Path) -> dict[str, FileRecord]:
     if marker.get("schema") != SCHEMA_VERSION:
         return {}
     return {name: FileRecord(**r) for name, r in marker["files"].items()}
+
+
+def scheme_of(out: Path) -> str:
+    """The name of the scheme that `convert` encoded a folder in; it is complete."""
+    return str(_read(out / MARKER)["scheme"])
 
 
 def is_converted(out: Path) -> bool:

@@ -26,6 +26,7 @@ from .library.build import build_library
 from .library.export import exact_parameters, export, parameters
 from .library.memory import declared
 from .load import Described, describe
+from .model_folder import default_scheme, model_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +46,11 @@ class Forecast:
 
 @contextmanager
 def described_folder(model: str) -> Iterator[Path]:
-    """Yield a folder that has all files of a model except its weights, which are not downloaded."""
-    parts = source.parse_hub(model)
+    """Return a folder with all files of a model but its weights, which are not downloaded."""
+    # The header of a GGUF file, which is all that is wanted, comes with its weights.
+    parts = None if source.parse_gguf(model) else source.parse_hub(model)
     if parts is None:
-        yield source.resolve(model, cache=settings.cache_dir() / "hub")
+        yield model_folder(model)
         return
     repo, revision = parts
     kept = download.kept(repo, revision, cache=settings.cache_dir() / "hub")
@@ -68,7 +70,7 @@ def forecast(model: str, folder: Path, **choices: Unpack[Choices]) -> Forecast:
         folder: the folder from `described_folder`.
         choices: the fields of `Choice`.
     """
-    choice = Choice(**choices)
+    choice = Choice(**choices).in_scheme(default_scheme(folder))
     scheme, preset = choice.scheme, choice.preset
     described = describe(folder)
     deployment = choice.deployment(described)

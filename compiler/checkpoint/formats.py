@@ -19,17 +19,29 @@ _FILE_NAME = re.compile(r"\w[\w.+ -]{0,200}", re.ASCII)
 def open_checkpoint(folder: Path) -> Checkpoint:
     """Read the headers of `model.safetensors`, or of the shards that its index names.
 
-    Where there are none, of pytorch_model.bin in the same way.
+    Where there are none, of pytorch_model.bin in the same way. The folder that was made of a GGUF
+    file has that file's tensors.
 
     Raises:
         ModelError: no weights, missing shards or tensors, a damaged or truncated file.
         ToolchainError: weights that only PyTorch reads, which is not here.
     """
+    if (folder / file_names.GGUF_RECORD).is_file():
+        return _gguf(folder)
     if found := _files(folder, file_names.SAFETENSORS, file_names.SAFETENSORS_INDEX):
         return open_safetensors(folder, *found)
     if found := _files(folder, file_names.PICKLED, file_names.PICKLED_INDEX):
         return open_pickled(folder, *found)
     raise ModelError(_nothing_to_read(folder))
+
+
+def _gguf(folder: Path) -> Checkpoint:
+    from .gguf.folder import source_of  # imports gguf, which no other model needs
+    from .gguf.opening import open_gguf
+
+    file = source_of(folder)
+    assert file is not None
+    return open_gguf(file)
 
 
 def _files(folder: Path, single: str, index: str) -> tuple[list[str], dict[str, str]] | None:

@@ -73,6 +73,10 @@ class Checkpoint:
                 "Quantized checkpoints are not read: use the original model, and --quant."
             )
 
+    def told(self, scheme: str) -> str | None:
+        """Say in a line what is lost if all is encoded in this scheme; None: nothing to say."""
+        return None
+
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
         """Rows [start, stop) of a tensor as float32; a scalar has one row."""
         raw = self.read_raw(name, start, stop)

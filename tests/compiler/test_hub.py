@@ -289,8 +289,61 @@ def test_a_model_is_named_in_three_ways(hub, tmp_path):
     assert found == tmp_path / "cache" / "people--boat-1" / stand_in.COMMIT
 
 
+GGUF = {
+    "Boat-Q4_K_M.gguf": b"four",
+    "Boat-Q8_0.gguf": b"eight",
+    "F16/Boat-F16-00001-of-00002.gguf": b"one",
+    "F16/Boat-F16-00002-of-00002.gguf": b"two",
+    "mmproj-Boat-F16.gguf": b"eyes",
+    "README.md": b"#",
+}
+
+
+@pytest.mark.parametrize(
+    ("typed", "files"),
+    [
+        (":Q4_K_M", ["Boat-Q4_K_M.gguf"]),
+        (":q8_0", ["Boat-Q8_0.gguf"]),
+        ("/Boat-Q8_0.gguf", ["Boat-Q8_0.gguf"]),
+        ("@v1:F16", sorted(n for n in GGUF if n.startswith("F16/"))),
+        ("/F16/Boat-F16-00002-of-00002.gguf", sorted(n for n in GGUF if n.startswith("F16/"))),
+    ],
+)
+def test_one_file_of_many(hub, tmp_path, typed, files):
+    hub.files = dict(GGUF)
+    found = resolve(f"hf://{REPO}{typed}", cache=tmp_path / "cache")
+    assert found.name == Path(files[0]).name
+    folder = found.parents[files[0].count("/")]
+    assert {str(p.relative_to(folder)) for p in folder.rglob("*.gguf")} == set(files)
+    fetched = len(file_requests(hub))
+    assert resolve(f"hf://{REPO}{typed}", cache=tmp_path / "cache") == found
+    assert len(file_requests(hub)) == fetched
+
+
+def test_two_files_of_one_repository_do_not_mix(hub, tmp_path):
+    hub.files = dict(GGUF)
+    four = resolve(f"hf://{REPO}:Q4_K_M", cache=tmp_path)
+    eight = resolve(f"hf://{REPO}:Q8_0", cache=tmp_path)
+    assert (four.read_bytes(), eight.read_bytes()) == (b"four", b"eight")
+    assert four.parent != eight.parent
+
+
+@pytest.mark.parametrize(
+    ("typed", "why"),
+    [
+        (":Q5_0", r"no file for 'Q5_0'(.|\n)*hf://people/boat-1/Boat-Q4_K_M\.gguf"),
+        ("/Ship.gguf", r"no file for 'Ship\.gguf'"),
+        ("", r"Type one of these:(.|\n)*F16/Boat-F16\.gguf"),
+    ],
+)
+def test_a_file_that_is_not_there(hub, tmp_path, typed, why):
+    hub.files = dict(GGUF)
+    with pytest.raises(ModelError, match=why):
+        resolve(f"hf://{REPO}{typed}", cache=tmp_path)
+
+
 def test_anything_else_is_explained(tmp_path):
-    file = tmp_path / "model.gguf"
+    file = tmp_path / "model.onnx"
     file.write_text("")
     for model, message in {
         "hf://boat": "not of the form hf://ORG/NAME",
@@ -311,7 +364,7 @@ def test_anything_else_is_explained(tmp_path):
         ("huggingface.co/people/boat/", "hf://people/boat"),
         ("https://huggingface.co/people/boat/tree/main", "hf://people/boat"),
         ("https://huggingface.co/people/boat/tree/v2", "hf://people/boat@v2"),
-        ("hf.co/people/boat:Q4_K_M", "hf://people/boat"),
+        ("hf.co/people/boat:Q4_K_M", "hf://people/boat:Q4_K_M?"),
         ("qwen3:0.6b", "Ollama's library"),
         ("./boat", None),
         ("../people/boat", None),
@@ -327,9 +380,8 @@ def test_what_other_programs_call_a_model(tmp_path, typed, meant):
 def test_files_of_other_programs(tmp_path):
     file = tmp_path / "model.GGUF"
     file.write_text("")
-    with pytest.raises(UsageError, match="GGUF is not read: give the original model"):
-        resolve(str(file), cache=tmp_path)
-    with pytest.raises(ModelError, match=r"no config\.json, .*GGUF is not read"):
+    assert resolve(str(file), cache=tmp_path) == file
+    with pytest.raises(ModelError, match=r"no config\.json, .*Type the GGUF file itself: .*GGUF"):
         resolve(str(tmp_path), cache=tmp_path)
     (tmp_path / "mlc-chat-config.json").write_text("{}")
     with pytest.raises(ModelError, match="mlc-llm has quantized"):

@@ -142,8 +142,8 @@ def _epilog() -> str:
 def cli(ctx: click.Context, debug: bool) -> None:
     """Compile a language model once and run it anywhere.
 
-    MODEL is demo (comes with Wherry), a folder with a Hugging Face model, a compiled folder, or
-    hf://ORG/NAME[@REVISION].
+    MODEL is demo (comes with Wherry), a folder with a Hugging Face model, a compiled folder, a GGUF
+    file, hf://ORG/NAME[@REVISION], or of a repository of GGUF hf://ORG/NAME:Q4_K_M.
     """
     ctx.obj = debug
     log = _Log()

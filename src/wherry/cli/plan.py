@@ -25,7 +25,8 @@ def plan_command(model: str, as_json: bool, **typed: Any) -> None:
     """Say how much memory a run of MODEL takes, and whether it fits.
 
     The numbers are those of `wherry run MODEL` with the same options, with the largest step and a
-    full KV cache. Nothing is compiled, and only the small files of hf://ORG/NAME are downloaded.
+    full KV cache. Nothing is compiled, and only the small files of hf://ORG/NAME are downloaded,
+    but a GGUF file whole.
     The program is measured on this machine; a compilation takes more memory while it lasts. The
     exit code is 6 if the model does not fit.
     """

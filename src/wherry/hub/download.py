@@ -57,6 +57,7 @@ def fetch(
     cache: Path,
     progress: Progress | None = None,
     pause: float = 1.0,
+    gguf: str | None = None,
 ) -> Path:
     """Download a model: configuration, tokenizer and weights.
 
@@ -73,19 +74,20 @@ def fetch(
         cache: folder of downloads: `cache/org--name/<commit>/`.
         progress: called with ("download", bytes done, total bytes).
         pause: seconds before the first retry of a broken connection; later ones wait longer.
+        gguf: a file or a quantization of a repository of GGUF, which alone is fetched.
 
     Raises:
         ModelError: the model or revision does not exist or is gated, has no safetensors, the
             connection fails, or bytes are damaged.
         ResourceError: the disk has too little space.
     """
-    home = cache / repo.replace("/", "--")
+    home = _home(repo, gguf, cache)
     revision = revision or "main"
     if _COMMIT.fullmatch(revision) and _is_whole(home / revision):
         return home / revision  # a commit never changes, so the hub need not be asked
     try:
         with _explained(repo, revision):
-            commit, files = list_files(repo, revision)
+            commit, files = list_files(repo, revision, gguf)
     except _Unreachable as e:
         if folder := _kept(home, revision):
             logger.warning("%s; using the download in %s", e, folder)
@@ -101,6 +103,12 @@ def fetch(
                 _note(folder, files)
     _remember(home, revision, commit)
     return folder
+
+
+def _home(repo: str, gguf: str | None, cache: Path) -> Path:
+    """The folder of a repository's downloads; each GGUF file has its own."""
+    part = f"--{quote(gguf, safe='')}" if gguf else ""
+    return cache / f"{repo.replace('/', '--')}{part}"
 
 
 def kept(repo: str, revision: str | None = None, *, cache: Path) -> Path | None:
@@ -178,7 +186,7 @@ def _is_whole(folder: Path) -> bool:
     if content.get("digest") != digest(content):
         return False
     files = {name: FileRecord(**r) for name, r in content["files"].items()}
-    weights = [name for name in files if name.endswith((".safetensors", ".bin"))]
+    weights = [name for name in files if name.endswith((".safetensors", ".bin", ".gguf"))]
     found = integrity.damaged(folder, files, lazily=weights)
     if found:
         logger.warning(

@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 import huggingface_hub as hf
 
@@ -22,6 +23,7 @@ from .file_names import (
     SAFETENSORS_INDEX,
     SENTENCE_TRANSFORMERS,
 )
+from .gguf_files import SUFFIX, chosen
 
 _CHUNK = 1 << 20  # bytes to hash at a time
 _ABOUT = ("README.md", "LICENSE*")  # files about the model's licence and use
@@ -48,8 +50,15 @@ class RepositoryFile:
         return expected is None or digest.hexdigest() == expected
 
 
-def list_files(repo: str, revision: str) -> tuple[str, list[RepositoryFile]]:
+def list_files(
+    repo: str, revision: str, gguf: str | None = None
+) -> tuple[str, list[RepositoryFile]]:
     """Return the revision's commit, and its files that a conversion needs.
+
+    Args:
+        repo: "org/name".
+        revision: branch, tag or commit.
+        gguf: a file or a quantization of a repository of GGUF; only that is needed.
 
     Raises:
         ModelError: the repository has no model that can be read.
@@ -58,6 +67,10 @@ def list_files(repo: str, revision: str) -> tuple[str, list[RepositoryFile]]:
     info = hf.HfApi().model_info(repo, revision=revision, files_metadata=True, timeout=30)
     found = info.siblings or []
     names = {s.rfilename for s in found}
+    if gguf is not None:
+        only = set(chosen(names, gguf, f"hf://{repo}"))
+        assert info.sha is not None
+        return info.sha, [_described(s) for s in found if s.rfilename in only]
     weights = [SAFETENSORS] if SAFETENSORS in names else [SAFETENSORS_INDEX, "*.safetensors"]
     pickles = names & {PICKLED, PICKLED_INDEX}
     if pickles and not names & {SAFETENSORS, SAFETENSORS_INDEX}:
@@ -68,11 +81,7 @@ def list_files(repo: str, revision: str) -> tuple[str, list[RepositoryFile]]:
             )
         single = PICKLED in names
         weights = [PICKLED] if single else [PICKLED_INDEX, "pytorch_model-*.bin"]
-    files = [
-        RepositoryFile(s.rfilename, s.size or 0, s.lfs.sha256 if s.lfs else None, s.blob_id)
-        for s in found
-        if _is_needed(s.rfilename, weights)
-    ]
+    files = [_described(s) for s in found if _is_needed(s.rfilename, weights)]
     lacking = [] if "config.json" in names else ["config.json"]
     lacking += (
         []
@@ -81,12 +90,20 @@ def list_files(repo: str, revision: str) -> tuple[str, list[RepositoryFile]]:
     )
     if lacking:
         others = ", ".join(sorted(n for n in names if Path(n).suffix != ".md")[:8])
+        if any(n.lower().endswith(SUFFIX) for n in names):
+            chosen(names, "?", f"hf://{repo}")
         raise ModelError(
             f"hf://{repo} has no {' and no '.join(lacking)}, so it is not a model that can be "
             f"read; it has {others or 'no files'}."
         )
     assert info.sha is not None
     return info.sha, files
+
+
+def _described(file: Any) -> RepositoryFile:
+    """What the hub says of a file."""
+    sha256 = file.lfs.sha256 if file.lfs else None
+    return RepositoryFile(file.rfilename, file.size or 0, sha256, file.blob_id)
 
 
 def _is_needed(name: str, weights: list[str]) -> bool:

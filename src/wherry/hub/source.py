@@ -10,25 +10,31 @@ from wherry.base.progress import Progress
 from wherry.errors import ModelError, UsageError
 
 from .download import fetch
+from .gguf_files import SUFFIX
 
 _HUB = re.compile(r"hf://([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
-# Spellings of other programs, and copied URLs; /tree/ precedes a revision.
+# Other programs' spellings, and copied addresses; /tree/ precedes a revision.
+_HUB_GGUF = re.compile(
+    r"hf://([\w.-]+/[\w.-]+)(?:@([\w.-]+))?(?:/([\w.+-]+(?:/[\w.+-]+)?\.gguf)|:([\w.-]+))",
+    re.IGNORECASE,
+)
 _OTHER_HUB = re.compile(
     r"(?:HF://|Hf://|hf:|(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/)?"
-    r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:/tree/([\w.-]+)|:\w+)?/?"
+    r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:/tree/([\w.-]+)|(:\w+))?/?"
 )
-_GGUF = " GGUF is not read: give the original model, which --quant rounds to 4 or 8 bits."
 _ACCEPTED = """MODEL is one of
   demo                     the small model that comes with Wherry
   DIR                      a folder with config.json, *.safetensors and tokenizer.json
-  hf://ORG/NAME[@REVISION] a model of the Hugging Face hub"""
+  FILE.gguf                a model in GGUF; of several files any one
+  hf://ORG/NAME[@REVISION] a model of the Hugging Face hub; of a repository of GGUF
+                           hf://ORG/NAME/FILE.gguf or hf://ORG/NAME:Q4_K_M"""
 
 
 def resolve(model: str, *, cache: Path, progress: Progress | None = None) -> Path:
-    """Return the folder of `model`; a model of the hub is downloaded to `cache` first.
+    """Return the folder or GGUF file of `model`; one of the hub is downloaded to `cache` first.
 
     Args:
-        model: "demo", a folder, or hf://ORG/NAME[@REVISION].
+        model: "demo", a folder, a GGUF file, or hf://ORG/NAME[@REVISION].
         cache: folder for downloads.
         progress: called with ("download", bytes done, total bytes).
 
@@ -38,20 +44,24 @@ def resolve(model: str, *, cache: Path, progress: Progress | None = None) -> Pat
     """
     if model == "demo":
         return _checked(Path(wherry.__path__[0]) / "demo", model)
+    if named := parse_gguf(model):
+        repo, revision, gguf = named
+        there = fetch(repo, revision, cache=cache, progress=progress, gguf=gguf)
+        return min(p for p in there.rglob("*") if p.suffix.lower() == SUFFIX)
     if parts := parse_hub(model):
         return _checked(fetch(*parts, cache=cache, progress=progress), model)
     folder = Path(model).expanduser()
     if folder.is_dir():
         return _checked(folder, model)
+    if folder.suffix.lower() == SUFFIX and folder.is_file():
+        return folder
     if folder.exists():
         raise UsageError(f"{model} is a file, not a folder.{_on_file(folder)}\n{_ACCEPTED}")
     raise UsageError(f"There is no folder {model!r}.{_on_name(model)}\n{_ACCEPTED}")
 
 
 def _on_file(file: Path) -> str:
-    """Return the error message for a file that is no model folder."""
-    if file.suffix.lower() == ".gguf":
-        return _GGUF
+    """The error for a file that is no model folder."""
     if (file.parent / "config.json").is_file():
         return f" Type its folder: {file.parent}"
     return ""
@@ -61,12 +71,18 @@ def _on_name(model: str) -> str:
     """Return the error message for a name that does not exist, with a suggestion."""
     if found := _OTHER_HUB.fullmatch(model):
         at = f"@{found[2]}" if found[2] and found[2] != "main" else ""
-        return f"\nDid you mean hf://{found[1]}{at}?"
+        return f"\nDid you mean hf://{found[1]}{at}{found[3] or ''}?"
     if re.fullmatch(r"[\w.-]+:[\w.-]+", model):
         return (
             "\nNames of Ollama's library are not known here: give a model of the Hugging Face hub."
         )
     return ""
+
+
+def parse_gguf(model: str) -> tuple[str, str | None, str] | None:
+    """Parse ORG/NAME, the revision, and a GGUF file or quantization; None if `model` is none."""
+    found = _HUB_GGUF.fullmatch(model)
+    return (found[1], found[2], found[3] or found[4]) if found else None
 
 
 def parse_hub(model: str) -> tuple[str, str | None] | None:
@@ -79,13 +95,17 @@ def parse_hub(model: str) -> tuple[str, str | None] | None:
         return None
     found = _HUB.fullmatch(model)
     if not found:
-        raise UsageError(f"{model!r} is not of the form hf://ORG/NAME[@REVISION].")
+        raise UsageError(
+            f"{model!r} is not of the form hf://ORG/NAME[@REVISION], or of GGUF "
+            "hf://ORG/NAME[@REVISION]/FILE.gguf or hf://ORG/NAME[@REVISION]:Q4_K_M."
+        )
     return found[1], found[2]
 
 
 def _checked(folder: Path, model: str) -> Path:
     if not (folder / "config.json").is_file():
-        why = _GGUF if any(p.suffix.lower() == ".gguf" for p in folder.iterdir()) else ""
+        files = sorted(p for p in folder.iterdir() if p.suffix.lower() == SUFFIX)
+        why = f" Type the GGUF file itself: {files[0]}" if files else ""
         if (folder / "mlc-chat-config.json").is_file():
             why = " mlc-llm has quantized its weights: give the original model, and --quant."
         raise ModelError(

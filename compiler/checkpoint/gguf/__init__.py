@@ -1,0 +1,1 @@
+"""GGUF, the files of llama.cpp: weights, configuration and tokenizer in one."""

@@ -1,0 +1,157 @@
+"""A GGUF file as a folder in Hugging Face's layout, without its weights.
+
+    config.json, generation_config.json, tokenizer.json, tokenizer_config.json
+    wherry-gguf.json: the file, and the scheme that is nearest to its types
+
+So every later step reads one layout, and `open_checkpoint` finds the weights through the last file,
+which is written last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from wherry.base.json_file import read_object
+from wherry.base.locks import making, touch
+from wherry.base.temporary import write_atomically
+from wherry.cache.entries import safe
+from wherry.errors import ModelError
+from wherry.hub.file_names import GGUF_RECORD as RECORD
+from wherry.hub.gguf_files import stem
+
+from .header import Header
+from .opening import GgufModel, files_of, open_model
+from .reencoding import nearest
+from .tokenizer import build
+from .vocabulary import Vocabulary, vocabulary_of
+
+_TEMPLATE = "tokenizer.chat_template"
+_SAMPLING = {  # of general.sampling.NAME
+    "temp": "temperature",
+    "top_k": "top_k",
+    "top_p": "top_p",
+    "min_p": "min_p",
+    "penalty_repeat": "repetition_penalty",
+}
+
+
+def unfold(file: Path, home: Path) -> Path:
+    """Return the folder of a model in GGUF; make it below `home`, if a file of it is new.
+
+    Args:
+        file: one of the model's files.
+        home: a folder; the model's is `home/NAME-gguf-PLACE`.
+
+    Raises:
+        ModelError: the files are damaged, or hold a model or a tokenizer that is not read.
+    """
+    files = files_of(file)
+    place = hashlib.sha256(str(files[0].resolve()).encode()).hexdigest()[:12]
+    folder = home / f"{safe(stem(file.name))}-gguf-{place}"
+    if not _is_made(folder, key := _key(files)):
+        contents = _contents(open_model(file), key)
+        with making(folder, f"the configuration of {file.name}"):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / RECORD).unlink(missing_ok=True)
+            for name, content in contents.items():
+                write_atomically(folder / name, content)
+    touch(folder)
+    return folder
+
+
+def source_of(folder: Path) -> Path | None:
+    """The file that `unfold` made a folder of; None: it is no such folder.
+
+    Raises:
+        ModelError: the folder is damaged.
+    """
+    return Path(_record(folder)["file"]) if (folder / RECORD).is_file() else None
+
+
+def scheme_of(folder: Path) -> str:
+    """The name of the scheme that is nearest to the file's types."""
+    return _record(folder)["scheme"]
+
+
+def _is_made(folder: Path, key: str) -> bool:
+    try:
+        return read_object(folder / RECORD).get("key") == key
+    except (OSError, ValueError):
+        return False
+
+
+def _record(folder: Path) -> dict[str, str]:
+    try:
+        found = read_object(folder / RECORD)
+        return {"file": str(found["file"]), "scheme": str(found["scheme"])}
+    except (OSError, ValueError, KeyError) as e:
+        raise ModelError(f"{folder / RECORD} is damaged ({e!r}). Remove {folder}") from e
+
+
+def _key(files: tuple[Path, ...]) -> str:
+    """Changes with the files' sizes and times, and with the code that reads them."""
+    digest = hashlib.sha256(_own_code())
+    for file in files:
+        try:
+            stat = file.stat()
+        except OSError as e:
+            raise ModelError(f"{file} cannot be read: {e.strerror}.") from e
+        digest.update(f"{file.name} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+@cache
+def _own_code() -> bytes:
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).digest()
+
+
+def _contents(model: GgufModel, key: str) -> dict[str, str]:
+    """The files of the folder, the record last."""
+    vocabulary = vocabulary_of(model.header)
+    tokenizer = build(vocabulary)
+    record = {
+        "file": str(model.files[0].resolve()),
+        "scheme": nearest(model.tensors.values()),
+        "key": key,
+    }
+    return {
+        "config.json": _json(model.config),
+        "generation_config.json": _json(_generation(model.header, vocabulary)),
+        "tokenizer.json": tokenizer.to_str(),
+        "tokenizer_config.json": _json(_tokenizer_config(model.header, vocabulary)),
+        RECORD: _json(record),
+    }
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2) + "\n"
+
+
+def _generation(header: Header, vocabulary: Vocabulary) -> dict[str, Any]:
+    """Tokens that end a text, and the authors' sampling parameters."""
+    prefix = "general.sampling."
+    given = {
+        ours: header.metadata[prefix + theirs]
+        for theirs, ours in _SAMPLING.items()
+        if prefix + theirs in header.metadata
+    }
+    return {"eos_token_id": list(vocabulary.ends), **given}
+
+
+def _tokenizer_config(header: Header, vocabulary: Vocabulary) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        f"{role}_token": text
+        for role in ("bos", "eos", "unk", "pad")
+        if (text := vocabulary.text(role)) is not None
+    }
+    template = header.metadata.get(_TEMPLATE)
+    if template is None:
+        return made
+    if not isinstance(template, str):
+        raise ModelError(f"{header.path}: {_TEMPLATE} is a {type(template).__name__}, not a text")
+    return {**made, "chat_template": template}

@@ -1,0 +1,150 @@
+"""Opens a model in GGUF: its files, and its tensors under a checkpoint's names."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from wherry.errors import ModelError, listing
+from wherry.hub.gguf_files import SPLIT
+from wherry.models.weights import Pairs
+
+from .config import config_of, family_of
+from .families import Family
+from .header import Header, StoredTensor, read_header
+from .rope import TENSORS as ROPE_TENSORS
+from .tensors import GgufCheckpoint, GgufTensor, parts
+from .types import READ
+
+_NORM = re.compile(r"(?:.*\.|)(?:\w*_)?norm\.weight")
+_PAIRED = re.compile(r".*\.[qk]_proj\.(?:weight|bias)")
+
+
+@dataclass(frozen=True, slots=True)
+class GgufModel:
+    """The headers of all files of a model."""
+
+    header: Header  # of the first file, which has the metadata
+    files: tuple[Path, ...]
+    tensors: Mapping[str, StoredTensor]  # of all files, by GGUF's names
+    fingerprint: str  # changes with a file's name, size, time of change or header
+    family: Family
+    config: Mapping[str, Any]  # config.json
+
+
+def files_of(path: Path) -> tuple[Path, ...]:
+    """All files of a model of which one is given.
+
+    Raises:
+        ModelError: lists the missing ones.
+    """
+    found = SPLIT.fullmatch(path.name)
+    if not found:
+        return (path,)
+    count = int(found["count"])
+    first, last = f"{found['stem']}-", f"-of-{found['count']}{path.suffix}"
+    names = (f"{first}{i:05}{last}" for i in range(1, count + 1))
+    files = tuple(path.with_name(name) for name in names)
+    if path not in files:
+        raise ModelError(f"{path}: there is no such part of {count}; rename the file.")
+    if missing := [f.name for f in files if not f.is_file()]:
+        raise ModelError(
+            f"{path} is one of {count} files, and {len(missing)} are not in {path.parent}:\n"
+            f"{listing(missing)}\nDownload them to the same folder."
+        )
+    return files
+
+
+def open_model(path: Path) -> GgufModel:
+    """Read the headers of all files of a model, of which `path` is one.
+
+    Raises:
+        ModelError: files are missing or damaged, or hold a model that is not read.
+    """
+    files = files_of(path)
+    headers = [read_header(file) for file in files]
+    tensors: dict[str, StoredTensor] = {}
+    digest = hashlib.sha256()
+    for header in headers:
+        again = [t.name for t in header.tensors if t.name in tensors]
+        if again:
+            raise ModelError(f"{header.path} has tensors of another file:\n{listing(again)}")
+        tensors |= {t.name: t for t in header.tensors}
+        stat = header.path.stat()
+        digest.update(f"{header.path.name} {stat.st_size} {stat.st_mtime_ns} ".encode())
+        digest.update(header.digest.encode())
+    family = family_of(headers[0])
+    config = config_of(headers[0], tensors, family)
+    return GgufModel(headers[0], files, tensors, digest.hexdigest(), family, config)
+
+
+def open_gguf(path: Path) -> GgufCheckpoint:
+    """The tensors of a model, of whose files `path` is one.
+
+    Raises:
+        ModelError: as `open_model`; or tensors have no place in the family, or a type that is not
+            read.
+    """
+    model = open_model(path)
+    made: dict[str, GgufTensor] = {}
+    unknown = []
+    for stored in model.tensors.values():
+        if stored.name in ROPE_TENSORS:
+            continue  # config.json has them
+        if stored.layout.name not in READ:
+            unknown.append(f"{stored.name}: {stored.layout.name}")
+        elif (name := model.family.name_of(stored.name)) is None:
+            unknown.append(
+                f"{stored.name} {list(stored.shape)}, which {_name(model)} does not have"
+            )
+        else:
+            made.update(_under(name, stored, model))
+    if unknown:
+        raise ModelError(
+            f"{path} has tensors that are not read:\n{listing(unknown)}\n"
+            f"Types that are read: {', '.join(READ)}."
+        )
+    return GgufCheckpoint(path.parent, MappingProxyType(made), model.files, model.fingerprint)
+
+
+def _name(model: GgufModel) -> str:
+    return str(model.header.metadata["general.architecture"])
+
+
+def _under(name: str, stored: StoredTensor, model: GgufModel) -> Iterator[tuple[str, GgufTensor]]:
+    """The checkpoint's tensors in one of the file's."""
+    tensor = GgufTensor(
+        stored.path,
+        stored.layout.name,
+        stored.shape,
+        stored.offset,
+        stored.offset + stored.nbytes,
+        stored=stored.name,
+        layout=stored.layout,
+    )
+    if "{}" in name:  # a matrix for each expert
+        if len(stored.shape) != 3:
+            raise ModelError(f"{stored.path}: {stored.name} {list(stored.shape)} has no experts")
+        for i, part in enumerate(parts(tensor, stored.shape[0])):
+            yield name.format(i), part
+        return
+    if name.endswith("shared_expert_gate.weight") and len(stored.shape) == 1:
+        tensor = replace(tensor, shape=(1, *stored.shape))
+    if model.family.paired and _PAIRED.fullmatch(name):
+        tensor = replace(tensor, order=_pairs(model.config["head_dim"], stored))
+    if _NORM.fullmatch(stored.name) and model.family.norm_shift:
+        tensor = replace(tensor, shift=model.family.norm_shift)
+    yield name, tensor
+
+
+def _pairs(head: int, stored: StoredTensor) -> Pairs:
+    if head < 2 or head % 2 or stored.shape[0] % head:
+        raise ModelError(
+            f"{stored.path}: {stored.name} {list(stored.shape)} are no heads of {head} dimensions"
+        )
+    return Pairs(head, head)

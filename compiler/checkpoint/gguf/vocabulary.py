@@ -1,0 +1,139 @@
+"""A GGUF file's vocabulary: tokens, their kinds, and which of them have a role."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wherry.errors import ModelError, listing, shown
+
+from .header import Header
+
+_PREFIX = "tokenizer.ggml."
+# By what a model's token that ends its turn is called, as llama.cpp tells them.
+_ENDS = frozenset(
+    {
+        *("<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>"),
+        *("<|calls|>", "<end_of_turn>", "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>"),
+        *("_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>", "<end_of_utterance>", "<eos>"),
+        *("<turn|>", "<|tool_response>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "[e~["),
+    }
+)
+_ROLES = {
+    "bos": "bos_token_id",
+    "eos": "eos_token_id",
+    "unk": "unknown_token_id",
+    "pad": "padding_token_id",
+    "sep": "seperator_token_id",  # so spelled in the format
+    "cls": "cls_token_id",
+}
+_ENDING = ("eos_token_id", "eot_token_id", "eom_token_id")
+
+
+class Kind(IntEnum):
+    """What a token is, as in `tokenizer.ggml.token_type`."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """Tokens by id. No two are the same text."""
+
+    model: str  # "gpt2", "llama", "bert", ...
+    pre: str  # how text is split before BPE, see pre_tokenizers.py
+    tokens: tuple[str, ...]
+    kinds: NDArray[np.int64]  # [tokens] of Kind
+    scores: NDArray[np.float64] | None  # [tokens]
+    merges: tuple[str, ...]
+    roles: Mapping[str, int]  # "bos", "eos", ... -> id
+    ends: tuple[int, ...]  # ids that end a text or a turn
+    flags: Mapping[str, bool]  # "add_bos_token", ...
+
+    def text(self, role: str) -> str | None:
+        """The token with a role, or None."""
+        return self.tokens[self.roles[role]] if role in self.roles else None
+
+
+def vocabulary_of(header: Header) -> Vocabulary:
+    """Read the vocabulary.
+
+    Raises:
+        ModelError: it is missing or damaged; lists all problems.
+    """
+    found = {
+        key.removeprefix(_PREFIX): value
+        for key, value in header.metadata.items()
+        if key.startswith(_PREFIX)
+    }
+    problems: list[str] = []
+    tokens = _texts(found, "tokens", problems)
+    count = len(tokens)
+    kinds = _numbers(found, "token_type", count, problems)
+    scores = _numbers(found, "scores", count, problems)
+    ids = {name: found[name] for name in {*_ROLES.values(), *_ENDING} if name in found}
+    wrong = [n for n, i in ids.items() if type(i) is not int or not 0 <= i < count]
+    # Files name ids of tokens that they do not have; llama.cpp passes over them.
+    ids = {n: i for n, i in ids.items() if n not in wrong}
+    model, pre = found.get("model"), found.get("pre", "default")
+    if not isinstance(model, str) or not isinstance(pre, str):
+        problems.append(f"model: found {shown(model)} and pre {shown(pre)}, expected names")
+    if not count:
+        problems.append("tokens: missing")
+    if problems:
+        raise ModelError(
+            f"{header.path} has no tokenizer that can be read:\n"
+            f"{listing(_PREFIX + problem for problem in problems)}"
+        )
+    normal = np.full(count, Kind.NORMAL, np.int64)
+    ends = [ids[name] for name in _ENDING if name in ids]
+    ends += [i for i, token in enumerate(tokens) if token in _ENDS]
+    return Vocabulary(
+        model=str(model),
+        pre=str(pre),
+        tokens=_distinct(tokens),
+        kinds=normal if kinds is None else kinds.astype(np.int64),
+        scores=None if scores is None else scores.astype(np.float64),
+        merges=tuple(_texts(found, "merges", [])),
+        roles={role: ids[name] for role, name in _ROLES.items() if name in ids},
+        ends=tuple(dict.fromkeys(ends)),
+        flags={name: value for name, value in found.items() if isinstance(value, bool)},
+    )
+
+
+def _texts(found: Mapping[str, Any], name: str, problems: list[str]) -> list[str]:
+    value = found.get(name, [])
+    if isinstance(value, list):
+        return value
+    problems.append(f"{name}: found {shown(value)}, expected a list of texts")
+    return []
+
+
+def _numbers(
+    found: Mapping[str, Any], name: str, count: int, problems: list[str]
+) -> NDArray[Any] | None:
+    value = found.get(name)
+    if value is None:
+        return None
+    if isinstance(value, np.ndarray) and value.shape == (count,) and value.dtype.kind in "iuf":
+        return value
+    problems.append(f"{name}: expected a number for each of {count} tokens")
+    return None
+
+
+def _distinct(tokens: list[str]) -> tuple[str, ...]:
+    """Name empty and repeated texts after their ids; of equal ones the last is meant."""
+    last = {token: i for i, token in enumerate(tokens)}
+    return tuple(
+        token if token and last[token] == i else f"[UNUSED_{i}]" for i, token in enumerate(tokens)
+    )

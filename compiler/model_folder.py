@@ -1,0 +1,34 @@
+"""The folder of a MODEL in Hugging Face's layout, whatever its weights are stored in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wherry.base import settings
+from wherry.base.progress import Progress
+from wherry.hub import source
+from wherry.hub.file_names import GGUF_RECORD
+from wherry.quant.scheme import DEFAULT
+
+
+def model_folder(model: str, progress: Progress | None = None) -> Path:
+    """Return the folder of `model`, downloaded or made of a GGUF file first.
+
+    Raises:
+        UsageError, ModelError: as `wherry.hub.source.resolve`; or a GGUF file cannot be read.
+    """
+    found = source.resolve(model, cache=settings.cache_dir() / "hub", progress=progress)
+    if found.is_dir():
+        return found
+    from .checkpoint.gguf.folder import unfold  # imports gguf, which no other model needs
+
+    return unfold(found, settings.cache_dir() / "weights")
+
+
+def default_scheme(folder: Path) -> str:
+    """The name of the scheme of a model that is converted without `--quant`."""
+    if not (folder / GGUF_RECORD).is_file():
+        return DEFAULT
+    from .checkpoint.gguf.folder import scheme_of
+
+    return scheme_of(folder)

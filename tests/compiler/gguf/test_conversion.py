@@ -1,0 +1,79 @@
+"""Conversion of GGUF: the nearest scheme, and a line on what is rounded again."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import numpy as np
+import pytest
+
+from wherry.compiler.api import convert_model, name_of
+from wherry.compiler.checkpoint.gguf.opening import open_gguf
+from wherry.compiler.weight_cache import load_state
+from wherry.errors import ModelError
+from wherry.hub.source import resolve
+
+from . import writing
+
+
+@pytest.mark.parametrize(
+    ("kind", "scheme", "told"),
+    [
+        ("F32", "q0f32", ""),
+        ("F16", "q0f16", ""),
+        ("BF16", "q0f32", ""),
+        ("Q8_0", "q8f16_1", ""),
+        ("Q4_0", "q8f16_1", "m.gguf: Q4_0 (100% of the weights) is re-encoded as q8f16_1."),
+        ("Q5_1", "q8f16_1", "m.gguf: Q5_1 (100% of the weights) is re-encoded as q8f16_1."),
+    ],
+)
+def test_the_nearest_scheme(kind, scheme, told, tmp_path, caplog):
+    file = writing.llama(tmp_path / "m.gguf", kind=kind, layers=1)
+    with caplog.at_level(logging.WARNING):
+        out = convert_model(str(file), tmp_path / "out")
+    assert json.loads((out / "wherry-weights.json").read_text())["scheme"] == scheme
+    assert caplog.messages == ([told] if told else [])
+    if told:
+        return
+    values = open_gguf(file).read("model.layers.0.mlp.down_proj.weight")
+    stored = load_state(out)
+    if kind == "Q8_0":
+        words = stored["model.layers.0.mlp.down_proj.q_weight"].view(np.uint8).astype(np.float32)
+        scales = stored["model.layers.0.mlp.down_proj.q_scale"].astype(np.float32)
+        found = (words - 127) * np.repeat(scales, 32, axis=1)
+    else:
+        found = stored["model.layers.0.mlp.down_proj.weight"].astype(np.float32)
+    np.testing.assert_array_equal(found, values)
+
+
+def test_a_scheme_that_is_asked_for(tmp_path, caplog):
+    file = writing.llama(tmp_path / "m.gguf", kind="Q8_0", layers=1)
+    convert_model(str(file), tmp_path / "out", quant="q4f16_1")
+    assert "Q8_0 (100% of the weights) is re-encoded as q4f16_1" in caplog.text
+
+
+def test_a_file_that_has_changed_is_read_again(tmp_path):
+    file = writing.llama(tmp_path / "m.gguf", layers=1)
+    first = convert_model(str(file))
+    before = json.loads((first / "wherry-weights.json").read_text())["job"]
+    assert convert_model(str(file)) == first
+    writing.llama(file, layers=2)
+    assert convert_model(str(file)) == first
+    assert json.loads((first / "wherry-weights.json").read_text())["job"] != before
+    file.unlink()
+    with pytest.raises(ModelError, match="cannot be read"):
+        open_gguf(file)
+
+
+def test_parts(tmp_path):
+    """A split model is read by any of its parts, and has the name of the whole."""
+    whole = writing.llama(tmp_path / "whole.gguf", layers=1)
+    names = [tmp_path / f"m-0000{i}-of-00002.gguf" for i in (1, 2)]
+    writing.halves(whole, *names)
+    one, two = (open_gguf(name) for name in names)
+    assert one.shapes == two.shapes == open_gguf(whole).shapes
+    for name in one.shapes:
+        np.testing.assert_array_equal(two.read(name), open_gguf(whole).read(name))
+    assert name_of(str(names[1])) == "m"
+    assert resolve(str(names[1]), cache=tmp_path) == names[1]

@@ -1,0 +1,91 @@
+"""Tokenizers of GGUF: what is split, joined, added and refused."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import pytest
+from tokenizers import Tokenizer
+
+from wherry.compiler.checkpoint.gguf.folder import unfold
+from wherry.compiler.checkpoint.gguf.header import read_header
+from wherry.compiler.checkpoint.gguf.tokenizer import build
+from wherry.compiler.checkpoint.gguf.vocabulary import vocabulary_of
+from wherry.errors import ModelError
+from wherry.runtime.text.tokenizer import Tokenizer as Ours
+
+from . import writing
+
+
+def built(tmp_path, vocabulary) -> Tokenizer:
+    file = writing.write(tmp_path / "v.gguf", "llama", {}, {}, vocabulary=vocabulary)
+    return build(vocabulary_of(read_header(file)))
+
+
+def test_byte_level_bpe(tmp_path):
+    made = built(tmp_path, writing.letters)
+    assert made.encode("hello w\u00e9 12").tokens == [
+        *("hell", "o", "\u0120w", "\u00c3", "\u00a9", "\u0120", "1", "2")
+    ]
+    assert made.decode(made.encode("hello w\u00e9 12").ids) == "hello w\u00e9 12"
+    assert made.encode("he<|im_end|>he").tokens == ["he", "<|im_end|>", "he"]
+
+
+def test_an_unknown_rule_of_splitting_is_an_error(tmp_path):
+    with pytest.raises(ModelError, match=r"rule 'my-own'.*Known are: .*gpt-2.*llama-bpe.*tekken"):
+        built(tmp_path, partial(writing.letters, pre="my-own"))
+
+
+@pytest.mark.parametrize(
+    ("pre", "text", "pieces"),
+    [
+        ("gpt-2", "it's 1234!", ["it", "'s", " 1234", "!"]),
+        ("smollm", "it's 1234!", ["it", "'s", " ", "1", "2", "3", "4", "!"]),
+        ("llama-bpe", "IT'S 1234!", ["IT", "'S", " ", "123", "4", "!"]),
+        ("qwen2", "a\n\n b1", ["a", "\n\n", " b", "1"]),
+        ("tekken", "getHTTP a", ["get", "HTTP", " a"]),
+        ("gpt-4o", "HELLOworld's", ["HELLOworld's"]),
+        ("superbpe", "1234567", ["1", "234", "567"]),
+        ("afmoe", "1234567 a", ["1", "234", "567", " a"]),
+        ("kimi-k2", "ab\u4e2d\u6587", ["ab", "\u4e2d\u6587"]),
+    ],
+)
+def test_splitting(tmp_path, pre, text, pieces):
+    made = built(tmp_path, partial(writing.letters, pre=pre))
+    cut = made.pre_tokenizer.pre_tokenize_str(text)
+    assert [text[start:stop] for _, (start, stop) in cut] == pieces
+
+
+def sentence_piece(writer, *, prefix=True):
+    tokens = ["<unk>", "<s>", "</s>", *(f"<0x{i:02X}>" for i in range(256))]
+    kinds = [2, 3, 3] + [6] * 256
+    words = {"\u2581": -1, "a": -2, "b": -3, "ab": -9, "\u2581a": -4, "\u2581ab": -5, "  ": 0}
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list([*tokens, *words])
+    writer.add_token_scores([0.0] * len(tokens) + [float(s) for s in words.values()])
+    writer.add_token_types(kinds + [1] * (len(words) - 1) + [4])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_add_space_prefix(prefix)
+
+
+def test_sentence_piece(tmp_path):
+    made = built(tmp_path, sentence_piece)
+    assert made.encode("ab\u00e9").tokens == ["<s>", "\u2581ab", "<0xC3>", "<0xA9>"]
+    assert made.decode(made.encode("ab ab").ids) == "ab ab"
+    made = built(tmp_path, partial(sentence_piece, prefix=False))
+    assert made.encode("ab  a").tokens == ["<s>", "ab", "  ", "a"]
+
+
+def test_the_folder_of_a_file(tmp_path):
+    """Special tokens, the template and the tokens that end a turn."""
+    folder = unfold(writing.llama(tmp_path / "m.gguf"), tmp_path / "cache")
+    made = Ours.from_folder(folder)
+    assert made.eos_ids == (261,)
+    assert made.special_tokens == {"bos_token": "<|im_start|>", "eos_token": "<|im_end|>"}
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    assert config["chat_template"] == writing.TEMPLATE
+    before = (folder / "tokenizer.json").stat().st_mtime_ns
+    assert unfold(tmp_path / "m.gguf", tmp_path / "cache") == folder
+    assert (folder / "tokenizer.json").stat().st_mtime_ns == before

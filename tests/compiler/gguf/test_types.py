@@ -1,0 +1,81 @@
+"""Blocks: every type's values are gguf-py's, however rows are cut and ordered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import MappingProxyType
+
+import gguf
+import numpy as np
+import pytest
+
+from wherry.compiler.checkpoint.gguf.tensors import GgufCheckpoint, GgufTensor, parts
+from wherry.compiler.checkpoint.gguf.types import READ, layout_of
+from wherry.models.weights import Pairs
+from wherry.quant.scheme import find
+
+ROWS, COLUMNS = 32, 512
+
+
+def checkpoint(path: Path, kind: str, **changes) -> tuple[GgufCheckpoint, np.ndarray]:
+    """Random bytes as a matrix "m", the experts "e.0" to "e.3" and, and gguf-py's values of it."""
+    layout = layout_of(gguf.GGMLQuantizationType[kind])
+    width = layout.row_bytes(COLUMNS)
+    raw = np.random.default_rng(0).integers(0, 256, (ROWS, width), np.uint8)
+    path.write_bytes(bytes(64) + raw.tobytes())
+    end = 64 + raw.size
+    given = {"stored": "m", "layout": layout}
+    matrix = GgufTensor(path, kind, (ROWS, COLUMNS), 64, end, **given, **changes)
+    stack = GgufTensor(path, kind, (4, ROWS // 4, COLUMNS), 64, end, **given)
+    tensors = {"m": matrix, "s": stack}
+    tensors |= {f"e.{i}": part for i, part in enumerate(parts(stack, 4))}
+    with np.errstate(all="ignore"):
+        values = gguf.quants.dequantize(raw, gguf.GGMLQuantizationType[kind])
+    return GgufCheckpoint(path.parent, MappingProxyType(tensors), (path,), ""), values
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_values(kind, tmp_path):
+    read, values = checkpoint(tmp_path / "x", kind)
+    same = lambda a, b: np.testing.assert_array_equal(a, b)  # noqa: E731 - NaN equals NaN
+    same(read.read("m"), values)
+    same(read.read("m", 5, 18), values[5:18])
+    same(read.read("e.2"), values[16:24])
+    same(read.read("e.2", 3, 5), values[19:21])
+    same(read.read("s", 1, 3), values.reshape(4, 8, COLUMNS)[1:3])
+    order = Pairs(16, 16)
+    read, values = checkpoint(tmp_path / "x", kind, order=order)
+    rows = order.source(np.arange(ROWS))
+    same(read.read("m"), values[rows])
+    same(read.read("m", 7, 29), values[rows[7:29]])
+    assert read.tensor("m").keeps_bits
+    assert read.read_blocks("m", 7, 29).shape == (22, read.tensor("m").layout.row_bytes(COLUMNS))
+
+
+def test_a_vector_in_pairs(tmp_path):
+    read, _ = checkpoint(tmp_path / "x", "F32")
+    layout = layout_of(gguf.GGMLQuantizationType.F32)
+    numbers = np.arange(32, dtype=np.float32)
+    (tmp_path / "x").write_bytes(numbers.tobytes())
+    vector = GgufTensor(
+        tmp_path / "x", "F32", (32,), 0, 128, stored="v", layout=layout, order=Pairs(16, 16)
+    )
+    read = GgufCheckpoint(tmp_path, MappingProxyType({"v": vector}), (tmp_path / "x",), "")
+    rows = Pairs(16, 16).source(np.arange(32))
+    np.testing.assert_array_equal(read.read("v"), numbers[rows])
+    np.testing.assert_array_equal(read.read("v", 3, 9), numbers[rows[3:9]])
+
+
+def test_eight_bits_are_kept():
+    """Q8_0's integers and scales are those of q8f16_1."""
+    weights = np.random.default_rng(1).normal(size=(64, 256)).astype(np.float32)
+    blocks = gguf.quants.quantize(weights, gguf.GGMLQuantizationType.Q8_0)
+    values = gguf.quants.dequantize(blocks, gguf.GGMLQuantizationType.Q8_0)
+    scheme = find("q8f16_1")
+    stored = scheme.encode(values)
+    np.testing.assert_array_equal(scheme.decode(stored), values)
+    scales = blocks.reshape(64, -1, 34)[..., :2].copy().view(np.float16)[..., 0]
+    np.testing.assert_array_equal(stored["q_scale"], scales)
+    integers = blocks.reshape(64, -1, 34)[..., 2:].view(np.int8).reshape(64, -1)
+    ours = stored["q_weight"].view(np.uint8).astype(int) - 127
+    np.testing.assert_array_equal(ours, integers)

@@ -1,0 +1,34 @@
+"""Converts folders to GGUF with llama.cpp's own program: to_gguf.py SOURCES FOLDER...
+
+Each folder gets a model.gguf, or a model.txt with the reason why not. The program knows
+vocabularies by hashes of real tokenizers; a random model gets one of single tokens.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sources, *folders = map(Path, sys.argv[1:])
+sys.path[:0] = [str(sources / "gguf-py"), str(sources)]  # its own `gguf`, which may be newer
+
+from conversion import base, get_model_class  # noqa: E402
+
+
+def set_vocab(self) -> None:
+    size = self.hparams["vocab_size"]
+    self.gguf_writer.add_tokenizer_model("llama")
+    self.gguf_writer.add_token_list([f"[{i}]" for i in range(size)])
+    self.gguf_writer.add_token_scores([0.0] * size)
+    self.gguf_writer.add_token_types([1] * size)
+
+
+for folder in folders:
+    try:
+        config = base.ModelBase.load_hparams(folder, False)
+        kind = get_model_class(config["architectures"][0])
+        kind.set_vocab = set_vocab
+        kind(folder, base.gguf.LlamaFileType.ALL_F32, folder / "model.gguf").write()
+    except Exception as e:
+        (folder / "model.gguf").unlink(missing_ok=True)
+        (folder / "model.txt").write_text(repr(e))

@@ -1,0 +1,167 @@
+"""Writes tiny models in GGUF with the package's own writer and its own table of names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+from safetensors.numpy import load_file
+
+KINDS = {"normal": 1, "unknown": 2, "control": 3, "user": 4, "byte": 6}
+TEMPLATE = "{% for m in messages %}<|im_start|>{{ m['content'] }}<|im_end|>{% endfor %}"
+
+
+def write(
+    file: Path,
+    architecture: str,
+    tensors: Mapping[str, np.ndarray],
+    metadata: Mapping[str, Any],
+    *,
+    kind: str = "F32",
+    vocabulary: Callable[[gguf.GGUFWriter], None] | None = None,
+) -> Path:
+    """A file with these tensors; matrices are of the type `kind`, vectors float32."""
+    writer = gguf.GGUFWriter(file, architecture)
+    for key, value in metadata.items():
+        whole = key.startswith(("general.", "split."))
+        _add(writer, key if whole else f"{architecture}.{key}", value)
+    (vocabulary or letters)(writer)
+    for name, array in tensors.items():
+        if array.ndim > 1 and kind != "F32":
+            to = gguf.GGMLQuantizationType[kind]
+            writer.add_tensor(name, gguf.quants.quantize(array, to), raw_dtype=to)
+        else:
+            writer.add_tensor(name, array)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return file
+
+
+def _add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
+    adders = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32}
+    adders |= {str: writer.add_string, list: writer.add_array}
+    adders[type(value)](key, value)
+
+
+def letters(writer: gguf.GGUFWriter, *, pre: str = "smollm", size: int = 320) -> None:
+    """Byte-level BPE: 256 bytes, four merges, two special tokens, and spare ones."""
+    alphabet = list(_alphabet())
+    merges = ["h e", "l l", "he ll", "\u0120 w"]
+    tokens = [*alphabet, *(m.replace(" ", "") for m in merges), "<|im_start|>", "<|im_end|>"]
+    kinds = [KINDS["normal"]] * (len(tokens) - 2) + [KINDS["control"]] * 2
+    spare = range(len(tokens), size)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(pre)
+    writer.add_token_list([*tokens, *(f"[PAD{i}]" for i in spare)])
+    writer.add_token_types([*kinds, *([5] * len(spare))])
+    writer.add_token_merges(merges)
+    writer.add_bos_token_id(len(tokens) - 2)
+    writer.add_eos_token_id(len(tokens) - 1)
+    writer.add_chat_template(TEMPLATE)
+
+
+def _alphabet() -> str:
+    """GPT-2's characters for the 256 bytes, in the order of the bytes."""
+    shown = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    hidden = iter(range(256, 512))
+    return "".join(chr(b if b in shown else next(hidden)) for b in range(256))
+
+
+def of_folder(folder: Path, file: Path, architecture: str, **given: Any) -> Path:
+    """A saved folder of a Llama-like family as GGUF.
+
+    Rows of q and k of Llama are put in pairs, and Gemma's norms get one added, as llama.cpp wants.
+    """
+    config = json.loads((folder / "config.json").read_text())
+    head = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    kind = next(k for k, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
+    names = gguf.get_tensor_name_map(kind, config["num_hidden_layers"])
+    tensors = {}
+    for name, array in load_file(folder / "model.safetensors").items():
+        if architecture == "llama" and (".q_proj." in name or ".k_proj." in name):
+            array = _paired(array, head)
+        if architecture.startswith("gemma") and name.endswith("norm.weight"):
+            array = array + np.float32(1)
+        base, _, suffix = name.rpartition(".")
+        tensors[f"{names.get_name(base)}.{suffix}"] = array
+    rope = config.get("rope_parameters") or {}
+    metadata = {
+        "block_count": config["num_hidden_layers"],
+        "context_length": config["max_position_embeddings"],
+        "embedding_length": config["hidden_size"],
+        "feed_forward_length": config["intermediate_size"],
+        "attention.head_count": config["num_attention_heads"],
+        "attention.head_count_kv": config["num_key_value_heads"],
+        "attention.layer_norm_rms_epsilon": config["rms_norm_eps"],
+        "attention.key_length": head,
+        "attention.value_length": head,
+        "rope.freq_base": float(rope.get("full_attention", rope).get("rope_theta", 10000.0)),
+    }
+    extra = given.pop("metadata", {})
+    return write(file, architecture, tensors, {**metadata, **extra}, **given)
+
+
+def _paired(rows: np.ndarray, head: int) -> np.ndarray:
+    halves = rows.reshape(-1, 2, head // 2, *rows.shape[1:])
+    return halves.swapaxes(1, 2).reshape(rows.shape)
+
+
+def llama(
+    file: Path,
+    *,
+    kind: str = "F32",
+    layers: int = 2,
+    tensors: Mapping[str, np.ndarray] | None = None,
+    **metadata: Any,
+) -> Path:
+    """A random Llama of 64 dimensions, 4 heads and tied embeddings, with more `tensors`."""
+    rng = np.random.default_rng(0)
+    shapes = {"token_embd": (320, 64), "output_norm": (64,)}
+    for layer in range(layers):
+        matrices = {
+            "attn_q": (64, 64),
+            "attn_k": (32, 64),
+            "attn_v": (32, 64),
+            "attn_output": (64, 64),
+            "ffn_gate": (96, 64),
+            "ffn_up": (96, 64),
+            "ffn_down": (64, 96),
+            "attn_norm": (64,),
+            "ffn_norm": (64,),
+        }
+        shapes |= {f"blk.{layer}.{name}": shape for name, shape in matrices.items()}
+    made = {
+        f"{name}.weight": rng.normal(scale=0.1, size=shape).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+    sizes = {
+        "block_count": layers,
+        "context_length": 256,
+        "embedding_length": 64,
+        "feed_forward_length": 96,
+        "attention.head_count": 4,
+        "attention.head_count_kv": 2,
+        "attention.layer_norm_rms_epsilon": 1e-5,
+    }
+    return write(file, "llama", {**made, **(tensors or {})}, {**sizes, **metadata}, kind=kind)
+
+
+def halves(file: Path, first: Path, second: Path) -> None:
+    """Split a float32 Llama: the metadata and some tensors, and the other tensors."""
+    read = gguf.GGUFReader(file)
+    tensors = [(t.name, np.array(t.data)) for t in read.tensors]
+    sizes = {
+        name.removeprefix("llama."): field.contents()
+        for name, field in read.fields.items()
+        if name.startswith("llama.")
+    }
+    middle = len(tensors) // 2
+    split = {"split.count": 2, "split.tensors.count": len(tensors)}
+    write(first, "llama", dict(tensors[:middle]), {**sizes, **split, "split.no": 0})
+    write(second, "llama", dict(tensors[middle:]), {**split, "split.no": 1})
