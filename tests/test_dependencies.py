@@ -18,6 +18,8 @@ BROWSER = {"pyodide"}
 EXTRAS = ("ray", "torch")
 # Of the extra "tokenizers" Wherry imports this one alone; it imports the others.
 THROUGH = {"transformers"}
+# Wherry opens its library without importing it (machine/tvm_runtime.py).
+OPENED = {"apache-tvm-ffi-orcjit"}
 
 
 def declared(field: str) -> set[str]:
@@ -54,5 +56,7 @@ def _normal(name: str) -> str:
 
 
 def test_each_dependency_is_imported_and_each_import_is_a_dependency():
-    assert imported() == declared("dependencies").union(THROUGH, *map(declared, EXTRAS))
+    listed = declared("dependencies")
+    assert listed >= OPENED
+    assert imported() == (listed - OPENED).union(THROUGH, *map(declared, EXTRAS))
     assert declared("tokenizers") >= THROUGH

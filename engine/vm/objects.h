@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tensors/device.h"
+
 namespace wherry {
 
 // Whether the path of a library names an archive of objects.
