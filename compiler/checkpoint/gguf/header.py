@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
@@ -174,7 +173,7 @@ class _Reader:
         # A bool of another byte than 0 and 1 would be undefined in NumPy.
         return raw != 0 if dtype == "?" else raw.view(dtype)
 
-    def tensor(self) -> partial[StoredTensor]:
+    def tensor(self) -> StoredTensor:
         """A tensor whose offset from the beginning of the file is not known yet."""
         name = self.string()
         dimensions = self.number("<I")
@@ -191,14 +190,12 @@ class _Reader:
                 f"{name[:100]!r} has rows of {shape[-1]} values; {layout.name} has blocks of "
                 f"{layout.values}"
             )
-        return partial(StoredTensor, self.path, name, shape, layout, self.number("<Q"))
+        return StoredTensor(self.path, name, shape, layout, self.number("<Q"))
 
-    def placed(
-        self, found: list[partial[StoredTensor]], alignment: int
-    ) -> tuple[StoredTensor, ...]:
+    def placed(self, found: list[StoredTensor], alignment: int) -> tuple[StoredTensor, ...]:
         """The tensors; they do not overlap, and end within the file."""
         base = -(-self.at // alignment) * alignment
-        tensors = [StoredTensor(*t.args[:-1], base + t.args[-1]) for t in found]
+        tensors = [replace(t, offset=base + t.offset) for t in found]
         end = base
         names: set[str] = set()
         for tensor in sorted(tensors, key=lambda t: t.offset):
