@@ -16,7 +16,7 @@ T = TypeVar("T")
 class Fields:
     """The metadata under one prefix, such as an architecture's name.
 
-    `problems` collects what is missing or has another kind; `unread` names what no program asked for.
+    `problems` collects what is missing or has another kind; `unread` names what is never read.
     """
 
     def __init__(self, metadata: Mapping[str, Any], prefix: str) -> None:

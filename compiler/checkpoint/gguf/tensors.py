@@ -21,8 +21,8 @@ from .types import Layout
 class GgufTensor(TensorFile):
     """A tensor, or a part of one: consecutive rows of the file's, in an order of their own.
 
-    `dtype` is llama.cpp's name of the type. Rows are whole blocks, so the caller that keeps the file's bits
-    may join, cut and reorder rows of `GgufCheckpoint.read_blocks` as a plan of weights says, where
+    `dtype` is llama.cpp's name of the type. Rows are whole blocks, so code that keeps the file's bits may
+    join, cut and reorder rows of `GgufCheckpoint.read_blocks` as a plan of weights says, where
     `keeps_bits`.
     """
 
