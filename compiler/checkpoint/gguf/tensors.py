@@ -21,9 +21,9 @@ from .types import Layout
 class GgufTensor(TensorFile):
     """A tensor, or a part of one: consecutive rows of the file's, in an order of their own.
 
-    `dtype` is llama.cpp's name of the type. Rows are whole blocks, so code that keeps the file's bits may
-    join, cut and reorder rows of `GgufCheckpoint.read_blocks` as a plan of weights says, where
-    `keeps_bits`.
+    `dtype` is llama.cpp's name of the type. Rows are whole blocks, so code that keeps the file's
+    bits may join, cut and reorder rows of `GgufCheckpoint.read_blocks` as a plan of weights says,
+    where `keeps_bits`.
     """
 
     stored: str  # the file's name
