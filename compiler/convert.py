@@ -1,8 +1,8 @@
-"""Converts a checkpoint to a folder of portable weights: in bounded memory, resumable.
+"""Converts a checkpoint to a folder of portable weights, in bounded memory and resumably.
 
-Every file is written under a temporary name and renamed. A journal lists finished shards with their
-hashes; `wherry-weights.json` is written last, so its presence means a complete folder. An
-interruption does not change a byte of the result.
+Every file is written under a temporary name and then renamed. A journal lists the finished shards
+with their hashes. `wherry-weights.json` is written last, so its presence means that the folder is
+complete. The result of a resumed conversion is identical to that of an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -42,43 +42,45 @@ from .weight_cache import Shard, index_json, lay_out
 
 CONFIG = "config.json"
 MARKER = "wherry-weights.json"
-SCHEMA_VERSION = 2  # of MARKER, and of the conversion's results
+# Version of MARKER's format; also changes if the same source would be converted differently.
+SCHEMA_VERSION = 2
 _JOURNAL = ".wherry-convert.json"
-_SPARE_BYTES = 16 << 20  # disk space that must be free besides the weights
+_SPARE_BYTES = 16 << 20  # bytes of disk space that must be free besides the weights
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelWeights:
-    """What a model wants of a checkpoint."""
+    """The parameters that a model needs from a checkpoint, and how to store them."""
 
-    arch: Architecture  # whose weight map is used
-    parameters: Mapping[str, Shape]  # our names and unquantized shapes, in the order of storage
-    exact: frozenset[str] = frozenset()  # of these, stored in float32 whatever the scheme
-    head: Head | None = None  # what is written to wherry-head.json
-    headless: bool = False  # see wherry.models.arch.plan
-    # config.json of the text model, if the checkpoint has other models, too.
+    arch: Architecture  # its weight map finds the parameters in the checkpoint
+    parameters: Mapping[str, Shape]  # unquantized shapes by name, in the order of storage
+    exact: frozenset[str] = frozenset()  # parameters to store in float32, whatever the scheme
+    head: Head | None = None  # content of wherry-head.json
+    headless: bool = False  # whether the model has no LM head, see wherry.models.arch.plan
+    # The text model's config.json, if the checkpoint also contains other models, such as a vision
+    # encoder.
     part: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """Everything that determines the result."""
+    """A conversion: everything that determines its result."""
 
     checkpoint: Checkpoint
     plan: WeightPlan
     scheme: Scheme
-    exact: frozenset[str]  # parameters that stay float32
+    exact: frozenset[str]  # parameters that are stored in float32
     shards: tuple[Shard, ...]
     side_files: tuple[Path, ...]
-    written: Mapping[str, bytes]  # generated side files
-    key: str  # hash of all that determines the weights
-    tokenizer: str  # fingerprint of the files that its tokenizer.json was made from, or ""
-    skipped: Mapping[str, int]  # tensors of other models than the text's, by name's prefix
+    written: Mapping[str, bytes]  # contents of generated side files, by name
+    key: str  # hash of everything that determines the stored weights
+    tokenizer: str  # fingerprint of the source files of a generated tokenizer.json, or ""
+    skipped: Mapping[str, int]  # numbers of tensors outside of the text model, by name prefix
 
     def scheme_of(self, name: str) -> Scheme:
-        """The scheme of one parameter."""
+        """Return the scheme of one parameter."""
         return EXACT if name in self.exact else self.scheme
 
 
@@ -93,10 +95,11 @@ def convert(
 ) -> None:
     """Write the weights of the Hugging Face folder `source` to `out`, encoded with `scheme`.
 
-    `out` gets tensor-cache.json, params_shard_*.bin, config.json, the tokenizer's files, and last
-    wherry-weights.json. After an interruption a second call resumes; with another source or scheme
-    it starts again; if everything is there it returns at once. It waits while another process
-    converts to `out`. Damaged files are made again, with a warning in the log.
+    The files in `out` are tensor-cache.json, params_shard_*.bin, config.json, the tokenizer's
+    files, and wherry-weights.json, which is written last. A call after an interruption resumes the
+    conversion; with another source or scheme, it starts from the beginning; if the folder is
+    complete, it returns at once. It waits while another process converts to `out`. It converts
+    damaged files again and logs a warning.
 
     Args:
         source: folder with config.json, safetensors and tokenizer files.
@@ -117,9 +120,9 @@ def convert(
     job = _prepare(source, out, find(scheme), wanted)
     _refuse_others(out, job)
     if not (out / _JOURNAL).exists() and _is_complete(out, job, thorough, say=False):
-        return  # also if the folder is read-only and cannot even be locked
+        return  # before the lock, because the folder may be read-only
     if (given := source / TOKENIZER).is_file():
-        read_tokenizer(given)  # reports errors now, not after minutes
+        read_tokenizer(given)  # reports a damaged tokenizer before a conversion of minutes
     with making(out, f"the weights of {source.name}"):
         out.mkdir(parents=True, exist_ok=True)
         if _is_complete(out, job, thorough, say=True):
@@ -135,7 +138,7 @@ def _refuse_others(out: Path, job: _Job) -> None:
         UsageError: lists the files.
     """
     if any((out / name).exists() for name in (MARKER, _JOURNAL, INDEX)) or any(out.glob(SHARDS)):
-        return  # a conversion, perhaps an interrupted one
+        return  # `out` contains a conversion, which may be incomplete
     ours = {path.name for path in job.side_files} | set(job.written)
     if taken := sorted(name for name in ours if (out / name).exists()):
         raise UsageError(
@@ -145,6 +148,7 @@ def _refuse_others(out: Path, job: _Job) -> None:
 
 
 def _run(out: Path, job: _Job, progress: Progress | None) -> None:
+    """Write all shards that are not complete yet, then the other files."""
     if job.skipped:
         parts = ", ".join(f"{name} ({count})" for name, count in sorted(job.skipped.items()))
         logger.warning(
@@ -172,9 +176,9 @@ def _run(out: Path, job: _Job, progress: Progress | None) -> None:
 
 
 def files_of(out: Path) -> dict[str, FileRecord]:
-    """The files that `convert` wrote to a folder, with their hashes; {} if it is incomplete.
+    """Return the files that `convert` wrote to a folder, with their hashes, without reading them.
 
-    Their contents are not read.
+    The result is {} if the folder is incomplete.
     """
     marker = _read(out / MARKER)
     if marker.get("schema") != SCHEMA_VERSION:
@@ -183,17 +187,22 @@ def files_of(out: Path) -> dict[str, FileRecord]:
 
 
 def scheme_of(out: Path) -> str:
-    """The name of the scheme that `convert` encoded a folder in; it is complete."""
+    """Return the name of the quantization scheme of a complete folder."""
     return str(_read(out / MARKER)["scheme"])
 
 
 def is_converted(out: Path) -> bool:
-    """Whether `out` has all weights."""
+    """Return whether `out` contains a complete, undamaged conversion."""
     files = files_of(out)
     return bool(files) and not integrity.damaged(out, files)
 
 
 def _prepare(source: Path, out: Path, scheme: Scheme, wanted: ModelWeights) -> _Job:
+    """Plan a conversion and check the checkpoint.
+
+    Raises:
+        ModelError: the checkpoint does not match the model, or cannot be read.
+    """
     raw = wanted.part or read_json(source / CONFIG)
     config = read_config(wanted.arch.config, raw)
     checkpoint = open_checkpoint(source)
@@ -203,7 +212,7 @@ def _prepare(source: Path, out: Path, scheme: Scheme, wanted: ModelWeights) -> _
     made = plan(wanted.arch, wanted.parameters, alone, config, headless=wanted.headless).renamed(
         names
     )
-    plain = [p for p in made.parameters if len(p.pieces) == 1 or not p.unpacked]  # not MXFP4
+    plain = [p for p in made.parameters if len(p.pieces) == 1 or not p.unpacked]  # without MXFP4
     read = [piece.name for p in plain for piece in p.pieces]
     checkpoint.require_floats([*read, *(name for pair in made.equal for name in pair)])
     _check_equal(checkpoint, made)
@@ -237,7 +246,7 @@ def _prepare(source: Path, out: Path, scheme: Scheme, wanted: ModelWeights) -> _
 
 
 def _made_before(out: Path, tokenizer: str) -> bytes | None:
-    """The tokenizer.json in `out`, if it was made from the same files."""
+    """Return the tokenizer.json in `out` if a conversion generated it from the same files."""
     marker = _read(out / MARKER)
     said = marker.get("files", {}).get(TOKENIZER)
     if marker.get("tokenizer") != tokenizer or not said or not _matches(out / TOKENIZER, said):
@@ -246,7 +255,11 @@ def _made_before(out: Path, tokenizer: str) -> bytes | None:
 
 
 def _check_equal(checkpoint: Checkpoint, made: WeightPlan) -> None:
-    """Stored copies of tied tensors must be equal, because only one is read."""
+    """Check that the checkpoint's copies of tied tensors are equal, because only one is converted.
+
+    Raises:
+        ModelError: two copies differ.
+    """
     for a, b in made.equal:
         rows = checkpoint.tensors[a].shape[0]
         step = max(1, (8 << 20) // max(1, checkpoint.tensors[a].nbytes // max(rows, 1)))
@@ -260,6 +273,7 @@ def _check_equal(checkpoint: Checkpoint, made: WeightPlan) -> None:
 
 
 def _is_complete(out: Path, job: _Job, thorough: bool, *, say: bool) -> bool:
+    """Return whether `out` contains the undamaged result of this job; `say`: log damaged files."""
     files = files_of(out)
     if not files or _read(out / MARKER).get("job") != job.key:
         return False
@@ -278,7 +292,7 @@ def _is_complete(out: Path, job: _Job, thorough: bool, *, say: bool) -> bool:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Read a record; a missing or damaged one is empty, and the work is done again."""
+    """Read the JSON file `path`; if it is missing or its digest is wrong, return {}."""
     try:
         found = read_object(path)
     except (OSError, ValueError):
@@ -287,12 +301,16 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a JSON file that `_read` can verify: the record and its digest."""
     whole = {**record, "digest": digest(record)}
     write_atomically(path, json.dumps(whole, indent=2, sort_keys=True) + "\n")
 
 
 def _resume(out: Path, job: _Job) -> dict[str, FileRecord]:
-    """Keep complete shards of this job, and remove all other files of a conversion."""
+    """Return the complete shards of this job by name, after removing all other converted files.
+
+    The removed files are those of other jobs, and partial files of this one.
+    """
     kept: dict[str, FileRecord] = {}
     ours = {INDEX, MARKER, _JOURNAL}
     for name in (MARKER, _JOURNAL):
@@ -316,12 +334,18 @@ def _resume(out: Path, job: _Job) -> dict[str, FileRecord]:
 
 
 def _matches(path: Path, said: Mapping[str, Any]) -> bool:
+    """Return whether a file has the recorded size and SHA-256."""
     return (
         path.is_file() and path.stat().st_size == said["size"] and sha256_of(path) == said["sha256"]
     )
 
 
 def _check_disk(out: Path, shards: list[Shard]) -> None:
+    """Check that the remaining shards fit on the disk.
+
+    Raises:
+        ResourceError: they do not fit.
+    """
     needed = sum(s.nbytes for s in shards) + _SPARE_BYTES
     free = shutil.disk_usage(out).free
     if free < needed:
@@ -333,6 +357,7 @@ def _check_disk(out: Path, shards: list[Shard]) -> None:
 
 
 def _write_shard(out: Path, job: _Job, shard: Shard, report: Callable[[int], None]) -> FileRecord:
+    """Write one shard; `report` receives the number of bytes written so far."""
     path = out / shard.name
     partial = out / f".{shard.name}.partial"
     offsets = {p.tensor.name: p.offset for p in shard.tensors}
@@ -357,7 +382,22 @@ def _write_parameter(
     written: int,
     report: Callable[[int], None],
 ) -> int:
-    """Encode one parameter into its shard; return the bytes that the shard has so far."""
+    """Encode one parameter and write it to its shard.
+
+    Args:
+        f: the open shard.
+        job: the conversion.
+        index: the parameter's index in the plan.
+        offsets: byte offset in the shard of each stored tensor.
+        written: number of bytes that have been written to the shard.
+        report: callback for progress; receives the updated number.
+
+    Returns:
+        the updated number.
+
+    Raises:
+        ModelError: the parameter has values that the scheme cannot represent.
+    """
     made = job.plan.parameters[index]
     for start, rows in blocks(made, job.checkpoint):
         for name, array in store(job.scheme_of(made.name), made.name, rows, made.shape).items():

@@ -1,15 +1,16 @@
-"""Quantize: read weights as their schemes store them.
+"""Rewrites a float model to read its weights in the layouts of their quantization schemes.
 
     def forward(tokens, x, w, table):            def forward(tokens, x, w_q, w_scale, table_q, ...):
       t = R.permute_dims(w)
       y = R.matmul(x, t)                           y = linear(x, w_q, w_scale)
       e = R.take(table, tokens, axis=0)            e = embedding(tokens, table_q, table_scale)
 
-Runs first, on the program of a float model. A plan tells the scheme of each weight, so a model may
-have several; a weight of a scheme of floats is stored as that float. Weights of experts are the
-last argument of an "expert_linear", whose reference changes with its spec. A matrix with a stored
-tensor larger than a target can bind becomes several, of some rows each, with the loader's names:
-"lm_head.q_weight[0:76032]". Parameters that are not read as matrices (norms, biases) stay.
+It is the first pass. A plan maps each weight to a scheme, so a model may mix schemes, including
+unquantized ones. Expert weights are the last argument of an "expert_linear", which the pass
+replaces by the reference for the scheme. If a stored tensor of a matrix exceeds the largest buffer
+that the target can bind, the pass splits the matrix into ranges of rows, whose names the loader
+understands: "lm_head.q_weight[0:76032]". Parameters that are not read as matrices (norms, biases)
+remain unchanged.
 """
 
 from __future__ import annotations
@@ -26,45 +27,50 @@ from wherry.ops.tags import tag_of
 
 from .kernels import is_tir_call
 
-MATRIX = "linear.weight"  # the name of a matrix in a question to a scheme
+# A parameter name for which `Scheme.stored` returns the layout of a matrix.
+MATRIX = "linear.weight"
 _PERMUTE, _MATMUL, _TAKE = (
     ir.Op.get(f"relax.{name}") for name in ("permute_dims", "matmul", "take")
 )
 
 
 class Scheme(Protocol):
-    """What the pass asks of a scheme."""
+    """The part of the interface of quantization schemes that this pass uses."""
 
     def stored(self, name: str, shape: tuple[int, ...]) -> Sequence[Any]:
-        """The tensors of parameter `name`, with `name`, `shape`, `dtype` and `nbytes`."""
+        """Return the tensors that store parameter `name`, as `quant.stored.StoredTensor`."""
 
     def kernel_spec(self) -> dict[str, Any]:
-        """The scheme's fields in the tags of operations."""
+        """Return the fields of an operation's tag that depend on the scheme."""
 
 
 class References(Protocol):
-    """PrimFuncs with tags that read a scheme's stored tensors [rows, ...]."""
+    """Factory of tagged reference PrimFuncs that read a scheme's stored tensors [rows, ...]."""
 
     def linear(self, scheme: Any, rows: int, columns: int, dtype: str) -> tirx.PrimFunc:
-        """(x dtype [m, columns], *stored) -> dtype [m, rows]."""
+        """Return a PrimFunc (x dtype [m, columns], *stored) -> dtype [m, rows]."""
 
     def embedding(self, scheme: Any, rows: int, columns: int, dtype: str) -> tirx.PrimFunc:
-        """(tokens int32 [n], *stored) -> dtype [n, columns]."""
+        """Return a PrimFunc (tokens int32 [n], *stored) -> dtype [n, columns]."""
 
     def expert_linear(self, scheme: Any, spec: str, dtype: str) -> tirx.PrimFunc:
-        """See `ExpertLinearSpec`, of which `spec` is the JSON; *stored are its last arguments."""
+        """Return a PrimFunc whose last arguments are the stored tensors.
+
+        `spec` is the JSON of an `ExpertLinearSpec`, which describes the other arguments.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantization:
-    """What the pass makes of a program."""
+    """The parameters of the pass."""
 
-    plan: Mapping[str, Any]  # the scheme of each weight, by the parameter's name
+    plan: Mapping[str, Any]  # scheme of each weight, by parameter name
     references: References
-    most_bytes: int | None = None  # of the largest tensor that the target can bind
+    # Size of the largest tensor that the target can bind; None: no limit.
+    most_bytes: int | None = None
 
     def tensors(self, name: str, shape: tuple[int, ...]) -> list[_Part]:
-        """The parts of a matrix [rows, columns], or of a stack of one for each expert."""
+        """Return the parts of a matrix [rows, columns] or of experts [experts, rows, columns]."""
         scheme, base = self.plan[name], name.removesuffix("weight")
         stored = scheme.stored(MATRIX, shape)
         whole = max(t.nbytes for t in stored)
@@ -77,7 +83,7 @@ class Quantization:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Some rows of a matrix, and the parameters that hold them, in the scheme's order."""
+    """A range of rows of a matrix, and the variables that store them, in the scheme's order."""
 
     first: int
     stop: int
@@ -85,6 +91,7 @@ class _Part:
 
 
 def _variable(tensor: Any, base: str, first: int, stop: int, parts: int) -> relax.Var:
+    """Return the variable for rows [first, stop) of a stored tensor."""
     name, shape = base + tensor.name.rpartition(".")[2], tuple(tensor.shape)
     if parts > 1:
         name, shape = f"{name}[{first}:{stop}]", (stop - first, *shape[1:])
@@ -92,7 +99,7 @@ def _variable(tensor: Any, base: str, first: int, stop: int, parts: int) -> rela
 
 
 def _parts(rows: int, nbytes: int, most_bytes: int | None) -> list[tuple[int, int]]:
-    """First row and end of each part; whole tiles of 64 if possible."""
+    """Return the row ranges [first, stop) of a matrix's parts, in whole tiles of 64 if possible."""
     if most_bytes is None or nbytes <= most_bytes:
         return [(0, rows)]
     each = max(most_bytes // -(-nbytes // rows), 1)
@@ -101,13 +108,14 @@ def _parts(rows: int, nbytes: int, most_bytes: int | None) -> list[tuple[int, in
 
 
 def matrices(mod: IRModule) -> set[str]:
-    """Names of the parameters of `forward` that are read as matrices."""
+    """Return the names of the parameters that `forward` reads as matrices."""
     func = mod["forward"]
     weights = set(func.params[int(func.attrs["num_input"]) :])
     return {read.name for block in func.body.blocks for read in _read(mod, block, weights)}
 
 
 def _read(mod: IRModule, block: Any, weights: set[relax.Var]) -> Iterator[relax.Var]:
+    """Yield the weights that linear layers, embeddings and experts in a block read."""
     for binding in block.bindings:
         call = binding.value
         if not isinstance(call, relax.Call):
@@ -123,12 +131,16 @@ def _read(mod: IRModule, block: Any, weights: set[relax.Var]) -> Iterator[relax.
 
 
 def _is_of_experts(func: Any) -> bool:
+    """Return whether a function is the reference of an "expert_linear"."""
     tagged = tag_of(func)
     return tagged is not None and tagged[0] == "expert_linear"
 
 
 def stored_dtypes(mod: IRModule, quantization: Quantization) -> dict[str, str | None]:
-    """The parameters that the pass makes, in order: dtype of a stored tensor, None of others."""
+    """Return the parameters of the rewritten `forward`, in order.
+
+    Values are the dtypes of stored tensors, and None for parameters that remain unchanged.
+    """
     func, read = mod["forward"], matrices(mod)
     found: dict[str, str | None] = {}
     for param in func.params[int(func.attrs["num_input"]) :]:
@@ -146,13 +158,13 @@ def _shape(var: relax.Var) -> tuple[int, ...]:
 
 @ir.transform.module_pass(opt_level=0, name="Quantize")
 class Quantize:
-    """The pass; see the module's text."""
+    """The pass that the module's docstring describes."""
 
     def __init__(self, quantization: Quantization) -> None:
         self.quantization = quantization
 
     def transform_module(self, mod: IRModule, _ctx: ir.transform.PassContext) -> IRModule:
-        """Rewrite `forward`."""
+        """Return the module with `forward` rewritten for quantized weights."""
         read, func = matrices(mod), mod["forward"]
         weights = {
             param: self.quantization.tensors(param.name, _shape(param))
@@ -170,6 +182,7 @@ class Quantize:
 
 
 def _replaced(param: relax.Var, weights: Mapping[relax.Var, list[_Part]]) -> list[relax.Var]:
+    """Return the parameters that replace one parameter of `forward`."""
     if param not in weights:
         return [param]
     return [var for part in weights[param] for var in part.stored]
@@ -180,13 +193,13 @@ class _Rewriter(PyExprMutator):
     def __init__(
         self, mod: IRModule, weights: dict[relax.Var, list[_Part]], quantization: Quantization
     ) -> None:
-        # Without the float references of experts, which leaves their names to the new ones.
+        # The float references of experts are removed first, so that the new ones get their names.
         kept = {v: f for v, f in mod.functions_items() if not _is_of_experts(f)}
         super().__init__(IRModule(kept, attrs=mod.attrs))
         self.mod = mod
         self.weights = weights
         self.quantization = quantization
-        self.transposed: dict[relax.Var, relax.Var] = {}  # the weight of which a variable is
+        self.transposed: dict[relax.Var, relax.Var] = {}  # transposed variable -> weight
 
     def visit_var_binding_(self, binding: relax.VarBinding) -> None:
         value = binding.value
@@ -209,7 +222,7 @@ class _Rewriter(PyExprMutator):
         return self._expert_linear(call, scheme, parts[0])
 
     def _matrix(self, call: relax.Call) -> relax.Var | None:
-        """The weight that a linear, an embedding or a linear of experts reads."""
+        """Return the weight that a linear, embedding or expert call reads; None for other calls."""
         if call.op == _MATMUL:
             return self.transposed.get(call.args[1])
         if call.op == _TAKE:
@@ -223,6 +236,7 @@ class _Rewriter(PyExprMutator):
     def _linear(
         self, x: relax.Expr, scheme: Any, parts: list[_Part], shape: tuple[int, ...]
     ) -> relax.Expr:
+        """Return x times the transposed weight; the results of its parts are concatenated."""
         dtype, made = str(x.ty.dtype), []
         for part in parts:
             rows = part.stop - part.first
@@ -236,6 +250,7 @@ class _Rewriter(PyExprMutator):
     def _lookup(
         self, tokens: relax.Expr, scheme: Any, parts: list[_Part], shape: tuple[int, ...], ty: Any
     ) -> relax.Expr:
+        """Return the embeddings of tokens; each part contributes those of its own rows."""
         found: relax.Expr | None = None
         for part in parts:
             own = tokens
@@ -252,9 +267,11 @@ class _Rewriter(PyExprMutator):
         return found
 
     def _computed(self, func: Callable[..., te.Tensor], name: str, *args: relax.Expr) -> relax.Expr:
+        """Return a call to a PrimFunc that is created from a TE function."""
         return self.builder_.call_te(func, *args, primfunc_name_hint=name)
 
     def _expert_linear(self, call: relax.Call, scheme: Any, part: _Part) -> relax.Expr:
+        """Return a call to the reference for the scheme, which replaces the float reference."""
         _, spec = tag_of(self.mod[call.args[0].name_hint]) or ("", "{}")
         fields = json.dumps({**json.loads(spec), **scheme.kernel_spec()}, sort_keys=True)
         *args, _ = [self.visit_expr(arg) for arg in call.args[1].fields]
@@ -264,7 +281,10 @@ class _Rewriter(PyExprMutator):
 
 
 def _within(part: _Part) -> Callable[[te.Tensor], te.Tensor]:
-    """Tokens [n] -> their rows in one part of a table; any row for tokens of other parts."""
+    """Return a TE function: tokens int32 [n] -> row indexes within one part of a table [n].
+
+    Tokens of other parts are clamped to the first or last row of the part.
+    """
 
     def rows(tokens: te.Tensor) -> te.Tensor:
         last = part.stop - part.first - 1
@@ -278,7 +298,11 @@ def _within(part: _Part) -> Callable[[te.Tensor], te.Tensor]:
 
 
 def _from(first: int) -> Callable[..., te.Tensor]:
-    """(tokens [n], a part's rows [n, d], the rows of earlier parts) -> [n, d]."""
+    """Return a TE function that merges the rows of one part with those of earlier parts.
+
+    (tokens int32 [n], own rows [n, d], earlier rows [n, d]) -> [n, d]; tokens from `first` on take
+    the part's own rows.
+    """
 
     def rows(tokens: te.Tensor, own: te.Tensor, before: te.Tensor) -> te.Tensor:
         return te.compute(

@@ -1,1 +1,1 @@
-"""Quantization schemes: one file a family."""
+"""Quantization schemes, with one module for each family of schemes."""

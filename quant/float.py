@@ -1,4 +1,4 @@
-"""No quantization: parameters are stored as they are, rounded to one float type."""
+"""Schemes without quantization: all parameters are stored in one float dtype."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from .stored import FloatDtype, Shape, StoredTensor, cast
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloatScheme:
-    """`<name>`: float_dtype, of the parameter's own shape."""
+    """The scheme that stores each parameter as one tensor of `float_dtype` under its own name."""
 
     name: str
     float_dtype: FloatDtype
 
     def quantizes(self, name: str, shape: Shape) -> bool:
-        """False: nothing is quantized."""
+        """Return False, because the scheme quantizes no parameter."""
         return False
 
     def stored(self, name: str, shape: Shape) -> tuple[StoredTensor, ...]:
-        """One tensor: the parameter itself."""
+        """Return one tensor with the parameter's name and shape."""
         return (StoredTensor(name, tuple(shape), self.float_dtype),)
 
     def encode(self, w: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
-        """Round to nearest, ties to even."""
+        """Round w to `float_dtype`, to nearest, ties to even."""
         return {"weight": cast(w, self.float_dtype)}
 
     def decode(
         self, stored: Mapping[str, NDArray[Any]], columns: int | None = None
     ) -> NDArray[np.float32]:
-        """Widen."""
+        """Convert the stored weight to float32, exactly."""
         return stored["weight"].astype(np.float32)
 
     def element(self, stored: Sequence[Any], row: Any, column: Any) -> Any:
-        """Widen."""
+        """Return the TIR expression of one element, converted to float32."""
         return stored[0][row, column].astype("float32")
 
     def kernel_spec(self) -> dict[str, Any]:
-        """The fields of a kernel's `LinearSpec` that the scheme decides."""
+        """Return the fields of a kernel's `LinearSpec` that depend on the scheme."""
         names = {"float32": "f32", "float16": "f16"}
         return {"scheme": names[self.float_dtype], "scale_dtype": None, "group": 32}
 

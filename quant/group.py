@@ -1,17 +1,18 @@
 """Group quantization to 4 bits, in the layout of mlc-llm's q4f16_1 and q4f32_1, and to 8 bits.
 
-Along the last axis `in`, each group of 32 weights has one scale. The stored tensors:
+Each group of 32 weights along the last axis `in` shares one scale. The stored tensors are:
 
-    <prefix>.q_weight  uint32       [out, ceil(in / 32) * bits]   32 / bits a word, lowest first
+    <prefix>.q_weight  uint32       [out, ceil(in / 32) * bits]   32 / bits per word, lowest first
     <prefix>.q_scale   float_dtype  [out, ceil(in / 32)]
 
     w[o, i] ~ (q[o, i] - zero) * scale[o, i // 32],   zero = 7 or 127
 
-With 4 bits q is 0 to 15, so integers are -7 to 8; a scale has either sign, whichever uses the 8
-better. With 8 bits q is 0 to 254, because kernels hold q - zero in an int8. `search.py` finds the
-scale with the least squared error. mlc-llm takes max |w| / 7 and leaves q = 15 unused, in the same
-layout; both are decoded alike. mlc-llm has no 8-bit presets: q8f16_1 and q8f32_1 continue its
-names. Columns past `in` in the last group are 0 bits. A group whose scale is 0 holds zeros,
+With 4 bits, q is 0 to 15, so the integers q - zero are -7 to 8. A scale may be negative, so that
+the integer 8 can represent a large weight of either sign. With 8 bits, q is 0 to 254, because
+kernels store q - zero in an int8. `search.py` finds the scale with the least squared error. mlc-llm
+computes the scale as max |w| / 7 and does not use q = 15; the layout is the same, so both are
+decoded alike. mlc-llm has no 8-bit schemes; q8f16_1 and q8f32_1 follow its naming. In the last
+group, the bits of columns beyond `in` are 0. If a scale is 0, all weights of its group have
 q = zero.
 """
 
@@ -27,10 +28,11 @@ from numpy.typing import NDArray
 from .search import Levels, best_scales, integers
 from .stored import FloatDtype, Shape, StoredTensor, cast
 
-# Weights that one pass of the encoder works on: its temporaries (4 bytes each) fit the L2 cache.
+# Number of weights that the encoder processes at once; its float32 temporaries then fit into L2.
 _BLOCK = 1 << 16
-_HALF_MAX = 65504.0
-# By bits. More values of k take longer and find next to nothing (tests/quant/test_search.py).
+_HALF_MAX = 65504.0  # largest finite float16
+# Search parameters by number of bits. More values of k would take longer and hardly reduce the
+# error (tests/quant/test_search.py).
 _LEVELS = {
     4: Levels(least=-7, most=8, tried=(8.0, 7.2, 7.6, 8.4, 8.8, -7.0, -6.2, -6.6, -7.4, -7.8)),
     8: Levels(least=-127, most=127, tried=(127.0, 125.5, 129.0)),
@@ -39,35 +41,37 @@ _LEVELS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupQuant:
-    """Symmetric integers of `bits` with a scale for each `group` weights."""
+    """The scheme that stores matrices as integers of `bits` bits with one scale per group."""
 
     name: str
     float_dtype: FloatDtype
     bits: int = 4  # or 8
     group: int = 32  # weights along `in` that share a scale
-    # Of the rule that `encode` follows: conversions of another one are made again.
+    # Version of the algorithm of `encode`. The hash of a conversion covers it, so results of
+    # other versions are converted again.
     encoder: int = 2
 
     @property
     def zero(self) -> int:
-        """The integer that stands for a weight of 0."""
+        """Return the value of q that represents a weight of 0."""
         return int(2 ** (self.bits - 1)) - 1
 
     @property
     def per_word(self) -> int:
-        """Weights in a stored word."""
+        """Return the number of weights in a stored uint32."""
         return 32 // self.bits
 
     def quantizes(self, name: str, shape: Shape) -> bool:
-        """Whether it is a matrix, an embedding or a stack of experts; no bias, and no norm.
+        """Return whether the parameter is a matrix, an embedding or a stack of expert matrices.
 
-        Norms with weights for each head (Command R+) have two axes, too.
+        Norms are recognized by name, because norms with weights per head (Command R+) have two
+        axes, too.
         """
         named = name.endswith(".weight") and not name.endswith("norm.weight")
         return named and len(shape) in (2, 3)
 
     def stored(self, name: str, shape: Shape) -> tuple[StoredTensor, ...]:
-        """`q_weight` and `q_scale`, or the parameter itself if it is not quantized."""
+        """Return `q_weight` and `q_scale`, or one float tensor for an unquantized parameter."""
         if not self.quantizes(name, shape):
             return (StoredTensor(name, tuple(shape), self.float_dtype),)
         prefix = name.removesuffix("weight")
@@ -80,9 +84,9 @@ class GroupQuant:
         )
 
     def encode(self, w: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
-        """Encode w [..., in], some 30 million weights a second and core.
+        """Encode w [..., in], at about 30 million weights per second on one core.
 
-        An infinite or missing number gives an infinite or missing scale.
+        The scale of a group with an infinity or NaN is not finite.
         """
         *rows, columns = w.shape
         padded = -(-columns // self.group) * self.group
@@ -99,7 +103,7 @@ class GroupQuant:
             if padded != columns:
                 q[:, columns:] = 0
             if self.bits == 4:
-                pairs = q.view("<u2")  # packs two weights of a byte each into one byte
+                pairs = q.view("<u2")  # two weights of one byte each, packed into one byte below
                 q = (pairs | pairs >> 4).astype(np.uint8)
             words[block] = q.view("<u4")
         return {
@@ -108,22 +112,23 @@ class GroupQuant:
         }
 
     def _quantize(self, w: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[Any]]:
-        """Quantize w [r, c] to q [r, c] and scales [r, c / group]."""
+        """Quantize w [r, c] -> q uint8 [r, c], scales `float_dtype` [r, c / group]."""
         groups = np.ascontiguousarray(w.reshape(-1, self.group).T)
         scales = self.held(best_scales(groups, self.levels))
-        with np.errstate(invalid="ignore"):  # reported by the caller, who sees the scale
+        with np.errstate(invalid="ignore"):  # the caller detects the non-finite scale
             q = (integers(groups, scales, self.levels) + self.zero).astype(np.uint8)
         return np.ascontiguousarray(q.T).reshape(w.shape), scales.reshape(len(w), -1)
 
     @property
     def levels(self) -> Levels:
-        """What q - zero may be, and how it is searched for."""
+        """Return the range of q - zero, and the parameters of the search for scales."""
         return _LEVELS[self.bits]
 
     def held(self, scales: NDArray[np.float32]) -> NDArray[Any]:
-        """Scales as stored; infinite if `float_dtype` cannot hold them, or in 4 bits the weights.
+        """Round scales to `float_dtype`; scales that are too large become infinite.
 
-        Tensor cores multiply a 4-bit integer by its scale in float16.
+        With 4-bit float16 schemes, that includes scales whose largest weight exceeds float16,
+        because GEMM kernels for tensor cores dequantize to float16.
         """
         stored = cast(scales, self.float_dtype)
         if self.bits == 4 and self.float_dtype == "float16":
@@ -134,7 +139,7 @@ class GroupQuant:
     def decode(
         self, stored: Mapping[str, NDArray[Any]], columns: int | None = None
     ) -> NDArray[np.float32]:
-        """q_weight [..., words], q_scale [..., groups] -> [..., in] float32, exact products."""
+        """Dequantize q_weight [..., words], q_scale [..., groups] -> float32 [..., in], exactly."""
         words, scales = stored["q_weight"], stored["q_scale"].astype(np.float32)
         shifts = np.arange(self.per_word, dtype=np.uint32) * np.uint32(self.bits)
         q = (words[..., None] >> shifts) & np.uint32(2**self.bits - 1)
@@ -143,7 +148,7 @@ class GroupQuant:
         return w.reshape(*words.shape[:-1], -1)[..., :columns]
 
     def element(self, stored: Sequence[Any], row: Any, column: Any) -> Any:
-        """(q - zero) * scale."""
+        """Return the TIR expression of one dequantized element, (q - zero) * scale in float32."""
         words, scales = stored
         shift = (column % self.per_word * self.bits).astype("uint32")
         q = (words[row, column // self.per_word] >> shift).astype("int32") & (2**self.bits - 1)
@@ -151,7 +156,7 @@ class GroupQuant:
         return (q - self.zero).astype("float32") * scale
 
     def kernel_spec(self) -> dict[str, Any]:
-        """The fields of a kernel's `LinearSpec` that the scheme decides."""
+        """Return the fields of a kernel's `LinearSpec` that depend on the scheme."""
         return {"scheme": f"q{self.bits}", "scale_dtype": self.float_dtype, "group": self.group}
 
 

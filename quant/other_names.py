@@ -1,4 +1,4 @@
-"""Names of other projects' schemes, and our schemes that replace them."""
+"""Maps names of other projects' quantization schemes to the closest supported scheme."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BFLOAT16 = (
 _HALVES = "Floats of 16 bits are float16 here, which suits checkpoints in bfloat16, too."
 _OTHERS = "That is another program's layout; the nearest here has {bits} bits in groups of 32."
 _CALIBRATED = "Quantized checkpoints are not read: give the original model, it is quantized here."
-# Pattern of a whole name in lower case, scheme, reason; the first match counts.
+# Rows (pattern of a whole name in lower case, scheme to suggest, reason); the first match counts.
 _KNOWN = (
     (r"q0bf16|bf16|bfloat16", "q0f16", _BFLOAT16),
     (r"q8bf16_\w+", "q8f16_1", _HALVES),
@@ -35,11 +35,11 @@ _KNOWN = (
 
 
 def advice(name: str, schemes: Iterable[str]) -> tuple[str | None, str]:
-    """The scheme to type instead of the unknown `name`, and the reason, or "".
+    """Return the scheme to suggest instead of an unknown name, or None, and the reason, or "".
 
     Args:
-        name: what was typed: "q0bf16", "Q4_K_M", "awq".
-        schemes: the known names.
+        name: the unknown name, such as "q0bf16", "Q4_K_M" or "awq".
+        schemes: the names of all supported schemes.
     """
     text, names = name.strip().lower(), list(schemes)
     if text in names:

@@ -1,4 +1,4 @@
-"""The interface of quantization schemes, and the search for one by its name."""
+"""The interface of quantization schemes, and their registry."""
 
 from __future__ import annotations
 
@@ -17,58 +17,64 @@ from .stored import FloatDtype, Shape, StoredTensor, cast
 
 
 class Scheme(Protocol):
-    """How parameters are stored. Implementations are frozen data; there is no state."""
+    """Interface of quantization schemes, which are frozen dataclasses without mutable state."""
 
     def __hash__(self) -> int:
-        """Equal schemes are one."""
+        """Return the same hash for equal schemes; caches use schemes as keys."""
 
     @property
     def name(self) -> str:
-        """The name for `--quant`; mlc-llm's name where the layout is mlc-llm's."""
+        """Return the name for `--quant`, which is mlc-llm's if the layout is the same."""
 
     @property
     def float_dtype(self) -> FloatDtype:
-        """Dtype of unquantized tensors, scales and activations."""
+        """Return the dtype of unquantized tensors, scales and activations."""
 
     def quantizes(self, name: str, shape: Shape) -> bool:
-        """Whether parameter `name` is encoded; if not, it is stored as `float_dtype`."""
+        """Return whether parameter `name` is quantized rather than stored as `float_dtype`."""
 
     def stored(self, name: str, shape: Shape) -> tuple[StoredTensor, ...]:
-        """The tensors that hold parameter `name` of `shape`, in the order of `encode`."""
+        """Return the tensors that store parameter `name` of `shape`, in the order of `encode`."""
 
     def encode(self, w: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
-        """Encode w [..., in] float32, by suffix ("q_weight").
+        """Encode w float32 [..., in]; return the stored arrays by name suffix, as "q_weight".
 
-        Rows do not depend on each other: a matrix may be encoded in blocks of rows.
+        Rows are encoded independently, so a matrix may be encoded in blocks of rows.
         """
 
     def decode(
         self, stored: Mapping[str, NDArray[Any]], columns: int | None = None
     ) -> NDArray[np.float32]:
-        """Undo `encode` up to rounding; `columns` is `in`, if it is not a multiple of a group."""
+        """Dequantize the arrays from `encode` to float32 [..., in].
+
+        `columns` is `in`; None: `in` is a multiple of the group size.
+        """
 
     def element(self, stored: Sequence[Any], row: Any, column: Any) -> Any:
-        """The float32 expression of a matrix's element in the graph.
+        """Return the TIR expression, in float32, of one dequantized element of a matrix.
 
-        `stored` are TE tensors in the order of `stored`; row and column TIR expressions.
+        Args:
+            stored: the TE tensors of the matrix, in the order of the method `stored`.
+            row: TIR expression of the row.
+            column: TIR expression of the column.
         """
 
     def kernel_spec(self) -> dict[str, Any]:
-        """The scheme's fields in the tags "linear" and "embedding"."""
+        """Return the fields of the tags "linear" and "embedding" that depend on the scheme."""
 
 
 def store(
     scheme: Scheme, name: str, w: NDArray[np.float32], shape: Shape | None = None
 ) -> dict[str, NDArray[Any]]:
-    """The arrays of `scheme.stored(name, shape)`, by full name.
+    """Return the arrays that store a parameter, by their full names.
+
+    Values beyond the range of `float_dtype` become infinite, which `finite` detects.
 
     Args:
-        scheme: how.
-        name: of the parameter.
-        w: the parameter, or some of its rows.
-        shape: of the whole parameter, if w is not all of it.
-
-    A value that `float_dtype` cannot hold becomes infinite, which `finite` finds.
+        scheme: the quantization scheme.
+        name: the parameter's name.
+        w: the parameter, or some of its rows, float32.
+        shape: the whole parameter's shape, if w contains only some rows.
     """
     if scheme.quantizes(name, w.shape if shape is None else shape):
         prefix = name.removesuffix("weight")
@@ -77,27 +83,26 @@ def store(
 
 
 def finite(array: NDArray[Any]) -> bool:
-    """Whether a stored array has neither infinities nor NaN."""
+    """Return whether a stored array contains neither infinities nor NaN."""
     return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
 DEFAULT = "q4f16_1"
-# For parameters that no scheme may round: routers, whose choices are discrete.
+# The scheme of parameters that stay float32: MoE routers, where rounding may select other experts.
 EXACT = FloatScheme(name="exact", float_dtype="float32")
 
 
 def schemes() -> dict[str, Scheme]:
-    """All schemes by name."""
+    """Return all schemes by name."""
     known: tuple[Scheme, ...] = (*FLOATS, *GROUPS)
     return {scheme.name: scheme for scheme in known}
 
 
 def find(name: str) -> Scheme:
-    """The scheme called `name`.
+    """Return the scheme with a name.
 
     Raises:
-        UsageError: there is none; the message lists all schemes, and translates names of other
-            projects.
+        UsageError: the name is unknown; the message lists all schemes and suggests the closest one.
     """
     known = schemes()
     if name not in known:

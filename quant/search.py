@@ -1,12 +1,12 @@
-"""Encodes groups of weights as integers times one scale, by a search for the scale.
+"""Searches for the scale with which integers approximate a group of weights best.
 
-For weights w of a group, the integers q and the scale s shall have the least sum of h (w - q s)^2,
-where h are the weights' importances. For given integers the best s is a / b with a = sum h w q and
-b = sum h q^2, and the error is sum h w^2 - a^2 / b: so of some ways to round, the one with the
-largest a^2 / b is taken. A way to round is a number k: q = w / m * k, rounded to nearest and
-clipped, where m is the weight of the largest magnitude. Thus m becomes about k; k may be negative,
-because integers reach one further up than down. At the end the integers are rounded again with the
-scale as it is stored.
+For the weights w of a group, the search minimizes the error sum (w - q s)^2 over the integers q and
+the scale s. For given integers, the best s is a / b with a = sum w q and b = sum q^2, and the error
+is sum w^2 - a^2 / b. The search therefore rounds the weights in several ways and selects the one
+with the largest a^2 / b. Each way is a number k: q = w / m * k, rounded to nearest and clipped,
+where m is the weight of the largest magnitude, so that m becomes about k. k may be negative,
+because with 4 bits the largest integer is 8 and the smallest -7. Finally, the integers are rounded
+again with the stored scale.
 
 All steps are float32 operations in a fixed order, so the result is the same on every machine.
 """
@@ -19,28 +19,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Groups whose largest weight is smaller hold zeros: its inverse would be infinite.
+# A group without a weight of at least this magnitude is encoded as zeros: dividing by its largest
+# weight would overflow.
 LEAST = np.float32(2.0**-100)
 Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """The integers of a group, and the ways to round that a search tries."""
+    """The range of the integers, and the ways of rounding that the search tries."""
 
     least: int
     most: int
-    tried: tuple[float, ...]  # values of k, the first of equally good ones is taken
+    tried: tuple[float, ...]  # values of k; the first of equally good ones wins
 
 
 def best_scales(w: Floats, levels: Levels) -> Floats:
-    """w [group, n], a group a column -> scales [n] float32, before they are rounded.
+    """Return the best scales float32 [n], unrounded, for weights w [group, n].
 
-    A group with an infinite or missing number has a scale that is not finite.
+    Each column of w is one group. The scale of a group with an infinity or NaN is infinite.
     """
     high, low = w.max(0), w.min(0)
     largest = np.where(high >= -low, high, low)
-    finite = np.isfinite(largest)  # a NaN is the largest, too
+    finite = np.isfinite(largest)  # max and min propagate NaN
     some = finite & (np.abs(largest) >= LEAST)
     largest = np.where(some, largest, np.float32(1))
     unit = (np.where(some, w, np.float32(0)) / largest).astype(np.float32, copy=False)
@@ -48,7 +49,7 @@ def best_scales(w: Floats, levels: Levels) -> Floats:
 
 
 def _ratios(unit: Floats, levels: Levels) -> Floats:
-    """The a / b of each column that has the largest a^2 / b."""
+    """Return for each column of `unit` [group, n] the a / b of the way with the largest a^2 / b."""
     best = np.zeros(unit.shape[1], np.float32)
     ratio = np.zeros_like(best)
     q, product = np.empty_like(unit), np.empty_like(unit)
@@ -65,10 +66,10 @@ def _ratios(unit: Floats, levels: Levels) -> Floats:
 
 
 def folded(x: Floats) -> Floats:
-    """The sums [n] of x [a power of two, n], which is overwritten.
+    """Return the sums [n] over the first axis of x, whose length is a power of two; overwrites x.
 
-    Its second half is added to the first until a row is left: NumPy's own sum has an order that
-    depends on the shape.
+    It adds the second half to the first until one row is left, because the order of NumPy's own
+    sum depends on the shape.
     """
     rows = len(x)
     while rows > 1:
@@ -79,14 +80,18 @@ def folded(x: Floats) -> Floats:
 
 
 def integers(w: Floats, scales: NDArray[Any], levels: Levels) -> Floats:
-    """w [group, n], scales [n] as stored -> the nearest integers, float32; 0 if a scale is 0."""
+    """Round weights w [group, n] to multiples of the stored scales [n].
+
+    Returns the integers as float32 [group, n]; they are 0 where the scale is 0.
+    """
     divisor = np.where(scales == 0, np.inf, scales).astype(np.float32)
-    with np.errstate(invalid="ignore"):  # the caller sees the scale
+    with np.errstate(invalid="ignore"):  # the caller detects the non-finite scale
         q = w / divisor
     _round(q, levels)
     return q
 
 
 def _round(q: Floats, levels: Levels) -> None:
+    """Round q to the nearest integers within the range, in place."""
     np.rint(q, out=q)
     np.clip(q, np.float32(levels.least), np.float32(levels.most), out=q)

@@ -1,4 +1,4 @@
-"""A tensor of a weight folder, whatever the scheme."""
+"""Description of a tensor in a converted weight folder, common to all schemes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ FloatDtype = Literal["float16", "float32"]
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """One tensor of a weight folder."""
+    """The name, shape and dtype of one tensor in a weight folder."""
 
     name: str
     shape: Shape
-    dtype: str  # NumPy's and TVM's name: "uint32", "float16"
+    dtype: str  # name that NumPy and TVM share, such as "uint32"
 
     @property
     def nbytes(self) -> int:
-        """Size without padding."""
+        """Return the size without padding, in bytes."""
         return prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
 def cast(w: NDArray[np.float32], dtype: FloatDtype) -> NDArray[Any]:
-    """Round to `dtype`, too large values to infinity."""
+    """Round w to `dtype`; values beyond its range become infinite."""
     with np.errstate(over="ignore"):
         return w.astype(dtype)

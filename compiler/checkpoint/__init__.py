@@ -1,1 +1,1 @@
-"""Weights as others store them, a file per format, and how our parameters are made of them."""
+"""Readers of checkpoint formats, and the assembly of parameters from checkpoint tensors."""

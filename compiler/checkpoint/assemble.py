@@ -13,15 +13,15 @@ from wherry.models.weight_plan import ParameterPlan, Piece
 from .tensors import Checkpoint, widen
 from .unpack import experts
 
-BLOCK_BYTES = 8 << 20  # approximate float32 bytes of a block of rows
+BLOCK_BYTES = 8 << 20  # approximate size of a block of rows in float32, bytes
 
 
 def blocks(
     plan: ParameterPlan, checkpoint: Checkpoint
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """Yield (first row, rows) of one parameter, in the order of `plan.rows`.
+    """Yield the blocks of rows of one parameter as (index of the first row, rows float32).
 
-    A scalar or constant is one block.
+    Row indexes count along the first axis of `plan.rows`. A scalar or constant is one block.
     """
     if plan.constant is not None:
         yield 0, np.full(plan.shape, plan.constant, np.float32)
@@ -44,7 +44,7 @@ def blocks(
 
 
 def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Normalize rows to length one; zero rows stay."""
+    """Divide each row [..., n] by its Euclidean norm; rows of zeros remain zeros."""
     lengths = np.sqrt((rows.astype(np.float64) ** 2).sum(-1, keepdims=True))
     unit: NDArray[np.float32] = (rows / np.maximum(lengths, 1e-12)).astype(np.float32)
     return unit
@@ -53,7 +53,10 @@ def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 def _transposed(
     plan: ParameterPlan, checkpoint: Checkpoint, step: int
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """Transpose a tensor [in, out]; memory holds the whole tensor in the file's dtype."""
+    """Yield the blocks of rows of a parameter whose tensor in the file is [in, out].
+
+    The whole tensor is read at once, in the file's dtype.
+    """
     name = plan.pieces[0].name
     raw = checkpoint.read_raw(name)
     for start in range(0, plan.shape[0], step):
@@ -64,8 +67,9 @@ def _transposed(
 def _stacked(
     plan: ParameterPlan, checkpoint: Checkpoint, start: int, stop: int
 ) -> NDArray[np.float32]:
+    """Read rows [start, stop) of a parameter whose pieces follow each other along axis 0."""
     parts = []
-    first = 0  # the parameter's row where the piece begins
+    first = 0  # index of the piece's first row in the parameter
     for piece in plan.pieces:
         size = piece.stop - piece.start
         low, high = max(start - first, 0), min(stop - first, size)
@@ -76,7 +80,10 @@ def _stacked(
 
 
 def _rows(piece: Piece, checkpoint: Checkpoint, start: int, stop: int) -> NDArray[np.float32]:
-    """Rows start to stop of a tensor, in the parameter's order."""
+    """Read the rows of a tensor that are rows [start, stop) in the parameter's order.
+
+    It reads the smallest contiguous range of the file that contains them.
+    """
     if piece.order is None:
         return checkpoint.read(piece.name, start, stop)
     theirs = piece.order.source(np.arange(start, stop))
@@ -87,6 +94,7 @@ def _rows(piece: Piece, checkpoint: Checkpoint, start: int, stop: int) -> NDArra
 def _side_by_side(
     plan: ParameterPlan, checkpoint: Checkpoint, start: int, stop: int
 ) -> NDArray[np.float32]:
+    """Read rows [start, stop) of a parameter whose pieces follow each other along a later axis."""
     parts = []
     for piece in plan.pieces:
         cut = (slice(None),) * plan.axis + (slice(piece.start, piece.stop),)

@@ -1,4 +1,4 @@
-"""Which format the weights of a folder have, and what reads it."""
+"""Detects the weight format of a model folder and opens it with the matching reader."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ _FILE_NAME = re.compile(r"\w[\w.+ -]{0,200}", re.ASCII)
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
-    """Read the headers of `model.safetensors`, or of the shards that its index names.
+    """Open the checkpoint in a model folder; only headers are read.
 
-    Where there are none, of pytorch_model.bin in the same way. The folder that was made of a GGUF
-    file has that file's tensors.
+    A folder that `gguf.folder.unfold` created for a GGUF file yields the tensors of that file.
+    Otherwise the weights are `model.safetensors`, or the shards that its index lists, or, if
+    neither exists, pytorch_model.bin or the shards of its index.
 
     Raises:
-        ModelError: no weights, missing shards or tensors, a damaged or truncated file.
-        ToolchainError: weights that only PyTorch reads, which is not here.
+        ModelError: there are no weights, shards or tensors are missing, or a file is damaged or
+            truncated.
+        ToolchainError: the weights are pickled, and PyTorch, which reads them, is not installed.
     """
     if (folder / file_names.GGUF_RECORD).is_file():
         return _gguf(folder)
@@ -36,7 +38,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
 
 
 def _gguf(folder: Path) -> Checkpoint:
-    from .gguf.folder import source_of  # imports gguf, which no other model needs
+    from .gguf.folder import source_of  # only GGUF models need this package
     from .gguf.opening import open_gguf
 
     file = source_of(folder)
@@ -45,7 +47,14 @@ def _gguf(folder: Path) -> Checkpoint:
 
 
 def _files(folder: Path, single: str, index: str) -> tuple[list[str], dict[str, str]] | None:
-    """The names of the files with weights, and of each tensor its file if an index says it."""
+    """Return the names of the weight files, and the mapping of tensor to file.
+
+    The mapping is empty without an index file. Returns None if the folder has neither the file
+    `single` nor `index`.
+
+    Raises:
+        ModelError: files are missing, or the index is damaged.
+    """
     expected: dict[str, str] = {}
     if (folder / single).is_file():
         names = [single]

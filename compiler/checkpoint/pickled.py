@@ -1,7 +1,8 @@
-"""Checkpoints that PyTorch pickled: pytorch_model.bin, or the shards in its index.
+"""Reads checkpoints that PyTorch pickled: pytorch_model.bin, or the shards in its index.
 
-PyTorch reads its own format: with `weights_only` a file can only have tensors, no code, and mapped
-files are read row by row, as safetensors are. It is the extra `wherry[torch]`.
+PyTorch itself reads the files. With `weights_only` it accepts tensors only and runs no code; it
+memory-maps the files, so rows are read when they are needed. PyTorch is an optional dependency:
+`wherry[torch]`.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ _NAMES = {"torch.float32": "F32", "torch.float16": "F16", "torch.bfloat16": "BF1
 
 @dataclass(frozen=True, slots=True)
 class TorchCheckpoint(Checkpoint):
-    """The tensors of a folder, in files that PyTorch maps."""
+    """The tensors of a folder whose files PyTorch memory-maps."""
 
-    held: Mapping[str, Any] = field(default_factory=dict, repr=False)  # torch.Tensor
+    held: Mapping[str, Any] = field(default_factory=dict, repr=False)  # values: torch.Tensor
 
     def read_raw(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """See `Checkpoint.read_raw`."""
@@ -46,11 +47,17 @@ class TorchCheckpoint(Checkpoint):
 
 
 def open_pickled(folder: Path, names: Sequence[str], expected: Mapping[str, str]) -> Checkpoint:
-    """Map the files `names` of `folder`; `expected`: of each tensor the file, if an index says it.
+    """Memory-map the pickled weight files of a folder.
+
+    Args:
+        folder: the model folder.
+        names: names of the weight files.
+        expected: the file of each tensor according to the index; empty if there is no index.
 
     Raises:
         ToolchainError: PyTorch is not installed.
-        ModelError: a file is damaged, has more than tensors, or has unexpected tensors.
+        ModelError: a file is damaged or contains other objects than tensors, a tensor occurs
+            twice, or tensors of the index are missing.
     """
     if not extras.installed("torch"):
         raise ToolchainError(
@@ -79,13 +86,16 @@ def open_pickled(folder: Path, names: Sequence[str], expected: Mapping[str, str]
 
 
 def _load(path: Path) -> dict[str, Any]:
-    """Load the tensors of a file on the host, by name; mapped, unless the file predates 2020."""
+    """Load the tensors of a file to the CPU, by name.
+
+    Zip archives, PyTorch's format since 1.6 (2020), are memory-mapped; older files are read whole.
+    """
     import torch
 
     try:
         mapped = zipfile.is_zipfile(path)
         found = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
-    except Exception as e:  # PyTorch's readers raise many kinds of errors
+    except Exception as e:  # torch.load raises many unrelated exception types
         raise ModelError(
             f"{path} cannot be read ({_first_line(e)}). It is damaged, or holds more than tensors, "
             "which may be programs: take a model that has safetensors."

@@ -1,4 +1,4 @@
-"""Checkpoints in files of safetensors: https://huggingface.co/docs/safetensors."""
+"""Reads checkpoints in safetensors files: https://huggingface.co/docs/safetensors."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from wherry.hub.file_names import SAFETENSORS_INDEX
 
 from .tensors import FLOATS, Checkpoint, TensorFile
 
-_LONGEST_HEADER = 100_000_000  # bytes, as the safetensors library has it
+_LONGEST_HEADER = 100_000_000  # bytes; the safetensors library's limit
 
 
 def open_safetensors(folder: Path, names: Sequence[str], expected: Mapping[str, str]) -> Checkpoint:
-    """Read the headers of the files `names` of `folder`.
+    """Open the safetensors files of a folder; only their headers are read.
 
     Args:
-        folder: of the model.
-        names: of its files.
-        expected: of each tensor the file, if an index says it.
+        folder: the model folder.
+        names: names of the weight files.
+        expected: the file of each tensor according to the index; empty if there is no index.
 
     Raises:
-        ModelError: a damaged or truncated file, or another set of tensors.
+        ModelError: a file is damaged or truncated, a tensor occurs twice, or tensors of the index
+            are missing.
     """
     tensors: dict[str, TensorFile] = {}
     digest = hashlib.sha256()
@@ -45,6 +46,11 @@ def open_safetensors(folder: Path, names: Sequence[str], expected: Mapping[str, 
 
 
 def _read_header(path: Path) -> tuple[dict[str, TensorFile], bytes]:
+    """Return the tensors of a file by name, and the bytes of its JSON header.
+
+    Raises:
+        ModelError: the header is damaged, or does not match the file's size.
+    """
     size = path.stat().st_size
     with path.open("rb") as f:
         length = int.from_bytes(f.read(8), "little")
@@ -66,10 +72,12 @@ def _read_header(path: Path) -> tuple[dict[str, TensorFile], bytes]:
 
 
 def _end(path: Path, tensors: Mapping[str, TensorFile], base: int) -> int:
-    """Where the last tensor ends. They lie one behind the other from `base` on.
+    """Return the offset after the last tensor, in bytes from the beginning of the file.
+
+    The tensors must be contiguous from byte `base` on.
 
     Raises:
-        ModelError: there are gaps, or tensors that overlap.
+        ModelError: there are gaps between tensors, or tensors overlap.
     """
     end = base
     for name, tensor in sorted(tensors.items(), key=lambda item: (item[1].offset, item[1].stop)):
@@ -83,6 +91,11 @@ def _end(path: Path, tensors: Mapping[str, TensorFile], base: int) -> int:
 
 
 def _tensor(path: Path, base: int, entry: Mapping[str, Any]) -> TensorFile:
+    """Parse one entry of the header; its offsets are relative to byte `base` of the file.
+
+    Raises:
+        KeyError, TypeError, ValueError: the entry is malformed.
+    """
     if entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise ValueError(f"an entry of {', '.join(entry)}")
     start, stop = entry["data_offsets"]

@@ -1,7 +1,7 @@
-"""The tensors of a checkpoint, some rows of one at a time.
+"""Tensors of a checkpoint, which are read a range of rows at a time.
 
-Files are read, not mapped: mapped pages would count as this process's memory, and a file cut short
-would end it with a signal.
+Files are read rather than memory-mapped: mapped pages would count as memory of this process, and
+access to a file that was truncated in the meantime would kill it with SIGBUS.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from wherry.errors import ModelError, listing
 
-# By safetensors' names.
+# Floating-point dtypes by their safetensors names. BF16, which NumPy lacks, is read as its bits.
 FLOATS: dict[str, np.dtype[Any]] = {
     "F32": np.dtype("<f4"),
     "F16": np.dtype("<f2"),
     "BF16": np.dtype("<u2"),
 }
-_STORED = FLOATS | {"U8": np.dtype("u1")}  # that can be read, if not as numbers
+_STORED = FLOATS | {"U8": np.dtype("u1")}  # dtypes that `read_raw` supports
 _BITS = {"BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "I16": 16}
 _BITS |= {"U16": 16, "I32": 32, "U32": 32, "F64": 64, "I64": 64, "U64": 64, "F4": 4}
 _BITS |= {name: 8 * dtype.itemsize for name, dtype in FLOATS.items()}
@@ -31,39 +31,39 @@ _BITS |= {name: 8 * dtype.itemsize for name, dtype in FLOATS.items()}
 
 @dataclass(frozen=True, slots=True)
 class TensorFile:
-    """Where one tensor lies."""
+    """The location, dtype and shape of one tensor in a file."""
 
     path: Path
-    dtype: str  # as safetensors spells it
+    dtype: str  # the safetensors name, such as "BF16"
     shape: tuple[int, ...]
-    offset: int  # bytes from the beginning of the file
-    stop: int  # where it ends, likewise
+    offset: int  # first byte, from the beginning of the file
+    stop: int  # byte after the last one, from the beginning of the file
 
     @property
     def nbytes(self) -> int:
-        """Size in the file."""
+        """Return the size in the file, in bytes."""
         return prod(self.shape) * _BITS.get(self.dtype, 8) // 8
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The tensors of a folder. Nothing but headers is in memory."""
+    """The tensors of a model folder. Only their headers are in memory."""
 
     folder: Path
     tensors: Mapping[str, TensorFile]
     files: tuple[Path, ...]
-    fingerprint: str  # changes if a file's name, size, time of change or header does
+    fingerprint: str  # hash of the files' names, sizes, modification times and headers
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """By name."""
+        """Return the shapes of all tensors by name."""
         return {name: t.shape for name, t in self.tensors.items()}
 
     def require_floats(self, names: Iterable[str]) -> None:
-        """Check that `names` can be read.
+        """Check that the tensors `names` have a dtype that `read` converts to float32.
 
         Raises:
-            ModelError: listing those of another dtype than F32, F16, BF16.
+            ModelError: lists the tensors whose dtype is not F32, F16 or BF16.
         """
         wrong = [n for n in dict.fromkeys(names) if self.tensors[n].dtype not in FLOATS]
         if wrong:
@@ -74,19 +74,21 @@ class Checkpoint:
             )
 
     def told(self, scheme: str) -> str | None:
-        """Say in a line what is lost if all is encoded in this scheme; None: nothing to say."""
+        """Return one line on the precision that the scheme loses; None: it loses nothing."""
         return None
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
-        """Rows [start, stop) of a tensor as float32; a scalar has one row."""
+        """Return rows [start, stop) of a tensor as float32; a scalar counts as one row."""
         raw = self.read_raw(name, start, stop)
         return widen(raw, self.tensors[name].dtype)
 
     def read_raw(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Read in the file's dtype, BF16 as uint16; see `read` and `widen`.
+        """Return rows [start, stop) of a tensor in the file's dtype, BF16 as uint16.
+
+        `widen` converts the result to float32.
 
         Raises:
-            ModelError: the file has become shorter.
+            ModelError: the file is shorter than its header says.
         """
         tensor = self.tensors[name]
         dtype = _STORED[tensor.dtype]
@@ -108,7 +110,7 @@ class Checkpoint:
 
 
 def widen(raw: NDArray[Any], dtype: str) -> NDArray[np.float32]:
-    """What `read_raw` gave -> float32, exact."""
+    """Convert a result of `read_raw` to float32, exactly; `dtype`: its safetensors name."""
     if dtype == "BF16":
         return (raw.astype(np.uint32) << np.uint32(16)).view(np.float32)
     return raw.astype(np.float32, copy=False)

@@ -1,6 +1,6 @@
-"""References of the operations that read a scheme's stored tensors.
+"""Reference PrimFuncs of the operations that read quantized weights.
 
-A weight is dequantized where it is used: `scheme.element` is its value in the graph.
+They dequantize each weight where they use it, with the expression `scheme.element`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wherry.quant.scheme import Scheme
 
 @cache
 def _linear(scheme: Scheme, rows: int, columns: int, dtype: str) -> tirx.PrimFunc:
-    """(x dtype [m, columns], *stored) -> dtype [m, rows]; float32 inside."""
+    """Return a PrimFunc (x dtype [m, columns], *stored) -> dtype [m, rows]; it sums in float32."""
     m = te.var("m", "int64")
     x = te.placeholder((m, columns), dtype, "x")
     stored = _placeholders(scheme, rows, columns)
@@ -37,7 +37,7 @@ def _linear(scheme: Scheme, rows: int, columns: int, dtype: str) -> tirx.PrimFun
 
 @cache
 def _embedding(scheme: Scheme, rows: int, columns: int, dtype: str) -> tirx.PrimFunc:
-    """(tokens int32 [n], *stored) -> dtype [n, columns]."""
+    """Return a PrimFunc (tokens int32 [n], *stored) -> dtype [n, columns]."""
     n = te.var("n", "int64")
     tokens = te.placeholder((n,), "int32", "tokens")
     stored = _placeholders(scheme, rows, columns)
@@ -53,18 +53,19 @@ def _embedding(scheme: Scheme, rows: int, columns: int, dtype: str) -> tirx.Prim
 
 @cache
 def _expert_linear(scheme: Scheme, spec: ExpertLinearSpec, dtype: str) -> tirx.PrimFunc:
-    """See `expert_reference.expert_linear`."""
+    """Return the PrimFunc that `expert_reference.expert_linear` describes."""
     shape = (spec.experts, spec.out_features, spec.in_features)
     return expert_linear_of(asdict(spec), scheme, _placeholders(scheme, *shape), dtype)
 
 
 def _placeholders(scheme: Scheme, *shape: int) -> list[te.Tensor]:
+    """Return TE placeholders for the tensors that store a weight of this shape."""
     stored = scheme.stored(MATRIX, shape)
     return [te.placeholder(t.shape, t.dtype, t.name.rpartition(".")[2]) for t in stored]
 
 
 class _References:
-    """See `wherry.passes.quantize.References`."""
+    """The implementation of `wherry.passes.quantize.References`."""
 
     def linear(self, scheme: Scheme, rows: int, columns: int, dtype: str) -> tirx.PrimFunc:
         return _linear(scheme, rows, columns, dtype)

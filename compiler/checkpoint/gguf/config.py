@@ -1,4 +1,4 @@
-"""Makes a config.json of a GGUF file's metadata."""
+"""Converts the metadata of a GGUF file to the fields of Hugging Face's config.json."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from .fields import Fields
 from .header import Header, StoredTensor
 from .rope import rope
 
+# Metadata fields of every architecture -> fields of config.json.
 _COMMON = {
     "embedding_length": "hidden_size",
     "block_count": "num_hidden_layers",
@@ -19,17 +20,17 @@ _COMMON = {
     "attention.head_count": "num_attention_heads",
     "context_length": "max_position_embeddings",
 }
-# Values that say again what others or the tensors say, or are about the file's making.
+# Fields that repeat other fields or the tensors' shapes, or describe how the model was trained.
 _NO_EFFECT = ("vocab_size", "attention.layer_norm_epsilon", "rope.scaling.finetuned")
 _EPSILON = "attention.layer_norm_rms_epsilon"
-_27B = {"gemma2": 46, "gemma3": 62}  # layers of the models that scale scores by hidden / heads
+_27B = {"gemma2": 46, "gemma3": 62}  # number of layers of the 27B models, see `_query_scale`
 
 
 def family_of(header: Header) -> Family:
-    """The family of a file.
+    """Return the family of a file's architecture.
 
     Raises:
-        ModelError: its architecture is not read; lists those that are.
+        ModelError: the architecture is not supported; lists the supported ones.
     """
     name = header.metadata.get("general.architecture")
     if name == "llama" and header.metadata.get("llama.expert_count"):
@@ -46,15 +47,15 @@ def family_of(header: Header) -> Family:
 def config_of(
     header: Header, tensors: Mapping[str, StoredTensor], family: Family
 ) -> dict[str, Any]:
-    """The fields of config.json.
+    """Return the fields of config.json.
 
     Args:
-        header: whose metadata are read.
-        tensors: of all files of the model, by GGUF's names.
-        family: `family_of` the header.
+        header: the header of the model's first file, which contains the metadata.
+        tensors: the tensors of all files of the model, by their names in GGUF.
+        family: the result of `family_of` for the header.
 
     Raises:
-        ModelError: lists what is missing, and what is not known.
+        ModelError: lists missing, unsupported and unknown fields.
     """
     name = str(header.metadata["general.architecture"])
     fields = Fields(header.metadata, name)
@@ -101,13 +102,14 @@ def config_of(
 
 
 def _equal(fields: Fields, name: str, expected: int) -> None:
-    """Check a value that may only be one."""
+    """Report a problem if an integer field is present and differs from `expected`."""
     found = fields.integer(name, expected)
     if found != expected:
         fields.problems.append(f"{fields.prefix}{name}: found {found}, supported is {expected}")
 
 
 def _nothing(fields: Fields, made: Mapping[str, Any]) -> dict[str, Any]:
+    """Return no further fields: the architecture has none of its own."""
     return {}
 
 
@@ -119,8 +121,9 @@ def _gemma2(fields: Fields, made: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _gemma3(fields: Fields, made: Mapping[str, Any]) -> dict[str, Any]:
-    """Five windowed layers, then one without; they have a RoPE of their own."""
+    """Return the fields of Gemma 3: every sixth layer has full attention, the others a window."""
     _equal(fields, "attention.sliding_window_pattern", 6)
+    # Layers with a window have their own RoPE base.
     own = {"rope_local_base_freq": fields.number("rope.freq_base_swa", 10000.0)}
     if "attention.sliding_window" in fields:
         own["sliding_window"] = fields.integer("attention.sliding_window")
@@ -128,7 +131,10 @@ def _gemma3(fields: Fields, made: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _query_scale(fields: Fields, made: Mapping[str, Any]) -> int:
-    """llama.cpp tells the largest models by their layers: no value of the metadata does."""
+    """Return Gemma's query_pre_attn_scalar: hidden size / heads for 27B models, else head_dim.
+
+    The metadata lack this value. llama.cpp recognizes a 27B model by its number of layers, too.
+    """
     name = fields.prefix.removesuffix(".")
     if made["num_hidden_layers"] == _27B[name]:
         return int(made["hidden_size"]) // max(int(made["num_attention_heads"]), 1)
@@ -141,10 +147,14 @@ def _phi3(fields: Fields, made: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _smollm3(fields: Fields, made: Mapping[str, Any]) -> dict[str, Any]:
-    """Every fourth layer has no RoPE, in all published models and in llama.cpp."""
+    """Return the fields of SmolLM3, which the metadata lack.
+
+    Every fourth layer has no RoPE, in all published models and in llama.cpp.
+    """
     return {"no_rope_layer_interval": 4, "use_sliding_window": False}
 
 
+# Functions that return the additional fields of an architecture, by `Family.model_type`.
 _OWN = {
     "gemma2": _gemma2,
     "gemma3_text": _gemma3,

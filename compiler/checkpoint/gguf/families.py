@@ -1,7 +1,7 @@
-"""The architectures of GGUF that are read: their names of fields and tensors, and what differs.
+"""Tables of the supported GGUF architectures: names of fields and tensors, and special cases.
 
-The names are those of llama.cpp's `gguf-py/gguf/constants.py`; the factors and orders are what its
-`conversion/` does to a checkpoint of Hugging Face, undone.
+The names are those in llama.cpp's `gguf-py/gguf/constants.py`. Shifts and row orders undo the
+changes that llama.cpp's `conversion/` makes to a Hugging Face checkpoint.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-# GGUF's names of tensors outside of layers, and in layer N, as Llama's checkpoints call them.
+# Tensor names in GGUF -> in Llama's Hugging Face checkpoints: first those outside of layers, then
+# those below "blk.N.".
 _OUTER = {
     "token_embd": "model.embed_tokens",
     "output_norm": "model.norm",
@@ -38,13 +39,13 @@ _LAYER = {
     "ffn_up_shexp": "mlp.shared_expert.up_proj",
     "ffn_down_shexp": "mlp.shared_expert.down_proj",
 }
-# Norms before and after attention and feed-forward, as Gemma 2 names them.
+# Norms before and after attention and feed-forward -> their names in Gemma 2.
 _SANDWICH = {
     "post_attention_norm": "post_attention_layernorm",
     "ffn_norm": "pre_feedforward_layernorm",
     "post_ffw_norm": "post_feedforward_layernorm",
 }
-_AFTER = {  # norms only behind attention and feed-forward, as in OLMo 2
+_AFTER = {  # norms only after attention and feed-forward -> their names in OLMo 2
     "post_attention_norm": "post_attention_layernorm",
     "post_ffw_norm": "post_feedforward_layernorm",
 }
@@ -60,24 +61,28 @@ _SMALL_EXPERTS = {**_EXPERTS, "expert_feed_forward_length": "moe_intermediate_si
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """One architecture."""
+    """The conversion rules of one architecture."""
 
-    model_type: str  # of our file in `families/`, Hugging Face's name
-    classes: str  # transformers' class
-    layer: Mapping[str, str] = field(default_factory=dict)  # tensors' names, besides Llama's
-    fields: Mapping[str, str] = field(default_factory=dict)  # more metadata -> of config.json
-    fixed: Mapping[str, Any] = field(default_factory=dict)  # what GGUF takes for granted
-    flags: Mapping[str, str] = field(default_factory=dict)  # config.json's -> a tensor of layer 0
-    paired: bool = False  # rows of q and k are pairs of dimensions that rotate together
-    norm_shift: float = 0.0  # is added to the weights of norms
-    epsilon: str = "rms_norm_eps"  # config.json's name
-    windows: bool = False  # the metadata say which layers have a window
-    explicit_head: bool = True  # config.json has a head_dim
+    model_type: str  # value of model_type in config.json
+    classes: str  # name of the model class in transformers
+    # Tensor names below "blk.N." -> in the checkpoint, in addition to `_LAYER` or instead of it.
+    layer: Mapping[str, str] = field(default_factory=dict)
+    # Metadata fields -> fields of config.json, in addition to those of every architecture.
+    fields: Mapping[str, str] = field(default_factory=dict)
+    # Fields of config.json that have the same value in all GGUF files of the architecture.
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    # Boolean fields of config.json -> tensor of layer 0 whose presence means true.
+    flags: Mapping[str, str] = field(default_factory=dict)
+    paired: bool = False  # whether rows of q and k are interleaved for RoPE, see `Pairs`
+    norm_shift: float = 0.0  # value to add to the weights of norms
+    epsilon: str = "rms_norm_eps"  # field of config.json for the epsilon of norms
+    windows: bool = False  # whether the metadata list the layers with a sliding window
+    explicit_head: bool = True  # whether config.json contains head_dim
 
     def name_of(self, stored: str) -> str | None:
-        """A tensor's name in a checkpoint; None: it is not a tensor of this family.
+        """Return the Hugging Face name of a GGUF tensor; None: the family has no such tensor.
 
-        The number of an expert is "{}".
+        In a tensor of all experts, "{}" stands for the expert's number.
         """
         base, dot, kind = stored.rpartition(".")
         if not dot or kind not in ("weight", "bias"):
@@ -181,7 +186,7 @@ FAMILIES: Mapping[str, Family] = {
         flags=_LLAMA,
     ),
 }
-# Llama's architecture with experts is Mixtral's.
+# GGUF files of Mixtral have the architecture "llama" and a field for the number of experts.
 MIXTRAL = Family(
     model_type="mixtral",
     classes="MixtralForCausalLM",

@@ -1,4 +1,4 @@
-"""Reads the values of a file's metadata, by name, and collects all that is wrong with them."""
+"""Reads metadata fields of a GGUF file by name, and collects all problems with their values."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 class Fields:
-    """The metadata under one prefix, such as an architecture's name.
+    """The metadata fields whose keys begin with one prefix, such as an architecture's name.
 
-    `problems` collects what is missing or has another kind; `unread` names what is never read.
+    `problems` lists missing fields and fields of a wrong type; `unread` lists fields never read.
     """
 
     def __init__(self, metadata: Mapping[str, Any], prefix: str) -> None:
@@ -33,38 +33,44 @@ class Fields:
         return name in self.values
 
     def unread(self) -> Iterator[str]:
-        """Names of values that were not asked for."""
+        """Return the names of fields that no method has read."""
         return (name for name in self.values if name not in self._asked)
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """A whole number, or a list with a number for each layer that are all the same one."""
+        """Return an integer field; a list with one value per layer must repeat the same value.
+
+        If the field is missing or has a wrong type, adds a problem and returns 0.
+        """
         value = self._same(name, self._given(name, default))
         if type(value) is int:
             return value
         return self._wrong(name, value, "a whole number", 0)
 
     def number(self, name: str, default: float | None = None) -> float:
-        """A finite number, in the fewest digits that are the same float32."""
+        """Return a finite float field, as the shortest decimal number that rounds to its float32.
+
+        If the field is missing or has a wrong type, adds a problem and returns 1.
+        """
         value = self._same(name, self._given(name, default))
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            # 1e-5 is written as a float32, which is 9.99999974e-06 as a double.
+            # GGUF stores 1e-5 as a float32, which as a double would print as 9.99999974e-06.
             return float(str(np.float32(value))) if abs(value) < 3e38 else float(value)
         return self._wrong(name, value, "a finite number", 1.0)
 
     def flag(self, name: str, default: bool | None = None) -> bool:
-        """True or false."""
+        """Return a boolean field; if it is missing or invalid, adds a problem and returns False."""
         value = self._given(name, default)
         if isinstance(value, bool):
             return value
         return self._wrong(name, value, "true or false", False)
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A string."""
+        """Return a string field; if it is missing or invalid, adds a problem and returns ""."""
         value = self._given(name, default)
         return value if isinstance(value, str) else self._wrong(name, value, "a text", "")
 
     def ignore(self, *names: str) -> None:
-        """Name values that have no effect."""
+        """Mark fields as read, because their values have no effect on the conversion."""
         self._asked |= set(names)
 
     def _given(self, name: str, default: Any) -> Any:
@@ -72,7 +78,7 @@ class Fields:
         return self.values.get(name, default)
 
     def _same(self, name: str, value: Any) -> Any:
-        """The value of all layers, of a list of values of each."""
+        """Return the value that all layers share if `value` is a list with one value per layer."""
         if not isinstance(value, np.ndarray):
             return value
         if not len(value) or (value != value[0]).any():

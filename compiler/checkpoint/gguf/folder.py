@@ -1,10 +1,10 @@
-"""A GGUF file as a folder in Hugging Face's layout, without its weights.
+"""Converts a GGUF file, except for its weights, to a model folder in Hugging Face's layout.
 
     config.json, generation_config.json, tokenizer.json, tokenizer_config.json
-    wherry-gguf.json: the file, and the scheme that is nearest to its types
+    wherry-gguf.json: path of the GGUF file, and the quantization scheme closest to its types
 
-So every later step reads one layout, and `open_checkpoint` finds the weights through the last file,
-which is written last.
+Later steps therefore read only one layout; `open_checkpoint` finds the weights through
+wherry-gguf.json. This file is written last, so its presence means that the folder is complete.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .tokenizer import build
 from .vocabulary import Vocabulary, vocabulary_of
 
 _TEMPLATE = "tokenizer.chat_template"
-_SAMPLING = {  # of general.sampling.NAME
+_SAMPLING = {  # metadata field general.sampling.NAME -> field of generation_config.json
     "temp": "temperature",
     "top_k": "top_k",
     "top_p": "top_p",
@@ -40,14 +40,15 @@ _SAMPLING = {  # of general.sampling.NAME
 
 
 def unfold(file: Path, home: Path) -> Path:
-    """Return the folder of a model in GGUF; make it below `home`, if a file of it is new.
+    """Return the model folder of a GGUF model; create or update it if the files have changed.
 
     Args:
         file: one of the model's files.
-        home: a folder; the model's is `home/NAME-gguf-PLACE`.
+        home: the parent folder; the model folder is `home/NAME-gguf-HASH`, with a hash of the
+            first file's path.
 
     Raises:
-        ModelError: the files are damaged, or hold a model or a tokenizer that is not read.
+        ModelError: the files are damaged, or the model or its tokenizer is not supported.
     """
     files = files_of(file)
     place = hashlib.sha256(str(files[0].resolve()).encode()).hexdigest()[:12]
@@ -64,16 +65,16 @@ def unfold(file: Path, home: Path) -> Path:
 
 
 def source_of(folder: Path) -> Path | None:
-    """The file that `unfold` made a folder of; None: it is no such folder.
+    """Return the GGUF file for which `unfold` created a folder; None for other folders.
 
     Raises:
-        ModelError: the folder is damaged.
+        ModelError: the folder's wherry-gguf.json is damaged.
     """
     return Path(_record(folder)["file"]) if (folder / RECORD).is_file() else None
 
 
 def scheme_of(folder: Path) -> str:
-    """The name of the scheme that is nearest to the file's types."""
+    """Return the name of the quantization scheme closest to the types in the GGUF file."""
     return _record(folder)["scheme"]
 
 
@@ -93,7 +94,7 @@ def _record(folder: Path) -> dict[str, str]:
 
 
 def _key(files: tuple[Path, ...]) -> str:
-    """Changes with the files' sizes and times, and with the code that reads them."""
+    """Return a hash of the files' names, sizes and modification times, and of the reader's code."""
     digest = hashlib.sha256(_own_code())
     for file in files:
         try:
@@ -111,7 +112,7 @@ def _own_code() -> bytes:
 
 
 def _contents(model: GgufModel, key: str) -> dict[str, str]:
-    """The files of the folder, the record last."""
+    """Return the contents of the folder's files by name, wherry-gguf.json last."""
     vocabulary = vocabulary_of(model.header)
     tokenizer = build(vocabulary)
     record = {
@@ -133,7 +134,7 @@ def _json(value: object) -> str:
 
 
 def _generation(header: Header, vocabulary: Vocabulary) -> dict[str, Any]:
-    """Tokens that end a text, and the authors' sampling parameters."""
+    """Return generation_config.json: the end tokens, and sampling parameters from the metadata."""
     prefix = "general.sampling."
     given = {
         ours: header.metadata[prefix + theirs]
@@ -144,6 +145,7 @@ def _generation(header: Header, vocabulary: Vocabulary) -> dict[str, Any]:
 
 
 def _tokenizer_config(header: Header, vocabulary: Vocabulary) -> dict[str, Any]:
+    """Return tokenizer_config.json: special tokens, and the chat template if there is one."""
     made: dict[str, Any] = {
         f"{role}_token": text
         for role in ("bos", "eos", "unk", "pad")

@@ -1,9 +1,9 @@
-"""The header of a GGUF file: metadata, and where each tensor lies.
+"""Reads the header of a GGUF file: the metadata, and the location of each tensor.
 
-Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. No size in a file is trusted:
-nothing is read past its end, and nothing is allocated that the file does not fill. The reader of
-the package `gguf` maps the file, trusts its sizes, and makes an array of each token, which takes
-seconds; its tables of types are used here.
+Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. The reader trusts no size in the
+file: it does not read past the end, and allocates no more than the file contains. It replaces the
+reader of the package `gguf`, which trusts sizes and takes seconds because it creates an array for
+each token; only the package's tables of types are used.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from wherry.errors import ModelError
 from .types import Layout, layout_of
 
 _MAGIC = b"GGUF"
-_VERSIONS = (2, 3)  # 1 has other sizes, and was written in August 2023 only
-_LONGEST = 512 << 20  # bytes of a header; the longest known ones have some 30 MB
+_VERSIONS = (2, 3)  # version 1, in use in August 2023 only, has other integer sizes
+_LONGEST = 512 << 20  # maximum header size, bytes; the largest known ones have 30 MB
 _CHUNK = 1 << 20  # bytes read at once
 _MOST_DIMENSIONS = 4
-_ALIGNMENT = 32  # where "general.alignment" is absent
+_ALIGNMENT = 32  # bytes; the default of "general.alignment"
+# Codes of metadata types -> NumPy dtypes.
 _NUMBERS = {0: "u1", 1: "i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4"}
 _NUMBERS |= {7: "?", 10: "<u8", 11: "<i8", 12: "<f8"}
 _STRING, _ARRAY = 8, 9
@@ -35,35 +36,36 @@ _STRING, _ARRAY = 8, 9
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """A tensor as the file has it."""
+    """The name, shape, type and location of a tensor in a file."""
 
     path: Path
     name: str
-    shape: tuple[int, ...]  # the slowest axis first, as in NumPy; GGUF has the other order
+    shape: tuple[int, ...]  # slowest axis first, as in NumPy; GGUF has the reverse order
     layout: Layout
     offset: int  # bytes from the beginning of the file
 
     @property
     def nbytes(self) -> int:
-        """Size in the file."""
+        """Return the size in the file, in bytes."""
         return prod(self.shape[:-1]) * self.layout.row_bytes(self.shape[-1])
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """All that a file has before its weights."""
+    """The header of one file: everything before the weights."""
 
     path: Path
-    metadata: MappingProxyType[str, Any]  # numbers, strings; arrays as NumPy's or lists of strings
+    metadata: MappingProxyType[str, Any]  # numbers, strings, NumPy arrays, lists of strings
     tensors: tuple[StoredTensor, ...]
     digest: str  # SHA-256 of the header
 
 
 def read_header(path: Path) -> Header:
-    """Read metadata and the places of the tensors.
+    """Read the header of a GGUF file.
 
     Raises:
-        ModelError: the file is damaged, truncated, of another version, or cannot be read.
+        ModelError: the file is damaged or truncated, has an unsupported version, or cannot be
+            read.
     """
     try:
         with path.open("rb") as f:
@@ -75,20 +77,24 @@ def read_header(path: Path) -> Header:
 
 
 class _Damage(ValueError):
-    """What is wrong with a header."""
+    """A damaged or unsupported header; the message gives the reason."""
 
 
 class _Reader:
-    """Reads a header from its beginning; `at` is the number of bytes read."""
+    """Sequential reader of a header; `at` is the number of bytes that it has consumed.
+
+    All methods raise `_Damage` if the header is damaged, truncated or unsupported.
+    """
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self.path, self.file = path, file
         self.size = path.stat().st_size
         self.at = 0
         self.buffer = b""
-        self.first = 0  # where `buffer` begins in the file
+        self.first = 0  # offset of `buffer` in the file, bytes
 
     def header(self) -> Header:
+        """Read the whole header."""
         count_tensors, count_values = self.begin()
         metadata: dict[str, Any] = {}
         for _ in range(count_values):
@@ -101,7 +107,7 @@ class _Reader:
         return Header(self.path, MappingProxyType(metadata), tensors, self.digest())
 
     def begin(self) -> tuple[int, int]:
-        """Magic number, version, and how many tensors and values follow."""
+        """Check magic number and version; return the numbers of tensors and of metadata fields."""
         if (magic := self.take(4)) != _MAGIC:
             raise _Damage(f"it begins with {magic!r}, not with {_MAGIC!r}")
         version = self.number("<I")
@@ -115,12 +121,12 @@ class _Reader:
         return tensors, values
 
     def room(self, count: int, least: int, what: str) -> None:
-        """Check that `count` things of at least `least` bytes fit into the rest of the file."""
+        """Check that `count` items of at least `least` bytes each fit into the rest of the file."""
         if count * least > self.size - self.at:
             raise _Damage(f"it claims {count} {what}, and has {self.size} bytes")
 
     def take(self, count: int) -> bytes:
-        """The next bytes."""
+        """Consume the next `count` bytes and return them."""
         start = self.at - self.first
         if len(self.buffer) - start < count:
             if count > self.size - self.at:
@@ -135,6 +141,7 @@ class _Reader:
         return self.buffer[start : start + count]
 
     def digest(self) -> str:
+        """Return the SHA-256 of the consumed bytes, in hexadecimal digits."""
         made = hashlib.sha256()
         self.file.seek(0)
         for start in range(0, self.at, _CHUNK):
@@ -142,9 +149,11 @@ class _Reader:
         return made.hexdigest()
 
     def number(self, code: str) -> Any:
+        """Read one number with a format code of the module `struct`."""
         return struct.unpack(code, self.take(struct.calcsize(code)))[0]
 
     def string(self) -> str:
+        """Read a string: its length in bytes as uint64, then UTF-8."""
         take = self.take
         try:
             return take(int.from_bytes(take(8), "little")).decode()
@@ -152,6 +161,7 @@ class _Reader:
             raise _Damage(f"it has a string that is not UTF-8, before byte {self.at}") from e
 
     def value(self, key: str) -> Any:
+        """Read a metadata value, which follows the code of its type; `key` is for messages."""
         kind = self.number("<I")
         if kind in _NUMBERS:
             return self.numbers(_NUMBERS[kind], 1)[0].item()
@@ -168,13 +178,14 @@ class _Reader:
         return self.numbers(_NUMBERS[kind], count)
 
     def numbers(self, dtype: str, count: int) -> Any:
+        """Read `count` numbers as a NumPy array of `dtype`."""
         self.room(count, np.dtype(dtype).itemsize, "numbers in an array")
         raw = np.frombuffer(self.take(count * np.dtype(dtype).itemsize), np.uint8)
-        # A bool of another byte than 0 and 1 would be undefined in NumPy.
+        # A NumPy bool whose byte is neither 0 nor 1 would have undefined behaviour.
         return raw != 0 if dtype == "?" else raw.view(dtype)
 
     def tensor(self) -> StoredTensor:
-        """A tensor whose offset from the beginning of the file is not known yet."""
+        """Read a tensor's record; its `offset` is relative to the beginning of the tensor data."""
         name = self.string()
         dimensions = self.number("<I")
         if not 1 <= dimensions <= _MOST_DIMENSIONS:
@@ -193,7 +204,11 @@ class _Reader:
         return StoredTensor(self.path, name, shape, layout, self.number("<Q"))
 
     def placed(self, found: list[StoredTensor], alignment: int) -> tuple[StoredTensor, ...]:
-        """The tensors; they do not overlap, and end within the file."""
+        """Return the tensors with offsets from the beginning of the file.
+
+        Checks that names are unique, and that tensors are aligned, do not overlap, and end within
+        the file.
+        """
         base = -(-self.at // alignment) * alignment
         tensors = [replace(t, offset=base + t.offset) for t in found]
         end = base

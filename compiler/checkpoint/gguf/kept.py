@@ -1,6 +1,7 @@
-"""Parameters in the file's own bits: which have them, and their blocks in a plan's order.
+"""Reads parameters as the quantized blocks of a GGUF file, in the row order of a weight plan.
 
-A scheme with a type's blocks takes these rows in place of the floats of `assemble.blocks`.
+A quantization scheme that stores blocks of the same type can copy these rows without dequantizing
+them; other schemes encode the floats that `assemble.blocks` returns.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .types import Layout
 
 @dataclass(frozen=True, slots=True)
 class KeptParameter:
-    """A parameter that is rows of blocks of one type."""
+    """A parameter whose rows consist of quantized blocks of one type."""
 
     plan: ParameterPlan
     layout: Layout
@@ -26,13 +27,13 @@ class KeptParameter:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row."""
+        """Return the size of a row, in bytes."""
         return self.layout.row_bytes(self.plan.shape[-1])
 
     def blocks(self, start: int, stop: int) -> NDArray[np.uint8]:
-        """Rows [start, stop) of `plan.rows`: uint8 [rows, row_bytes]."""
+        """Return rows [start, stop) of the parameter, uint8 [stop - start, row_bytes]."""
         out = np.empty((stop - start, self.row_bytes), np.uint8)
-        first = 0  # the parameter's row where the piece begins
+        first = 0  # index of the piece's first row in the parameter
         for piece in self.plan.pieces:
             size = piece.stop - piece.start
             low, high = max(start - first, 0), min(stop - first, size)
@@ -48,10 +49,11 @@ class KeptParameter:
 
 
 def kept(plan: ParameterPlan, checkpoint: GgufCheckpoint) -> KeptParameter | None:
-    """The parameter in the file's bits; None: it is a vector, or made of values or several types.
+    """Return a parameter whose blocks can be copied unchanged, or None.
 
-    Tensors that are joined into one parameter may have several types: files of mixed bits keep v in
-    more bits than q and k.
+    None: the parameter is a vector, the conversion changes its values or cuts its rows, or its
+    tensors have different types. The last case is common: files with mixed bit widths store v with
+    more bits than q and k, and all three form one parameter.
     """
     tensors = [checkpoint.tensor(piece.name) for piece in plan.pieces]
     changed = plan.transpose or plan.unpacked or plan.unit_rows or plan.constant is not None

@@ -1,4 +1,4 @@
-"""Opens a model in GGUF: its files, and its tensors under a checkpoint's names."""
+"""Opens a model of one or several GGUF files, with its tensors under their Hugging Face names."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _PAIRED = re.compile(r".*\.[qk]_proj\.(?:weight|bias)")
 
 @dataclass(frozen=True, slots=True)
 class GgufModel:
-    """The headers of all files of a model."""
+    """The combined headers of all files of a model."""
 
-    header: Header  # of the first file, which has the metadata
+    header: Header  # header of the first file, which contains the metadata
     files: tuple[Path, ...]
-    tensors: Mapping[str, StoredTensor]  # of all files, by GGUF's names
-    fingerprint: str  # changes with a file's name, size, time of change or header
+    tensors: Mapping[str, StoredTensor]  # tensors of all files, by their names in GGUF
+    fingerprint: str  # hash of the files' names, sizes, modification times and headers
     family: Family
-    config: Mapping[str, Any]  # config.json
+    config: Mapping[str, Any]  # fields of config.json
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
-    """All files of a model of which one is given.
+    """Return all files of a model, given one of them.
 
     Raises:
-        ModelError: lists the missing ones.
+        ModelError: lists the missing files.
     """
     found = SPLIT.fullmatch(path.name)
     if not found:
@@ -64,7 +64,7 @@ def open_model(path: Path) -> GgufModel:
     """Read the headers of all files of a model, of which `path` is one.
 
     Raises:
-        ModelError: files are missing or damaged, or hold a model that is not read.
+        ModelError: files are missing or damaged, or the model is not supported.
     """
     files = files_of(path)
     headers = [read_header(file) for file in files]
@@ -84,18 +84,18 @@ def open_model(path: Path) -> GgufModel:
 
 
 def open_gguf(path: Path) -> GgufCheckpoint:
-    """The tensors of a model, of whose files `path` is one.
+    """Open the checkpoint of a GGUF model, one of whose files is `path`.
 
     Raises:
-        ModelError: as `open_model`; or tensors have no place in the family, or a type that is not
-            read.
+        ModelError: as `open_model`; or lists tensors that the architecture does not have, or whose
+            type is not supported.
     """
     model = open_model(path)
     made: dict[str, GgufTensor] = {}
     unknown = []
     for stored in model.tensors.values():
         if stored.name in ROPE_TENSORS:
-            continue  # config.json has them
+            continue  # `config_of` has converted these tensors to fields of config.json
         if stored.layout.name not in READ:
             unknown.append(f"{stored.name}: {stored.layout.name}")
         elif (name := model.family.name_of(stored.name)) is None:
@@ -113,11 +113,12 @@ def open_gguf(path: Path) -> GgufCheckpoint:
 
 
 def _name(model: GgufModel) -> str:
+    """Return the name of the model's architecture."""
     return str(model.header.metadata["general.architecture"])
 
 
 def _under(name: str, stored: StoredTensor, model: GgufModel) -> Iterator[tuple[str, GgufTensor]]:
-    """The checkpoint's tensors in one of the file's."""
+    """Yield the Hugging Face tensors, by name, that one tensor of a file contains."""
     tensor = GgufTensor(
         stored.path,
         stored.layout.name,
@@ -127,7 +128,7 @@ def _under(name: str, stored: StoredTensor, model: GgufModel) -> Iterator[tuple[
         stored=stored.name,
         layout=stored.layout,
     )
-    if "{}" in name:  # a matrix for each expert
+    if "{}" in name:  # the tensor stacks one matrix per expert
         if len(stored.shape) != 3:
             raise ModelError(f"{stored.path}: {stored.name} {list(stored.shape)} has no experts")
         for i, part in enumerate(parts(tensor, stored.shape[0])):
@@ -143,6 +144,11 @@ def _under(name: str, stored: StoredTensor, model: GgufModel) -> Iterator[tuple[
 
 
 def _pairs(head: int, stored: StoredTensor) -> Pairs:
+    """Return the row order of a q or k projection for heads of `head` dimensions.
+
+    Raises:
+        ModelError: the tensor's rows are not a whole number of heads.
+    """
     if head < 2 or head % 2 or stored.shape[0] % head:
         raise ModelError(
             f"{stored.path}: {stored.name} {list(stored.shape)} are no heads of {head} dimensions"

@@ -1,8 +1,8 @@
-r"""How text is split before BPE, by the name that GGUF has for it (`tokenizer.ggml.pre`).
+r"""Table of the rules that split text before BPE, by their names in `tokenizer.ggml.pre`.
 
-The names are those of llama.cpp's src/llama-vocab.cpp, the patterns those of the models'
-tokenizer.json, or llama.cpp's where no pattern is published. A text is cut by one pattern after
-the other; what no pattern matches is a piece, too.
+The names come from llama.cpp's src/llama-vocab.cpp. The patterns come from the models'
+tokenizer.json, or from llama.cpp where no pattern is published. A rule applies its patterns in
+turn to the pieces of the previous one; text between two matches is a piece, too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _SUFFIXES = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _WORDS = r"[^\r\n\p{L}\p{N}]?\p{L}+"
 _SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 _MARKS = r" ?[^\s\p{L}\p{N}]+[\r\n]*"
-# Words of a case: capitals before small letters.
+# Character classes of `_cased`: letters that may be upper case, letters that may be lower case.
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _QWEN2 = rf"{_SUFFIXES}|{_WORDS}|\p{{N}}|{_MARKS}|{_SPACES}"
@@ -26,9 +26,9 @@ _DEEPSEEK3 = (
 )
 _BLOOM = " ?[^(\\s|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+"
 _NEWLINES = r"[^\n]+|[\n]+"
-# Groups of three digits, counted from the right.
+# Matches groups of three digits, counted from the right end of a number.
 _TRIPLES = r"\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))"
-_LETTERS = (  # of scripts with two cases, as DeepSeek's first tokenizer lists them
+_LETTERS = (  # letters of scripts with two cases, as listed in DeepSeek's first tokenizer
     "[A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293"
     "\u0295-\u02af\u0370-\u0373\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c"
     "\u038e-\u03a1\u03a3-\u03f5\u03f7-\u0481\u048a-\u052f\u0531-\u0556\u10a0-\u10c5"
@@ -46,7 +46,14 @@ _LETTERS = (  # of scripts with two cases, as DeepSeek's first tokenizer lists t
 
 
 def _cased(digits: str, upper: str = _UPPER, lower: str = _LOWER, *, suffixes: bool = True) -> str:
-    """Words whose capitals come first; `suffixes`: English contractions belong to them."""
+    """Return a pattern that also cuts words before a capital: "camelCase" -> "camel", "Case".
+
+    Args:
+        digits: pattern of numbers.
+        upper: character class of the beginning of a word.
+        lower: character class of the rest of a word.
+        suffixes: whether an English contraction such as "'re" belongs to the word before it.
+    """
     after = f"{_SUFFIXES}?" if suffixes else ""
     first = r"[^\r\n\p{L}\p{N}]?"
     return (
@@ -56,22 +63,25 @@ def _cased(digits: str, upper: str = _UPPER, lower: str = _LOWER, *, suffixes: b
 
 
 def _without(characters: str, name: str) -> str:
+    """Return a character class without the characters of the Unicode property `name`."""
     return rf"{characters[:-1]}&&[^\p{{{name}}}]]"
 
 
 @dataclass(frozen=True, slots=True)
 class PreTokenizer:
-    """What GGUF's name stands for."""
+    """A rule that splits text before BPE, and the tokenizer settings that go with it."""
 
     patterns: tuple[str, ...]
-    ignore_merges: bool = False  # a word that is a token is not merged from its letters
-    adds_bos: bool = False  # unless the file says otherwise
-    as_bytes: bool = True  # texts are bytes in GPT-2's alphabet; if not, spaces are U+2581
-    composed: bool = False  # the models' own normalizer is NFC
+    ignore_merges: bool = False  # whether a word that is a token is used without merges
+    adds_bos: bool = False  # whether texts begin with BOS if the file does not specify it
+    # Whether tokens are bytes in GPT-2's alphabet; otherwise they are characters, and U+2581
+    # stands for a space.
+    as_bytes: bool = True
+    composed: bool = False  # whether texts are normalized to NFC
 
 
 _DIGITS_GPT2 = (r"\p{N}", _GPT2)
-# Llama.cpp's own splitting of what had no name; the models of 2023 have it.
+# Llama.cpp's rule for files without `tokenizer.ggml.pre`, which date from 2023 and early 2024.
 _DEFAULT = (r"[\p{P}\$\+<=>\^~\|]+", _GPT2, r"\p{N}+", "[0-9][0-9][0-9]")
 _TABLE: tuple[tuple[str, PreTokenizer], ...] = (
     ("default", PreTokenizer(_DEFAULT)),
@@ -163,7 +173,7 @@ _TABLE: tuple[tuple[str, PreTokenizer], ...] = (
         "jina-v1-en jina-v2-code roberta-bpe jais trillion granite-docling exaone4",
         PreTokenizer((_GPT2,)),
     ),
-    ("mpt olmo", PreTokenizer((_GPT2,), composed=True)),  # GPT-NeoX's tokenizer
+    ("mpt olmo", PreTokenizer((_GPT2,), composed=True)),  # the tokenizer of GPT-NeoX
     ("qwen2 deepseek-r1-qwen kormo f2llmv2 megrez", PreTokenizer((_QWEN2,), composed=True)),
     ("stablelm2 hunyuan solar-open grok-2", PreTokenizer((_QWEN2,))),
     (

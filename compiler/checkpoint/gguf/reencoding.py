@@ -1,4 +1,4 @@
-"""What a conversion of GGUF's types to a scheme keeps, and which scheme is the nearest."""
+"""Selects the quantization scheme closest to a GGUF file, and reports what it re-encodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .types import Layout
 
 
 class _Stored(Protocol):
-    """What is asked of a tensor."""
+    """The properties of a tensor that this module reads."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -20,7 +20,8 @@ class _Stored(Protocol):
     def layout(self) -> Layout: ...
 
 
-# Schemes that hold the values of a type exactly; q8 has Q8_0's groups and scales.
+# GGUF types -> schemes that represent their values exactly, the most compact one first. q8f16_1 has
+# the group size and the scale dtype of Q8_0.
 _EXACT = {
     "F32": ("q0f32",),
     "BF16": ("q0f32",),
@@ -31,9 +32,10 @@ _EIGHT = "q8f16_1"
 
 
 def nearest(tensors: Iterable[_Stored]) -> str:
-    """The scheme that keeps the most of these tensors' matrices.
+    """Return the name of the scheme for the type that most weights of matrices have.
 
-    Blocks of fewer bits take 8 here, too: a second rounding to 4 would cost more than the first.
+    Types with fewer than 8 bits get an 8-bit scheme, too: rounding their values to 4 bits again
+    would lose more precision than the first quantization.
     """
     weights = _weights(tensors)
     kind = max(weights, key=lambda name: weights[name], default=_EIGHT)
@@ -41,7 +43,7 @@ def nearest(tensors: Iterable[_Stored]) -> str:
 
 
 def told(file: str, tensors: Iterable[_Stored], scheme: str) -> str | None:
-    """One line that says what is re-encoded; None: the scheme holds all matrices as they are."""
+    """Return one line on the re-encoded types; None: the scheme represents all matrices exactly."""
     weights = _weights(tensors)
     whole = sum(weights.values())
     shares = {name: f"{100 * n / whole:.0f}%" for name, n in weights.most_common()}
@@ -56,7 +58,7 @@ def told(file: str, tensors: Iterable[_Stored], scheme: str) -> str | None:
 
 
 def _weights(tensors: Iterable[_Stored]) -> Counter[str]:
-    """How many weights of matrices each type has."""
+    """Return the number of weights by type; only tensors with at least two axes count."""
     found: Counter[str] = Counter()
     for tensor in tensors:
         if len(tensor.shape) > 1:

@@ -1,6 +1,6 @@
-"""The rotary embedding of a GGUF file, as config.json spells it.
+"""Converts the RoPE parameters of a GGUF file to config.json.
 
-Llama 3's and Phi's factors are tensors; the rest is metadata.
+The frequency factors of Llama 3 and Phi are tensors; all other parameters are metadata fields.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ _FACTORS = "rope_freqs.weight"
 _SHORT, _LONG = "rope_factors_short.weight", "rope_factors_long.weight"
 TENSORS = (_FACTORS, _SHORT, _LONG)
 _SCALED = "rope.scaling."
-_ORIGINALS = (8192, 4096, 16384, 32768, 65536, 131072)  # tokens; Llama 3's comes first
+# Candidates for Llama 3's original context length, tokens; its own comes first.
+_ORIGINALS = (8192, 4096, 16384, 32768, 65536, 131072)
 
 
 def rope(
     fields: Fields, tensors: Mapping[str, StoredTensor], head: int, made: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The fields `rope_parameters` and, of LongRoPE, the original length.
+    """Return `rope_parameters`, and for LongRoPE also `original_max_position_embeddings`.
 
     Args:
-        fields: the metadata.
-        tensors: by GGUF's names.
-        head: dimensions of a head.
-        made: fields of config.json that are known already.
+        fields: the metadata fields of the architecture; collects problems.
+        tensors: the model's tensors, by their names in GGUF.
+        head: number of dimensions of a head.
+        made: the fields of config.json that have been converted already.
     """
     found: dict[str, Any] = {
         "rope_type": "default",
@@ -69,7 +70,10 @@ def rope(
 
 
 def _attention_factor(fields: Fields, longest: int, original: int) -> float | None:
-    """LongRoPE's factor of scores; None: the usual one, which the file has in fewer digits."""
+    """Return LongRoPE's attention factor; None if the metadata have none or the default.
+
+    The default is recomputed at load time, because the file stores it only as a float32.
+    """
     if f"{_SCALED}attn_factor" not in fields:
         return None
     found = fields.number(f"{_SCALED}attn_factor")
@@ -79,6 +83,7 @@ def _attention_factor(fields: Fields, longest: int, original: int) -> float | No
 
 
 def _yarn(fields: Fields, original: int) -> dict[str, Any]:
+    """Return YaRN's parameters; an attention or extrapolation factor other than 1 is a problem."""
     names = {"yarn_beta_fast": "beta_fast", "yarn_beta_slow": "beta_slow"}
     made: dict[str, Any] = {
         ours: fields.number(_SCALED + theirs)
@@ -92,7 +97,7 @@ def _yarn(fields: Fields, original: int) -> dict[str, Any]:
 
 
 def _factors(fields: Fields, tensor: StoredTensor, rotated: int) -> list[float]:
-    """A factor for each frequency."""
+    """Read the divisors of the RoPE frequencies from a tensor float32 [rotated / 2]."""
     if tensor.shape != (rotated // 2,) or tensor.layout.name != "F32":
         fields.problems.append(
             f"{tensor.name}: found {list(tensor.shape)} {tensor.layout.name}, expected "
@@ -106,9 +111,10 @@ def _factors(fields: Fields, tensor: StoredTensor, rotated: int) -> list[float]:
 
 
 def _llama3(factors: list[float], rotated: int, theta: float, longest: int) -> dict[str, Any]:
-    """Llama 3's parameters, if they give these factors; else the factors themselves.
+    """Return the RoPE parameters that result in these frequency factors.
 
-    LongRoPE divides frequencies by factors, and with an attention factor of one does nothing else.
+    These are Llama 3's if one of the candidate lengths reproduces the factors. Otherwise the
+    result is LongRoPE with an attention factor of 1, which only divides frequencies by factors.
     """
     plain = inv_freq(RopeConfig(theta=theta), rotated, longest).inv_freq
     for original in _ORIGINALS:

@@ -1,4 +1,4 @@
-"""The tensors of a GGUF file under the names and in the shapes of Hugging Face's checkpoints."""
+"""Reads GGUF tensors under the names and in the shapes of Hugging Face checkpoints."""
 
 from __future__ import annotations
 
@@ -19,59 +19,59 @@ from .types import Layout
 
 @dataclass(frozen=True, slots=True)
 class GgufTensor(TensorFile):
-    """A tensor, or a part of one: consecutive rows of the file's, in an order of their own.
+    """A tensor of a GGUF file, or some consecutive rows of one, possibly in another order.
 
-    `dtype` is llama.cpp's name of the type. Rows are whole blocks, so code that keeps the file's
-    bits may join, cut and reorder rows of `GgufCheckpoint.read_blocks` as a plan of weights says,
-    where `keeps_bits`.
+    `dtype` is llama.cpp's name of the type. Each row consists of whole blocks. If `keeps_bits`,
+    code that copies quantized blocks may therefore concatenate, cut and reorder the rows that
+    `GgufCheckpoint.read_blocks` returns.
     """
 
-    stored: str  # the file's name
+    stored: str  # name in the GGUF file
     layout: Layout
-    order: Order | None = None  # of rows: for each of ours, the file's
-    shift: float = 0.0  # is added to the values of a vector
+    order: Order | None = None  # row order; None: the order of the file
+    shift: float = 0.0  # value to add to the elements of a vector
 
     @property
     def nbytes(self) -> int:
-        """Size in the file."""
+        """Return the size in the file, in bytes."""
         return self.stop - self.offset
 
     @property
     def rows(self) -> int:
-        """Length of the first axis; a vector is one row."""
+        """Return the length of the first axis; a vector counts as one row."""
         return self.shape[0] if len(self.shape) > 1 else 1
 
     @property
     def keeps_bits(self) -> bool:
-        """Whether the blocks of `read_blocks` are this tensor, rather than something near it."""
+        """Whether the blocks from `read_blocks` encode the values that `read` returns."""
         return not self.shift and (len(self.shape) > 1 or self.order is None)
 
 
 @dataclass(frozen=True, slots=True)
 class GgufCheckpoint(Checkpoint):
-    """The tensors of a model in GGUF, in one file or several. `tensors` are all `GgufTensor`."""
+    """The tensors of a model in one or several GGUF files; `tensors` contains only `GgufTensor`."""
 
     def tensor(self, name: str) -> GgufTensor:
-        """Return what `tensors` has of this name."""
+        """Return a tensor by its Hugging Face name."""
         tensor = self.tensors[name]
         assert isinstance(tensor, GgufTensor)
         return tensor
 
     def require_floats(self, names: Iterable[str]) -> None:
-        """Accept all: every type that is read has values."""
+        """Accept all tensors, because `read` dequantizes every supported type."""
 
     def told(self, scheme: str) -> str | None:
-        """Say what is rounded again."""
+        """Return one line on the types that the scheme re-encodes; None: there are none."""
         return told(self.files[0].name, map(self.tensor, self.tensors), scheme)
 
     def read_blocks(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.uint8]:
-        """Rows [start, stop) of a tensor as the file has them: uint8 [rows, bytes of a row].
+        """Return the bytes of rows [start, stop) of a tensor, uint8 [rows, bytes per row].
 
-        A row of a tensor [a, b, c] is b rows of c values, one behind the other; a vector is one
-        row, in the file's order.
+        A row is a slice along the first axis: for a tensor [a, b, c], b * c values. A vector is
+        one row, whose elements have the order of the file.
 
         Raises:
-            ModelError: the file has become shorter.
+            ModelError: the file is shorter than its header says.
         """
         tensor = self.tensor(name)
         stop = tensor.rows if stop is None else stop
@@ -82,7 +82,7 @@ class GgufCheckpoint(Checkpoint):
         return _bytes(tensor, first, int(theirs.max()) + 1)[theirs - first]
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
-        """See `Checkpoint.read`; the values of blocks are those that gguf-py computes."""
+        """See `Checkpoint.read`; blocks are dequantized as gguf-py does it."""
         tensor = self.tensor(name)
         if len(tensor.shape) == 1:
             values = tensor.layout.floats(self.read_blocks(name)).reshape(-1)
@@ -94,7 +94,7 @@ class GgufCheckpoint(Checkpoint):
         return tensor.layout.floats(matrix).reshape(len(blocks), *tensor.shape[1:])
 
     def read_raw(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """See `Checkpoint.read_raw`; of blocks, the values."""
+        """See `Checkpoint.read_raw`; quantized or shifted tensors are returned as float32."""
         tensor = self.tensor(name)
         if tensor.dtype not in FLOATS or not tensor.keeps_bits:
             return self.read(name, start, stop)
@@ -106,7 +106,7 @@ class GgufCheckpoint(Checkpoint):
 
 
 def _bytes(tensor: GgufTensor, start: int, stop: int) -> NDArray[np.uint8]:
-    """Rows of the file, in its order: uint8 [rows, bytes]."""
+    """Read rows [start, stop) in the order of the file, uint8 [stop - start, bytes per row]."""
     row_bytes = tensor.nbytes // tensor.rows
     out = np.empty((stop - start, row_bytes), np.uint8)
     with tensor.path.open("rb", buffering=0) as f:
@@ -122,7 +122,7 @@ def _bytes(tensor: GgufTensor, start: int, stop: int) -> NDArray[np.uint8]:
 
 
 def parts(tensor: GgufTensor, count: int) -> list[GgufTensor]:
-    """Cut a tensor [count, ...] into `count` of shape [...], such as the matrices of experts."""
+    """Split a tensor [count, ...] into `count` tensors [...], such as the matrices of experts."""
     size = tensor.nbytes // count
     return [
         GgufTensor(

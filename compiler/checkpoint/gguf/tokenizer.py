@@ -1,6 +1,7 @@
 """Builds a tokenizer of the library `tokenizers` from a GGUF file's vocabulary.
 
-What is not in GGUF is as llama.cpp has it (src/llama-vocab.cpp), or the models' own tokenizer.json.
+Settings that GGUF does not store follow llama.cpp (src/llama-vocab.cpp) or the models' own
+tokenizer.json.
 """
 
 from __future__ import annotations
@@ -26,14 +27,15 @@ from .pre_tokenizers import PRE_TOKENIZERS, PreTokenizer
 from .vocabulary import Kind, Vocabulary
 
 _SPACE = "\u2581"  # stands for a space in SentencePiece's tokens
-_PART = "##"  # begins a token of WordPiece that continues a word
+_PART = "##"  # prefix of WordPiece tokens that continue a word
 
 
 def build(vocabulary: Vocabulary) -> Tokenizer:
-    """The tokenizer.
+    """Return the tokenizer of a vocabulary.
 
     Raises:
-        ModelError: its kind or the splitting of its text is not known, or it contradicts itself.
+        ModelError: the tokenizer's model or its rule for splitting text is not supported, or the
+            vocabulary is inconsistent.
     """
     if vocabulary.model not in _BUILDERS:
         raise ModelError(
@@ -45,7 +47,7 @@ def build(vocabulary: Vocabulary) -> Tokenizer:
         _add_tokens(made, vocabulary)
     except ModelError:
         raise
-    except BaseException as e:  # the library's bare exceptions and panics, which are no Exception
+    except BaseException as e:  # the library's Rust panics do not derive from Exception
         if not isinstance(e, Exception) and type(e).__name__ != "PanicException":
             raise
         raise ModelError(f"No tokenizer can be made of the file's vocabulary: {e}") from e
@@ -53,7 +55,10 @@ def build(vocabulary: Vocabulary) -> Tokenizer:
 
 
 def _bpe(vocabulary: Vocabulary) -> Tokenizer:
-    """Byte-level BPE, or of characters where the vocabulary has spaces as SentencePiece does."""
+    """Return a tokenizer with byte-level BPE, or with BPE over characters.
+
+    The pre-tokenization rule that the vocabulary names decides between them.
+    """
     name = "gemma4" if vocabulary.model == "gemma4" else vocabulary.pre
     if name not in PRE_TOKENIZERS:
         raise ModelError(
@@ -77,7 +82,7 @@ def _bpe(vocabulary: Vocabulary) -> Tokenizer:
 
 
 def _split(made: Tokenizer, rule: PreTokenizer) -> None:
-    """Set normalizer, pre-tokenizer and decoder."""
+    """Set the normalizer, pre-tokenizer and decoder of `made` according to a rule."""
     cuts = [pre_tokenizers.Split(Regex(p), "isolated") for p in rule.patterns]
     if rule.as_bytes:
         last = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -92,7 +97,10 @@ def _split(made: Tokenizer, rule: PreTokenizer) -> None:
 
 
 def _spm(vocabulary: Vocabulary) -> Tokenizer:
-    """SentencePiece's BPE: of two tokens those are joined whose union has the best score."""
+    """Return a tokenizer with SentencePiece's BPE.
+
+    Each step merges the two adjacent tokens whose concatenation has the highest score.
+    """
     if vocabulary.scores is None:
         raise ModelError("The file has no tokenizer.ggml.scores: its tokenizer is not whole.")
     ids = _ids(vocabulary)
@@ -108,7 +116,10 @@ def _spm(vocabulary: Vocabulary) -> Tokenizer:
 def _of_characters(
     vocabulary: Vocabulary, ids: dict[str, int], merges: list[tuple[str, str]]
 ) -> models.BPE:
-    """BPE over characters; those without a token are bytes, if the vocabulary has those."""
+    """Return BPE over characters.
+
+    A character without a token falls back to its UTF-8 bytes if the vocabulary has byte tokens.
+    """
     unknown = vocabulary.text("unk")
     has_bytes = bool((vocabulary.kinds == Kind.BYTE).any()) or "<0x00>" in ids
     return models.BPE(
@@ -117,7 +128,7 @@ def _of_characters(
 
 
 def _merges(vocabulary: Vocabulary, ids: Mapping[str, int]) -> list[tuple[str, str]]:
-    """All pairs of tokens whose union is one, the best score first."""
+    """Return the pairs of tokens that concatenate to a token, by descending score of the result."""
     scores = vocabulary.scores
     assert scores is not None
     usable = np.isin(vocabulary.kinds, (Kind.NORMAL, Kind.USER_DEFINED, Kind.UNUSED))
@@ -133,7 +144,10 @@ def _merges(vocabulary: Vocabulary, ids: Mapping[str, int]) -> list[tuple[str, s
 
 
 def _word_piece(vocabulary: Vocabulary) -> Tokenizer:
-    """BERT's; GGUF marks where words begin, tokenizer.json where they go on."""
+    """Return BERT's WordPiece tokenizer.
+
+    GGUF marks tokens that begin a word, tokenizer.json those that continue one.
+    """
     special = np.isin(vocabulary.kinds, (Kind.CONTROL, Kind.UNKNOWN))
     ids = {}
     for i, token in enumerate(vocabulary.tokens):
@@ -150,6 +164,7 @@ def _word_piece(vocabulary: Vocabulary) -> Tokenizer:
     return made
 
 
+# Functions that build a tokenizer, by the value of `tokenizer.ggml.model`.
 _BUILDERS: Mapping[str, Callable[[Vocabulary], Tokenizer]] = {
     "gpt2": _bpe,
     "gemma4": _bpe,
@@ -159,11 +174,16 @@ _BUILDERS: Mapping[str, Callable[[Vocabulary], Tokenizer]] = {
 
 
 def _ids(vocabulary: Vocabulary) -> dict[str, int]:
+    """Return the id of each token."""
     return {token: i for i, token in enumerate(vocabulary.tokens)}
 
 
 def _pair(merge: str) -> tuple[str, str]:
-    """Cut at the first space behind the first character, which may be one."""
+    """Split a merge at its first space; a space as the first character belongs to the left token.
+
+    Raises:
+        ModelError: there is no such space.
+    """
     at = merge.find(" ", 1)
     if at < 0:
         raise ModelError(f"tokenizer.ggml.merges has {shown(merge)}, which is not a pair.")
@@ -171,6 +191,7 @@ def _pair(merge: str) -> tuple[str, str]:
 
 
 def _of_pieces(prefix: bool) -> tokenizers.decoders.Decoder:
+    """Return a decoder of SentencePiece's tokens; `prefix`: strip the space that encoding adds."""
     steps = [decoders.Replace(_SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
     return decoders.Sequence([*steps, *([decoders.Strip(" ", 1, 0)] if prefix else [])])
 
@@ -183,7 +204,15 @@ def _process(
     eos: bool,
     roles: tuple[str, str] = ("bos", "eos"),
 ) -> None:
-    """Add the tokens at the beginning and the end of a text; `bos`, `eos`: the defaults."""
+    """Set the post-processor, which adds special tokens around a text.
+
+    Args:
+        made: the tokenizer to change.
+        vocabulary: its flags decide which tokens are added.
+        bos: whether to add the first token if the vocabulary has no flag for it.
+        eos: whether to add the last token if the vocabulary has no flag for it.
+        roles: the roles of the first and the last token.
+    """
     flags = vocabulary.flags
     wanted = (flags.get("add_bos_token", bos), flags.get("add_eos_token", eos))
     first, last = (
@@ -201,7 +230,7 @@ def _process(
 
 
 def _add_tokens(made: Tokenizer, vocabulary: Vocabulary) -> None:
-    """Name the tokens that are found in a text before it is split."""
+    """Register special and user-defined tokens, which are matched before the text is split."""
     tokens, kinds = vocabulary.tokens, vocabulary.kinds
     special = np.flatnonzero(np.isin(kinds, (Kind.CONTROL, Kind.UNKNOWN)))
     ended = [i for i in vocabulary.ends if kinds[i] == Kind.USER_DEFINED]

@@ -1,7 +1,7 @@
-"""The types of numbers that GGUF has, as blocks, and their values.
+"""The number types of GGUF: their block layouts, and dequantization by the package `gguf`.
 
-A row is a sequence of blocks, which stand for themselves: rows can be taken, put in another order
-and kept without a look at their values. `gguf.quants` has the values.
+A row of a tensor is a sequence of blocks, each of which is encoded independently of all others.
+Rows can therefore be selected, reordered and copied without dequantizing them.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ _BLOCKS = (
     *("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"),
     *("TQ1_0", "TQ2_0", "MXFP4"),
 )
+# Names of all supported types.
 READ = _FLOATS + _BLOCKS
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A type of numbers: how many values a block has, and how many bytes."""
+    """The block layout of a number type; a block of a float type is one number."""
 
-    name: str  # llama.cpp's
-    values: int
-    nbytes: int
+    name: str  # llama.cpp's name of the type, such as "Q4_K"
+    values: int  # number of values in a block
+    nbytes: int  # size of a block
 
     @property
     def is_float(self) -> bool:
@@ -39,21 +40,21 @@ class Layout:
 
     @property
     def bits(self) -> float:
-        """Bits of a weight."""
+        """Return the average number of bits per weight, scales included."""
         return 8 * self.nbytes / self.values
 
     def row_bytes(self, values: int) -> int:
-        """Bytes of a row; its values are whole blocks."""
+        """Return the size of a row in bytes; `values` is a multiple of the block length."""
         return values // self.values * self.nbytes
 
     def floats(self, blocks: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """blocks uint8 [rows, bytes] -> float32 [rows, values], as gguf-py computes them."""
+        """Dequantize blocks uint8 [rows, bytes] -> float32 [rows, values], as gguf-py does."""
         kind = gguf.GGMLQuantizationType[self.name]
         if kind in (gguf.GGMLQuantizationType.F32, gguf.GGMLQuantizationType.F16):
             dtype = "<f4" if self.name == "F32" else "<f2"
             plain: NDArray[np.float32] = blocks.view(dtype).astype(np.float32, copy=False)
             return plain
-        # Scales of a damaged file may be infinite; conversion finds the values that are not finite.
+        # A damaged file may have infinite scales; the conversion reports non-finite values.
         with np.errstate(invalid="ignore", over="ignore"):
             made: NDArray[np.float32] = gguf.quants.dequantize(blocks, kind)
         return made
@@ -61,7 +62,7 @@ class Layout:
 
 @cache
 def layout_of(number: int) -> Layout | None:
-    """The type that a file gives by number; None: there is none, or the package is older."""
+    """Return the type with a code in GGUF; None if the installed package `gguf` lacks it."""
     try:
         kind = gguf.GGMLQuantizationType(number)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A GGUF file's vocabulary: tokens, their kinds, and which of them have a role."""
+"""Reads the vocabulary of a GGUF file: the tokens, their kinds, and the special tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wherry.errors import ModelError, listing, shown
 from .header import Header
 
 _PREFIX = "tokenizer.ggml."
-# By what a model's token that ends its turn is called, as llama.cpp tells them.
+# Names of tokens that end a turn, from llama.cpp; GGUF files often list only one of them.
 _ENDS = frozenset(
     {
         *("<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>"),
@@ -24,19 +24,20 @@ _ENDS = frozenset(
         *("<turn|>", "<|tool_response>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "[e~["),
     }
 )
+# Role of a special token -> metadata field of its id.
 _ROLES = {
     "bos": "bos_token_id",
     "eos": "eos_token_id",
     "unk": "unknown_token_id",
     "pad": "padding_token_id",
-    "sep": "seperator_token_id",  # so spelled in the format
+    "sep": "seperator_token_id",  # the misspelling is part of the format
     "cls": "cls_token_id",
 }
 _ENDING = ("eos_token_id", "eot_token_id", "eom_token_id")
 
 
 class Kind(IntEnum):
-    """What a token is, as in `tokenizer.ggml.token_type`."""
+    """The kind of a token, with the codes of `tokenizer.ggml.token_type`."""
 
     NORMAL = 1
     UNKNOWN = 2
@@ -48,12 +49,12 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """Tokens by id. No two are the same text."""
+    """The tokens, in the order of their ids; all texts are distinct."""
 
-    model: str  # "gpt2", "llama", "bert", ...
-    pre: str  # how text is split before BPE, see pre_tokenizers.py
+    model: str  # tokenizer model: "gpt2", "llama", "bert", ...
+    pre: str  # rule that splits text before BPE, see pre_tokenizers.py
     tokens: tuple[str, ...]
-    kinds: NDArray[np.int64]  # [tokens] of Kind
+    kinds: NDArray[np.int64]  # [tokens], values of `Kind`
     scores: NDArray[np.float64] | None  # [tokens]
     merges: tuple[str, ...]
     roles: Mapping[str, int]  # "bos", "eos", ... -> id
@@ -61,15 +62,15 @@ class Vocabulary:
     flags: Mapping[str, bool]  # "add_bos_token", ...
 
     def text(self, role: str) -> str | None:
-        """The token with a role, or None."""
+        """Return the text of the token with a role, or None."""
         return self.tokens[self.roles[role]] if role in self.roles else None
 
 
 def vocabulary_of(header: Header) -> Vocabulary:
-    """Read the vocabulary.
+    """Read the vocabulary from the metadata of a file.
 
     Raises:
-        ModelError: it is missing or damaged; lists all problems.
+        ModelError: the vocabulary is missing or damaged; lists all problems.
     """
     found = {
         key.removeprefix(_PREFIX): value
@@ -83,7 +84,7 @@ def vocabulary_of(header: Header) -> Vocabulary:
     scores = _numbers(found, "scores", count, problems)
     ids = {name: found[name] for name in {*_ROLES.values(), *_ENDING} if name in found}
     wrong = [n for n, i in ids.items() if type(i) is not int or not 0 <= i < count]
-    # Files name ids of tokens that they do not have; llama.cpp passes over them.
+    # Some files have special token ids outside of their vocabulary; llama.cpp ignores them, too.
     ids = {n: i for n, i in ids.items() if n not in wrong}
     model, pre = found.get("model"), found.get("pre", "default")
     if not isinstance(model, str) or not isinstance(pre, str):
@@ -112,6 +113,7 @@ def vocabulary_of(header: Header) -> Vocabulary:
 
 
 def _texts(found: Mapping[str, Any], name: str, problems: list[str]) -> list[str]:
+    """Return a list of strings; if the field has another type, add a problem and return []."""
     value = found.get(name, [])
     if isinstance(value, list):
         return value
@@ -122,6 +124,7 @@ def _texts(found: Mapping[str, Any], name: str, problems: list[str]) -> list[str
 def _numbers(
     found: Mapping[str, Any], name: str, count: int, problems: list[str]
 ) -> NDArray[Any] | None:
+    """Return an array [count]; None if the field is absent or, with a problem added, invalid."""
     value = found.get(name)
     if value is None:
         return None
@@ -132,7 +135,7 @@ def _numbers(
 
 
 def _distinct(tokens: list[str]) -> tuple[str, ...]:
-    """Name empty and repeated texts after their ids; of equal ones the last is meant."""
+    """Replace empty and repeated texts by "[UNUSED_ID]"; the last of equal texts remains."""
     last = {token: i for i, token in enumerate(tokens)}
     return tuple(
         token if token and last[token] == i else f"[UNUSED_{i}]" for i, token in enumerate(tokens)
