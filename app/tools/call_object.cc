@@ -12,7 +12,7 @@ bool among(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Reads one call object incrementally.
+// Reads one call object, and emits its arguments as soon as the tool's name is known.
 class ObjectReader {
  public:
   ObjectReader(const CallObject& form, Scanner& s, Output& out, const Tools* known)
@@ -23,14 +23,14 @@ class ObjectReader {
     if (begun_) return true;
     if (!closed || name_.empty()) return false;
     begin();
-    out_.arguments(early_.value_or("{}"));  // the arguments came before the name, or are missing
+    out_.arguments(early_.value_or("{}"));  // the arguments precede the name, or are missing
     out_.end();
     return true;
   }
 
  private:
   // Reads the members; returns whether the object is complete.
-  bool object() {  // NOLINT(misc-no-recursion): once
+  bool object() {  // NOLINT(misc-no-recursion): nested_ limits it to one level
     if (s_.space() != '{') return false;
     ++s_.at;
     while (s_.space() != '}') {
@@ -44,6 +44,7 @@ class ObjectReader {
     return true;
   }
 
+  // Reads the value of one member; returns false if it is invalid or incomplete.
   bool member(const std::string& key) {  // NOLINT(misc-no-recursion)
     const char32_t first = s_.space();
     if (first == '"' && (key == "function" || among(form_.name, key)) && !named_) {
@@ -51,7 +52,7 @@ class ObjectReader {
       name_ = json_name(s_).value_or("");
       return !name_.empty() && (known_ == nullptr || known_->has(name_));
     }
-    if (first == '{' && key == "function" && !nested_) {  // OpenAI's shape
+    if (first == '{' && key == "function" && !nested_) {  // OpenAI nests name and arguments
       nested_ = true;
       return object();
     }
@@ -64,6 +65,7 @@ class ObjectReader {
     return json_value(s_, [](std::string_view) {}, form_.end);
   }
 
+  // Reads the arguments, whose first character is `first`; returns whether they are complete.
   bool arguments(char32_t first) {
     Emit emit = out_.to_arguments();
     if (named_) {

@@ -1,4 +1,4 @@
-// Calls as JSON objects: {"name": ..., "arguments": {...}}, with the keys that a family uses.
+// Reads tool calls that are JSON objects, such as {"name": ..., "arguments": {...}}.
 #ifndef WHERRY_APP_TOOLS_CALL_OBJECT_H_
 #define WHERRY_APP_TOOLS_CALL_OBJECT_H_
 
@@ -9,16 +9,17 @@
 
 namespace wherry::app {
 
+// The keys of a call object in one format.
 struct CallObject {
   std::vector<std::string> name = {"name"};                          // keys of the tool's name
   std::vector<std::string> arguments = {"arguments", "parameters"};  // keys of its arguments
-  std::string end;  // the text after the object; it also ends arguments whose braces are not closed
-  bool ids = false;  // whether its "id" is the call's id
+  std::string end;   // text after the object; it also ends arguments with unclosed braces
+  bool ids = false;  // whether the object's "id" is the id of the call
 
-  // Reads a call; emits nothing before the name is known. known: only calls of these tools count;
-  // null: any name. Returns whether there was a call, complete or cut off.
+  // Reads one call object; returns whether there was one, complete or truncated. Emits nothing
+  // before the tool's name is known. known: the tools that may be called; null: any name.
   bool read(Scanner& s, Output& out, const Tools* known) const;
-  // Reads [call, call, ...], or a single call.
+  // Reads a JSON list of call objects, or a single one; returns whether there was a call.
   bool list(Scanner& s, Output& out, const Tools* known) const;
 };
 

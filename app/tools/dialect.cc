@@ -10,6 +10,7 @@ Value message(const char* role, const char* content) {
   return jinja::make_dict({{"role", role}, {"content", content}});
 }
 
+// Returns example messages with one tool call and its result.
 Value with_call(const Value& arguments) {
   const Value function = jinja::make_dict({{"name", "f"}, {"arguments", arguments}});
   const Value call =
@@ -38,8 +39,8 @@ bool Dialect::knows(const std::string& variable) const {
   return template_.variables().count(variable) > 0;
 }
 
-// Returns the family that the model was trained on, or one that a system message can describe to
-// it.
+// Returns the family whose format the model was trained on; if the template does not describe
+// tools, one whose format a system message can explain.
 const Family& Dialect::found(const std::function<bool(const std::string&)>& known) const {
   const Family& shown = family_of(template_.source());
   const Family& generic = generic_family();
@@ -47,7 +48,7 @@ const Family& Dialect::found(const std::function<bool(const std::string&)>& know
   return shown.format->example().empty() ? generic : shown;
 }
 
-// Renders messages with the template; "" if it rejects them.
+// Returns the messages rendered with the template; "" if it rejects them.
 std::string Dialect::tried(const Value& messages) const {
   try {
     return template_.render(messages, false, Value());
@@ -56,8 +57,8 @@ std::string Dialect::tried(const Value& messages) const {
   }
 }
 
-// Probes the template's capabilities by rendering examples: a template that concatenates the
-// arguments fails for an object, and one that just prints the object writes Python's quotes.
+// Detects what the template supports by rendering examples. A template that expects arguments as
+// text either fails for an object, or prints the object in Python syntax, with single quotes.
 void Dialect::ask() {
   const std::string needle = kNeedle;
   const auto shows = [&](const std::string& made) { return made.find(needle) != made.npos; };

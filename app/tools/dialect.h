@@ -12,25 +12,26 @@
 
 namespace wherry::app {
 
+// How one model calls tools, and what its chat template supports.
 class Dialect {
  public:
-  // tool_format: the family's name; "": detected. known: whether a text is a token of the model. If
-  // a template prints tools but does not show the format of calls, the tokens that begin calls
-  // decide. Throws Error: unknown family.
+  // tool_format: the name of the family; "" detects it from the template. If the template describes
+  // tools but does not show the format of calls, the model's tokens decide: `known` returns whether
+  // a text is one of them. Throws Error if the family is unknown.
   Dialect(jinja::ChatTemplate chat_template, const std::string& tool_format,
           const std::function<bool(const std::string&)>& known);
 
   const jinja::ChatTemplate& chat_template() const { return template_; }
   const Family& family() const { return *family_; }
   const std::optional<Thoughts>& thoughts() const { return thoughts_; }
-  // Whether the template describes tools to the model; otherwise the conversation has to.
+  // Whether the template describes tools to the model; otherwise a system message must do so.
   bool native() const { return !tool_variables_.empty(); }
-  const Texts& tool_variables() const { return tool_variables_; }  // read by the template
-  bool knows(const std::string& variable) const;                   // whether the template reads it
+  const Texts& tool_variables() const { return tool_variables_; }
+  bool knows(const std::string& variable) const;  // whether the template reads it
   // Whether the template expects the arguments of earlier calls as JSON text rather than objects.
   bool takes_text() const { return takes_text_; }
-  bool takes_calls() const { return takes_calls_; }    // the template prints earlier calls
-  bool takes_system() const { return takes_system_; }  // the template supports system messages
+  bool takes_calls() const { return takes_calls_; }    // whether the template prints calls
+  bool takes_system() const { return takes_system_; }  // whether it prints system messages
 
  private:
   const Family& found(const std::function<bool(const std::string&)>& known) const;

@@ -1,5 +1,5 @@
-// The chat template identifies a family, never the model's name: the first row of
-// app/data/tool_families.json all of whose signs occur in the template.
+// A model's family is the first row of app/data/tool_families.json all of whose signs occur in its
+// chat template; the model's name does not matter.
 #include "app/tools/families.h"
 
 #include <algorithm>
@@ -19,11 +19,12 @@ constexpr std::string_view kIdLetters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 constexpr size_t kShortId = 9;
 
-// Reads the fields of a row's format; they have the names of the Python classes' fields.
+// Reads the fields of a row, which have the names of the fields in the Python classes.
 class Row {
  public:
   explicit Row(const Value& fields) : fields_(fields) {}
 
+  // Stores the field `name` in `into`, if the row has it.
   Row& take(const char* name, std::string& into) {
     if (const Value* value = next(name)) into = value->text();
     return *this;
@@ -50,7 +51,7 @@ class Row {
     }
     return *this;
   }
-  void end() const {  // reports unread fields: they are mistakes in the data
+  void end() const {  // throws Error for unread fields, which are mistakes in the data
     if (taken_ < fields_.dict().items.size()) {
       throw Error(WHERRY_INTERNAL, "unknown field in " + jinja::to_json(fields_));
     }

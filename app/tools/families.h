@@ -1,4 +1,4 @@
-// Families of models with a common format of tool calls, and how a model's family is found.
+// Families of models that share a format of tool calls, and the detection of a model's family.
 #ifndef WHERRY_APP_TOOLS_FAMILIES_H_
 #define WHERRY_APP_TOOLS_FAMILIES_H_
 
@@ -12,24 +12,25 @@
 namespace wherry::app {
 
 struct Family {
-  std::string name;                      // used by the option that selects a family
-  Texts signs;                           // texts that all its models' chat templates contain
-  std::shared_ptr<const Format> format;  // the format of its calls
+  std::string name;                      // value of the option tool_format
+  Texts signs;                           // texts that all chat templates of the family contain
+  std::shared_ptr<const Format> format;  // format of tool calls
   Texts stops;                           // special tokens that end a response
-  bool short_ids = false;       // call ids have nine letters and digits, as its templates require
-  bool thinking_field = false;  // the template expects earlier reasoning in a message's "thinking"
-  bool channels = false;        // all output has the format, with or without calls
+  bool short_ids = false;                // whether call ids must be nine letters and digits
+  bool thinking_field = false;           // whether templates read earlier reasoning from "thinking"
+  bool channels = false;                 // whether all output has the format, even without calls
 
-  std::string new_id() const;                            // creates a call's id
-  std::string known_id(const std::string& given) const;  // a valid id for a given one
+  std::string new_id() const;                            // returns a random call id
+  std::string known_id(const std::string& given) const;  // maps an id to a valid one
 };
 
+// Returns the family of models whose format is unknown.
 const Family& generic_family();
-// Returns the family whose signs the template contains; otherwise the generic one.
+// Returns the first family all of whose signs occur in the template, or the generic family.
 const Family& family_of(std::string_view chat_template);
-// Returns the family whose signs are all tokens of the model; otherwise the generic one.
+// Returns the first family all of whose signs are tokens of the model, or the generic family.
 const Family& family_of_tokens(const std::function<bool(const std::string&)>& known);
-// Throws Error: unknown name.
+// Returns the family with a name. Throws Error if the name is unknown.
 const Family& family_named(const std::string& name);
 
 }  // namespace wherry::app

@@ -6,10 +6,12 @@ namespace wherry::app {
 
 namespace {
 
+// Returns a member of an object; null if `object` is null, no object, or lacks the member.
 const Value* member(const Value* object, std::string_view name) {
   return object != nullptr && object->is_dict() ? object->dict().find(name) : nullptr;
 }
 
+// Returns the strings of a list or, with `within`, the strings in that member of its objects.
 Texts texts_of(const Value* list, const char* within) {
   Texts made;
   if (list == nullptr || !list->is_sequence()) return made;
@@ -65,7 +67,8 @@ bool Format::read(Scanner& s, Output& out, const Tools& tools, int& state) const
   if (!found) return false;
   if (*found >= marked && *found < known) return true;
   const std::string& mark = marks[*found];
-  const size_t size = *found < marked ? 0 : mark.size();  // the part of it that belongs to the call
+  // Number of bytes of the mark that belong to the call.
+  const size_t size = *found < marked ? 0 : mark.size();
   s.at -= size;
   const std::string begin = size == 0 ? mark : "";
   if (out.full() || !s.attempt([&] { return calls(s, out, tools, begin); })) {

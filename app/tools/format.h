@@ -1,5 +1,5 @@
-// The format in which a family of models writes tool calls. runtime_py/tools is the reference: each
-// class has the same name there and returns the same parts for the same text.
+// Interface of the formats in which models write tool calls. runtime_py/tools is the reference
+// implementation: its classes have the same names and return the same parts for the same text.
 #ifndef WHERRY_APP_TOOLS_FORMAT_H_
 #define WHERRY_APP_TOOLS_FORMAT_H_
 
@@ -18,11 +18,11 @@ namespace wherry::app {
 using jinja::Value;
 using Texts = std::vector<std::string>;
 
-// The tools of a request: their names, and the JSON Schemas of their arguments.
+// The tools of a request: their names and the JSON Schemas of their arguments.
 class Tools {
  public:
-  // A grammar restricts the output to calls in the format, so that the reader treats the other
-  // forms, which unconstrained models write by mistake, as text.
+  // Whether a grammar restricts calls to the exact format. The reader then treats the variants that
+  // unconstrained models write by mistake as text.
   bool held = false;
 
   void add(std::string name, Value schema) {
@@ -30,22 +30,23 @@ class Tools {
   }
   bool empty() const { return schemas_.empty(); }
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  // Whether a tool may have an argument of this name; true for tools without a known schema.
+  // Whether a tool has an argument; true if the tool or its properties are unknown.
   bool declares(std::string_view name, std::string_view argument) const;
-  // The types that an argument may have; none if unknown.
+  // Returns the JSON Schema types that an argument may have; none if they are unknown.
   Texts kinds(std::string_view name, std::string_view argument) const;
 
  private:
+  // Returns the schema of a tool; null if the tool is unknown.
   const Value* find(std::string_view name) const;
   std::vector<std::pair<std::string, Value>> schemas_;
 };
 
-// A tool whose calls conform to a schema.
+// The grammar of one tool's arguments.
 struct CallRule {
   std::string name;
-  Value schema;           // the schema of its arguments
-  std::string arguments;  // the grammar expression of its arguments as one JSON object
-  bool open = false;  // the schema cannot be enforced, and need not be: any arguments are allowed
+  Value schema;           // JSON Schema of the arguments
+  std::string arguments;  // grammar expression of the arguments as one JSON object
+  bool open = false;      // whether any arguments are allowed, because no schema has to be enforced
 };
 using CallRules = std::vector<CallRule>;
 
@@ -53,41 +54,43 @@ class Format {
  public:
   virtual ~Format() = default;
 
-  virtual Texts begins() const = 0;   // texts that begin calls within free text
-  virtual Texts markers() const = 0;  // texts that may be special tokens
-  // An example of a call, with NAME, {ARGUMENTS}, KEY and VALUE in it, for models whose template
-  // does not describe tools; "" if another format suits such models better.
+  virtual Texts begins() const = 0;   // returns the texts that begin calls within free text
+  virtual Texts markers() const = 0;  // returns texts of the format that may be special tokens
+  // Returns an example of a call, with the placeholders NAME, {ARGUMENTS}, KEY and VALUE. It is
+  // shown to models whose template does not describe tools; "" if the format is unsuitable for
+  // them.
   virtual std::string example() const = 0;
-  // Whether calls may also appear at the beginning of an output without any of `begins`.
+  // Returns whether an output may also begin with a call without any of `begins`.
   virtual bool bare() const { return false; }
 
-  // Texts that the reader removes everywhere.
+  // Returns texts that the reader removes everywhere.
   virtual Texts silent() const { return {}; }
-  // Beginnings of calls within free text that have none of `begins`. Such calls count only if they
-  // name a tool of the request.
+  // Returns texts that may begin a call within free text, where it counts only if it names a tool
+  // of the request. In contrast to `begins`, they are part of the call.
   virtual Texts amid() const { return {}; }
 
-  // Reads calls after `begin`, which is already consumed; returns whether there are any. Rejects
-  // text that is not a call before it calls Output::begin.
+  // Reads the calls after `begin`, which is already consumed; returns whether there are any. It
+  // returns false only before it has called Output::begin.
   virtual bool calls(Scanner& s, Output& out, const Tools& tools,
                      const std::string& begin) const = 0;
 
-  // Reads a part of an output, after its reasoning, up to a point where reading can resume; false
-  // if nothing remains to be read. state: 0 at first, then the value of the previous call.
+  // Reads a part of the output after the reasoning, up to a point where reading can resume; returns
+  // false when the format has nothing left to read. state: 0 in the first call; later calls receive
+  // what the previous one stored.
   virtual bool read(Scanner& s, Output& out, const Tools& tools, int& state) const;
 
-  // The grammar of the format, as expressions.
-  // The grammar of one call, or with `several` of one or more, after the first of `begins`.
+  // The following functions return grammar expressions.
+  // Grammar of one call, or with `several` of one or more, after the first of `begins`.
   virtual std::string written(Rules& rules, const CallRules& calls, bool several) const = 0;
-  // The grammar of an output, after its reasoning, that consists of calls only.
+  // Grammar of an output after the reasoning that consists of calls only.
   virtual std::string forced(Rules& rules, const CallRules& calls, bool several) const;
-  // The grammar of an output, after its reasoning, of text and optional calls.
+  // Grammar of an output after the reasoning that consists of text and optional calls.
   virtual std::string free(Rules& rules, const CallRules& calls, bool several) const;
-  // The grammar of an output, after its reasoning, whose text is `body`.
+  // Grammar of an output after the reasoning whose text matches the expression `body`.
   virtual std::string answer(Rules& rules, const std::string& body) const;
 };
 
-// The non-empty ones of `texts`.
+// Returns `texts` without the empty ones.
 Texts not_empty(Texts texts);
 
 }  // namespace wherry::app

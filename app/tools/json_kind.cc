@@ -1,4 +1,4 @@
-// Validates JSON without creating values.
+// Validates JSON without building values in memory.
 #include <algorithm>
 
 #include "app/tools/json_value.h"
@@ -7,8 +7,11 @@ namespace wherry::app {
 
 namespace {
 
-constexpr size_t kDeepest = 900;  // levels; Python's reader gives up near its limit of 1000 calls
+// Maximum nesting depth. Python's json module fails near its recursion limit of 1000.
+constexpr size_t kDeepest = 900;
 
+// A recursive-descent parser. Functions that return char return a kind, see json_kind(); '\0' if
+// the text is invalid.
 class Check {
  public:
   explicit Check(std::string_view text) : text_(text) {}
@@ -57,7 +60,7 @@ class Check {
     });
   }
 
-  // Reads the comma-separated items between two brackets.
+  // Reads items up to the bracket `close`; `one` reads one item and returns whether it is valid.
   template <typename One>
   bool items(char close, One one) {  // NOLINT(misc-no-recursion)
     ++at_;

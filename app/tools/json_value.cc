@@ -7,10 +7,12 @@ namespace wherry::app {
 
 namespace {
 
+// Characters after a backslash, and the characters that these escapes stand for.
 constexpr std::string_view kLetters = "\"\\/bfnrt", kMeant = "\"\\/\b\f\n\r\t";
+// First high surrogate, first low surrogate, first code point after the surrogates.
 constexpr char32_t kHigh = 0xD800, kLow = 0xDC00, kPastSurrogates = 0xE000;
 
-// Parses four hexadecimal digits; nothing if they are invalid.
+// Returns the value of four hexadecimal digits; nothing if they are invalid.
 std::optional<char32_t> hex4(std::string_view digits) {
   if (digits.size() != 4) return std::nullopt;
   char32_t code = 0;
@@ -22,11 +24,11 @@ std::optional<char32_t> hex4(std::string_view digits) {
   return code;
 }
 
-// Resolves the escapes of a string's content; nothing if an escape is invalid. Like Python's
-// `strict=False`, it allows control characters.
+// Returns a string's content with its escapes resolved; nothing if an escape is invalid. Control
+// characters are allowed, as with Python's json.loads(strict=False).
 std::optional<std::string> unescaped(std::string_view inner) {
   std::string made;
-  char32_t high = 0;  // the first half of a surrogate pair
+  char32_t high = 0;  // a high surrogate that waits for its low surrogate
   const auto pay = [&] {
     if (high != 0) append_character(made, high);
     high = 0;
@@ -64,7 +66,8 @@ std::optional<std::string> unescaped(std::string_view inner) {
   return made;
 }
 
-// Emits text up to one of `special`, where `s` then stands; false if the text ends first.
+// Emits and consumes the text before the first of the characters `special`; returns false if the
+// text ends first.
 bool handed_on(Scanner& s, const Emit& emit, const char* special) {
   const std::string_view left = s.rest();
   const size_t found = left.find_first_of(special);
@@ -75,6 +78,7 @@ bool handed_on(Scanner& s, const Emit& emit, const char* special) {
   return found != left.npos;
 }
 
+// Emits a string as it is; returns whether it is complete.
 bool quoted(Scanner& s, const Emit& emit) {
   emit("\"");
   ++s.at;
@@ -89,6 +93,7 @@ bool quoted(Scanner& s, const Emit& emit) {
   return false;
 }
 
+// Emits an object or array as it is, up to its end or `stop`; returns whether it is complete.
 bool bracketed(Scanner& s, const Emit& emit, std::string_view stop) {
   const std::string special = "\"{}[]" + std::string(stop.substr(0, 1));
   for (int depth = 0; handed_on(s, emit, special.c_str());) {
@@ -110,8 +115,8 @@ bool ends_scalar(char32_t code) {
   return code == ',' || code == '}' || code == ']' || jinja::is_space(code);
 }
 
-// Returns the character of an escape whose backslash is consumed; the text itself if the escape is
-// invalid.
+// Consumes an escape after its backslash; returns the character that it stands for, or the escape
+// itself if it is invalid.
 std::string meant(Scanner& s) {
   const std::string escape = s.take(s.next() == 'u' ? 5 : 1);
   const std::optional<char32_t> high =

@@ -1,4 +1,4 @@
-// The grammar of an element's value in the markup format.
+// Grammar of an argument's value in the format Markup.
 #ifndef WHERRY_APP_TOOLS_MARKUP_ELEMENT_H_
 #define WHERRY_APP_TOOLS_MARKUP_ELEMENT_H_
 
@@ -10,8 +10,9 @@
 
 namespace wherry::app {
 
-// Returns whether an argument's value is plain text, and the expression of the value followed by
-// `end`. root: the schema of all arguments, which may contain definitions.
+// Returns whether an argument's value is plain text rather than JSON, and the grammar expression of
+// the value followed by `end`. schema: the argument's JSON Schema. root: the schema of all
+// arguments, which may contain definitions that `schema` refers to.
 std::pair<bool, std::string> markup_element(Rules& rules, const jinja::Value& schema,
                                             const jinja::Value& root, const std::string& end);
 

@@ -17,7 +17,7 @@ OutputParser::OutputParser(const Reading& reading)
   go();
 }
 
-// Emits the parts since the last call.
+// Appends to made_ what was parsed since the last call.
 void OutputParser::give() {
   const std::vector<Part>& parts = now_.out.parts;
   for (size_t i = given_ > 0 ? given_ - 1 : 0; i < parts.size(); ++i) {
@@ -32,7 +32,7 @@ void OutputParser::give() {
   given_text_ = parts.empty() ? 0 : parts.back().text.size();
 }
 
-// Marks the text so far as consumed, so that it is not parsed again.
+// Saves the current state as the one where parsing resumes.
 void OutputParser::keep() {
   give();
   given_ = given_text_ = 0;
@@ -41,6 +41,7 @@ void OutputParser::keep() {
   sure_ = now_;
 }
 
+// Parses until the text ends or more text has to arrive; returns the new parts.
 std::vector<Part> OutputParser::go() {
   now_ = sure_;
   s_.at = sure_.at;
@@ -76,7 +77,7 @@ void OutputParser::step() {
   }
 }
 
-// The model may repeat the opening mark that the prompt already contains.
+// Consumes the opening mark, which the model may repeat even if the prompt ends with it.
 void OutputParser::begin_thoughts() {
   if (reading_.opened) now_.out.think();
   const bool found = s_.attempt([this] {
@@ -87,7 +88,8 @@ void OutputParser::begin_thoughts() {
   if (now_.stage == Stage::kThinks) now_.out.think();
 }
 
-// A call inside the reasoning ends the reasoning; the closing mark may still follow.
+// Reads reasoning up to the closing mark. A call within the reasoning ends it, too, although the
+// closing mark may still follow.
 void OutputParser::think() {
   const bool may_call =
       reading_.family != nullptr && !reading_.family->channels && !reading_.tools.held;

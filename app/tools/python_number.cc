@@ -9,13 +9,14 @@ namespace wherry::app {
 
 namespace {
 
+// Returns the value of a hexadecimal digit; 99 for other characters.
 int value_of(char digit) {
   if (digit >= '0' && digit <= '9') return digit - '0';
   const char letter = static_cast<char>(digit | 0x20);
   return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : 99;
 }
 
-// Removes underscores, which are only allowed between two digits; nothing if one is misplaced.
+// Returns a number without its underscores; nothing if one is not between two digits.
 std::optional<std::string> joined_digits(std::string_view text, int base) {
   const auto digit = [&](size_t i) { return i < text.size() && value_of(text[i]) < base; };
   std::string made;
@@ -29,9 +30,9 @@ std::optional<std::string> joined_digits(std::string_view text, int base) {
   return made;
 }
 
-// Converts digits of any base and length to decimal.
+// Returns an integer of any length in decimal.
 std::string in_decimal(const std::string& digits, int base) {
-  std::string made = "0";  // the least significant digit first
+  std::string made = "0";  // decimal digits, the least significant first
   for (const char digit : digits) {
     int carry = value_of(digit);
     for (char& place : made) {
@@ -45,8 +46,8 @@ std::string in_decimal(const std::string& digits, int base) {
   return made;
 }
 
-// Like int(text, 0), but also accepts decimal digits after leading zeros, which Python rejects and
-// models write.
+// Parses an integer as Python's int(text, 0) does. It also accepts leading zeros of decimal
+// numbers, which Python rejects but models write.
 std::optional<std::string> integer(std::string_view text, bool negative) {
   int base = 10;
   if (text.size() > 2 && text[0] == '0') {
@@ -63,7 +64,7 @@ std::optional<std::string> integer(std::string_view text, bool negative) {
   return (negative && made != "0" ? "-" : "") + made;
 }
 
-// Like float(text).
+// Parses a finite number without a sign as Python's float(text) does.
 std::optional<std::string> real(std::string_view text, bool negative) {
   const std::optional<std::string> digits = joined_digits(text, 10);
   if (!digits || digits->find_first_not_of("0123456789.eE+-") != std::string::npos) {

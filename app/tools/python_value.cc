@@ -15,10 +15,12 @@ namespace {
 constexpr int kDeepestLiteral = 64;
 constexpr size_t kLongestWord = 1 << 16;
 
+// Returns the closing bracket for an opening one; '\0' for other characters.
 char closing(char32_t opening) {
   return opening == '[' ? ']' : opening == '(' ? ')' : opening == '{' ? '}' : '\0';
 }
 
+// Whether a character may be part of an unquoted word.
 bool bare(char32_t code) {
   return code > 0x7F ||
          std::string_view(",()[]{}=:\n").find(static_cast<char>(code)) == std::string_view::npos;
@@ -28,9 +30,10 @@ bool hex(char32_t code) {
   return (code >= '0' && code <= '9') || ((code | 0x20) >= 'a' && (code | 0x20) <= 'f');
 }
 
+// Reads any value, see python_value(). argument: the value is a keyword argument of a call.
 bool value(Scanner& s, const Emit& emit, const std::string& quote, int depth, bool argument);
 
-// Converts a number, a constant, or a string without quotes.
+// Converts a number, a constant or an unquoted string to JSON.
 std::string of_word(const std::string& word) {
   static constexpr std::pair<const char*, const char*> kWords[] = {
       {"True", "true"}, {"False", "false"}, {"None", "null"}};
@@ -40,6 +43,7 @@ std::string of_word(const std::string& word) {
   return is_json(word) ? word : python_number(word).value_or(json_string(word));
 }
 
+// Reads a string up to the delimiter `quote`, after the opening one.
 bool marked(Scanner& s, const Emit& emit, const std::string& quote) {
   emit("\"");
   const bool found =
@@ -48,7 +52,7 @@ bool marked(Scanner& s, const Emit& emit, const std::string& quote) {
   return found;
 }
 
-// Resolves an escape; an unknown one remains with its backslash.
+// Consumes an escape after its backslash; returns its text, or the escape itself if it is unknown.
 std::string python_escape(Scanner& s) {
   s.next();
   const std::string letter = s.take(1);
@@ -71,8 +75,9 @@ std::string python_escape(Scanner& s) {
   return made;
 }
 
-// Whether a consumed quote does not end its string. Models do not escape quotes inside strings:
-// command='sed -n '1,9p' a.py'. The quote that ends a string precedes a comma or a closing bracket.
+// Returns whether the quote that was just consumed belongs to the content of its string, because
+// models do not always escape quotes: command='sed -n '1,9p' a.py'. A quote that ends a string is
+// followed by a comma, a colon or a closing bracket.
 bool goes_on(Scanner& s, bool argument) {
   const char32_t code = s.space();
   if (code == kNoChar) return false;
@@ -119,7 +124,7 @@ bool python_string(Scanner& s, const Emit& emit, char quote, bool argument) {
   return false;
 }
 
-// Reads a key, or an item of a set; nothing if the text ends within it.
+// Reads a dictionary's key, or an item of a set; nothing if the text ends within it.
 std::optional<std::string> key(Scanner& s, const std::string& quote) {
   std::string made;
   const Emit keep = [&](std::string_view text) { made += text; };
@@ -127,10 +132,10 @@ std::optional<std::string> key(Scanner& s, const std::string& quote) {
   return made;
 }
 
-// Reads a list, tuple, set or dictionary.
+// Reads a list, tuple, set or dictionary; returns whether it is complete.
 bool items(Scanner& s, const Emit& emit, const std::string& quote, int depth) {
   const char closed = closing(static_cast<unsigned char>(s.text[s.at]));
-  bool keyed = s.text[s.at++] == '{';  // true until a set's item shows that it is no dictionary
+  bool keyed = s.text[s.at++] == '{';  // a dictionary, until the first item proves a set
   emit(keyed ? "" : "[");
   for (bool first = true;;) {
     char32_t code = s.space();
@@ -162,7 +167,7 @@ bool items(Scanner& s, const Emit& emit, const std::string& quote, int depth) {
     }
     first = false;
     if (!value(s, emit, quote, depth + 1, false)) return false;
-    if (s.at == before) ++s.at;  // a character that begins no value
+    if (s.at == before) ++s.at;  // skips a character that cannot begin a value
   }
 }
 
@@ -185,7 +190,8 @@ bool begins_python_name(char32_t code) {
   return code == '_' || ((code | 0x20) >= 'a' && (code | 0x20) <= 'z');
 }
 
-bool of_python_name(char32_t code) {  // like \w in regular expressions
+// The characters are those of \w in Python's regular expressions.
+bool of_python_name(char32_t code) {
   return code == '_' || jinja::is_alpha(code) || jinja::is_decimal(code) || jinja::is_digit(code) ||
          jinja::is_numeric(code);
 }

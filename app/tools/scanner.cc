@@ -12,8 +12,8 @@ bool begins_with(std::string_view text, std::string_view beginning) {
   return text.substr(0, beginning.size()) == beginning;
 }
 
-// Returns the position and index of the first of `literals` at or after `from`; at one position,
-// the longest.
+// Returns the position and the index of the literal that occurs first at or after `from`; nothing
+// if there is none. Of several literals at one position, it selects the longest.
 std::optional<std::pair<size_t, size_t>> first_of(std::string_view text, size_t from,
                                                   const std::vector<std::string>& literals) {
   std::optional<std::pair<size_t, size_t>> best;
@@ -88,7 +88,7 @@ std::optional<size_t> Scanner::until(const std::vector<std::string>& literals, c
   const std::string_view all = text;
   const auto found = first_of(all, at, literals);
   const size_t start = at, sure = safe(literals);
-  // A literal that begins earlier, and is still incomplete, may include the found one.
+  // An incomplete literal that begins earlier may turn out to contain the found one.
   if (found && found->first <= sure && !may_grow(found->first, found->second, literals)) {
     at = found->first + literals[found->second].size();
     emit(all.substr(start, found->first - start));
@@ -100,7 +100,7 @@ std::optional<size_t> Scanner::until(const std::vector<std::string>& literals, c
   return std::nullopt;
 }
 
-// Whether further text may turn it into a longer literal.
+// Returns whether a longer literal may begin at the position `start` of the literal `which`.
 bool Scanner::may_grow(size_t start, size_t which, const std::vector<std::string>& literals) const {
   const std::string_view left = std::string_view(text).substr(start);
   return !ended && std::any_of(literals.begin(), literals.end(), [&](const std::string& other) {
@@ -108,7 +108,7 @@ bool Scanner::may_grow(size_t start, size_t which, const std::vector<std::string
   });
 }
 
-// Returns the position before which no literal can begin; a partial one may follow.
+// Returns the position up to which the text cannot be the beginning of an incomplete literal.
 size_t Scanner::safe(const std::vector<std::string>& literals) const {
   if (ended) return text.size();
   size_t longest = 1;

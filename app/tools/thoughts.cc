@@ -10,7 +10,7 @@ namespace wherry::app {
 
 namespace {
 
-// Ignores trailing white space.
+// Returns whether a text, apart from trailing white space, ends with `end`.
 bool ends_with(std::string_view text, std::string_view end) {
   text = text.substr(0, jinja::skip_right(text));
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;

@@ -1,4 +1,4 @@
-// The marks around a model's reasoning.
+// The marks around a model's reasoning, such as <think> and </think>.
 #ifndef WHERRY_APP_TOOLS_THOUGHTS_H_
 #define WHERRY_APP_TOOLS_THOUGHTS_H_
 
@@ -8,14 +8,15 @@
 
 namespace wherry::app {
 
-// The two marks. Some templates write the first one at the end of the prompt.
+// The opening and closing mark. Some templates end the prompt with the opening mark.
 struct Thoughts {
   std::string begin, end;
-  bool opened(std::string_view prompt) const;  // whether a prompt ends inside reasoning
-  bool closed(std::string_view prompt) const;  // or after it, so that no reasoning follows
+  bool opened(std::string_view prompt) const;  // whether a prompt ends with the opening mark
+  bool closed(std::string_view prompt) const;  // whether it ends with the closing mark
 };
 
-// Returns the marks that a template contains; nothing: its model writes no marked reasoning.
+// Returns the marks whose closing mark the template contains; nothing if there are none, because
+// the model then does not mark its reasoning.
 std::optional<Thoughts> thoughts_of(std::string_view chat_template);
 
 }  // namespace wherry::app

@@ -14,8 +14,9 @@ namespace wherry {
 namespace {
 
 constexpr std::string_view kSuffix = ".tar";
-constexpr size_t kBlock = 512;  // bytes; headers and contents fill whole blocks
-constexpr size_t kSizeAt = 124, kSizeDigits = 11, kTypeAt = 156;  // bytes within a header
+constexpr size_t kBlock = 512;  // bytes; headers and contents are padded to whole blocks
+// Offsets and length, in bytes, of the fields of a tar header.
+constexpr size_t kSizeAt = 124, kSizeDigits = 11, kTypeAt = 156;
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(WHERRY_INCOMPATIBLE, "the archive of objects is damaged: " + why);

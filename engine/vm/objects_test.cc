@@ -6,7 +6,7 @@
 namespace wherry {
 namespace {
 
-// One file of a tar archive: a header of 512 bytes, and the content in whole blocks.
+// Returns one file of a tar archive: a header of 512 bytes, and the content padded to blocks.
 std::string archived(const std::string& content, char type = '0') {
   std::string header(512, '\0');
   header.replace(0, 3, "a.o");

@@ -8,8 +8,10 @@ namespace wherry::app {
 
 namespace {
 
+// Whether a character may be part of a tool's name.
 bool of_dotted(char32_t code) { return code == '.' || code == '-' || of_python_name(code); }
 
+// Whether a character may be part of an argument's name.
 bool of_braced_key(char32_t code) {
   return !jinja::is_space(code) &&
          (code > 0x7F ||

@@ -1,4 +1,5 @@
-// The kinds of formats; tool_families.json selects one for each family and sets its texts.
+// The formats of tool calls. tool_families.json selects a format for each family and sets its
+// fields. The comments show the syntax in EBNF, with field names in backquotes.
 #ifndef WHERRY_APP_TOOLS_FORMATS_FORMATS_H_
 #define WHERRY_APP_TOOLS_FORMATS_FORMATS_H_
 
@@ -9,16 +10,17 @@
 
 namespace wherry::app {
 
-// JSON objects, or lists of them, after a mark: Hermes, Qwen, Granite, Phi, Cohere, Nemotron.
-// `begin` {call} `end`, or `begin` [{call}, ...] `end`.
+// Call objects in JSON, or lists of them, after a mark: Hermes, Qwen, Granite, Phi, Cohere,
+// Nemotron. `begin` {call} `end`, or `begin` [{call}, ...] `end`
 struct Tagged : Format {
-  Texts begin;          // the first one is written, all are read
-  std::string end;      // "" for none
+  Texts begin;          // the grammar uses the first one, the reader accepts all
+  std::string end;      // text after the calls; "" for none
   bool listed = false;  // whether several calls form one list; else each has its own mark
-  CallObject form;
-  std::string head = "{\"name\": \"", middle = "\", \"arguments\": ";  // parts of the object
-  std::string space;                                                   // between mark and object
-  Texts left_out;  // removed everywhere, see silent
+  CallObject form;      // keys that the reader accepts
+  // Texts of the call object before and after the tool's name.
+  std::string head = "{\"name\": \"", middle = "\", \"arguments\": ";
+  std::string space;  // white space between the marks and the object
+  Texts left_out;     // texts that the reader removes everywhere
 
   Texts begins() const override { return begin; }
   Texts silent() const override { return left_out; }
@@ -28,14 +30,15 @@ struct Tagged : Format {
   std::string written(Rules& rules, const CallRules& calls, bool several) const override;
 };
 
-// Llama 3.1 to 3.3, and models of unknown families: JSON objects, or lists of them, at the
-// beginning or after a mark. Calls at the beginning count only if they name a tool of the request.
+// Call objects in JSON, or lists of them, at the beginning of the output or after a mark: Llama 3.1
+// to 3.3, and models of unknown families. Calls without a mark count only if they name a tool of
+// the request.
 struct Bare : Format {
-  Texts begin;
-  std::string middle = "\", \"parameters\": ";  // between a name and its arguments
-  // Pairs of texts around calls without a mark, such as code fences; the reader removes them.
+  Texts begin;                                  // marks of calls
+  std::string middle = "\", \"parameters\": ";  // text between name and arguments
+  // Pairs of texts that may surround calls without a mark, such as code fences, and are removed.
   std::vector<std::pair<std::string, std::string>> fences;
-  Texts between;  // see amid
+  Texts between;  // texts that may begin a call within free text, see Format::amid
 
   Texts begins() const override { return begin; }
   Texts markers() const override { return begin; }
@@ -48,17 +51,18 @@ struct Bare : Format {
   std::string free(Rules& rules, const CallRules& calls, bool several) const override;
 };
 
-// A header with the tool's name, then arguments as JSON: DeepSeek, Kimi, Mistral, Functionary.
+// Calls with the tool's name in a header before the JSON arguments: DeepSeek, Kimi, Mistral,
+// Functionary.
 // `section`? (`begin` `before`? name `middle` arguments `end`)+ `section_end`?
 struct Headed : Format {
-  std::string begin;      // begins one call
-  Texts middle;           // alternatives; the first one is written
+  std::string begin;      // text that begins one call
+  Texts middle;           // texts between header and arguments; the grammar uses the first one
   std::string before;     // optional text before the name
-  std::string tag;        // separates the name from an id or a number
-  bool whole_id = false;  // whether the id is the whole header rather than the text after the tag
-  Texts end;              // ends one call; the first one is written
-  std::string section, section_end;  // around all calls; "" for none
-  std::string between;               // between two calls
+  std::string tag;        // text between the name and the call's id or number
+  bool whole_id = false;  // whether the id is the whole header, not only the text after the tag
+  Texts end;              // texts that end one call; the grammar uses the first one
+  std::string section, section_end;  // texts around all calls; "" for none
+  std::string between;               // text between two calls
 
   Texts begins() const override { return not_empty({section, begin}); }
   Texts markers() const override;
@@ -67,14 +71,14 @@ struct Headed : Format {
   std::string written(Rules& rules, const CallRules& calls, bool several) const override;
 
  private:
-  bool call(Scanner& s, Output& out) const;
+  bool call(Scanner& s, Output& out) const;  // reads one call after `begin`
   void arguments(Scanner& s, Output& out) const;
 };
 
-// Mistral's two formats: `[TOOL_CALLS] [{call}, ...]`, and since 2025
-// `[TOOL_CALLS]name[ARGS]{...}`. The reader accepts both.
+// Mistral's two formats: "[TOOL_CALLS] [{call}, ...]", and since 2025
+// "[TOOL_CALLS]name[ARGS]{...}". The reader accepts both.
 struct Mistral : Format {
-  bool named = false;  // whether the example shows the newer one
+  bool named = false;  // whether example and grammar have the newer format
   Tagged list;
   Headed headed;
 
@@ -86,25 +90,27 @@ struct Mistral : Format {
   std::string written(Rules& rules, const CallRules& calls, bool several) const override;
 };
 
-// Calls in angle brackets, an element for each argument: Qwen3-Coder, GLM, MiniMax, DeepSeek V3.2.
+// Calls in XML-like markup, with one element per argument: Qwen3-Coder, GLM, MiniMax, DeepSeek
+// V3.2.
 // (`outer` (`call` name `named` (`key` key `keyed` value `ended`)* `call_end`)+ `outer_end`)
 struct Markup : Format {
-  std::string outer, outer_end;  // around calls
-  // Marks of one call; `call` is "" if the name is in the outer element.
+  std::string outer, outer_end;  // texts around calls
+  // Texts before and after the tool's name, and at the end of a call. `call` is "" if the name
+  // follows `outer` directly.
   std::string call = "<function=", named = ">", call_end = "</function>";
-  std::string key = "<parameter=";     // precedes an argument's name
-  Texts keyed = {">"};                 // follows it; white space between these texts is allowed
-  std::string ended = "</parameter>";  // follows its value
-  bool several = false;                // whether one outer element contains several calls
-  std::string pad;                     // surrounds a value, and is removed
-  std::string line = "\n";             // follows `outer`, `named` and `ended`
-  bool typed = false;                  // an attribute in `keyed` says whether the value is a string
-  Texts unclosed;  // end a value that lacks its end mark, unless a grammar enforces it
-  // Names of an argument that contains an object of all arguments: it is unwrapped if it is the
-  // only argument and the tool declares none of this name.
+  std::string key = "<parameter=";     // text before an argument's name
+  Texts keyed = {">"};                 // texts after the name; white space may separate them
+  std::string ended = "</parameter>";  // text after an argument's value
+  bool several = false;                // whether one outer element may contain several calls
+  std::string pad;                     // text around a value, which the reader removes
+  std::string line = "\n";             // white space after `outer`, `named` and `ended`
+  bool typed = false;                  // whether an attribute in `keyed` marks string values
+  Texts unclosed;  // texts that end a value without `ended`, unless a grammar enforces `ended`
+  // Names of an argument whose value some models write as the object of all arguments. The reader
+  // unwraps it if it is the only argument and the tool does not declare it.
   Texts wrappers;
 
-  Texts begins() const override { return not_empty({outer, call}); }  // outer may be missing
+  Texts begins() const override { return not_empty({outer, call}); }  // models may omit `outer`
   Texts markers() const override;
   std::string example() const override;
   bool calls(Scanner& s, Output& out, const Tools& tools, const std::string& begin) const override;
@@ -119,7 +125,7 @@ struct Markup : Format {
   std::string elements(Rules& rules, const CallRule& call) const;
 };
 
-// Gemma's: `begin` call:name{key:value,...} `end`; strings are between two `quote`.
+// Gemma's format: `begin` call:name{key:value,...} `end`. Strings are between two `quote`.
 struct Braces : Format {
   std::string begin, end, quote;
 
@@ -138,14 +144,14 @@ struct Braces : Format {
 // Calls in Python syntax: Llama 3.2 and 4, Gemma 3, LFM2, Olmo 3.
 // `begin` `[`? name(key=value, ...) (`,` or a line break) ... `]`? `end`
 struct Pythonic : Format {
-  Texts begin;  // empty: calls are at the beginning, in brackets
-  std::string end;
+  Texts begin;           // marks; empty: calls are at the beginning, in brackets
+  std::string end;       // text after the calls; "" for none
   bool brackets = true;  // whether several calls form a list
 
   Texts begins() const override { return begin; }
   Texts markers() const override;
   std::string example() const override;
-  bool bare() const override { return brackets; }  // such calls count if they name a tool
+  bool bare() const override { return brackets; }  // bare calls must name a tool
   bool calls(Scanner& s, Output& out, const Tools& tools, const std::string& begin) const override;
   std::string written(Rules& rules, const CallRules& calls, bool several) const override;
   std::string forced(Rules& rules, const CallRules& calls, bool several) const override;
@@ -162,8 +168,9 @@ struct Pythonic : Format {
 //   <|channel|>analysis<|message|>...<|end|>
 //   <|start|>assistant<|channel|>final<|message|>...<|return|>
 //
-// `analysis` is reasoning, `final` text; a message with `to=functions.NAME` is a call, in any
-// channel. A `commentary` message without a recipient is text for the user before calls.
+// Messages in the channel `analysis` are reasoning, those in `final` are text for the user. A
+// message with the recipient `to=functions.NAME` is a call, in any channel; one in `commentary`
+// without a recipient is text for the user before calls.
 struct Harmony : Format {
   Texts begins() const override { return {"<|channel|>"}; }
   Texts markers() const override;

@@ -12,9 +12,10 @@ const Texts& ends() {
   return kEnds;
 }
 
-enum State { kBetween, kBody, kOther };  // between messages, in one, outside
+// Where the next text is: before a message's header, in its body, or outside of any message.
+enum State { kBetween, kBody, kOther };
 
-// Returns the name after "to=" in a header; "" if there is none.
+// Returns the recipient after "to=" in a header, without "functions."; "" if there is none.
 std::string called(const std::string& header) {
   for (size_t at = header.find("to="); at != header.npos; at = header.find("to=", at + 1)) {
     size_t start = at + 3;
@@ -43,6 +44,7 @@ bool is_analysis(const std::string& header) {
   return name.compare(jinja::skip_left(name), 8, "analysis") == 0;
 }
 
+// Reads the arguments of a call up to the end of the message.
 void called_body(Scanner& s, Output& out, const std::string& name) {
   out.begin(name);
   if (s.space() == '{') {
@@ -53,7 +55,8 @@ void called_body(Scanner& s, Output& out, const std::string& name) {
   }
 }
 
-// Reads a header, and the call after it. The first header begins in the prompt.
+// Reads a message's header and, if it is a call, the arguments; returns whether there was a header.
+// The beginning of the first header is in the prompt.
 bool message(Scanner& s, Output& out, int& state) {
   const Texts beginnings = {kStart, kChannel, "to="};
   const std::optional<size_t> begun = s.accept_one(beginnings);
@@ -72,7 +75,7 @@ bool message(Scanner& s, Output& out, int& state) {
   return true;
 }
 
-// Emits text up to one of `marks`; does not consume those from index `kept` on.
+// Emits the text before the first of `marks`, and consumes that mark if its index is below `kept`.
 void said(Scanner& s, Output& out, const Texts& marks, size_t kept) {
   s.resumable = true;
   const std::optional<size_t> found = s.until(marks, out.to_text());
@@ -110,7 +113,7 @@ bool Harmony::read(Scanner& s, Output& out, const Tools&, int& state) const {
   return true;
 }
 
-// Messages that may come first: reasoning, and text before calls.
+// Returns the grammar of any number of messages in `channels` before the last message.
 static std::string before(Rules& rules, const std::vector<std::string>& channels) {
   std::string names;
   for (const std::string& name : channels) {
@@ -120,7 +123,7 @@ static std::string before(Rules& rules, const std::vector<std::string>& channels
          rules.up_to(std::string("<|end|>") + kStart + "assistant") + ")*";
 }
 
-// A call ends the response, so an output has only one.
+// A call ends the response, so the grammar allows only one.
 std::string Harmony::written(Rules& rules, const CallRules& calls, bool) const {
   std::vector<std::string> made;
   for (const CallRule& call : calls) {

@@ -6,13 +6,15 @@ namespace wherry::app {
 
 namespace {
 
+// Whether a character may be part of a tool's name in a header.
 bool of_header(char32_t code) {
-  constexpr char32_t kFullwidthBar = 0xFF5C;  // in DeepSeek's marks
+  constexpr char32_t kFullwidthBar = 0xFF5C;  // part of DeepSeek's marks
   return code != kFullwidthBar && !jinja::is_space(code) &&
          (code > 0x7F ||
           std::string_view("{}[]<>\"'|:").find(static_cast<char>(code)) == std::string_view::npos);
 }
 
+// Whether a character may be part of a call's id.
 bool of_id(char32_t code) {
   return (code >= '0' && code <= '9') || ((code | 0x20) >= 'a' && (code | 0x20) <= 'z');
 }

@@ -1,6 +1,6 @@
-// The value in an element is a plain string, a number, or JSON; the tool's schema decides. A value
-// that can only be a string is taken literally; any other is parsed as JSON, and if that fails
-// taken as a string.
+// The tool's schema determines how the text of an element becomes a value. If the value can only be
+// a string, the text is its content. Otherwise, the text is parsed as JSON and, if that fails,
+// becomes a string.
 #include <algorithm>
 
 #include "app/template/code_points.h"
@@ -12,6 +12,7 @@ namespace wherry::app {
 
 namespace {
 
+// Whether a character may be part of a tool's or argument's name.
 bool of_name(char32_t code) {
   return !jinja::is_space(code) &&
          (code > 0x7F ||
@@ -24,7 +25,7 @@ bool has(const Texts& kinds, const std::string& kind) {
   return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
-// Whether a text is JSON of one of these types other than string.
+// Whether a text is JSON of one of the types `kinds` other than string.
 bool is_of(std::string_view text, const Texts& kinds) {
   switch (json_kind(text)) {
     case 'i':
@@ -45,7 +46,7 @@ bool is_of(std::string_view text, const Texts& kinds) {
   }
 }
 
-// Returns a value as JSON: the text itself if it is JSON of an allowed type.
+// Returns an element's text as a JSON value of one of the types `kinds`, see above.
 std::string as_json(const std::string& text, const Texts& kinds) {
   const size_t start = jinja::skip_left(text), end = jinja::skip_right(text);
   const std::string bare = start < end ? text.substr(start, end - start) : "";
@@ -54,7 +55,7 @@ std::string as_json(const std::string& text, const Texts& kinds) {
   if (bare == "False") return "false";
   if (bare == "None") return "null";
   if (is_json(bare)) return bare;
-  // Some templates print values in Python syntax, and models trained on them write it, too.
+  // Some templates print values in Python syntax, so models write it, too.
   return python_whole(bare).value_or(json_string(text));
 }
 
@@ -68,7 +69,7 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.npos, end) == 0;
 }
 
-// Emits the text of a string as JSON; holds back its last character to remove a final `pad`.
+// Emits the content of a JSON string, except for a final `pad`, which it holds back.
 class Held {
  public:
   Held(const Emit& emit, const std::string& pad) : emit_(emit), pad_(pad) {}
@@ -126,7 +127,7 @@ bool Markup::one(Scanner& s, Output& out, const Tools& tools) const {
   if (name.empty()) return false;
   if (!call.empty()) {
     if (!s.accept(named)) return false;
-  } else {  // after the name, an argument or the end has to follow
+  } else {  // an argument or the end must follow the name
     s.space();
     const size_t at = s.at;
     if (!s.accept_one({key, outer_end})) return false;
@@ -137,7 +138,7 @@ bool Markup::one(Scanner& s, Output& out, const Tools& tools) const {
   return true;
 }
 
-// Returns the attributes between an argument's name and its value.
+// Consumes the texts between an argument's name and its value; returns the attributes among them.
 std::string Markup::behind_key(Scanner& s) const {
   std::string attributes = typed ? s.match(of_attributes) : "";
   for (const std::string& literal : keyed) {
@@ -147,8 +148,8 @@ std::string Markup::behind_key(Scanner& s) const {
   return attributes;
 }
 
-// Reads an argument that contains all arguments, and the end of the call; returns whether there was
-// one.
+// Reads an argument that contains the object of all arguments, and the end of the call; returns
+// whether there was such an argument, see `wrappers`.
 bool Markup::wrapped(Scanner& s, Output& out, const Tools& tools, const std::string& name) const {
   s.space();
   if (!s.accept(key)) return false;
@@ -196,14 +197,15 @@ void Markup::arguments(Scanner& s, Output& out, const Tools& tools, const std::s
   out.end();
 }
 
-// Emits text up to one of these, and consumes the first one only; returns whether there was one.
+// Emits the text before one of `ends`, and consumes that literal only if it is ends[0]; returns
+// whether there was one.
 static bool up_to_end(Scanner& s, const Emit& emit, const Texts& ends) {
   const std::optional<size_t> found = s.until(ends, emit);
   if (found && *found > 0) s.at -= ends[*found].size();
   return found.has_value();
 }
 
-// Emits a value as JSON; returns whether it is complete.
+// Reads an element's value and emits it as JSON; returns whether it is complete.
 bool Markup::value(Scanner& s, const Emit& emit, const Texts& types, const Texts& ends) const {
   if (!pad.empty()) s.accept(pad);
   if (types == Texts{"string"}) {

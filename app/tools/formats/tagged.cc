@@ -5,9 +5,8 @@ namespace wherry::app {
 
 namespace {
 
-bool left_over(char32_t code) {  // surplus brackets
-  return code == '}' || code == ']' || jinja::is_space(code);
-}
+// Whether a character may be skipped after a call: models sometimes write surplus brackets.
+bool left_over(char32_t code) { return code == '}' || code == ']' || jinja::is_space(code); }
 
 }  // namespace
 
@@ -49,7 +48,7 @@ bool Bare::calls(Scanner& s, Output& out, const Tools& tools, const std::string&
   }
   const auto begun = [](char32_t code) { return code == '{' || code == '['; };
   if (!begun(s.next()) || !form.list(s, out, known)) return false;
-  while (!out.full()) {  // Llama's models separate several calls by semicolons
+  while (!out.full()) {  // Llama models separate calls by semicolons
     const char32_t code = s.space();
     if (code == ';' || code == ',') ++s.at;
     if (!begun(s.space()) || !s.attempt([&] { return form.list(s, out, known); })) break;

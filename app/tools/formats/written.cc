@@ -1,5 +1,5 @@
-// The grammar of each format's calls. The reference is runtime_py/tools/formats, the functions
-// `grammar`.
+// Grammars of the formats. The reference implementations are the functions `grammar` in
+// runtime_py/tools/formats.
 #include <algorithm>
 
 #include "app/tools/formats/formats.h"
@@ -23,6 +23,7 @@ bool is_required(const CallRule& call, const std::string& key) {
 
 using Property = std::pair<std::string, Value>;
 
+// Returns the arguments that a tool declares, as (name, schema).
 std::vector<Property> properties_of(const CallRule& call) {
   std::vector<Property> made;
   const Value* found = property_of(call.schema, "properties");
@@ -31,7 +32,8 @@ std::vector<Property> properties_of(const CallRule& call) {
   return made;
 }
 
-// Required members, then optional ones, in a fixed order.
+// Returns the grammar of an object's members in a fixed order, the required ones first. `one`
+// returns the expression of the member with an index, name and schema.
 template <typename One>
 std::string members(const CallRule& call, std::vector<Property> properties, One one) {
   std::stable_partition(properties.begin(), properties.end(), [&](const Property& property) {
@@ -46,20 +48,24 @@ std::string members(const CallRule& call, std::vector<Property> properties, One 
   return made + ends;
 }
 
+// Returns the expression of further calls, each after `between`; "" unless there may be several.
 std::string repeated(const std::string& between, const std::string& call, bool several) {
   return several ? " (" + between + " " + call + ")*" : "";
 }
 
+// Returns the expression of a call object: `head`, name, `middle`, arguments, "}".
 std::string object(Rules& rules, const std::string& head, const std::string& middle,
                    const CallRule& call) {
   return rules.text(head + json_escaped(call.name) + middle) + " " + call.arguments + " \"}\"";
 }
 
-// A text that does not begin with this character, or calls, which begin with it.
+// Returns the expression of an output that is either text that does not begin with `first`, or
+// `calls`, which begin with it.
 std::string free_or(Rules& rules, const std::string& first, const std::string& calls) {
   return rules.either({"[^ \\t\\n\\r\\" + first + "] " + kAnyText, calls});
 }
 
+// Returns the alternatives of `one` for each of the calls.
 template <typename One>
 std::string one_of(Rules& rules, const CallRules& calls, One one) {
   std::vector<std::string> made;
@@ -68,8 +74,10 @@ std::string one_of(Rules& rules, const CallRules& calls, One one) {
   return rules.either(made);
 }
 
+// Returns the JSON Schema that allows any value.
 Value anything() { return jinja::make_dict({}); }
 
+// Grammar expression of an argument's name.
 constexpr char kWord[] = "[A-Za-z_] [A-Za-z0-9_]*";
 
 }  // namespace
@@ -154,7 +162,8 @@ std::string Braces::written(Rules& rules, const CallRules& calls, bool several) 
   return call + repeated(rules.text(begin), call, several);
 }
 
-// Members sorted by name, as the template writes them, required and optional.
+// Returns the grammar of the arguments. They are sorted by name, as the template writes them, and
+// then by whether they are required.
 std::string Braces::written_members(Rules& rules, const CallRule& call) const {
   if (call.open) {
     const std::string one = std::string(kWord) + " \":\" " + rules.json(anything(), anything());
@@ -170,7 +179,7 @@ std::string Braces::written_members(Rules& rules, const CallRule& call) const {
                  });
 }
 
-// Numbers, constants and quoted strings; lists and objects are JSON.
+// Returns the grammar of a value: a string between `quote`, or JSON for all other types.
 std::string Braces::written_value(Rules& rules, const Value& schema, const CallRule& call) const {
   const Value* kind = property_of(schema, "type");
   const Value* values = property_of(schema, "enum");
@@ -196,7 +205,7 @@ std::string Pythonic::forced(Rules& rules, const CallRules& calls, bool several)
   return rules.text(begin.empty() ? "" : begin[0]) + " " + written(rules, calls, several);
 }
 
-// Without a mark, a text may not begin with a bracket.
+// Without a mark, an initial bracket begins calls, so text must not begin with one.
 std::string Pythonic::free(Rules& rules, const CallRules& calls, bool several) const {
   if (!begin.empty()) return Format::free(rules, calls, several);
   return free_or(rules, "[", written(rules, calls, several));
@@ -207,7 +216,7 @@ std::string Pythonic::written_arguments(Rules& rules, const CallRule& call) cons
     const std::string one = std::string(kWord) + " \"=\" " + rules.json(anything(), anything());
     return "(" + one + " (\", \" " + one + ")*)?";
   }
-  // Literals that JSON and Python share; constants in Python syntax.
+  // Most values are JSON, whose literals are valid in Python, too; booleans are in Python syntax.
   return members(
       call, properties_of(call), [&](size_t i, const std::string& key, const Value& schema) {
         const Value* kind = property_of(schema, "type");
