@@ -1,24 +1,25 @@
-# The app for pages, wherry-app.wasm, and its grammars, wherry-grammar.wasm: whole modules, linked to
-# no model. Included by ../core, whose compiler and libraries they share.
+# Builds two WebAssembly modules for web pages: the app layer, wherry-app.wasm, and its grammar
+# compiler, wherry-grammar.wasm. Neither depends on a model. ../core includes this file, because the
+# modules share its compiler and libraries.
 include("${_root}/app/rooms.cmake")
 include("${_root}/cmake/xgrammar.cmake")
 set(_rooms ${WHERRY_APP_ROOMS})
 list(REMOVE_ITEM _rooms app/abi app/files app/grammar app/support)
 wherry_sources(_app_sources "${_root}" ${_rooms})
-# A page has neither folders nor threads nor an engine of its own.
+# Leave out sources that need a file system, threads or a native engine.
 list(FILTER _app_sources EXCLUDE REGEX "/chat/(app|folder|libraries|open)\\.cc$")
 wherry_sources(_of_grammars "${_root}" app/grammar)
 list(FILTER _of_grammars EXCLUDE REGEX "/grammars\\.cc$")
 set(_app_sources ${_app_sources} ${_of_grammars})
-# What runs for each token of a stream is compiled with inlining, which makes it twice as fast, and by
-# a third larger.
+# The sources of code that runs for each token of a stream are compiled with inlining, which makes
+# them twice as fast and a third larger.
 set(_streams ${_app_sources})
 list(FILTER _streams INCLUDE REGEX "/(chat|text|tools)/[^/]+$|/(code_points|json_text|value)\\.cc$")
 list(REMOVE_ITEM _app_sources ${_streams})
 add_library(app OBJECT ../app/page.cc ../app/exports.cc no_system.cc
   "${_engine}/sampling/params.cc" "${_engine}/support/blake2b.cc")
-# Both modules link these, and the linker drops what a module does not call: the grammar module reads
-# schemas, too, for %json in a Lark grammar.
+# Both modules link these libraries, and the linker removes unused functions. The grammar module
+# needs the schema reader for %json in Lark grammars.
 add_library(app_rooms OBJECT ${_app_sources})
 add_library(app_streams OBJECT ${_streams})
 set(WHERRY_APP_ROOMS)
@@ -42,7 +43,7 @@ foreach(source IN LISTS _app_sources _streams)
 endforeach()
 set(_xgrammar)
 if(TARGET xgrammar)
-  foreach(_name LICENSE NOTICE) # for who gives the module on
+  foreach(_name LICENSE NOTICE) # redistribution of the module requires these files
     configure_file("${WHERRY_XGRAMMAR}/${_name}" "${CMAKE_BINARY_DIR}/wherry-grammar.${_name}" COPYONLY)
   endforeach()
   target_compile_options(xgrammar PRIVATE -fwasm-exceptions)
@@ -51,14 +52,15 @@ if(TARGET xgrammar)
 endif()
 
 find_program(WASM_OPT wasm-opt REQUIRED)
-# wherry_link_module(NAME FILE...): wherry-NAME.wasm of the target NAME. The stack lies lowest: what runs
-# over it traps, and writes over nothing.
+# wherry_link_module(NAME FILE...) links wherry-NAME.wasm from the objects of the target NAME and
+# the given files. The stack has the lowest addresses, so an overflow traps instead of overwriting
+# data.
 function(wherry_link_module name)
   set(_wasm "${CMAKE_BINARY_DIR}/wherry-${name}.wasm")
   add_custom_command(OUTPUT "${_wasm}"
     COMMAND "${WASM_LD}" --no-entry --gc-sections --strip-all --stack-first -z stack-size=4194304
             -o "${_wasm}.linked" "$<TARGET_OBJECTS:${name}>" ${ARGN} ${_archives}
-    # Binaryen makes a third less of it.
+    # Binaryen's optimizer reduces the size by a third.
     COMMAND "${WASM_OPT}" -Os --enable-exception-handling --enable-sign-ext --enable-bulk-memory
             --enable-mutable-globals --enable-nontrapping-float-to-int "${_wasm}.linked" -o "${_wasm}"
     DEPENDS ${name} "$<TARGET_OBJECTS:${name}>" ${ARGN}

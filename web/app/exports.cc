@@ -19,10 +19,10 @@ void __wasm_call_ctors(void);
 
 __attribute__((import_module("wasi_snapshot_preview1"), import_name("random_get"))) int
 random_bytes(void* data, size_t n);
-// Of the C library, for std::random_device.
+// The C library's function, which std::random_device calls.
 int getentropy(void* data, size_t n) { return random_bytes(data, n); }
 
-// The first call of all.
+// Runs the constructors of global variables. The script calls it before any other function.
 WHERRY_API void _initialize(void) { __wasm_call_ctors(); }
 WHERRY_API void* wherry_page_allocate(size_t bytes) { return std::malloc(bytes); }
 WHERRY_API void wherry_page_free(void* data) { std::free(data); }

@@ -1,4 +1,5 @@
-// What both modules of the app give the script: their memory, and the reason of the last failure.
+// Functions that both WebAssembly modules of the app export to the script: memory allocation, and
+// the reason of the last failure. exports.cc defines them.
 #ifndef WHERRY_WEB_APP_EXPORTS_H_
 #define WHERRY_WEB_APP_EXPORTS_H_
 
@@ -10,9 +11,10 @@
 
 namespace wherry::app {
 
+// Sets the result of wherry_last_error.
 void set_last_error(const std::string& reason);
 
-// Runs a call's work: 0, or a wherry_status with its reason kept.
+// Runs `work` and returns WHERRY_OK; if it throws, sets the last error and returns a wherry_status.
 template <typename Work>
 int guarded(Work work) noexcept {
   try {

@@ -1,4 +1,5 @@
-// Grammars for pages, a module of its own: the page loads it when an answer is first held to one.
+// The grammar module for web pages, which the page loads with the first request that has a grammar.
+// Functions that return a status return a negative wherry_status for failures.
 #include <atomic>
 #include <map>
 #include <memory>
@@ -15,19 +16,20 @@ using namespace wherry;
 using namespace wherry::app;
 
 std::unique_ptr<GrammarCompiler> compiler;
-std::map<int, HeldToPtr> grammars;  // by number
+std::map<int, HeldToPtr> grammars;  // compiled grammars by number
 int next_number = 1;
 
 }  // namespace
 
 extern "C" {
 
-// The first call but _initialize. packed: as wherry_page_vocabulary gives it.
+// Creates the compiler; the script calls it right after _initialize. packed: the vocabulary that
+// wherry_page_vocabulary returns.
 WHERRY_API int wherry_grammars_open(const char* packed, size_t n) {
   return guarded([&] { compiler = make_grammar_compiler(unpacked(std::string_view(packed, n))); });
 }
 
-// packed: as the app gives it to script_compile. A number, or a negative status.
+// Compiles a constraint, which is packed as for script_compile; returns the grammar's number.
 WHERRY_API int wherry_grammars_compile(const char* packed, size_t n) {
   const std::atomic<bool> unwanted{false};
   const int status = guarded([&] {
@@ -37,10 +39,11 @@ WHERRY_API int wherry_grammars_compile(const char* packed, size_t n) {
   return status == WHERRY_OK ? next_number++ : status;
 }
 
-// Masks keep what they need of it.
+// Frees a grammar; its masks remain valid.
 WHERRY_API void wherry_grammars_forget(int number) { grammars.erase(number); }
 
-// The mask of one request; null: see wherry_last_error.
+// Creates the mask of one request; null: wherry_last_error has the reason. stop_ids: tokens that
+// may end the output where the grammar is complete.
 WHERRY_API wherry_mask* wherry_grammars_mask(int number, const int32_t* stop_ids, size_t n) {
   std::unique_ptr<wherry_mask> made;
   const int status = guarded([&] {
@@ -50,19 +53,20 @@ WHERRY_API wherry_mask* wherry_grammars_mask(int number, const int32_t* stop_ids
   return status == WHERRY_OK ? made.release() : nullptr;
 }
 
-// 1: every token may come; negative: see wherry_grammars_error.
+// Sets the bits of the allowed tokens, bits [words]; returns 1, without setting bits, if all tokens
+// are allowed. wherry_grammars_error has the reason of a failure.
 WHERRY_API int wherry_grammars_fill(wherry_mask* mask, uint32_t* bits, size_t words) {
   int all = 0;
   const int status = mask->fill(mask->context, bits, words, &all);
   return status < 0 ? status : all;
 }
-// 1: the output must end here.
+// Advances the mask by a token; returns 1 if the output must end with it.
 WHERRY_API int wherry_grammars_accept(wherry_mask* mask, int32_t token) {
   int complete = 0;
   const int status = mask->accept(mask->context, token, &complete);
   return status < 0 ? status : complete;
 }
-// How many it wrote.
+// Writes the tokens that the grammar forces next, at most `cap`; returns their number.
 WHERRY_API int wherry_grammars_forced(wherry_mask* mask, int32_t* tokens, size_t cap) {
   size_t n = 0;
   const int status = mask->forced(mask->context, tokens, cap, &n);

@@ -1,4 +1,5 @@
-// Texts in a row, on their way from one module to another: each behind its length, 4 bytes.
+// Serialization of texts that one WebAssembly module passes to another: each text follows its
+// length in bytes, a little-endian uint32.
 #ifndef WHERRY_WEB_APP_PACKED_H_
 #define WHERRY_WEB_APP_PACKED_H_
 
@@ -29,6 +30,7 @@ inline std::vector<std::string> unpacked(std::string_view from) {
   return made;
 }
 
+// Returns the grammar of a constraint and, for each of its parts, rule, kind and text.
 inline std::string packed(const Constraint& constraint) {
   std::string made;
   pack(made, constraint.ebnf);

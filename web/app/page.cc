@@ -1,5 +1,6 @@
-// The app for pages: what a request's JSON comes to for the core, and the core's events to JSON.
-// The core is another module, which the script has; see script.h.
+// The app module for web pages. It converts requests in JSON to calls of the core, and the core's
+// events to responses in JSON. The core is another module; the script connects the two, see
+// script.h.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -26,6 +27,7 @@ namespace {
 using namespace wherry;
 using namespace wherry::app;
 
+// The core, as the script provides it.
 class ScriptCore : public Core {
  public:
   void add(uint64_t id, const std::vector<int32_t>& prompt, const wherry_params& params) override {
@@ -36,10 +38,10 @@ class ScriptCore : public Core {
     throw Error(static_cast<wherry_status>(status), reason);
   }
   void abort(uint64_t id) override { script_abort(id); }
-  void wake() override {}  // the calling script reads the events itself
+  void wake() override {}  // the script polls the core's events
 };
 
-// A grammar that the script has, by its number.
+// A grammar in the grammar module, which a number identifies.
 class Numbered : public HeldTo {
  public:
   explicit Numbered(uint32_t number) : number_(number) {}
@@ -55,6 +57,7 @@ class Numbered : public HeldTo {
   uint32_t number_;
 };
 
+// Compiles grammars through the script, which loads the grammar module.
 class ScriptGrammars : public GrammarSource {
  public:
   explicit ScriptGrammars(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
@@ -67,6 +70,7 @@ class ScriptGrammars : public GrammarSource {
   }
   bool abandon(int64_t id) override { return waiting_.erase(id) > 0; }
 
+  // Completes a compilation. number: the grammar's; 0: it failed because of `reason`.
   void compiled(int64_t id, uint32_t number, const std::string& reason) {
     const auto found = waiting_.find(id);
     if (found == waiting_.end()) return;
@@ -81,6 +85,7 @@ class ScriptGrammars : public GrammarSource {
   std::map<int64_t, std::pair<std::string, Done>> waiting_;
 };
 
+// The state of the module, which serves one model.
 struct Page {
   Page(std::string name, Speech given, int64_t context, int64_t vocab_size)
       : speech(std::move(given)),
@@ -95,21 +100,25 @@ struct Page {
   Requests requests;
 };
 
-std::unordered_map<std::string, std::string> files;  // until it is opened
+std::unordered_map<std::string, std::string>
+    files;  // contents of the model folder's files by name, until wherry_page_open
 std::unique_ptr<Page> page;
-std::string given;  // what the last call gave out
+std::string given;  // result of the last call, which the script copies
 
+// Parses a request in JSON.
 Value request_of(const char* json, size_t n) {
   return jinja::from_json(jinja::well_formed(std::string_view(json, n)), jinja::Halves::kKept);
 }
 
+// Returns the prompt of a chat request.
 std::string rendered(const char* json, size_t n) {
   const Value request = request_of(json, n);
   const Fields fields = checked_chat(request);
   return Talk(fields, page->model.dialect).rendered(nullptr);
 }
 
-// Where `given` is; 0 if there is none, because of wherry_last_error.
+// Stores the result of `work` in `given`; returns its address, and its length in *n. Null if `work`
+// throws; wherry_last_error then has the reason.
 template <typename Work>
 const char* gives(size_t* n, const Work& work) {
   if (guarded([&] { given = work(); }) != WHERRY_OK) return nullptr;
@@ -117,6 +126,7 @@ const char* gives(size_t* n, const Work& work) {
   return given.c_str();
 }
 
+// Returns ids as bytes, little-endian int32.
 std::string bytes_of(const std::vector<int32_t>& ids) {
   return {reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(int32_t)};
 }
@@ -127,12 +137,13 @@ void wherry_params_init(wherry_params* params) { *params = default_params(); }
 
 extern "C" {
 
-// A file of the folder, before wherry_page_open.
+// Adds a file of the model folder, for wherry_page_open. Returns a wherry_status.
 WHERRY_API int wherry_page_file(const char* name, const char* text, size_t n) {
   return guarded([&] { files[name] = std::string(text, n); });
 }
 
-// folder: for messages. tool_format: "" where the template tells.
+// Opens the model. folder: its place, for error messages. tool_format: "" detects it from the chat
+// template. context: maximum number of tokens of prompt and output. Returns a wherry_status.
 WHERRY_API int wherry_page_open(const char* folder, const char* name, const char* tool_format,
                                 int64_t context, int64_t vocab_size) {
   return guarded([&] {
@@ -145,15 +156,17 @@ WHERRY_API int wherry_page_open(const char* folder, const char* name, const char
   });
 }
 
-// Whether it has a chat template.
+// Returns whether the model has a chat template.
 WHERRY_API int wherry_page_chats(void) { return page->model.dialect != nullptr; }
 
-// Bytes of the records that the script reads and writes: params, event.
+// Returns the size in bytes of a struct that the script reads or writes: 0 is wherry_params, 1 is
+// wherry_event.
 WHERRY_API size_t wherry_page_size(int record) {
   return record == 0 ? sizeof(wherry_params) : sizeof(wherry_event);
 }
 
-// number: the script's own, for chunks. Gives the request's, for wherry_page_abort.
+// Starts a request; returns its id, for wherry_page_end. number: the script's number of the
+// request, which script_chunk receives with each chunk of the response.
 WHERRY_API int64_t wherry_page_ask(uint32_t number, const char* json, size_t n) {
   const int64_t id =
       page->requests.start(std::string(json, n), [number](const std::string& chunk, bool last) {
@@ -164,23 +177,26 @@ WHERRY_API int64_t wherry_page_ask(uint32_t number, const char* json, size_t n) 
   return id;
 }
 
+// Aborts a request.
 WHERRY_API void wherry_page_end(int64_t id) {
   page->requests.abort(id);
   page->requests.hear(nullptr, 0, "");
 }
 
-// error: of the events that have failed.
+// Processes events of the core. error: the message of events with WHERRY_ERROR.
 WHERRY_API void wherry_page_hear(const wherry_event* events, size_t n, const char* error) {
   page->requests.hear(events, n, error);
 }
 
-// number: of the grammar; 0: there is none because of `reason`.
+// Reports that a compilation that script_compile started is complete. number: the grammar's; 0: it
+// failed because of `reason`.
 WHERRY_API void wherry_page_compiled(int64_t waiter, uint32_t number, const char* reason) {
   page->grammars.compiled(waiter, number, reason);
   page->requests.hear(nullptr, 0, "");
 }
 
-// For grammars: each token's bytes behind their length. Null: none, see wherry_last_error.
+// Returns the bytes of each token, packed (packed.h), for wherry_grammars_open; null if the
+// tokenizer does not provide them, see wherry_last_error.
 WHERRY_API const char* wherry_page_vocabulary(size_t* n) {
   return gives(n, [] {
     std::string made;
@@ -191,12 +207,12 @@ WHERRY_API const char* wherry_page_vocabulary(size_t* n) {
   });
 }
 
-// The prompt that a chat request would have. Null: see wherry_last_error.
+// Returns the prompt of a chat request, without starting it; null: see wherry_last_error.
 WHERRY_API const char* wherry_page_rendered(const char* json, size_t length, size_t* n) {
   return gives(n, [&] { return rendered(json, length); });
 }
 
-// int32 ids.
+// Returns the token ids of a text as little-endian int32. special: whether to add special tokens.
 WHERRY_API const char* wherry_page_encoded(const char* text, size_t length, int special,
                                            size_t* n) {
   return gives(n, [&] {
@@ -205,6 +221,7 @@ WHERRY_API const char* wherry_page_encoded(const char* text, size_t length, int 
   });
 }
 
+// Returns the text of token ids. skip: whether to leave out special tokens.
 WHERRY_API const char* wherry_page_decoded(const int32_t* ids, size_t count, int skip, size_t* n) {
   return gives(
       n, [&] { return page->model.abilities.tokenizer->decode({ids, ids + count}, skip != 0); });

@@ -1,4 +1,7 @@
-/** The app of one model: requests and answers as JSON, tokens and events to and from its core. */
+/**
+ * Runs the app module for one model: it converts requests in JSON to calls of the core, and the
+ * core's events to responses in JSON.
+ */
 import type { CoreEvent, CoreMask, CoreParams } from "../core/core.js";
 import { reasonOf } from "../core/errors.js";
 import { writeEvents } from "../core/events.js";
@@ -11,7 +14,7 @@ import { Grammars } from "./grammars.js";
 import { Program, type ProgramExports } from "./program.js";
 import { appProgram } from "./programs.js";
 
-/** web/app/page.cc */
+/** The exports of the app module, which web/app/page.cc describes. */
 interface Exports extends ProgramExports {
   wherry_page_size(record: number): number;
   wherry_page_file(name: number, text: number, n: number): number;
@@ -33,27 +36,33 @@ interface Exports extends ProgramExports {
   wherry_page_decoded(ids: number, count: number, skip: number, n: number): number;
 }
 
-/** Where its requests run. */
+/** The core that runs the requests. */
 export interface AppCore {
-  /** Whatever it throws ends the request, and is what the request's reader gets. */
+  /** Start a request. An exception ends the request; its {@link Heard} receives the exception. */
   add(id: number, prompt: Int32Array, params: CoreParams, mask: CoreMask | undefined): void;
   abort(id: number): void;
 }
 
-/** Takes one JSON object of a request; last: none follows. thrown: what AppCore threw in its stead. */
+/**
+ * Receives one JSON object of a response.
+ *
+ * @param last whether no further object follows.
+ * @param thrown the exception of AppCore.add that ended the request, or undefined.
+ */
 export type Heard = (json: string, last: boolean, thrown: unknown) => void;
 
-/** What the model is to requests. */
+/** The properties of a model that requests depend on. */
 export interface AppModel {
-  /** In answers. */
+  /** The name of the model in responses. */
   readonly name: string;
-  /** Tokens of prompt and output together. */
+  /** The maximum number of tokens of prompt and output together. */
   readonly context: number;
   readonly vocabSize: number;
-  /** How it calls tools; undefined: its template tells. */
+  /** The family of its tool call format; undefined: detected from the chat template. */
   readonly toolFormat?: string | undefined;
 }
 
+/** The files of a model folder that the app module reads. */
 const FILES = [
   "tokenizer.json",
   "tokenizer_config.json",
@@ -62,9 +71,10 @@ const FILES = [
   "config.json",
   "chat_template.jinja",
 ];
-const EVENTS = 64; // that are handed over at once
+const EVENTS = 64; // maximum number of events in one call of the module
 const encoder = new TextEncoder();
 
+/** One instance of the app module, which serves one model. */
 export class App {
   readonly #program: Program<Exports>;
   readonly #grammars: Grammars;
@@ -84,7 +94,11 @@ export class App {
     bridge.compile = (waiter, packed) => this.#compile(waiter, packed);
   }
 
-  /** @throws ModelError if one of the folder's files cannot be read. */
+  /**
+   * Open a model.
+   *
+   * @throws ModelError if one of the folder's files is invalid.
+   */
   static async open(folder: ModelFolder, model: AppModel, core: AppCore): Promise<App> {
     const [module, ...texts] = await Promise.all([
       appProgram(),
@@ -126,10 +140,10 @@ export class App {
   }
 
   /**
-   * Start a request: with `messages` a chat, with `prompt` a text that is continued. What is wrong
-   * with it is the last that is heard of it.
+   * Start a request: a chat completion if it has `messages`, a text completion if it has `prompt`.
+   * If the request is invalid, the last object that `heard` receives is the error.
    *
-   * @returns for `end`; when it has been handed to the core, or has ended.
+   * @returns the id for {@link App.end}, once the core has received the request or it has ended.
    */
   async ask(json: string, heard: Heard): Promise<bigint> {
     const bytes = encoder.encode(json);
@@ -142,12 +156,12 @@ export class App {
     return id;
   }
 
-  /** End a request; what is heard last of it says so. Nothing happens if it has ended. */
+  /** Abort a request, whose last object then reports this. Ignores requests that have ended. */
   end(id: bigint): void {
     this.#program.exports.wherry_page_end(id);
   }
 
-  /** What the core's events add to answers. */
+  /** Process events of the core, and pass the resulting objects to the requests' callbacks. */
   hear(events: readonly CoreEvent[]): void {
     for (let k = 0; k < events.length; k += EVENTS) {
       const some = events.slice(k, k + EVENTS);
@@ -159,7 +173,11 @@ export class App {
     }
   }
 
-  /** The prompt of a chat request. @throws Error saying what is wrong with it. */
+  /**
+   * Return the prompt of a chat request, without starting it.
+   *
+   * @throws Error if the request is invalid.
+   */
   rendered(json: string): string {
     const { exports } = this.#program;
     return decoded(
@@ -167,6 +185,7 @@ export class App {
     );
   }
 
+  /** Return the token ids of a text. */
   encode(text: string, { addSpecialTokens = true } = {}): Int32Array {
     const { exports } = this.#program;
     const special = addSpecialTokens ? 1 : 0;
@@ -176,6 +195,7 @@ export class App {
     return new Int32Array(bytes.buffer);
   }
 
+  /** Return the text of token ids. */
   decode(ids: ArrayLike<number>, { skipSpecialTokens = true } = {}): string {
     const { exports } = this.#program;
     const skip = skipSpecialTokens ? 1 : 0;
@@ -184,6 +204,7 @@ export class App {
     );
   }
 
+  /** Compile a constraint, and pass the grammar's number or the error to the app module. */
   async #compile(waiter: bigint, packed: Uint8Array): Promise<void> {
     let number = 0;
     let reason = "";
@@ -197,6 +218,7 @@ export class App {
     });
   }
 
+  /** Call a function of the module with a text; return a copy of its result. */
   #told(
     text: string,
     call: (at: number, length: number, n: number) => number,
@@ -205,7 +227,12 @@ export class App {
     return this.#given((n, args) => call(args.bytes(bytes), bytes.length, n));
   }
 
-  /** A copy of what a call gives, whose length it writes to `n`. */
+  /**
+   * Return a copy of the bytes at the address that `call` returns; `call` writes their number to
+   * `n`.
+   *
+   * @throws Error with the module's reason if the address is 0.
+   */
   #given(call: (n: number, args: Arguments) => number): Uint8Array<ArrayBuffer> {
     const { heap } = this.#program;
     return this.#program.with((args) => {

@@ -7,21 +7,26 @@ import type { AppCore, Heard } from "./app.js";
 
 const FAILED = -6; // WHERRY_INTERNAL
 
-/** What the app asks of the script: web/app/script.h. Nothing may be thrown through the module. */
+/**
+ * The functions that the app module imports, see web/app/script.h. They catch all exceptions,
+ * because none may pass through the module.
+ */
 export class Bridge {
-  readonly heard = new Map<number, Heard>(); // by the number of a request
-  /** Requests whose grammars are being compiled, by the app's ids. */
+  /** Callbacks of running requests, by the script's number of the request. */
+  readonly heard = new Map<number, Heard>();
+  /** Compilations that have not finished, by the app module's id of the request. */
   readonly compiling = new Map<bigint, Promise<void>>();
-  next = 1;
+  next = 1; // number of the next request
   mask: ((grammar: number, stopIds: readonly number[]) => CoreMask) | undefined;
   compile: ((waiter: bigint, packed: Uint8Array) => Promise<void>) | undefined;
   readonly #core: AppCore;
-  #thrown: unknown; // by the core, until its request is told
+  #thrown: unknown; // exception of AppCore.add, until the request's callback has received it
 
   constructor(core: AppCore) {
     this.#core = core;
   }
 
+  /** Return the import object of the module; `heap` returns the module's memory. */
   imports(heap: () => Heap): WebAssembly.ModuleImports {
     return {
       add: (id: bigint, tokens: number, n: number, record: number) => {
@@ -49,7 +54,7 @@ export class Bridge {
         heard?.(heap().textOf(json, n), last !== 0, thrown);
       },
       compile: (waiter: bigint, packed: number, n: number) => {
-        // In a task of its own: the app is in the middle of the request.
+        // Compile after this call, because the app module is still starting the request.
         const done = Promise.resolve(heap().bytes(packed, n).slice())
           .then((bytes) => this.compile?.(waiter, bytes))
           .finally(() => this.compiling.delete(waiter));
@@ -58,6 +63,7 @@ export class Bridge {
     };
   }
 
+  /** Return the mask for the grammar in a wherry_params; undefined if it has none. */
   #maskOf(heap: Heap, record: number, stopIds: readonly number[]): CoreMask | undefined {
     const mask = PARAMS.get(heap.view(), record, "mask");
     if (mask === 0) return undefined;

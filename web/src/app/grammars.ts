@@ -2,7 +2,7 @@ import type { CoreMask } from "../core/core.js";
 import { grammarProgram } from "./programs.js";
 import { Program, type ProgramExports } from "./program.js";
 
-/** web/app/grammars.cc */
+/** The exports of the grammar module, which web/app/grammars.cc describes. */
 interface Exports extends ProgramExports {
   wherry_grammars_open(packed: number, n: number): number;
   wherry_grammars_compile(packed: number, n: number): number;
@@ -15,24 +15,26 @@ interface Exports extends ProgramExports {
   wherry_grammars_release(mask: number): void;
 }
 
-const MOST_KEPT = 32;
+const MOST_KEPT = 32; // maximum number of cached grammars
 
-/** The grammars of one model: compiled by a module that is fetched for the first of them. */
+/** The cache of one model's compiled grammars. The first one loads the grammar module. */
 export class Grammars {
   readonly #vocabulary: () => Uint8Array;
-  readonly #known = new Map<string, number>(); // the latest last
+  /** Numbers of cached grammars by packed constraint, the most recently used last. */
+  readonly #known = new Map<string, number>();
   #program: Promise<Program<Exports>> | undefined;
   #started: Program<Exports> | undefined;
 
-  /** @param vocabulary what each token is to a grammar: wherry_page_vocabulary. */
+  /** @param vocabulary returns the result of wherry_page_vocabulary. */
   constructor(vocabulary: () => Uint8Array) {
     this.#vocabulary = vocabulary;
   }
 
   /**
-   * The number of a compiled grammar.
+   * Compile a constraint, unless its grammar is cached.
    *
-   * @throws Error saying why there is none.
+   * @returns the number of the grammar.
+   * @throws Error if the constraint cannot be compiled.
    */
   async compile(packed: Uint8Array): Promise<number> {
     const program = await (this.#program ??= this.#start());
@@ -48,7 +50,7 @@ export class Grammars {
     return number;
   }
 
-  /** A request's mask by a compiled grammar. */
+  /** Create the mask of one request for a compiled grammar. */
   mask(number: number, stopIds: readonly number[]): CoreMask {
     const program = this.#started;
     if (!program) throw new Error("no grammar is compiled yet");
@@ -60,6 +62,7 @@ export class Grammars {
     return maskOf(program, mask);
   }
 
+  /** Load the grammar module and pass it the vocabulary. */
   async #start(): Promise<Program<Exports>> {
     try {
       const program = await Program.start<Exports>(await grammarProgram(), () => ({}));
@@ -70,7 +73,7 @@ export class Grammars {
       if (status !== 0) throw new Error(program.lastError());
       return (this.#started = program);
     } catch (error) {
-      this.#program = undefined; // the next request tries again
+      this.#program = undefined; // so that the next request tries again
       throw error;
     }
   }
@@ -82,7 +85,8 @@ export class Grammars {
         program.exports.wherry_grammars_compile(args.bytes(packed), packed.length),
       );
     } catch (error) {
-      // Too deep for this thread's stack: others get a new module, masks of this one go on.
+      // A stack overflow leaves the module unusable for compilation. Later requests get a new one;
+      // existing masks continue to use the old one.
       this.#program = undefined;
       this.#known.clear();
       throw new Error("it takes too much stack", { cause: error });
@@ -92,13 +96,15 @@ export class Grammars {
   }
 }
 
+/** Wrap a mask of the grammar module as a mask of the core. */
 function maskOf({ exports, heap }: Program<Exports>, mask: number): CoreMask {
   const checked = (result: number): number => {
     if (result < 0) throw new Error(heap.text(exports.wherry_grammars_error(mask)));
     return result;
   };
-  let place = 0; // of bits or tokens in the module's memory, for as long as the mask lives
+  let place = 0; // buffer for bits or tokens in the module's memory, which release() frees
   let bytes = 0;
+  /** Return the buffer, enlarged to `wanted` bytes if necessary. */
   const room = (wanted: number): number => {
     if (wanted <= bytes) return place;
     exports.wherry_page_free(place);

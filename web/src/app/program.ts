@@ -1,7 +1,7 @@
 import { importsOf } from "../core/imports.js";
 import { Arguments, Heap } from "../core/memory.js";
 
-/** What both modules of the app export: web/app/exports.cc. */
+/** The functions that both modules of the app export, see web/app/exports.cc. */
 export interface ProgramExports {
   memory: WebAssembly.Memory;
   _initialize(): void;
@@ -10,7 +10,7 @@ export interface ProgramExports {
   wherry_last_error(): number;
 }
 
-/** A module of the app, at work. */
+/** An instance of one of the app's modules. */
 export class Program<Exports extends ProgramExports> {
   readonly exports: Exports;
   readonly heap: Heap;
@@ -20,7 +20,11 @@ export class Program<Exports extends ProgramExports> {
     this.heap = new Heap(exports.memory);
   }
 
-  /** @param imports made with the instance's memory. */
+  /**
+   * Instantiate a module and initialize it.
+   *
+   * @param imports returns the module's imports, given access to the instance's memory.
+   */
   static async start<Exports extends ProgramExports>(
     module: WebAssembly.Module,
     imports: (heap: () => Heap) => WebAssembly.Imports,
@@ -37,7 +41,7 @@ export class Program<Exports extends ProgramExports> {
     return made;
   }
 
-  /** Memory for one call's arguments, given back when it is over. */
+  /** Run `call` with an allocator of arguments in the module's memory, and free them afterwards. */
   with<T>(call: (args: Arguments) => T): T {
     const { exports } = this;
     const args = new Arguments(
@@ -52,7 +56,7 @@ export class Program<Exports extends ProgramExports> {
     }
   }
 
-  /** Why the last call has failed. */
+  /** Return the reason why the last call has failed. */
   lastError(): string {
     return this.heap.text(this.exports.wherry_last_error());
   }

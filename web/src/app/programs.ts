@@ -1,17 +1,18 @@
-/** The app's modules, each compiled once for all models. */
+/** Loads the app's WebAssembly modules, each of which is compiled once for all models. */
 
 const programs = new Map<string, Promise<WebAssembly.Module>>();
 
-/** Requests, templates, tokenizer, tools, answers. */
+/** Return the app module: requests, chat templates, tokenizer, tool calls, responses. */
 export function appProgram(): Promise<WebAssembly.Module> {
   return once("app", () => import("../standalone/app.js"));
 }
 
-/** Grammars, fetched when first used. */
+/** Return the grammar module, which is fetched on first use. */
 export function grammarProgram(): Promise<WebAssembly.Module> {
   return once("grammar", () => import("../standalone/grammar.js"));
 }
 
+/** Return the module `name`; the first call loads it from `script`. */
 function once(
   name: string,
   script: () => Promise<{ program: string }>,
@@ -20,10 +21,11 @@ function once(
   if (known) return known;
   const made = script().then(compiled);
   programs.set(name, made);
-  made.catch(() => programs.delete(name)); // the next call tries again
+  made.catch(() => programs.delete(name)); // so that the next call tries again
   return made;
 }
 
+/** Compile a module that is gzipped and encoded in base64. */
 async function compiled({ program }: { program: string }): Promise<WebAssembly.Module> {
   const bytes = Uint8Array.from(atob(program), (letter) => letter.charCodeAt(0));
   const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));

@@ -1,6 +1,6 @@
 import { RequestError, WherryError } from "../errors.js";
 
-/** An error of HTTP itself. */
+/** An error of the HTTP interface, such as an unknown path, rather than of the engine. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
@@ -13,20 +13,20 @@ export class ApiError extends Error {
     this.headers = headers;
   }
 
-  /** @param known paths below the base. */
+  /** @param known the existing paths, without the base. */
   static unknownPath(asked: string, known: readonly string[]): ApiError {
     const message = `There is no ${asked} in a page. There are: ${known.join(", ")}.`;
     return new ApiError(404, "not_found", message);
   }
 
-  /** @param allowed methods of the path. */
+  /** @param allowed the methods of the path. */
   static wrongMethod(asked: string, allowed: string): ApiError {
     const message = `${asked}: the method is not allowed; use ${allowed}`;
     return new ApiError(405, "method_not_allowed", message, { Allow: allowed });
   }
 }
 
-/** OpenAI's JSON of an error. */
+/** The JSON body of an error response in OpenAI's API. */
 export interface ErrorBody {
   readonly error: {
     readonly message: string;
@@ -36,12 +36,13 @@ export interface ErrorBody {
   };
 }
 
-/** The server's answer to a request that was refused, or has failed. */
+/** Return the response for an error, with the status and body that `wherry serve` would send. */
 export function errorResponse(error: unknown): Response {
   const headers = error instanceof ApiError ? error.headers : {};
   return Response.json(errorBody(error), { status: statusOf(error), headers });
 }
 
+/** Return the JSON body for an error. */
 export function errorBody(error: unknown): ErrorBody {
   const type = statusOf(error) >= 500 ? "server_error" : "invalid_request_error";
   const message = error instanceof Error ? error.message : String(error);

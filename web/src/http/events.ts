@@ -4,8 +4,13 @@ const HEADERS = { "Content-Type": "text/event-stream; charset=utf-8", "Cache-Con
 const encoder = new TextEncoder();
 
 /**
- * A stream of server-sent events, one for each chunk, and "[DONE]". What fails after the first byte
- * is an event with the error, and the last. Who stops reading ends the request.
+ * Return a response that streams chunks as server-sent events, followed by "[DONE]". An error after
+ * the first byte becomes the last event of the stream. If the client stops reading, the request is
+ * aborted.
+ *
+ * @param chunks the chunks of the response.
+ * @param signal aborts the stream with its reason.
+ * @param headers additional headers.
  */
 export function eventsOf(
   chunks: AsyncIterator<unknown>,
@@ -38,7 +43,7 @@ export function eventsOf(
   return new Response(body, { headers: { ...HEADERS, ...headers } });
 }
 
-/** JSON has no line breaks, so one line is enough. */
+/** Encode an event. It needs only one data line, because JSON.stringify adds no line breaks. */
 function event(data: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(`data: ${data}\n\n`);
 }

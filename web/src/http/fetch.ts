@@ -1,28 +1,29 @@
-/** OpenAI's HTTP interface without a server: requests are answered by the engine of the page. */
+/** OpenAI's HTTP API without a server: the page's own engine answers requests. */
 import type { Engine } from "../engine/engine.js";
 import { ApiError, errorResponse } from "./errors.js";
 import { type Handler, routesOf } from "./routes.js";
 
-/** As the global `fetch`. */
+/** The type of the global `fetch`. */
 export type Fetch = (input: RequestInfo | URL, init?: RequestInit) => Promise<Response>;
 
 /** Options of {@link createFetch}. */
 export interface FetchOptions {
-  /** What paths begin with; default: all up to the first "/v1/", of any server. */
+  /** The beginning of all paths; default: everything up to the first "/v1", on any host. */
   readonly base?: string | undefined;
 }
 
 /**
- * A `fetch` that answers as `wherry serve` does, with its statuses, errors and streams:
- * `/v1/chat/completions`, `/v1/completions`, `/v1/models` and `/v1/models/NAME`. It sends nothing.
+ * Create a `fetch` that responds as `wherry serve` does, with the same statuses, errors and
+ * streams, to `/v1/chat/completions`, `/v1/completions`, `/v1/models` and `/v1/models/NAME`. It
+ * makes no network requests.
  *
  * ```ts
  * const client = new OpenAI({ fetch: createFetch(engine), apiKey: "-", dangerouslyAllowBrowser: true });
  * ```
  *
- * @param engine what answers; where it is a promise (of an engine whose models are being loaded),
- *   requests wait for it.
- * @returns rejects as `fetch` does: with the signal's reason where the request was aborted.
+ * @param engine the engine that answers, or a promise of one, for which requests wait.
+ * @returns the function. Its promise rejects only for invalid URLs and, with the signal's reason,
+ *   for aborted requests.
  */
 export function createFetch(
   engine: Engine | PromiseLike<Engine>,
@@ -31,7 +32,7 @@ export function createFetch(
   const created = Math.floor(Date.now() / 1000);
   return async (input, init) => {
     const request = new Request(input, init);
-    // Not the request's own where there is another: Node's forgets to follow it with the request.
+    // Prefer the given signal: in Node, the signal of the Request may not follow it.
     const signal = init?.signal ?? request.signal;
     try {
       signal.throwIfAborted();
@@ -44,7 +45,11 @@ export function createFetch(
   };
 }
 
-/** @throws ApiError: there is no such path, or it takes another method. */
+/**
+ * Return the handler of a request.
+ *
+ * @throws ApiError if the path does not exist, or does not support the method.
+ */
 function handlerOf({ url, method }: Request, base: string | undefined): Handler {
   const { pathname } = new URL(url);
   const path = pathOf(pathname, base);
@@ -56,7 +61,7 @@ function handlerOf({ url, method }: Request, base: string | undefined): Handler 
   throw ApiError.unknownPath(`${method} ${pathname}`, known);
 }
 
-/** The path below the base: "/models" of "/v1/models". */
+/** Return the path without the base, such as "/models" for "/v1/models"; "" if the base differs. */
 function pathOf(pathname: string, base: string | undefined): string {
   if (base === undefined) return pathname.replace(/^.*?\/v1(?=\/)/, "");
   const folder = base.replace(/\/$/, "");

@@ -5,17 +5,17 @@ import { isObject } from "../json_object.js";
 import { unknownNames } from "../request/names.js";
 import { eventsOf } from "./events.js";
 
-/** What a handler is given. */
+/** The arguments of a handler. */
 export interface Asked {
   readonly engine: Engine;
   readonly request: Request;
-  /** Ends the request. */
+  /** Aborts the request. */
   readonly signal: AbortSignal;
-  /** When there were models, seconds since 1970. */
+  /** The creation time that responses state for models, in seconds since 1970. */
   readonly created: number;
 }
 export type Handler = (asked: Asked) => Promise<Response>;
-/** By method. */
+/** The handlers of one path, by HTTP method. */
 type Routes = Readonly<Partial<Record<string, Handler>>>;
 
 const ROUTES: Readonly<Partial<Record<string, Routes>>> = {
@@ -27,10 +27,10 @@ const ROUTES: Readonly<Partial<Record<string, Routes>>> = {
 };
 const MODEL = "/models/";
 const KNOWN = [...Object.keys(ROUTES), `${MODEL}NAME`];
-/** Lists fields that were sent and have no effect, as the server's. */
+/** The response header that lists ignored fields of the request, as in `wherry serve`. */
 const IGNORED = "X-Wherry-Ignored";
 
-/** What a path below the base answers; `known` are all paths. */
+/** Return the handlers of a path without the base, and the list of all paths. */
 export function routesOf(path: string): { routes: Routes; known: readonly string[] } {
   const named = path.startsWith(MODEL) && path !== MODEL;
   const routes = named ? { GET: modelOf(path.slice(MODEL.length)) } : (ROUTES[path] ?? {});
@@ -42,6 +42,7 @@ async function models({ engine, created }: Asked): Promise<Response> {
   return Response.json({ object: "list", data });
 }
 
+/** Return the handler for one model, whose name is URL-encoded. */
 function modelOf(encoded: string): Handler {
   return async ({ engine, created }) => {
     const name = decoded(encoded);
@@ -54,7 +55,7 @@ function modelOf(encoded: string): Handler {
   };
 }
 
-/** A name may hold "%" that escapes nothing. */
+/** Decode a name from a URL; return a name with an invalid escape, such as "100%", unchanged. */
 function decoded(encoded: string): string {
   try {
     return decodeURIComponent(encoded);
@@ -63,11 +64,13 @@ function decoded(encoded: string): string {
   }
 }
 
+/** Return a model in the format of /v1/models. */
 function described({ name, context }: ModelInfo, created: number): object {
   const more = { max_model_len: context, root: name };
   return { id: name, object: "model", created, owned_by: "wherry", ...more };
 }
 
+/** Run a completion; respond with a stream if the request has `stream`, else with one object. */
 async function answer<Body, Whole extends object, Chunk>(
   kind: "chat" | "completion",
   endpoint: Endpoint<Body, Whole, Chunk>,
@@ -82,7 +85,7 @@ async function answer<Body, Whole extends object, Chunk>(
   return Response.json(made, headers && { headers });
 }
 
-/** Names as a header takes them: printable ASCII, and not too long. */
+/** Return names as the value of a header: printable ASCII, at most 1024 characters. */
 function printable(names: readonly string[]): string {
   const all = [...names].sort().map((name) => name.slice(0, 100));
   return all
@@ -91,6 +94,11 @@ function printable(names: readonly string[]): string {
     .slice(0, 1024);
 }
 
+/**
+ * Parse the body of a request.
+ *
+ * @throws RequestError if the body is not a JSON object.
+ */
 async function bodyOf(request: Request): Promise<object> {
   let body: unknown;
   try {

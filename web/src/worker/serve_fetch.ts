@@ -1,16 +1,18 @@
 import type { Engine } from "../engine/engine.js";
 import { createFetch } from "../http/fetch.js";
 
-/** What is needed of a service worker's scope. */
+/** The part of ServiceWorkerGlobalScope that this module uses. */
 interface Scope {
   readonly location: { readonly href: string };
   readonly clients: { claim(): Promise<void> };
   addEventListener(type: "activate", heard: (event: Lasting) => void): void;
   addEventListener(type: "fetch", heard: (event: Fetched) => void): void;
 }
+/** The part of ExtendableEvent that this module uses. */
 interface Lasting {
   waitUntil(done: Promise<unknown>): void;
 }
+/** The part of FetchEvent that this module uses. */
 interface Fetched extends Lasting {
   readonly request: Request;
   respondWith(answer: Promise<Response>): void;
@@ -18,21 +20,24 @@ interface Fetched extends Lasting {
 
 /** Options of {@link serveFetch}. */
 export interface ServeFetchOptions {
-  /** What is answered, from the worker's script on; default: "v1/" next to it. */
+  /** The path of the API, relative to the worker's script; default: "v1/". */
   readonly path?: string;
 }
 
 /**
- * Let a service worker answer OpenAI's requests of its pages, as `createFetch` does, from the first
- * visit on. Everything else goes to the network as before.
+ * Let a service worker answer the OpenAI API requests of its pages, as `createFetch` does. It also
+ * controls pages that were open before its activation. All other requests go to the network.
  *
  * ```ts
  * const engine = new MLCEngine();
  * serveFetch(engine.load("models/demo/").then(() => engine));
  * ```
  *
- * @param engine what answers; requests wait for a promise. A browser ends an idle service worker,
- *   and starts it anew with the next request: a promise that loads a model is right at both times.
+ * @param engine the engine that answers, or a promise of one, for which requests wait. Browsers
+ *   stop idle service workers and restart them for the next request. Pass a promise that loads the
+ *   model, so that it is loaded after each start.
+ * @param options the path of the API.
+ * @param scope the global scope of the service worker; tests replace it.
  */
 export function serveFetch(
   engine: Engine | PromiseLike<Engine>,
@@ -52,11 +57,12 @@ export function serveFetch(
   });
 }
 
-/** The same response; the browser does not end the worker before its last byte. */
+/** Return the response, and keep the worker alive until its last byte has been read. */
 function lasting(response: Response, event: Lasting): Response {
   if (!response.body) return response;
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
-  // A reader that stops, or an aborted request, ends it with an error that its reader gets.
+  // If the client stops reading or aborts the request, the pipe fails. The client sees that error,
+  // so it is ignored here.
   event.waitUntil(response.body.pipeTo(writable).catch(() => undefined));
   return new Response(readable, response);
 }
