@@ -212,7 +212,8 @@ def _prepare(source: Path, out: Path, scheme: Scheme, wanted: ModelWeights) -> _
     made = plan(wanted.arch, wanted.parameters, alone, config, headless=wanted.headless).renamed(
         names
     )
-    plain = [p for p in made.parameters if len(p.pieces) == 1 or not p.unpacked]  # without MXFP4
+    # Parameters in MXFP4 have two pieces, blocks and scales, which are not floats.
+    plain = [p for p in made.parameters if len(p.pieces) == 1 or not p.unpacked]
     read = [piece.name for p in plain for piece in p.pieces]
     checkpoint.require_floats([*read, *(name for pair in made.equal for name in pair)])
     _check_equal(checkpoint, made)
@@ -321,7 +322,7 @@ def _resume(out: Path, job: _Job) -> dict[str, FileRecord]:
                 said = found["files"].get(shard.name)
                 if said and shard.name not in kept and _matches(out / shard.name, said):
                     kept[shard.name] = FileRecord(**said)
-    (out / MARKER).unlink(missing_ok=True)  # first, because the folder is incomplete from here on
+    (out / MARKER).unlink(missing_ok=True)  # removed first, as the folder is now incomplete
     stale = {out / name for name in ours} | set(out.glob(SHARDS))
     stale |= {p for name in ours for p in out.glob(f".{name}.*.tmp")}
     stale |= set(out.glob(f".{SHARDS}.partial"))
@@ -362,7 +363,7 @@ def _write_shard(out: Path, job: _Job, shard: Shard, report: Callable[[int], Non
     partial = out / f".{shard.name}.partial"
     offsets = {p.tensor.name: p.offset for p in shard.tensors}
     with partial.open("wb") as f:
-        f.truncate(shard.nbytes)  # gaps between tensors are zeros
+        f.truncate(shard.nbytes)  # gaps between tensors become zeros
         written = 0
         for i in shard.parameters:
             written = _write_parameter(f, job, i, offsets, written, report)

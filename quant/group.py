@@ -45,8 +45,8 @@ class GroupQuant:
 
     name: str
     float_dtype: FloatDtype
-    bits: int = 4  # or 8
-    group: int = 32  # weights along `in` that share a scale
+    bits: int = 4  # 4 or 8
+    group: int = 32  # number of weights along `in` that share a scale
     # Version of the algorithm of `encode`. The hash of a conversion covers it, so results of
     # other versions are converted again.
     encoder: int = 2

@@ -37,7 +37,7 @@ class Scheme(Protocol):
         """Return the tensors that store parameter `name` of `shape`, in the order of `encode`."""
 
     def encode(self, w: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
-        """Encode w float32 [..., in]; return the stored arrays by name suffix, as "q_weight".
+        """Encode w float32 [..., in]; return the stored arrays by name suffix ("q_weight").
 
         Rows are encoded independently, so a matrix may be encoded in blocks of rows.
         """

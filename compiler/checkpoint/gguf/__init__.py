@@ -1,1 +1,1 @@
-"""GGUF, the files of llama.cpp: weights, configuration and tokenizer in one."""
+"""Reader of GGUF, llama.cpp's file format for weights, configuration and tokenizer."""

@@ -65,7 +65,7 @@ class Family:
 
     model_type: str  # value of model_type in config.json
     classes: str  # name of the model class in transformers
-    # Tensor names below "blk.N." -> in the checkpoint, in addition to `_LAYER` or instead of it.
+    # Tensor names below "blk.N." -> in the checkpoint, in addition to `_LAYER` or overriding it.
     layer: Mapping[str, str] = field(default_factory=dict)
     # Metadata fields -> fields of config.json, in addition to those of every architecture.
     fields: Mapping[str, str] = field(default_factory=dict)

@@ -25,7 +25,7 @@ from .types import Layout, layout_of
 _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)  # version 1, in use in August 2023 only, has other integer sizes
 _LONGEST = 512 << 20  # maximum header size, bytes; the largest known ones have 30 MB
-_CHUNK = 1 << 20  # bytes read at once
+_CHUNK = 1 << 20  # size of one read, bytes
 _MOST_DIMENSIONS = 4
 _ALIGNMENT = 32  # bytes; the default of "general.alignment"
 # Codes of metadata types -> NumPy dtypes.
@@ -161,7 +161,7 @@ class _Reader:
             raise _Damage(f"it has a string that is not UTF-8, before byte {self.at}") from e
 
     def value(self, key: str) -> Any:
-        """Read a metadata value, which follows the code of its type; `key` is for messages."""
+        """Read the type code and the value of a metadata field; `key` is for error messages."""
         kind = self.number("<I")
         if kind in _NUMBERS:
             return self.numbers(_NUMBERS[kind], 1)[0].item()

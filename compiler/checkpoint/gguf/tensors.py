@@ -43,7 +43,7 @@ class GgufTensor(TensorFile):
 
     @property
     def keeps_bits(self) -> bool:
-        """Whether the blocks from `read_blocks` encode the values that `read` returns."""
+        """Return whether the blocks from `read_blocks` encode the values that `read` returns."""
         return not self.shift and (len(self.shape) > 1 or self.order is None)
 
 

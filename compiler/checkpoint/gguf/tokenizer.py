@@ -26,7 +26,7 @@ from wherry.errors import ModelError, shown
 from .pre_tokenizers import PRE_TOKENIZERS, PreTokenizer
 from .vocabulary import Kind, Vocabulary
 
-_SPACE = "\u2581"  # stands for a space in SentencePiece's tokens
+_SPACE = "\u2581"  # character that represents a space in SentencePiece's tokens
 _PART = "##"  # prefix of WordPiece tokens that continue a word
 
 

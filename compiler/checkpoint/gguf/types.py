@@ -35,7 +35,7 @@ class Layout:
 
     @property
     def is_float(self) -> bool:
-        """Whether the values are stored as floats, one by one."""
+        """Return whether the values are plain floats rather than quantized blocks."""
         return self.name in _FLOATS
 
     @property

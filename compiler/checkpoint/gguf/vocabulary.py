@@ -55,11 +55,11 @@ class Vocabulary:
     pre: str  # rule that splits text before BPE, see pre_tokenizers.py
     tokens: tuple[str, ...]
     kinds: NDArray[np.int64]  # [tokens], values of `Kind`
-    scores: NDArray[np.float64] | None  # [tokens]
+    scores: NDArray[np.float64] | None  # [tokens]; None if the file has none
     merges: tuple[str, ...]
-    roles: Mapping[str, int]  # "bos", "eos", ... -> id
-    ends: tuple[int, ...]  # ids that end a text or a turn
-    flags: Mapping[str, bool]  # "add_bos_token", ...
+    roles: Mapping[str, int]  # ids of special tokens by role, such as "bos"
+    ends: tuple[int, ...]  # ids of tokens that end a text or a turn
+    flags: Mapping[str, bool]  # boolean metadata fields, such as "add_bos_token"
 
     def text(self, role: str) -> str | None:
         """Return the text of the token with a role, or None."""
