@@ -29,7 +29,7 @@ class ObjectReader {
   }
 
  private:
-  // Reads the members; returns whether the object is complete.
+  // Reads an object and its members; returns whether it is complete and valid.
   bool object() {  // NOLINT(misc-no-recursion): nested_ limits it to one level
     if (s_.space() != '{') return false;
     ++s_.at;
@@ -77,7 +77,7 @@ class ObjectReader {
     bool whole = false;
     if (first == '"') {
       whole = json_unquoted(s_, emit);
-    } else if (first == 'n') {  // null
+    } else if (first == 'n') {  // `null` means no arguments
       whole = json_value(s_, [](std::string_view) {}, form_.end);
       emit("{}");
     } else {

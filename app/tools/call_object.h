@@ -12,7 +12,7 @@ namespace wherry::app {
 // The keys of a call object in one format.
 struct CallObject {
   std::vector<std::string> name = {"name"};                          // keys of the tool's name
-  std::vector<std::string> arguments = {"arguments", "parameters"};  // keys of its arguments
+  std::vector<std::string> arguments = {"arguments", "parameters"};  // keys of the arguments
   std::string end;   // text after the object; it also ends arguments with unclosed braces
   bool ids = false;  // whether the object's "id" is the id of the call
 

@@ -27,11 +27,13 @@ class Dialect {
   // Whether the template describes tools to the model; otherwise a system message must do so.
   bool native() const { return !tool_variables_.empty(); }
   const Texts& tool_variables() const { return tool_variables_; }
-  bool knows(const std::string& variable) const;  // whether the template reads it
+  bool knows(const std::string& variable) const;  // whether the template reads a variable
   // Whether the template expects the arguments of earlier calls as JSON text rather than objects.
   bool takes_text() const { return takes_text_; }
-  bool takes_calls() const { return takes_calls_; }    // whether the template prints calls
-  bool takes_system() const { return takes_system_; }  // whether it prints system messages
+  // Whether the template prints the calls of earlier messages.
+  bool takes_calls() const { return takes_calls_; }
+  // Whether the template prints system messages.
+  bool takes_system() const { return takes_system_; }
 
  private:
   const Family& found(const std::function<bool(const std::string&)>& known) const;

@@ -144,7 +144,7 @@ Family family_in(const Value& fields) {
   return made;
 }
 
-const std::vector<Family>& families() {  // the generic family is last
+const std::vector<Family>& families() {  // in the order of the data, the generic family last
   static const std::vector<Family> kFamilies = [] {
     std::vector<Family> made;
     const Value data = jinja::from_json(data::kToolFamilies);

@@ -41,7 +41,7 @@ class Tools {
   std::vector<std::pair<std::string, Value>> schemas_;
 };
 
-// The grammar of one tool's arguments.
+// A tool, and the grammar of its arguments.
 struct CallRule {
   std::string name;
   Value schema;           // JSON Schema of the arguments
@@ -50,6 +50,7 @@ struct CallRule {
 };
 using CallRules = std::vector<CallRule>;
 
+// Reads the tool calls of one format, and returns grammars that enforce it.
 class Format {
  public:
   virtual ~Format() = default;
@@ -69,8 +70,9 @@ class Format {
   // of the request. In contrast to `begins`, they are part of the call.
   virtual Texts amid() const { return {}; }
 
-  // Reads the calls after `begin`, which is already consumed; returns whether there are any. It
-  // returns false only before it has called Output::begin.
+  // Reads the calls after the mark `begin`, which is already consumed; returns whether there are
+  // any. begin: one of `begins`; "" for calls without a mark. Text that is not a call is rejected
+  // before the first call of Output::begin.
   virtual bool calls(Scanner& s, Output& out, const Tools& tools,
                      const std::string& begin) const = 0;
 
@@ -79,14 +81,16 @@ class Format {
   // what the previous one stored.
   virtual bool read(Scanner& s, Output& out, const Tools& tools, int& state) const;
 
-  // The following functions return grammar expressions.
-  // Grammar of one call, or with `several` of one or more, after the first of `begins`.
+  // Returns the grammar expression of one call, or with `several` of one or more, after the first
+  // of `begins`.
   virtual std::string written(Rules& rules, const CallRules& calls, bool several) const = 0;
-  // Grammar of an output after the reasoning that consists of calls only.
+  // Returns the grammar of an output, after the reasoning, that consists of calls only.
   virtual std::string forced(Rules& rules, const CallRules& calls, bool several) const;
-  // Grammar of an output after the reasoning that consists of text and optional calls.
+  // Returns the grammar of an output, after the reasoning, that consists of text and optional
+  // calls.
   virtual std::string free(Rules& rules, const CallRules& calls, bool several) const;
-  // Grammar of an output after the reasoning whose text matches the expression `body`.
+  // Returns the grammar of an output, after the reasoning, whose text matches `body`, an
+  // expression.
   virtual std::string answer(Rules& rules, const std::string& body) const;
 };
 

@@ -46,7 +46,8 @@ class Output {
   void end(bool whole = true);            // ends the call
   void finish();                          // ends the output
 
-  bool full() const { return most_ && calls_ >= *most_ && !open_; }  // maximum reached
+  // Whether the maximum number of calls is reached and the last call is complete.
+  bool full() const { return most_ && calls_ >= *most_ && !open_; }
   bool thinks() const { return thinks_; }
   // The following functions return callbacks to text() and arguments(), which must not outlive this
   // object.
@@ -65,7 +66,7 @@ class Output {
   Id id_;
   std::optional<size_t> most_;
   std::string space_;   // trailing white space, which is emitted if more text follows
-  std::string gap_;     // white space before or between calls
+  std::string gap_;     // white space before a call, for the text after it
   bool said_ = false;   // whether content has been emitted since the reasoning
   bool fresh_ = false;  // whether nothing has been emitted since a call or the reasoning
   size_t calls_ = 0;

@@ -68,7 +68,7 @@ void OutputParser::step() {
         now_.stage = Stage::kRest;
       }
       return;
-    default:  // the rest is text
+    default:  // all remaining text is content
       now_.out.text(s_.rest());
       s_.at = s_.text.size();
       s_.resumable = true;

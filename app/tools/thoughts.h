@@ -12,7 +12,7 @@ namespace wherry::app {
 struct Thoughts {
   std::string begin, end;
   bool opened(std::string_view prompt) const;  // whether a prompt ends with the opening mark
-  bool closed(std::string_view prompt) const;  // whether it ends with the closing mark
+  bool closed(std::string_view prompt) const;  // whether a prompt ends with the closing mark
 };
 
 // Returns the marks whose closing mark the template contains; nothing if there are none, because

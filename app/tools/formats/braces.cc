@@ -22,7 +22,7 @@ bool of_braced_key(char32_t code) {
 
 bool Braces::calls(Scanner& s, Output& out, const Tools&, const std::string&) const {
   s.space();
-  s.accept(":");  // models sometimes misplace the colon or omit the word
+  s.accept(":");  // models sometimes misplace the colon or omit "call"
   s.accept("call:");
   const std::string name = s.match(of_dotted);
   if (name.empty() || !s.accept("{")) return false;

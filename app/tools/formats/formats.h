@@ -36,7 +36,8 @@ struct Tagged : Format {
 struct Bare : Format {
   Texts begin;                                  // marks of calls
   std::string middle = "\", \"parameters\": ";  // text between name and arguments
-  // Pairs of texts that may surround calls without a mark, such as code fences, and are removed.
+  // Pairs of texts that may surround calls without a mark, such as code fences; the
+  // reader removes them.
   std::vector<std::pair<std::string, std::string>> fences;
   Texts between;  // texts that may begin a call within free text, see Format::amid
 
@@ -75,7 +76,7 @@ struct Headed : Format {
   void arguments(Scanner& s, Output& out) const;
 };
 
-// Mistral's two formats: "[TOOL_CALLS] [{call}, ...]", and since 2025
+// The two formats of Mistral: "[TOOL_CALLS] [{call}, ...]", and since 2025
 // "[TOOL_CALLS]name[ARGS]{...}". The reader accepts both.
 struct Mistral : Format {
   bool named = false;  // whether example and grammar have the newer format
@@ -127,7 +128,7 @@ struct Markup : Format {
 
 // Gemma's format: `begin` call:name{key:value,...} `end`. Strings are between two `quote`.
 struct Braces : Format {
-  std::string begin, end, quote;
+  std::string begin, end, quote;  // texts around a call, delimiter of strings
 
   Texts begins() const override { return {begin}; }
   Texts markers() const override { return {begin, end, quote}; }
@@ -151,7 +152,8 @@ struct Pythonic : Format {
   Texts begins() const override { return begin; }
   Texts markers() const override;
   std::string example() const override;
-  bool bare() const override { return brackets; }  // bare calls must name a tool
+  // Calls without a mark count only if they name a tool of the request.
+  bool bare() const override { return brackets; }
   bool calls(Scanner& s, Output& out, const Tools& tools, const std::string& begin) const override;
   std::string written(Rules& rules, const CallRules& calls, bool several) const override;
   std::string forced(Rules& rules, const CallRules& calls, bool several) const override;
