@@ -1,5 +1,5 @@
 // The grammar module for web pages, which the page loads with the first request that has a grammar.
-// Functions that return a status return a negative wherry_status for failures.
+// Functions that return int return a negative wherry_status if they fail.
 #include <atomic>
 #include <map>
 #include <memory>
@@ -53,14 +53,15 @@ WHERRY_API wherry_mask* wherry_grammars_mask(int number, const int32_t* stop_ids
   return status == WHERRY_OK ? made.release() : nullptr;
 }
 
-// Sets the bits of the allowed tokens, bits [words]; returns 1, without setting bits, if all tokens
-// are allowed. wherry_grammars_error has the reason of a failure.
+// Sets the bits [words] of the allowed tokens and returns 0; if all tokens are allowed, returns 1
+// and need not set bits. A negative result is a failure, whose reason wherry_grammars_error
+// returns.
 WHERRY_API int wherry_grammars_fill(wherry_mask* mask, uint32_t* bits, size_t words) {
   int all = 0;
   const int status = mask->fill(mask->context, bits, words, &all);
   return status < 0 ? status : all;
 }
-// Advances the mask by a token; returns 1 if the output must end with it.
+// Advances the mask by a token; returns 1 if the output must end with this token, else 0.
 WHERRY_API int wherry_grammars_accept(wherry_mask* mask, int32_t token) {
   int complete = 0;
   const int status = mask->accept(mask->context, token, &complete);

@@ -41,7 +41,7 @@ class ScriptCore : public Core {
   void wake() override {}  // the script polls the core's events
 };
 
-// A grammar in the grammar module, which a number identifies.
+// A grammar that the grammar module has compiled, which a number identifies.
 class Numbered : public HeldTo {
  public:
   explicit Numbered(uint32_t number) : number_(number) {}

@@ -5,7 +5,7 @@ import { readParams } from "../core/params.js";
 import { PARAMS } from "../core/records.js";
 import type { AppCore, Heard } from "./app.js";
 
-const FAILED = -6; // WHERRY_INTERNAL
+const FAILED = -6; // the status WHERRY_INTERNAL of wherry.h
 
 /**
  * The functions that the app module imports, see web/app/script.h. They catch all exceptions,
@@ -67,7 +67,7 @@ export class Bridge {
   #maskOf(heap: Heap, record: number, stopIds: readonly number[]): CoreMask | undefined {
     const mask = PARAMS.get(heap.view(), record, "mask");
     if (mask === 0) return undefined;
-    const grammar = heap.view().getUint32(mask + 4, true); // wherry_mask.context
+    const grammar = heap.view().getUint32(mask + 4, true); // field `context` of wherry_mask
     return this.mask?.(grammar, stopIds);
   }
 }

@@ -85,8 +85,8 @@ export class Grammars {
         program.exports.wherry_grammars_compile(args.bytes(packed), packed.length),
       );
     } catch (error) {
-      // A stack overflow leaves the module unusable for compilation. Later requests get a new one;
-      // existing masks continue to use the old one.
+      // The grammar overflowed the stack. Later requests get a new module; existing masks continue
+      // to use this one.
       this.#program = undefined;
       this.#known.clear();
       throw new Error("it takes too much stack", { cause: error });
