@@ -71,7 +71,7 @@ def test_the_manifest_says_for_which_gpus(made):
 
 
 def test_the_dump_has_cuda_c(made):
-    text = (made[1] / "7_generate.cu").read_text()
+    text = (made[1] / "8_generate.cu").read_text()
     assert "__global__ void __launch_bounds__(" in text and "attention_kernel" in text
 
 

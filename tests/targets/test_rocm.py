@@ -94,7 +94,7 @@ def test_a_library_holds_every_kernel(made):
 
 
 def test_the_dump_has_assembly(made):
-    text = (made[1] / "7_generate.s").read_text()
+    text = (made[1] / "8_generate.s").read_text()
     assert 'amdgcn_target "amdgcn-amd-amdhsa' in text and "attention_kernel" in text
 
 

@@ -151,7 +151,7 @@ def test_the_dump_has_what_naga_read(tools, tmp_path):
     limits = Limits(max_batch=8, prefill_chunk=64)
     dump = tmp_path / "dump"
     ensure_artifact(str(tmp_path / "model"), target="vulkan", limits=limits, dump=dump)
-    assert "@compute @workgroup_size(" in (dump / "7_generate.wgsl").read_text()
+    assert "@compute @workgroup_size(" in (dump / "8_generate.wgsl").read_text()
 
 
 def test_products_and_sums_are_rounded_apart(tools, tmp_path):

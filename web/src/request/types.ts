@@ -59,7 +59,7 @@ export interface ToolCallDelta {
 export type ToolChoice =
   "none" | "auto" | "required" | { type: "function"; function: { name: string } };
 
-/** What the output is held to. */
+/** The constraint on the format of the output. */
 export type ResponseFormat =
   | { type: "text" }
   | { type: "json_object" }
