@@ -22,7 +22,8 @@ export class SettingsView {
       for (const name of NUMBERS) field(name).value = String(this.settings[name] ?? "");
       this.#dialog.showModal();
     });
-    this.#dialog.addEventListener("close", () => {
+    // Not at "close", which comes some time after the dialog is gone.
+    this.#dialog.addEventListener("input", () => {
       this.#take();
     });
   }
