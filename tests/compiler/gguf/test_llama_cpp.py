@@ -66,7 +66,7 @@ def sources(tmp_path_factory) -> Path:
     """llama.cpp's folder."""
     folder = tmp_path_factory.mktemp("llama")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-    command += ["--no-binary", ":all:", "--dest", str(folder), PACKAGE]
+    command += ["--no-binary", "llama-cpp-python", "--dest", str(folder), PACKAGE]
     subprocess.run(command, check=True)
     with tarfile.open(next(folder.glob("*.tar.gz"))) as packed:
         packed.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4
