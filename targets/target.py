@@ -11,7 +11,7 @@ from typing import Any, Literal
 from wherry.errors import ToolchainError, UsageError
 
 from .auto import candidates
-from .hosts import SERVERS, Host, require_host
+from .hosts import SERVERS, Host, here, require_host
 from .hosts import find as find_host
 from .kernels.by_name import KernelsByName
 from .toolchain import Toolchain, require
@@ -169,9 +169,9 @@ class TargetPreset:
                 is installed.
 
         Raises:
-            UsageError: the host loads no such file.
+            UsageError: the host loads no such file, or nothing here links a library for it.
         """
-        wanted: Library = {"library": "so", "objects": "tar"}.get(name, self.library)  # type: ignore[assignment]
+        wanted: Library = "tar" if name == "objects" else "so"
         if name == "auto" or wanted == self.library:
             return self
         host = find_host(str(self.host["mtriple"]))
@@ -179,6 +179,10 @@ class TargetPreset:
             raise UsageError(
                 f"Target {self.name} has one format, model.{self.library}, and not {name!r}. "
                 "Type: --format auto"
+            )
+        if wanted == "so" and host != here() and not host.linker():
+            raise UsageError(
+                f"No compiler here links a library for {host.name}. Type: --format objects"
             )
         return replace(
             self,

@@ -86,6 +86,13 @@ def test_which_format(monkeypatch):
             find(target).in_format("library")
 
 
+def test_a_library_for_a_machine_that_nothing_here_links_for(monkeypatch):
+    monkeypatch.setattr(hosts.shutil, "which", lambda name: None)
+    other = next(name for name in hosts.SERVERS if name != hosts.here().name)
+    with pytest.raises(UsageError, match=f"No compiler here .* {other}. Type: --format objects"):
+        find("opencl", other).in_format("library")
+
+
 @pytest.mark.parametrize(
     ("named", "found"),
     [

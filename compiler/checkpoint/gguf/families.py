@@ -76,7 +76,6 @@ class Family:
     paired: bool = False  # whether rows of q and k are interleaved for RoPE, see `Pairs`
     norm_shift: float = 0.0  # value to add to the weights of norms
     epsilon: str = "rms_norm_eps"  # field of config.json for the epsilon of norms
-    windows: bool = False  # whether the metadata list the layers with a sliding window
     explicit_head: bool = True  # whether config.json contains head_dim
 
     def name_of(self, stored: str) -> str | None:

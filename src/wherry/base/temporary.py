@@ -8,7 +8,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from wherry.errors import UsageError, listing
+
 _under_way: set[Path] = set()
+
+
+def require_own(out: Path, index: str, kind: str) -> None:
+    """Raise if an output folder has files of others, which would be mixed with new ones.
+
+    Args:
+        out: the output folder; it may be missing.
+        index: name of a file that every folder of this kind has.
+        kind: what the folder is, for the message: "package".
+
+    Raises:
+        UsageError: the folder has files and no `index`.
+    """
+    if not out.exists():
+        return
+    names = [path.name for path in out.iterdir()] if out.is_dir() else [out.name]
+    if names and index not in names:
+        raise UsageError(
+            f"{out} has files and is no {kind}:\n{listing(sorted(names), 5)}\n"
+            "Choose another folder: -o DIR"
+        )
 
 
 @contextmanager

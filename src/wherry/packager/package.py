@@ -29,8 +29,8 @@ from typing import Any
 import wherry
 from wherry.artifact.manifest import MANIFEST, Manifest, read_manifest, record
 from wherry.base.locks import making
-from wherry.base.temporary import temporary_folder
-from wherry.errors import ToolchainError, UsageError, listing
+from wherry.base.temporary import require_own, temporary_folder
+from wherry.errors import ToolchainError, listing
 from wherry.targets.toolchain import Requirement
 
 from . import kotlin_library, sources, swift_package, xcframework
@@ -71,14 +71,7 @@ def check_new(out: Path) -> None:
     Raises:
         UsageError: the folder has files and is no package.
     """
-    if not out.exists():
-        return
-    names = [path.name for path in out.iterdir()] if out.is_dir() else [out.name]
-    if names and INDEX not in names:
-        raise UsageError(
-            f"{out} has files and is no package:\n{listing(sorted(names), 5)}\n"
-            "Choose another folder: -o DIR"
-        )
+    require_own(out, INDEX, "package")
 
 
 def write_package(

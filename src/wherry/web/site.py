@@ -18,7 +18,8 @@ from typing import Any
 
 from wherry.artifact.manifest import MANIFEST, Manifest, read_manifest
 from wherry.base import settings
-from wherry.errors import ArtifactError, ToolchainError, UsageError, listing
+from wherry.base.temporary import require_own
+from wherry.errors import ArtifactError, ToolchainError, UsageError
 
 INDEX = "models.json"
 MODELS = "models"  # folder of compiled folders
@@ -123,11 +124,4 @@ def check_new(out: Path) -> None:
     Raises:
         UsageError: the folder has files and is no site.
     """
-    if not out.exists():
-        return
-    names = [path.name for path in out.iterdir()] if out.is_dir() else [out.name]
-    if names and INDEX not in names:
-        raise UsageError(
-            f"{out} has files and is no site:\n{listing(sorted(names), 5)}\n"
-            "Choose another folder: -o DIR"
-        )
+    require_own(out, INDEX, "site")
