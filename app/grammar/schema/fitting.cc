@@ -27,34 +27,29 @@ const Shapes::Choice& Shapes::one_of(const Value& list, const std::string& where
   const jinja::Object* const key = list.object().get();
   const auto known = one_of_.find(key);
   if (known != one_of_.end()) return known->second;
-  if (!open_.insert(key).second) throw Circle(where, "it is needed to read itself");
+  const Expansion expansion(open_, key);
+  if (expansion.circular()) throw Circle(where, "it is needed to read itself");
   Choice made;
   const Values& parts = list.items();
   for (const Value& one : parts) made.push_back({{Literal::kFits, &one}});
-  try {
-    for (size_t i = 0; i < parts.size(); ++i) {
-      for (size_t j = 0; j < i; ++j) {
-        steps_.take(20);
-        if (!may_fit({{Literal::kFits, &parts[i]}, {Literal::kFits, &parts[j]}})) continue;
-        for (const auto& [one, other] : {std::pair(i, j), std::pair(j, i)}) {
-          try {
-            negated(parts[other]);
-          } catch (const NotEnforced& problem) {
-            throw NotEnforced(
-                where,
-                std::to_string(j) + " and " + std::to_string(i) +
-                    " may both be valid; use anyOf, or give them a required property with another "
-                    "constant each");
-          }
-          made[one].push_back({Literal::kNot, &parts[other]});
+  for (size_t i = 0; i < parts.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      steps_.take(20);
+      if (!may_fit({{Literal::kFits, &parts[i]}, {Literal::kFits, &parts[j]}})) continue;
+      for (const auto& [one, other] : {std::pair(i, j), std::pair(j, i)}) {
+        try {
+          negated(parts[other]);
+        } catch (const NotEnforced& problem) {
+          throw NotEnforced(
+              where,
+              std::to_string(j) + " and " + std::to_string(i) +
+                  " may both be valid; use anyOf, or give them a required property with another "
+                  "constant each");
         }
+        made[one].push_back({Literal::kNot, &parts[other]});
       }
     }
-  } catch (...) {
-    open_.erase(key);
-    throw;
   }
-  open_.erase(key);
   return one_of_.emplace(key, std::move(made)).first->second;
 }
 

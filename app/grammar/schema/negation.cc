@@ -38,19 +38,14 @@ const Shapes::Choice& Shapes::negated(const Value& schema) {
   if (known != negated_.end()) return known->second;
   if (!schema.is_dict())
     throw NotEnforced(place(&schema, ""), "a schema is an object or a boolean");
-  if (!open_.insert(key).second)
+  const Expansion expansion(open_, key);
+  if (expansion.circular())
     throw NotEnforced(place(&schema, ""), "what refers to itself cannot be turned round");
   Choice made;
-  try {
-    for (const auto& [name, value] : schema.dict().items) {
-      steps_.take(4);
-      negate(name.text(), value, schema, made);
-    }
-  } catch (...) {
-    open_.erase(key);
-    throw;
+  for (const auto& [name, value] : schema.dict().items) {
+    steps_.take(4);
+    negate(name.text(), value, schema, made);
   }
-  open_.erase(key);
   return negated_.emplace(key, std::move(made)).first->second;
 }
 

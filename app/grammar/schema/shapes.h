@@ -84,6 +84,25 @@ class Shapes {
  private:
   using Choice = std::vector<Goal>;  // alternatives, one of which has to hold
 
+  // Marks a schema as being expanded while the object lives. It is circular if it already was.
+  class Expansion {
+   public:
+    Expansion(std::set<const jinja::Object*>& open, const jinja::Object* schema)
+        : open_(open), schema_(schema), entered_(open.insert(schema).second) {}
+    ~Expansion() {
+      if (entered_) open_.erase(schema_);
+    }
+    Expansion(const Expansion&) = delete;
+    Expansion& operator=(const Expansion&) = delete;
+
+    bool circular() const { return !entered_; }
+
+   private:
+    std::set<const jinja::Object*>& open_;
+    const jinja::Object* schema_;
+    const bool entered_;
+  };
+
   void expand(Shape shape, std::vector<Choice> open, std::set<Literal> seen,
               std::vector<Shape>& into);
   bool apply(const Literal& literal, Shape& shape, std::vector<Choice>& open);
