@@ -2,6 +2,7 @@
 
 #include <tvm/ffi/error.h>
 
+#include <limits>
 #include <utility>
 
 namespace wherry::backends {
@@ -77,6 +78,39 @@ KernelCall read_call(BlobReader& reader) {
     call.extras.push_back(reader.number<int32_t>());
   }
   return call;
+}
+
+uint32_t word_of(const std::string& kernel, DLDataType type, tvm::ffi::AnyView value) {
+  uint32_t word = 0;
+  if (type.code == kDLFloat && type.bits == 32) {
+    auto number = static_cast<float>(value.cast<double>());
+    std::memcpy(&word, &number, sizeof word);
+    return word;
+  }
+  auto number = value.cast<int64_t>();
+  const bool is_signed = type.code == kDLInt;
+  const int64_t least = is_signed ? std::numeric_limits<int32_t>::min() : 0;
+  const int64_t most = is_signed ? int64_t{std::numeric_limits<int32_t>::max()}
+                                 : int64_t{std::numeric_limits<uint32_t>::max()};
+  if (number < least || number > most) {
+    TVM_FFI_THROW(ValueError) << "kernel " << kernel << ": " << number
+                              << " does not fit the 32 bits of its argument";
+  }
+  return static_cast<uint32_t>(number);
+}
+
+std::array<uint32_t, 3> grid_of(const std::string& kernel, const std::array<int64_t, 6>& extents,
+                                const std::array<uint32_t, 3>& most) {
+  const int64_t turns = (extents[0] - 1) / most[0] + 1;
+  if (turns > most[2] || extents[1] > most[1] || extents[2] != 1) {
+    TVM_FFI_THROW(ValueError) << "kernel " << kernel << " wants a grid of " << extents[0] << " x "
+                              << extents[1] << " x " << extents[2] << "; the device allows "
+                              << most[1] << " along the second axis, and none along the third. "
+                              << "Take a smaller --prefill-chunk";
+  }
+  const int64_t along_x = (extents[0] + turns - 1) / turns;
+  return {static_cast<uint32_t>(along_x), static_cast<uint32_t>(extents[1]),
+          static_cast<uint32_t>(turns)};
 }
 
 }  // namespace wherry::backends

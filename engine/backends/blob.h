@@ -58,6 +58,15 @@ struct KernelCall {
 // "paramWriteAccess:[0,1]".
 KernelCall read_call(BlobReader& reader);
 
+// Converts a number to a 32-bit word of a kernel's uniform. Throws a ValueError if it does not fit.
+uint32_t word_of(const std::string& kernel, DLDataType type, tvm::ffi::AnyView value);
+
+// Returns the grid of a launch. TVM's kernels split a long first axis into x and z, where z counts
+// multiples of x's limit. extents: of `KernelCall::extents`, positive. most: the device's limits on
+// workgroups along x, y and z. Throws a ValueError if the grid exceeds them.
+std::array<uint32_t, 3> grid_of(const std::string& kernel, const std::array<int64_t, 6>& extents,
+                                const std::array<uint32_t, 3>& most);
+
 }  // namespace wherry::backends
 
 #endif  // WHERRY_ENGINE_BACKENDS_BLOB_H_

@@ -4,12 +4,15 @@
 #define WHERRY_ENGINE_BACKENDS_LIBRARY_H_
 
 #include <tvm/ffi/error.h>
+#include <tvm/ffi/extra/module.h>
 #include <tvm/ffi/function.h>
+#include <tvm/ffi/string.h>
 
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "support/hash.h"
@@ -67,6 +70,41 @@ class LibraryFunctions {
   std::weak_ptr<Library> library_;
   std::map<std::string, tvm::ffi::Function> functions_;
 };
+
+// A library's kernels as a module of TVM's runtime.
+//
+// Library: as for LibraryFunctions; also has `kKind`, the module's kind.
+template <typename Library>
+class KernelModule : public tvm::ffi::ModuleObj {
+ public:
+  // Throws what the library's constructor throws.
+  explicit KernelModule(const std::string& bytes) {
+    std::tie(functions_, library_) = LibraryFunctions<Library>::open(bytes);
+  }
+
+  const char* kind() const final { return Library::kKind; }
+  int GetPropertyMask() const final {
+    return tvm::ffi::Module::kBinarySerializable | tvm::ffi::Module::kRunnable;
+  }
+  tvm::ffi::Bytes SaveToBytes() const final { return tvm::ffi::Bytes(library_->bytes()); }
+  tvm::ffi::Optional<tvm::ffi::Function> GetFunction(const tvm::ffi::String& name) final {
+    return functions_->function(*library_, name);
+  }
+
+ protected:
+  const Library& library() const { return *library_; }
+
+ private:
+  LibraryFunctions<Library>* functions_ = nullptr;
+  std::shared_ptr<Library> library_;
+};
+
+// Returns a module for the bytes that the compiler wrote. Throws what the library's constructor
+// throws.
+template <typename Module>
+tvm::ffi::Module module_of(const tvm::ffi::Bytes& bytes) {
+  return tvm::ffi::Module(tvm::ffi::make_object<Module>(std::string(bytes.data(), bytes.size())));
+}
 
 }  // namespace wherry::backends
 

@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "backends/library.h"
@@ -109,6 +108,8 @@ class LaunchedKernel {
 // All kernels of a compiled library.
 class Library {
  public:
+  static constexpr char kKind[] = "opencl";
+
   explicit Library(std::string bytes) : bytes_(std::move(bytes)) {
     for (auto& [name, info] : read_kernels(bytes_)) kernels_.try_emplace(name, name, info);
   }
@@ -128,33 +129,17 @@ class Library {
   std::map<std::string, LaunchedKernel> kernels_;
 };
 
-using Functions = backends::LibraryFunctions<Library>;
-
-class OpenClModule final : public ffi::ModuleObj {
+class OpenClModule final : public backends::KernelModule<Library> {
  public:
-  explicit OpenClModule(const std::string& bytes) {
-    std::tie(functions_, library_) = Functions::open(bytes);
-  }
+  using KernelModule::KernelModule;
 
-  const char* kind() const override { return "opencl"; }
-  int GetPropertyMask() const override {
-    return ffi::Module::kBinarySerializable | ffi::Module::kRunnable;
-  }
-  ffi::Bytes SaveToBytes() const override { return ffi::Bytes(library_->bytes()); }
-  ffi::String InspectSource(const ffi::String&) const override { return library_->source(); }
-  ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) override {
-    return functions_->function(*library_, name);
-  }
-
- private:
-  Functions* functions_ = nullptr;
-  std::shared_ptr<Library> library_;
+  ffi::String InspectSource(const ffi::String&) const override { return library().source(); }
 };
 
 }  // namespace
 
 ffi::Module load_module(const ffi::Bytes& bytes) {
-  return ffi::Module(ffi::make_object<OpenClModule>(std::string(bytes.data(), bytes.size())));
+  return backends::module_of<OpenClModule>(bytes);
 }
 
 }  // namespace wherry::opencl

@@ -3,13 +3,10 @@
 #include <tvm/ffi/function.h>
 
 #include <array>
-#include <cstring>
-#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,47 +22,11 @@ namespace {
 
 namespace ffi = tvm::ffi;
 
-// Converts a number to a 32-bit word of the kernel's uniform.
-uint32_t word_of(const std::string& kernel, DLDataType type, ffi::AnyView value) {
-  uint32_t word = 0;
-  if (type.code == kDLFloat && type.bits == 32) {
-    auto number = static_cast<float>(value.cast<double>());
-    std::memcpy(&word, &number, sizeof word);
-    return word;
-  }
-  auto number = value.cast<int64_t>();
-  bool is_signed = type.code == kDLInt;
-  int64_t least = is_signed ? std::numeric_limits<int32_t>::min() : 0;
-  int64_t most = is_signed ? int64_t{std::numeric_limits<int32_t>::max()}
-                           : int64_t{std::numeric_limits<uint32_t>::max()};
-  if (number < least || number > most) {
-    TVM_FFI_THROW(ValueError) << "kernel " << kernel << ": " << number
-                              << " does not fit the 32 bits of its argument";
-  }
-  return static_cast<uint32_t>(number);
-}
-
-// Returns the grid of a launch. TVM's kernels split a long first axis into x and z, where z counts
-// multiples of x's limit; the uniform's last number is the last block's index.
-std::array<uint32_t, 3> groups_of(const std::string& kernel, const std::array<int64_t, 6>& extents,
-                                  const VkPhysicalDeviceLimits& limits) {
-  int64_t turns = (extents[0] - 1) / limits.maxComputeWorkGroupCount[0] + 1;
-  int64_t along_x = (extents[0] + turns - 1) / turns;
-  if (turns > limits.maxComputeWorkGroupCount[2] ||
-      extents[1] > limits.maxComputeWorkGroupCount[1] || extents[2] != 1) {
-    TVM_FFI_THROW(ValueError) << "kernel " << kernel << " wants a grid of " << extents[0] << " x "
-                              << extents[1] << " x " << extents[2] << "; the device allows "
-                              << limits.maxComputeWorkGroupCount[1]
-                              << " along the second axis, and none along the third. Take a smaller "
-                                 "--prefill-chunk";
-  }
-  return {static_cast<uint32_t>(along_x), static_cast<uint32_t>(extents[1]),
-          static_cast<uint32_t>(turns)};
-}
-
 // The kernels of a compiled library, built for each device on which one of them was called.
 class Library {
  public:
+  static constexpr char kKind[] = "vulkan";
+
   explicit Library(const std::string& bytes)
       : bytes_(bytes), kernels_(read_kernels(bytes)), hash_(Hash().text(bytes).value()) {}
 
@@ -81,7 +42,6 @@ class Library {
     }
     int index = backends::Devices::current();
     auto& device = static_cast<VulkanDevice&>(devices().device(index));
-    const VkPhysicalDeviceLimits& limits = device.physical().properties.limits;
     std::vector<Argument> tensors;
     std::vector<uint32_t> numbers;
     for (size_t i = 0; i < info.call.arguments.size(); ++i) {
@@ -91,12 +51,13 @@ class Library {
         bool written = info.call.written[tensors.size()];
         tensors.push_back({static_cast<const Buffer*>(value.cast<void*>()), written});
       } else {
-        numbers.push_back(word_of(name, type, value));
+        numbers.push_back(backends::word_of(name, type, value));
       }
     }
-    numbers.push_back(static_cast<uint32_t>(extents[0] - 1));
-    auto groups = groups_of(name, extents, limits);
-    device.launch(on(index, device).of(name), tensors, numbers, groups);
+    numbers.push_back(static_cast<uint32_t>(extents[0] - 1));  // the last block's index
+    const auto& most = device.physical().properties.limits.maxComputeWorkGroupCount;
+    auto grid = backends::grid_of(name, extents, {most[0], most[1], most[2]});
+    device.launch(on(index, device).of(name), tensors, numbers, grid);
   }
 
  private:
@@ -115,32 +76,10 @@ class Library {
   std::map<int, std::unique_ptr<Pipelines>> pipelines_;
 };
 
-using Functions = backends::LibraryFunctions<Library>;
-
-class VulkanModule final : public ffi::ModuleObj {
- public:
-  explicit VulkanModule(const std::string& bytes) {
-    std::tie(functions_, library_) = Functions::open(bytes);
-  }
-
-  const char* kind() const override { return "vulkan"; }
-  int GetPropertyMask() const override {
-    return ffi::Module::kBinarySerializable | ffi::Module::kRunnable;
-  }
-  ffi::Bytes SaveToBytes() const override { return ffi::Bytes(library_->bytes()); }
-  ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) override {
-    return functions_->function(*library_, name);
-  }
-
- private:
-  Functions* functions_ = nullptr;
-  std::shared_ptr<Library> library_;
-};
-
 }  // namespace
 
 ffi::Module load_module(const ffi::Bytes& bytes) {
-  return ffi::Module(ffi::make_object<VulkanModule>(std::string(bytes.data(), bytes.size())));
+  return backends::module_of<backends::KernelModule<Library>>(bytes);
 }
 
 }  // namespace wherry::vulkan

@@ -3,12 +3,10 @@
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/function.h>
 
-#include <cstring>
-#include <limits>
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,34 +21,14 @@ namespace {
 
 namespace ffi = tvm::ffi;
 
-// Upper bound on workgroups along an axis; every WebGPU implementation allows as many.
-constexpr int64_t kMostGroups = 65535;
+// Upper bounds on workgroups along each axis; every WebGPU implementation allows as many.
+constexpr std::array<uint32_t, 3> kMostGroups = {65535, 65535, 65535};
 
 struct Kernel {
   backends::KernelCall call;
   std::string wgsl;
   uint32_t handle = 0;  // handle of the page's kernel; 0 before it is created
 };
-
-// Converts a number to a 32-bit word of the kernel's uniform.
-uint32_t word_of(const std::string& kernel, DLDataType type, ffi::AnyView value) {
-  uint32_t word = 0;
-  if (type.code == kDLFloat && type.bits == 32) {
-    auto number = static_cast<float>(value.cast<double>());
-    std::memcpy(&word, &number, sizeof word);
-    return word;
-  }
-  auto number = value.cast<int64_t>();
-  const bool is_signed = type.code == kDLInt;
-  const int64_t least = is_signed ? std::numeric_limits<int32_t>::min() : 0;
-  const int64_t most = is_signed ? int64_t{std::numeric_limits<int32_t>::max()}
-                                 : int64_t{std::numeric_limits<uint32_t>::max()};
-  if (number < least || number > most) {
-    TVM_FFI_THROW(ValueError) << "kernel " << kernel << ": " << number
-                              << " does not fit the 32 bits of its argument";
-  }
-  return static_cast<uint32_t>(number);
-}
 
 // Reads the kernels of a blob by name; module.h describes the format.
 std::map<std::string, Kernel> read_kernels(const std::string& blob) {
@@ -70,6 +48,8 @@ std::map<std::string, Kernel> read_kernels(const std::string& blob) {
 
 class Library {
  public:
+  static constexpr char kKind[] = "webgpu";
+
   // The page starts to build all pipelines while weights load, because nearly all kernels are
   // needed.
   explicit Library(const std::string& bytes) : bytes_(bytes), kernels_(read_kernels(bytes)) {
@@ -94,22 +74,13 @@ class Library {
       if (type.code == kDLOpaqueHandle) {
         buffers_.push_back(handle_of(value.cast<void*>()));
       } else {
-        words_.push_back(word_of(name, type, value));
+        words_.push_back(backends::word_of(name, type, value));
       }
     }
     words_.push_back(static_cast<uint32_t>(extents[0] - 1));
-    // TVM's kernels split a long first axis into x and z, where z counts multiples of kMostGroups.
-    const int64_t turns = (extents[0] - 1) / kMostGroups + 1;
-    if (turns > kMostGroups || extents[1] > kMostGroups || extents[2] != 1) {
-      TVM_FFI_THROW(ValueError) << "kernel " << name << " wants a grid of " << extents[0] << " x "
-                                << extents[1] << " x " << extents[2] << "; WebGPU allows "
-                                << kMostGroups << " along the second axis, and none along the "
-                                << "third. Take a smaller prefill_chunk";
-    }
-    const int64_t along_x = (extents[0] + turns - 1) / turns;
+    const auto grid = backends::grid_of(name, extents, kMostGroups);
     wherry_gpu_launch(kernel.handle, buffers_.data(), buffers_.size(), words_.data(), words_.size(),
-                      static_cast<uint32_t>(along_x), static_cast<uint32_t>(extents[1]),
-                      static_cast<uint32_t>(turns));
+                      grid[0], grid[1], grid[2]);
   }
 
  private:
@@ -125,32 +96,10 @@ class Library {
   std::vector<uint32_t> buffers_, words_;
 };
 
-using Functions = backends::LibraryFunctions<Library>;
-
-class WebGpuModule final : public ffi::ModuleObj {
- public:
-  explicit WebGpuModule(const std::string& bytes) {
-    std::tie(functions_, library_) = Functions::open(bytes);
-  }
-
-  const char* kind() const override { return "webgpu"; }
-  int GetPropertyMask() const override {
-    return ffi::Module::kBinarySerializable | ffi::Module::kRunnable;
-  }
-  ffi::Bytes SaveToBytes() const override { return ffi::Bytes(library_->bytes()); }
-  ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) override {
-    return functions_->function(*library_, name);
-  }
-
- private:
-  Functions* functions_ = nullptr;
-  std::shared_ptr<Library> library_;
-};
-
 }  // namespace
 
 ffi::Module load_module(const ffi::Bytes& bytes) {
-  return ffi::Module(ffi::make_object<WebGpuModule>(std::string(bytes.data(), bytes.size())));
+  return backends::module_of<backends::KernelModule<Library>>(bytes);
 }
 
 }  // namespace wherry::webgpu
