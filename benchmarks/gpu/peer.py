@@ -2,7 +2,7 @@
 
 It runs the model of a `config.json` in bfloat16 with random weights and a static cache, and
 compiles the decode step with `torch.compile` and CUDA graphs, as `generate` does for such a cache.
-A step's time is the difference between a long run and a short one.
+A step's time is the difference between a long run and a short one, which run in turn.
 """
 
 from __future__ import annotations
@@ -31,16 +31,18 @@ def made(config: dict[str, Any]) -> Any:
     return model.eval()
 
 
-def seconds(work: Callable[[], Any], times: int) -> float:
-    """Return the median seconds of `work`; its first run is a warm-up."""
-    taken = []
-    for _ in range(times + 1):
-        _wait()
-        begin = time.perf_counter()
-        work()
-        _wait()
-        taken.append(time.perf_counter() - begin)
-    return statistics.median(taken[1:])
+def seconds(work: Callable[[], Any]) -> float:
+    """Return the seconds of one run of `work`."""
+    _wait()
+    begin = time.perf_counter()
+    work()
+    _wait()
+    return time.perf_counter() - begin
+
+
+def median(measure: Callable[[], float], times: int) -> float:
+    """Return the median of `times` measurements; one more before them is a warm-up."""
+    return statistics.median([measure() for _ in range(times + 1)][1:])
 
 
 def _wait() -> None:
@@ -56,7 +58,7 @@ def tokens(model: Any, rows: int, length: int) -> torch.Tensor:
 def prefill(model: Any, length: int) -> float:
     """Return the seconds from a prompt of `length` tokens to the logits of its last token."""
     prompt = tokens(model, 1, length)
-    return seconds(lambda: model(prompt, logits_to_keep=1), 5)
+    return median(lambda: seconds(lambda: model(prompt, logits_to_keep=1)), 5)
 
 
 def decode(model: Any, rows: int, context: int) -> float:
@@ -75,7 +77,8 @@ def decode(model: Any, rows: int, context: int) -> float:
             pad_token_id=0,
         )
 
-    return (seconds(give(FEW + STEPS), 3) - seconds(give(FEW), 3)) / STEPS
+    many, few = give(FEW + STEPS), give(FEW)
+    return median(lambda: seconds(many) - seconds(few), 3) / STEPS
 
 
 @torch.inference_mode()

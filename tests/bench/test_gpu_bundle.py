@@ -71,7 +71,9 @@ def test_a_peer_has_the_same_numbers(results):
     folder, _ = results
     (row,) = [json.loads(line) for line in (folder / "peers.jsonl").read_text().splitlines()]
     assert row["peer"] == "transformers" and row["prefill_tokens_s"] > 0
-    assert row["decode_1"]["tokens_s"] > 0 and row["decode_4"]["step_s"] > 0
+    for rows in (1, 4):  # of a tiny model, whose difference of two times may be noise
+        decode = row[f"decode_{rows}"]
+        assert decode["tokens_s"] == pytest.approx(rows / decode["step_s"])
 
 
 def test_a_row_has_what_a_step_costs(results):
