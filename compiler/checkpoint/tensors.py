@@ -6,7 +6,7 @@ access to a file that was truncated in the meantime would kill it with SIGBUS.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -16,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.errors import ModelError, listing
+from wherry.models.weight_plan import ParameterPlan
+
+from .kept import KeptRows
 
 # Floating-point dtypes by their safetensors names. BF16, which NumPy lacks, is read as its bits.
 FLOATS: dict[str, np.dtype[Any]] = {
@@ -76,6 +79,14 @@ class Checkpoint:
     def told(self, scheme: str) -> str | None:
         """Return one line on the precision that the scheme loses; None: it loses nothing."""
         return None
+
+    def kept(self, plan: ParameterPlan) -> Sequence[KeptRows]:
+        """Return the rows of a parameter, in order, as the checkpoint has encoded them.
+
+        The result is empty if the conversion has to encode the parameter's floats: they are stored
+        as floats, the plan changes values or cuts rows, or no scheme has their encoding.
+        """
+        return ()
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
         """Return rows [start, stop) of a tensor as float32; a scalar counts as one row."""
