@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from wherry.errors import UsageError
 
+from .blocks import BLOCKS
 from .float import FLOATS, FloatScheme
 from .group import GROUPS
 from .other_names import advice
@@ -96,12 +97,14 @@ def finite(array: NDArray[Any]) -> bool:
 
 
 DEFAULT = "q4f16_1"
+# The name for `--quant` that keeps the encoding of a checkpoint on every target.
+KEPT = "kept"
 # The scheme of parameters that stay float32: MoE routers, where rounding may select other experts.
 EXACT = FloatScheme(name="exact", float_dtype="float32")
 
 
 # Schemes of checkpoint formats: weights are kept in them, and never encoded.
-_KEPT: tuple[Scheme, ...] = ()
+_KEPT: tuple[Scheme, ...] = BLOCKS
 
 
 def schemes() -> dict[str, Encoder]:

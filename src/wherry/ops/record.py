@@ -6,13 +6,16 @@ import json
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Literal
 
+from .blocks import FORMATS
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Scheme = Literal["f32", "f16", "q4", "q8"]
+# How weights are stored: floats, integers with a scale per group, or a block format of `blocks`.
+Scheme = str
 FloatName = Literal["float16", "float32"]
 
-_SCHEMES = ("f32", "f16", "q4", "q8")
+_SCHEMES = ("f32", "f16", "q4", "q8", *FORMATS)
 _INTEGERS = ("q4", "q8")
 _FLOATS = ("float16", "float32")
 
@@ -65,5 +68,9 @@ def check_weight(scheme: str, scale_dtype: str | None, group: int) -> None:
             f"{scheme} needs scale_dtype in {_FLOATS} and group 32, "
             f"found {scale_dtype!r} and {group}"
         )
-    if scheme not in _INTEGERS and scale_dtype is not None:
+    if scheme in FORMATS:
+        own = ("float16", FORMATS[scheme].group)
+        if (scale_dtype, group) != own:
+            raise ValueError(f"{scheme} needs {own}, found {(scale_dtype, group)}")
+    elif scheme not in _INTEGERS and scale_dtype is not None:
         raise ValueError(f"scheme {scheme} has no scales, found scale_dtype {scale_dtype!r}")
