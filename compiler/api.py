@@ -69,8 +69,7 @@ def convert_model(
         out: the output folder; None: a folder in the cache.
         quant: name of a quantization scheme; None or "kept": the encoding of a quantized
             checkpoint, else q4f16_1.
-        keep: without a scheme, the checkpoint's own schemes in which weights stay, named as in
-            kernels' specs; None: all.
+        keep: without a scheme, names of checkpoints' schemes in which weights stay; None: all.
         progress: called with the phase, the steps done, and the steps in total.
         thorough: verify all existing weights, and convert damaged ones again.
     """
@@ -114,9 +113,7 @@ def _kind(scheme: Scheme, label: str | None, keep: Collection[str] | None) -> st
     """Return the part of a weight folder's name that tells how the weights are stored."""
     if label is None:
         return scheme.name
-    if keep is None:
-        return KEPT
-    return f"{KEPT}-{hashlib.sha256(' '.join(sorted(keep)).encode()).hexdigest()[:6]}"
+    return KEPT if keep is None else f"{KEPT}-some"
 
 
 def ensure_artifact(

@@ -105,10 +105,9 @@ class Choice:
 
     @property
     def kept_schemes(self) -> frozenset[str] | None:
-        """Return the schemes of a checkpoint in which its weights stay; None: all.
+        """Return the names of checkpoints' schemes in which weights stay; None: all.
 
-        They are named as in kernels' specs ("q4_k"). Without `quant` they are those that all
-        libraries of the target have kernels for.
+        Without `quant` these are the schemes that all libraries of the target have kernels for.
         """
         if self.quant == KEPT:
             return None
@@ -118,7 +117,7 @@ class Choice:
         if preset.interface:
             return frozenset()
         read = [level.kernels.blocks for level in (preset, *preset.variants)]
-        return frozenset.intersection(*read) | {"q4", "q8", "f16", "f32"}
+        return frozenset(name.upper() for name in frozenset.intersection(*read))
 
     def in_scheme(self, name: str) -> Choice:
         """This choice with the scheme of what is not kept, if it names none."""

@@ -104,8 +104,7 @@ def convert(
         out: output folder, created if it does not exist; not `source`.
         wanted: the model's parameters.
         scheme: a name that `wherry.quant.scheme.find` knows.
-        keep: the checkpoint's own schemes in which weights stay, named as in kernels' specs; None:
-            all of them.
+        keep: names of the checkpoint's own schemes in which weights stay; None: all of them.
         label: the name of the encoding that users see if weights stay as they are, "Q4_K"; None:
             the scheme's.
         progress: called after each block of rows, for `what` = "convert".

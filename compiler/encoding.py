@@ -110,8 +110,8 @@ def encoding_of(
         made: the plan of the parameters.
         scheme: encodes what is not kept.
         exact: parameters that are stored in float32.
-        keep: schemes of the checkpoint in which matrices stay, named as in kernels' specs; None:
-            all of them; (): none. If matrices stay so, floats that are not quantized are float32.
+        keep: names of the checkpoint's schemes in which matrices stay; None: all of them; ():
+            none. If matrices stay so, all floats that no scheme quantizes are float32.
     """
     own: dict[str, tuple[Rows, ...]] = {}
     kept: dict[str, Sequence[KeptRows]] = {}
@@ -131,6 +131,6 @@ def _kept(
 ) -> Sequence[KeptRows]:
     """Return the rows of a parameter that stay as they are; (): the parameter is encoded."""
     found = checkpoint.kept(made)
-    stays = all(keep is None or rows.scheme.kernel_spec()["scheme"] in keep for rows in found)
+    stays = all(keep is None or rows.scheme.name in keep for rows in found)
     # A stack of experts has one scheme.
     return found if stays and (len(made.shape) == 2 or len(found) == 1) else ()
