@@ -8,12 +8,13 @@ the type has, one element for a block or group.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Raw = NDArray[np.uint8]
-Fields = dict[str, NDArray[np.generic]]
+Fields = dict[str, NDArray[Any]]
 
 
 def _cut(blocks: Raw, *sizes: int) -> list[Raw]:
@@ -77,7 +78,7 @@ def _q8_0(blocks: Raw) -> Fields:
 def _q2_k(blocks: Raw) -> Fields:
     scales, qs, d, dmin = _cut(blocks, 16, 64, 2, 2)
     sub, submin = scales & np.uint8(15), scales >> np.uint8(4)
-    fields = {"q": _shifted(qs, 32, 2), "q_scale": _half(d), "q_min": _half(dmin)}
+    fields: Fields = {"q": _shifted(qs, 32, 2), "q_scale": _half(d), "q_min": _half(dmin)}
     return _rows(fields | {"q_sub": sub, "q_submin": submin})
 
 
@@ -99,7 +100,7 @@ def _scales_of_6_bits(scales: Raw) -> tuple[Raw, Raw]:
 def _q4_k(blocks: Raw) -> Fields:
     d, dmin, scales, qs = _cut(blocks, 2, 2, 12, 128)
     sub, submin = _scales_of_6_bits(scales)
-    fields = {"q": _shifted(qs, 32, 4), "q_scale": _half(d), "q_min": _half(dmin)}
+    fields: Fields = {"q": _shifted(qs, 32, 4), "q_scale": _half(d), "q_min": _half(dmin)}
     return _rows(fields | {"q_sub": sub, "q_submin": submin})
 
 
@@ -107,7 +108,7 @@ def _q5_k(blocks: Raw) -> Fields:
     d, dmin, scales, high, qs = _cut(blocks, 2, 2, 12, 32, 128)
     sub, submin = _scales_of_6_bits(scales)
     q = _shifted(qs, 32, 4) | _shifted(high, 32, 1) << np.uint8(4)
-    fields = {"q": q, "q_scale": _half(d), "q_min": _half(dmin)}
+    fields: Fields = {"q": q, "q_scale": _half(d), "q_min": _half(dmin)}
     return _rows(fields | {"q_sub": sub, "q_submin": submin})
 
 
