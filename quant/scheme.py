@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from wherry.errors import UsageError
 
+from .affine import AFFINE
 from .float import FLOATS, FloatScheme
 from .group import GROUPS
+from .ordered import ORDERED
 from .other_names import advice
 from .stored import FloatDtype, Shape, StoredTensor, cast
 
@@ -101,7 +103,7 @@ EXACT = FloatScheme(name="exact", float_dtype="float32")
 
 
 # Schemes of checkpoint formats: weights are kept in them, and never encoded.
-_KEPT: tuple[Scheme, ...] = ()
+_KEPT: tuple[Scheme, ...] = (*AFFINE, *ORDERED)
 
 
 def schemes() -> dict[str, Encoder]:

@@ -26,7 +26,10 @@ FLOATS: dict[str, np.dtype[Any]] = {
     "F16": np.dtype("<f2"),
     "BF16": np.dtype("<u2"),
 }
-_STORED = FLOATS | {"U8": np.dtype("u1")}  # dtypes that `read_raw` supports
+# Dtypes that `read_raw` supports. Floats of 8 bits are read as their bits.
+_STORED = FLOATS | {"U8": np.dtype("u1"), "I8": np.dtype("i1")}
+_STORED |= {name: np.dtype("u1") for name in ("F8_E4M3", "F8_E5M2", "F8_E8M0")}
+_STORED |= {"I32": np.dtype("<i4"), "U32": np.dtype("<u4"), "I64": np.dtype("<i8")}
 _BITS = {"BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "I16": 16}
 _BITS |= {"U16": 16, "I32": 32, "U32": 32, "F64": 64, "I64": 64, "U64": 64, "F4": 4}
 _BITS |= {name: 8 * dtype.itemsize for name, dtype in FLOATS.items()}
