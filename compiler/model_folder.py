@@ -31,6 +31,16 @@ def model_folder(model: str, progress: Progress | None = None) -> Path:
     return unfold(found, settings.cache_dir() / "weights")
 
 
+def own_label(folder: Path) -> str | None:
+    """The name of the encoding that a model's checkpoint has; None: its weights are floats."""
+    if not (folder / GGUF_RECORD).is_file():
+        found = recognise(folder)
+        return None if found is None else found.name
+    from .checkpoint.gguf.folder import label_of
+
+    return label_of(folder)
+
+
 def default_scheme(folder: Path) -> str:
     """The name of the scheme of a model that is converted without `--quant`."""
     if not (folder / GGUF_RECORD).is_file():

@@ -47,7 +47,8 @@ class OrderedQuant:
 
     def stored(self, name: str, shape: Shape) -> tuple[StoredTensor, ...]:
         """Return the other scheme's tensors, and the order, which all rows share."""
-        order = StoredTensor(f"{name.removesuffix('weight')}{ORDER}", (shape[-1],), "int32")
+        own = f"{name.removesuffix('weight')}{ORDER}"
+        order = StoredTensor(own, (shape[-1],), "int32", shared=True)
         return (*self.base.stored(name, shape), order)
 
     def decode(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from wherry.errors import UsageError
 
 from .affine import AFFINE
+from .blocks import BLOCKS
 from .float import FLOATS, FloatScheme
 from .group import GROUPS
 from .ordered import ORDERED
@@ -98,18 +99,25 @@ def finite(array: NDArray[Any]) -> bool:
 
 
 DEFAULT = "q4f16_1"
+# The name for `--quant` that keeps the encoding of a checkpoint on every target.
+KEPT = "kept"
 # The scheme of parameters that stay float32: MoE routers, where rounding may select other experts.
 EXACT = FloatScheme(name="exact", float_dtype="float32")
 
 
 # Schemes of checkpoint formats: weights are kept in them, and never encoded.
-_KEPT: tuple[Scheme, ...] = (*AFFINE, *ORDERED)
+_KEPT: tuple[Scheme, ...] = (*BLOCKS, *AFFINE, *ORDERED)
 
 
 def schemes() -> dict[str, Encoder]:
     """Return the schemes for `--quant` by name."""
     known: tuple[Encoder, ...] = (*FLOATS, *GROUPS)
     return {scheme.name: scheme for scheme in known}
+
+
+def portable() -> frozenset[str]:
+    """Return the names of the schemes that the kernels of every target read."""
+    return frozenset((*schemes(), *(scheme.name for scheme in ORDERED)))
 
 
 def record(name: str) -> Scheme | None:

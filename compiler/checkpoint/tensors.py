@@ -6,7 +6,7 @@ access to a file that was truncated in the meantime would kill it with SIGBUS.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -79,8 +79,11 @@ class Checkpoint:
                 "Quantized checkpoints are not read: use the original model, and --quant."
             )
 
-    def told(self, scheme: str) -> str | None:
-        """Return one line on the precision that the scheme loses; None: it loses nothing."""
+    def told(self, scheme: str, kept: Collection[str] = ()) -> str | None:
+        """Return one line on the precision that the scheme loses; None: it loses nothing.
+
+        The tensors `kept` stay as they are.
+        """
         return None
 
     def kept(self, plan: ParameterPlan) -> Sequence[KeptRows]:

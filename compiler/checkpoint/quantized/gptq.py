@@ -79,7 +79,9 @@ class GptqMatrix:
         packed = self.checkpoint.read_raw(f"{self.module}qzeros")
         zero = unpack(packed, self.bits, self.shape[0])[:, start:stop].T
         most = np.uint8(2**self.bits - 1)
-        return np.ascontiguousarray(scale), np.ascontiguousarray((zero + np.uint8(self.added)) & most)
+        return np.ascontiguousarray(scale), np.ascontiguousarray(
+            (zero + np.uint8(self.added)) & most
+        )
 
     def rows(self, start: int, stop: int) -> AffineRows:
         """See `AffineMatrix.rows`."""

@@ -48,7 +48,9 @@ class Pieces:
 
     def take(self, name: str, dtypes: tuple[str, ...], shape: Shape) -> TensorFile | None:
         """Return a tensor with one of the dtypes and the shape, or record why it does not fit."""
-        expected = f"{' or '.join(dtypes)} [{', '.join('*' if n is None else str(n) for n in shape)}]"
+        expected = (
+            f"{' or '.join(dtypes)} [{', '.join('*' if n is None else str(n) for n in shape)}]"
+        )
         tensor = self.checkpoint.tensors.get(name)
         if tensor is None:
             self.problems.append(f"missing: {name}, {expected}")

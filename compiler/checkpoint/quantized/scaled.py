@@ -84,9 +84,7 @@ def read_scaled(
         )
 
 
-def read_nvfp4(
-    pieces: Pieces, module: str, weight: str, factor: str, *, divides: bool
-) -> None:
+def read_nvfp4(pieces: Pieces, module: str, weight: str, factor: str, *, divides: bool) -> None:
     """Take a module of NVFP4: uint8 [out, in / 2], E4M3 scales [out, in / 16], a second scale."""
     packed = pieces.take(module + weight, ("U8",), (None, None))
     if packed is None:

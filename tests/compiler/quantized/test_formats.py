@@ -142,9 +142,7 @@ def test_128_below_zero_keeps_8_bits_apart(tmp_path):
         q[7, 9] = least
         scales = np.full((OUT, 1), 0.25, ml_dtypes.bfloat16)
         tensors = {f"{MODULE}weight": q, f"{MODULE}weight_scale": scales}
-        folder = writing.save(
-            tmp_path / scheme, tensors, CASES["compressed-int8"].settings
-        )
+        folder = writing.save(tmp_path / scheme, tensors, CASES["compressed-int8"].settings)
         (rows,) = kept(open_checkpoint(folder), MODULE)
         assert rows.scheme.name == scheme
         np.testing.assert_array_equal(rows.scheme.decode(whole(rows), IN), q * np.float32(0.25))
