@@ -197,7 +197,7 @@ def _bytes(pieces: Pieces, module: str) -> None:
     weight = pieces.take(f"{module}weight", ("I8",), (None, None))
     if weight is not None:
         _affine(pieces, module, (weight.shape[0], weight.shape[1]), 8, packed=False)
-    if pieces.has(f"{module}weight_zero_point"):
+    if f"{module}weight" in pieces.matrices and pieces.has(f"{module}weight_zero_point"):
         shape = pieces.checkpoint.tensors[f"{module}weight_scale"].shape
         pieces.take(f"{module}weight_zero_point", ("I8",), shape)
 

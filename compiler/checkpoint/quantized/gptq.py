@@ -78,10 +78,8 @@ class GptqMatrix:
         scale = self.checkpoint.read(f"{self.module}scales")[:, start:stop].T
         packed = self.checkpoint.read_raw(f"{self.module}qzeros")
         zero = unpack(packed, self.bits, self.shape[0])[:, start:stop].T
-        most = np.uint8(2**self.bits - 1)
-        return np.ascontiguousarray(scale), np.ascontiguousarray(
-            (zero + np.uint8(self.added)) & most
-        )
+        meant = (zero + np.uint8(self.added)) & np.uint8(2**self.bits - 1)
+        return np.ascontiguousarray(scale), np.ascontiguousarray(meant)
 
     def rows(self, start: int, stop: int) -> AffineRows:
         """See `AffineMatrix.rows`."""

@@ -164,16 +164,20 @@ def _source(name: str, checkpoint: _Source, columns: int) -> _Rows | None:
     tensor = checkpoint.raw.tensors[name]
     if len(tensor.shape) != 2 or tensor.shape[1] != columns:
         return None
-    half = tensor.dtype == "F16" or (tensor.dtype == "BF16" and _fits(checkpoint.raw, name))
+    half = tensor.dtype == "F16" or (tensor.dtype == "BF16" and _in_range(checkpoint.raw, name))
     return _Float(checkpoint.raw, name, _BY_DTYPE["float16" if half else "float32"])
 
 
-def _fits(checkpoint: Checkpoint, name: str) -> bool:
-    """Return whether float16 represents all numbers of a tensor exactly."""
+def _in_range(checkpoint: Checkpoint, name: str) -> bool:
+    """Return whether all numbers of a tensor are finite in float16.
+
+    Those of bfloat16 from 2^-14 on are exact then; smaller ones are rounded to multiples of 2^-24,
+    because twice the memory would buy nothing with them.
+    """
     rows, columns = checkpoint.tensors[name].shape
     step = max(1, _CHECKED // max(1, columns))
     for start in range(0, rows, step):
         found = checkpoint.read(name, start, min(start + step, rows))
-        if (cast(found, "float16").astype(np.float32) != found).any():
+        if not np.isfinite(cast(found, "float16")).all():
             return False
     return True

@@ -12,44 +12,47 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from safetensors import serialize_file
 
 Written = tuple[dict[str, np.ndarray], np.ndarray]
 _DTYPES = {
-    "float32": "float32",
-    "float16": "float16",
-    "bfloat16": "bfloat16",
-    "int8": "int8",
-    "uint8": "uint8",
-    "int32": "int32",
-    "uint32": "uint32",
-    "int64": "int64",
-    "float8_e4m3fn": "float8_e4m3fn",
+    "float32": "F32",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "int8": "I8",
+    "uint8": "U8",
+    "int32": "I32",
+    "uint32": "U32",
+    "int64": "I64",
+    "float8_e4m3fn": "F8_E4M3",
 }
 _AWQ_ROWS = [0, 2, 4, 6, 1, 3, 5, 7]  # in a word, lowest bits first
-NF4 = np.array(
-    [-1.0, -0.6961928, -0.52507305, -0.39491749, -0.28444138, -0.18477343, -0.09105004, 0.0]
-    + [0.07958030, 0.16093020, 0.24611230, 0.33791524, 0.44070983, 0.56261700, 0.72295684, 1.0],
-    np.float32,
-)
+_NF4 = """
+-1.0 -0.6961928 -0.52507305 -0.39491749 -0.28444138 -0.18477343 -0.09105004 0.0
+0.07958030 0.16093020 0.24611230 0.33791524 0.44070983 0.56261700 0.72295684 1.0
+"""
+NF4 = np.array(_NF4.split(), np.float32)
 
 
-def save(folder: Path, tensors: dict[str, np.ndarray], quantization: Any, **config: Any) -> Path:
-    """A model folder; `quantization` is the content of quantization_config."""
+def save(folder: Path, tensors: dict[str, np.ndarray], settings: Any, /, **config: Any) -> Path:
+    """A model folder; `settings` is the content of quantization_config, if it is not None."""
     folder.mkdir(parents=True, exist_ok=True)
     write(folder / "model.safetensors", tensors)
-    given = {"quantization_config": quantization} if quantization is not None else {}
+    given = {"quantization_config": settings} if settings is not None else {}
     (folder / "config.json").write_text(json.dumps(given | config))
     return folder
 
 
 def write(path: Path, tensors: dict[str, np.ndarray]) -> None:
-    """A safetensors file, with bfloat16 and FP8."""
-    entries = {
-        name: {"dtype": _DTYPES[a.dtype.name], "shape": list(a.shape), "data": a.tobytes()}
-        for name, a in ((n, np.ascontiguousarray(a).reshape(a.shape)) for n, a in tensors.items())
-    }
-    serialize_file(entries, str(path))
+    """A safetensors file; the library's functions for NumPy know neither bfloat16 nor FP8."""
+    header, body = {}, b""
+    for name, array in tensors.items():
+        data = array.tobytes()
+        offsets = [len(body), len(body) + len(data)]
+        dtype = _DTYPES[array.dtype.name]
+        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": offsets}
+        body += data
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + body)
 
 
 def stream(values: np.ndarray, bits: int) -> np.ndarray:
