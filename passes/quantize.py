@@ -110,16 +110,17 @@ class Quantization:
         whole = max(t.nbytes for t in stored)
         ranges = _ranges(shape[-2], whole, self.most_bytes if len(shape) == 2 else None)
         shared = {t.name: _variable(t, base, 0, 0, 1) for t in stored if t.shared}
+
+        def variables(start: int, stop: int) -> list[relax.Var]:
+            own = {
+                t.name: _variable(t, base, start, stop, len(ranges))
+                for t in stored
+                if t.name not in shared
+            }
+            return [(shared | own)[t.name] for t in stored]
+
         return [
-            _Part(
-                first + start,
-                first + stop,
-                scheme,
-                [
-                    shared.get(t.name) or _variable(t, base, start, stop, len(ranges))
-                    for t in stored
-                ],
-            )
+            _Part(first + start, first + stop, scheme, variables(start, stop))
             for start, stop in ranges
         ]
 
