@@ -26,6 +26,7 @@ PACKAGES = (
     "loguru==0.7.3",
     "mlx==0.32.4",
     "mlx-cpu==0.32.4",
+    "psutil==7.2.2",
 )
 HERE = Path(__file__).parent
 
