@@ -7,7 +7,7 @@ import numpy as np
 
 # Bytes at which a block's float16 fields begin; two is a scale and a minimum.
 _HALVES = {
-    **dict.fromkeys(("Q4_0", "Q5_0", "Q8_0", "IQ4_NL", "IQ4_XS"), (0,)),
+    **dict.fromkeys(("Q4_0", "Q5_0", "Q8_0", "IQ4_NL", "IQ4_XS", "IQ2_S"), (0,)),
     **dict.fromkeys(("Q4_1", "Q5_1", "Q4_K", "Q5_K"), (0, 2)),
     "Q2_K": (80, 82),
     "Q3_K": (108,),

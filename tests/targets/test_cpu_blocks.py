@@ -65,7 +65,7 @@ def test_linear(name, scheme):
     y, expected = run(x), x.astype("float64") @ weight.T
     np.testing.assert_allclose(y[:4], expected[:4], rtol=2e-5, atol=1e-4)
     error = np.sqrt(np.mean((y[4:] - expected[4:]) ** 2) / np.mean(expected[4:] ** 2))
-    assert error < 0.006
+    assert error < 0.01
     # The rows alone, in blocks of all heights, and in another order: the same bits.
     for m in (1, 3, 7):
         for start in range(0, 19 - m, 5):
@@ -83,7 +83,9 @@ def test_embedding(scheme):
     tokens = np.array([0, N - 1, 1, 2, 3, 20, 20], "int32")
     lookup = machine.build(CpuKernels(machine.isa).embedding(spec))
     y = lookup(tokens, *weights, np.zeros((7, K), "float32"))[-1]
-    assert np.array_equal(y, scheme.decode(stored)[tokens])
+    # with a minimum, one rounding instead of two
+    rtol = 1e-6 if scheme.format.minimum else 0
+    np.testing.assert_allclose(y, scheme.decode(stored)[tokens], rtol=rtol, atol=rtol)
 
 
 def test_instruction_sets_without_kernels():

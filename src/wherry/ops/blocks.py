@@ -38,7 +38,7 @@ class BlockFormat:
 
     @property
     def two_levels(self) -> bool:
-        """Return whether each group has a byte beside the block's float16."""
+        """Return whether each group has a byte besides the float16 of its block."""
         return self.bias is not None
 
     @property

@@ -6,6 +6,7 @@ added in ascending order, so a row's bits do not depend on its tile.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,7 +21,7 @@ from . import vector as v
 from .block_layout import OPERANDS, pack_blocks, packed_parameters, packed_shapes, words
 from .block_tiles import BlockWeights, block_tile
 from .function import prim_func
-from .int8_dot import block_dot
+from .int8_dot import Int8Dot, block_dot
 from .int_layout import GROUP
 from .isa import Isa
 from .quantize_rows import Int8Rows, quantize_row
@@ -34,8 +35,18 @@ def block_linear(spec: LinearSpec, isa: Isa) -> PackedLinear | None:
     dot = block_dot(isa.dot, own.low + own.high)
     if dot is None:
         return None
-    size = n * k * words(own) // 8
-    loop = T.parallel if size >= PARALLEL_BYTES else T.serial
+    parameters = [("x", ("m", k), "float32"), *packed_parameters(spec), ("y", ("m", n), "float32")]
+    return PackedLinear(
+        weights=packed_shapes(spec),
+        pack=pack_blocks(spec),
+        compute=prim_func(parameters, _compute(spec, dot)),
+    )
+
+
+def _compute(spec: LinearSpec, dot: Int8Dot) -> Callable[[dict[str, Any], dict[str, Any]], None]:
+    """Return the function that emits the kernel's body, as `prim_func` takes it."""
+    own, n, k = FORMATS[spec.scheme], spec.out_features, spec.in_features
+    loop = T.parallel if n * k * words(own) // 8 >= PARALLEL_BYTES else T.serial
     together = rows_together(k)
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
@@ -53,17 +64,14 @@ def block_linear(spec: LinearSpec, isa: Isa) -> PackedLinear | None:
 
             over_rows(T.min(m - block * together, together), dot.heights, tile)
 
-    parameters = [("x", ("m", k), "float32"), *packed_parameters(spec), ("y", ("m", n), "float32")]
-    return PackedLinear(
-        weights=packed_shapes(spec), pack=pack_blocks(spec), compute=prim_func(parameters, emit)
-    )
+    return emit
 
 
 def _store(Y: Any, rows: list[Any], p: Any, i: int, sums: Any) -> None:
     store_panel(Y, rows[i], p, int(Y.shape[1]), sums)
 
 
-def block_embedding(spec: EmbeddingSpec) -> PrimFunc:
+def block_embedding(spec: EmbeddingSpec, isa: Isa) -> PrimFunc:
     """Return the PrimFunc of a lookup (tokens i32 [n], *packed, y float32 [n, dim])."""
     own, d = FORMATS[spec.scheme], spec.dim
 
@@ -75,7 +83,7 @@ def block_embedding(spec: EmbeddingSpec) -> PrimFunc:
             with T.serial(d // GROUP) as g, T.sblock("group"):
                 T.reads()
                 T.writes()
-                _decode(weights, b["y"], row, token, g)
+                _decode(weights, b["y"], isa, (row, token, g))
 
         each_row(sizes["n"], 4 * d, row_of)
 
@@ -86,17 +94,17 @@ def block_embedding(spec: EmbeddingSpec) -> PrimFunc:
     )
 
 
-def _decode(weights: BlockWeights, Y: Any, row: Any, token: Any, g: Any) -> None:
-    """Emit the 32 elements of a group of one token's row."""
-    own = weights.format
+def _decode(weights: BlockWeights, Y: Any, isa: Isa, at: tuple[Any, Any, Any]) -> None:
+    """Emit the 32 elements of a group of one token's row; `at`: row of Y, token, group."""
+    own, (row, token, g) = weights.format, at
     p, c = T.floordiv(token, PANEL), T.floormod(token, PANEL)
     loaded = [v.let(weights.W[p, g, j, c]) for j in range(words(own))]
     scales, minimum = _scalar_scales(weights, p, g, c)
     for o in range(OPERANDS):
         scale = scales[o * len(scales) // OPERANDS]
         for b in range(4):
-            value = T.Cast("float32", _integer(own, loaded, o, b) - T.int32(own.zero)) * scale
-            value = value if minimum is None else value + minimum
+            value = T.Cast("float32", _integer(own, loaded, o, b) - T.int32(own.zero))
+            value = value * scale if minimum is None else v.fma(value, scale, minimum, 1, isa.fma)
             T.buffer_store(Y, value, [row, g * GROUP + 4 * o + b])
 
 

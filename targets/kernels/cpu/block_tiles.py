@@ -120,9 +120,11 @@ def _operands(own: BlockFormat, words: list[Any], dot: Int8Dot) -> list[Any]:
         return T.broadcast(T.int32(n), lanes)
 
     if own.low == 8:
-        # the bytes minus 128 as int8, where the instruction is signed
-        flipped = integer(-0x7F7F7F80)
-        return [v.let(T.bitwise_xor(word, flipped) if dot.centred else word) for word in words]
+        if not dot.centred:
+            return [v.let(word) for word in words]
+        # the bytes minus 128 as int8
+        flipped = [T.bitwise_xor(word, integer(-0x7F7F7F80)) for word in words]
+        return [v.let(T.reinterpret(f"int8x{4 * lanes}", word)) for word in flipped]
     low = nibbles(words[: own.low])
     if not own.high:
         return low

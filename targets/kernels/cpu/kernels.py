@@ -64,7 +64,7 @@ class CpuKernels:
     def embedding(self, spec: EmbeddingSpec) -> PrimFunc | None:
         """Return the embedding kernel, which reads what `linear(spec.as_linear())` packed."""
         if spec.scheme in FORMATS:
-            return block_embedding(spec) if spec.scheme in self.blocks else None
+            return block_embedding(spec, self.isa) if spec.scheme in self.blocks else None
         return embedding(spec, self.isa)
 
     def rms_norm(self, spec: RMSNormSpec) -> PrimFunc | None:
