@@ -34,7 +34,8 @@ def words_of(count: int, bits: int) -> int:
 
 def fp4(codes: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Decode E2M1 numbers: bytes [..., n] -> [..., 2 n], the low half of each byte first."""
-    return FP4[np.stack([codes & 15, codes >> 4], -1)].reshape(*codes.shape[:-1], -1)
+    pairs = FP4[np.stack([codes & 15, codes >> 4], -1)]
+    return pairs.reshape(*codes.shape[:-1], -1)
 
 
 def _table(exponent_bits: int, mantissa_bits: int) -> NDArray[np.float32]:
@@ -46,7 +47,8 @@ def _table(exponent_bits: int, mantissa_bits: int) -> NDArray[np.float32]:
     whole = np.where(exponent == 0, mantissa, mantissa + (1 << mantissa_bits))
     power = np.maximum(exponent, 1) - bias - mantissa_bits
     values = np.ldexp(whole.astype(np.float32), power).astype(np.float32)
-    return np.where(codes < 128, values, -values)
+    signed: NDArray[np.float32] = np.where(codes < 128, values, -values)
+    return signed
 
 
 # E4M3 has no infinities, only the NaNs 0x7F and 0xFF; E5M2 has those of IEEE 754.

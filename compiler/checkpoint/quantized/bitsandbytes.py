@@ -47,7 +47,8 @@ class FourBitMatrix:
         codes = self.checkpoint.read_raw(f"{name}absmax", first, stop)
         outer = self.checkpoint.read(f"{name}nested_absmax")[np.arange(first, stop) // block]
         inner = self.checkpoint.read(f"{name}nested_quant_map")[codes]
-        return inner * outer + np.float32(offset)
+        scales: NDArray[np.float32] = inner * outer + np.float32(offset)
+        return scales
 
     def floats(self, start: int, stop: int) -> NDArray[np.float32]:
         """See `Matrix.floats`."""

@@ -27,6 +27,7 @@ from wherry.quant.affine import AFFINE, AffineQuant, packed
 from wherry.quant.group import GROUPS, GroupQuant
 from wherry.quant.ordered import ORDERED
 from wherry.quant.scheme import Scheme
+from wherry.quant.stored import FloatDtype
 
 from .matrix import AffineMatrix, AffineRows, Matrix
 
@@ -123,10 +124,10 @@ def holding(matrix: Matrix) -> Holding | None:
 def _affine(matrix: AffineMatrix, scale: NDArray[np.float32]) -> AffineHolding | None:
     """Return the scheme of `quant/affine.py` for a matrix; None: there is none."""
     group = 0 if scale.shape[1] == 1 else matrix.group
-    minima = hasattr(matrix, "minima")
-    values = [scale, matrix.minima()] if minima else [scale]
-    dtype = "float16" if all(_exact(v) for v in values) else "float32"
-    scheme = _AFFINE.get((4 if matrix.bits <= 4 else 8, group, dtype, minima))
+    minima = getattr(matrix, "minima", None)
+    values = [scale] if minima is None else [scale, minima()]
+    dtype: FloatDtype = "float16" if all(_exact(v) for v in values) else "float32"
+    scheme = _AFFINE.get((4 if matrix.bits <= 4 else 8, group, dtype, minima is not None))
     return None if scheme is None else AffineHolding(scheme=scheme)
 
 

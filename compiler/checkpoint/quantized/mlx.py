@@ -80,8 +80,9 @@ def read_mlx(pieces: Pieces) -> None:
     """
     for module in pieces.modules("scales"):
         own = pieces.settings.get(module.removesuffix("."))
-        found: dict[str, Any] = dict(pieces.settings) | (own if isinstance(own, Mapping) else {})
-        mode, bits, group = found.get("mode", "affine"), found.get("bits"), found.get("group_size")
+        found = dict(pieces.settings) | (dict(own) if isinstance(own, Mapping) else {})
+        mode = found.get("mode", "affine")
+        bits, group = _size(found.get("bits")), _size(found.get("group_size"))
         if mode != "affine":
             raise ModelError(
                 f"{pieces.checkpoint.folder} is an MLX model with mode {repr(mode)[:100]}; Wherry "
@@ -95,11 +96,10 @@ def read_mlx(pieces: Pieces) -> None:
         if scales is None:
             continue
         pieces.take(f"{module}biases", SCALES, scales.shape)
-        sizes = type(bits) is int and bits in BITS and type(group) is int
-        if not sizes or words.shape[1] * 32 != scales.shape[1] * group * bits:
+        if bits not in BITS or words.shape[1] * 32 != scales.shape[1] * group * bits:
             pieces.wrong(
                 f"{module}weight {list(words.shape)} with scales {list(scales.shape)} has no "
-                f"integers of {repr(bits)[:50]} bits in groups of {repr(group)[:50]}"
+                f"integers of {bits} bits in groups of {group}"
             )
             continue
         pieces.matrices[f"{module}weight"] = MlxMatrix(
@@ -110,3 +110,8 @@ def read_mlx(pieces: Pieces) -> None:
             group=group,
             scale_dtype=scales.dtype,
         )
+
+
+def _size(value: Any) -> int:
+    """Return a number of the settings, and 0 for what is none."""
+    return value if type(value) is int else 0

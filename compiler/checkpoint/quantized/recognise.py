@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wherry.errors import ModelError
+from wherry.hub.file_names import MODELOPT
 from wherry.hub.folder import read_json
 
 from .awq import read_awq
@@ -18,7 +19,6 @@ from .gptq import read_gptq
 from .mlx import read_mlx
 from .pieces import Pieces
 
-MODELOPT_FILE = "hf_quant_config.json"  # of ModelOpt's older exports
 # Formats by the `quant_method` of config.json: name for messages, and reader.
 READERS: Mapping[str, tuple[str, Callable[[Pieces], None]]] = {
     "gptq": ("GPTQ", read_gptq),
@@ -70,9 +70,9 @@ def recognise(folder: Path) -> Quantized | None:
         for field in ("quantization_config", "compression_config"):
             if place.get(field) is not None:
                 return _of_settings(path, field, place[field])
-    if (folder / MODELOPT_FILE).is_file():
-        found = read_json(folder / MODELOPT_FILE).get("quantization")
-        return _of_settings(folder / MODELOPT_FILE, "quantization", found, "modelopt")
+    if (folder / MODELOPT).is_file():
+        found = read_json(folder / MODELOPT).get("quantization")
+        return _of_settings(folder / MODELOPT, "quantization", found, "modelopt")
     if config.get("quantization") is not None:
         return _of_settings(path, "quantization", config["quantization"], "mlx")
     return None
