@@ -59,7 +59,10 @@ class FourBitMatrix:
         table = self.checkpoint.read(f"{self.module}weight.quant_map")
         scales = self._scales(first // self.block, -(-last // self.block))
         of_weight = np.arange(first, last) // self.block - first // self.block
-        return (table[codes] * scales[of_weight]).reshape(stop - start, columns)
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # the conversion finds what is not finite
+            return (table[codes] * scales[of_weight]).reshape(stop - start, columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +78,8 @@ class ByteMatrix:
         """See `Matrix.floats`."""
         q = self.checkpoint.read_raw(f"{self.module}weight", start, stop).astype(np.float32)
         scale = self.checkpoint.read(f"{self.module}SCB", start, stop)
-        return q * scale[:, None] * np.float32(1 / 127)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return q * scale[:, None] * np.float32(1 / 127)
 
 
 def read_bitsandbytes(pieces: Pieces) -> None:

@@ -103,7 +103,7 @@ def read_gptq(pieces: Pieces) -> None:
         ModelError: the layout is another one.
     """
     version = pieces.settings.get("checkpoint_format", "gptq")
-    if version not in _VERSIONS:
+    if not isinstance(version, str) or version not in _VERSIONS:
         raise ModelError(
             f"{pieces.checkpoint.folder} has GPTQ weights with checkpoint_format "
             f"{repr(version)[:100]}; Wherry reads {' and '.join(_VERSIONS)}. Save the model in one "
@@ -125,7 +125,9 @@ def _module(pieces: Pieces, module: str, added: int) -> None:
     if given is not None:  # the tensors say more than the settings, which modules may override
         bits = 32 * words.shape[0] / given.shape[0]
     if bits not in BITS:
-        pieces.wrong(f"{module}qweight has {bits!r} bits, expected {', '.join(map(str, BITS))}")
+        pieces.wrong(
+            f"{module}qweight has {repr(bits)[:50]} bits, expected {', '.join(map(str, BITS))}"
+        )
         return
     bits, columns = int(bits), int(32 * words.shape[0] // int(bits))
     if scales is None:

@@ -25,10 +25,13 @@ class AffineRows:
     def floats(self, groups: NDArray[np.int64]) -> NDArray[np.float32]:
         """Dequantize to float32 [rows, in]; `groups` int [in]: the group of each column."""
         q, scale = self.q.astype(np.float32), self.scale[:, groups]
-        if self.zero is not None:
-            return (q - self.zero.astype(np.float32)[:, groups]) * scale
-        assert self.minimum is not None
-        return q * scale + self.minimum[:, groups]
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # the conversion finds what is not finite
+            if self.zero is not None:
+                return (q - self.zero.astype(np.float32)[:, groups]) * scale
+            assert self.minimum is not None
+            return q * scale + self.minimum[:, groups]
 
 
 class Matrix(Protocol):

@@ -16,7 +16,12 @@ from . import writing
 from .formats import CASES
 
 pytestmark = pytest.mark.cpu
-SIZES = {"hidden_size": 256, "intermediate_size": 384, "num_attention_heads": 4}
+SIZES = {
+    "num_hidden_layers": 1,
+    "hidden_size": 256,
+    "intermediate_size": 384,
+    "num_attention_heads": 4,
+}
 # Chosen so that each kind of scheme and each reader of rows is in one of them.
 QUICK = ("gptq-act-order",)
 NIGHTLY = [name for name in CASES if name not in QUICK]
@@ -60,19 +65,22 @@ def logits(folder, **choices):
 
 
 def check(name, tmp_path, caplog):
-    """Without `--quant`, bits stay where all targets have kernels; "kept" keeps the others, too."""
+    """Without `--quant`, bits stay where all targets have kernels; "kept" keeps the others, too.
+
+    What no scheme has is rounded, with a line that says so; "q0f32" rounds nothing.
+    """
     case = CASES[name]
     expected = quantize(tmp_path, case)
-    portable = case.scheme is not None and not case.scheme.startswith("affine")
-    quant = None if portable else "kept"
+    if case.scheme is None:
+        quant = "q0f32"
+    else:
+        quant = "kept" if case.scheme.startswith("affine") else None
     got = logits(tmp_path, quant=quant, activations="float")
+    assert np.abs(got - expected).max() <= 2e-4
+    assert not caplog.messages
     own = own_of(convert_model(str(tmp_path), quant=quant))
     found = {part.scheme.name for parts in own.values() for part in parts}
-    if case.scheme:
-        assert found == {case.scheme, "q0f16", "exact"}
-    assert bool(caplog.messages) == (not found - {"q0f16", "exact"})  # a line on what is rounded
-    bound = 2e-4 if not caplog.messages else 0.02  # rounded to 8 bits
-    assert np.abs(got - expected).max() <= bound
+    assert found == ({case.scheme, "q0f16", "exact"} if case.scheme else set())
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -84,3 +92,13 @@ def test_logits(name, tmp_path, caplog):
 @pytest.mark.parametrize("name", NIGHTLY)
 def test_logits_of_the_others(name, tmp_path, caplog):
     check(name, tmp_path, caplog)
+
+
+@pytest.mark.parametrize("name", ["nf4", "mlx-4"])
+def test_what_is_rounded_is_said(name, tmp_path, caplog):
+    quantize(tmp_path, CASES[name])
+    keep = {"q4f16_1", "q0f16"}  # as on a target without kernels for MLX
+    convert_model(str(tmp_path), tmp_path / "out", keep=keep)
+    kind = {"nf4": "bitsandbytes nf4", "mlx-4": "MLX 4-bit"}[name]
+    text = f"{tmp_path.name}: {kind} (100%) of the quantized weights are re-encoded as q8f16_1."
+    assert caplog.messages == [text]
