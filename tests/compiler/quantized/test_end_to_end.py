@@ -16,15 +16,8 @@ from . import writing
 from .formats import CASES
 
 pytestmark = pytest.mark.cpu
-SIZES = {
-    "num_hidden_layers": 1,
-    "hidden_size": 256,
-    "intermediate_size": 384,
-    "num_attention_heads": 4,
-}
-# Chosen so that each kind of scheme and each reader of rows is in one of them.
-QUICK = ("gptq-act-order",)
-NIGHTLY = [name for name in CASES if name not in QUICK]
+SIZES = {"hidden_size": 256, "intermediate_size": 384, "num_attention_heads": 4}
+SIZES["num_hidden_layers"] = 1
 PROMPT = np.random.default_rng(4).integers(0, 320, 40).tolist()
 
 
@@ -64,7 +57,9 @@ def logits(folder, **choices):
     return np.concatenate([run.step({0: PROMPT[a:b]})[0] for a, b in ((0, 9), (9, 10), (10, 40))])
 
 
-def check(name, tmp_path, caplog):
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", CASES)
+def test_logits(name, tmp_path, caplog):
     """Without `--quant`, bits stay where all targets have kernels; "kept" keeps the others, too.
 
     What no scheme has is rounded, with a line that says so; "q0f32" rounds nothing.
@@ -81,17 +76,6 @@ def check(name, tmp_path, caplog):
     own = own_of(convert_model(str(tmp_path), quant=quant))
     found = {part.scheme.name for parts in own.values() for part in parts}
     assert found == ({case.scheme, "q0f16", "exact"} if case.scheme else set())
-
-
-@pytest.mark.parametrize("name", QUICK)
-def test_logits(name, tmp_path, caplog):
-    check(name, tmp_path, caplog)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", NIGHTLY)
-def test_logits_of_the_others(name, tmp_path, caplog):
-    check(name, tmp_path, caplog)
 
 
 @pytest.mark.parametrize("name", ["nf4", "mlx-4"])
