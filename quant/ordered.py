@@ -1,4 +1,4 @@
-"""Schemes for act-order: columns in the order of their groups, and the order beside them.
+"""Schemes for act-order: columns in the order of their groups, stored with that order.
 
 GPTQ with act-order assigns columns to groups by the size of their activations. A matrix is stored
 with its columns sorted by group, in another scheme, whose groups are consecutive, and

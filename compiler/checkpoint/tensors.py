@@ -76,7 +76,8 @@ class Checkpoint:
             raise ModelError(
                 f"{self.folder} has weights that are neither F32, F16 nor BF16:\n"
                 f"{listing(f'{n}: {self.tensors[n].dtype}' for n in wrong)}\n"
-                "Quantized checkpoints are not read: use the original model, and --quant."
+                "config.json does not say how they are quantized: use the original model, and "
+                "--quant."
             )
 
     def told(self, scheme: str, kept: Collection[str] = ()) -> str | None:
