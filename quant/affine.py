@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wherry.ops.record import AFFINE as KERNEL_SCHEME
+
 from .stored import FloatDtype, Shape, StoredTensor
 
-KERNEL_SCHEME = "affine"  # the name of these layouts in an operation's spec
 _WHOLE_ROW = 1 << 20  # a group that no row exceeds
 
 
