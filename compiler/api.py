@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from functools import cache as remembered
 from importlib.metadata import version
@@ -34,17 +34,18 @@ from wherry.cache import pruning
 from wherry.cache.entries import key_of, safe
 from wherry.errors import ArtifactError, UsageError, listing
 from wherry.hub.gguf_files import SUFFIX, stem
+from wherry.quant.scheme import KEPT, Scheme, portable
 from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import TargetPreset
 from wherry.targets.web_toolchain import core_digest
 
 from .choices import Choice, Choices
 from .choices import Limits as Limits
-from .convert import MARKER, ModelWeights, convert, files_of, scheme_of
+from .convert import MARKER, ModelWeights, convert, files_of, label_of, own_of, scheme_of
 from .library.build import Deployment
 from .library.export import exact_parameters, parameters
 from .load import describe
-from .model_folder import default_scheme, model_folder
+from .model_folder import default_scheme, model_folder, own_label
 from .package import Compilation, package, repair
 
 _log = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ def convert_model(
     out: Path | None = None,
     *,
     quant: str | None = None,
+    keep: Collection[str] | None = None,
     progress: Progress | None = None,
     thorough: bool = False,
 ) -> Path:
@@ -65,18 +67,23 @@ def convert_model(
     Args:
         model: "demo", a folder, a GGUF file, or hf://ORG/NAME[@REVISION].
         out: the output folder; None: a folder in the cache.
-        quant: name of a quantization scheme; None: q4f16_1, of a GGUF file the nearest.
+        quant: name of a quantization scheme; None or "kept": the encoding of a quantized
+            checkpoint, else q4f16_1.
+        keep: without a scheme, names of checkpoints' schemes in which weights stay; None: all.
         progress: called with the phase, the steps done, and the steps in total.
         thorough: verify all existing weights, and convert damaged ones again.
     """
+    quant = None if quant == KEPT else quant
     if quant is not None:
         find_scheme(quant)  # reports errors now, not after a download
     folder = model_folder(model, progress)
     scheme = find_scheme(quant or default_scheme(folder))
+    label = None if quant or keep == frozenset() else own_label(folder)
     own = out is None
     if out is None:
         place = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
-        out = settings.cache_dir() / "weights" / f"{safe(name_of(model))}-{scheme.name}-{place}"
+        kind = _kind(scheme, label, keep)
+        out = settings.cache_dir() / "weights" / f"{safe(name_of(model))}-{kind}-{place}"
     with Use(folder):
         described = describe(folder)
         wanted = ModelWeights(
@@ -87,10 +94,28 @@ def convert_model(
             headless="forward" not in described.entries,
             part=described.raw if described.is_part else None,
         )
-        convert(folder, out, wanted, scheme=scheme.name, progress=progress, thorough=thorough)
+        convert(
+            folder,
+            out,
+            wanted,
+            scheme=scheme.name,
+            keep=() if label is None else keep,
+            label=label,
+            progress=progress,
+            thorough=thorough,
+        )
     if own:
         touch(out)
     return out
+
+
+def _kind(scheme: Scheme, label: str | None, keep: Collection[str] | None) -> str:
+    """Return the part of a weight folder's name that tells how the weights are stored."""
+    if label is None:
+        return scheme.name
+    if keep is None:
+        return KEPT
+    return f"{KEPT}-some" if set(keep) - portable() else f"{KEPT}-portable"
 
 
 def ensure_artifact(
@@ -117,7 +142,14 @@ def ensure_artifact(
     """
     choice = Choice(**choices)
     _ = choice.preset  # reports errors now, not after a conversion
-    weights = convert_model(model, quant=choice.quant, progress=progress, thorough=thorough)
+    weights = convert_model(
+        model,
+        quant=choice.quant,
+        keep=choice.kept_schemes,
+        progress=progress,
+        thorough=thorough,
+    )
+    label = label_of(weights)
     choice = choice.in_scheme(scheme_of(weights))
     scheme, preset = choice.scheme, choice.preset
     described = describe(weights)
@@ -127,7 +159,7 @@ def ensure_artifact(
     # All libraries of an app share one folder of weights, so the model has one name on every
     # target.
     linked = _key(weights, {"kind": preset.device["kind"]}, scheme.name, deployment)
-    name = f"{safe(name_of(model))}-{scheme.name}-{safe(preset.name)}-{key}"
+    name = f"{safe(name_of(model))}-{label}-{safe(preset.name)}-{key}"
     folder = out or settings.cache_dir() / "models" / name
     if out and out.exists() and any(out.iterdir()) and not (out / MANIFEST).is_file():
         raise UsageError(f"{out} has files and is no compiled model; choose another folder: -o DIR")
@@ -145,6 +177,8 @@ def ensure_artifact(
             described=described,
             weights=weights,
             scheme=scheme,
+            own=own_of(weights),
+            label=label,
             target=preset,
             deployment=deployment,
             name=name_of(model),

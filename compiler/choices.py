@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from wherry.errors import UsageError
 from wherry.quant.scheme import DEFAULT as DEFAULT_QUANT
-from wherry.quant.scheme import Scheme
+from wherry.quant.scheme import KEPT, Encoder, Scheme, portable
 from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import TargetPreset
 from wherry.targets.target import find as find_target
@@ -79,7 +79,8 @@ class Choice:
     target: str = "auto"  # name of a target preset; "auto": the fastest target of this machine
     # host CPU that drives the device: name or LLVM triple; None: the target's default
     host: str | None = None
-    # name of a quantization scheme; None: q4f16_1, of a GGUF file the nearest
+    # Name of a quantization scheme, or "kept": the encoding of the checkpoint. None: q4f16_1, of a
+    # quantized checkpoint its own encoding, as far as the target has kernels for it.
     quant: str | None = None
     kv_dtype: str = "auto"  # "float32", "float16" or "int8"; "auto": the target's default
     # The dtype of activations in matrix products: "int8" (with 4-bit and 8-bit weights, on CPUs),
@@ -94,17 +95,35 @@ class Choice:
     prefill_chunk: int | None = None
 
     @property
-    def scheme(self) -> Scheme:
+    def scheme(self) -> Encoder:
         """Return the quantization scheme of the weights.
 
         Raises:
             UsageError: there is no scheme of this name.
         """
-        return find_scheme(self.quant or DEFAULT_QUANT)
+        return find_scheme(DEFAULT_QUANT if self.quant in (None, KEPT) else self.quant)
+
+    @property
+    def kept_schemes(self) -> frozenset[str] | None:
+        """Return the names of checkpoints' schemes in which weights stay; None: all.
+
+        Without `quant` these are the schemes that all libraries of the target have kernels for,
+        among them those of `wherry.quant.scheme.portable`.
+        """
+        if self.quant == KEPT:
+            return None
+        if self.quant is not None:
+            return frozenset()
+        preset = self.preset
+        if preset.interface:
+            return frozenset()
+        read = [level.kernels.blocks for level in (preset, *preset.variants)]
+        blocks = (name.upper() for name in frozenset.intersection(*read))
+        return portable() | frozenset(blocks)
 
     def in_scheme(self, name: str) -> Choice:
-        """This choice with a scheme, if it has none."""
-        return self if self.quant else replace(self, quant=name)
+        """This choice with the scheme of what is not kept, if it names none."""
+        return replace(self, quant=name) if self.quant in (None, KEPT) else self
 
     @property
     def preset(self) -> TargetPreset:

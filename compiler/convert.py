@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from math import prod
 from pathlib import Path
@@ -29,18 +29,18 @@ from wherry.base.locks import making
 from wherry.base.progress import Progress
 from wherry.base.temporary import write_atomically
 from wherry.errors import ModelError, ResourceError, UsageError, listing
-from wherry.hub.folder import read_json, side_files
-from wherry.models.arch import Architecture, Shape, WeightPlan, plan, read_config
-from wherry.quant.scheme import EXACT, Scheme, find, finite, store
+from wherry.hub.folder import side_files
+from wherry.models.arch import Architecture, Shape, WeightPlan
+from wherry.quant.plan import Own, from_json
+from wherry.quant.plan import to_json as own_to_json
+from wherry.quant.scheme import Encoder, find, finite
 
-from .checkpoint.assemble import blocks
-from .checkpoint.formats import open_checkpoint
 from .checkpoint.tensors import Checkpoint
-from .text_part import others, text_names
+from .encoding import CONFIG, Encoding, encoding_of, read_plan
+from .text_part import others
 from .tokenizer_files import TOKENIZER, fingerprint, older, tokenizer_json
 from .weight_cache import Shard, index_json, lay_out
 
-CONFIG = "config.json"
 MARKER = "wherry-weights.json"
 # Version of MARKER's format; also changes if the same source would be converted differently.
 SCHEMA_VERSION = 2
@@ -70,18 +70,14 @@ class _Job:
 
     checkpoint: Checkpoint
     plan: WeightPlan
-    scheme: Scheme
-    exact: frozenset[str]  # parameters that are stored in float32
+    encoding: Encoding
+    label: str  # name of the encoding that users see
     shards: tuple[Shard, ...]
     side_files: tuple[Path, ...]
     written: Mapping[str, bytes]  # contents of generated side files, by name
     key: str  # hash of everything that determines the stored weights
     tokenizer: str  # fingerprint of the source files of a generated tokenizer.json, or ""
     skipped: Mapping[str, int]  # numbers of tensors outside of the text model, by name prefix
-
-    def scheme_of(self, name: str) -> Scheme:
-        """Return the scheme of one parameter."""
-        return EXACT if name in self.exact else self.scheme
 
 
 def convert(
@@ -90,6 +86,8 @@ def convert(
     wanted: ModelWeights,
     *,
     scheme: str,
+    keep: Collection[str] | None = (),
+    label: str | None = None,
     progress: Progress | None = None,
     thorough: bool = False,
 ) -> None:
@@ -106,6 +104,9 @@ def convert(
         out: output folder, created if it does not exist; not `source`.
         wanted: the model's parameters.
         scheme: a name that `wherry.quant.scheme.find` knows.
+        keep: names of the checkpoint's own schemes in which weights stay; None: all of them.
+        label: the name of the encoding that users see if weights stay as they are, "Q4_K"; None:
+            the scheme's.
         progress: called after each block of rows, for `what` = "convert".
         thorough: verify all existing files, whatever is known about them.
 
@@ -117,7 +118,7 @@ def convert(
     """
     if out.resolve() == source.resolve():
         raise UsageError(f"{out} is the model itself. Choose another folder: -o DIR")
-    job = _prepare(source, out, find(scheme), wanted)
+    job = _prepare(source, out, wanted, find(scheme), keep, label)
     _refuse_others(out, job)
     if not (out / _JOURNAL).exists() and _is_complete(out, job, thorough, say=False):
         return  # before the lock, because the folder may be read-only
@@ -156,7 +157,9 @@ def _run(out: Path, job: _Job, progress: Progress | None) -> None:
             job.checkpoint.folder.name,
             parts,
         )
-    if text := job.checkpoint.told(job.scheme.name):
+    kept = [p for p in job.plan.parameters if p.name in job.encoding.kept]
+    same = {piece.name for p in kept for piece in p.pieces}
+    if text := job.checkpoint.told(job.encoding.scheme.name, same):
         logger.warning("%s", text)
     done = _resume(out, job)
     _check_disk(out, [s for s in job.shards if s.name not in done])
@@ -197,33 +200,43 @@ def is_converted(out: Path) -> bool:
     return bool(files) and not integrity.damaged(out, files)
 
 
-def _prepare(source: Path, out: Path, scheme: Scheme, wanted: ModelWeights) -> _Job:
+def own_of(out: Path) -> Own:
+    """Return the parameters of a complete folder that have schemes of their own."""
+    return from_json(_read(out / MARKER).get("own", {}))
+
+
+def label_of(out: Path) -> str:
+    """Return the name of a complete folder's encoding that users see."""
+    marker = _read(out / MARKER)
+    return str(marker.get("label", marker["scheme"]))
+
+
+def _prepare(
+    source: Path,
+    out: Path,
+    wanted: ModelWeights,
+    scheme: Encoder,
+    keep: Collection[str] | None,
+    label: str | None,
+) -> _Job:
     """Plan a conversion and check the checkpoint.
 
     Raises:
         ModelError: the checkpoint does not match the model, or cannot be read.
     """
-    raw = wanted.part or read_json(source / CONFIG)
-    config = read_config(wanted.arch.config, raw)
-    checkpoint = open_checkpoint(source)
-    shapes = checkpoint.shapes
-    names = {name: name for name in shapes} if wanted.part is None else text_names(shapes)
-    alone = {name: shapes[theirs] for name, theirs in names.items()}
-    made = plan(wanted.arch, wanted.parameters, alone, config, headless=wanted.headless).renamed(
-        names
+    checkpoint, made, names = read_plan(
+        source, wanted.arch, wanted.parameters, part=wanted.part, headless=wanted.headless
     )
     # Parameters in MXFP4 have two pieces, blocks and scales, which are not floats.
     plain = [p for p in made.parameters if len(p.pieces) == 1 or not p.unpacked]
-    read = [piece.name for p in plain for piece in p.pieces]
+    encoding = encoding_of(checkpoint, made, scheme, wanted.exact, keep=keep)
+    read = [piece.name for p in plain if p.name not in encoding.kept for piece in p.pieces]
     checkpoint.require_floats([*read, *(name for pair in made.equal for name in pair)])
     _check_equal(checkpoint, made)
-    shards = lay_out(
-        [
-            (EXACT if p.name in wanted.exact else scheme).stored(p.name, p.shape)
-            for p in made.parameters
-        ]
-    )
-    text = f"{SCHEMA_VERSION} {scheme!r} {shards!r} {made!r} {checkpoint.fingerprint}"
+    shards = lay_out([encoding.tensors(p.name, p.shape) for p in made.parameters])
+    text = f"{SCHEMA_VERSION} {encoding.scheme!r} {shards!r} {made!r} {checkpoint.fingerprint}"
+    if encoding.own:
+        text += f" {own_to_json(encoding.own)} {label}"
     key = hashlib.sha256(text.encode()).hexdigest()
     written = {} if wanted.head is None else {HEAD: to_json(wanted.head).encode()}
     if wanted.part is not None:
@@ -235,14 +248,14 @@ def _prepare(source: Path, out: Path, scheme: Scheme, wanted: ModelWeights) -> _
     return _Job(
         checkpoint=checkpoint,
         plan=made,
-        scheme=scheme,
-        exact=wanted.exact,
+        encoding=encoding,
+        label=label if label and encoding.kept else scheme.name,
         shards=shards,
         side_files=side_files(source),
         written=written,
         key=key,
         tokenizer=tokenizer,
-        skipped=others(shapes, names),
+        skipped=others(checkpoint.shapes, names),
     )
 
 
@@ -400,11 +413,12 @@ def _write_parameter(
         ModelError: the parameter has values that the scheme cannot represent.
     """
     made = job.plan.parameters[index]
-    for start, rows in blocks(made, job.checkpoint):
-        for name, array in store(job.scheme_of(made.name), made.name, rows, made.shape).items():
+    for start, rows, stored in job.encoding.blocks(made, job.checkpoint):
+        for name, array in stored.items():
             if not finite(array):
-                raise ModelError(_not_finite(job, made.name, float(np.abs(rows).max())))
-            row_bytes = array.nbytes // max(len(rows), 1) if made.shape else 0
+                largest = np.nan if rows is None else float(np.abs(rows).max())
+                raise ModelError(_not_finite(job, made.name, largest))
+            row_bytes = array.nbytes // max(len(array), 1) if made.shape else 0
             f.seek(offsets[name] + start * row_bytes)
             f.write(np.ascontiguousarray(array).data)
             written += array.nbytes
@@ -414,10 +428,11 @@ def _write_parameter(
 
 def _not_finite(job: _Job, name: str, largest: float) -> str:
     if np.isfinite(largest):
+        scheme = job.encoding.scheme.name
         return (
-            f"{name} has numbers up to {largest:.6g}, which {job.scheme.name} cannot hold: its "
+            f"{name} has numbers up to {largest:.6g}, which {scheme} cannot hold: its "
             "floats are float16, and end at 65504. "
-            f"Type: --quant {job.scheme.name.replace('f16', 'f32')}"
+            f"Type: --quant {scheme.replace('f16', 'f32')}"
         )
     return f"{name} has infinite or undefined numbers: the checkpoint is damaged."
 
@@ -427,6 +442,12 @@ def _write_journal(out: Path, job: _Job, done: Mapping[str, FileRecord]) -> None
     others = [*(p.name for p in job.side_files), *job.written]
     journal = {"job": job.key, "files": files, "others": others}
     _write(out / _JOURNAL, journal)
+
+
+def _own_fields(job: _Job) -> dict[str, Any]:
+    """Return the marker's fields of a conversion that keeps the checkpoint's bits."""
+    own = job.encoding.own
+    return {"label": job.label, "own": own_to_json(own)} if own else {}
 
 
 def _finish(out: Path, job: _Job, shards: Mapping[str, FileRecord]) -> None:
@@ -441,7 +462,8 @@ def _finish(out: Path, job: _Job, shards: Mapping[str, FileRecord]) -> None:
     files |= {n: record(out / n) for n in (*(p.name for p in job.side_files), *job.written)}
     marker = {
         "schema": SCHEMA_VERSION,
-        "scheme": job.scheme.name,
+        "scheme": job.encoding.scheme.name,
+        **_own_fields(job),
         "source": job.checkpoint.fingerprint,
         "job": job.key,
         "files": {name: asdict(r) for name, r in files.items()},

@@ -7,7 +7,7 @@ a step. Code generation takes most of a compilation's time and changes none of t
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -18,15 +18,17 @@ from typing_extensions import Unpack
 
 from wherry.base import settings
 from wherry.hub import download, source
-from wherry.quant.scheme import EXACT
+from wherry.models.arch import Shape
+from wherry.quant.scheme import Encoder
 
 from .api import name_of
 from .choices import Choice, Choices
+from .encoding import Encoding, encoding_of, read_plan
 from .library.build import build_library
 from .library.export import exact_parameters, export, parameters
 from .library.memory import declared
 from .load import Described, describe
-from .model_folder import default_scheme, model_folder
+from .model_folder import default_scheme, model_folder, own_label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +72,15 @@ def forecast(model: str, folder: Path, **choices: Unpack[Choices]) -> Forecast:
         folder: the folder from `described_folder`.
         choices: the fields of `Choice`.
     """
-    choice = Choice(**choices).in_scheme(default_scheme(folder))
+    choice = Choice(**choices)
+    keep = choice.kept_schemes
+    choice = choice.in_scheme(default_scheme(folder))
     scheme, preset = choice.scheme, choice.preset
     described = describe(folder)
     deployment = choice.deployment(described)
     described = described.at(deployment.context)
+    shapes = parameters(described.arch, described.config, described.entries)
+    encoding, label = _encoding(folder, described, shapes, scheme, keep)
     program = export(
         described.arch,
         described.config,
@@ -84,6 +90,7 @@ def forecast(model: str, folder: Path, **choices: Unpack[Choices]) -> Forecast:
         entries=described.entries,
         latents_once=preset.latents_once,
         most_bytes=preset.binding_bytes,
+        own=encoding.own,
     )
     planned = [
         build_library(
@@ -96,17 +103,11 @@ def forecast(model: str, folder: Path, **choices: Unpack[Choices]) -> Forecast:
         )
         for level in (preset, *preset.variants)
     ]
-    shapes = parameters(described.arch, described.config, described.entries)
-    exact = exact_parameters(described.arch, described.config, described.entries)
-    tensors = [
-        tensor
-        for name, shape in shapes.items()
-        for tensor in (EXACT if name in exact else scheme).stored(name, shape)
-    ]
+    tensors = [t for name, shape in shapes.items() for t in encoding.tensors(name, shape)]
     return Forecast(
         name=name_of(model),
         described=described,
-        quantization=scheme.name,
+        quantization=label,
         target=preset.record(),
         kv_dtype=preset.kv_dtype,
         deployment=deployment.record(preset, described.config.longest),
@@ -119,3 +120,26 @@ def forecast(model: str, folder: Path, **choices: Unpack[Choices]) -> Forecast:
         stored=sum(tensor.nbytes for tensor in tensors),
         parameters=sum(map(prod, shapes.values())),
     )
+
+
+def _encoding(
+    folder: Path,
+    described: Described,
+    shapes: Mapping[str, Shape],
+    scheme: Encoder,
+    keep: Collection[str] | None,
+) -> tuple[Encoding, str]:
+    """Return how a conversion would store the parameters, and the name that it shows for that."""
+    exact = exact_parameters(described.arch, described.config, described.entries)
+    label = own_label(folder) if keep is None or keep else None
+    if label is None:
+        return Encoding(scheme=scheme, exact=exact), scheme.name
+    checkpoint, made, _ = read_plan(
+        folder,
+        described.arch,
+        shapes,
+        part=described.raw if described.is_part else None,
+        headless="forward" not in described.entries,
+    )
+    found = encoding_of(checkpoint, made, scheme, exact, keep=keep)
+    return found, label if found.kept else scheme.name

@@ -14,6 +14,7 @@ from wherry.hub.folder import read_json
 from wherry.hub.sentence_transformers import head_of
 from wherry.models.arch import Architecture, read_config
 
+from .checkpoint.quantized.recognise import recognise
 from .text_part import READ, text_part
 
 
@@ -75,9 +76,11 @@ def describe(folder: Path) -> Described:
     """Read config.json; return the architecture of its `model_type`, its configuration and head.
 
     Raises:
-        ModelError: there is no such architecture, or it does not support the configuration.
+        ModelError: there is no such architecture, it does not support the configuration, or the
+            weights are quantized in a format that is not read.
     """
     whole = read_json(folder / "config.json")
+    recognise(folder)
     part = text_part(whole)
     raw = whole if part is None else part
     name = raw.get("model_type")

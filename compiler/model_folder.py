@@ -10,6 +10,12 @@ from wherry.hub import source
 from wherry.hub.file_names import GGUF_RECORD
 from wherry.quant.scheme import DEFAULT
 
+from .checkpoint.quantized.recognise import recognise
+
+# The scheme of what no scheme of a quantized checkpoint holds: 4 bits would lose more than the
+# first quantization.
+_OF_QUANTIZED = "q8f16_1"
+
 
 def model_folder(model: str, progress: Progress | None = None) -> Path:
     """Return the folder of `model`, downloaded or made of a GGUF file first.
@@ -25,10 +31,20 @@ def model_folder(model: str, progress: Progress | None = None) -> Path:
     return unfold(found, settings.cache_dir() / "weights")
 
 
+def own_label(folder: Path) -> str | None:
+    """The name of the encoding that a model's checkpoint has; None: its weights are floats."""
+    if not (folder / GGUF_RECORD).is_file():
+        found = recognise(folder)
+        return None if found is None else found.name
+    from .checkpoint.gguf.folder import label_of
+
+    return label_of(folder)
+
+
 def default_scheme(folder: Path) -> str:
     """The name of the scheme of a model that is converted without `--quant`."""
     if not (folder / GGUF_RECORD).is_file():
-        return DEFAULT
+        return _OF_QUANTIZED if recognise(folder) else DEFAULT
     from .checkpoint.gguf.folder import scheme_of
 
     return scheme_of(folder)

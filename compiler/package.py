@@ -27,6 +27,7 @@ from wherry.artifact.manifest import (
 from wherry.base.temporary import temporary_folder, write_atomically
 from wherry.errors import ArtifactError, UsageError, listing
 from wherry.hub.folder import read_json
+from wherry.quant.plan import Own
 from wherry.quant.scheme import Scheme
 from wherry.targets.target import TargetPreset
 
@@ -50,6 +51,8 @@ class Compilation:
     described: Described
     weights: Path  # folder of converted weights; files are hard-linked, or copied to another disk
     scheme: Scheme  # quantization scheme of the converted weights
+    own: Own  # parameters that are stored in other schemes
+    label: str  # name of the weights' encoding that users see
     target: TargetPreset
     deployment: Deployment  # limits that memory is planned for
     name: str  # model name that users see
@@ -92,6 +95,7 @@ def package(
             # WebLLM's interface has its own KV cache, without this layout.
             latents_once=target.latents_once and target.interface is None,
             most_bytes=target.binding_bytes,
+            own=made.own,
         )
         report("", "export", program.mod)
         built = build_libraries(making, program, target, deployment, described, report, made.linked)
@@ -107,7 +111,7 @@ def package(
             tvm=version("apache-tvm"),
             name=made.name,
             architecture={"name": described.arch.name, "config": described.raw},
-            quantization=made.scheme.name,
+            quantization=made.label,
             target=built.target,
             deployment=deployment.record(target, described.config.longest),
             memory=declared(built.params, built.workspace, program, deployment.page_size),

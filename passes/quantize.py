@@ -9,15 +9,21 @@ It is the first pass. A plan maps each weight to a scheme, so a model may mix sc
 unquantized ones. Expert weights are the last argument of an "expert_linear", which the pass
 replaces by the reference for the scheme. If a stored tensor of a matrix exceeds the largest buffer
 that the target can bind, the pass splits the matrix into ranges of rows, whose names the loader
-understands: "lm_head.q_weight[0:76032]". Parameters that are not read as matrices (norms, biases)
-remain unchanged.
+understands: "lm_head.q_weight[0:76032]". A matrix of which several schemes store different rows has
+a part for each, too, whose stored tensors have names of their own. Parameters that are not read as
+matrices (norms, biases) remain unchanged.
+
+A matrix whose columns are stored in another order (act-order) has that order as its last stored
+tensor, and `base`, the scheme of the reordered matrix. The pass reorders x:
+
+      y = linear(take(x, w_order, axis=-1), w_q, w_scale)
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tvm import IRModule, ir, relax, te, tirx
@@ -44,6 +50,22 @@ class Scheme(Protocol):
         """Return the fields of an operation's tag that depend on the scheme."""
 
 
+class Rows(Protocol):
+    """Consecutive rows of a weight that one scheme stores."""
+
+    @property
+    def name(self) -> str:
+        """Return the name from which the names of the stored tensors are made."""
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows."""
+
+    @property
+    def scheme(self) -> Any:
+        """Return the scheme."""
+
+
 class References(Protocol):
     """Factory of tagged reference PrimFuncs that read a scheme's stored tensors [rows, ...]."""
 
@@ -66,18 +88,40 @@ class Quantization:
 
     plan: Mapping[str, Any]  # scheme of each weight, by parameter name
     references: References
+    # Matrices whose rows are stored apart, or in other schemes than the plan's.
+    own: Mapping[str, Sequence[Rows]] = field(default_factory=dict)
     # Size of the largest tensor that the target can bind; None: no limit.
     most_bytes: int | None = None
 
     def tensors(self, name: str, shape: tuple[int, ...]) -> list[_Part]:
         """Return the parts of a matrix [rows, columns] or of experts [experts, rows, columns]."""
-        scheme, base = self.plan[name], name.removesuffix("weight")
-        stored = scheme.stored(MATRIX, shape)
+        if name not in self.own:
+            return self._parts(name, shape, self.plan[name], 0)
+        made: list[_Part] = []
+        for own in self.own[name]:
+            first = made[-1].stop if made else 0
+            made += self._parts(own.name, (*shape[:-2], own.rows, shape[-1]), own.scheme, first)
+        assert made[-1].stop == shape[-2], f"the parts of {name} are not its rows"
+        return made
+
+    def _parts(self, name: str, shape: tuple[int, ...], scheme: Any, first: int) -> list[_Part]:
+        """Return the parts of a matrix `name` in one scheme; `first`: its row in the weight."""
+        base, stored = name.removesuffix("weight"), scheme.stored(MATRIX, shape)
         whole = max(t.nbytes for t in stored)
-        parts = _parts(shape[-2], whole, self.most_bytes if len(shape) == 2 else None)
+        ranges = _ranges(shape[-2], whole, self.most_bytes if len(shape) == 2 else None)
+        shared = {t.name: _variable(t, base, 0, 0, 1) for t in stored if t.shared}
+
+        def variables(start: int, stop: int) -> list[relax.Var]:
+            own = {
+                t.name: _variable(t, base, start, stop, len(ranges))
+                for t in stored
+                if t.name not in shared
+            }
+            return [(shared | own)[t.name] for t in stored]
+
         return [
-            _Part(first, stop, [_variable(t, base, first, stop, len(parts)) for t in stored])
-            for first, stop in parts
+            _Part(first + start, first + stop, scheme, variables(start, stop))
+            for start, stop in ranges
         ]
 
 
@@ -87,6 +131,7 @@ class _Part:
 
     first: int
     stop: int
+    scheme: Any
     stored: list[relax.Var]
 
 
@@ -98,7 +143,7 @@ def _variable(tensor: Any, base: str, first: int, stop: int, parts: int) -> rela
     return relax.Var(name, relax.TensorType(shape, tensor.dtype))
 
 
-def _parts(rows: int, nbytes: int, most_bytes: int | None) -> list[tuple[int, int]]:
+def _ranges(rows: int, nbytes: int, most_bytes: int | None) -> list[tuple[int, int]]:
     """Return the row ranges [first, stop) of a matrix's parts, in whole tiles of 64 if possible."""
     if most_bytes is None or nbytes <= most_bytes:
         return [(0, rows)]
@@ -185,7 +230,7 @@ def _replaced(param: relax.Var, weights: Mapping[relax.Var, list[_Part]]) -> lis
     """Return the parameters that replace one parameter of `forward`."""
     if param not in weights:
         return [param]
-    return [var for part in weights[param] for var in part.stored]
+    return list(dict.fromkeys(var for part in weights[param] for var in part.stored))
 
 
 @mutator
@@ -212,14 +257,13 @@ class _Rewriter(PyExprMutator):
         weight = self._matrix(call)
         if weight is None:
             return super().visit_call_(call)
-        parts, scheme = self.weights[weight], self.quantization.plan[weight.name]
+        parts = self.weights[weight]
         if call.op == _MATMUL:
-            return self._linear(self.visit_expr(call.args[0]), scheme, parts, _shape(weight))
+            return self._linear(self.visit_expr(call.args[0]), parts, _shape(weight))
         if call.op == _TAKE:
-            return self._lookup(
-                self.visit_expr(call.args[1]), scheme, parts, _shape(weight), call.ty
-            )
-        return self._expert_linear(call, scheme, parts[0])
+            return self._lookup(self.visit_expr(call.args[1]), parts, _shape(weight), call.ty)
+        assert len(parts) == 1, "experts are stored whole"
+        return self._expert_linear(call, parts[0])
 
     def _matrix(self, call: relax.Call) -> relax.Var | None:
         """Return the weight that a linear, embedding or expert call reads; None for other calls."""
@@ -233,22 +277,30 @@ class _Rewriter(PyExprMutator):
             return None
         return read if read in self.weights else None
 
-    def _linear(
-        self, x: relax.Expr, scheme: Any, parts: list[_Part], shape: tuple[int, ...]
-    ) -> relax.Expr:
+    def _linear(self, x: relax.Expr, parts: list[_Part], shape: tuple[int, ...]) -> relax.Expr:
         """Return x times the transposed weight; the results of its parts are concatenated."""
         dtype, made = str(x.ty.dtype), []
         for part in parts:
             rows = part.stop - part.first
+            own, scheme, stored = self._in_order(x, part)
             func = self.quantization.references.linear(scheme, rows, shape[1], dtype)
             var = self.builder_.add_func(func, "linear")
             ty = relax.TensorType([x.ty.shape[0], rows], dtype)
-            call = relax.call_tir(var, [x, *part.stored], out_ty=ty)
+            call = relax.call_tir(var, [own, *stored], out_ty=ty)
             made.append(call if len(parts) == 1 else self.builder_.emit(call))
         return made[0] if len(made) == 1 else relax.op.concat(made, axis=-1)
 
+    def _in_order(self, x: relax.Expr, part: _Part) -> tuple[relax.Expr, Any, list[relax.Var]]:
+        """Return x with its columns in the order of a part, and what stores the part's matrix."""
+        scheme = getattr(part.scheme, "base", None)
+        if scheme is None:
+            return x, part.scheme, part.stored
+        *stored, order = part.stored
+        taken = self.builder_.emit(relax.op.take(x, order, axis=len(x.ty.shape) - 1))
+        return taken, scheme, stored
+
     def _lookup(
-        self, tokens: relax.Expr, scheme: Any, parts: list[_Part], shape: tuple[int, ...], ty: Any
+        self, tokens: relax.Expr, parts: list[_Part], shape: tuple[int, ...], ty: Any
     ) -> relax.Expr:
         """Return the embeddings of tokens; each part contributes those of its own rows."""
         found: relax.Expr | None = None
@@ -257,7 +309,9 @@ class _Rewriter(PyExprMutator):
             if len(parts) > 1:
                 own = self.builder_.emit(self._computed(_within(part), "own_tokens", tokens))
             rows = part.stop - part.first
-            func = self.quantization.references.embedding(scheme, rows, shape[1], str(ty.dtype))
+            func = self.quantization.references.embedding(
+                part.scheme, rows, shape[1], str(ty.dtype)
+            )
             var = self.builder_.add_func(func, "embedding")
             made = relax.call_tir(var, [own, *part.stored], out_ty=ty)
             if found is not None:
@@ -270,8 +324,9 @@ class _Rewriter(PyExprMutator):
         """Return a call to a PrimFunc that is created from a TE function."""
         return self.builder_.call_te(func, *args, primfunc_name_hint=name)
 
-    def _expert_linear(self, call: relax.Call, scheme: Any, part: _Part) -> relax.Expr:
+    def _expert_linear(self, call: relax.Call, part: _Part) -> relax.Expr:
         """Return a call to the reference for the scheme, which replaces the float reference."""
+        scheme = part.scheme
         _, spec = tag_of(self.mod[call.args[0].name_hint]) or ("", "{}")
         fields = json.dumps({**json.loads(spec), **scheme.kernel_spec()}, sort_keys=True)
         *args, _ = [self.visit_expr(arg) for arg in call.args[1].fields]

@@ -10,14 +10,21 @@ from numpy.typing import NDArray
 
 from wherry.errors import UsageError
 
+from .affine import AFFINE
+from .blocks import BLOCKS
 from .float import FLOATS, FloatScheme
 from .group import GROUPS
+from .ordered import ORDERED
 from .other_names import advice
 from .stored import FloatDtype, Shape, StoredTensor, cast
 
 
 class Scheme(Protocol):
-    """Interface of quantization schemes, which are frozen dataclasses without mutable state."""
+    """Interface of quantization schemes, which are frozen dataclasses without mutable state.
+
+    A scheme describes how weights are stored and read. Those of `schemes` also encode weights; the
+    others are formats of checkpoints, whose bits are kept.
+    """
 
     def __hash__(self) -> int:
         """Return the same hash for equal schemes; caches use schemes as keys."""
@@ -34,18 +41,12 @@ class Scheme(Protocol):
         """Return whether parameter `name` is quantized rather than stored as `float_dtype`."""
 
     def stored(self, name: str, shape: Shape) -> tuple[StoredTensor, ...]:
-        """Return the tensors that store parameter `name` of `shape`, in the order of `encode`."""
-
-    def encode(self, w: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
-        """Encode w float32 [..., in]; return the stored arrays by name suffix ("q_weight").
-
-        Rows are encoded independently, so a matrix may be encoded in blocks of rows.
-        """
+        """Return the tensors that store parameter `name` of `shape`, in their order on disk."""
 
     def decode(
         self, stored: Mapping[str, NDArray[Any]], columns: int | None = None
     ) -> NDArray[np.float32]:
-        """Dequantize the arrays from `encode` to float32 [..., in].
+        """Dequantize the stored arrays, by name suffix ("q_weight"), to float32 [..., in].
 
         `columns` is `in`; None: `in` is a multiple of the group size.
         """
@@ -63,8 +64,18 @@ class Scheme(Protocol):
         """Return the fields of the tags "linear" and "embedding" that depend on the scheme."""
 
 
+class Encoder(Scheme, Protocol):
+    """A scheme that encodes weights, so that `--quant` may name it."""
+
+    def encode(self, w: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
+        """Encode w float32 [..., in]; return the stored arrays by name suffix ("q_weight").
+
+        Rows are encoded independently, so a matrix may be encoded in blocks of rows.
+        """
+
+
 def store(
-    scheme: Scheme, name: str, w: NDArray[np.float32], shape: Shape | None = None
+    scheme: Encoder, name: str, w: NDArray[np.float32], shape: Shape | None = None
 ) -> dict[str, NDArray[Any]]:
     """Return the arrays that store a parameter, by their full names.
 
@@ -88,17 +99,35 @@ def finite(array: NDArray[Any]) -> bool:
 
 
 DEFAULT = "q4f16_1"
+# The name for `--quant` that keeps the encoding of a checkpoint on every target.
+KEPT = "kept"
 # The scheme of parameters that stay float32: MoE routers, where rounding may select other experts.
 EXACT = FloatScheme(name="exact", float_dtype="float32")
 
 
-def schemes() -> dict[str, Scheme]:
-    """Return all schemes by name."""
-    known: tuple[Scheme, ...] = (*FLOATS, *GROUPS)
+# Schemes of checkpoint formats: weights are kept in them, and never encoded.
+_KEPT: tuple[Scheme, ...] = (*BLOCKS, *AFFINE, *ORDERED)
+
+
+def schemes() -> dict[str, Encoder]:
+    """Return the schemes for `--quant` by name."""
+    known: tuple[Encoder, ...] = (*FLOATS, *GROUPS)
     return {scheme.name: scheme for scheme in known}
 
 
-def find(name: str) -> Scheme:
+def portable() -> frozenset[str]:
+    """Return the names of the schemes that the kernels of every target read."""
+    return frozenset((*schemes(), *(scheme.name for scheme in ORDERED)))
+
+
+def record(name: str) -> Scheme | None:
+    """Return the scheme of stored weights with a name, including those of checkpoint formats."""
+    known: dict[str, Scheme] = {scheme.name: scheme for scheme in (*_KEPT, EXACT)}
+    known |= schemes()
+    return known.get(name)
+
+
+def find(name: str) -> Encoder:
     """Return the scheme with a name.
 
     Raises:

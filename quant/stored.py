@@ -20,6 +20,7 @@ class StoredTensor:
     name: str
     shape: Shape
     dtype: str  # name that NumPy and TVM share, such as "uint32"
+    shared: bool = False  # whether all rows of the parameter share it, so that it has no rows
 
     @property
     def nbytes(self) -> int:

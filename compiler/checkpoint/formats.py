@@ -10,6 +10,8 @@ from wherry.errors import ModelError, listing
 from wherry.hub import file_names
 
 from .pickled import open_pickled
+from .quantized.checkpoint import open_quantized
+from .quantized.recognise import recognise
 from .safetensors import open_safetensors
 from .tensors import Checkpoint
 
@@ -20,6 +22,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     """Open the checkpoint in a model folder; only headers are read.
 
     A folder that `gguf.folder.unfold` created for a GGUF file yields the tensors of that file.
+    A folder whose config.json describes quantized weights yields them as float matrices.
     Otherwise the weights are `model.safetensors`, or the shards that its index lists, or, if
     neither exists, pytorch_model.bin or the shards of its index.
 
@@ -30,8 +33,15 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     """
     if (folder / file_names.GGUF_RECORD).is_file():
         return _gguf(folder)
+    quantized = recognise(folder)
     if found := _files(folder, file_names.SAFETENSORS, file_names.SAFETENSORS_INDEX):
-        return open_safetensors(folder, *found)
+        checkpoint = open_safetensors(folder, *found)
+        return open_quantized(checkpoint, quantized) if quantized else checkpoint
+    if quantized:
+        raise ModelError(
+            f"{folder} has {quantized.name} weights without {file_names.SAFETENSORS}. Save them as "
+            "safetensors: model.save_pretrained(DIR) of transformers does."
+        )
     if found := _files(folder, file_names.PICKLED, file_names.PICKLED_INDEX):
         return open_pickled(folder, *found)
     raise ModelError(_nothing_to_read(folder))

@@ -6,7 +6,7 @@ access to a file that was truncated in the meantime would kill it with SIGBUS.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -16,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.errors import ModelError, listing
+from wherry.models.weight_plan import ParameterPlan
+
+from .kept import KeptRows
 
 # Floating-point dtypes by their safetensors names. BF16, which NumPy lacks, is read as its bits.
 FLOATS: dict[str, np.dtype[Any]] = {
@@ -23,7 +26,10 @@ FLOATS: dict[str, np.dtype[Any]] = {
     "F16": np.dtype("<f2"),
     "BF16": np.dtype("<u2"),
 }
-_STORED = FLOATS | {"U8": np.dtype("u1")}  # dtypes that `read_raw` supports
+# Dtypes that `read_raw` supports. Floats of 8 bits are read as their bits.
+_STORED = FLOATS | {"U8": np.dtype("u1"), "I8": np.dtype("i1")}
+_STORED |= {name: np.dtype("u1") for name in ("F8_E4M3", "F8_E5M2", "F8_E8M0")}
+_STORED |= {"I32": np.dtype("<i4"), "U32": np.dtype("<u4"), "I64": np.dtype("<i8")}
 _BITS = {"BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "I16": 16}
 _BITS |= {"U16": 16, "I32": 32, "U32": 32, "F64": 64, "I64": 64, "U64": 64, "F4": 4}
 _BITS |= {name: 8 * dtype.itemsize for name, dtype in FLOATS.items()}
@@ -70,12 +76,24 @@ class Checkpoint:
             raise ModelError(
                 f"{self.folder} has weights that are neither F32, F16 nor BF16:\n"
                 f"{listing(f'{n}: {self.tensors[n].dtype}' for n in wrong)}\n"
-                "Quantized checkpoints are not read: use the original model, and --quant."
+                "config.json does not say how they are quantized: use the original model, and "
+                "--quant."
             )
 
-    def told(self, scheme: str) -> str | None:
-        """Return one line on the precision that the scheme loses; None: it loses nothing."""
+    def told(self, scheme: str, kept: Collection[str] = ()) -> str | None:
+        """Return one line on the precision that the scheme loses; None: it loses nothing.
+
+        The tensors `kept` stay as they are.
+        """
         return None
+
+    def kept(self, plan: ParameterPlan) -> Sequence[KeptRows]:
+        """Return the rows of a parameter, in order, as the checkpoint has encoded them.
+
+        The result is empty if the conversion has to encode the parameter's floats: they are stored
+        as floats, the plan changes values or cuts rows, or no scheme has their encoding.
+        """
+        return ()
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
         """Return rows [start, stop) of a tensor as float32; a scalar counts as one row."""

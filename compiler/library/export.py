@@ -21,6 +21,7 @@ from wherry.models.step import Batch
 from wherry.passes.kv_cache import KVCache
 from wherry.passes.paged_kv import cached_attentions
 from wherry.passes.quantize import Quantization, stored_dtypes
+from wherry.quant.plan import Own
 from wherry.quant.scheme import EXACT as EXACT_SCHEME
 from wherry.quant.scheme import Scheme
 
@@ -115,6 +116,7 @@ def export(
     entries: tuple[str, ...] = ("forward",),
     latents_once: bool = False,
     most_bytes: int | None = None,
+    own: Own | None = None,
 ) -> Program:
     """Export one model as a Relax module.
 
@@ -127,6 +129,7 @@ def export(
         entries: entries of the library: "forward", "embed".
         latents_once: whether kernels read an MLA latent as key and as value from one plane.
         most_bytes: bytes of the largest tensor that the target can bind; None: no limit.
+        own: parameters that are stored in other schemes.
     """
     model = _model(arch, config, entries)
     exact = _exact(model)
@@ -142,9 +145,11 @@ def export(
     quantization = Quantization(
         plan={n: EXACT_SCHEME if n in exact else scheme for n, _ in params},
         references=REFERENCES,
+        own=own or {},
         most_bytes=most_bytes,
     )
     floats = {n: "float32" if n in exact else scheme.float_dtype for n, _ in params}
+    floats |= {name: parts[0].scheme.float_dtype for name, parts in (own or {}).items()}
     stored = stored_dtypes(mod, quantization)
     return Program(
         mod=mod,

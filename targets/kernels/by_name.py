@@ -25,6 +25,8 @@ from wherry.ops import (
     RouteSpec,
     SwiGLUSpec,
 )
+from wherry.ops.blocks import FORMATS
+from wherry.ops.record import AFFINE
 
 from .kernel_set import FusedKernel, KernelSet, PackedLinear
 
@@ -46,6 +48,8 @@ class KernelsByName:
 
     def __init__(self, kernels: KernelSet) -> None:
         self.kernels = kernels
+        # Block formats (wherry.ops.blocks) that the kernels read; the references read the others.
+        self.blocks: frozenset[str] = getattr(kernels, "blocks", frozenset())
         self._operations: dict[str, tuple[Any, Callable[[Any], Answer]]] = {
             "linear": (LinearSpec, kernels.linear),
             "embedding": (EmbeddingSpec, self._embedding),
@@ -68,7 +72,11 @@ class KernelsByName:
         if op not in self._operations:
             return None
         record, lookup = self._operations[op]
-        return lookup(record.from_json(spec))
+        read = record.from_json(spec)
+        scheme = getattr(read, "scheme", None)
+        if scheme == AFFINE or (scheme in FORMATS and scheme not in self.blocks):
+            return None
+        return lookup(read)
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
         """Schedule a PrimFunc that is no known operation."""

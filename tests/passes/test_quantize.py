@@ -13,7 +13,8 @@ from wherry.models.expert_reference import expert_linear
 from wherry.models.experts import FLOATS
 from wherry.ops import ExpertLinearSpec
 from wherry.passes.quantize import Quantization, Quantize, stored_dtypes
-from wherry.quant.scheme import EXACT, find
+from wherry.quant.plan import parts
+from wherry.quant.scheme import EXACT, find, record
 
 D, VOCAB, EXPERTS = 64, 96, 3
 PLAN = {
@@ -140,3 +141,27 @@ def test_a_matrix_that_a_target_cannot_bind_becomes_several():
     functions = [v.name_hint for v in made.get_global_vars()]
     assert sum(name.startswith("embedding") for name in functions) == 2
     assert {"own_tokens", "own_rows"} <= {name.rstrip("0123456789") for name in functions}
+
+
+def test_rows_of_a_matrix_in_several_schemes():
+    """The results of a linear's parts are joined; of a table, each token reads its own part."""
+    own = {
+        "up.weight": parts("up.weight", [(32, find("q8f16_1")), (32, record("Q5_1"))]),
+        "embed.weight": parts("embed.weight", [(64, find("q4f16_1")), (32, record("Q8_0"))]),
+        "norm.weight": parts("norm.weight", [(D, EXACT)]),
+    }
+    made = Quantize(quantization(own=own))(Function(FLOATING).finished(before))
+    relax.analysis.well_formed(made)  # raises at the first violation
+    names = {p.name: p for p in made["forward"].params}
+    found = [name for name in names if name.startswith(("up", "embed", "norm"))]
+    assert found == [
+        *("embed.0.q_weight", "embed.0.q_scale", "embed.1.q_weight", "embed.1.q_scale"),
+        "norm.weight",
+        *("up.0.q_weight", "up.0.q_scale"),
+        *("up.1.q_weight", "up.1.q_high", "up.1.q_scale", "up.1.q_min"),
+    ]
+    assert [int(d) for d in names["up.1.q_high"].ty.shape] == [32, D // 32]
+    text = made["forward"].script()
+    assert text.count("R.concat") == 2  # `up`, and the table as the head
+    dtypes = stored_dtypes(Function(FLOATING).finished(before), quantization(own=own))
+    assert (dtypes["up.1.q_min"], dtypes["norm.weight"]) == ("float16", None)

@@ -25,7 +25,7 @@ from wherry.hub.gguf_files import stem
 
 from .header import Header
 from .opening import GgufModel, files_of, open_model
-from .reencoding import nearest
+from .reencoding import common, nearest
 from .tokenizer import build
 from .vocabulary import Vocabulary, vocabulary_of
 
@@ -78,6 +78,11 @@ def scheme_of(folder: Path) -> str:
     return _record(folder)["scheme"]
 
 
+def label_of(folder: Path) -> str:
+    """Return the type that most weights in the GGUF file have, such as "Q4_K"."""
+    return _record(folder)["label"]
+
+
 def _is_made(folder: Path, key: str) -> bool:
     try:
         return read_object(folder / RECORD).get("key") == key
@@ -88,7 +93,11 @@ def _is_made(folder: Path, key: str) -> bool:
 def _record(folder: Path) -> dict[str, str]:
     try:
         found = read_object(folder / RECORD)
-        return {"file": str(found["file"]), "scheme": str(found["scheme"])}
+        return {
+            "file": str(found["file"]),
+            "scheme": str(found["scheme"]),
+            "label": str(found["label"]),
+        }
     except (OSError, ValueError, KeyError) as e:
         raise ModelError(f"{folder / RECORD} is damaged ({e!r}). Remove {folder}") from e
 
@@ -118,6 +127,7 @@ def _contents(model: GgufModel, key: str) -> dict[str, str]:
     record = {
         "file": str(model.files[0].resolve()),
         "scheme": nearest(model.tensors.values()),
+        "label": common(model.tensors.values()),
         "key": key,
     }
     return {

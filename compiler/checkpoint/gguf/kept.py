@@ -1,40 +1,69 @@
-"""Reads parameters as the quantized blocks of a GGUF file, in the row order of a weight plan.
-
-A quantization scheme that stores blocks of the same type can copy these rows without dequantizing
-them; other schemes encode the floats that `assemble.blocks` returns.
-"""
+"""Offers parameters in the quantized blocks of a GGUF file, in the row order of a weight plan."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.models.weight_plan import ParameterPlan
+from wherry.models.weight_plan import ParameterPlan, Piece
+from wherry.quant.blocks import BLOCKS, BlockQuant
 
-from .tensors import GgufCheckpoint
 from .types import Layout
+
+_SCHEMES = {scheme.name: scheme for scheme in BLOCKS}
+
+
+class _Tensor(Protocol):
+    """The properties of a tensor of the file that this module reads."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def layout(self) -> Layout: ...
+
+    @property
+    def keeps_bits(self) -> bool: ...
+
+
+class _Blocks(Protocol):
+    """The methods of `GgufCheckpoint` that this module calls."""
+
+    def tensor(self, name: str) -> Any:
+        """Return a `_Tensor` by its Hugging Face name."""
+
+    def read_blocks(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.uint8]:
+        """Return the bytes of rows [start, stop), uint8 [rows, bytes per row]."""
 
 
 @dataclass(frozen=True, slots=True)
-class KeptParameter:
-    """A parameter whose rows consist of quantized blocks of one type."""
+class GgufRows:
+    """Rows of a parameter whose tensors have one block type; a `KeptRows`."""
 
-    plan: ParameterPlan
-    layout: Layout
-    checkpoint: GgufCheckpoint
+    scheme: BlockQuant
+    pieces: tuple[Piece, ...]
+    row_bytes: int
+    checkpoint: _Blocks
 
     @property
-    def row_bytes(self) -> int:
-        """Return the size of a row, in bytes."""
-        return self.layout.row_bytes(self.plan.shape[-1])
+    def rows(self) -> int:
+        """Return the number of rows."""
+        return sum(piece.stop - piece.start for piece in self.pieces)
+
+    def stored(self, start: int, stop: int) -> Mapping[str, NDArray[Any]]:
+        """Return rows [start, stop) as the scheme stores them."""
+        return self.scheme.split(self.blocks(start, stop))
 
     def blocks(self, start: int, stop: int) -> NDArray[np.uint8]:
-        """Return rows [start, stop) of the parameter, uint8 [stop - start, row_bytes]."""
+        """Return rows [start, stop) as raw blocks, uint8 [stop - start, row_bytes]."""
         out = np.empty((stop - start, self.row_bytes), np.uint8)
-        first = 0  # index of the piece's first row in the parameter
-        for piece in self.plan.pieces:
+        first = 0  # index of the piece's first row
+        for piece in self.pieces:
             size = piece.stop - piece.start
             low, high = max(start - first, 0), min(stop - first, size)
             if low < high:
@@ -48,20 +77,26 @@ class KeptParameter:
         return out
 
 
-def kept(plan: ParameterPlan, checkpoint: GgufCheckpoint) -> KeptParameter | None:
-    """Return a parameter whose blocks can be copied unchanged, or None.
+def kept(plan: ParameterPlan, checkpoint: _Blocks) -> Sequence[GgufRows]:
+    """Return a parameter's rows, one item for each run of tensors of one type.
 
-    None: the parameter is a vector, the conversion changes its values or cuts its rows, or its
-    tensors have different types. The last case is common: files with mixed bit widths store v with
-    more bits than q and k, and all three form one parameter.
+    The result is empty if blocks cannot be copied: the parameter is a vector or a stack of experts,
+    the conversion changes its values or cuts its rows, or a tensor has a type without a scheme.
+    Files with mixed bit widths often store v with more bits than q and k, and all three form one
+    parameter, which then has two runs.
     """
-    tensors = [checkpoint.tensor(piece.name) for piece in plan.pieces]
+    tensors: list[_Tensor] = [checkpoint.tensor(piece.name) for piece in plan.pieces]
     changed = plan.transpose or plan.unpacked or plan.unit_rows or plan.constant is not None
-    if changed or len(plan.shape) < 2 or (plan.axis and len(tensors) > 1):
-        return None
-    matrices = all(len(t.shape) == 2 and t.keeps_bits for t in tensors)
-    whole = all(t.shape[-1] == plan.shape[-1] for t in tensors)
-    layouts = {t.layout for t in tensors}
-    if not matrices or not whole or len(layouts) != 1:
-        return None
-    return KeptParameter(plan, layouts.pop(), checkpoint)
+    if changed or len(plan.shape) != 2 or (plan.axis and len(tensors) > 1):
+        return ()
+    columns = plan.shape[-1]
+    for tensor in tensors:
+        if len(tensor.shape) != 2 or tensor.shape[-1] != columns or not tensor.keeps_bits:
+            return ()
+        if tensor.layout.name not in _SCHEMES:
+            return ()
+    runs = groupby(plan.pieces, key=lambda piece: checkpoint.tensor(piece.name).layout)
+    return [
+        GgufRows(_SCHEMES[layout.name], tuple(pieces), layout.row_bytes(columns), checkpoint)
+        for layout, pieces in runs
+    ]

@@ -42,17 +42,31 @@ def nearest(tensors: Iterable[_Stored]) -> str:
     return _EXACT.get(kind, (_EIGHT,))[0]
 
 
-def told(file: str, tensors: Iterable[_Stored], scheme: str) -> str | None:
-    """Return one line on the re-encoded types; None: the scheme represents all matrices exactly."""
-    weights = _weights(tensors)
-    whole = sum(weights.values())
+def common(tensors: Iterable[_Stored]) -> str:
+    """Return the type that most weights of matrices have, which names the file's encoding."""
+    return max((weights := _weights(tensors)), key=lambda name: weights[name], default="F32")
+
+
+def told(
+    file: str, tensors: Iterable[_Stored], scheme: str, same: Iterable[_Stored] = ()
+) -> str | None:
+    """Return one line on the re-encoded types; None: the scheme represents all matrices exactly.
+
+    Args:
+        file: name of the file.
+        tensors: the tensors that are encoded.
+        scheme: name of their scheme.
+        same: the tensors whose blocks are kept.
+    """
+    weights, others = _weights(tensors), _weights(same)
+    whole = weights.total() + others.total()
     shares = {name: f"{100 * n / whole:.0f}%" for name, n in weights.most_common()}
     rounded = [n for n in shares if scheme not in _EXACT.get(n, ("q0f32",))]
     if not rounded:
         return None
-    kept = [n for n in shares if n not in rounded]
+    kept = [n for n in dict.fromkeys((*shares, *others)) if n not in rounded]
     text = ", ".join(f"{name} ({shares[name]} of the weights)" for name in rounded)
-    exact = f"; {' and '.join(kept)} kept as it is" if kept else ""
+    exact = f"; {' and '.join(kept)} kept as in the file" if kept else ""
     verb = "are" if len(rounded) > 1 else "is"
     return f"{file}: {text} {verb} re-encoded as {scheme}{exact}."
 

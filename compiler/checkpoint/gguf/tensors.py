@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.errors import ModelError
+from wherry.models.weight_plan import ParameterPlan
 from wherry.models.weights import Order
 
 from ..tensors import FLOATS, Checkpoint, TensorFile
+from .kept import GgufRows, kept
 from .reencoding import told
 from .types import Layout
 
@@ -60,9 +62,15 @@ class GgufCheckpoint(Checkpoint):
     def require_floats(self, names: Iterable[str]) -> None:
         """Accept all tensors, because `read` dequantizes every supported type."""
 
-    def told(self, scheme: str) -> str | None:
+    def told(self, scheme: str, kept: Collection[str] = ()) -> str | None:
         """Return one line on the types that the scheme re-encodes; None: there are none."""
-        return told(self.files[0].name, map(self.tensor, self.tensors), scheme)
+        tensors = [self.tensor(name) for name in self.tensors if name not in kept]
+        same = [self.tensor(name) for name in kept]
+        return told(self.files[0].name, tensors, scheme, same)
+
+    def kept(self, plan: ParameterPlan) -> Sequence[GgufRows]:
+        """See `Checkpoint.kept`."""
+        return kept(plan, self)
 
     def read_blocks(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.uint8]:
         """Return the bytes of rows [start, stop) of a tensor, uint8 [rows, bytes per row].

@@ -54,7 +54,8 @@ quant = click.option(
     "-q",
     "--quant",
     metavar="SCHEME",
-    help=f"How weights are stored: {', '.join(schemes())}; default: {DEFAULT}.",
+    help=f"How weights are stored: {', '.join(schemes())}; default: {DEFAULT}. kept: as in a "
+    "quantized checkpoint, for which it is the default as far as the target has kernels.",
 )
 kv_dtype = click.option(
     "--kv-dtype",

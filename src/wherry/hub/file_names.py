@@ -4,6 +4,7 @@ SAFETENSORS, SAFETENSORS_INDEX = "model.safetensors", "model.safetensors.index.j
 PICKLED, PICKLED_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 GGUF_RECORD = "wherry-gguf.json"  # in a folder that was made of a GGUF file
 TEKKEN = "tekken.json"
+MODELOPT = "hf_quant_config.json"  # how NVIDIA's ModelOpt quantized the weights
 # Files of older tokenizers, in models without a tokenizer.json.
 OLDER_TOKENIZERS = (
     TEKKEN,

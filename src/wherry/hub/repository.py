@@ -15,6 +15,7 @@ from wherry.base import extras
 from wherry.errors import ModelError, ToolchainError
 
 from .file_names import (
+    MODELOPT,
     MODULE_FILES,
     OLDER_TOKENIZERS,
     PICKLED,
@@ -26,7 +27,7 @@ from .file_names import (
 from .gguf_files import SUFFIX, chosen
 
 _CHUNK = 1 << 20  # bytes to hash at a time
-_ABOUT = ("README.md", "LICENSE*")  # files about the model's licence and use
+_ABOUT = ("README.md", "LICENSE*", MODELOPT)  # files about the model's licence, use and weights
 
 
 @dataclass(frozen=True, slots=True)

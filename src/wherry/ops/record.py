@@ -6,14 +6,19 @@ import json
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Literal
 
+from .blocks import FORMATS
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Scheme = Literal["f32", "f16", "q4", "q8"]
+# How weights are stored: floats, integers with a scale per group, or a block format of `blocks`.
+Scheme = str
 FloatName = Literal["float16", "float32"]
 
-_SCHEMES = ("f32", "f16", "q4", "q8")
+_SCHEMES = ("f32", "f16", "q4", "q8", *FORMATS)
 _INTEGERS = ("q4", "q8")
+# Integers with groups of any size, and a zero point or minimum each: no target has kernels.
+AFFINE = "affine"
 _FLOATS = ("float16", "float32")
 
 
@@ -58,6 +63,8 @@ def check_floats(record: Any, *names: str) -> None:
 
 def check_weight(scheme: str, scale_dtype: str | None, group: int) -> None:
     """Raise ValueError if a scheme, its scales' dtype and its group contradict each other."""
+    if scheme == AFFINE and scale_dtype in _FLOATS and group > 0:
+        return
     if scheme not in _SCHEMES:
         raise ValueError(f"scheme {scheme!r} is not one of {_SCHEMES}")
     if scheme in _INTEGERS and (scale_dtype not in _FLOATS or group != 32):
@@ -65,5 +72,9 @@ def check_weight(scheme: str, scale_dtype: str | None, group: int) -> None:
             f"{scheme} needs scale_dtype in {_FLOATS} and group 32, "
             f"found {scale_dtype!r} and {group}"
         )
-    if scheme not in _INTEGERS and scale_dtype is not None:
+    if scheme in FORMATS:
+        own = ("float16", FORMATS[scheme].group)
+        if (scale_dtype, group) != own:
+            raise ValueError(f"{scheme} needs {own}, found {(scale_dtype, group)}")
+    elif scheme not in _INTEGERS and scale_dtype is not None:
         raise ValueError(f"scheme {scheme} has no scales, found scale_dtype {scale_dtype!r}")

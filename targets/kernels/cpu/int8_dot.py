@@ -46,7 +46,29 @@ def int8_dot(kind: Dot, scheme: Scheme) -> Int8Dot | None:
     return (_NIBBLES if scheme == "q4" else _BYTES).get(kind)
 
 
-def _split(words: list[Vector]) -> list[Vector]:
+def block_dot(kind: Dot, bits: int) -> Int8Dot | None:
+    """Return the dot product for integers of 4, 5, 6 or 8 bits of a block format.
+
+    Its operands are unsigned; of 8 bits, where the instruction is signed, they are `centred`: bytes
+    minus 128. Integers of 6 bits come in halves of a group. None for "none".
+    """
+    if kind == "none":
+        return None
+    if bits == 8:
+        return _BYTES[kind]
+    own = replace(_NIBBLES[kind], exact=True)
+    # products of `fitting` operands that an int16 holds
+    fitting = {4: 8, 5: 4, 6: 2}[bits]
+    if kind == "avx2":
+        return replace(own, compute=_pmaddubsw(8, *_AVX2, fitting))
+    if kind == "ssse3":
+        return replace(own, compute=_pmaddubsw(4, *_SSSE3, fitting))
+    if kind == "neon":
+        return replace(own, compute=_smull(min(8, 2 * fitting)))
+    return own
+
+
+def nibbles(words: list[Vector]) -> list[Vector]:
     """Emit nibbles as bytes: the low nibbles of all words, then the high ones."""
     lanes = v.lanes_of(words[0])
 
@@ -85,11 +107,13 @@ def _vpdpbusd(lanes: int) -> Callable[[Vector, list[Vector], Words], Vector]:
     return compute
 
 
-def _pmaddubsw(lanes: int, narrow: str, wide: str) -> Callable[[Vector, list[Vector], Words], Any]:
+def _pmaddubsw(
+    lanes: int, narrow: str, wide: str, fitting: int = 8
+) -> Callable[[Vector, list[Vector], Words], Any]:
     """Return the dot product of SSSE3 and AVX2, which adds pairs of products as int16.
 
-    The sums of all eight words of a group fit into int16: 8 * 2 * 15 * 127 = 30480. A
-    multiplication by ones then adds the pairs as int32.
+    The sums of `fitting` words fit into int16; of nibbles, those of all eight of a group: 8 * 2 *
+    15 * 127 = 30480. A multiplication by ones then adds the pairs as int32.
     """
     shorts, bytes_ = f"int16x{2 * lanes}", 4 * lanes
 
@@ -103,10 +127,13 @@ def _pmaddubsw(lanes: int, narrow: str, wide: str) -> Callable[[Vector, list[Vec
             )
             for j, nibble in enumerate(nibbles)
         ]
-        while len(pairs) > 1:  # a reduction tree, for short dependency chains
-            pairs = [a + b for a, b in zip(pairs[0::2], pairs[1::2], strict=True)]
         ones = T.broadcast(T.int16(1), 2 * lanes)
-        return start + T.call_llvm_pure_intrin(v.int_type(lanes), wide, pairs[0], ones)
+        for first in range(0, len(pairs), fitting):
+            sums = pairs[first : first + fitting]
+            while len(sums) > 1:  # a reduction tree, for short dependency chains
+                sums = [a + b for a, b in zip(sums[0::2], sums[1::2], strict=True)]
+            start = start + T.call_llvm_pure_intrin(v.int_type(lanes), wide, sums[0], ones)
+        return start
 
     return compute
 
@@ -149,8 +176,9 @@ def _sdot(start: Vector, nibbles: list[Vector], words: Words) -> Vector:
 def _smull(fitting: int) -> Callable[[Vector, list[Vector], Words], Vector]:
     """Return the dot product of Arm without dotprod: an int16 sum adds `fitting` products.
 
-    An int16 sum holds eight products with nibbles, 8 * 15 * 127 = 15240, or two with bytes, 2 * 127
-    * 127 = 32258. Neighbours are then added in pairs, and again at the end of the group.
+    An int16 sum holds eight products with nibbles or 5 bits, 8 * 31 * 127 = 31496, four with 6
+    bits, 4 * 63 * 127 = 32004, or two with bytes, 2 * 128 * 127 = 32512. Neighbours are then added
+    in pairs, and again at the end of the group.
     """
 
     def half(vector: Vector, which: int) -> Vector:  # half of a vector: the bytes of two columns
@@ -182,19 +210,21 @@ def _smull(fitting: int) -> Callable[[Vector, list[Vector], Words], Vector]:
 _AVX2 = ("llvm.x86.avx2.pmadd.ub.sw", "llvm.x86.avx2.pmadd.wd")
 _SSSE3 = ("llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.sse2.pmadd.wd")
 _NIBBLES: dict[Dot, Int8Dot] = {
-    "vnni512": Int8Dot(lanes=16, heights=(16, 8, 4, 2, 1), compute=_vpdpbusd(16), operands=_split),
-    "avxvnni": Int8Dot(lanes=8, heights=(8, 4, 1), compute=_vpdpbusd(8), operands=_split),
-    "avx2": Int8Dot(lanes=8, heights=(4, 1), compute=_pmaddubsw(8, *_AVX2), operands=_split),
+    "vnni512": Int8Dot(lanes=16, heights=(16, 8, 4, 2, 1), compute=_vpdpbusd(16), operands=nibbles),
+    "avxvnni": Int8Dot(lanes=8, heights=(8, 4, 1), compute=_vpdpbusd(8), operands=nibbles),
+    "avx2": Int8Dot(lanes=8, heights=(4, 1), compute=_pmaddubsw(8, *_AVX2), operands=nibbles),
     "ssse3": Int8Dot(
         lanes=4,
         heights=(4, 1),
         compute=_pmaddubsw(4, *_SSSE3),
-        operands=_split,
+        operands=nibbles,
         fma=False,
         half=False,
     ),
-    "dotprod": Int8Dot(lanes=4, heights=(8, 4, 1), compute=_sdot, operands=_split, by_element=True),
-    "neon": Int8Dot(lanes=4, heights=(4, 1), compute=_smull(8), operands=_split),
+    "dotprod": Int8Dot(
+        lanes=4, heights=(8, 4, 1), compute=_sdot, operands=nibbles, by_element=True
+    ),
+    "neon": Int8Dot(lanes=4, heights=(4, 1), compute=_smull(8), operands=nibbles),
 }
 
 

@@ -49,7 +49,7 @@ def int8_tile(
         # vector at a time, because registers cannot hold the operands of several.
         for columns in [parts] if height == 1 else [[part] for part in parts]:
             with T.serial(int(S.shape[1])) as g:
-                _prefetch(W, p, g, height)
+                prefetch_weights(W, p, g, height)
                 for part in columns:
                     _int8_group(x, _Panel(W, S, p), sums, g, part, dot, rows)
         for i, total in enumerate(sums):
@@ -68,24 +68,24 @@ def _int8_group(
     """Emit sums += scaled sums of group g, for `columns` of all rows of the tile."""
     lanes, (W, S, p) = dot.lanes, panel
     operands = dot.operands([W[p, g, j, columns] for j in range(int(W.shape[2]))])
-    scale = v.let(_scale(S[p, g, columns], S.dtype, dot))
+    scale = v.let(float_scale(S[p, g, columns], S.dtype, dot))
     for row, row_sums in zip(rows, sums, strict=True):
         start = T.broadcast(x.zeros[row, g], lanes)
-        total = dot.compute(start, operands, _words(x.integers, row, g, dot))
+        total = dot.compute(start, operands, words_of(x.integers, row, g, dot))
         both = factor(scale, x.scales[row, g], dot.exact, lanes)
         product = T.Cast(v.float_type(lanes), total)
         added = v.fma(product, both, row_sums[columns], lanes, dot.fma)
         T.buffer_store(row_sums, added, [columns])
 
 
-def _scale(stored: Any, dtype: str, dot: Int8Dot) -> Any:
+def float_scale(stored: Any, dtype: str, dot: Int8Dot) -> Any:
     """Emit weight scales as float32, which are normal numbers: `factor` adds to exponents."""
     if dtype == "float16" and not dot.half:
         return v.half_to_float(stored, dot.lanes)
     return T.Cast(v.float_type(dot.lanes), stored)
 
 
-def _words(XQ: Any, row: Any, g: Any, dot: Int8Dot) -> Callable[[int], Any]:
+def words_of(XQ: Any, row: Any, g: Any, dot: Int8Dot) -> Callable[[int], Any]:
     """Return a function that emits word j of a row's group, in all lanes."""
     if not dot.by_element:
         return lambda j: T.broadcast(XQ[row, g * WORDS + j], dot.lanes)
@@ -93,7 +93,7 @@ def _words(XQ: Any, row: Any, g: Any, dot: Int8Dot) -> Callable[[int], Any]:
     return lambda j: v.shuffle([halves[j // 4]], [j % 4] * dot.lanes)
 
 
-def _prefetch(W: Any, p: Any, g: Any, height: int) -> None:
+def prefetch_weights(W: Any, p: Any, g: Any, height: int) -> None:
     """Emit prefetches of later weights: the hardware prefetcher stops at the end of a 4 KiB page.
 
     They may run past the last weight, because a prefetch never faults. Distance and cache level

@@ -19,9 +19,12 @@ from wherry.ops import (
     RouteSpec,
     SwiGLUSpec,
 )
+from wherry.ops.blocks import FORMATS
 from wherry.targets.kernels.kernel_set import PackedLinear
 
 from .attention import attention
+from .block_layout import SUPPORTED
+from .block_linear import block_embedding, block_linear
 from .elementwise import activation, swiglu
 from .embedding import embedding
 from .experts import expert_linear
@@ -47,15 +50,21 @@ class CpuKernels:
 
     def __init__(self, isa: Isa, activations: Literal["int8", "float"] = "int8") -> None:
         self.isa = isa if activations == "int8" else replace(isa, dot="none")
+        # Block formats that linears and embeddings read, see `KernelsByName`.
+        self.blocks = SUPPORTED if self.isa.dot != "none" else frozenset[str]()
 
     def linear(self, spec: LinearSpec) -> PackedLinear | None:
-        """Return the linear kernel, for every scheme."""
+        """Return the linear kernel, for every scheme; of block formats, those of `blocks`."""
+        if spec.scheme in FORMATS:
+            return block_linear(spec, self.isa) if spec.scheme in self.blocks else None
         if spec.scheme in LAYOUTS:
             return quantized_linear(spec, self.isa)
         return float_linear(spec, self.isa)
 
     def embedding(self, spec: EmbeddingSpec) -> PrimFunc | None:
         """Return the embedding kernel, which reads what `linear(spec.as_linear())` packed."""
+        if spec.scheme in FORMATS:
+            return block_embedding(spec, self.isa) if spec.scheme in self.blocks else None
         return embedding(spec, self.isa)
 
     def rms_norm(self, spec: RMSNormSpec) -> PrimFunc | None:
@@ -96,9 +105,11 @@ class CpuKernels:
     def expert_linear(self, spec: ExpertLinearSpec) -> PackedLinear | None:
         """Return the expert linear kernel.
 
-        It is None with a residual, which the next norm adds on CPUs.
+        It is None with a residual, which the next norm adds on CPUs, and for block formats.
         """
-        return None if spec.residual else expert_linear(spec, self.isa)
+        if spec.residual or spec.scheme in FORMATS:
+            return None
+        return expert_linear(spec, self.isa)
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
         """Schedule another PrimFunc: vectorize, and use all threads where that pays."""

@@ -30,13 +30,19 @@ class Int8Rows:
 
     integers: Any  # int32 [m, 8 G], four int8 in each word
     scales: Any  # int32 [m, G], scales in the form that `factor` reads
-    zeros: Any  # int32 [m, G], -zero point * sum of the int8
+    zeros: Any  # int32 [m, parts * G], -zero point * sum of the int8 of each part of a group
 
     @classmethod
-    def of(cls, m: Any, columns: int) -> Int8Rows:
-        """Allocate the buffers for `m` rows of `columns` elements."""
+    def of(cls, m: Any, columns: int, parts: int = 1) -> Int8Rows:
+        """Allocate the buffers for `m` rows of `columns` elements; a group has 1 or 2 `parts`."""
         g = groups(columns)
-        return cls(*(T.sblock_alloc_buffer((m, width), "int32") for width in (g * WORDS, g, g)))
+        widths = (g * WORDS, g, parts * g)
+        return cls(*(T.sblock_alloc_buffer((m, width), "int32") for width in widths))
+
+    @property
+    def parts(self) -> int:
+        """Return the number of parts of a group."""
+        return int(self.zeros.shape[1]) // int(self.scales.shape[1])
 
 
 def factor(weight_scale: Any, stored: Any, exact: bool, lanes: int) -> Any:
@@ -80,8 +86,10 @@ def _quantize(halves: list[Any], out: Int8Rows, zero: int, exact: bool, row: Any
         T.buffer_store(out.integers, bytes_, [row, T.ramp(g * WORDS + 4 * h, 1, 4)])
         rounded.append(q)
     T.buffer_store(out.scales, scale, [row, g])
-    total = v.sum_lanes(rounded[0] + rounded[1], 16)
-    T.buffer_store(out.zeros, total * T.int32(-zero), [row, g])
+    parts = [rounded[0] + rounded[1]] if out.parts == 1 else rounded
+    for i, part in enumerate(parts):
+        total = v.sum_lanes(part, 16)
+        T.buffer_store(out.zeros, total * T.int32(-zero), [row, g * len(parts) + i])
 
 
 def _power_of_two(largest: Any) -> tuple[Any, Any]:

@@ -41,6 +41,11 @@ def quantized_linear(spec: LinearSpec, isa: Isa) -> PackedLinear:
     return PackedLinear(weights=packed_shapes(spec), pack=pack_integers(spec), compute=compute)
 
 
+def rows_together(k: int) -> int:
+    """Return the number of activation rows of `k` elements that share the loads of the weights."""
+    return max(_LEAST_ROWS, _BLOCK_BYTES // k // 32 * 32)
+
+
 def _panel_loop(spec: LinearSpec) -> Any:
     size = spec.out_features * spec.in_features * LAYOUTS[spec.scheme].bits // 8
     return T.parallel if size >= PARALLEL_BYTES else T.serial
@@ -51,7 +56,7 @@ def _int8_compute(spec: LinearSpec, dot: Int8Dot) -> PrimFunc:
     (shape, _), (scale_shape, scale_dtype) = packed_shapes(spec)
     zero = 0 if dot.centred else LAYOUTS[spec.scheme].zero
     loop = _panel_loop(spec)
-    together = max(_LEAST_ROWS, _BLOCK_BYTES // k // 32 * 32)
+    together = rows_together(k)
 
     def emit(m: Any, X: Any, W: Any, S: Any, Y: Any) -> None:
         rows = Int8Rows.of(m, k)

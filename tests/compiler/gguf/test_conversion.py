@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 
 import numpy as np
 import pytest
 
 from wherry.compiler.api import convert_model, name_of
 from wherry.compiler.checkpoint.gguf.opening import open_gguf
+from wherry.compiler.convert import label_of, own_of
 from wherry.compiler.weight_cache import load_state
 from wherry.errors import ModelError
 from wherry.hub.source import resolve
@@ -25,13 +27,14 @@ from . import writing
         ("BF16", "q0f32", ""),
         ("Q8_0", "q8f16_1", ""),
         ("Q4_0", "q8f16_1", "m.gguf: Q4_0 (100% of the weights) is re-encoded as q8f16_1."),
-        ("Q5_1", "q8f16_1", "m.gguf: Q5_1 (100% of the weights) is re-encoded as q8f16_1."),
+        ("TQ2_0", "q8f16_1", "m.gguf: TQ2_0 (100% of the weights) is re-encoded as q8f16_1."),
     ],
 )
 def test_the_nearest_scheme(kind, scheme, told, tmp_path, caplog):
-    file = writing.llama(tmp_path / "m.gguf", kind=kind, layers=1)
+    sizes = {"size": 256, "inner": 256} if kind == "TQ2_0" else {}
+    file = writing.llama(tmp_path / "m.gguf", kind=kind, layers=1, **sizes)
     with caplog.at_level(logging.WARNING):
-        out = convert_model(str(file), tmp_path / "out")
+        out = convert_model(str(file), tmp_path / "out", keep=frozenset())
     assert json.loads((out / "wherry-weights.json").read_text())["scheme"] == scheme
     assert caplog.messages == ([told] if told else [])
     if told:
@@ -45,6 +48,45 @@ def test_the_nearest_scheme(kind, scheme, told, tmp_path, caplog):
     else:
         found = stored["model.layers.0.mlp.down_proj.weight"].astype(np.float32)
     np.testing.assert_array_equal(found, values)
+
+
+MIXED = {"token_embd": "Q6_K", "attn_v": "Q6_K", "ffn_down": "IQ2_S", "": "Q4_K"}
+
+
+def test_the_bits_of_the_file_are_kept(tmp_path, caplog):
+    """Q, k in one type and v in another, a type without a scheme, and vectors."""
+    file = writing.llama(tmp_path / "m.gguf", kinds=MIXED, size=256, inner=512, layers=1)
+    with caplog.at_level(logging.WARNING):
+        out = convert_model(str(file), tmp_path / "out")
+    (line,) = caplog.messages
+    assert re.fullmatch(
+        r"m.gguf: IQ2_S \(\d+% of the weights\) is re-encoded as q8f16_1; "
+        "Q4_K and Q6_K kept as in the file.",
+        line,
+    )
+    own, stored, read = own_of(out), load_state(out), open_gguf(file)
+    qkv = own["model.layers.0.self_attn.qkv_proj.weight"]
+    assert [(part.rows, part.scheme.name) for part in qkv] == [(384, "Q4_K"), (128, "Q6_K")]
+    names = [f"model.layers.0.self_attn.{x}_proj.weight" for x in "qkv"]
+    found = [decoded(stored, part) for part in qkv]
+    expected = np.concatenate([read.read(name) for name in names])
+    np.testing.assert_array_equal(np.concatenate(found), expected)
+    (embed,) = own["model.embed_tokens.weight"]
+    assert embed.scheme.name == "Q6_K"
+    np.testing.assert_array_equal(decoded(stored, embed), read.read("model.embed_tokens.weight"))
+    norm = stored["model.norm.weight"]
+    assert norm.dtype == np.float32
+    assert "model.layers.0.mlp.down_proj.weight" not in own
+    assert "model.layers.0.mlp.down_proj.q_scale" in stored
+    assert label_of(out) == "Q4_K"
+    convert_model(str(file), tmp_path / "other", quant="q8f16_1")
+    assert (own_of(tmp_path / "other"), label_of(tmp_path / "other")) == ({}, "q8f16_1")
+
+
+def decoded(stored, part):
+    prefix = part.name.removesuffix("weight")
+    names = [t.name for t in part.scheme.stored("x.weight", (part.rows, 256))]
+    return part.scheme.decode({n[2:]: stored[prefix + n[2:]] for n in names})
 
 
 def test_a_scheme_that_is_asked_for(tmp_path, caplog):

@@ -24,20 +24,30 @@ WORDS = (
 )
 
 
-@pytest.mark.parametrize("kind", ["F32", "Q8_0", "Q4_0", "Q5_1"])
+@pytest.mark.parametrize("kind", ["Q8_0", "Q4_0", "Q5_1"])
 def test_rows_that_are_joined_and_ordered(kind, tmp_path):
     checkpoint = open_gguf(writing.llama(tmp_path / "m.gguf", kind=kind))
     wanted = [*NAMES, "model.layers.0.input_layernorm.weight"]
     shapes = {name: checkpoint.shapes[name] for name in wanted}
     joined, norm = plan_weights(WORDS, OURS, shapes, None).parameters
-    found = kept(joined, checkpoint)
-    assert (found.layout.name, kept(norm, checkpoint)) == (kind, None)
+    assert kept(norm, checkpoint) == ()
+    (found,) = kept(joined, checkpoint)
+    assert (found.scheme.name, found.rows) == (kind, 128)
     values = np.concatenate([rows for _, rows in blocks(joined, checkpoint)])
-    np.testing.assert_array_equal(found.layout.floats(found.blocks(0, 128)), values)
-    np.testing.assert_array_equal(found.layout.floats(found.blocks(50, 107)), values[50:107])
+    decode = found.scheme.decode
+    np.testing.assert_array_equal(decode(found.stored(0, 128)), values)
+    np.testing.assert_array_equal(decode(found.stored(50, 107)), values[50:107])
 
 
-def test_several_types_are_not_one(tmp_path):
+def test_floats_are_encoded(tmp_path):
+    checkpoint = open_gguf(writing.llama(tmp_path / "m.gguf", kind="F32"))
+    shapes = {name: checkpoint.shapes[name] for name in NAMES}
+    ours = {name: shape for name, shape in OURS.items() if len(shape) == 2}
+    (joined,) = plan_weights(WORDS, ours, shapes, None).parameters
+    assert kept(joined, checkpoint) == ()
+
+
+def test_several_types_are_several_runs(tmp_path):
     checkpoint = open_gguf(writing.llama(tmp_path / "m.gguf", kind="Q4_0"))
     tensors = dict(checkpoint.tensors)
     other = open_gguf(writing.llama(tmp_path / "o.gguf", kind="Q8_0"))
@@ -46,5 +56,8 @@ def test_several_types_are_not_one(tmp_path):
     shapes = {name: mixed.shapes[name] for name in NAMES}
     ours = {name: shape for name, shape in OURS.items() if len(shape) == 2}
     (joined,) = plan_weights(WORDS, ours, shapes, None).parameters
-    assert kept(joined, mixed) is None
-    assert kept(joined, checkpoint).layout.name == "Q4_0"
+    runs = kept(joined, mixed)
+    assert [(run.scheme.name, run.rows) for run in runs] == [("Q4_0", 96), ("Q8_0", 32)]
+    values = np.concatenate([rows for _, rows in blocks(joined, mixed)])
+    found = [run.scheme.decode(run.stored(0, run.rows)) for run in runs]
+    np.testing.assert_array_equal(np.concatenate(found), values)

@@ -11,6 +11,8 @@ import gguf
 import numpy as np
 from safetensors.numpy import load_file
 
+from ...support.random_blocks import random_blocks
+
 KINDS = {"normal": 1, "unknown": 2, "control": 3, "user": 4, "byte": 6}
 TEMPLATE = "{% for m in messages %}<|im_start|>{{ m['content'] }}<|im_end|>{% endfor %}"
 
@@ -22,16 +24,25 @@ def write(
     metadata: Mapping[str, Any],
     *,
     kind: str = "F32",
+    kinds: Mapping[str, str] | None = None,
     vocabulary: Callable[[gguf.GGUFWriter], None] | None = None,
 ) -> Path:
-    """A file with these tensors; matrices are of the type `kind`, vectors float32."""
+    """A file with these tensors; matrices are of the type `kind`, vectors float32.
+
+    A matrix whose name contains a key of `kinds` has random blocks of that type instead.
+    """
     writer = gguf.GGUFWriter(file, architecture)
     for key, value in metadata.items():
         whole = key.startswith(("general.", "split."))
         _add(writer, key if whole else f"{architecture}.{key}", value)
     (vocabulary or letters)(writer)
     for name, array in tensors.items():
-        if array.ndim > 1 and kind != "F32":
+        own = [k for part, k in (kinds or {}).items() if part in name and array.ndim > 1]
+        if own:
+            to = gguf.GGMLQuantizationType[own[0]]
+            raw = random_blocks(own[0], *array.shape, seed=len(name))
+            writer.add_tensor(name, raw, raw_dtype=to)
+        elif array.ndim > 1 and kind != "F32":
             to = gguf.GGMLQuantizationType[kind]
             writer.add_tensor(name, gguf.quants.quantize(array, to), raw_dtype=to)
         else:
@@ -116,24 +127,27 @@ def llama(
     file: Path,
     *,
     kind: str = "F32",
+    kinds: Mapping[str, str] | None = None,
+    size: int = 64,
+    inner: int = 96,
     layers: int = 2,
     tensors: Mapping[str, np.ndarray] | None = None,
     **metadata: Any,
 ) -> Path:
-    """A random Llama of 64 dimensions, 4 heads and tied embeddings, with more `tensors`."""
+    """A random Llama of `size` dimensions, 4 heads and tied embeddings, with more `tensors`."""
     rng = np.random.default_rng(0)
-    shapes = {"token_embd": (320, 64), "output_norm": (64,)}
+    shapes = {"token_embd": (320, size), "output_norm": (size,)}
     for layer in range(layers):
         matrices = {
-            "attn_q": (64, 64),
-            "attn_k": (32, 64),
-            "attn_v": (32, 64),
-            "attn_output": (64, 64),
-            "ffn_gate": (96, 64),
-            "ffn_up": (96, 64),
-            "ffn_down": (64, 96),
-            "attn_norm": (64,),
-            "ffn_norm": (64,),
+            "attn_q": (size, size),
+            "attn_k": (size // 2, size),
+            "attn_v": (size // 2, size),
+            "attn_output": (size, size),
+            "ffn_gate": (inner, size),
+            "ffn_up": (inner, size),
+            "ffn_down": (size, inner),
+            "attn_norm": (size,),
+            "ffn_norm": (size,),
         }
         shapes |= {f"blk.{layer}.{name}": shape for name, shape in matrices.items()}
     made = {
@@ -143,13 +157,15 @@ def llama(
     sizes = {
         "block_count": layers,
         "context_length": 256,
-        "embedding_length": 64,
-        "feed_forward_length": 96,
+        "embedding_length": size,
+        "feed_forward_length": inner,
         "attention.head_count": 4,
         "attention.head_count_kv": 2,
         "attention.layer_norm_rms_epsilon": 1e-5,
     }
-    return write(file, "llama", {**made, **(tensors or {})}, {**sizes, **metadata}, kind=kind)
+    return write(
+        file, "llama", {**made, **(tensors or {})}, {**sizes, **metadata}, kind=kind, kinds=kinds
+    )
 
 
 def halves(file: Path, first: Path, second: Path) -> None:

@@ -1,0 +1,166 @@
+"""Finds the scheme that stores a quantized matrix bit for bit, and the stored tensors.
+
+Integers with consecutive groups whose differences from the zero point fit into 4 or 8 bits are
+stored in `quant/group.py`'s schemes, which all targets have kernels for: a scale is repeated for
+each 32 columns of its group. Symmetric integers of 4 bits are -8 to 7, and the scheme has -7 to 8,
+so they are stored with the opposite sign of integer and scale.
+
+    GPTQ, compressed-tensors, 4 bits, symmetric    q4f16_1
+    2 or 3 bits, with or without zero points       q4f16_1
+    4 bits with zero points (AWQ)                  q8f16_1: differences are -15 to 15
+    8 bits, symmetric, no -128                     q8f16_1
+    others, and MLX                                quant/affine.py
+
+Scales that float16 cannot represent (some in bfloat16) are float32: q4f32_1. With act-order,
+columns are sorted by group (`quant/ordered.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wherry.quant.affine import AFFINE, AffineQuant, packed
+from wherry.quant.group import GROUPS, GroupQuant
+from wherry.quant.ordered import ORDERED
+from wherry.quant.scheme import Scheme
+from wherry.quant.stored import FloatDtype
+
+from .matrix import AffineMatrix, AffineRows, Matrix
+
+_UNIT = 32  # columns of a group of `quant/group.py`
+_CHECKED = 1 << 24  # integers that are checked at once
+_GROUPS = {(s.bits, s.float_dtype): s for s in GROUPS}
+_ORDERED = {s.base.name: s for s in ORDERED}
+_AFFINE = {(s.bits, s.group, s.float_dtype, s.has_minimum): s for s in AFFINE}
+
+
+class Holding(Protocol):
+    """A scheme that stores a matrix bit for bit."""
+
+    @property
+    def scheme(self) -> Scheme:
+        """Return the scheme."""
+
+    @property
+    def order(self) -> NDArray[np.int64] | None:
+        """Return the matrix's column of each stored column; None: they are the same."""
+
+    def stored(self, rows: AffineRows) -> dict[str, NDArray[Any]]:
+        """Return the stored tensors of rows by suffix, without the order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupHolding:
+    """A matrix in one of `quant/group.py`'s schemes."""
+
+    base: GroupQuant
+    scheme: Scheme  # the same, or with an order
+    repeats: int  # number of the scheme's groups that share a scale
+    order: NDArray[np.int64] | None
+
+    def stored(self, rows: AffineRows) -> dict[str, NDArray[Any]]:
+        """See `Holding.stored`."""
+        assert rows.zero is not None
+        count = rows.scale.shape[1]
+        q = rows.q if self.order is None else rows.q[:, self.order]
+        columns = q.shape[1]
+        of_column = np.minimum(np.arange(columns) // (self.repeats * _UNIT), count - 1)
+        values = q.astype(np.int16) - rows.zero.astype(np.int16)[:, of_column]
+        sign = 1 if self.base.bits == 8 else -1
+        made = (sign * values + self.base.zero).astype(np.uint8)
+        groups = -(-columns // _UNIT)
+        made = np.pad(made, ((0, 0), (0, groups * _UNIT - columns)))
+        of_group = np.minimum(np.arange(groups) // self.repeats, count - 1)
+        return {
+            "q_weight": packed(made, self.base.bits),
+            "q_scale": (sign * rows.scale)[:, of_group].astype(self.base.float_dtype),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AffineHolding:
+    """A matrix in one of `quant/affine.py`'s schemes."""
+
+    scheme: AffineQuant
+    order: None = None
+
+    def stored(self, rows: AffineRows) -> dict[str, NDArray[Any]]:
+        """See `Holding.stored`."""
+        offset = rows.minimum if self.scheme.has_minimum else rows.zero
+        assert offset is not None
+        return self.scheme.arrays(rows.q, rows.scale, offset)
+
+
+def holding(matrix: Matrix) -> Holding | None:
+    """Return the scheme that stores a matrix bit for bit; None: no scheme does."""
+    if not hasattr(matrix, "scales"):
+        return None
+    affine: AffineMatrix = matrix  # type: ignore[assignment]  # it has the interface's methods
+    scale, zero = affine.scales()
+    if not np.isfinite(scale).all():
+        return None
+    groups = affine.groups()
+    order = np.argsort(groups, kind="stable") if (np.diff(groups) < 0).any() else None
+    if order is not None and not _is_even(groups[order], affine.group):
+        return None
+    bits = None if zero is None else _bits(affine, zero)
+    if bits and (affine.group % _UNIT == 0 or scale.shape[1] == 1):
+        base = _GROUPS[bits, "float16" if _in_float16(scale, bits) else "float32"]
+        return GroupHolding(
+            base=base,
+            scheme=base if order is None else _ORDERED[base.name],
+            repeats=-(-affine.group // _UNIT),
+            order=order,
+        )
+    if order is not None:
+        return None
+    return _affine(affine, scale)
+
+
+def _affine(matrix: AffineMatrix, scale: NDArray[np.float32]) -> AffineHolding | None:
+    """Return the scheme of `quant/affine.py` for a matrix; None: there is none."""
+    group = 0 if scale.shape[1] == 1 else matrix.group
+    minima = getattr(matrix, "minima", None)
+    values = [scale] if minima is None else [scale, minima()]
+    dtype: FloatDtype = "float16" if all(_exact(v) for v in values) else "float32"
+    scheme = _AFFINE.get((4 if matrix.bits <= 4 else 8, group, dtype, minima is not None))
+    return None if scheme is None else AffineHolding(scheme=scheme)
+
+
+def _is_even(groups: NDArray[np.int64], group: int) -> bool:
+    """Return whether sorted groups are consecutive, each of `group` columns but the last."""
+    return bool((groups == np.arange(len(groups)) // group).all())
+
+
+def _bits(matrix: AffineMatrix, zero: NDArray[Any]) -> int | None:
+    """Return the bits that hold all q - zero in a scheme of `quant/group.py`; None: none do."""
+    symmetric = bool((zero == 2 ** (matrix.bits - 1)).all())
+    if matrix.bits <= 3 or (matrix.bits == 4 and symmetric):
+        return 4
+    if matrix.bits <= 7:
+        return 8
+    if not symmetric:
+        return None
+    step = max(1, _CHECKED // matrix.shape[1])
+    for start in range(0, matrix.shape[0], step):
+        if not matrix.rows(start, min(start + step, matrix.shape[0])).q.all():
+            return None  # q = 0 is -128
+    return 8
+
+
+def _exact(values: NDArray[np.float32]) -> bool:
+    """Return whether float16 represents all values."""
+    with np.errstate(over="ignore"):
+        return bool((values.astype(np.float16).astype(np.float32) == values).all())
+
+
+def _in_float16(scale: NDArray[np.float32], bits: int) -> bool:
+    """Return whether float16 represents scales and, in 4 bits, the largest weights.
+
+    Kernels for tensor cores dequantize 4 bits to float16, see `GroupQuant.held`.
+    """
+    return _exact(scale) and (bits == 8 or float(np.abs(scale).max()) * 8 <= 65504)

@@ -1,0 +1,117 @@
+"""Reads MLX's affine quantization (https://ml-explore.github.io/mlx, `mlx.core.quantize`).
+
+Layout of a matrix [out, in] with b bits and groups of consecutive columns:
+
+    weight  uint32 [out, in * b / 32]   lowest bits first, a stream of bits
+    scales  float [out, in / group]
+    biases  float [out, in / group]
+
+    w[o, i] = q[o, i] * scales[o, i // group] + biases[o, i // group]
+
+Embeddings are quantized, too. config.json has `quantization` with bits, group_size, and entries for
+modules with others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wherry.errors import ModelError
+
+from ..tensors import Checkpoint
+from .bits import unpack
+from .matrix import AffineRows
+from .pieces import SCALES, Pieces, by_group
+
+BITS = (2, 3, 4, 5, 6, 8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MlxMatrix:
+    """A matrix in MLX's affine layout."""
+
+    checkpoint: Checkpoint
+    module: str  # its name with a dot at the end
+    shape: tuple[int, int]
+    bits: int
+    group: int
+    scale_dtype: str
+
+    @property
+    def kind(self) -> str:
+        """See `Matrix.kind`."""
+        return f"MLX {self.bits}-bit"
+
+    def groups(self) -> NDArray[np.int64]:
+        """See `AffineMatrix.groups`."""
+        return by_group(self.shape[1], self.group)
+
+    def scales(self) -> tuple[NDArray[np.float32], None]:
+        """See `AffineMatrix.scales`."""
+        return self.checkpoint.read(f"{self.module}scales"), None
+
+    def minima(self) -> NDArray[np.float32]:
+        """Return all minima [out, groups]."""
+        return self.checkpoint.read(f"{self.module}biases")
+
+    def rows(self, start: int, stop: int) -> AffineRows:
+        """See `AffineMatrix.rows`."""
+        words = self.checkpoint.read_raw(f"{self.module}weight", start, stop)
+        scale, minimum = (
+            self.checkpoint.read(self.module + name, start, stop) for name in ("scales", "biases")
+        )
+        return AffineRows(unpack(words, self.bits, self.shape[1]), scale, None, minimum)
+
+    def floats(self, start: int, stop: int) -> NDArray[np.float32]:
+        """See `Matrix.floats`."""
+        return self.rows(start, stop).floats(self.groups())
+
+
+def read_mlx(pieces: Pieces) -> None:
+    """Take the modules of an MLX model.
+
+    Raises:
+        ModelError: the mode of a module is not "affine".
+    """
+    for module in pieces.modules("scales"):
+        own = pieces.settings.get(module.removesuffix("."))
+        found = dict(pieces.settings) | (dict(own) if isinstance(own, Mapping) else {})
+        mode = found.get("mode", "affine")
+        bits, group = _size(found.get("bits")), _size(found.get("group_size"))
+        if mode != "affine":
+            raise ModelError(
+                f"{pieces.checkpoint.folder} is an MLX model with mode {repr(mode)[:100]}; Wherry "
+                "reads 'affine'. Take such a model, or the original one, and --quant."
+            )
+        words = pieces.take(f"{module}weight", ("U32",), (None, None))
+        if words is None:
+            continue
+        out = words.shape[0]
+        scales = pieces.take(f"{module}scales", SCALES, (out, None))
+        if scales is None:
+            continue
+        pieces.take(f"{module}biases", SCALES, scales.shape)
+        if bits not in BITS or words.shape[1] * 32 != scales.shape[1] * group * bits:
+            pieces.wrong(
+                f"{module}weight {list(words.shape)} with scales {list(scales.shape)} has no "
+                f"integers of {bits} bits in groups of {group}"
+            )
+            continue
+        pieces.matrices[f"{module}weight"] = MlxMatrix(
+            checkpoint=pieces.checkpoint,
+            module=module,
+            shape=(out, scales.shape[1] * group),
+            bits=bits,
+            group=group,
+            scale_dtype=scales.dtype,
+        )
+
+
+def _size(value: Any) -> int:
+    """Return a number of the settings, and 0 for what is none."""
+    return value if type(value) is int else 0

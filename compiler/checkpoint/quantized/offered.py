@@ -1,0 +1,183 @@
+"""Offers the parameters of a quantized checkpoint in the schemes that have their bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wherry.models.weight_plan import ParameterPlan, Piece
+from wherry.quant.float import FLOATS, FloatScheme
+from wherry.quant.ordered import ORDER
+from wherry.quant.scheme import Scheme
+from wherry.quant.stored import cast
+
+from ..tensors import Checkpoint
+from .held import Holding, holding
+from .matrix import AffineMatrix, Matrix
+
+_CHECKED = 1 << 24  # numbers that are checked at once
+_BY_DTYPE = {scheme.float_dtype: scheme for scheme in FLOATS}
+
+
+class _Source(Protocol):
+    """The part of a quantized checkpoint that this module reads."""
+
+    @property
+    def raw(self) -> Checkpoint:
+        """Return the checkpoint that reads the files."""
+
+    @property
+    def matrices(self) -> Mapping[str, Matrix]:
+        """Return the quantized matrices by the names of their weights."""
+
+
+class _Rows(Protocol):
+    """How the rows of one tensor are stored."""
+
+    @property
+    def scheme(self) -> Scheme:
+        """Return the scheme."""
+
+    @property
+    def order(self) -> NDArray[np.int64] | None:
+        """Return the order of columns; None: that of the matrix."""
+
+    def stored(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
+        """Return rows [start, stop) of the tensor as stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Quantized:
+    matrix: AffineMatrix
+    held: Holding
+
+    @property
+    def scheme(self) -> Scheme:
+        return self.held.scheme
+
+    @property
+    def order(self) -> NDArray[np.int64] | None:
+        return self.held.order
+
+    def stored(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
+        return self.held.stored(self.matrix.rows(start, stop))
+
+
+@dataclass(frozen=True, slots=True)
+class _Float:
+    checkpoint: Checkpoint
+    name: str
+    scheme: FloatScheme
+    order: None = None
+
+    def stored(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
+        rows = self.checkpoint.read(self.name, start, stop)
+        return {"weight": cast(rows, self.scheme.float_dtype)}
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedRows:
+    """Consecutive rows of a parameter that one scheme stores; a `KeptRows`."""
+
+    sources: tuple[tuple[Piece, _Rows], ...]
+
+    @property
+    def scheme(self) -> Scheme:
+        """Return the scheme."""
+        return self.sources[0][1].scheme
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows."""
+        return sum(piece.stop - piece.start for piece, _ in self.sources)
+
+    def stored(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
+        """Return rows [start, stop) as the scheme stores them.
+
+        An order of columns is in the first block of rows only; later ones have an empty array.
+        """
+        found = list(self._blocks(start, stop))
+        made = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+        if (order := self.sources[0][1].order) is not None:
+            made[ORDER] = order.astype(np.int32)[: len(order) if start == 0 else 0]
+        return made
+
+    def _blocks(self, start: int, stop: int) -> Iterator[dict[str, NDArray[Any]]]:
+        """Yield the stored tensors of each source's part of rows [start, stop)."""
+        first = 0  # index of the source's first row
+        for piece, source in self.sources:
+            size = piece.stop - piece.start
+            low, high = max(start - first, 0), min(stop - first, size)
+            if low < high:
+                theirs = np.arange(piece.start + low, piece.start + high)
+                if piece.order is not None:
+                    theirs = piece.order.source(theirs)
+                least = int(theirs.min())
+                block = source.stored(least, int(theirs.max()) + 1)
+                yield {name: array[theirs - least] for name, array in block.items()}
+            first += size
+
+
+def offered(plan: ParameterPlan, checkpoint: _Source) -> Sequence[OfferedRows]:
+    """Return a parameter's rows, one item for each run of tensors that are stored alike.
+
+    The result is empty if a tensor's bits fit no scheme, or the conversion changes values or cuts
+    rows.
+    """
+    changed = plan.transpose or plan.unpacked or plan.unit_rows or plan.constant is not None
+    joined = plan.axis and len(plan.pieces) > 1
+    if changed or joined or len(plan.shape) < 2 or not plan.pieces:
+        return ()
+    runs: list[list[tuple[Piece, _Rows]]] = []
+    for piece in plan.pieces:
+        source = _source(piece.name, checkpoint, plan.shape[-1])
+        if source is None:
+            return ()
+        if runs and _alike(runs[-1][-1][1], source):
+            runs[-1].append((piece, source))
+        else:
+            runs.append([(piece, source)])
+    made = [OfferedRows(tuple(run)) for run in runs]
+    of_experts = len(plan.shape) == 3
+    if of_experts and (len(made) > 1 or made[0].sources[0][1].order is not None):
+        return ()  # experts are stored whole, and have no order of their own
+    return made
+
+
+def _alike(a: _Rows, b: _Rows) -> bool:
+    """Return whether two tensors have the same scheme and order of columns."""
+    if a.scheme != b.scheme or (a.order is None) != (b.order is None):
+        return False
+    return a.order is None or b.order is None or bool((a.order == b.order).all())
+
+
+def _source(name: str, checkpoint: _Source, columns: int) -> _Rows | None:
+    """Return how a tensor is stored bit for bit; None: it cannot be."""
+    matrix = checkpoint.matrices.get(name)
+    if matrix is not None:
+        held = holding(matrix) if matrix.shape[1] == columns else None
+        return None if held is None else _Quantized(matrix, held)  # type: ignore[arg-type]
+    tensor = checkpoint.raw.tensors[name]
+    if len(tensor.shape) != 2 or tensor.shape[1] != columns:
+        return None
+    half = tensor.dtype == "F16" or (tensor.dtype == "BF16" and _in_range(checkpoint.raw, name))
+    return _Float(checkpoint.raw, name, _BY_DTYPE["float16" if half else "float32"])
+
+
+def _in_range(checkpoint: Checkpoint, name: str) -> bool:
+    """Return whether all numbers of a tensor are finite in float16.
+
+    Those of bfloat16 from 2^-14 on are exact then; smaller ones are rounded to multiples of 2^-24,
+    because twice the memory would buy nothing with them.
+    """
+    rows, columns = checkpoint.tensors[name].shape
+    step = max(1, _CHECKED // max(1, columns))
+    for start in range(0, rows, step):
+        found = checkpoint.read(name, start, min(start + step, rows))
+        if not np.isfinite(cast(found, "float16")).all():
+            return False
+    return True

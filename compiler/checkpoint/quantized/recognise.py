@@ -1,0 +1,104 @@
+"""Tells from a model folder's JSON files whether and how its weights are quantized."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wherry.errors import ModelError
+from wherry.hub.file_names import MODELOPT
+from wherry.hub.folder import read_json
+
+from .awq import read_awq
+from .bitsandbytes import read_bitsandbytes
+from .compressed import read_compressed
+from .fp8 import read_fp8, read_modelopt
+from .gptq import read_gptq
+from .mlx import read_mlx
+from .pieces import Pieces
+
+# Formats by the `quant_method` of config.json: name for messages, and reader.
+READERS: Mapping[str, tuple[str, Callable[[Pieces], None]]] = {
+    "gptq": ("GPTQ", read_gptq),
+    "awq": ("AWQ", read_awq),
+    "compressed-tensors": ("compressed-tensors", read_compressed),
+    "fp8": ("FP8", read_fp8),
+    "fbgemm_fp8": ("FP8", read_fp8),
+    "modelopt": ("ModelOpt", read_modelopt),
+    "bitsandbytes": ("bitsandbytes", read_bitsandbytes),
+    "mlx": ("MLX", read_mlx),
+}
+_OF_FAMILIES = ("mxfp4",)  # gpt-oss' experts, which its weight map unpacks
+_MODELOPT_ALGORITHMS = ("FP8", "NVFP4", "MIXED_PRECISION", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantized:
+    """How the weights of a folder are quantized."""
+
+    method: str  # a key of READERS
+    settings: Mapping[str, Any]  # the format's own description
+
+    @property
+    def name(self) -> str:
+        """Return the format's name for messages."""
+        return READERS[self.method][0]
+
+    def read(self, pieces: Pieces) -> None:
+        """Take the tensors of quantized modules.
+
+        Raises:
+            ModelError: the layout is not supported, or tensors do not fit.
+        """
+        READERS[self.method][1](pieces)
+        pieces.require_none_wrong(self.name)
+
+
+def recognise(folder: Path) -> Quantized | None:
+    """Return how the weights of a model folder are quantized; None: they are not.
+
+    Raises:
+        ModelError: the format is not supported.
+    """
+    path = folder / "config.json"
+    config = read_json(path) if path.is_file() else {}
+    text = config.get("text_config")
+    places = (config, text if isinstance(text, Mapping) else {})
+    for place in places:
+        for field in ("quantization_config", "compression_config"):
+            if place.get(field) is not None:
+                return _of_settings(path, field, place[field])
+    if (folder / MODELOPT).is_file():
+        found = read_json(folder / MODELOPT).get("quantization")
+        return _of_settings(folder / MODELOPT, "quantization", found, "modelopt")
+    if config.get("quantization") is not None:
+        return _of_settings(path, "quantization", config["quantization"], "mlx")
+    return None
+
+
+def _of_settings(path: Path, field: str, found: Any, method: str = "") -> Quantized | None:
+    """Return the format that a field of a JSON file describes."""
+    if not isinstance(found, Mapping):
+        raise ModelError(f"{path} has {field} {repr(found)[:100]}; it is an object.")
+    named = method or found.get("quant_method")
+    if named is None and "quantization_status" in found:  # compressed-tensors before 0.5
+        named = "compressed-tensors"
+    if named in _OF_FAMILIES:
+        return None
+    algorithm = found.get("quant_algo")
+    if named == "modelopt" and algorithm not in _MODELOPT_ALGORITHMS:
+        raise ModelError(_unknown(path, f"ModelOpt's {repr(algorithm)[:100]}"))
+    if not isinstance(named, str) or named not in READERS:
+        raise ModelError(_unknown(path, f"{field} with quant_method {repr(named)[:100]}"))
+    return Quantized(named, found)
+
+
+def _unknown(path: Path, what: str) -> str:
+    names = ", ".join(dict.fromkeys(name for name, _ in READERS.values()))
+    return (
+        f"{path} has {what}, a format of weights that Wherry does not read; it reads {names}, "
+        "MXFP4 (gpt-oss) and GGUF. Take the model in one of these formats, or the original model, "
+        "and type: --quant q4f16_1"
+    )

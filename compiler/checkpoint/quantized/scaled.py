@@ -1,0 +1,107 @@
+"""Matrices of 8-bit and 4-bit floats with scales for blocks, rows or the whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..tensors import Checkpoint
+from .bits import TABLES, fp4
+from .pieces import SCALES, Pieces, numbers
+
+FP8 = ("F8_E4M3", "F8_E5M2")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaledMatrix:
+    """w[r, c] = number[r, c] * (scale[r // rows, c // columns] * factor).
+
+    The numbers are FP8 in a tensor [out, in], or FP4 in one [out, in / 2], in which the low half of
+    a byte is the even column. Blocks at the end of a matrix may be smaller.
+    """
+
+    checkpoint: Checkpoint
+    weight: str  # name of the tensor of numbers
+    scale: str  # name of the tensor of scales
+    shape: tuple[int, int]
+    block: tuple[int, int]  # rows and columns that share a scale
+    kind: str
+    factor: str = ""  # name of a tensor with one second scale
+    divides: bool = False  # whether scales are divided by it
+
+    def floats(self, start: int, stop: int) -> NDArray[np.float32]:
+        """See `Matrix.floats`."""
+        rows, columns = self.block
+        grid = numbers(self.checkpoint, self.scale).reshape(-1, -(-self.shape[1] // columns))
+        if self.factor:
+            second = numbers(self.checkpoint, self.factor).reshape(())
+            with np.errstate(divide="ignore", invalid="ignore"):  # the conversion finds NaN
+                grid = grid / second if self.divides else grid * second
+        of_row, of_column = np.arange(start, stop) // rows, np.arange(self.shape[1]) // columns
+        raw = self.checkpoint.read_raw(self.weight, start, stop)
+        dtype = self.checkpoint.tensors[self.weight].dtype
+        found = TABLES[dtype][raw] if dtype in TABLES else fp4(raw.view(np.uint8))
+        with np.errstate(over="ignore", invalid="ignore"):
+            made: NDArray[np.float32] = found.reshape(stop - start, -1) * grid[of_row][:, of_column]
+        return made
+
+
+def read_scaled(
+    pieces: Pieces, module: str, scale: str, kind: str, *, block: tuple[int, int] | None
+) -> None:
+    """Take a module with an FP8 weight.
+
+    Args:
+        pieces: the checkpoint's tensors.
+        module: the module's name, with a dot at the end.
+        scale: the suffix of its scales: one, one a row, or [out / rows, in / columns] of blocks.
+        kind: the format's name, for messages.
+        block: rows and columns of a block; None: the checkpoint has no blocks.
+    """
+    weight = pieces.take(f"{module}weight", FP8, (None, None))
+    if weight is None:
+        return
+    out, columns = weight.shape
+    found = pieces.checkpoint.tensors.get(module + scale)
+    size = (1,) if found is None else found.shape
+    if size in ((), (1,), (1, 1)):
+        own, expected = weight.shape, size
+    elif size in ((out,), (out, 1)):
+        own, expected = (1, columns), size
+    else:
+        own = block or (1, columns)
+        expected = (-(-out // own[0]), -(-columns // own[1]))
+    if pieces.take(module + scale, (*SCALES, "F8_E8M0"), expected) is not None:
+        pieces.matrices[f"{module}weight"] = ScaledMatrix(
+            checkpoint=pieces.checkpoint,
+            weight=f"{module}weight",
+            scale=module + scale,
+            shape=(out, columns),
+            block=(own[0], own[1]),
+            kind=kind,
+        )
+
+
+def read_nvfp4(pieces: Pieces, module: str, weight: str, factor: str, *, divides: bool) -> None:
+    """Take a module of NVFP4: uint8 [out, in / 2], E4M3 scales [out, in / 16], a second scale."""
+    packed = pieces.take(module + weight, ("U8",), (None, None))
+    if packed is None:
+        return
+    out, columns = packed.shape[0], 2 * packed.shape[1]
+    scale, second = f"{module}weight_scale", module + factor
+    groups = pieces.take(scale, ("F8_E4M3",), (out, -(-columns // 16)))
+    size = pieces.checkpoint.tensors[second].shape if pieces.has(second) else ()
+    one = pieces.take(second, ("F32",), size if size in ((), (1,), (1, 1)) else (1,))
+    if groups is not None and one is not None:
+        pieces.matrices[f"{module}weight"] = ScaledMatrix(
+            checkpoint=pieces.checkpoint,
+            weight=module + weight,
+            scale=scale,
+            shape=(out, columns),
+            block=(1, 16),
+            kind="NVFP4",
+            factor=second,
+            divides=divides,
+        )

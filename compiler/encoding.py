@@ -1,0 +1,136 @@
+"""Decides how each parameter is stored: encoded, or in the checkpoint's own bits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wherry.hub.folder import read_json
+from wherry.models.arch import Architecture, Shape, WeightPlan, plan, read_config
+from wherry.models.weight_plan import ParameterPlan
+from wherry.quant.plan import Own, Rows, parts
+from wherry.quant.scheme import EXACT, Encoder, store
+from wherry.quant.stored import StoredTensor
+
+from .checkpoint.assemble import BLOCK_BYTES, blocks
+from .checkpoint.formats import open_checkpoint
+from .checkpoint.kept import KeptRows
+from .checkpoint.tensors import Checkpoint
+from .text_part import text_names
+
+CONFIG = "config.json"
+# stored tensors by name, and the index of the first row of each
+Stored = Iterator[tuple[int, NDArray[np.float32] | None, Mapping[str, NDArray[Any]]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoding:
+    """How the parameters of a model are stored."""
+
+    scheme: Encoder
+    exact: frozenset[str]  # parameters that are stored in float32, whatever the scheme
+    # Parameters that are stored in other schemes; {}: the conversion keeps no bits.
+    own: Own = field(default_factory=dict)
+    kept: Mapping[str, Sequence[KeptRows]] = field(default_factory=dict)  # their sources
+
+    def scheme_of(self, name: str) -> Encoder:
+        """Return the scheme that encodes a parameter, which is not kept."""
+        return EXACT if name in self.exact or name in self.own else self.scheme
+
+    def tensors(self, name: str, shape: Shape) -> list[StoredTensor]:
+        """Return the tensors that store a parameter, in their order on disk."""
+        if name not in self.kept:
+            return list(self.scheme_of(name).stored(name, shape))
+        return [
+            tensor
+            for part in self.own[name]
+            for tensor in part.scheme.stored(part.name, (*shape[:-2], part.rows, shape[-1]))
+        ]
+
+    def blocks(self, made: ParameterPlan, checkpoint: Checkpoint) -> Stored:
+        """Yield the stored tensors of a parameter, a block of rows at a time.
+
+        An item is (index of the first row in each tensor, the rows float32 if they were encoded,
+        arrays by the stored tensor's name).
+        """
+        if made.name not in self.kept:
+            scheme = self.scheme_of(made.name)
+            for start, rows in blocks(made, checkpoint):
+                yield start, rows, store(scheme, made.name, rows, made.shape)
+            return
+        step = max(1, BLOCK_BYTES // (4 * made.shape[-1]))
+        for part, source in zip(self.own[made.name], self.kept[made.name], strict=True):
+            base = part.name.removesuffix("weight")
+            for start in range(0, source.rows, step):
+                found = source.stored(start, min(start + step, source.rows))
+                yield start, None, {base + suffix: array for suffix, array in found.items()}
+
+
+def read_plan(
+    source: Path,
+    arch: Architecture,
+    parameters: Mapping[str, Shape],
+    *,
+    part: Mapping[str, Any] | None = None,
+    headless: bool = False,
+) -> tuple[Checkpoint, WeightPlan, dict[str, str]]:
+    """Open a checkpoint and plan the parameters; return the names of the text model's tensors, too.
+
+    The arguments are the fields of `ModelWeights`. The names are {without prefix: in the file}.
+
+    Raises:
+        ModelError: the checkpoint does not match the model, or cannot be read.
+    """
+    config = read_config(arch.config, part or read_json(source / CONFIG))
+    checkpoint = open_checkpoint(source)
+    shapes = checkpoint.shapes
+    names = {name: name for name in shapes} if part is None else text_names(shapes)
+    alone = {name: shapes[theirs] for name, theirs in names.items()}
+    made = plan(arch, parameters, alone, config, headless=headless).renamed(names)
+    return checkpoint, made, names
+
+
+def encoding_of(
+    checkpoint: Checkpoint,
+    made: WeightPlan,
+    scheme: Encoder,
+    exact: frozenset[str],
+    *,
+    keep: Collection[str] | None,
+) -> Encoding:
+    """Return how the parameters are stored.
+
+    Args:
+        checkpoint: the checkpoint.
+        made: the plan of the parameters.
+        scheme: encodes what is not kept.
+        exact: parameters that are stored in float32.
+        keep: names of the checkpoint's schemes in which matrices stay; None: all of them; ():
+            none. If matrices stay so, all floats that no scheme quantizes are float32.
+    """
+    own: dict[str, tuple[Rows, ...]] = {}
+    kept: dict[str, Sequence[KeptRows]] = {}
+    for p in made.parameters:
+        if not scheme.quantizes(p.name, p.shape):
+            own[p.name] = parts(p.name, [(p.shape[0] if p.shape else 1, EXACT)])
+        elif p.name not in exact and (found := _kept(checkpoint, p, keep)):
+            kept[p.name] = found
+            each = [rows.rows for rows in found] if len(found) > 1 else [p.shape[-2]]
+            schemes = [rows.scheme for rows in found]
+            own[p.name] = parts(p.name, list(zip(each, schemes, strict=True)))
+    return Encoding(scheme=scheme, exact=exact, own=own if kept else {}, kept=kept)
+
+
+def _kept(
+    checkpoint: Checkpoint, made: ParameterPlan, keep: Collection[str] | None
+) -> Sequence[KeptRows]:
+    """Return the rows of a parameter that stay as they are; (): the parameter is encoded."""
+    found = checkpoint.kept(made)
+    stays = all(keep is None or rows.scheme.name in keep for rows in found)
+    # A stack of experts has one scheme.
+    return found if stays and (len(made.shape) == 2 or len(found) == 1) else ()

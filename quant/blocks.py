@@ -1,0 +1,146 @@
+"""Schemes that keep the blocks of llama.cpp's quantized types, bit for bit.
+
+`wherry.ops.blocks` describes the stored tensors. They have all bits of a file's blocks in another
+order: integers in the order of the weights, and fields of 6 bits in bytes. `split` makes them of
+raw blocks. The source of the raw layouts is ggml-common.h of llama.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wherry.ops.blocks import FORMATS, BlockFormat
+
+from .raw_blocks import UNPACK
+from .stored import FloatDtype, Shape, StoredTensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockQuant:
+    """The scheme of one block type; it does not encode."""
+
+    name: str  # llama.cpp's name, "Q4_K"
+    float_dtype: FloatDtype = "float16"
+
+    @property
+    def format(self) -> BlockFormat:
+        """Return the structure of the type."""
+        return FORMATS[self.name.lower()]
+
+    def quantizes(self, name: str, shape: Shape) -> bool:
+        """Return whether the parameter is a matrix whose rows are whole blocks."""
+        named = name.endswith(".weight") and not name.endswith("norm.weight")
+        return named and len(shape) == 2 and shape[1] % self.format.block == 0
+
+    def stored(self, name: str, shape: Shape) -> tuple[StoredTensor, ...]:
+        """Return the tensors that `wherry.ops.blocks` lists."""
+        prefix, (rows, columns) = name.removesuffix("weight"), shape
+        return tuple(
+            StoredTensor(prefix + suffix, (rows, columns // each), dtype)
+            for suffix, (each, dtype) in self.format.columns.items()
+        )
+
+    def split(self, blocks: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
+        """Return the stored tensors of raw rows, uint8 [rows, bytes of a row]."""
+        made, own = UNPACK[self.name](blocks), self.format
+        found = {"q_weight": _words(made["q"] & (2**own.low - 1), own.low)}
+        if own.high:
+            found["q_high"] = _words(made["q"] >> own.low, own.high)
+        floats = {name: made[name] for name in ("q_scale", "q_min") if name in made}
+        bytes_ = {n: _words(made[n], 8) for n in ("q_sub", "q_submin") if n in made}
+        return {name: np.ascontiguousarray(a) for name, a in (found | floats | bytes_).items()}
+
+    def decode(
+        self, stored: Mapping[str, NDArray[Any]], columns: int | None = None
+    ) -> NDArray[np.float32]:
+        """Dequantize the stored tensors [rows, ...] -> float32 [rows, in], as gguf-py does."""
+        own = self.format
+        q = _integers(stored["q_weight"], own.low).astype(np.int32)
+        if own.high:
+            q |= _integers(stored["q_high"], own.high).astype(np.int32) << own.low
+        values = np.array(own.codebook, np.int32)[q] if own.codebook else q - own.zero
+        scale = stored["q_scale"].astype(np.float32)
+        minimum = stored["q_min"].astype(np.float32) if own.minimum else None
+        if own.bias is not None:
+            groups = own.block // own.group
+            sub = _integers(stored["q_sub"], 8).astype(np.float32) - np.float32(own.bias)
+            scale = np.repeat(scale, groups, axis=1) * sub
+            if minimum is not None:
+                subs = _integers(stored["q_submin"], 8).astype(np.float32)
+                minimum = -(np.repeat(minimum, groups, axis=1) * subs)
+        with np.errstate(invalid="ignore"):  # the conversion reports scales that are not finite
+            w = np.repeat(scale, own.group, axis=1) * values.astype(np.float32)
+            if minimum is not None:
+                w = w + np.repeat(minimum, own.group, axis=1)
+        found: NDArray[np.float32] = w[:, :columns]
+        return found
+
+    def element(self, stored: Sequence[Any], row: Any, column: Any) -> Any:
+        """Return the TIR expression of one dequantized element, in float32."""
+        own = self.format
+        tensors = dict(zip(own.columns, stored, strict=True))
+
+        def field(name: str, bits: int, at: Any) -> Any:  # an unsigned field of a word, int32
+            per = 32 // bits
+            shift = (at % per * bits).astype("uint32")
+            return (tensors[name][row, at // per] >> shift).astype("int32") & (2**bits - 1)
+
+        q = field("q_weight", own.low, column)
+        if own.high:
+            q = q + field("q_high", own.high, column) * 2**own.low
+        value = _looked_up(own.codebook, q) if own.codebook else q - own.zero
+        scale = tensors["q_scale"][row, column // own.block].astype("float32")
+        minimum = None
+        if own.minimum:
+            minimum = tensors["q_min"][row, column // own.block].astype("float32")
+        if own.bias is not None:
+            group = column // own.group
+            scale = scale * (field("q_sub", 8, group) - own.bias).astype("float32")
+            if minimum is not None:
+                minimum = -minimum * field("q_submin", 8, group).astype("float32")
+        w = scale * value.astype("float32")
+        return w if minimum is None else w + minimum
+
+    def kernel_spec(self) -> dict[str, Any]:
+        """Return the fields of a kernel's `LinearSpec` that depend on the scheme."""
+        return {"scheme": self.name.lower(), "scale_dtype": "float16", "group": self.format.group}
+
+
+def _words(fields: NDArray[Any], bits: int) -> NDArray[np.uint32]:
+    """Pack unsigned fields [rows, n] into words [rows, n * bits / 32], lowest first."""
+    per = 32 // bits
+    apart = fields.astype(np.uint32).reshape(len(fields), -1, per)
+    shifts = np.arange(per, dtype=np.uint32) * np.uint32(bits)
+    packed: NDArray[np.uint32] = np.bitwise_or.reduce(apart << shifts, axis=-1)
+    return packed
+
+
+def _integers(words: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
+    """Unpack what `_words` packed."""
+    shifts = np.arange(32 // bits, dtype=np.uint32) * np.uint32(bits)
+    found: NDArray[np.uint32] = (words[..., None] >> shifts) & np.uint32(2**bits - 1)
+    return found.reshape(len(words), -1)
+
+
+def _looked_up(codebook: tuple[int, ...], q: Any) -> Any:
+    """Return the TIR expression of a codebook's value: a tree of selections over the bits of q.
+
+    A constant table would be a buffer that kernels of some targets cannot have.
+    """
+    from tvm import tirx  # only the graph needs it
+
+    values: list[Any] = [tirx.const(value, "int32") for value in codebook]
+    bit = 1
+    while len(values) > 1:
+        even = (q & bit) == 0
+        values = [tirx.Select(even, a, b) for a, b in zip(values[0::2], values[1::2], strict=True)]
+        bit *= 2
+    return values[0]
+
+
+BLOCKS = tuple(BlockQuant(name=name.upper()) for name in FORMATS)

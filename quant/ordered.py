@@ -1,0 +1,73 @@
+"""Schemes for act-order: columns in the order of their groups, stored with that order.
+
+GPTQ with act-order assigns columns to groups by the size of their activations. A matrix is stored
+with its columns sorted by group, in another scheme, whose groups are consecutive, and
+
+    <prefix>.q_order  int32 [in]   the column of the matrix that each stored column is
+
+The quantization pass reorders x, so that the other scheme's kernels read the matrix:
+
+    sum over i of x[i] * w[o, i]  =  sum over j of x[order[j]] * stored[o, j]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .group import GROUPS, GroupQuant
+from .stored import FloatDtype, Shape, StoredTensor
+
+ORDER = "q_order"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderedQuant:
+    """The scheme that stores a matrix in another scheme with its columns reordered."""
+
+    base: GroupQuant
+
+    @property
+    def name(self) -> str:
+        """Return a name such as "q4f16_1_ordered"."""
+        return f"{self.base.name}_ordered"
+
+    @property
+    def float_dtype(self) -> FloatDtype:
+        """Return the dtype of scales."""
+        return self.base.float_dtype
+
+    def quantizes(self, name: str, shape: Shape) -> bool:
+        """Return whether the parameter is a matrix."""
+        return self.base.quantizes(name, shape) and len(shape) == 2
+
+    def stored(self, name: str, shape: Shape) -> tuple[StoredTensor, ...]:
+        """Return the other scheme's tensors, and the order, which all rows share."""
+        own = f"{name.removesuffix('weight')}{ORDER}"
+        order = StoredTensor(own, (shape[-1],), "int32", shared=True)
+        return (*self.base.stored(name, shape), order)
+
+    def decode(
+        self, stored: Mapping[str, NDArray[Any]], columns: int | None = None
+    ) -> NDArray[np.float32]:
+        """Dequantize to float32 [..., in], in the order of the matrix."""
+        order = stored[ORDER]
+        sorted_ = self.base.decode(stored, len(order))
+        made = np.empty_like(sorted_)
+        made[..., order] = sorted_
+        return made
+
+    def element(self, stored: Sequence[Any], row: Any, column: Any) -> Any:
+        """Return the TIR expression of the element in a stored column; the pass reorders x."""
+        return self.base.element(stored[:-1], row, column)
+
+    def kernel_spec(self) -> dict[str, Any]:
+        """Return the other scheme's fields, because its kernels read the reordered matrix."""
+        return self.base.kernel_spec()
+
+
+ORDERED = tuple(OrderedQuant(base=base) for base in GROUPS)

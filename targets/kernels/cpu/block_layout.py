@@ -1,0 +1,130 @@
+"""Packed weights of block formats (`wherry.ops.blocks`), for kernels with an int8 dot product.
+
+    W int32   [ceil(N/16), K/32, words, 16]   integers, as in `int_layout`, then their upper bits
+    S float16 [ceil(N/16), K/block, 1 | 2, 16]   d, and the minimum or dmin; 0 in rows beyond N
+    U int32   [ceil(N/16), K/64, 16]   with two levels: the bytes of two groups of 32, lowest first
+
+W[p, g, j, c] belongs to row 16p + c and to the weights from k = 32g, which are eight operands of
+four: operand o has the weights 4o to 4o + 3. Byte b of an upper word has bits of the weights
+4o + b: with one upper bit, bit o of the only word; with two, the bits from 2 (o % 4) on of word
+o // 4. The two bytes of a group in U are s and m, or, if 16 weights share a scale, the s of both
+halves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm.script import tirx as T
+from tvm.tirx import PrimFunc
+
+from wherry.ops import LinearSpec
+from wherry.ops.blocks import FORMATS, BlockFormat
+
+from .function import Parameter, prim_func
+from .int_layout import GROUP, Shape, groups, word_of
+from .tiles import PANEL, panels
+
+OPERANDS = 8  # of four weights each, in a group of 32
+# Formats with kernels: their integers are the operands of a dot product, with a scale for each.
+SUPPORTED = frozenset(
+    name for name, own in FORMATS.items() if not own.codebook and own.low in (4, 8)
+)
+
+
+def words(own: BlockFormat) -> int:
+    """Return the number of words of a row and group in W."""
+    return own.low + own.high
+
+
+def packed_parameters(spec: LinearSpec) -> list[Parameter]:
+    """Return name, shape and dtype of the packed tensors."""
+    own, count = FORMATS[spec.scheme], panels(spec.out_features)
+    k, g = spec.in_features, groups(spec.in_features)
+    levels = 1 + own.minimum
+    made: list[Parameter] = [
+        ("W", (count, g, words(own), PANEL), "int32"),
+        ("S", (count, k // own.block, levels, PANEL), "float16"),
+    ]
+    return [*made, ("U", (count, g // 2, PANEL), "int32")] if own.two_levels else made
+
+
+def packed_shapes(spec: LinearSpec) -> tuple[Shape, ...]:
+    """Return shape and dtype of the packed tensors."""
+    return tuple(
+        (tuple(int(d) for d in shape), dtype) for _, shape, dtype in packed_parameters(spec)
+    )
+
+
+def pack_blocks(spec: LinearSpec) -> PrimFunc:
+    """Return the packing PrimFunc (*stored, *packed)."""
+    n, k, own = spec.out_features, spec.in_features, FORMATS[spec.scheme]
+    stored: list[Parameter] = [
+        (name, (n, k // each), dtype) for name, (each, dtype) in own.columns.items()
+    ]
+
+    def emit(b: dict[str, Any], _sizes: dict[str, Any]) -> None:
+        _each(b["W"], lambda p, i, c: _pack_words(own, b, _row(p, c, n), (p, i, c)))
+        _each(b["S"], lambda p, i, c: _pack_scales(own, b, n, (p, i, c)))
+        if own.two_levels:
+            _each(b["U"], lambda p, i, c: _pack_bytes(own, b, _row(p, c, n), (p, i, c)))
+
+    return prim_func([*stored, *packed_parameters(spec)], emit)
+
+
+def _each(packed: Any, emit: Any) -> None:
+    """Emit `emit(panel, i, lane)` for all panels and all i of the second axis."""
+    with (
+        T.parallel(int(packed.shape[0])) as p,
+        T.grid(int(packed.shape[1]), PANEL) as (i, c),
+        T.sblock("pack"),
+    ):
+        T.reads()
+        T.writes()
+        emit(p, i, c)
+
+
+def _row(p: Any, c: Any, rows: int) -> Any:
+    """Return the row of a lane; rows beyond the last repeat it, and have scales of 0."""
+    return T.min(p * PANEL + c, rows - 1)
+
+
+def _pack_words(own: BlockFormat, b: dict[str, Any], row: Any, at: tuple[Any, Any, Any]) -> None:
+    p, g, c = at
+    for j in range(own.low):
+        word = word_of("q8" if own.low == 8 else "q4", lambda i: b["q_weight"][row, i], g, j)
+        T.buffer_store(b["W"], word, [p, g, j, c])
+    for j in range(own.high):
+        word = b["q_high"][row, g * own.high + j]
+        T.buffer_store(b["W"], _upper_word(word, own.high), [p, g, own.low + j, c])
+
+
+def _upper_word(stored: Any, bits: int) -> Any:
+    """Emit an upper word of W from the word of q_high with the same weights."""
+    made = T.uint32(0)
+    for i in range(32 // bits):
+        field = (stored >> T.uint32(i * bits)) & T.uint32(2**bits - 1)
+        made = made | field << T.uint32(8 * (i % 4) + bits * (i // 4))
+    return T.reinterpret("int32", made)
+
+
+def _pack_scales(own: BlockFormat, b: dict[str, Any], rows: int, at: tuple[Any, Any, Any]) -> None:
+    p, i, c = at
+    for level, name in enumerate(("q_scale", "q_min")[: 1 + own.minimum]):
+        value = b[name][_row(p, c, rows), i]
+        value = T.if_then_else(p * PANEL + c < rows, value, T.float16(0))
+        T.buffer_store(b["S"], value, [p, i, level, c])
+
+
+def _pack_bytes(own: BlockFormat, b: dict[str, Any], row: Any, at: tuple[Any, Any, Any]) -> None:
+    p, i, c = at
+    if own.group < GROUP:  # four scales of two groups are one stored word
+        T.buffer_store(b["U"], T.reinterpret("int32", b["q_sub"][row, i]), [p, i, c])
+        return
+    made = T.uint32(0)
+    for half in range(2):
+        for place, name in enumerate(("q_sub", "q_submin")[: 1 + own.minimum]):
+            shift = T.Cast("uint32", (i % 2 * 2 + half) * 8)
+            byte = (b[name][row, i // 2] >> shift) & T.uint32(255)
+            made = made | byte << T.uint32(16 * half + 8 * place)
+    T.buffer_store(b["U"], T.reinterpret("int32", made), [p, i, c])

@@ -1,0 +1,144 @@
+"""Linears and embeddings whose weights are in a block format, with an int8 dot product.
+
+As in `quantized_linear`, activations become int8 in a workspace, integers are exact, and groups are
+added in ascending order, so a row's bits do not depend on its tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from tvm.script import tirx as T
+from tvm.tirx import PrimFunc
+
+from wherry.ops import EmbeddingSpec, LinearSpec
+from wherry.ops.blocks import FORMATS, BlockFormat
+from wherry.targets.kernels.kernel_set import PackedLinear
+
+from . import vector as v
+from .block_layout import OPERANDS, pack_blocks, packed_parameters, packed_shapes, words
+from .block_tiles import BlockWeights, block_tile
+from .function import prim_func
+from .int8_dot import Int8Dot, block_dot
+from .int_layout import GROUP
+from .isa import Isa
+from .quantize_rows import Int8Rows, quantize_row
+from .quantized_linear import rows_together
+from .tiles import PANEL, PARALLEL_BYTES, each_row, over_rows, store_panel
+
+
+def block_linear(spec: LinearSpec, isa: Isa) -> PackedLinear | None:
+    """Return the kernels of a linear; None without an int8 dot product."""
+    own, n, k = FORMATS[spec.scheme], spec.out_features, spec.in_features
+    dot = block_dot(isa.dot, own.low + own.high)
+    if dot is None:
+        return None
+    parameters = [("x", ("m", k), "float32"), *packed_parameters(spec), ("y", ("m", n), "float32")]
+    return PackedLinear(
+        weights=packed_shapes(spec),
+        pack=pack_blocks(spec),
+        compute=prim_func(parameters, _compute(spec, dot)),
+    )
+
+
+def _compute(spec: LinearSpec, dot: Int8Dot) -> Callable[[dict[str, Any], dict[str, Any]], None]:
+    """Return the function that emits the kernel's body, as `prim_func` takes it."""
+    own, n, k = FORMATS[spec.scheme], spec.out_features, spec.in_features
+    loop = T.parallel if n * k * words(own) // 8 >= PARALLEL_BYTES else T.serial
+    together = rows_together(k)
+
+    def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
+        X, Y, m = b["x"], b["y"], sizes["m"]
+        weights = BlockWeights(own, b["W"], b["S"], b.get("U"))
+        rows = Int8Rows.of(m, k, weights.halves)
+        zero = weights.zero(dot)
+        each_row(m, 2 * k, lambda row: quantize_row(X, rows, zero, True, row))
+        with T.serial(T.ceildiv(m, together)) as block, loop(int(b["W"].shape[0])) as p:
+
+            def tile(height: int, row: Any) -> None:
+                own_rows = [block * together + row + i for i in range(height)]
+                epilogue = partial(_store, Y, own_rows, p)
+                block_tile(rows, weights, p, dot, own_rows, epilogue)
+
+            over_rows(T.min(m - block * together, together), dot.heights, tile)
+
+    return emit
+
+
+def _store(Y: Any, rows: list[Any], p: Any, i: int, sums: Any) -> None:
+    store_panel(Y, rows[i], p, int(Y.shape[1]), sums)
+
+
+def block_embedding(spec: EmbeddingSpec, isa: Isa) -> PrimFunc:
+    """Return the PrimFunc of a lookup (tokens i32 [n], *packed, y float32 [n, dim])."""
+    own, d = FORMATS[spec.scheme], spec.dim
+
+    def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
+        weights = BlockWeights(own, b["W"], b["S"], b.get("U"))
+
+        def row_of(row: Any) -> None:
+            token = v.let(b["tokens"][row])
+            with T.serial(d // GROUP) as g, T.sblock("group"):
+                T.reads()
+                T.writes()
+                _decode(weights, b["y"], isa, (row, token, g))
+
+        each_row(sizes["n"], 4 * d, row_of)
+
+    packed = packed_parameters(spec.as_linear())
+    return prim_func(
+        [("tokens", ("n",), "int32"), *packed, ("y", ("n", d), "float32")],
+        emit,
+    )
+
+
+def _decode(weights: BlockWeights, Y: Any, isa: Isa, at: tuple[Any, Any, Any]) -> None:
+    """Emit the 32 elements of a group of one token's row; `at`: row of Y, token, group."""
+    own, (row, token, g) = weights.format, at
+    p, c = T.floordiv(token, PANEL), T.floormod(token, PANEL)
+    loaded = [v.let(weights.W[p, g, j, c]) for j in range(words(own))]
+    scales, minimum = _scalar_scales(weights, p, g, c)
+    for o in range(OPERANDS):
+        scale = scales[o * len(scales) // OPERANDS]
+        for b in range(4):
+            value = T.Cast("float32", _integer(own, loaded, o, b) - T.int32(own.zero))
+            value = value * scale if minimum is None else v.fma(value, scale, minimum, 1, isa.fma)
+            T.buffer_store(Y, value, [row, g * GROUP + 4 * o + b])
+
+
+def _integer(own: BlockFormat, loaded: list[Any], o: int, b: int) -> Any:
+    """Return byte b of operand o."""
+    if own.low == 8:
+        return _field(loaded[o], 8 * b, 8)
+    low = _field(loaded[o % 4], 8 * b + 4 * (o // 4), 4)
+    if not own.high:
+        return low
+    place = 8 * b + o % (8 // own.high) * own.high
+    return low + _field(loaded[4 + o * own.high // 8], place, own.high) * T.int32(16)
+
+
+def _field(word: Any, shift: int, bits: int) -> Any:
+    return T.bitwise_and(T.shift_right(word, T.int32(shift)), T.int32(2**bits - 1))
+
+
+def _scalar_scales(weights: BlockWeights, p: Any, g: Any, c: Any) -> tuple[list[Any], Any | None]:
+    """Emit the scale of each half of a group, and its minimum, of one row."""
+    own = weights.format
+    block = T.floordiv(g, own.block // GROUP)
+    levels = [
+        v.let(T.Cast("float32", weights.S[p, block, level, c])) for level in range(1 + own.minimum)
+    ]
+    if own.bias is None:
+        return levels[:1], levels[1] if own.minimum else None
+    shift = T.Cast("int32", T.floormod(g, 2) * 16)
+    pair = v.let(T.shift_right(weights.U[p, T.floordiv(g, 2), c], shift))
+    scales = [
+        v.let(levels[0] * T.Cast("float32", _field(pair, 8 * half, 8) - T.int32(own.bias)))
+        for half in range(weights.halves)
+    ]
+    if not own.minimum:
+        return scales, None
+    least = levels[1] * T.Cast("float32", _field(pair, 8, 8))
+    return scales, v.let(T.float32(0) - least)

@@ -1,0 +1,107 @@
+"""Every format of quantized checkpoints that is read: its settings, writer, and scheme."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from . import writing
+
+
+@dataclass(frozen=True)
+class Case:
+    """A format."""
+
+    settings: dict[str, Any]  # quantization_config
+    write: Callable[[np.ndarray], writing.Written]
+    scheme: str | None  # that stores the bits; None: they are encoded again
+    field: str = "quantization_config"
+
+
+def _compressed(format: str, bits: int = 4, **weights: Any) -> dict[str, Any]:
+    group = {"targets": ["Linear"], "weights": {"num_bits": bits, **weights}}
+    settings = {"quant_method": "compressed-tensors", "format": format}
+    return settings | {"config_groups": {"group_0": group}, "ignore": ["lm_head"]}
+
+
+_GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 128, "sym": True}
+_V2 = {**_GPTQ, "checkpoint_format": "gptq_v2"}
+_FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+_BNB = {"quant_method": "bitsandbytes", "load_in_4bit": True}
+_PACK = partial(_compressed, "pack-quantized")
+
+CASES = {
+    "gptq": Case(_GPTQ, writing.gptq, "q4f16_1"),
+    "gptq-act-order": Case(
+        {**_GPTQ, "desc_act": True}, partial(writing.gptq, order=1), "q4f16_1_ordered"
+    ),
+    "gptq-v2-32": Case(_V2, partial(writing.gptq, group=32, version=2), "q4f16_1"),
+    "gptq-row": Case(_GPTQ, partial(writing.gptq, group=1024), "q4f16_1"),
+    "gptq-asymmetric": Case(_GPTQ, partial(writing.gptq, symmetric=False), "q8f16_1"),
+    "gptq-asymmetric-order": Case(
+        _GPTQ, partial(writing.gptq, symmetric=False, order=2), "q8f16_1_ordered"
+    ),
+    "gptq-2": Case({**_GPTQ, "bits": 2}, partial(writing.gptq, bits=2, symmetric=False), "q4f16_1"),
+    "gptq-3": Case({**_GPTQ, "bits": 3}, partial(writing.gptq, bits=3), "q4f16_1"),
+    "gptq-8-asymmetric": Case(
+        {**_GPTQ, "bits": 8},
+        partial(writing.gptq, bits=8, symmetric=False),
+        "affine8f16_g128",
+    ),
+    "gptq-tiny-scales": Case(_GPTQ, partial(writing.gptq, dtype=np.float32), "q4f32_1"),
+    "awq": Case({"quant_method": "awq", "version": "gemm"}, writing.awq, "q8f16_1"),
+    "awq-64": Case({"quant_method": "awq"}, partial(writing.awq, group=64), "q8f16_1"),
+    "compressed-4": Case(_PACK(), writing.compressed, "q4f16_1"),
+    "compressed-4-row": Case(_PACK(), partial(writing.compressed, group=1024), "q4f16_1"),
+    "compressed-4-asymmetric": Case(
+        _PACK(symmetric=False), partial(writing.compressed, symmetric=False), "q8f16_1"
+    ),
+    "compressed-3": Case(_PACK(3), partial(writing.compressed, bits=3), "q4f16_1"),
+    "compressed-int8": Case(
+        _compressed("int-quantized", 8),
+        partial(writing.compressed, bits=8, group=1024, packed=False),
+        None,  # q8f16_1 or affine8f16_row, by whether there is a -128
+    ),
+    "compressed-int8-asymmetric": Case(
+        _compressed("int-quantized", 8, symmetric=False),
+        partial(writing.compressed, bits=8, group=1024, packed=False, symmetric=False),
+        "affine8f16_row",
+    ),
+    "compressed-fp8": Case(
+        _compressed("float-quantized", 8, type="float"),
+        partial(writing.fp8, block=(1, 1024), suffix="weight_scale"),
+        None,
+    ),
+    "compressed-nvfp4": Case(
+        _compressed("nvfp4-pack-quantized", 4, type="float"),
+        partial(writing.nvfp4, divides=True),
+        None,
+    ),
+    "fp8-blocks": Case(_FP8, partial(writing.fp8, block=(128, 128)), None),
+    "fp8-whole": Case(
+        {"quant_method": "fp8"},
+        partial(writing.fp8, block=(4096, 4096), suffix="weight_scale"),
+        None,
+    ),
+    "modelopt-nvfp4": Case(
+        {"quant_method": "modelopt", "quant_algo": "NVFP4"},
+        partial(writing.nvfp4, divides=False),
+        None,
+    ),
+    "mlx-4": Case(
+        {"bits": 4, "group_size": 64}, writing.mlx, "affine4f16_g64_min", field="quantization"
+    ),
+    "mlx-6": Case(
+        {"bits": 6, "group_size": 64},
+        partial(writing.mlx, bits=6),
+        "affine8f16_g64_min",
+        field="quantization",
+    ),
+    "nf4": Case(_BNB, writing.nf4, None),
+    "nf4-simple": Case(_BNB, partial(writing.nf4, nested=False), None),
+    "int8": Case({"quant_method": "bitsandbytes"}, writing.int8, None),
+}

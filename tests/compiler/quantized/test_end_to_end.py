@@ -1,0 +1,88 @@
+"""Quantized tiny models, converted and compiled, against transformers with the same weights."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from wherry.compiler.api import convert_model
+from wherry.compiler.convert import own_of
+
+from ...support.tiny_models import Runner, compiled, save
+from . import writing
+from .formats import CASES
+
+pytestmark = pytest.mark.cpu
+SIZES = {"hidden_size": 256, "intermediate_size": 384, "num_attention_heads": 4}
+SIZES["num_hidden_layers"] = 1
+PROMPT = np.random.default_rng(4).integers(0, 320, 40).tolist()
+
+
+def quantize(folder, case):
+    """Replace the linears of a saved model by quantized ones; returns the logits with them.
+
+    The order of act-order differs from matrix to matrix, but for k and v.
+    """
+    model = save(folder, "llama", **SIZES)
+    tensors = {}
+    for name, p in model.state_dict().items():
+        w = p.numpy()
+        if "_proj" not in name:
+            tensors[name] = w if w.ndim == 1 else w.astype(np.float16)
+            p.copy_(torch.from_numpy(tensors[name].astype(np.float32)))
+            continue
+        made, left = _written(case, w, name)
+        tensors |= {name.removesuffix("weight") + s: array for s, array in made.items()}
+        p.copy_(torch.from_numpy(np.ascontiguousarray(left)))
+    writing.write(folder / "model.safetensors", tensors)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {case.field: case.settings}))
+    with torch.no_grad():
+        return model(torch.tensor([PROMPT])).logits[0].numpy()
+
+
+def _written(case, w, name):
+    order = {"q_proj": 1, "k_proj": 2, "v_proj": 2, "gate_proj": 3, "up_proj": 3, "o_proj": 4}
+    if "order" in getattr(case.write, "keywords", {}):
+        seed = order.get(name.split(".")[-2], 5)
+        return case.write.func(w, **{**case.write.keywords, "order": seed})
+    return case.write(w)
+
+
+def logits(folder, **choices):
+    run = Runner(compiled(folder, **choices))
+    return np.concatenate([run.step({0: PROMPT[a:b]})[0] for a, b in ((0, 9), (9, 10), (10, 40))])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", CASES)
+def test_logits(name, tmp_path, caplog):
+    """Without `--quant`, bits stay where all targets have kernels; "kept" keeps the others, too.
+
+    What no scheme has is rounded, with a line that says so; "q0f32" rounds nothing.
+    """
+    case = CASES[name]
+    expected = quantize(tmp_path, case)
+    if case.scheme is None:
+        quant = "q0f32"
+    else:
+        quant = "kept" if case.scheme.startswith("affine") else None
+    got = logits(tmp_path, quant=quant, activations="float")
+    assert np.abs(got - expected).max() <= 2e-4
+    assert not caplog.messages
+    own = own_of(convert_model(str(tmp_path), quant=quant))
+    found = {part.scheme.name for parts in own.values() for part in parts}
+    assert found == ({case.scheme, "q0f16", "exact"} if case.scheme else set())
+
+
+@pytest.mark.parametrize("name", ["nf4", "mlx-4"])
+def test_what_is_rounded_is_said(name, tmp_path, caplog):
+    quantize(tmp_path, CASES[name])
+    keep = {"q4f16_1", "q0f16"}  # as on a target without kernels for MLX
+    convert_model(str(tmp_path), tmp_path / "out", keep=keep)
+    kind = {"nf4": "bitsandbytes nf4", "mlx-4": "MLX 4-bit"}[name]
+    text = f"{tmp_path.name}: {kind} (100%) of the quantized weights are re-encoded as q8f16_1."
+    assert caplog.messages == [text]

@@ -1,0 +1,190 @@
+"""Each format: exact floats, and a scheme with the same bits where there is one."""
+
+from __future__ import annotations
+
+import json
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from wherry.compiler.checkpoint.formats import open_checkpoint
+from wherry.compiler.checkpoint.quantized import bits
+from wherry.models.arch import Groups
+from wherry.models.weight_plan import ParameterPlan, Piece
+from wherry.quant.ordered import ORDER
+from wherry.quant.scheme import record
+
+from . import writing
+from .formats import CASES
+
+OUT, IN = 136, 384
+MODULE = "model.layers.0.mlp.down_proj."
+
+
+def weights(seed=0, out=OUT):
+    return np.random.default_rng(seed).standard_normal((out, IN)).astype(np.float32) * 0.05
+
+
+def folder_of(case, folder, modules=(MODULE,)):
+    """A folder with a module per name; returns what is left of each matrix, too."""
+    tensors, left = {"model.norm.weight": np.ones(IN, np.float16)}, []
+    for seed, module in enumerate(modules):
+        made, matrix = case.write(weights(seed))
+        tensors |= {module + suffix: array for suffix, array in made.items()}
+        left.append(matrix)
+    quantization = {case.field: case.settings}
+    return writing.save(folder, tensors, None, **quantization), left
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    return CASES[request.param]
+
+
+def test_floats_are_exact_in_any_block_of_rows(case, tmp_path):
+    folder, (left,) = folder_of(case, tmp_path)
+    checkpoint = open_checkpoint(folder)
+    assert checkpoint.shapes == {"model.norm.weight": (IN,), f"{MODULE}weight": (OUT, IN)}
+    name = f"{MODULE}weight"
+    checkpoint.require_floats(checkpoint.tensors)
+    np.testing.assert_array_equal(checkpoint.read(name), left)
+    blocks = [checkpoint.read(name, a, b) for a, b in ((0, 5), (5, 50), (50, 131), (131, OUT))]
+    np.testing.assert_array_equal(np.concatenate(blocks), left)
+
+
+def kept(checkpoint, *names, order=None):
+    pieces = tuple(Piece(f"{name}weight", 0, OUT, order) for name in names)
+    return checkpoint.kept(ParameterPlan("x.weight", (OUT * len(names), IN), pieces))
+
+
+def whole(rows):
+    """The rows as they are stored, in blocks as a conversion writes them."""
+    made = [rows.stored(a, min(a + 50, rows.rows)) for a in range(0, rows.rows, 50)]
+    return {name: np.concatenate([part[name] for part in made]) for name in made[0]}
+
+
+def test_the_scheme_has_the_same_bits(case, tmp_path):
+    folder, (left,) = folder_of(case, tmp_path)
+    found = kept(open_checkpoint(folder), MODULE)
+    if case.scheme is None and not found:
+        return
+    (rows,) = found
+    assert case.scheme in (None, rows.scheme.name)
+    assert record(rows.scheme.name) == rows.scheme
+    stored = whole(rows)
+    told = rows.scheme.stored("x.weight", (OUT, IN))
+    assert [(t.name, t.shape, t.dtype) for t in told] == [
+        (f"x.{n}", a.shape, a.dtype.name) for n, a in stored.items()
+    ]
+    np.testing.assert_array_equal(rows.scheme.decode(stored, IN), left)
+
+
+def test_a_parameter_of_several_matrices(tmp_path):
+    """Matrices with one order of columns are stored together, others apart."""
+    names = [f"model.layers.0.self_attn.{x}_proj." for x in "qkv"]
+    for name, runs in (("gptq", 1), ("gptq-act-order", 1), ("awq", 1)):
+        folder, left = folder_of(CASES[name], tmp_path / name, names)
+        found = kept(open_checkpoint(folder), *names)
+        assert len(found) == runs
+        np.testing.assert_array_equal(
+            found[0].scheme.decode(whole(found[0]), IN), np.concatenate(left)
+        )
+    tensors, left = {}, []
+    for seed, name in enumerate(names):
+        made, matrix = writing.gptq(weights(seed), order=min(seed, 1))
+        tensors |= {name + suffix: array for suffix, array in made.items()}
+        left.append(matrix)
+    folder = writing.save(tmp_path / "orders", tensors, CASES["gptq-act-order"].settings)
+    first, second = kept(open_checkpoint(folder), *names)
+    assert (first.rows, second.rows) == (OUT, 2 * OUT)
+    assert (whole(first)[ORDER] != whole(second)[ORDER]).any()
+    np.testing.assert_array_equal(second.scheme.decode(whole(second)), np.concatenate(left[1:]))
+
+
+def test_rows_in_another_order(tmp_path):
+    folder, (left,) = folder_of(CASES["gptq"], tmp_path)
+    order = Groups(heads=13, kv_heads=2, head_dim=8)
+    (rows,) = kept(open_checkpoint(folder), MODULE, order=order)
+    expected = left[order.source(np.arange(OUT))]
+    np.testing.assert_array_equal(rows.scheme.decode(whole(rows)), expected)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scheme"),
+    [("float16", "q0f16"), ("float32", "q0f32"), (ml_dtypes.bfloat16, "q0f16")],
+)
+def test_floats_beside_stay_floats(dtype, scheme, tmp_path):
+    """Of bfloat16 what is below 2^-14 is rounded to float16's subnormal numbers."""
+    table = weights().astype(dtype)
+    made, _ = writing.gptq(weights())
+    tensors = {MODULE + suffix: array for suffix, array in made.items()}
+    writing.save(tmp_path, tensors | {"embed.weight": table}, CASES["gptq"].settings)
+    (rows,) = kept(open_checkpoint(tmp_path), "embed.")
+    assert rows.scheme.name == scheme
+    error = np.abs(whole(rows)["weight"].astype(np.float32) - table.astype(np.float32))
+    assert error.max() <= 2**-25
+    assert not error[np.abs(table.astype(np.float32)) >= 2**-14].any()
+
+
+def test_bfloat16_that_float16_cannot_have_becomes_float32(tmp_path):
+    table = weights().astype(ml_dtypes.bfloat16)
+    table[3, 5] = 1e30
+    made, _ = writing.gptq(weights())
+    tensors = {MODULE + suffix: array for suffix, array in made.items()}
+    writing.save(tmp_path, tensors | {"embed.weight": table}, CASES["gptq"].settings)
+    (rows,) = kept(open_checkpoint(tmp_path), "embed.")
+    assert rows.scheme.name == "q0f32"
+    np.testing.assert_array_equal(whole(rows)["weight"], table.astype(np.float32))
+
+
+def test_128_below_zero_keeps_8_bits_apart(tmp_path):
+    """q8f16_1 has -127 to 127."""
+    for least, scheme in ((-127, "q8f16_1"), (-128, "affine8f16_row")):
+        q = np.random.default_rng(0).integers(-127, 128, (OUT, IN)).astype(np.int8)
+        q[7, 9] = least
+        scales = np.full((OUT, 1), 0.25, ml_dtypes.bfloat16)
+        tensors = {f"{MODULE}weight": q, f"{MODULE}weight_scale": scales}
+        folder = writing.save(tmp_path / scheme, tensors, CASES["compressed-int8"].settings)
+        (rows,) = kept(open_checkpoint(folder), MODULE)
+        assert rows.scheme.name == scheme
+        np.testing.assert_array_equal(rows.scheme.decode(whole(rows), IN), q * np.float32(0.25))
+
+
+def test_scales_of_activations_are_left_out(tmp_path):
+    case = CASES["fp8-whole"]
+    made, left = case.write(weights())
+    tensors = {MODULE + suffix: array for suffix, array in made.items()}
+    tensors[f"{MODULE}input_scale"] = np.ones(1, np.float32)
+    tensors["model.layers.0.self_attn.k_scale"] = np.ones(1, np.float32)
+    checkpoint = open_checkpoint(writing.save(tmp_path, tensors, case.settings))
+    assert list(checkpoint.tensors) == [f"{MODULE}weight"]
+    np.testing.assert_array_equal(checkpoint.read(f"{MODULE}weight"), left)
+
+
+def test_modelopt_by_its_own_file(tmp_path):
+    case = CASES["modelopt-nvfp4"]
+    made, left = case.write(weights())
+    tensors = {MODULE + suffix: array for suffix, array in made.items()}
+    writing.save(tmp_path, tensors, None)
+    text = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4"}}
+    (tmp_path / "hf_quant_config.json").write_text(json.dumps(text))
+    np.testing.assert_array_equal(open_checkpoint(tmp_path).read(f"{MODULE}weight"), left)
+
+
+def test_8_bit_floats():
+    """Every code, against another implementation."""
+    codes = np.arange(256, dtype=np.uint8)
+    names = {"F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu"}
+    for name, theirs in names.items():
+        expected = codes.view(getattr(ml_dtypes, theirs)).astype(np.float32)
+        np.testing.assert_array_equal(bits.TABLES[name], expected)
+
+
+@pytest.mark.parametrize("count", [1, 31, 32, 70])
+@pytest.mark.parametrize("width", range(2, 9))
+def test_streams_of_bits(width, count):
+    values = np.random.default_rng(width).integers(0, 2**width, (3, count)).astype(np.uint8)
+    words = writing.stream(values, width)
+    assert words.shape[1] == bits.words_of(count, width)
+    np.testing.assert_array_equal(bits.unpack(words, width, count), values)

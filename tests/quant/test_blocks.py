@@ -1,0 +1,61 @@
+"""Block schemes: the values of random blocks are those of gguf-py, in NumPy and in TIR."""
+
+from __future__ import annotations
+
+import json
+
+import gguf
+import numpy as np
+import pytest
+import tvm
+from tvm import te
+
+from wherry.quant.blocks import BLOCKS
+from wherry.quant.plan import from_json, parts, to_json
+from wherry.quant.scheme import EXACT, record
+
+from ..support.random_blocks import random_blocks
+
+ROWS, COLUMNS = 6, 512
+
+
+@pytest.mark.parametrize("scheme", BLOCKS, ids=lambda scheme: scheme.name)
+def test_values(scheme):
+    raw = random_blocks(scheme.name, ROWS, COLUMNS)
+    kind = gguf.GGMLQuantizationType[scheme.name]
+    expected = gguf.quants.dequantize(raw, kind)
+    stored = scheme.split(raw)
+    said = scheme.stored("x.weight", (ROWS, COLUMNS))
+    assert [(f"x.{n}", a.shape, str(a.dtype)) for n, a in stored.items()] == [
+        (t.name, t.shape, t.dtype) for t in said
+    ]
+    np.testing.assert_array_equal(scheme.decode(stored), expected)
+    assert record(scheme.name) == scheme
+
+
+@pytest.mark.parametrize("scheme", BLOCKS, ids=lambda scheme: scheme.name)
+def test_elements(scheme):
+    raw = random_blocks(scheme.name, ROWS, COLUMNS)
+    stored = scheme.split(raw)
+    tensors = [te.placeholder(a.shape, str(a.dtype), name) for name, a in stored.items()]
+    y = te.compute((ROWS, COLUMNS), lambda i, k: scheme.element(tensors, i, k), "y")
+    func = tvm.compile(te.create_prim_func([*tensors, y]), target="llvm")
+    out = tvm.runtime.tensor(np.zeros((ROWS, COLUMNS), np.float32))
+    func(*(tvm.runtime.tensor(a) for a in stored.values()), out)
+    # the compiler may fuse the multiplication and the addition
+    np.testing.assert_allclose(out.numpy(), scheme.decode(stored), rtol=1e-6, atol=1e-6)
+
+
+def test_a_plan_is_written_and_read():
+    own = {
+        "a.qkv_proj.weight": parts("a.qkv_proj.weight", [(96, record("Q4_K")), (32, BLOCKS[0])]),
+        "a.norm.weight": parts("a.norm.weight", [(64, EXACT)]),
+    }
+    assert [p.name for p in own["a.qkv_proj.weight"]] == [
+        "a.qkv_proj.0.weight",
+        "a.qkv_proj.1.weight",
+    ]
+    assert own["a.norm.weight"][0].name == "a.norm.weight"
+    assert from_json(json.loads(json.dumps(to_json(own)))) == own
+    with pytest.raises(ValueError, match="unknown part"):
+        from_json({"a.weight": [[1, "Q9_9"]]})

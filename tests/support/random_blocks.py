@@ -1,0 +1,29 @@
+"""Random raw blocks of llama.cpp's types, whose float16 fields are ordinary numbers."""
+
+from __future__ import annotations
+
+import gguf
+import numpy as np
+
+# Bytes at which a block's float16 fields begin; two is a scale and a minimum.
+_HALVES = {
+    **dict.fromkeys(("Q4_0", "Q5_0", "Q8_0", "IQ4_NL", "IQ4_XS", "IQ2_S"), (0,)),
+    **dict.fromkeys(("Q4_1", "Q5_1", "Q4_K", "Q5_K"), (0, 2)),
+    "Q2_K": (80, 82),
+    "Q3_K": (108,),
+    "Q6_K": (208,),
+}
+_SCALES = {256: 2e-4, 32: 2e-3}  # of blocks with two levels, and of those with one
+
+
+def random_blocks(name: str, rows: int, columns: int, seed: int = 0) -> np.ndarray:
+    """Rows of `columns` random weights of about 0.03, uint8 [rows, bytes]."""
+    rng = np.random.default_rng(seed)
+    values, nbytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[name]]
+    blocks = rng.integers(0, 256, (rows * columns // values, nbytes), np.uint8)
+    for place in _HALVES[name]:
+        scale = _SCALES[values] * rng.uniform(0.5, 1.5, len(blocks)) * (-1 if name == "Q8_0" else 1)
+        if place == 2 and values == 32:
+            scale = -scale * 8  # a minimum, half the range of the integers below zero
+        blocks[:, place : place + 2] = scale.astype(np.float16)[:, None].view(np.uint8)
+    return blocks.reshape(rows, -1)

@@ -1,0 +1,94 @@
+"""Linears and embeddings of CPUs whose weights are in llama.cpp's block formats."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wherry.quant.blocks import BlockQuant
+from wherry.targets.kernels import EmbeddingSpec, LinearSpec
+from wherry.targets.kernels.cpu import CpuKernels
+from wherry.targets.kernels.cpu.block_layout import SUPPORTED
+
+from ..support.random_blocks import random_blocks
+from .conftest import machine as named_machine
+
+pytestmark = pytest.mark.cpu
+
+N, K = 40, 512
+SCHEMES = [BlockQuant(name=name.upper()) for name in sorted(SUPPORTED)]
+MACHINES = [
+    *("avx512vnni", "avx2"),
+    *(pytest.param(m, marks=pytest.mark.nightly) for m in ("avx512", "avxvnni", "ssse3")),
+]
+each = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
+
+
+def packed(machine, linear, stored):
+    empty = [np.full(shape, 77, dtype) for shape, dtype in linear.weights]
+    return machine.build(linear.pack)(*stored.values(), *empty)[len(stored) :]
+
+
+def linear_of(machine, scheme):
+    spec = LinearSpec(out_features=N, in_features=K, **scheme.kernel_spec())
+    return CpuKernels(machine.isa).linear(spec)
+
+
+def raw(scheme):
+    """Random rows; the first have the largest and the smallest integers and group scales."""
+    found = random_blocks(scheme.name, N, K)
+    halves = {"Q6_K": slice(208, 210), "Q4_1": slice(0, 4), "Q5_1": slice(0, 4)}
+    kept = halves.get(scheme.name, slice(0, 4 if scheme.name in ("Q4_K", "Q5_K") else 2))
+    for row, byte in ((0, 0xFF), (1, 0x00), (2, 0x80), (3, 0x7F)):
+        blocks = found[row].reshape(-1, found.shape[1] * scheme.format.block // K)
+        scales = blocks[:, kept].copy()
+        blocks[:] = byte
+        blocks[:, kept] = scales
+    return found
+
+
+@each
+@pytest.mark.parametrize("name", MACHINES)
+def test_linear(name, scheme):
+    machine = named_machine(name)
+    stored = scheme.split(raw(scheme))
+    weight = scheme.decode(stored).astype("float64")
+    linear = linear_of(machine, scheme)
+    weights, compute = packed(machine, linear, stored), machine.build(linear.compute)
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((19, K)).astype("float32")
+    x[:2], x[2:4] = 1.0, -1.0  # the largest sums there are
+
+    def run(rows):
+        return compute(rows, *weights, np.full((len(rows), N), np.nan, "float32"))[-1]
+
+    y, expected = run(x), x.astype("float64") @ weight.T
+    np.testing.assert_allclose(y[:4], expected[:4], rtol=2e-5, atol=1e-4)
+    error = np.sqrt(np.mean((y[4:] - expected[4:]) ** 2) / np.mean(expected[4:] ** 2))
+    assert error < 0.01
+    # The rows alone, in blocks of all heights, and in another order: the same bits.
+    for m in (1, 3, 7):
+        for start in range(0, 19 - m, 5):
+            assert np.array_equal(run(x[start : start + m]), y[start : start + m])
+    order = rng.permutation(19)
+    assert np.array_equal(run(x[order]), y[order])
+
+
+@each
+def test_embedding(scheme):
+    machine = named_machine("avx2")
+    spec = EmbeddingSpec(vocab=N, dim=K, **scheme.kernel_spec())
+    stored = scheme.split(raw(scheme))
+    weights = packed(machine, linear_of(machine, scheme), stored)
+    tokens = np.array([0, N - 1, 1, 2, 3, 20, 20], "int32")
+    lookup = machine.build(CpuKernels(machine.isa).embedding(spec))
+    y = lookup(tokens, *weights, np.zeros((7, K), "float32"))[-1]
+    # with a minimum, one rounding instead of two
+    rtol = 1e-6 if scheme.format.minimum else 0
+    np.testing.assert_allclose(y, scheme.decode(stored)[tokens], rtol=rtol, atol=rtol)
+
+
+def test_instruction_sets_without_kernels():
+    machine = named_machine("sse2")
+    assert CpuKernels(machine.isa).blocks == frozenset()
+    assert linear_of(machine, SCHEMES[0]) is None
