@@ -42,8 +42,8 @@ MISTAKES = {  # what is written in the place of what, and with how many rows tha
     "another unit of a token": ("(unit ^ (unit / 8 % 2))", "unit", TILES),
     "totals that begin with what was there": ("own[i * kThreads] = {0, 0, 0, 0}", "", WIDEST),
     "totals in the place of copies": (
-        "(shared + kStages * kTokenTiles * 1024)",
-        "(shared)",
+        "kStages * kTokenTiles * 1024);",
+        "0);",
         WIDEST,
     ),
     "totals of two threads in one place": ("+ threadIdx.x)", "+ threadIdx.x / 2)", WIDEST),

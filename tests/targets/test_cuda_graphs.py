@@ -262,6 +262,7 @@ def test_a_driver_that_fails_later(folder, expected, driver):
 def test_memory_that_others_get_is_found(folder, expected, driver):
     """Graphs whose memory is not kept for them, by a mistake made on purpose."""
     answers(folder, graphs=True)  # the core has put its function in the place of the pool's
+    driver.fault(NO_COPIES)  # one graph a size, not another one for steps ahead
     ours = tvm_ffi.get_global_func(ALLOCATE)
 
     calls = iter(range(10**6))
@@ -269,14 +270,19 @@ def test_memory_that_others_get_is_found(folder, expected, driver):
     def forgetful(*arguments: Any) -> Any:
         ours(*arguments)
         # At first the pool gets more than is asked for: while a stream is captured it has enough.
-        found = [POOL(*arguments) for _ in range(3 if next(calls) < 30 else 1)]
+        found = [POOL(*arguments) for _ in range(8 if next(calls) < 30 else 1)]
         return found[0]
 
     tvm_ffi.register_global_func(ALLOCATE, forgetful, override=True)
     try:
         empty = tvm_ffi.get_global_func("vm.builtin.memory_manager.clear")
-        found, stats = answers(folder, graphs=True, between=lambda: driver.counts()[1] and empty())
+        found, stats = answers(
+            folder,
+            graphs=True,
+            between=lambda: driver.counts()[1] and empty(),
+            only=[1],  # of one size: the capture of a second one would find an empty pool
+        )
     finally:
         tvm_ffi.register_global_func(ALLOCATE, ours, override=True)
-    assert found == expected
+    assert found == {1: expected[1]}
     assert "memory that was freed" in stats.graphs_given_up

@@ -139,7 +139,7 @@ def test_what_is_no_number_stays_with_those_who_see_it(kernel, make_batch):
             "shared.value_word(page, i, part, word)",
         ),
         ("kAll || take[i / 2] ? next[i] : sums[n][i]", "next[i]"),
-        ("__syncthreads();  // values are here, and nobody reads keys", ""),
+        ("__syncthreads();  // values have arrived, and no thread reads keys", ""),
         ("start_keys(block + 1, begin, end);", ";"),
     ],
 )
