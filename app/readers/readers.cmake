@@ -1,4 +1,4 @@
-# libwherry_readers: the readers of outputs (app/tools) for Python; it lies beside libwherry and
+# libwherry_readers: the readers of outputs (app/tools) for Python; it is installed next to libwherry and
 # contains nothing of the core. What it consists of is the archive wherry_reading, which apps link,
 # too. The linker removes what only apps need.
 include(app/rooms.cmake)
