@@ -8,8 +8,8 @@ foreach(_source IN LISTS _found)
   list(APPEND WHERRY_APP_ROOMS "${_room}")
 endforeach()
 list(REMOVE_DUPLICATES WHERRY_APP_ROOMS)
-# Programs of their own.
-list(REMOVE_ITEM WHERRY_APP_ROOMS app/lite app/programs app/testing)
+# Programs and libraries of their own.
+list(REMOVE_ITEM WHERRY_APP_ROOMS app/lite app/programs app/readers app/testing)
 # Of these two there is one; see xgrammar.cmake.
 set(WHERRY_WITH_GRAMMAR app/grammar/xgrammar)
 set(WHERRY_WITHOUT_GRAMMAR app/grammar/none)

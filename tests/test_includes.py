@@ -39,6 +39,7 @@ APP: dict[str, set[str]] = {
     "grammar": {"request", "support", "template", "text"},
     "tools": {"data", "grammar", "request", "template"},
     "files": {"request", "template"},
+    "readers": {"template", "tools"},
     "chat": {"grammar", "request", "support", "template", "text", "tools"},
     "abi": {"chat", "files", "request", "template"},
     "lite": {"request", "template"},

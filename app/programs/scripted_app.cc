@@ -1,8 +1,5 @@
 // Runs chats with a scripted model: one JSON object per line in, one per line out. For tests.
 //
-//   {"read": {"family": name, "tools": {name: schema}, "marks": a template's text, "opened": bool,
-//             "most": count or null, "held": bool}, "pieces": [text, ...]}
-//   -> {"parts": a list for each piece, and one for the end; "done": whether after each}
 //   {"family": a template's text} -> {"family": name, "example": text}
 //   {"number": word} -> {"number": text or null}
 //   {"tokenizer": tokenizer.json, "template": text, "special": {...}, "eos": [id], "request":
@@ -22,56 +19,14 @@
 #include "app/grammar/grammars.h"
 #include "app/request/request_error.h"
 #include "app/template/json_text.h"
-#include "app/tools/output_parser.h"
+#include "app/tools/families.h"
 #include "app/tools/python_value.h"
 #include "support/error.h"
 
 namespace wherry::app {
 namespace {
 
-using Items = std::vector<std::pair<Value, Value>>;
-
 constexpr int64_t kContext = 4096, kVocab = 1024;
-
-Value value_of(const Part& part) {
-  static const char* const kNames[] = {"text", "reasoning", "begin", "arguments", "end"};
-  Items made = {{"kind", kNames[static_cast<size_t>(part.kind)]}};
-  const bool begins = part.kind == Part::Kind::kCallBegin, ends = part.kind == Part::Kind::kCallEnd;
-  if (part.kind != Part::Kind::kText && part.kind != Part::Kind::kReasoning) {
-    made.emplace_back("index", Value::size(part.index));
-  }
-  if (begins) made.insert(made.end(), {{"name", part.name}, {"id", part.id}});
-  if (ends) made.emplace_back("whole", part.whole);
-  if (!begins && !ends) made.emplace_back("text", part.text);
-  return jinja::make_dict(std::move(made));
-}
-
-Value values_of(const std::vector<Part>& parts) {
-  Values made;
-  for (const Part& part : parts) made.push_back(value_of(part));
-  return jinja::make_list(std::move(made));
-}
-
-Value read(const Fields& asked, const Value& pieces) {
-  Reading reading;
-  reading.family = &family_named(asked.text("family"));
-  for (const auto& [name, schema] : asked.find("tools")->dict().items) {
-    reading.tools.add(name.text(), schema);
-  }
-  reading.thoughts = thoughts_of(asked.text("marks"));
-  reading.opened = asked.truth("opened");
-  reading.tools.held = asked.truth("held");
-  if (const auto most = asked.integer("most")) reading.most = static_cast<size_t>(*most);
-  OutputParser parser(reading);
-  Values parts, done;
-  for (const Value& piece : pieces.items()) {
-    parts.push_back(values_of(parser.push(piece.text())));
-    done.emplace_back(parser.done());
-  }
-  parts.push_back(values_of(parser.finish()));
-  return jinja::make_dict(
-      {{"parts", jinja::make_list(std::move(parts))}, {"done", jinja::make_list(std::move(done))}});
-}
 
 std::vector<int32_t> ids_of(const Value& list) {
   std::vector<int32_t> made;
@@ -230,9 +185,6 @@ Value answer(const Fields& asked) {
 
 std::string line_of(const Fields& asked) {
   try {
-    if (const Value* what = asked.find("read")) {
-      return jinja::to_compact_json(read(Fields(*what), *asked.find("pieces")));
-    }
     if (asked.has("family")) {
       const Family& family = family_of(asked.text("family"));
       return jinja::to_compact_json(

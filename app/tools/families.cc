@@ -189,6 +189,11 @@ std::string Family::known_id(const std::string& given) const {
 
 const Family& generic_family() { return families().back(); }
 
+const Family& family_at(size_t row) {
+  if (row < families().size()) return families()[row];
+  throw Error(WHERRY_INVALID_ARGUMENT, "there is no family " + std::to_string(row));
+}
+
 const Family& family_of(std::string_view chat_template) {
   return first_family(
       [&](const std::string& sign) { return chat_template.find(sign) != chat_template.npos; });

@@ -26,6 +26,8 @@ struct Family {
 
 // Returns the family of models whose format is unknown.
 const Family& generic_family();
+// Returns the family in a row of app/data/tool_families.json. Throws Error if there is no such row.
+const Family& family_at(size_t row);
 // Returns the first family all of whose signs occur in the template, or the generic family.
 const Family& family_of(std::string_view chat_template);
 // Returns the first family all of whose signs are tokens of the model, or the generic family.

@@ -1,6 +1,7 @@
 #include "app/tools/format.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace wherry::app {
 
@@ -20,6 +21,23 @@ Texts texts_of(const Value* list, const char* within) {
     if (text != nullptr && text->is_string()) made.push_back(text->text());
   }
   return made;
+}
+
+// What ends free text: first Format::begins, then Format::silent, then Format::amid.
+struct EndsOfText {
+  Marks all;
+  size_t begins, known;  // number of the first, and of the first two
+};
+
+EndsOfText marks_of(const Format& format, bool held) {
+  Texts texts = format.begins();
+  const auto add = [&](Texts more) {
+    std::move(more.begin(), more.end(), std::back_inserter(texts));
+    return texts.size();
+  };
+  const size_t begins = texts.size(), known = add(format.silent());
+  if (!held) add(format.amid());
+  return {Marks(std::move(texts)), begins, known};
 }
 
 }  // namespace
@@ -51,31 +69,23 @@ Texts Tools::kinds(std::string_view name, std::string_view argument) const {
   return made;
 }
 
-bool Format::read(Scanner& s, Output& out, const Tools& tools, int& state) const {
-  if (state == 0 && bare()) s.attempt([&] { return calls(s, out, tools, ""); });
-  if (std::exchange(state, 1) == 0) return true;
-  Texts marks = begins();
-  const size_t marked = marks.size();
-  for (std::string& text : silent()) marks.push_back(text);
-  const size_t known = marks.size();
-  if (!tools.held) {
-    for (std::string& text : amid()) marks.push_back(text);
+void Format::read(Scanner& s, Output& out, const Tools& tools) const {
+  if (bare()) s.attempt([&] { return calls(s, out, tools, ""); });
+  const auto marks = s.kept([&] { return marks_of(*this, tools.held); });
+  for (Rounds rounds(s); rounds.next();) {
+    const std::optional<size_t> found = s.until(marks->all, out.to_text());
+    if (!found) return;
+    if (*found >= marks->begins && *found < marks->known) continue;
+    const std::string& mark = marks->all[*found];
+    // Number of bytes of the mark that belong to the call.
+    const size_t size = *found < marks->begins ? 0 : mark.size();
+    s.at -= size;
+    const std::string begin = size == 0 ? mark : "";
+    if (!out.takes_more() || !s.attempt([&] { return calls(s, out, tools, begin); })) {
+      out.text(mark);
+      s.at += size;
+    }
   }
-  s.resumable = true;
-  const std::optional<size_t> found = s.until(marks, out.to_text());
-  s.resumable = false;
-  if (!found) return false;
-  if (*found >= marked && *found < known) return true;
-  const std::string& mark = marks[*found];
-  // Number of bytes of the mark that belong to the call.
-  const size_t size = *found < marked ? 0 : mark.size();
-  s.at -= size;
-  const std::string begin = size == 0 ? mark : "";
-  if (out.full() || !s.attempt([&] { return calls(s, out, tools, begin); })) {
-    out.text(mark);
-    s.at += size;
-  }
-  return true;
 }
 
 Texts not_empty(Texts texts) {

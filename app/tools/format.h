@@ -1,5 +1,5 @@
-// Interface of the formats in which models write tool calls. runtime_py/tools is the reference
-// implementation: its classes have the same names and return the same parts for the same text.
+// Interface of the formats in which models write tool calls. The grammars of Python's server are in
+// the classes of the same names in runtime_py/tools/formats.
 #ifndef WHERRY_APP_TOOLS_FORMAT_H_
 #define WHERRY_APP_TOOLS_FORMAT_H_
 
@@ -16,7 +16,6 @@
 namespace wherry::app {
 
 using jinja::Value;
-using Texts = std::vector<std::string>;
 
 // The tools of a request: their names and the JSON Schemas of their arguments.
 class Tools {
@@ -76,10 +75,8 @@ class Format {
   virtual bool calls(Scanner& s, Output& out, const Tools& tools,
                      const std::string& begin) const = 0;
 
-  // Reads a part of the output after the reasoning, up to a point where reading can resume; returns
-  // false when the format has nothing left to read. state: 0 in the first call; later calls receive
-  // what the previous one stored.
-  virtual bool read(Scanner& s, Output& out, const Tools& tools, int& state) const;
+  // Reads a whole output after its reasoning.
+  virtual void read(Scanner& s, Output& out, const Tools& tools) const;
 
   // Returns the grammar expression of one call, or with `several` of one or more, after the first
   // of `begins`.

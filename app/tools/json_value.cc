@@ -66,45 +66,36 @@ std::optional<std::string> unescaped(std::string_view inner) {
   return made;
 }
 
-// Emits and consumes the text before the first of the characters `special`; returns false if the
-// text ends first.
-bool handed_on(Scanner& s, const Emit& emit, const char* special) {
-  const std::string_view left = s.rest();
-  const size_t found = left.find_first_of(special);
-  const size_t size = found == left.npos ? left.size() : found;
-  emit(left.substr(0, size));
-  s.at += size;
-  if (found == left.npos) s.next();  // throws Wait, or the text has ended
-  return found != left.npos;
-}
-
-// Emits a string as it is; returns whether it is complete.
+// Emits a string as it is, after its opening quote was consumed; returns whether it is complete.
 bool quoted(Scanner& s, const Emit& emit) {
   emit("\"");
-  ++s.at;
-  while (handed_on(s, emit, "\"\\")) {
-    if (s.text[s.at++] == '"') {
-      emit("\"");
-      return true;
-    }
-    s.next();  // waits for the character after a backslash
+  for (Rounds rounds(s); rounds.next();) {
+    const char found = s.until_any("\"\\", emit);
+    if (found == '\0') return false;
+    if (found == '"') break;
     emit("\\" + s.take(1));
   }
-  return false;
+  emit("\"");
+  return true;
 }
 
 // Emits an object or array as it is, up to its end or `stop`; returns whether it is complete.
 bool bracketed(Scanner& s, const Emit& emit, std::string_view stop) {
   const std::string special = "\"{}[]" + std::string(stop.substr(0, 1));
-  for (int depth = 0; handed_on(s, emit, special.c_str());) {
-    const char found = s.text[s.at];
-    if (!stop.empty() && found == stop[0] && s.comes(stop)) return false;
+  int depth = 0;
+  for (Rounds rounds(s); rounds.next(depth);) {
+    const char found = s.until_any(special, emit);
+    if (found == '\0') return false;
+    if (!stop.empty() && found == stop[0]) {
+      --s.at;
+      if (s.comes(stop)) return false;
+      ++s.at;
+    }
     if (found == '"') {
       if (!quoted(s, emit)) return false;
       continue;
     }
     emit(std::string_view(&found, 1));
-    ++s.at;
     depth += (found == '{' || found == '[') - (found == '}' || found == ']');
     if (depth <= 0 && std::string_view("{[}]").find(found) != std::string_view::npos) return true;
   }
@@ -141,39 +132,47 @@ void append_character(std::string& text, char32_t code) {
 
 std::optional<std::string> json_name(Scanner& s) {
   if (s.space() != '"') return std::nullopt;
-  const size_t start = s.at++;
-  for (size_t count = 1; count <= kMostMatched; ++count) {
+  ++s.at;
+  size_t count = 1;
+  const auto inner = s.kept_text();
+  const Emit keep = s.to(inner);
+  for (Rounds rounds(s); count <= kMostMatched && rounds.next(count); ++count) {
     const std::string taken = s.take(1);
-    if (taken == "\\") {
-      s.take(1);
-      ++count;
-    }
-    if (taken == "\"") {
-      return unescaped(std::string_view(s.text).substr(start + 1, s.at - start - 2));
-    }
+    if (taken == "\"") return unescaped(*inner);
     if (taken.empty()) break;
+    keep(taken);
+    if (taken != "\\") continue;
+    keep(s.take(1));
+    ++count;
   }
   return std::nullopt;
 }
 
 bool json_value(Scanner& s, const Emit& emit, std::string_view stop) {
-  char32_t code = s.space();
-  if (code == '"') return quoted(s, emit);
-  if (code == '{' || code == '[') return bracketed(s, emit, stop);
-  while (code != kNoChar && !ends_scalar(code) && (stop.empty() || !s.comes(stop))) {
-    emit(s.take(1));
-    code = s.next();
+  const char32_t first = s.space();
+  if (first == '"') {
+    ++s.at;
+    return quoted(s, emit);
   }
-  return code != kNoChar;
+  if (first == '{' || first == '[') return bracketed(s, emit, stop);
+  for (Rounds rounds(s); rounds.next();) {
+    const char32_t code = s.next();
+    if (code == kNoChar) return false;
+    if (ends_scalar(code) || (!stop.empty() && s.comes(stop))) break;
+    emit(s.take(1));
+  }
+  return true;
 }
 
 bool json_unquoted(Scanner& s, const Emit& emit) {
   ++s.at;
-  while (handed_on(s, emit, "\"\\")) {
-    if (s.text[s.at++] == '"') return true;
+  for (Rounds rounds(s); rounds.next();) {
+    const char found = s.until_any("\"\\", emit);
+    if (found == '\0') return false;
+    if (found == '"') break;
     emit(meant(s));
   }
-  return false;
+  return true;
 }
 
 std::string json_string(std::string_view text) { return jinja::to_json(jinja::Value(text)); }

@@ -17,6 +17,7 @@ void append(std::vector<Part>& parts, Part part) {
 }
 
 void Output::text(std::string_view piece) {
+  if (!s_.live()) return;
   std::string text = std::exchange(space_, "") + std::string(piece);
   const size_t end = jinja::skip_right(text);
   space_ = text.substr(end);
@@ -29,7 +30,7 @@ void Output::text(std::string_view piece) {
   }
   gap_.clear();
   said_ = !thinks_;
-  append(parts, {thinks_ ? Kind::kReasoning : Kind::kText, std::move(text)});
+  append(parts_, {thinks_ ? Kind::kReasoning : Kind::kText, std::move(text)});
 }
 
 void Output::think() { change(true); }
@@ -37,6 +38,7 @@ void Output::think() { change(true); }
 void Output::speak() { change(false); }
 
 void Output::change(bool thinks) {
+  if (!s_.live()) return;
   space_.clear();
   gap_.clear();
   said_ = false;
@@ -45,28 +47,34 @@ void Output::change(bool thinks) {
 }
 
 void Output::begin(const std::string& name, const std::string& id) {
+  s_.release();
+  if (!s_.live()) return;
   if (thinks_) speak();
   if (gap_.empty()) gap_ = space_;
   space_.clear();
   fresh_ = open_ = true;
-  append(parts, {Kind::kCallBegin, "", calls_, id.empty() ? id_(calls_) : id, name});
+  append(parts_, {Kind::kCallBegin, "", calls_, id.empty() ? id_() : id, name});
 }
 
 void Output::arguments(std::string_view text) {
-  if (!text.empty()) append(parts, {Kind::kCallArguments, std::string(text), calls_});
+  if (s_.live() && !text.empty()) append(parts_, {Kind::kCallArguments, std::string(text), calls_});
 }
 
 void Output::end(bool whole) {
-  append(parts, {Kind::kCallEnd, "", calls_, "", "", whole});
+  if (s_.live()) close(whole);
+}
+
+void Output::close(bool whole) {
+  append(parts_, {Kind::kCallEnd, "", calls_, "", "", whole});
   ++calls_;
   open_ = false;
 }
 
 void Output::finish() {
   if (open_) {
-    end(false);
+    close(false);
   } else if (!thinks_ && !fresh_ && !space_.empty()) {
-    append(parts, {Kind::kText, space_});
+    append(parts_, {Kind::kText, space_});
   }
   space_.clear();
 }

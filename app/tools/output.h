@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "app/tools/scanner.h"
+
 namespace wherry::app {
 
 // A piece of the output. A call consists of one kCallBegin, any number of kCallArguments and one
@@ -28,41 +30,47 @@ struct Part {
 // Appends a part, or merges it into the last part of the same kind.
 void append(std::vector<Part>& parts, Part part);
 
-// Collects the parts that the readers find. It removes white space around calls and reasoning,
-// which belongs to the format, except where it separates text before a call from text after it.
+// Collects the parts that the readers find, as far as the Scanner says that they count. It removes
+// white space around calls and reasoning, which belongs to the format, except where it separates
+// text before a call from text after it.
 class Output {
  public:
-  using Id = std::function<std::string(size_t call)>;
+  using Id = std::function<std::string()>;
 
-  // id: returns an id for a call that has none. most: the maximum number of calls.
-  Output(Id id, std::optional<size_t> most) : id_(std::move(id)), most_(most) {}
+  // s: the readers' scanner, which must outlive this object. id: returns an id for a call that has
+  // none. most: the maximum number of calls.
+  Output(Scanner& s, Id id, std::optional<size_t> most) : s_(s), id_(std::move(id)), most_(most) {}
 
   void text(std::string_view text);  // adds text to the content or the reasoning
   void think();                      // begins the reasoning
   void speak();                      // ends the reasoning
-  // Begins a call, and ends the reasoning.
+  // Begins a call, and ends the reasoning. The attempts that are running have succeeded.
   void begin(const std::string& name, const std::string& id = "");
   void arguments(std::string_view text);  // adds JSON to the call's arguments
   void end(bool whole = true);            // ends the call
-  void finish();                          // ends the output
+  void finish();                          // ends the output, after the readers
+  std::vector<Part> take() { return std::exchange(parts_, {}); }  // returns the new parts
 
   // Whether the maximum number of calls is reached and the last call is complete.
   bool full() const { return most_ && calls_ >= *most_ && !open_; }
+  // The opposite of full(), for readers: the answer is the same when they run again.
+  bool takes_more() { return s_.remember(!full()); }
   bool thinks() const { return thinks_; }
   // The following functions return callbacks to text() and arguments(), which must not outlive this
   // object.
-  std::function<void(std::string_view)> to_text() {
+  Emit to_text() {
     return [this](std::string_view piece) { text(piece); };
   }
-  std::function<void(std::string_view)> to_arguments() {
+  Emit to_arguments() {
     return [this](std::string_view piece) { arguments(piece); };
   }
 
-  std::vector<Part> parts;  // parts so far; adjacent ones of the same kind are merged
-
  private:
   void change(bool thinks);
+  void close(bool whole);
 
+  Scanner& s_;
+  std::vector<Part> parts_;  // adjacent parts of the same kind are merged
   Id id_;
   std::optional<size_t> most_;
   std::string space_;   // trailing white space, which is emitted if more text follows

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "app/tools/families.h"
+#include "app/tools/output.h"
+#include "app/tools/scanner.h"
 #include "app/tools/thoughts.h"
 
 namespace wherry::app {
@@ -23,9 +25,6 @@ struct Reading {
 
 // Parses a text that arrives in pieces. The parts, once merged, do not depend on how the text is
 // split into pieces.
-//
-// An incomplete call is parsed again from its beginning with each piece, so its cost is quadratic
-// in its length: 0.1 ms per token at 32 KB of arguments. Text and reasoning cost linear time.
 class OutputParser {
  public:
   explicit OutputParser(const Reading& reading);  // `reading` must outlive the parser
@@ -36,33 +35,17 @@ class OutputParser {
   std::vector<Part> push(std::string_view text);
   std::vector<Part> finish();  // returns the remaining parts at the end of the text
   // Whether the text parsed last is reasoning, so that further text probably is, too.
-  bool reasoning() const { return now_.out.thinks(); }
-  bool done() const { return now_.out.full(); }  // the maximum number of calls is reached
+  bool reasoning() const { return out_.thinks(); }
+  bool done() const { return out_.full(); }  // the maximum number of calls is reached
 
  private:
-  enum class Stage { kBegins, kThinks, kFormat, kRest, kEnd };
-  struct Place {  // a state of the parser
-    Output out;
-    Stage stage;
-    size_t at = 0;
-    int state = 0;  // state of Format::read
-  };
-
-  std::vector<Part> go();
-  void step();
-  void begin_thoughts();
+  void run();
+  void read();
   void think();
-  Stage after_thoughts() const { return reading_.family ? Stage::kFormat : Stage::kRest; }
-  void give();
-  void keep();
 
   const Reading& reading_;
   Scanner s_;
-  std::vector<std::string> ids_;  // ids of the calls so far, so that calls parsed again keep theirs
-  Place sure_, now_;              // state where parsing resumes, and state where it stopped
-  std::vector<Part> made_;        // new parts, for `push` to return
-  // Number of parts after sure_ that were returned, and the length of the last one's returned text.
-  size_t given_ = 0, given_text_ = 0;
+  Output out_;
 };
 
 }  // namespace wherry::app

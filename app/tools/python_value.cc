@@ -46,15 +46,15 @@ std::string of_word(const std::string& word) {
 // Reads a string up to the delimiter `quote`, after the opening one.
 bool marked(Scanner& s, const Emit& emit, const std::string& quote) {
   emit("\"");
+  const auto mark = s.kept([&] { return Marks({quote}); });
   const bool found =
-      s.until({quote}, [&](std::string_view text) { emit(json_escaped(text)); }).has_value();
+      s.until(*mark, [&](std::string_view text) { emit(json_escaped(text)); }).has_value();
   if (found) emit("\"");
   return found;
 }
 
 // Consumes an escape after its backslash; returns its text, or the escape itself if it is unknown.
 std::string python_escape(Scanner& s) {
-  s.next();
   const std::string letter = s.take(1);
   const size_t size = letter == "x" ? 2 : letter == "u" ? 4 : letter == "U" ? 8 : 0;
   if (size == 0) {
@@ -75,7 +75,7 @@ std::string python_escape(Scanner& s) {
   return made;
 }
 
-// Returns whether the quote that was just consumed belongs to the content of its string, because
+// Reads on after a quote; returns whether the quote belongs to the content of its string, because
 // models do not always escape quotes: command='sed -n '1,9p' a.py'. A quote that ends a string is
 // followed by a comma, a colon or a closing bracket.
 bool goes_on(Scanner& s, bool argument) {
@@ -98,52 +98,47 @@ bool goes_on(Scanner& s, bool argument) {
   return behind != kNoChar && behind != '=';
 }
 
+// Reads a string after its opening quote.
 bool python_string(Scanner& s, const Emit& emit, char quote, bool argument) {
-  ++s.at;
   emit("\"");
-  const char special[] = {quote, '\\', '\0'};
-  for (char32_t code = s.next(); code != kNoChar; code = s.next()) {
-    if (code == static_cast<char32_t>(quote)) {
-      const size_t behind = ++s.at;
-      const bool inner = goes_on(s, argument);
-      s.at = behind;
-      emit(inner ? json_escaped(std::string(1, quote)) : "\"");
-      if (inner) continue;
-      return true;
+  const std::string special = {quote, '\\'};
+  const Emit escaped = [&](std::string_view text) { emit(json_escaped(text)); };
+  for (Rounds rounds(s); rounds.next();) {
+    const char found = s.until_any(special, escaped);
+    if (found == '\0') return false;
+    if (found == '\\') {
+      escaped(python_escape(s));
+    } else if (s.look([&] { return goes_on(s, argument); })) {
+      escaped(std::string(1, quote));
+    } else {
+      break;
     }
-    if (code == '\\') {
-      ++s.at;
-      emit(json_escaped(python_escape(s)));
-      continue;
-    }
-    const std::string_view left = s.rest();
-    const size_t size = std::min(left.find_first_of(special), left.size());
-    s.at += size;
-    emit(json_escaped(left.substr(0, size)));
   }
-  return false;
+  emit("\"");
+  return true;
 }
 
 // Reads a dictionary's key, or an item of a set; nothing if the text ends within it.
 std::optional<std::string> key(Scanner& s, const std::string& quote) {
-  std::string made;
-  const Emit keep = [&](std::string_view text) { made += text; };
-  if (!value(s, keep, quote, kDeepestLiteral, false)) return std::nullopt;
-  return made;
+  const auto made = s.kept_text();
+  if (!value(s, s.to(made), quote, kDeepestLiteral, false)) return std::nullopt;
+  return *made;
 }
 
-// Reads a list, tuple, set or dictionary; returns whether it is complete.
-bool items(Scanner& s, const Emit& emit, const std::string& quote, int depth) {
-  const char closed = closing(static_cast<unsigned char>(s.text[s.at]));
-  bool keyed = s.text[s.at++] == '{';  // a dictionary, until the first item proves a set
+// Reads a list, tuple, set or dictionary after its opening bracket; returns whether it is complete.
+bool items(Scanner& s, const Emit& emit, const std::string& quote, int depth, char closed) {
+  struct State {
+    bool keyed;  // a dictionary, until the first item proves a set
+    bool first = true;
+  } state{closed == '}'};
+  auto& [keyed, first] = state;
   emit(keyed ? "" : "[");
-  for (bool first = true;;) {
+  for (Rounds rounds(s); rounds.next(state);) {
     char32_t code = s.space();
     if (code == kNoChar) return false;
     if (code == static_cast<char32_t>(closed)) {
       ++s.at;
-      emit(keyed && first ? "{}" : keyed ? "}" : "]");
-      return true;
+      break;
     }
     if (code == ',' && !first) {
       ++s.at;
@@ -169,15 +164,21 @@ bool items(Scanner& s, const Emit& emit, const std::string& quote, int depth) {
     if (!value(s, emit, quote, depth + 1, false)) return false;
     if (s.at == before) ++s.at;  // skips a character that cannot begin a value
   }
+  emit(keyed && first ? "{}" : keyed ? "}" : "]");
+  return true;
 }
 
 bool value(Scanner& s, const Emit& emit, const std::string& quote, int depth, bool argument) {
   const char32_t code = s.space();
   if (!quote.empty() && s.accept(quote)) return marked(s, emit, quote);
   if (code == '\'' || code == '"') {
+    ++s.at;
     return python_string(s, emit, static_cast<char>(code), argument);
   }
-  if (closing(code) != '\0' && depth < kDeepestLiteral) return items(s, emit, quote, depth);
+  if (closing(code) != '\0' && depth < kDeepestLiteral) {
+    ++s.at;
+    return items(s, emit, quote, depth, closing(code));
+  }
   const std::string word = s.match(bare, kLongestWord);
   const size_t start = jinja::skip_left(word), end = jinja::skip_right(word);
   emit(of_word(start < end ? word.substr(start, end - start) : ""));
@@ -206,7 +207,7 @@ std::optional<std::string> python_whole(std::string_view text) {
   if (text.empty() || closing(static_cast<unsigned char>(text[0])) == '\0') return std::nullopt;
   Scanner s;
   s.feed(text);
-  s.ended = true;
+  s.end();
   std::string made;
   const bool found = python_value(s, [&](std::string_view piece) { made += piece; }, "");
   if (!found || s.at != text.size() || !is_json(made)) return std::nullopt;

@@ -1,7 +1,5 @@
 #include "app/tools/scanner.h"
 
-#include <algorithm>
-
 #include "app/template/code_points.h"
 
 namespace wherry::app {
@@ -12,130 +10,172 @@ bool begins_with(std::string_view text, std::string_view beginning) {
   return text.substr(0, beginning.size()) == beginning;
 }
 
-// Returns the position and the index of the literal that occurs first at or after `from`; nothing
-// if there is none. Of several literals at one position, it selects the longest.
-std::optional<std::pair<size_t, size_t>> first_of(std::string_view text, size_t from,
-                                                  const std::vector<std::string>& literals) {
-  std::optional<std::pair<size_t, size_t>> best;
-  for (size_t i = 0; i < literals.size(); ++i) {
-    const size_t place = text.find(literals[i], from);
-    if (place == text.npos) continue;
-    const bool better =
-        !best || place < best->first ||
-        (place == best->first && literals[i].size() > literals[best->second].size());
-    if (better) best = {place, i};
-  }
-  return best;
-}
-
 }  // namespace
 
-void Scanner::feed(std::string_view piece) { text += piece; }
-
-void Scanner::more() const {
-  if (!ended) throw Wait();
+Marks::Marks(Texts texts) : texts_(std::move(texts)) {
+  for (const std::string& text : texts_) begins_.set(static_cast<unsigned char>(text[0]));
 }
 
-char32_t Scanner::next() {
-  if (at == text.size()) {
-    more();
-    return kNoChar;
+// Returns the longest mark that `text` begins with, unless `text` may become a longer one.
+Marks::Found Marks::at(std::string_view text, bool ended) const {
+  Found found;
+  for (size_t i = 0; i < texts_.size(); ++i) {
+    const std::string& mark = texts_[i];
+    if (text.size() < mark.size()) {
+      if (!ended && begins_with(mark, text)) return {std::nullopt, true};
+    } else if (begins_with(text, mark) &&
+               (!found.mark || mark.size() > texts_[*found.mark].size())) {
+      found.mark = i;
+    }
   }
-  size_t end = at;
-  return jinja::next_code_point(text, end);
-}
-
-std::string Scanner::take(size_t chars) {
-  const size_t start = at;
-  while (chars-- > 0 && next() != kNoChar) jinja::next_code_point(text, at);
-  return text.substr(start, at - start);
-}
-
-char32_t Scanner::space() {
-  char32_t code = next();
-  while (code != kNoChar && jinja::is_space(code)) {
-    jinja::next_code_point(text, at);
-    code = next();
-  }
-  return code;
-}
-
-bool Scanner::accept(std::string_view literal) {
-  const std::string_view there = rest().substr(0, literal.size());
-  if (!begins_with(literal, there)) return false;
-  if (there.size() < literal.size()) {
-    more();
-    return false;
-  }
-  at += literal.size();
-  return true;
-}
-
-bool Scanner::comes(std::string_view literal) {
-  const bool found = accept(literal);
-  if (found) at -= literal.size();
   return found;
 }
 
-std::optional<size_t> Scanner::accept_one(const std::vector<std::string>& literals) {
+size_t Marks::next(std::string_view text, size_t from, bool ended, Found& found) const {
+  for (; from < text.size(); ++from) {
+    if (!begins_[static_cast<unsigned char>(text[from])]) continue;
+    found = at(text.substr(from), ended);
+    if (found.mark || found.unsure) break;
+  }
+  return from;
+}
+
+void Scanner::feed(std::string_view piece) {
+  text_.erase(0, keep_ - dropped_);
+  dropped_ = keep_;
+  text_ += piece;
+}
+
+void Scanner::begin_run() {
+  repeating_ = std::exchange(waiting_, false);
+  held_ = std::string::npos;
+  step_ = at = 0;
+}
+
+// Leaves the journal at the question that was open.
+void Scanner::go_on() {
+  if (std::exchange(repeating_, false)) at = open_;
+}
+
+void Scanner::wait() {
+  waiting_ = true;
+  open_ = at;
+  keep_ = std::min(held_, at);
+}
+
+// Returns whether a literal is next; nothing if more text has to arrive to know it.
+std::optional<bool> Scanner::begins(std::string_view literal) const {
+  const std::string_view there = rest().substr(0, literal.size());
+  if (!begins_with(literal, there)) return false;
+  if (there.size() == literal.size()) return true;
+  return ended_ ? std::optional(false) : std::nullopt;
+}
+
+std::optional<char32_t> Scanner::following() const {
+  size_t end = at - dropped_;
+  if (end < text_.size()) return jinja::next_code_point(text_, end);
+  return ended_ ? std::optional(kNoChar) : std::nullopt;
+}
+
+char32_t Scanner::next() {
+  return answer(kNoChar, [this] { return following(); });
+}
+
+std::string Scanner::take(size_t chars) {
+  return answer(std::string(), [&]() -> std::optional<std::string> {
+    const std::string_view left = rest();
+    size_t size = 0, count = 0;
+    for (; count < chars && size < left.size(); ++count) jinja::next_code_point(left, size);
+    if (count < chars && !ended_) return std::nullopt;
+    at += size;
+    return std::string(left.substr(0, size));
+  });
+}
+
+char32_t Scanner::space() {
+  return answer(kNoChar, [this] {
+    const std::string_view left = rest();
+    size_t size = 0;
+    for (size_t end = 0; end < left.size(); size = end) {
+      if (!jinja::is_space(jinja::next_code_point(left, end))) break;
+    }
+    at += size;
+    return following();
+  });
+}
+
+bool Scanner::accept(std::string_view literal) {
+  return answer(false, [&] {
+    const std::optional<bool> found = begins(literal);
+    if (found.value_or(false)) at += literal.size();
+    return found;
+  });
+}
+
+bool Scanner::comes(std::string_view literal) {
+  return answer(false, [&] { return begins(literal); });
+}
+
+std::optional<size_t> Scanner::accept_one(const Texts& literals) {
   for (size_t i = 0; i < literals.size(); ++i) {
     if (accept(literals[i])) return i;
   }
   return std::nullopt;
 }
 
-std::optional<size_t> Scanner::until(const std::vector<std::string>& literals, const Emit& emit) {
-  const std::string_view all = text;
-  const auto found = first_of(all, at, literals);
-  const size_t start = at, sure = safe(literals);
-  // An incomplete literal that begins earlier may turn out to contain the found one.
-  if (found && found->first <= sure && !may_grow(found->first, found->second, literals)) {
-    at = found->first + literals[found->second].size();
-    emit(all.substr(start, found->first - start));
-    return found->second;
-  }
-  at = found ? std::min(found->first, sure) : sure;
-  emit(all.substr(start, at - start));
-  more();
-  return std::nullopt;
-}
-
-// Returns whether a longer literal may begin at the position `start` of the literal `which`.
-bool Scanner::may_grow(size_t start, size_t which, const std::vector<std::string>& literals) const {
-  const std::string_view left = std::string_view(text).substr(start);
-  return !ended && std::any_of(literals.begin(), literals.end(), [&](const std::string& other) {
-    return other.size() > left.size() && begins_with(other, left) && other != literals[which];
+std::optional<size_t> Scanner::until(const Marks& marks, const Emit& emit) {
+  using Index = std::optional<size_t>;
+  return answer(Index(), [&]() -> std::optional<Index> {
+    const std::string_view left = rest();
+    Marks::Found found;
+    const size_t size = marks.next(left, 0, ended_, found);
+    at += size;
+    if (found.mark) at += marks[*found.mark].size();
+    emit(left.substr(0, size));
+    if (!found.mark && !ended_) return std::nullopt;
+    return found.mark;
   });
 }
 
-// Returns the position up to which the text cannot be the beginning of an incomplete literal.
-size_t Scanner::safe(const std::vector<std::string>& literals) const {
-  if (ended) return text.size();
-  size_t longest = 1;
-  for (const std::string& literal : literals) longest = std::max(longest, literal.size());
-  for (size_t start = std::max(at, text.size() - std::min(text.size(), longest - 1));
-       start < text.size(); ++start) {
-    const std::string_view left = std::string_view(text).substr(start);
-    const bool begun = std::any_of(literals.begin(), literals.end(),
-                                   [&](const std::string& l) { return begins_with(l, left); });
-    if (begun) return start;
-  }
-  return text.size();
+char Scanner::until_any(const std::string& chars, const Emit& emit) {
+  return answer('\0', [&]() -> std::optional<char> {
+    const std::string_view left = rest();
+    const size_t size = std::min(left.find_first_of(chars), left.size());
+    const bool found = size < left.size();
+    at += size + found;
+    emit(left.substr(0, size));
+    if (!found && !ended_) return std::nullopt;
+    return found ? left[size] : '\0';
+  });
 }
 
-std::string Scanner::match(CharSet first, CharSet rest, size_t most, size_t longest) {
-  size_t end = at, count = 0;
-  while (end < text.size() && count < std::min(most, longest)) {
-    size_t behind = end;
-    const char32_t code = jinja::next_code_point(text, behind);
-    if (!(count == 0 ? first : rest)(code)) break;
-    end = behind;
-    ++count;
-  }
-  if (end == text.size() && count < most) more();
-  std::string taken = text.substr(at, end - at);
-  at = end;
-  return taken;
+std::string Scanner::match(CharSet first, CharSet rest_of, size_t most, size_t longest) {
+  return answer(std::string(), [&]() -> std::optional<std::string> {
+    const std::string_view left = rest();
+    size_t size = 0, count = 0;
+    while (size < left.size() && count < std::min(most, longest)) {
+      size_t end = size;
+      const char32_t code = jinja::next_code_point(left, end);
+      if (!(count == 0 ? first : rest_of)(code)) break;
+      size = end;
+      ++count;
+    }
+    if (size == left.size() && count < most && !ended_) return std::nullopt;
+    at += size;
+    return std::string(left.substr(0, size));
+  });
+}
+
+bool Scanner::ends_within(const Texts& literals) {
+  return answer(false, [&] {
+    const std::string_view left = rest();
+    const bool within =
+        ended_ && std::any_of(literals.begin(), literals.end(), [&](const std::string& literal) {
+          return begins_with(literal, left);
+        });
+    if (within) at += left.size();
+    return std::optional(within);
+  });
 }
 
 }  // namespace wherry::app

@@ -29,6 +29,7 @@ from ..shapes.requests import ChatRequest, CompletionRequest, R, parse, unknown
 from ..shapes.vectors import EmbeddingRequest
 from ..tools.dialect import Dialect
 from ..tools.families import named
+from ..tools.readers import open_readers
 from . import loading
 from .options import LoadOptions, checked, for_compiler
 from .side_files import SideFiles
@@ -80,6 +81,8 @@ class LoadedModel:
         # the context in tokens that the library was compiled for
         self.model_context = int(core.metadata["context"])
         vocab = core.metadata.get("vocab_size")
+        if template:
+            open_readers()  # a missing library fails the load, not a request
         self.planner = RequestPlanner(
             tokenizer=tokenizer,
             template=template,

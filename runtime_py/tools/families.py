@@ -3,7 +3,7 @@
 A model's chat template tells its family, never its name: it is the first row of
 app/data/tool_families.json whose `signs` are all in the template's text. A new family is a row
 there, and a file in formats/ if its format is new. A row's `format` has the fields of its kind's
-class.
+class, and some that only the readers in app/tools know.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Any
 from wherry.data import read
 from wherry.errors import UsageError
 
-from .call_object import CallObject
-from .format import Format, call_id, short, short_id
+from .format import Format, short
 from .formats.braces import Braces
 from .formats.harmony import Harmony
 from .formats.headed import Headed
@@ -30,6 +29,7 @@ _KINDS: Mapping[str, Callable[..., Format]] = {
     kind.__name__.lower(): kind
     for kind in (Bare, Braces, Harmony, Headed, Markup, Mistral, Pythonic, Tagged)
 }
+_OF_READERS = ("amid", "form", "unclosed", "wrappers")  # fields that the grammars do not need
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ class Family:
     """A family of models that share a tool-call format.
 
     Attributes:
+        row: index of the family's row, by which the readers know it.
         name: the value of `--tool-format`.
         format: the format of the family's calls.
         signs: texts in the chat templates of the family's models, all of which must occur.
@@ -47,6 +48,7 @@ class Family:
         channels: whether all text comes in the format, with or without calls.
     """
 
+    row: int
     name: str
     format: Format
     signs: tuple[str, ...] = ()
@@ -55,19 +57,13 @@ class Family:
     thinking_field: bool = False
     channels: bool = False
 
-    def new_id(self) -> str:
-        """Return a new id of a call."""
-        return short_id() if self.short_ids else call_id()
-
     def known_id(self, given: str) -> str:
         """Return the form in which the template gets an id that may come from another server."""
         return short(given) if self.short_ids else given
 
 
-def _format(kind: str, form: Mapping[str, Any] | None = None, **fields: Any) -> Format:
-    if form is not None:
-        fields["form"] = CallObject(**_tuples(form))
-    return _KINDS[kind](**_tuples(fields))
+def _format(kind: str, **fields: Any) -> Format:
+    return _KINDS[kind](**{k: _tuples(v) for k, v in fields.items() if k not in _OF_READERS})
 
 
 def _tuples(value: Any) -> Any:
@@ -78,7 +74,8 @@ def _tuples(value: Any) -> Any:
 
 
 *FAMILIES, GENERIC = (
-    Family(**_tuples({**row, "format": _format(**row["format"])})) for row in read("tool_families")
+    Family(i, **_tuples({**row, "format": _format(**row["format"])}))
+    for i, row in enumerate(read("tool_families"))
 )
 NAMES = tuple(dict.fromkeys(family.name for family in (*FAMILIES, GENERIC)))
 

@@ -1,13 +1,30 @@
-"""Parses the output of one choice into reasoning, text and calls."""
+"""Parses the output of one choice into reasoning, text and calls, by the readers of app/tools."""
 
 from __future__ import annotations
 
+import json
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_core import from_json
+
+from wherry.errors import WherryError
+
 from .families import Family
 from .format import Tools
-from .output import Output
-from .parts import Part
+from .parts import CallArguments, CallBegin, CallEnd, Part, Reasoning, Text
+from .readers import open_readers
 from .reasoning import Thoughts
-from .scanner import Scanner, Steps
+
+_PARTS: Mapping[str, type[Part]] = {
+    "text": Text,
+    "reasoning": Reasoning,
+    "begin": CallBegin,
+    "arguments": CallArguments,
+    "end": CallEnd,
+}
+_DEPTH = 6  # levels of a schema down to properties.NAME.anyOf[0].type
 
 
 class OutputParser:
@@ -19,7 +36,17 @@ class OutputParser:
         thoughts: the markers of reasoning; None: reasoning is not parsed.
         opened: whether the prompt has opened the reasoning.
         most: maximum number of calls; None: no limit.
+
+    Attributes:
+        reasoning: whether the next text is reasoning; implements `Parser.reasoning`.
+        done: whether the output is complete; implements `Parser.done`.
+
+    Raises:
+        ToolchainError: libwherry_readers was not found.
     """
+
+    reasoning: bool
+    done: bool
 
     def __init__(
         self,
@@ -30,52 +57,44 @@ class OutputParser:
         opened: bool = False,
         most: int | None = None,
     ) -> None:
-        self._s = Scanner()
-        self._out = Output(family.new_id if family else str, most)
-        self._steps = self._read(family, tools, thoughts, opened)
-        self._go()
-
-    def _read(
-        self, family: Family | None, tools: Tools, thoughts: Thoughts | None, opened: bool
-    ) -> Steps[None]:
-        if thoughts:
-            amid = family.format if family and not (family.channels or tools.held) else None
-            yield from thoughts.read(self._s, self._out, amid, tools, opened=opened)
-        if family:
-            yield from family.format.read(self._s, self._out, tools)
-        yield from self._text()
-
-    def _text(self) -> Steps[None]:
-        """Output the rest of the text as text."""
-        s = self._s
-        while True:
-            self._out.text(s.text[s.at :])
-            s.at = len(s.text)
-            if not (yield from s.more()):
-                return
-
-    def _go(self) -> None:
-        next(self._steps, None)
-
-    @property
-    def reasoning(self) -> bool:
-        """Tell whether the next text is reasoning; implements `Parser.reasoning`."""
-        return self._out.thinks
-
-    @property
-    def done(self) -> bool:
-        """Tell whether the output is complete; implements `Parser.done`."""
-        return self._out.full
+        self._api = open_readers()
+        asked = {
+            "family": family.row if family else None,
+            "tools": {name: _outline(schema) for name, schema in tools.schemas.items()},
+            "held": tools.held,
+            "thoughts": [thoughts.begin, thoughts.end] if thoughts else None,
+            "opened": opened,
+            "most": most,
+        }
+        text = json.dumps(asked).encode()
+        self._reader = self._checked(self._api.wherry_reader_open(text, len(text)))
+        weakref.finalize(self, self._api.wherry_reader_close, self._reader)
+        self._push = self._api.wherry_reader_push
+        self.push("")
 
     def push(self, text: str) -> list[Part]:
         """Parse more text and return new parts; implements `Parser.push`."""
-        self._s.feed(text)
-        self._go()
-        return self._out.take()
+        data = text.encode(errors="replace")
+        return self._taken(self._push(self._reader, data, len(data)))
 
     def finish(self) -> list[Part]:
         """Return the parts of withheld text at the end; implements `Parser.finish`."""
-        self._s.ended = True
-        self._go()
-        self._out.finish()
-        return self._out.take()
+        return self._taken(self._api.wherry_reader_finish(self._reader))
+
+    def _taken(self, answer: bytes | None) -> list[Part]:
+        self.reasoning, self.done, *parts = from_json(self._checked(answer))
+        return [_PARTS[kind](*fields) for kind, *fields in parts]
+
+    def _checked(self, made: Any) -> Any:
+        if made is None:
+            raise WherryError(f"Readers: {self._api.wherry_reader_error().decode()}")
+        return made
+
+
+def _outline(schema: Any, depth: int = _DEPTH) -> Any:
+    """Return what the readers look at in a tool's schema: texts, down to the types of arguments."""
+    if isinstance(schema, Mapping):
+        return {k: _outline(v, depth - 1) for k, v in schema.items()} if depth else {}
+    if isinstance(schema, list):
+        return [_outline(item, depth - 1) for item in schema] if depth else []
+    return schema if isinstance(schema, str) else None

@@ -35,7 +35,8 @@ bool Braces::calls(Scanner& s, Output& out, const Tools&, const std::string&) co
 }
 
 bool Braces::arguments(Scanner& s, Output& out) const {
-  for (bool first = true;; first = false) {
+  bool first = true;
+  for (Rounds rounds(s); rounds.next(first); first = false) {
     char32_t code = s.space();
     if (code == ',' && !first) {
       ++s.at;
@@ -43,8 +44,7 @@ bool Braces::arguments(Scanner& s, Output& out) const {
     }
     if (code == '}') {
       ++s.at;
-      out.arguments("}");
-      return true;
+      break;
     }
     const bool quoted = s.accept(quote);
     const std::string key = s.match(of_braced_key);
@@ -54,6 +54,8 @@ bool Braces::arguments(Scanner& s, Output& out) const {
     out.arguments((first ? "" : ", ") + json_string(key) + ": ");
     if (!python_value(s, out.to_arguments(), quote)) return false;
   }
+  out.arguments("}");
+  return true;
 }
 
 Texts Pythonic::markers() const {
@@ -73,7 +75,7 @@ bool Pythonic::calls(Scanner& s, Output& out, const Tools& tools, const std::str
   s.at += listed;
   const Tools* known = mark.empty() ? &tools : nullptr;
   if (!call(s, out, known)) return false;
-  while (!out.full()) {
+  for (Rounds rounds(s); rounds.next() && out.takes_more();) {
     if (s.space() == ',') {
       ++s.at;
       s.space();
@@ -101,7 +103,8 @@ bool Pythonic::call(Scanner& s, Output& out, const Tools* known) {
 bool Pythonic::arguments(Scanner& s, Output& out) {
   jinja::JsonStyle ascii;
   ascii.ensure_ascii = true;
-  for (bool first = true;; first = false) {
+  bool first = true;
+  for (Rounds rounds(s); rounds.next(first); first = false) {
     char32_t code = s.space();
     if (code == ',' && !first) {
       ++s.at;
@@ -109,8 +112,7 @@ bool Pythonic::arguments(Scanner& s, Output& out) {
     }
     if (code == ')') {
       ++s.at;
-      out.arguments("}");
-      return true;
+      break;
     }
     const std::string key = s.match(begins_python_name, of_python_name);
     const std::string written = (first ? "" : ", ") + jinja::to_json(Value(key), ascii);
@@ -122,6 +124,8 @@ bool Pythonic::arguments(Scanner& s, Output& out) {
     out.arguments(written + ": ");
     if (!python_argument(s, out.to_arguments())) return false;
   }
+  out.arguments("}");
+  return true;
 }
 
 }  // namespace wherry::app

@@ -122,7 +122,13 @@ struct Markup : Format {
   void arguments(Scanner& s, Output& out, const Tools& tools, const std::string& name) const;
   std::string behind_key(Scanner& s) const;
   bool wrapped(Scanner& s, Output& out, const Tools& tools, const std::string& name) const;
-  bool value(Scanner& s, const Emit& emit, const Texts& kinds, const Texts& ends) const;
+  struct ValueForm {
+    Texts kinds;  // JSON Schema types that the value may have
+    Marks ends;   // texts that end it
+  };
+  ValueForm form_of(const Tools& tools, const std::string& name, const std::string& argument,
+                    const std::string& attributes) const;
+  bool value(Scanner& s, const Emit& emit, const ValueForm& form) const;
   std::string elements(Rules& rules, const CallRule& call) const;
 };
 
@@ -178,7 +184,7 @@ struct Harmony : Format {
   Texts markers() const override;
   std::string example() const override { return ""; }
   bool calls(Scanner&, Output&, const Tools&, const std::string&) const override { return false; }
-  bool read(Scanner& s, Output& out, const Tools& tools, int& state) const override;
+  void read(Scanner& s, Output& out, const Tools& tools) const override;
   std::string written(Rules& rules, const CallRules& calls, bool several) const override;
   std::string forced(Rules& rules, const CallRules& calls, bool several) const override;
   std::string free(Rules& rules, const CallRules& calls, bool several) const override;

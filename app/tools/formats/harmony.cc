@@ -1,3 +1,5 @@
+#include <iterator>
+
 #include "app/template/code_points.h"
 #include "app/tools/formats/formats.h"
 #include "app/tools/json_value.h"
@@ -7,13 +9,7 @@ namespace wherry::app {
 namespace {
 
 constexpr const char *kStart = "<|start|>", *kChannel = "<|channel|>", *kMessage = "<|message|>";
-const Texts& ends() {
-  static const Texts kEnds = {"<|end|>", "<|call|>", "<|return|>"};
-  return kEnds;
-}
-
-// Where the next text is: before a message's header, in its body, or outside of any message.
-enum State { kBetween, kBody, kOther };
+constexpr const char* kEnds[] = {"<|end|>", "<|call|>", "<|return|>"};
 
 // Returns the recipient after "to=" in a header, without "functions."; "" if there is none.
 std::string called(const std::string& header) {
@@ -46,71 +42,59 @@ bool is_analysis(const std::string& header) {
 
 // Reads the arguments of a call up to the end of the message.
 void called_body(Scanner& s, Output& out, const std::string& name) {
+  static const Marks kMarks(Texts(std::begin(kEnds), std::end(kEnds)));
   out.begin(name);
   if (s.space() == '{') {
-    out.end(json_value(s, out.to_arguments(), ends()[1]));
-    s.until(ends(), [](std::string_view) {});
+    out.end(json_value(s, out.to_arguments(), kEnds[1]));
+    s.until(kMarks, [](std::string_view) {});
   } else {
-    out.end(s.until(ends(), out.to_arguments()).has_value());
+    out.end(s.until(kMarks, out.to_arguments()).has_value());
   }
 }
 
-// Reads a message's header and, if it is a call, the arguments; returns whether there was a header.
-// The beginning of the first header is in the prompt.
-bool message(Scanner& s, Output& out, int& state) {
-  const Texts beginnings = {kStart, kChannel, "to="};
-  const std::optional<size_t> begun = s.accept_one(beginnings);
+// Emits the text before the first of `marks`, and consumes that mark if its index is below `taken`.
+void said(Scanner& s, Output& out, const Marks& marks, size_t taken) {
+  const std::optional<size_t> found = s.until(marks, out.to_text());
+  if (found && *found >= taken) s.at -= marks[*found].size();
+}
+
+// Reads a message; returns whether there was one. The beginning of the first header is in the
+// prompt.
+bool message(Scanner& s, Output& out) {
+  static const Texts kBeginnings = {kStart, kChannel, "to="};
+  static const Marks kAfterHeader({kMessage, kEnds[0], kEnds[1], kEnds[2]});
+  static const Marks kAfterBody({kEnds[0], kEnds[1], kEnds[2], kStart});
+  const std::optional<size_t> begun = s.accept_one(kBeginnings);
   if (!begun) return false;
-  std::string header = beginnings[*begun];
-  Texts marks = ends();
-  marks.insert(marks.begin(), kMessage);
-  const auto found = s.until(marks, [&](std::string_view text) { header += text; });
-  if (found != size_t{0}) return false;
+  const auto rest = s.kept_text();
+  if (s.until(kAfterHeader, s.to(rest)) != size_t{0}) return false;
+  s.release();
+  const std::string header = kBeginnings[*begun] + *rest;
   if (const std::string name = called(header); !name.empty()) {
     called_body(s, out, name);
-  } else {
-    if (is_analysis(header)) out.think();
-    state = kBody;
+    return true;
   }
+  if (is_analysis(header)) out.think();
+  said(s, out, kAfterBody, std::size(kEnds));
+  if (out.thinks()) out.speak();
   return true;
-}
-
-// Emits the text before the first of `marks`, and consumes that mark if its index is below `kept`.
-void said(Scanner& s, Output& out, const Texts& marks, size_t kept) {
-  s.resumable = true;
-  const std::optional<size_t> found = s.until(marks, out.to_text());
-  s.resumable = false;
-  if (found && *found >= kept) s.at -= marks[*found].size();
 }
 
 }  // namespace
 
 Texts Harmony::markers() const {
   Texts made = {kStart, kChannel, "<|constrain|>", kMessage};
-  made.insert(made.end(), ends().begin(), ends().end());
+  made.insert(made.end(), std::begin(kEnds), std::end(kEnds));
   return made;
 }
 
-bool Harmony::read(Scanner& s, Output& out, const Tools&, int& state) const {
-  if (state == kBody) {
-    Texts marks = ends();
-    marks.emplace_back(kStart);
-    said(s, out, marks, ends().size());
-    if (out.thinks()) out.speak();
-    state = kBetween;
-    return true;
-  }
-  if (state == kOther) {
-    said(s, out, {kStart, kChannel}, 0);
-    state = kBetween;
-    return true;
-  }
-  if (s.space() == kNoChar) return false;
-  if (!s.attempt([&] { return message(s, out, state); })) {
+void Harmony::read(Scanner& s, Output& out, const Tools&) const {
+  static const Marks kBeginnings({kStart, kChannel});
+  for (Rounds rounds(s); rounds.next() && s.space() != kNoChar;) {
+    if (s.attempt([&] { return message(s, out); })) continue;
     out.text(s.take(1));
-    state = kOther;
+    said(s, out, kBeginnings, 0);
   }
-  return true;
 }
 
 // Returns the grammar of any number of messages in `channels` before the last message.

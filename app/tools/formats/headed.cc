@@ -19,8 +19,9 @@ bool of_id(char32_t code) {
   return (code >= '0' && code <= '9') || ((code | 0x20) >= 'a' && (code | 0x20) <= 'z');
 }
 
-std::string without_left_space(const std::string& text) {
-  return text.substr(jinja::skip_left(text));
+Texts without_left_space(Texts texts) {
+  for (std::string& text : texts) text.erase(0, jinja::skip_left(text));
+  return texts;
 }
 
 }  // namespace
@@ -45,7 +46,7 @@ bool Headed::calls(Scanner& s, Output& out, const Tools&, const std::string& mar
     if (!s.accept(begin)) return false;
   }
   if (!call(s, out)) return false;
-  while (!out.full()) {
+  for (Rounds rounds(s); rounds.next() && out.takes_more();) {
     s.space();
     if (!s.accept(begin)) break;
     if (!s.attempt([&] { return call(s, out); })) {
@@ -68,9 +69,8 @@ bool Headed::call(Scanner& s, Output& out) const {
     if (!given.empty() && whole_id) given = (prefixed ? before : "") + name + tag + given;
   }
   s.space();
-  Texts behind;
-  for (const std::string& text : middle) behind.push_back(without_left_space(text));
-  if (name.empty() || !s.accept_one(behind)) return false;
+  const auto behind = s.kept([&] { return without_left_space(middle); });
+  if (name.empty() || !s.accept_one(*behind)) return false;
   const char32_t first = s.space();
   if (first != '{' && first != '"') return false;
   out.begin(name, given);
@@ -79,15 +79,14 @@ bool Headed::call(Scanner& s, Output& out) const {
 }
 
 void Headed::arguments(Scanner& s, Output& out) const {
-  Texts ends;
-  for (const std::string& text : end) ends.push_back(without_left_space(text));
+  const auto ends = s.kept([&] { return without_left_space(end); });
   const bool whole = s.next() == '"'
                          ? json_unquoted(s, out.to_arguments())
-                         : json_value(s, out.to_arguments(), ends.empty() ? "" : ends.back());
+                         : json_value(s, out.to_arguments(), ends->empty() ? "" : ends->back());
   out.end(whole);
-  if (ends.empty()) return;
+  if (ends->empty()) return;
   s.space();
-  s.accept_one(ends);
+  s.accept_one(*ends);
 }
 
 Mistral::Mistral() {

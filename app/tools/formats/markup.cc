@@ -46,17 +46,22 @@ bool is_of(std::string_view text, const Texts& kinds) {
   }
 }
 
+// Returns a text without white space at its ends.
+std::string stripped(const std::string& text) {
+  const size_t start = jinja::skip_left(text), end = jinja::skip_right(text);
+  return start < end ? text.substr(start, end - start) : "";
+}
+
 // Returns an element's text as a JSON value of one of the types `kinds`, see above.
 std::string as_json(const std::string& text, const Texts& kinds) {
-  const size_t start = jinja::skip_left(text), end = jinja::skip_right(text);
-  const std::string bare = start < end ? text.substr(start, end - start) : "";
-  if (has(kinds, "string") && !is_of(bare, kinds)) return json_string(text);
-  if (bare == "True") return "true";
-  if (bare == "False") return "false";
-  if (bare == "None") return "null";
-  if (is_json(bare)) return bare;
+  const std::string value = stripped(text);
+  if (has(kinds, "string") && !is_of(value, kinds)) return json_string(text);
+  if (value == "True") return "true";
+  if (value == "False") return "false";
+  if (value == "None") return "null";
+  if (is_json(value)) return value;
   // Some templates print values in Python syntax, so models write it, too.
-  return python_whole(bare).value_or(json_string(text));
+  return python_whole(value).value_or(json_string(text));
 }
 
 std::string joined(const Texts& texts, const std::string& between) {
@@ -68,24 +73,6 @@ std::string joined(const Texts& texts, const std::string& between) {
 bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.npos, end) == 0;
 }
-
-// Emits the content of a JSON string, except for a final `pad`, which it holds back.
-class Held {
- public:
-  Held(const Emit& emit, const std::string& pad) : emit_(emit), pad_(pad) {}
-  void push(std::string_view text) {
-    text_ += text;
-    const size_t kept = !pad_.empty() && ends_with(text_, pad_) ? pad_.size() : 0;
-    emit_(json_escaped(std::string_view(text_).substr(0, text_.size() - kept)));
-    text_.erase(0, text_.size() - kept);
-  }
-  void flush() { emit_(json_escaped(text_)); }
-
- private:
-  const Emit& emit_;
-  const std::string& pad_;
-  std::string text_;
-};
 
 }  // namespace
 
@@ -108,7 +95,7 @@ bool Markup::calls(Scanner& s, Output& out, const Tools& tools, const std::strin
     if (!s.accept(call)) return false;
   }
   if (!one(s, out, tools)) return false;
-  while (several && !out.full()) {
+  for (Rounds rounds(s); several && rounds.next() && out.takes_more();) {
     s.space();
     if (!s.accept(call)) break;
     if (!s.attempt([&] { return one(s, out, tools); })) {
@@ -129,9 +116,7 @@ bool Markup::one(Scanner& s, Output& out, const Tools& tools) const {
     if (!s.accept(named)) return false;
   } else {  // an argument or the end must follow the name
     s.space();
-    const size_t at = s.at;
-    if (!s.accept_one({key, outer_end})) return false;
-    s.at = at;
+    if (!s.look([&] { return s.accept(key) || s.accept(outer_end); })) return false;
   }
   out.begin(name);
   arguments(s, out, tools, name);
@@ -156,10 +141,9 @@ bool Markup::wrapped(Scanner& s, Output& out, const Tools& tools, const std::str
   const std::string argument = s.match(of_name);
   if (!has(wrappers, argument) || tools.declares(name, argument)) return false;
   behind_key(s);
-  std::string text;
-  s.until({ended}, [&](std::string_view piece) { text += piece; });
-  const size_t start = jinja::skip_left(text), end = jinja::skip_right(text);
-  text = start < end ? text.substr(start, end - start) : "";
+  const auto content = s.kept_text();
+  s.until(Marks({ended}), s.to(content));
+  const std::string text = stripped(*content);
   s.space();
   if (text.empty() || text[0] != '{' || !is_json(text) || !s.accept(call_end)) return false;
   out.arguments(text);
@@ -170,60 +154,58 @@ bool Markup::wrapped(Scanner& s, Output& out, const Tools& tools, const std::str
 void Markup::arguments(Scanner& s, Output& out, const Tools& tools, const std::string& name) const {
   if (!wrappers.empty() && s.attempt([&] { return wrapped(s, out, tools, name); })) return;
   out.arguments("{");
-  for (bool first = true;; first = false) {
+  bool first = true;
+  for (Rounds rounds(s); rounds.next(first); first = false) {
     s.space();
     if (!s.accept(key)) break;
     const std::string argument = s.match(of_name);
     const std::string attributes = behind_key(s);
-    Texts types = tools.kinds(name, argument);
-    if (attributes.find("string=\"") != attributes.npos) {
-      types = {attributes.find("string=\"true\"") != attributes.npos ? "string" : "object"};
-    }
     out.arguments((first ? "" : ", ") + json_string(argument) + ": ");
-    Texts ends = {ended};
-    if (!tools.held) ends.insert(ends.end(), unclosed.begin(), unclosed.end());
-    if (!value(s, out.to_arguments(), types, ends)) return out.end(false);
+    const auto form = s.kept([&] { return form_of(tools, name, argument, attributes); });
+    if (!value(s, out.to_arguments(), *form)) return out.end(false);
   }
   const std::string& closing = call_end.empty() ? outer_end : call_end;
   const bool closed = call_end.empty() ? s.comes(closing) : s.accept(closing);
-  const auto begun = [&](const std::string& mark) {
-    return mark.compare(0, s.rest().size(), s.rest()) == 0;
-  };
-  if (!closed && s.ended && (begun(key) || begun(closing))) {
-    s.at = s.text.size();  // the output ended within a mark
-    return out.end(false);
-  }
+  if (!closed && s.ends_within({key, closing})) return out.end(false);
   out.arguments("}");
   out.end();
 }
 
-// Emits the text before one of `ends`, and consumes that literal only if it is ends[0]; returns
-// whether there was one.
-static bool up_to_end(Scanner& s, const Emit& emit, const Texts& ends) {
-  const std::optional<size_t> found = s.until(ends, emit);
-  if (found && *found > 0) s.at -= ends[*found].size();
-  return found.has_value();
+// Returns how the value of an argument is to be read. attributes: those of its element.
+Markup::ValueForm Markup::form_of(const Tools& tools, const std::string& name,
+                                  const std::string& argument,
+                                  const std::string& attributes) const {
+  Texts ends = {ended};
+  if (!tools.held) ends.insert(ends.end(), unclosed.begin(), unclosed.end());
+  if (attributes.find("string=\"") == attributes.npos) {
+    return {tools.kinds(name, argument), Marks(std::move(ends))};
+  }
+  const bool text = attributes.find("string=\"true\"") != attributes.npos;
+  return {{text ? "string" : "object"}, Marks(std::move(ends))};
 }
 
-// Reads an element's value and emits it as JSON; returns whether it is complete.
-bool Markup::value(Scanner& s, const Emit& emit, const Texts& types, const Texts& ends) const {
+// Reads an element's value and emits it as JSON; returns whether it is complete. Of the texts that
+// may end it, it consumes only the first.
+bool Markup::value(Scanner& s, const Emit& emit, const ValueForm& form) const {
   if (!pad.empty()) s.accept(pad);
-  if (types == Texts{"string"}) {
-    emit("\"");
-    Held held(emit, pad);
-    const bool found = up_to_end(s, [&](std::string_view text) { held.push(text); }, ends);
-    if (found) {
-      emit("\"");
-    } else {
-      held.flush();
-    }
-    return found;
+  const bool is_text = form.kinds == Texts{"string"};
+  const auto text = s.kept_text();  // of a string only what may be the `pad` at its end
+  if (is_text) emit("\"");
+  const std::optional<size_t> found = s.until(form.ends, [&](std::string_view piece) {
+    *text += piece;
+    if (!is_text) return;
+    const size_t size = text->size() - (ends_with(*text, pad) ? pad.size() : 0);
+    emit(json_escaped(std::string_view(*text).substr(0, size)));
+    text->erase(0, size);
+  });
+  if (found && *found > 0) s.at -= form.ends[*found].size();
+  if (is_text) {
+    emit(found ? "\"" : json_escaped(*text));
+  } else if (found) {
+    const size_t padded = ends_with(*text, pad) ? pad.size() : 0;
+    emit(as_json(text->substr(0, text->size() - padded), form.kinds));
   }
-  std::string text;
-  if (!up_to_end(s, [&](std::string_view piece) { text += piece; }, ends)) return false;
-  if (!pad.empty() && ends_with(text, pad)) text.resize(text.size() - pad.size());
-  emit(as_json(text, types));
-  return true;
+  return found.has_value();
 }
 
 }  // namespace wherry::app

@@ -24,9 +24,7 @@ std::string Tagged::example() const {
 }
 
 bool Tagged::calls(Scanner& s, Output& out, const Tools&, const std::string&) const {
-  CallObject object = form;
-  object.end = end;
-  if (!object.list(s, out, nullptr)) return false;
+  if (!form.list(s, out, nullptr, end)) return false;
   s.match(left_over);
   if (!end.empty()) s.accept(end);
   return true;
@@ -48,7 +46,8 @@ bool Bare::calls(Scanner& s, Output& out, const Tools& tools, const std::string&
   }
   const auto begun = [](char32_t code) { return code == '{' || code == '['; };
   if (!begun(s.next()) || !form.list(s, out, known)) return false;
-  while (!out.full()) {  // Llama models separate calls by semicolons
+  for (Rounds rounds(s); rounds.next() && out.takes_more();) {
+    // Llama models separate calls by semicolons.
     const char32_t code = s.space();
     if (code == ';' || code == ',') ++s.at;
     if (!begun(s.space()) || !s.attempt([&] { return form.list(s, out, known); })) break;

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..format import Format, Rule, Tools
+from ..format import Format, Rule
 from ..lark import Lark
 from ..markup_rules import element, members
-from ..output import Output
-from ..python_text import value
-from ..scanner import Scanner, Steps
-
-_NAME = re.compile(r"[\w.\-]+")
-_KEY = re.compile(r"[^\s:{}\[\],<]+")
 
 
 @dataclass(frozen=True)
@@ -43,46 +35,6 @@ class Braces(Format):
     def example(self) -> str:
         """Return an example of a call for prompts; implements `Format.example`."""
         return f"{self.begin}call:NAME{{KEY:VALUE}}{self.end}"
-
-    def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
-        """Read the calls after `begin`; return whether any came. Implements `Format.calls`."""
-        yield from s.space()
-        yield from s.accept(":")  # models write the colon twice, or leave out "call"
-        yield from s.accept("call:")
-        name = yield from s.match(_NAME)
-        if not name or not (yield from s.accept("{")):
-            return False
-        s.release()
-        out.begin(name)
-        out.arguments("{")
-        whole = yield from self._arguments(s, out)
-        out.end(whole=whole)
-        yield from s.space()
-        yield from s.accept(self.end)
-        return True
-
-    def _arguments(self, s: Scanner, out: Output) -> Steps[bool]:
-        first = True
-        while True:
-            char = yield from s.space()
-            if char == "," and not first:
-                s.at += 1
-                char = yield from s.space()
-            if char == "}":
-                s.at += 1
-                out.arguments("}")
-                return True
-            quoted = yield from s.accept(self.quote)
-            key = yield from s.match(_KEY)
-            if quoted:
-                yield from s.accept(self.quote)
-            if not key or (yield from s.space()) != ":":
-                return False
-            s.at += 1
-            out.arguments(f"{'' if first else ', '}{json.dumps(key, ensure_ascii=False)}: ")
-            first = False
-            if not (yield from value(s, out.arguments, self.quote)):
-                return False
 
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
         """Return the expression of one call or several; implements `Format.grammar`."""

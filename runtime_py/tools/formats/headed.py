@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..format import Format, Rule, Tools
-from ..json_text import unquoted, value
+from ..format import Format, Rule
 from ..lark import Lark
-from ..output import Output
-from ..scanner import Scanner, Steps
-
-_NAME = re.compile(r"[^\s{}\[\]<>\"'|:\uff5c]+")
-_SPACE = re.compile(r"\s*")
-_ID = re.compile(r"[A-Za-z0-9]+")
 
 
 @dataclass(frozen=True)
@@ -61,57 +53,6 @@ class Headed(Format):
         number = f"{self.tag}0" if self.whole_id else ""
         call = f"{self.begin}{self.before}NAME{number}{self.middle[0]}{{ARGUMENTS}}{end}"
         return f"{self.section}{call}{self.section_end}"
-
-    def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
-        """Read the calls after `begin`; return whether any came. Implements `Format.calls`."""
-        if begin != self.begin:
-            yield from s.space()
-            if not (yield from s.accept(self.begin)):
-                return False
-        if not (yield from self._call(s, out)):
-            return False
-        while not out.full:
-            yield from s.space()
-            if not (yield from s.accept(self.begin)):
-                break
-            if not (yield from s.attempt(self._call(s, out))):
-                out.text(self.begin)
-                break
-        if self.section_end:
-            yield from s.accept(self.section_end)
-        return True
-
-    def _call(self, s: Scanner, out: Output) -> Steps[bool]:
-        yield from s.space()
-        before = bool(self.before) and (yield from s.accept(self.before))
-        yield from s.match(_SPACE)
-        name = yield from s.match(_NAME)
-        given = ""
-        if self.tag and (yield from s.accept(self.tag)):
-            given = yield from s.match(_ID)
-            if given and self.whole_id:
-                given = f"{self.before if before else ''}{name}{self.tag}{given}"
-        yield from s.space()
-        middle = tuple(m.lstrip() for m in self.middle)
-        if not name or (yield from s.accept_one(middle)) is None:
-            return False
-        if (yield from s.space()) not in ("{", '"'):
-            return False
-        s.release()
-        out.begin(name, given or None)
-        yield from self._arguments(s, out)
-        return True
-
-    def _arguments(self, s: Scanner, out: Output) -> Steps[None]:
-        ends = tuple(e.lstrip() for e in self.end)
-        if (yield from s.next()) == '"':
-            whole = yield from unquoted(s, out.arguments)
-        else:
-            whole = yield from value(s, out.arguments, ends[-1] if ends else "")
-        out.end(whole=whole)
-        if ends:
-            yield from s.space()
-            yield from s.accept_one(ends)
 
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
         """Return the expression of one call or several; implements `Format.grammar`."""

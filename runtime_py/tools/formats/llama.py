@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..call_object import CallObject
-from ..format import Format, Rule, Tools, free_or
+from ..format import Format, Rule, free_or
 from ..lark import Lark
-from ..output import Output
-from ..scanner import Scanner, Steps
 from .tagged import Tagged
 
 
@@ -22,14 +19,12 @@ class Bare(Format):
     Attributes:
         begins: markers that may precede calls.
         fences: texts that may surround calls without a marker.
-        amid: patterns of calls inside of free text, see Format.
         head: the constant text before the tool's name.
         middle: the constant text between name and arguments.
     """
 
     begins: tuple[str, ...] = ()
     fences: tuple[tuple[str, str], ...] = ()
-    amid: tuple[str, ...] = ()
     head: str = '{"name": "'
     middle: str = '", "parameters": '
     bare = True
@@ -43,33 +38,6 @@ class Bare(Format):
     def example(self) -> str:
         """Return an example of a call for prompts; implements `Format.example`."""
         return "" if self.fences else f"{self.head}NAME{self.middle}{{ARGUMENTS}}}}"
-
-    def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
-        """Read the calls after `begin`; return whether any came. Implements `Format.calls`."""
-        known = None if begin else tools.schemas
-        form = CallObject()
-        yield from s.space()
-        fence = ""
-        for opening, closing in self.fences:
-            if not begin and (yield from s.accept(opening)):
-                fence = closing
-                yield from s.space()
-                break
-        if (yield from s.next()) not in ("{", "["):
-            return False
-        if not (yield from form.list(s, out, known)):
-            return False
-        while not out.full:  # Llama writes several calls one after the other, with separators
-            if (yield from s.space()) in (";", ","):
-                s.at += 1
-            if (yield from s.space()) not in ("{", "[") or not (
-                yield from s.attempt(form.list(s, out, known))
-            ):
-                break
-        if fence:
-            yield from s.space()
-            yield from s.accept(fence)
-        return True
 
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
         """Return the expression of one call or several; implements `Format.grammar`."""

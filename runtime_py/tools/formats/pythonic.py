@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..format import Format, Rule, Tools, free_or
+from ..format import Format, Rule, free_or
 from ..lark import Lark
 from ..markup_rules import members
-from ..output import Output
-from ..python_text import value
-from ..scanner import Scanner, Steps
-
-_NAME = re.compile(r"[A-Za-z_][\w.\-]*")
-_KEY = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
@@ -52,64 +44,6 @@ class Pythonic(Format):
         """Return an example of a call for prompts; implements `Format.example`."""
         call = "[NAME(KEY=VALUE)]" if self.brackets else "NAME(KEY=VALUE)"
         return f"{''.join(self.begins[:1])}{call}{self.end}"
-
-    def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
-        """Read the calls after `begin`; return whether any came. Implements `Format.calls`."""
-        listed = (yield from s.space()) == "["
-        if not begin and not listed:
-            return False
-        s.at += listed
-        known = None if begin else tools.schemas
-        if not (yield from self._call(s, out, known)):
-            return False
-        while not out.full:
-            if (yield from s.space()) == ",":
-                s.at += 1
-                yield from s.space()
-            if not (yield from s.attempt(self._call(s, out, known))):
-                break
-        if listed and (yield from s.space()) == "]":
-            s.at += 1
-        if begin and self.end:
-            yield from s.space()
-            yield from s.accept(self.end.lstrip())
-        return True
-
-    def _call(self, s: Scanner, out: Output, known: Collection[str] | None) -> Steps[bool]:
-        yield from s.space()
-        name = yield from s.match(_NAME)
-        if not name or (known is not None and name not in known):
-            return False
-        if not (yield from s.accept("(")):
-            return False
-        s.release()
-        out.begin(name)
-        out.arguments("{")
-        whole = yield from self._arguments(s, out)
-        out.end(whole=whole)
-        return True
-
-    def _arguments(self, s: Scanner, out: Output) -> Steps[bool]:
-        first = True
-        while True:
-            char = yield from s.space()
-            if char == "," and not first:
-                s.at += 1
-                char = yield from s.space()
-            if char == ")":
-                s.at += 1
-                out.arguments("}")
-                return True
-            key = yield from s.match(_KEY)
-            if not key or (yield from s.space()) != "=":
-                if key:
-                    out.arguments(f"{'' if first else ', '}{json.dumps(key)}")
-                return False
-            s.at += 1
-            out.arguments(f"{'' if first else ', '}{json.dumps(key)}: ")
-            first = False
-            if not (yield from value(s, out.arguments, argument=True)):
-                return False
 
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
         """Return the expression of one call or several; implements `Format.grammar`."""

@@ -6,17 +6,11 @@ Hermes, Qwen, Granite, Phi, Cohere and Nemotron write them.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from ..call_object import CallObject
-from ..format import Format, Rule, Tools
+from ..format import Format, Rule
 from ..lark import Lark
-from ..output import Output
-from ..scanner import Scanner, Steps
-
-_LEFT_OVER = re.compile(r"[\s}\]]*")  # matches superfluous closing brackets
 
 
 @dataclass(frozen=True)
@@ -27,7 +21,6 @@ class Tagged(Format):
         begins: texts that begin calls; the first is the usual one.
         end: the text after the object or list, or "".
         listed: whether several calls are one list; otherwise each has its own marker.
-        form: the form of the object.
         head: the constant text before the tool's name.
         middle: the constant text between the name and the arguments, which "}" follows.
         space: the text between the marker and the object.
@@ -38,7 +31,6 @@ class Tagged(Format):
     begins: tuple[str, ...] = ()
     end: str = ""
     listed: bool = False
-    form: CallObject = CallObject()  # noqa: RUF009 - frozen
     head: str = '{"name": "'
     middle: str = '", "arguments": '
     space: str = ""
@@ -56,16 +48,6 @@ class Tagged(Format):
         call = f"{self.head}NAME{self.middle}{{ARGUMENTS}}}}"
         call = f"[{call}]" if self.listed else call
         return f"{self.begins[0]}{self.space}{call}{self.space}{self.end}"
-
-    def calls(self, s: Scanner, out: Output, tools: Tools, begin: str) -> Steps[bool]:
-        """Read the calls after `begin`; return whether any came. Implements `Format.calls`."""
-        form = replace(self.form, end=self.end)
-        if not (yield from form.list(s, out, None)):
-            return False
-        yield from s.match(_LEFT_OVER)
-        if self.end:
-            yield from s.accept(self.end)
-        return True
 
     def grammar(self, lark: Lark, rules: Sequence[Rule], lead: str, *, several: bool) -> str:
         """Return the expression of one call or several; implements `Format.grammar`."""

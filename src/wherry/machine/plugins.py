@@ -50,21 +50,38 @@ def find_core() -> Path:
     )
 
 
+def find_readers() -> Path:
+    """Find libwherry_readers, which reads tool calls, in the engine's folder.
+
+    Raises:
+        ToolchainError: the library was not found.
+    """
+    again = "Install wherry again, or in a checkout build it: cmake --workflow dev"
+    return _beside_core("wherry_readers", "which reads tool calls", again)
+
+
 def find_plugin(kind: str) -> Path:
     """Find the plugin libwherry_<kind>, in the engine's folder.
 
     Raises:
         ToolchainError: the plugin was not built.
     """
-    name = file_name(f"wherry_{kind}")
+    build = (
+        f"Build it, with apache-tvm installed{_NEEDS.get(kind, '')}: "
+        f"cmake --preset dev -DWHERRY_{kind.upper()}=ON && cmake --build --preset dev"
+    )
+    return _beside_core(f"wherry_{kind}", f"which drives {kind} devices", build)
+
+
+def _beside_core(stem: str, use: str, remedy: str) -> Path:
+    name = file_name(stem)
     candidates = [core.with_name(name) for core in (find_core(), *places("wherry"))]
     path = next((place for place in candidates if place.is_file()), None)
     if path is None:
         raise ToolchainError(
-            f"{name}, which drives {kind} devices, was not found; looked for\n"
+            f"{name}, {use}, was not found; looked for\n"
             + "\n".join(f"  {place}" for place in dict.fromkeys(candidates))
-            + f"\nBuild it, with apache-tvm installed{_NEEDS.get(kind, '')}: "
-            f"cmake --preset dev -DWHERRY_{kind.upper()}=ON && cmake --build --preset dev"
+            + f"\n{remedy}"
         )
     return path
 

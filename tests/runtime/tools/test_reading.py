@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 
 import pytest
 
@@ -181,44 +182,29 @@ def test_a_family_by_its_name():
         named("nothing")
 
 
-@pytest.mark.parametrize("family", NAMES)
-def test_junk(family):
-    """Pieces of the format in any order: no error, and however it is cut, the same parts."""
-    rng = random.Random(family)
-    form = named(family).format
-    words = [*form.markers, *form.begins, "<think>", "</think>", "get_weather", "now", "functions."]
-    words += [
+PIECES = [
+    *[
+        "<think>",
+        "</think>",
+        "get_weather",
+        "now",
+        "functions.",
         '{"name": "now"',
         ', "arguments": ',
-        "{",
-        "}",
-        "[",
-        "]",
-        "(",
-        ")",
-        '"',
-        "'",
-        "\\",
-        ":",
-    ]
-    words += [
-        "call:",
-        "city",
-        "=",
-        ",",
-        ";",
-        " ",
-        "\n",
-        "```json",
-        "1",
-        "NaN",
-        "é",
-        "text",
-        "\\u",
-        "\ud83d",
-    ]
-    words += ["<parameter=city>", "</parameter>", "<arg_key>", "</arg_key>", "<arg_value>"]
-    for _ in range(150):
+    ],
+    *["{", "}", "[", "]", "(", ")", '"', "'", "\\", ":", "=", ",", ";", " ", "\n", "-", "1", "NaN"],
+    *["call:", "city", "```json", "\\u", "00e9", "\\ud83d", "\\x4", "é", "text", "True"],
+    *["<parameter=city>", "</parameter>", "<arg_key>", "</arg_key>", "<arg_value>"],
+    "\N{IDEOGRAPHIC SPACE}",
+]
+
+
+def check_junk(family: str, seed: int, times: int) -> None:
+    """Pieces of the format in any order: no error, and however it is cut, the same parts."""
+    rng = random.Random(f"{family} {seed}")
+    form = named(family).format
+    words = [*form.markers, *form.begins, *PIECES]
+    for _ in range(times):
         output = "".join(rng.choices(words, k=rng.randrange(1, 25)))
         w = Written("", family, ("</think>",), rng.choice(["", "<think>"]), output)
         whole = read(w)
@@ -228,18 +214,25 @@ def test_junk(family):
         assert begun == ended == list(range(len(begun))), output
         if not begun and not named(family).channels:
             shown = "".join(getattr(p, "text", "") for p in whole)
-            for mark in ("<think>", "</think>", *form.silent):
+            for mark in ("<think>", "</think>", *getattr(form, "silent", ())):
                 output, shown = output.replace(mark, ""), shown.replace(mark, "")
             assert "".join(shown.split()) == "".join(output.split())
 
 
-@every_model
-def test_damaged_calls(w):
-    """Spans left out, written twice or replaced: no error, and however it is cut, the same."""
-    rng = random.Random(w.model)
+@pytest.mark.parametrize("family", NAMES)
+def test_junk(family):
+    check_junk(family, 0, 150)
+
+
+def check_damaged(w: Written, seed: int, times: int) -> int:
+    """Spans left out, written twice or replaced: no error, and however it is cut, the same.
+
+    Returns how many of the outputs still have a call.
+    """
+    rng = random.Random(f"{w.model} {seed}")
     junk = ["", '"', "}", "{", "]", "<", "\\", "\n", "x", "'", *named(w.family).format.markers]
     called = 0
-    for _ in range(80):
+    for _ in range(times):
         a, b = sorted(rng.sample(range(len(w.output) + 1), 2))
         b = rng.choice([b, min(b, a + 3)])
         middle = rng.choice([rng.choice(junk), w.output[a:b] * 2])
@@ -253,7 +246,49 @@ def test_damaged_calls(w):
             begun == [p.index for p in whole if isinstance(p, CallEnd)] == list(range(len(begun)))
         )
         called += bool(begun)
-    assert called > 20
+    return called
+
+
+@every_model
+def test_damaged_calls(w):
+    assert check_damaged(w, 0, 80) > 20
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_much_junk(seed):
+    for family in NAMES:
+        check_junk(family, seed, 400)
+    for w in WRITTEN:
+        check_damaged(w, seed, 150)
+
+
+LONG = {  # output before, repeated piece, output after
+    "string": ("hermes", '<tool_call>{"name": "now", "arguments": {"a": "', "abc ", '"}}'),
+    "escapes": ("hermes", '<tool_call>{"name": "now", "arguments": {"a": "', '\\"\\n', '"}}'),
+    "members": ("hermes", '<tool_call>{"name": "now", "arguments": {"a": [1', ', {"b": 2}', "]}}"),
+    "elements": ("qwen-coder", "<function=now>", "<parameter=a>b</parameter>", "</function>"),
+    "arguments": ("pythonic", "[now(a=1", ", b=[2, {'c': 3}]", ")]"),
+    "items": ("pythonic", "[now(a=[1", ", {'b': '\\n', 'c': [d]}", "])]"),
+    "calls": ("hermes", "", '<tool_call>{"name": "now"}</tool_call>', ""),
+    "text": ("hermes", "", "so < ", ""),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_the_cost_grows_as_the_length(name):
+    """A character costs the same at the beginning of 100,000 and at their end."""
+    family, before, piece, after = LONG[name]
+    parser = OutputParser(named(family), TOOLS)
+    text = before + piece * (100_000 // len(piece)) + after
+    seconds = []
+    for start in range(0, len(text), 10_000):
+        began = time.process_time()
+        for char in text[start : start + 10_000]:
+            parser.push(char)
+        seconds.append(time.process_time() - began)
+    parser.finish()
+    assert min(seconds[6:9]) < 3 * max(seconds[1:4]), seconds
 
 
 def test_depth_is_bounded():

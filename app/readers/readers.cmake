@@ -1,0 +1,30 @@
+# libwherry_readers: the readers of outputs (app/tools) for Python; it is installed next to libwherry and
+# contains nothing of the core. What it consists of is the archive wherry_reading, which apps link,
+# too. The linker removes what only apps need.
+include(app/rooms.cmake)
+wherry_sources(_reading_sources "${CMAKE_CURRENT_SOURCE_DIR}"
+  app/data app/grammar app/grammar/schema app/request app/template app/tools app/tools/formats)
+add_library(wherry_reading STATIC ${_reading_sources})
+set_target_properties(wherry_reading PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP
+  CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+foreach(source IN LISTS _reading_sources)
+  cmake_path(GET source PARENT_PATH _room)
+  set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${_room})
+endforeach()
+target_include_directories(wherry_reading PUBLIC
+  "${CMAKE_CURRENT_SOURCE_DIR}" engine engine/include app/include)
+add_library(wherry_readers SHARED app/readers/readers_abi.cc engine/support/blake2b.cc)
+target_link_libraries(wherry_readers PRIVATE wherry_reading)
+set_target_properties(wherry_readers PROPERTIES
+  CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+if(NOT MSVC)
+  target_compile_options(wherry_reading PRIVATE -ffunction-sections -fdata-sections)
+endif()
+if(APPLE)
+  target_link_options(wherry_readers PRIVATE LINKER:-dead_strip)
+elseif(UNIX)  # the symbols of wherry_*, and what they need
+  target_link_options(wherry_readers PRIVATE LINKER:--gc-sections,-z,defs
+    "LINKER:--version-script=${_exports}")
+  set_target_properties(wherry_readers PROPERTIES LINK_DEPENDS "${_exports}")
+endif()
+install(TARGETS wherry_readers DESTINATION wherry)
