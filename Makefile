@@ -73,6 +73,8 @@ nightly: native $(WEB)
 	$(call tested,asan)
 	$(BIN)/pip install --quiet --no-compile ziglang==0.17.1 # as in pyproject.toml's apps
 	$(BIN)/python -m pytest -m nightly -n 2 --dist loadgroup --no-loadscope-reorder
+	$(MAKE) --no-print-directory wheels
+	$(MAKE) --no-print-directory accept-wheel
 
 # What a person gets who installs the package: no source tree, a cache of its own.
 installed: $(VENV)/.tested
