@@ -65,13 +65,16 @@ def make_root(root: Path, downloads: Path) -> None:
     for name, minor in (("null", "3"), ("zero", "5"), ("random", "8"), ("urandom", "9")):
         if not (root / "dev" / name).exists():
             subprocess.run(["mknod", root / "dev" / name, "c", "1", minor], check=True)
+    if not (root / "dev" / "fd").is_symlink():
+        (root / "dev" / "fd").symlink_to("/proc/self/fd")
     subprocess.run(["ldconfig", "-r", root], check=True)
 
 
 def download(wheel: Path, to: Path) -> None:
     """Download what a wheel depends on, for the root's Python."""
     python = ["--python-version", "3.11", "--implementation", "cp", "--only-binary=:all:"]
-    platforms = [f"manylinux_2_{n}_x86_64" for n in (17, 28)] + ["manylinux2014_x86_64"]
+    # Debian 12 has glibc 2.36.
+    platforms = ["manylinux2014_x86_64", *(f"manylinux_2_{n}_x86_64" for n in range(5, 37))]
     python += [word for name in platforms for word in ("--platform", name)]
     subprocess.run(
         [sys.executable, "-m", "pip", "download", "--quiet", "--dest", to, *python, wheel],
