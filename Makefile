@@ -3,6 +3,7 @@
 #   make check   lint, types and the Python tests that need neither the core nor a device: minutes
 #   make test    install into .venv and check everything that CI checks
 #   make threads the engine's threads under ThreadSanitizer, which CI checks too
+#   make wheels  wheels for Linux that need no compiler, in dist/
 #   make nightly the tests that take minutes: AddressSanitizer, damaged files and requests by the thousand,
 #                clients of other servers, Ray
 
@@ -14,7 +15,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/plugins.cm
 PACKAGES := app/data compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 
-.PHONY: demo check test threads nightly lint lint-python lint-cxx lint-web native python installed docs charts page pyodide notebook gpu-bundle gpu-check format generated clean
+.PHONY: demo check test threads nightly lint lint-python lint-cxx lint-web native python installed wheels accept-wheel docs charts page pyodide notebook gpu-bundle gpu-check format generated clean
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
@@ -72,10 +73,27 @@ nightly: native $(WEB)
 	$(call tested,asan)
 	$(BIN)/pip install --quiet --no-compile ziglang==0.17.1 # as in pyproject.toml's apps
 	$(BIN)/python -m pytest -m nightly -n 2 --dist loadgroup --no-loadscope-reorder
+	$(MAKE) --no-print-directory wheels
+	$(MAKE) --no-print-directory accept-wheel
 
 # What a person gets who installs the package: no source tree, a cache of its own.
 installed: $(VENV)/.tested
 	cd / && WHERRY_CACHE="$(abspath build/installed-cache)" "$(abspath $(BIN))/wherry" run demo --seed 1 "Hello!" | grep .
+
+# manylinux_2_28 for x86_64 and 64-bit Arm, with the core for browsers and the page that `native` built.
+WHEEL_TOOLS := build/wheels/tools
+wheels: native $(WHEEL_TOOLS)/.installed
+	$(WHEEL_TOOLS)/bin/python -m wheels.build --browser build/dev --out dist
+
+# As root: installs the wheel in a folder that has Debian's Python alone, and runs it there.
+accept-wheel: $(WHEEL_TOOLS)/.installed
+	$(WHEEL_TOOLS)/bin/python -m wheels.bare_root dist/wherry-*_x86_64.whl build/wheels/bare
+
+$(WHEEL_TOOLS)/.installed: wheels/requirements.txt
+	$(PYTHON) -m venv $(WHEEL_TOOLS)
+	$(WHEEL_TOOLS)/bin/pip install --quiet --requirement wheels/requirements.txt
+	$(WHEEL_TOOLS)/bin/pip install --quiet --no-deps apache-tvm==0.27.0.post1 # its headers
+	touch $@
 
 # The generated pages (tests compare them), then the site, in site/; strictly, and without a network.
 docs: charts

@@ -41,6 +41,10 @@ function(wherry_add_plugin kind)
   find_library(WHERRY_TVM_RUNTIME tvm_runtime PATHS "${_tvm_folder}/lib" NO_DEFAULT_PATH REQUIRED)
   target_link_libraries(${_plugin} PRIVATE
     tvm_ffi::header tvm_ffi::shared "${WHERRY_TVM_RUNTIME}" ${CMAKE_DL_LIBS})
+  if(UNIX AND NOT APPLE)  # as for the core
+    target_link_options(${_plugin} PRIVATE "LINKER:--version-script=${_exports}")
+    set_target_properties(${_plugin} PROPERTIES LINK_DEPENDS "${_exports}")
+  endif()
   set_target_properties(${_plugin} PROPERTIES
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
     INSTALL_RPATH "$ORIGIN/../tvm_ffi/lib:$ORIGIN/../tvm/lib")

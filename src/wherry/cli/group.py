@@ -41,25 +41,26 @@ EXIT_CODES = {
     interrupts.INTERRUPTED: "Ctrl-C",
     BROKEN_PIPE: "the reader of the output went away",
 }
-# Command -> module of this package that defines it; imported when the command is called.
+# Command -> module of this package that defines it, imported when the command is called, and the
+# first sentence of its help, so that `wherry --help` imports none; a test compares them.
 COMMANDS = {
-    "run": "run",
-    "chat": "chat",
-    "serve": "serve",
-    "bench": "bench",
-    "plan": "plan",
-    "pull": "pull",
-    "show": "show",
-    "ps": "ps",
-    "convert": "compile",
-    "compile": "compile",
-    "package": "package",
-    "web": "web",
-    "list": "listing",
-    "rm": "removal",
-    "cache": "removal",
-    "doctor": "doctor",
-    "completion": "completion",
+    "run": ("run", "Answer PROMPT, or chat, after every missing step."),
+    "chat": ("chat", "Talk with MODEL at the terminal."),
+    "serve": ("serve", "Serve MODEL over HTTP, with the APIs of OpenAI and others."),
+    "bench": ("bench", "Measure throughput and latency of MODEL, or of a server."),
+    "plan": ("plan", "Say how much memory a run of MODEL takes, and whether it fits."),
+    "pull": ("pull", "Download, convert and compile MODEL ahead of a run."),
+    "show": ("show", "Describe MODEL: architecture, licence, chat template, memory."),
+    "ps": ("ps", "List this machine's servers, and the models they have loaded."),
+    "convert": ("compile", "Write the weights of MODEL in the layout of a scheme."),
+    "compile": ("compile", "Compile MODEL to a folder that any runtime of Wherry loads."),
+    "package": ("package", "Write a chat site for browsers, or libraries for an app."),
+    "web": ("web", "Serve FOLDER to browsers, which run its models."),
+    "list": ("listing", "List the content of the cache, with size and last use."),
+    "rm": ("removal", "Remove model NAME from the cache."),
+    "cache": ("removal", "Maintain the cache."),
+    "doctor": ("doctor", "Check this machine, and list devices and the tools of targets."),
+    "completion": ("completion", "Print the completion script of SHELL."),
 }
 
 
@@ -110,10 +111,14 @@ class _Group(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(f"{__package__}.{COMMANDS[name]}")
+        module = importlib.import_module(f"{__package__}.{COMMANDS[name][0]}")
         command: click.Command = getattr(module, f"{name}_command")
         return command
 

@@ -1,0 +1,1 @@
+"""Builds and checks the wheels that need no compiler: `make wheels`."""
