@@ -50,6 +50,7 @@ COMMANDS = {
     "plan": "plan",
     "pull": "pull",
     "show": "show",
+    "quality": "quality",
     "ps": "ps",
     "convert": "compile",
     "compile": "compile",

@@ -15,6 +15,7 @@ _LABELS = {
     "load": "Loading",
     "warm up": "Warming up",
     "bench": "Measuring",
+    "measure": "Measuring quality",
 }
 
 
