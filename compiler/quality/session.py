@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tvm
-import tvm_ffi
 from numpy.typing import NDArray
 from tvm import relax
 
 from wherry.artifact.manifest import Manifest
 from wherry.artifact.variants import library_for
-from wherry.errors import ArtifactError, ToolchainError, UsageError
-from wherry.machine.tvm_runtime import WITHOUT_RUNTIME, open_object_linker
+from wherry.errors import ToolchainError, UsageError
+from wherry.machine.tvm_runtime import WITHOUT_RUNTIME
 
+from ..library.opened import open_library
 from ..weight_cache import StoredTensors
 
 WINDOW = 512  # most tokens of a window: one sequence of this length has memory for its KV cache
@@ -41,7 +40,9 @@ class Session:
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self._device = _device(manifest)
-        self._vm = relax.VirtualMachine(_library(folder, manifest), _with_host(self._device))
+        self._vm = relax.VirtualMachine(
+            open_library(folder / library_for(manifest)), _with_host(self._device)
+        )
         self._metadata: dict[str, Any] = json.loads(str(self._vm["_metadata"]()))
         if "forward" not in self._metadata["entries"]:
             raise UsageError(
@@ -107,33 +108,6 @@ def _rows(stored: StoredTensors, name: str) -> NDArray[Any]:
         return stored.read(whole)
     first, _, stop = rows.removesuffix("]").partition(":")
     return stored.read(whole)[int(first) : int(stop)]
-
-
-def _library(folder: Path, manifest: Manifest) -> Any:
-    """Load the compiled code that fits this machine: a shared library, or an archive of objects."""
-    path = folder / library_for(manifest)
-    if path.suffix == ".so":
-        return tvm.runtime.load_module(str(path))
-    if path.suffix != ".tar":
-        raise _not_here(manifest.target)
-    open_object_linker()
-    session = tvm_ffi.get_global_func("tvm_ffi_orcjit.GlobalDefaultSession")
-    load = tvm_ffi.get_global_func("tvm_ffi_orcjit.SessionLoadModule")
-    return load(session(), _objects(path), "", None, None)
-
-
-def _objects(path: Path) -> list[bytes]:
-    """Return the object files of an archive.
-
-    Raises:
-        ArtifactError: the archive is damaged.
-    """
-    try:
-        with tarfile.open(path) as archive:
-            files = [archive.extractfile(member) for member in archive if member.isfile()]
-            return [file.read() for file in files if file is not None]
-    except tarfile.TarError as e:
-        raise ArtifactError(f"{path} is damaged ({e}). Compile the model again.") from e
 
 
 def _device(manifest: Manifest) -> Any:

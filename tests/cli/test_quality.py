@@ -80,6 +80,8 @@ class TestCard:
         made = ensure_artifact(str(folder), target="cpu")
         with pytest.raises(UsageError, match="--against MODEL"):
             run(str(made))
+        with pytest.raises(UsageError, match="its weights are encoded; --calibration builtin"):
+            run(str(made), "--calibration", "builtin", "--against", str(folder))
         text = str(folder / "text.txt")
         found = json.loads(run(str(made), "--against", str(made), "--text", text, "--json"))
         assert (found["kl_mean"], found["top1_agreement"]) == (0.0, 1.0)

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 @click.command("convert")
 @options.model
 @options.quant
+@options.calibration
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; default: the cache.")
-def convert_command(model: str, quant: str | None, output: Path | None) -> None:
+def convert_command(model: str, quant: str | None, calibration: str, output: Path | None) -> None:
     """Write the weights of MODEL in the layout of a scheme.
 
     Prints the folder. An interrupted conversion resumes.
@@ -26,7 +27,9 @@ def convert_command(model: str, quant: str | None, output: Path | None) -> None:
     from wherry.compiler.api import convert_model
 
     with shown() as progress:
-        folder = convert_model(model, output, quant=quant, progress=progress)
+        folder = convert_model(
+            model, output, quant=quant, calibration=calibration, progress=progress
+        )
     click.echo(folder)
 
 
@@ -35,6 +38,7 @@ def convert_command(model: str, quant: str | None, output: Path | None) -> None:
 @options.target
 @options.host
 @options.quant
+@options.calibration
 @options.kv_dtype
 @options.activations
 @click.option(

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 _LABELS = {
     "download": "Downloading",
+    "calibrate": "Calibrating",
     "convert": "Converting weights",
     "compile": "Compiling",
     "load": "Loading",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @click.command("quality")
 @options.model
 @options.quant
+@options.calibration
 @options.kv_dtype
 @options.activations
 @options.target
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; KL in nats.")
 def quality_command(
     model: str,
+    calibration: str,
     against: str | None,
     against_quant: str | None,
     text: Path | None,
@@ -61,24 +63,50 @@ def quality_command(
     the compiled folder, where `wherry show` finds it.
     """
     from wherry.compiler.quality import texts
-    from wherry.runtime.load import loading
-    from wherry.runtime.load.options import for_compiler
 
     chosen = texts.given(text) if text else texts.shipped("evaluation")
-    if (Path(model).expanduser() / MANIFEST).is_file() and against is None:
-        raise UsageError(
-            f"{model} is compiled, and has no weights in floats to compare with. "
-            f"Give the model that it was made from: wherry quality {model} --against MODEL"
-        )
-    loading_options, _ = options.split(typed)
     with shown() as progress:
-        folder = loading.resolve(model, **for_compiler(loading_options | {"progress": progress}))
+        if (Path(model).expanduser() / MANIFEST).is_file():
+            folder = _compiled(model, against, calibration, typed)
+        else:
+            folder = _compile(model, calibration, progress, typed)
         card = measured(folder, against or model, against_quant, chosen, progress)
     if as_json:
         click.echo(json.dumps(asdict(card), indent=2))
         return
     for line in lines(card):
         click.echo(line)
+
+
+def _compile(model: str, calibration: str, progress: Progress, typed: dict[str, Any]) -> Path:
+    """Return the compiled folder of a model for the typed options."""
+    from wherry.compiler.api import ensure_artifact
+
+    given = {name: value for name, value in typed.items() if value is not None}
+    return ensure_artifact(model, calibration=calibration, progress=progress, **given)
+
+
+def _compiled(model: str, against: str | None, calibration: str, typed: dict[str, Any]) -> Path:
+    """Return a compiled folder that the user gave, if the typed options fit it.
+
+    Raises:
+        UsageError: an option does not fit, or there is nothing to compare with.
+    """
+    from wherry.runtime.load import loading
+    from wherry.runtime.load.options import for_compiler
+
+    if calibration != "none":
+        raise UsageError(
+            f"{model} is compiled, and its weights are encoded; --calibration {calibration} was "
+            "requested. Leave it out, or give the model that it was made from."
+        )
+    if against is None:
+        raise UsageError(
+            f"{model} is compiled, and has no weights in floats to compare with. "
+            f"Give the model that it was made from: wherry quality {model} --against MODEL"
+        )
+    loading_options, _ = options.split(typed)
+    return loading.resolve(model, **for_compiler(loading_options))
 
 
 def measured(folder: Path, against: str, quant: str | None, text: Text, progress: Progress) -> Card:
