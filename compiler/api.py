@@ -38,6 +38,8 @@ from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import TargetPreset
 from wherry.targets.web_toolchain import core_digest
 
+from .calibration.choice import NONE as NO_CALIBRATION
+from .calibration.choice import calibration_of, calibration_text
 from .choices import Choice, Choices
 from .choices import Limits as Limits
 from .convert import MARKER, ModelWeights, convert, files_of, scheme_of
@@ -57,6 +59,7 @@ def convert_model(
     out: Path | None = None,
     *,
     quant: str | None = None,
+    calibration: str = NO_CALIBRATION,
     progress: Progress | None = None,
     thorough: bool = False,
 ) -> Path:
@@ -66,6 +69,7 @@ def convert_model(
         model: "demo", a folder, a GGUF file, or hf://ORG/NAME[@REVISION].
         out: the output folder; None: a folder in the cache.
         quant: name of a quantization scheme; None: q4f16_1, of a GGUF file the nearest.
+        calibration: "none", "builtin" or a text file; see `Choice.calibration`.
         progress: called with the phase, the steps done, and the steps in total.
         thorough: verify all existing weights, and convert damaged ones again.
     """
@@ -74,8 +78,10 @@ def convert_model(
     folder = model_folder(model, progress)
     scheme = find_scheme(quant or default_scheme(folder))
     own = out is None
+    text = calibration_text(calibration)
     if out is None:
         place = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
+        place += f"-{text.sha256[:8]}" if text else ""
         out = settings.cache_dir() / "weights" / f"{safe(name_of(model))}-{scheme.name}-{place}"
     with Use(folder):
         described = describe(folder)
@@ -87,7 +93,15 @@ def convert_model(
             headless="forward" not in described.entries,
             part=described.raw if described.is_part else None,
         )
-        convert(folder, out, wanted, scheme=scheme.name, progress=progress, thorough=thorough)
+        convert(
+            folder,
+            out,
+            wanted,
+            scheme=scheme.name,
+            progress=progress,
+            thorough=thorough,
+            calibration=calibration_of(described, text, folder, wanted.parameters, scheme),
+        )
     if own:
         touch(out)
     return out
@@ -117,7 +131,13 @@ def ensure_artifact(
     """
     choice = Choice(**choices)
     _ = choice.preset  # reports errors now, not after a conversion
-    weights = convert_model(model, quant=choice.quant, progress=progress, thorough=thorough)
+    weights = convert_model(
+        model,
+        quant=choice.quant,
+        calibration=choice.calibration,
+        progress=progress,
+        thorough=thorough,
+    )
     choice = choice.in_scheme(scheme_of(weights))
     scheme, preset = choice.scheme, choice.preset
     described = describe(weights)

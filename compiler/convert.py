@@ -13,10 +13,10 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from .checkpoint.tensors import Checkpoint
 from .text_part import others, text_names
 from .tokenizer_files import TOKENIZER, fingerprint, older, tokenizer_json
 from .weight_cache import Shard, index_json, lay_out
+
+if TYPE_CHECKING:
+    from .calibration.encode import Calibration, Encoded
 
 CONFIG = "config.json"
 MARKER = "wherry-weights.json"
@@ -78,6 +81,8 @@ class _Job:
     key: str  # hash of everything that determines the stored weights
     tokenizer: str  # fingerprint of the source files of a generated tokenizer.json, or ""
     skipped: Mapping[str, int]  # numbers of tensors outside of the text model, by name prefix
+    calibration: Calibration | None = None  # encodes linears by a text; None: search alone
+    encoded: Encoded | None = None  # what it has encoded
 
     def scheme_of(self, name: str) -> Scheme:
         """Return the scheme of one parameter."""
@@ -92,6 +97,7 @@ def convert(
     scheme: str,
     progress: Progress | None = None,
     thorough: bool = False,
+    calibration: Calibration | None = None,
 ) -> None:
     """Write the weights of the Hugging Face folder `source` to `out`, encoded with `scheme`.
 
@@ -108,6 +114,7 @@ def convert(
         scheme: a name that `wherry.quant.scheme.find` knows.
         progress: called after each block of rows, for `what` = "convert".
         thorough: verify all existing files, whatever is known about them.
+        calibration: encodes linears with error feedback; None: all weights by search.
 
     Raises:
         ModelError: the checkpoint does not match or cannot be read, or has numbers that the scheme
@@ -117,7 +124,7 @@ def convert(
     """
     if out.resolve() == source.resolve():
         raise UsageError(f"{out} is the model itself. Choose another folder: -o DIR")
-    job = _prepare(source, out, find(scheme), wanted)
+    job = _prepare(source, out, find(scheme), wanted, calibration)
     _refuse_others(out, job)
     if not (out / _JOURNAL).exists() and _is_complete(out, job, thorough, say=False):
         return  # before the lock, because the folder may be read-only
@@ -160,6 +167,14 @@ def _run(out: Path, job: _Job, progress: Progress | None) -> None:
         logger.warning("%s", text)
     done = _resume(out, job)
     _check_disk(out, [s for s in job.shards if s.name not in done])
+    if job.calibration:
+        if TOKENIZER in job.written:  # the source has none that reads the calibration text
+            write_atomically(out / TOKENIZER, job.written[TOKENIZER])
+        plans = {p.name: p for p in job.plan.parameters}
+        encoded = job.calibration.encode(
+            out, job.key, plans, job.checkpoint, job.scheme_of, progress
+        )
+        job = replace(job, encoded=encoded)
     total = sum(s.nbytes for s in job.shards)
     for shard in job.shards:
         if shard.name in done:
@@ -197,7 +212,13 @@ def is_converted(out: Path) -> bool:
     return bool(files) and not integrity.damaged(out, files)
 
 
-def _prepare(source: Path, out: Path, scheme: Scheme, wanted: ModelWeights) -> _Job:
+def _prepare(
+    source: Path,
+    out: Path,
+    scheme: Scheme,
+    wanted: ModelWeights,
+    calibration: Calibration | None,
+) -> _Job:
     """Plan a conversion and check the checkpoint.
 
     Raises:
@@ -224,6 +245,7 @@ def _prepare(source: Path, out: Path, scheme: Scheme, wanted: ModelWeights) -> _
         ]
     )
     text = f"{SCHEMA_VERSION} {scheme!r} {shards!r} {made!r} {checkpoint.fingerprint}"
+    text += f" {calibration.key}" if calibration else ""
     key = hashlib.sha256(text.encode()).hexdigest()
     written = {} if wanted.head is None else {HEAD: to_json(wanted.head).encode()}
     if wanted.part is not None:
@@ -243,6 +265,7 @@ def _prepare(source: Path, out: Path, scheme: Scheme, wanted: ModelWeights) -> _
         key=key,
         tokenizer=tokenizer,
         skipped=others(shapes, names),
+        calibration=calibration,
     )
 
 
@@ -400,6 +423,15 @@ def _write_parameter(
         ModelError: the parameter has values that the scheme cannot represent.
     """
     made = job.plan.parameters[index]
+    if job.encoded and job.encoded.has(made.name):
+        for suffix, array in job.encoded.read(made.name).items():
+            if not finite(array):
+                raise ModelError(_not_finite(job, made.name, np.inf))
+            f.seek(offsets[made.name.removesuffix("weight") + suffix])
+            f.write(np.ascontiguousarray(array).data)
+            written += array.nbytes
+        report(written)
+        return written
     for start, rows in blocks(made, job.checkpoint):
         for name, array in store(job.scheme_of(made.name), made.name, rows, made.shape).items():
             if not finite(array):
@@ -449,3 +481,5 @@ def _finish(out: Path, job: _Job, shards: Mapping[str, FileRecord]) -> None:
     }
     _write(out / MARKER, marker)
     (out / _JOURNAL).unlink(missing_ok=True)
+    if job.encoded:
+        job.encoded.remove()
