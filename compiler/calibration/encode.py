@@ -147,8 +147,9 @@ class Encoded:
         """Store the arrays of a parameter."""
         path = self._path(name)
         partial = path.with_suffix(".partial")
+        named: dict[str, Any] = dict(arrays)
         with partial.open("wb") as f:
-            np.savez(f, **arrays)
+            np.savez(f, **named)
         partial.replace(path)
 
     def remove(self) -> None:

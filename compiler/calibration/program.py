@@ -19,7 +19,7 @@ import numpy as np
 import tvm
 import tvm_ffi
 from numpy.typing import NDArray
-from tvm import relax
+from tvm import ir, relax
 
 from wherry.passes.capture_linears import CAPTURED, CaptureLinears, linears
 from wherry.quant.scheme import Scheme
@@ -56,7 +56,8 @@ class Captured:
         )
         plan = program.quantization.plan
         weights = tuple(name for name in linears(program.mod) if plan[name] is scheme)
-        return cls(replace(program, mod=CaptureLinears(weights)(program.mod)), weights)
+        capture = ir.transform.Sequential([CaptureLinears(weights)])
+        return cls(replace(program, mod=capture(program.mod)), weights)
 
 
 def run(
