@@ -29,7 +29,7 @@ from ..quality.texts import Text, windows
 from ..tokenizer_files import TOKENIZER
 from .program import Captured, run
 
-FOLDER = ".wherry-calibrated"  # encoded weights of a conversion that is under way
+FOLDER = ".wherry-calibrated"  # encoded weights of a conversion that is running
 WINDOW = 512  # most tokens of a window
 MOST_TOKENS = 8192  # of a calibration text: activations of all are in memory at once
 _KEY = "key"
