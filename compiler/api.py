@@ -34,11 +34,13 @@ from wherry.cache import pruning
 from wherry.cache.entries import key_of, safe
 from wherry.errors import ArtifactError, UsageError, listing
 from wherry.hub.gguf_files import SUFFIX, stem
-from wherry.quant.scheme import KEPT, Scheme, portable
+from wherry.quant.scheme import DEFAULT, KEPT, Scheme, portable
 from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import TargetPreset
 from wherry.targets.web_toolchain import core_digest
 
+from .calibration.choice import NONE as NO_CALIBRATION
+from .calibration.choice import calibration_of, calibration_text
 from .choices import Choice, Choices
 from .choices import Limits as Limits
 from .convert import MARKER, ModelWeights, convert, files_of, label_of, own_of, scheme_of
@@ -59,6 +61,7 @@ def convert_model(
     *,
     quant: str | None = None,
     keep: Collection[str] | None = None,
+    calibration: str = NO_CALIBRATION,
     progress: Progress | None = None,
     thorough: bool = False,
 ) -> Path:
@@ -70,6 +73,7 @@ def convert_model(
         quant: name of a quantization scheme; None or "kept": the encoding of a quantized
             checkpoint, else q4f16_1.
         keep: without a scheme, names of checkpoints' schemes in which weights stay; None: all.
+        calibration: "none", "builtin" or a text file; see `Choice.calibration`.
         progress: called with the phase, the steps done, and the steps in total.
         thorough: verify all existing weights, and convert damaged ones again.
     """
@@ -80,9 +84,16 @@ def convert_model(
     scheme = find_scheme(quant or default_scheme(folder))
     label = None if quant or keep == frozenset() else own_label(folder)
     own = out is None
+    text = calibration_text(calibration)
+    if text and label is not None:
+        raise UsageError(
+            f"{name_of(model)} is quantized already, as {label}, and its weights stay as they are, so "
+            f"there is nothing to calibrate. To encode them anew, add --quant {DEFAULT}"
+        )
     if out is None:
         place = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
         kind = _kind(scheme, label, keep)
+        place += f"-{text.sha256[:8]}" if text else ""
         out = settings.cache_dir() / "weights" / f"{safe(name_of(model))}-{kind}-{place}"
     with Use(folder):
         described = describe(folder)
@@ -103,6 +114,7 @@ def convert_model(
             label=label,
             progress=progress,
             thorough=thorough,
+            calibration=calibration_of(described, text, folder, wanted.parameters, scheme),
         )
     if own:
         touch(out)
@@ -146,6 +158,7 @@ def ensure_artifact(
         model,
         quant=choice.quant,
         keep=choice.kept_schemes,
+        calibration=choice.calibration,
         progress=progress,
         thorough=thorough,
     )

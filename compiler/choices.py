@@ -70,6 +70,7 @@ class Choices(TypedDict, total=False):
     limits: Limits | None
     max_batch: int | None
     prefill_chunk: int | None
+    calibration: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +94,9 @@ class Choice:
     # large.
     max_batch: int | None = None
     prefill_chunk: int | None = None
+    # The text whose activations decide how 4-bit linears are rounded: "builtin", a file, or "none":
+    # each weight by itself.
+    calibration: str = "none"
 
     @property
     def scheme(self) -> Encoder:

@@ -13,10 +13,10 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from .encoding import CONFIG, Encoding, encoding_of, read_plan
 from .text_part import others
 from .tokenizer_files import TOKENIZER, fingerprint, older, tokenizer_json
 from .weight_cache import Shard, index_json, lay_out
+
+if TYPE_CHECKING:
+    from .calibration.encode import Calibration, Encoded
 
 MARKER = "wherry-weights.json"
 # Version of MARKER's format; also changes if the same source would be converted differently.
@@ -78,6 +81,8 @@ class _Job:
     key: str  # hash of everything that determines the stored weights
     tokenizer: str  # fingerprint of the source files of a generated tokenizer.json, or ""
     skipped: Mapping[str, int]  # numbers of tensors outside of the text model, by name prefix
+    calibration: Calibration | None = None  # encodes linears by a text; None: search alone
+    encoded: Encoded | None = None  # what it has encoded
 
 
 def convert(
@@ -90,6 +95,7 @@ def convert(
     label: str | None = None,
     progress: Progress | None = None,
     thorough: bool = False,
+    calibration: Calibration | None = None,
 ) -> None:
     """Write the weights of the Hugging Face folder `source` to `out`, encoded with `scheme`.
 
@@ -109,6 +115,7 @@ def convert(
             the scheme's.
         progress: called after each block of rows, for `what` = "convert".
         thorough: verify all existing files, whatever is known about them.
+        calibration: encodes linears with error feedback; None: all weights by search.
 
     Raises:
         ModelError: the checkpoint does not match or cannot be read, or has numbers that the scheme
@@ -118,7 +125,7 @@ def convert(
     """
     if out.resolve() == source.resolve():
         raise UsageError(f"{out} is the model itself. Choose another folder: -o DIR")
-    job = _prepare(source, out, wanted, find(scheme), keep, label)
+    job = _prepare(source, out, wanted, find(scheme), keep, label, calibration)
     _refuse_others(out, job)
     if not (out / _JOURNAL).exists() and _is_complete(out, job, thorough, say=False):
         return  # before the lock, because the folder may be read-only
@@ -163,6 +170,14 @@ def _run(out: Path, job: _Job, progress: Progress | None) -> None:
         logger.warning("%s", text)
     done = _resume(out, job)
     _check_disk(out, [s for s in job.shards if s.name not in done])
+    if job.calibration:
+        if TOKENIZER in job.written:  # the source has none that reads the calibration text
+            write_atomically(out / TOKENIZER, job.written[TOKENIZER])
+        plans = {p.name: p for p in job.plan.parameters}
+        encoded = job.calibration.encode(
+            out, job.key, plans, job.checkpoint, job.encoding.scheme_of, progress
+        )
+        job = replace(job, encoded=encoded)
     total = sum(s.nbytes for s in job.shards)
     for shard in job.shards:
         if shard.name in done:
@@ -218,6 +233,7 @@ def _prepare(
     scheme: Encoder,
     keep: Collection[str] | None,
     label: str | None,
+    calibration: Calibration | None,
 ) -> _Job:
     """Plan a conversion and check the checkpoint.
 
@@ -237,6 +253,7 @@ def _prepare(
     text = f"{SCHEMA_VERSION} {encoding.scheme!r} {shards!r} {made!r} {checkpoint.fingerprint}"
     if encoding.own:
         text += f" {own_to_json(encoding.own)} {label}"
+    text += f" {calibration.key}" if calibration else ""
     key = hashlib.sha256(text.encode()).hexdigest()
     written = {} if wanted.head is None else {HEAD: to_json(wanted.head).encode()}
     if wanted.part is not None:
@@ -256,6 +273,7 @@ def _prepare(
         key=key,
         tokenizer=tokenizer,
         skipped=others(checkpoint.shapes, names),
+        calibration=calibration,
     )
 
 
@@ -413,6 +431,15 @@ def _write_parameter(
         ModelError: the parameter has values that the scheme cannot represent.
     """
     made = job.plan.parameters[index]
+    if job.encoded and job.encoded.has(made.name):
+        for suffix, array in job.encoded.read(made.name).items():
+            if not finite(array):
+                raise ModelError(_not_finite(job, made.name, np.inf))
+            f.seek(offsets[made.name.removesuffix("weight") + suffix])
+            f.write(np.ascontiguousarray(array).data)
+            written += array.nbytes
+        report(written)
+        return written
     for start, rows, stored in job.encoding.blocks(made, job.checkpoint):
         for name, array in stored.items():
             if not finite(array):
@@ -471,3 +498,5 @@ def _finish(out: Path, job: _Job, shards: Mapping[str, FileRecord]) -> None:
     }
     _write(out / MARKER, marker)
     (out / _JOURNAL).unlink(missing_ok=True)
+    if job.encoded:
+        job.encoded.remove()

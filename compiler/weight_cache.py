@@ -107,26 +107,50 @@ def _shard_record(shard: Shard) -> dict[str, Any]:
     }
 
 
-def load_state(folder: Path) -> dict[str, NDArray[Any]]:
-    """Load all tensors of a weight folder of Wherry or mlc-llm into memory.
+class StoredTensors:
+    """The tensors of a weight folder of Wherry or mlc-llm, which are read one at a time.
 
     Tensors that were shortened for storage ("f32-to-bf16") become float32 again.
 
+    Args:
+        folder: has the index and the shards.
+
     Raises:
-        ArtifactError: there is no index, a shard is missing or truncated, or a format is unknown.
+        ArtifactError: there is no index, or a shard is missing or truncated.
     """
-    path = folder / INDEX
-    if not path.is_file():
-        raise ArtifactError(f"{folder} has no {INDEX}. Convert the model again.")
-    state: dict[str, NDArray[Any]] = {}
-    for shard in json.loads(path.read_text())["records"]:
-        file = folder / shard["dataPath"]
-        if not file.is_file() or file.stat().st_size != shard["nbytes"]:
-            found = file.stat().st_size if file.is_file() else "no"
-            raise ArtifactError(f"{file} has {found} bytes, not {shard['nbytes']}. Convert again.")
-        for record in shard["records"]:
-            state[record["name"]] = _load(file, record)
-    return state
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / INDEX
+        if not path.is_file():
+            raise ArtifactError(f"{folder} has no {INDEX}. Convert the model again.")
+        self._found: dict[str, tuple[Path, dict[str, Any]]] = {}
+        for shard in json.loads(path.read_text())["records"]:
+            file = folder / shard["dataPath"]
+            if not file.is_file() or file.stat().st_size != shard["nbytes"]:
+                found = file.stat().st_size if file.is_file() else "no"
+                raise ArtifactError(
+                    f"{file} has {found} bytes, not {shard['nbytes']}. Convert again."
+                )
+            self._found |= {record["name"]: (file, record) for record in shard["records"]}
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of all tensors, in the order of storage."""
+        return list(self._found)
+
+    def read(self, name: str) -> NDArray[Any]:
+        """Read one tensor.
+
+        Raises:
+            ArtifactError: its format is unknown.
+        """
+        return _load(*self._found[name])
+
+
+def load_state(folder: Path) -> dict[str, NDArray[Any]]:
+    """Load all tensors of a weight folder into memory; errors as in `StoredTensors`."""
+    stored = StoredTensors(folder)
+    return {name: stored.read(name) for name in stored.names}
 
 
 def _load(file: Path, record: dict[str, Any]) -> NDArray[Any]:

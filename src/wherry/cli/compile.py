@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import options, summary
 from .progress import shown
 
+if TYPE_CHECKING:
+    from wherry.base.progress import Progress
+
 
 @click.command("convert")
 @options.model
 @options.quant
+@options.calibration
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; default: the cache.")
-def convert_command(model: str, quant: str | None, output: Path | None) -> None:
+def convert_command(model: str, quant: str | None, calibration: str, output: Path | None) -> None:
     """Write the weights of MODEL in the layout of a scheme.
 
     Prints the folder. An interrupted conversion resumes.
@@ -23,7 +27,9 @@ def convert_command(model: str, quant: str | None, output: Path | None) -> None:
     from wherry.compiler.api import convert_model
 
     with shown() as progress:
-        folder = convert_model(model, output, quant=quant, progress=progress)
+        folder = convert_model(
+            model, output, quant=quant, calibration=calibration, progress=progress
+        )
     click.echo(folder)
 
 
@@ -32,6 +38,7 @@ def convert_command(model: str, quant: str | None, output: Path | None) -> None:
 @options.target
 @options.host
 @options.quant
+@options.calibration
 @options.kv_dtype
 @options.activations
 @click.option(
@@ -45,6 +52,12 @@ def convert_command(model: str, quant: str | None, output: Path | None) -> None:
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; default: the cache.")
 @options.limits
 @click.option(
+    "--card",
+    is_flag=True,
+    help="Measure the quality card, too, as `wherry quality` does. It takes longer than the rest: "
+    "the float model is converted, compiled and run.",
+)
+@click.option(
     "--debug-dump",
     type=click.Path(path_type=Path),
     metavar="DIR",
@@ -56,6 +69,7 @@ def compile_command(
     context: int | None,
     max_batch: int | None,
     prefill_chunk: int | None,
+    card: bool,
     debug_dump: Path | None,
     **choices: Any,
 ) -> None:
@@ -75,6 +89,16 @@ def compile_command(
             progress=progress,
             **choices,
         )
-    for line in summary.lines(read_manifest(folder)):
+        measured = _card(folder, model, progress) if card else ()
+    for line in (*summary.lines(read_manifest(folder)), *measured):
         click.echo(line, err=True)
     click.echo(folder)
+
+
+def _card(folder: Path, model: str, progress: Progress) -> list[str]:
+    """Measure the quality card of a folder compiled from `model`; return its lines."""
+    from wherry.compiler.quality.texts import shipped
+
+    from . import quality
+
+    return [*quality.lines(quality.measured(folder, model, None, shipped("evaluation"), progress))]

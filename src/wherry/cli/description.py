@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from wherry.artifact.card import Card, read_card
 from wherry.artifact.head import EmbeddingHead
-from wherry.artifact.manifest import MANIFEST
+from wherry.artifact.manifest import MANIFEST, read_manifest
 from wherry.cache.entries import Entry, entries
 from wherry.compiler.forecast import described_folder
 from wherry.compiler.load import Described
@@ -42,6 +44,7 @@ def _described(facts: Facts, folder: Path, entries: list[Entry]) -> dict[str, An
     name = facts.declared.name
     made = [e for e in entries if e.kind == "model" and e.manifest and e.name == name]
     family = family_of(template) if template else None
+    compiled = (folder / MANIFEST).is_file()
     return {
         "name": name,
         "architecture": facts.described.arch.name,
@@ -57,8 +60,13 @@ def _described(facts: Facts, folder: Path, entries: list[Entry]) -> dict[str, An
         "target": facts.target["name"],
         "kv_dtype": facts.kv_dtype,
         "memory": dict(facts.declared.memory),
+        "quality": _quality(read_card(folder, read_manifest(folder)) if compiled else None),
         "compiled": [_compiled(entry) for entry in made],
     }
+
+
+def _quality(card: Card | None) -> dict[str, Any] | None:
+    return None if card is None else asdict(card)
 
 
 def _shape(described: Described) -> dict[str, int]:
@@ -86,6 +94,7 @@ def _compiled(entry: Entry) -> dict[str, Any]:
         "quantization": entry.manifest.quantization,
         "target": entry.manifest.target["name"],
         "bytes": sum(file.size for file in entry.manifest.files.values()),
+        "quality": _quality(read_card(entry.path, entry.manifest)),
         "folder": str(entry.path),
     }
 

@@ -51,6 +51,7 @@ COMMANDS = {
     "plan": ("plan", "Say how much memory a run of MODEL takes, and whether it fits."),
     "pull": ("pull", "Download, convert and compile MODEL ahead of a run."),
     "show": ("show", "Describe MODEL: architecture, licence, chat template, memory."),
+    "quality": ("quality", "Measure how far MODEL is from its float model."),
     "ps": ("ps", "List this machine's servers, and the models they have loaded."),
     "convert": ("compile", "Write the weights of MODEL in the layout of a scheme."),
     "compile": ("compile", "Compile MODEL to a folder that any runtime of Wherry loads."),

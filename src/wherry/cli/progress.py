@@ -10,11 +10,13 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 _LABELS = {
     "download": "Downloading",
+    "calibrate": "Calibrating",
     "convert": "Converting weights",
     "compile": "Compiling",
     "load": "Loading",
     "warm up": "Warming up",
     "bench": "Measuring",
+    "measure": "Measuring quality",
 }
 
 

@@ -9,10 +9,12 @@ from typing import Any
 
 import click
 
+from wherry.artifact.card import Card
 from wherry.errors import UsageError
 
 from . import options
 from .listing import size
+from .quality import summary
 
 _NAME = 14  # width of names in columns
 
@@ -66,9 +68,12 @@ def lines(found: dict[str, Any], template: str | None) -> Iterator[str]:
     yield from _row("weights", f"{size(memory['weights'])} in {found['quantization']}")
     cache = f"{size(memory['kv_per_token'])} a token in {found['kv_dtype']}"
     yield from _row("memory", f"{cache}, {size(memory['workspace'])} a step, for {found['target']}")
+    if found["quality"]:
+        yield from _row("quality", summary(Card(**found["quality"])))
     for made in found["compiled"]:
         about = f"{made['quantization']} for {made['target']}, {size(made['bytes'])}"
-        yield from _row("compiled", about)
+        card = made["quality"]
+        yield from _row("compiled", about + (f"; {summary(Card(**card))}" if card else ""))
 
 
 def _row(name: str, text: str) -> Iterator[str]:

@@ -1,0 +1,98 @@
+"""`wherry quality`: against transformers on a tiny model, the stored card, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import tokenizers
+import torch
+from click.testing import CliRunner
+from tokenizers import models, pre_tokenizers
+
+from wherry.artifact.card import CARD
+from wherry.cli.group import cli
+from wherry.compiler.api import ensure_artifact
+from wherry.compiler.quality.measure import measure
+from wherry.compiler.quality.texts import Text, windows
+from wherry.errors import UsageError
+from wherry.quant.scheme import find
+
+from ..support.artifacts import write
+from ..support.tiny_models import round_weights, save
+from .test_commands import write_tokenizer
+
+TEXT = "A barge came up the river, and the harbour master wrote it down. " * 6
+
+
+def run(*arguments: str) -> str:
+    done = CliRunner().invoke(cli, ["quality", *arguments], catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.stdout
+
+
+def log_softmax_of(model: torch.nn.Module, texts: list[list[int]]) -> np.ndarray:
+    with torch.no_grad():
+        logits = [model(torch.tensor([ids])).logits[0].double() for ids in texts]
+    return torch.log_softmax(torch.cat(logits), -1).numpy()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiny")
+    save(folder, "llama")
+    write_tokenizer(folder)
+    (folder / "text.txt").write_text(TEXT)
+    return folder
+
+
+@pytest.mark.cpu
+class TestCard:
+    def test_it_is_what_transformers_computes(self, folder):
+        text = str(folder / "text.txt")
+        given = [str(folder), "--target", "cpu", "--text", text, "--kv-dtype", "float32"]
+        found = json.loads(run(*given, "--activations", "float", "--json"))
+        model = save(folder / "again", "llama")
+        texts = windows(Text((TEXT,)), folder, 256)  # the model's context
+        assert len(texts) > 1 and found["tokens"] == sum(map(len, texts))
+        p = log_softmax_of(model, texts)
+        round_weights(model, find("q4f16_1"))
+        q = log_softmax_of(model, texts)
+        divergences = (np.exp(p) * (p - q)).sum(-1)
+        assert found["kl_mean"] == pytest.approx(divergences.mean(), rel=0.02)
+        assert found["kl_p99"] == pytest.approx(np.percentile(divergences, 99), rel=0.05)
+        assert abs(found["top1_agreement"] - (p.argmax(-1) == q.argmax(-1)).mean()) < 0.02
+        assert (found["quantization"], found["reference_quantization"]) == ("q4f16_1", "q0f16")
+
+    def test_show_has_it(self, folder):
+        made = ensure_artifact(str(folder), target="cpu")
+        text = run(str(folder), "--target", "cpu", "--text", str(folder / "text.txt"))
+        assert "KL mean" in text and "top-1 agreement" in text and "perplexity" in text
+        assert (made / CARD).is_file()
+        done = CliRunner().invoke(cli, ["show", str(made)], catch_exceptions=False)
+        assert "  quality       KL " in done.stdout
+        assert all(len(line) <= 100 for line in done.stdout.splitlines())
+        found = CliRunner().invoke(cli, ["show", str(made), "--json"], catch_exceptions=False)
+        assert json.loads(found.stdout)["quality"] == json.loads((made / CARD).read_text())
+
+    def test_a_compiled_folder_is_compared_with_a_given_model(self, folder):
+        made = ensure_artifact(str(folder), target="cpu")
+        with pytest.raises(UsageError, match="--against MODEL"):
+            run(str(made))
+        with pytest.raises(UsageError, match="its weights are encoded; --calibration builtin"):
+            run(str(made), "--calibration", "builtin", "--against", str(folder))
+        text = str(folder / "text.txt")
+        found = json.loads(run(str(made), "--against", str(made), "--text", text, "--json"))
+        assert (found["kl_mean"], found["top1_agreement"]) == (0.0, 1.0)
+
+
+def test_models_with_other_tokenizers_are_refused(tmp_path):
+    for name, vocabulary in (("own", {"a": 0, "b": 1}), ("other", {"b": 0, "a": 1})):
+        (tmp_path / name).mkdir()
+        made = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token="a"))
+        made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        made.save(str(tmp_path / name / "tokenizer.json"))
+        write(tmp_path / name)
+    with pytest.raises(UsageError, match="have different tokenizers"):
+        measure(tmp_path / "own", tmp_path / "other", Text(("a b a",)))

@@ -1,0 +1,112 @@
+"""Calibration: inputs as transformers computes them, less loss, resumed where it ended."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+import torch
+
+from wherry.compiler.api import convert_model
+from wherry.compiler.calibration import encode
+from wherry.compiler.calibration.program import Captured, run
+from wherry.compiler.load import describe
+from wherry.compiler.weight_cache import load_state
+from wherry.quant.feedback import Feedback
+from wherry.quant.scheme import find
+
+from ...cli.test_commands import write_tokenizer
+from ...support.tiny_models import save
+
+TEXTS = [
+    [1, 7, 30, 12, 250, 99],
+    [1, 5, 5, 80, 31, 2, 9, 44, 100, 3, 61, 17, 18, 19, 20, 21, 22, 23],
+]
+SCHEME = find("q4f32_1")
+TEXT = "The old mill by the river grinds no corn today, but its wheel still turns at night. " * 8
+
+
+def rounded(w: np.ndarray) -> np.ndarray:
+    return SCHEME.decode(SCHEME.encode(w), w.shape[-1])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiny")
+    save(folder, "llama")
+    write_tokenizer(folder)
+    (folder / "mill.txt").write_text(TEXT)
+    return folder
+
+
+@pytest.mark.cpu
+def test_the_program_computes_what_transformers_does(folder, tmp_path):
+    """With exact linears; the embedding alone is in the scheme."""
+    model, described = save(tmp_path, "llama"), describe(folder)
+    state = {name: p.detach().numpy() for name, p in model.named_parameters()}
+    with torch.no_grad():
+        table = model.model.embed_tokens.weight
+        table.copy_(torch.from_numpy(rounded(table.numpy())))
+    captured = Captured.of(described, SCHEME)
+    names: list[str] = []
+
+    def stored(name: str) -> np.ndarray:
+        if name.startswith("model.embed_tokens.q_"):
+            return SCHEME.encode(state["model.embed_tokens.weight"])[name.split(".")[-1]]
+        return state[name]
+
+    def linear(name: str, x: np.ndarray) -> np.ndarray:
+        names.append(name)
+        layer, _, fused = name.removesuffix("_proj.weight").rpartition(".")
+        pieces = {"qkv": "qkv", "gate_up": ("gate", "up")}.get(fused, (fused,))
+        w = np.concatenate([state[f"{layer}.{piece}_proj.weight"] for piece in pieces])
+        return x @ w.T
+
+    found = run(captured, described, SCHEME, TEXTS, stored, linear)
+    assert tuple(names) == captured.weights and len(names) == 8
+    with torch.no_grad():
+        expected = [model.model(torch.tensor([t])).last_hidden_state[0].numpy() for t in TEXTS]
+    np.testing.assert_allclose(found, np.concatenate(expected), rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.cpu
+def test_a_calibrated_conversion_is_resumed_and_ends_the_same(folder, tmp_path, monkeypatch):
+    text = str(folder / "mill.txt")
+    convert_model(str(folder), tmp_path / "whole", calibration=text)
+    whole = load_state(tmp_path / "whole")
+    searched = load_state(convert_model(str(folder), tmp_path / "searched"))
+    assert {n: (a.shape, a.dtype) for n, a in whole.items()} == {
+        n: (a.shape, a.dtype) for n, a in searched.items()
+    }
+    changed = {n for n in whole if not np.array_equal(whole[n], searched[n])}
+    linears = {n for n in whole if "_proj.q_" in n or n.startswith("lm_head.q_")}
+    assert changed == linears  # the embedding is a lookup, and norms are floats
+
+    calls: list[int] = []
+
+    def interrupted(products: np.ndarray) -> Feedback:
+        calls.append(len(products))
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return Feedback(products)
+
+    monkeypatch.setattr(encode, "Feedback", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        convert_model(str(folder), tmp_path / "parts", calibration=text)
+    convert_model(str(folder), tmp_path / "parts", calibration=text)
+    assert len(calls) == 4 + 9 - 3  # eight linears and the head; three were done
+    resumed = load_state(tmp_path / "parts")
+    assert all(np.array_equal(resumed[n], array) for n, array in whole.items())
+    assert not list((tmp_path / "parts").glob(".wherry*"))
+    convert_model(str(folder), tmp_path / "parts", calibration=text)
+    assert len(calls) == 10  # it is complete
+
+
+@pytest.mark.parametrize(
+    ("quant", "said"), [("q8f16_1", "q8f16_1 has no 4-bit weights"), ("q0f32", "has no 4-bit")]
+)
+def test_what_is_not_calibrated_is_said(folder, tmp_path, caplog, quant, said):
+    with caplog.at_level(logging.WARNING):
+        convert_model(str(folder), tmp_path / "out", quant=quant, calibration="builtin")
+    assert said in caplog.text
