@@ -87,8 +87,8 @@ def convert_model(
     text = calibration_text(calibration)
     if text and label is not None:
         raise UsageError(
-            f"{name_of(model)} is quantized already, as {label}, and its weights stay as they are, so "
-            f"there is nothing to calibrate. To encode them anew, add --quant {DEFAULT}"
+            f"{name_of(model)} is quantized already, as {label}, and its weights stay as they are, "
+            f"so there is nothing to calibrate. To encode them anew, add --quant {DEFAULT}"
         )
     if out is None:
         place = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]

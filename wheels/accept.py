@@ -2,7 +2,7 @@
 
     python wheels/accept.py
 
-Runs the command `wherry` that lies beside this Python, with an empty PATH and a cache of its own.
+Runs the command `wherry` that lies next to this Python, with an empty PATH and a cache of its own.
 Prints a line of JSON: seconds of each step.
 """
 
@@ -55,7 +55,7 @@ def doctor(home: Path) -> None:
 
 
 def compile_(home: Path) -> None:
-    """A second model, in a folder, beside the first; objects in the place of a linked library."""
+    """A second model, in a folder, next to the first; objects in the place of a linked library."""
     wherry("compile", "demo", "--quant", "q8f16_1", "-o", str(home / "compiled"), home=home)
     names = {path.name for path in (home / "compiled").rglob("*")}
     if "model.tar" not in names:

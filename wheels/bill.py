@@ -65,7 +65,7 @@ def _needed(metadata: str) -> Iterator[Component]:
         match = re.match(r"([\w.-]+) *(.*)", requirement)
         assert match is not None
         exact = re.fullmatch(r"==([\w.]+)", match[2])
-        about = f"installed beside the wheel: {match[2]}"
+        about = f"installed with the wheel: {match[2]}"
         yield _component(match[1], exact[1] if exact else None, "pypi", None, about)
 
 

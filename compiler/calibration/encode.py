@@ -20,7 +20,7 @@ from wherry.models.arch import Shape
 from wherry.models.weight_plan import ParameterPlan
 from wherry.quant.feedback import VERSION, Feedback
 from wherry.quant.group import GroupQuant
-from wherry.quant.scheme import Scheme, store
+from wherry.quant.scheme import Encoder, Scheme, store
 
 from ..checkpoint.assemble import blocks
 from ..checkpoint.tensors import Checkpoint
@@ -61,7 +61,7 @@ class Calibration:
         job: str,
         plans: Mapping[str, ParameterPlan],
         checkpoint: Checkpoint,
-        scheme_of: Callable[[str], Scheme],
+        scheme_of: Callable[[str], Encoder],
         progress: Progress | None,
     ) -> Encoded:
         """Encode all linears into a folder in `out`; one that another call made is completed.
@@ -163,7 +163,7 @@ class _Worker:
 
     plans: Mapping[str, ParameterPlan]
     checkpoint: Checkpoint
-    scheme_of: Callable[[str], Scheme]
+    scheme_of: Callable[[str], Encoder]
     encoded: Encoded
     progress: Progress | None
     names: list[str]
@@ -230,7 +230,7 @@ class _Worker:
 
 
 def _head(
-    plans: Mapping[str, ParameterPlan], captured: Captured, scheme_of: Callable[[str], Scheme]
+    plans: Mapping[str, ParameterPlan], captured: Captured, scheme_of: Callable[[str], Encoder]
 ) -> str | None:
     """Return the name of an untied LM head, the one matrix that the program does not have."""
     inside = {param.name for param in captured.program.mod["forward"].params}
