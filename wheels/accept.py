@@ -55,7 +55,7 @@ def doctor(home: Path) -> None:
 
 
 def compile_(home: Path) -> None:
-    """A second model, in a folder, next to the first; objects in the place of a linked library."""
+    """A second model in a folder of its own; objects in the place of a linked library."""
     wherry("compile", "demo", "--quant", "q8f16_1", "-o", str(home / "compiled"), home=home)
     names = {path.name for path in (home / "compiled").rglob("*")}
     if "model.tar" not in names:

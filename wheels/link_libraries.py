@@ -86,7 +86,7 @@ def make_stub(library: Path, soname: str, zig: list[str], out: Path) -> None:
         library: the real one, of the machine that is built for.
         soname: the name that wheels look for at run time.
         zig: the C compiler and its target.
-        out: the stub; its source lies next to it. Named as an object file: zig links libraries last,
+        out: the stub; its source is next to it. Named as an object file: zig links libraries last,
             after libstdc++.a, which would then be linked in whole.
     """
     table = subprocess.run(
