@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wherry.errors import ModelError, listing
 
 from .weights import (
@@ -42,6 +45,35 @@ class Piece:
     start: int
     stop: int
     order: Order | None = None  # order of the tensor's rows
+
+    def where(self, start: int, stop: int) -> Rows:
+        """Return where the file has the parameter's rows [start, stop), counted as this piece's."""
+        start, stop = self.start + start, self.start + stop
+        if self.order is None:
+            return Rows(start, stop, slice(None))
+        theirs = self.order.source(np.arange(start, stop))
+        first = int(theirs.min())
+        return Rows(first, int(theirs.max()) + 1, theirs - first)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The smallest contiguous range [start, stop) of a tensor with the wanted rows, and which."""
+
+    start: int
+    stop: int
+    wanted: NDArray[np.int64] | slice  # index of each wanted row in the range, in their order
+
+
+def rows_of(pieces: Sequence[Piece], start: int, stop: int) -> Iterator[tuple[int, Rows]]:
+    """Yield the pieces that have rows [start, stop) of a parameter: (index, their rows)."""
+    first = 0  # index of the piece's first row in the parameter
+    for i, piece in enumerate(pieces):
+        size = piece.stop - piece.start
+        low, high = max(start - first, 0), min(stop - first, size)
+        if low < high:
+            yield i, piece.where(low, high)
+        first += size
 
 
 @dataclass(frozen=True, slots=True)

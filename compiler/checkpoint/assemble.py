@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.models.weight_plan import ParameterPlan, Piece
+from wherry.models.weight_plan import ParameterPlan, rows_of
 
 from .tensors import Checkpoint, widen
 from .unpack import experts
@@ -68,27 +68,11 @@ def _stacked(
     plan: ParameterPlan, checkpoint: Checkpoint, start: int, stop: int
 ) -> NDArray[np.float32]:
     """Read rows [start, stop) of a parameter whose pieces follow each other along axis 0."""
-    parts = []
-    first = 0  # index of the piece's first row in the parameter
-    for piece in plan.pieces:
-        size = piece.stop - piece.start
-        low, high = max(start - first, 0), min(stop - first, size)
-        if low < high:
-            parts.append(_rows(piece, checkpoint, piece.start + low, piece.start + high))
-        first += size
+    parts = [
+        checkpoint.read(plan.pieces[i].name, rows.start, rows.stop)[rows.wanted]
+        for i, rows in rows_of(plan.pieces, start, stop)
+    ]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _rows(piece: Piece, checkpoint: Checkpoint, start: int, stop: int) -> NDArray[np.float32]:
-    """Read the rows of a tensor that are rows [start, stop) in the parameter's order.
-
-    It reads the smallest contiguous range of the file that contains them.
-    """
-    if piece.order is None:
-        return checkpoint.read(piece.name, start, stop)
-    theirs = piece.order.source(np.arange(start, stop))
-    first = int(theirs.min())
-    return checkpoint.read(piece.name, first, int(theirs.max()) + 1)[theirs - first]
 
 
 def _side_by_side(

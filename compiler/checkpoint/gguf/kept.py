@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.models.weight_plan import ParameterPlan, Piece
+from wherry.models.weight_plan import ParameterPlan, Piece, rows_of
 from wherry.quant.blocks import BLOCKS, BlockQuant
 
 from .types import Layout
@@ -47,7 +47,6 @@ class GgufRows:
 
     scheme: BlockQuant
     pieces: tuple[Piece, ...]
-    row_bytes: int
     checkpoint: _Blocks
 
     @property
@@ -60,21 +59,13 @@ class GgufRows:
         return self.scheme.split(self.blocks(start, stop))
 
     def blocks(self, start: int, stop: int) -> NDArray[np.uint8]:
-        """Return rows [start, stop) as raw blocks, uint8 [stop - start, row_bytes]."""
-        out = np.empty((stop - start, self.row_bytes), np.uint8)
-        first = 0  # index of the piece's first row
-        for piece in self.pieces:
-            size = piece.stop - piece.start
-            low, high = max(start - first, 0), min(stop - first, size)
-            if low < high:
-                theirs = np.arange(piece.start + low, piece.start + high)
-                if piece.order is not None:
-                    theirs = piece.order.source(theirs)
-                least = int(theirs.min())
-                found = self.checkpoint.read_blocks(piece.name, least, int(theirs.max()) + 1)
-                out[first + low - start : first + high - start] = found[theirs - least]
-            first += size
-        return out
+        """Return rows [start, stop) as raw blocks, uint8 [stop - start, bytes per row]."""
+        return np.concatenate(
+            [
+                self.checkpoint.read_blocks(self.pieces[i].name, rows.start, rows.stop)[rows.wanted]
+                for i, rows in rows_of(self.pieces, start, stop)
+            ]
+        )
 
 
 def kept(plan: ParameterPlan, checkpoint: _Blocks) -> Sequence[GgufRows]:
@@ -96,7 +87,4 @@ def kept(plan: ParameterPlan, checkpoint: _Blocks) -> Sequence[GgufRows]:
         if tensor.layout.name not in _SCHEMES:
             return ()
     runs = groupby(plan.pieces, key=lambda piece: checkpoint.tensor(piece.name).layout)
-    return [
-        GgufRows(_SCHEMES[layout.name], tuple(pieces), layout.row_bytes(columns), checkpoint)
-        for layout, pieces in runs
-    ]
+    return [GgufRows(_SCHEMES[layout.name], tuple(pieces), checkpoint) for layout, pieces in runs]

@@ -19,24 +19,17 @@ from numpy.typing import NDArray
 
 from wherry.errors import ModelError
 
-from ..tensors import Checkpoint
 from .bits import unpack
 from .matrix import AffineRows
-from .pieces import SCALES, Pieces, by_group
+from .pieces import SCALES, AffineModule, Pieces
 
 _PLACES = np.array([0, 4, 1, 5, 2, 6, 3, 7])  # of rows 0 to 7 in a word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AwqMatrix:
+class AwqMatrix(AffineModule):
     """A module in AWQ's layout."""
 
-    checkpoint: Checkpoint
-    module: str  # its name with a dot at the end
-    shape: tuple[int, int]
-    group: int
-    scale_dtype: str
-    bits: int = 4
     # The packed integers of the last call: rows of the matrix are columns of the file.
     held: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -44,10 +37,6 @@ class AwqMatrix:
     def kind(self) -> str:
         """See `Matrix.kind`."""
         return "AWQ 4-bit"
-
-    def groups(self) -> NDArray[np.int64]:
-        """See `AffineMatrix.groups`."""
-        return by_group(self.shape[1], self.group)
 
     def scales(self) -> tuple[NDArray[np.float32], NDArray[Any]]:
         """See `AffineMatrix.scales`."""
@@ -107,6 +96,7 @@ def read_awq(pieces: Pieces) -> None:
             pieces.wrong(f"{module}scales has {count} groups for {columns} columns")
         elif zeros is not None:
             pieces.matrices[f"{module}weight"] = AwqMatrix(
+                bits=4,
                 checkpoint=pieces.checkpoint,
                 module=module,
                 shape=(out, columns),

@@ -25,10 +25,9 @@ from numpy.typing import NDArray
 
 from wherry.errors import ModelError
 
-from ..tensors import Checkpoint
 from .bits import unpack, words_of
 from .matrix import AffineRows
-from .pieces import SCALES, Pieces, by_group
+from .pieces import SCALES, AffineModule, Pieces, by_group
 from .scaled import FP8, read_nvfp4, read_scaled
 
 FORMATS = (
@@ -44,15 +43,9 @@ _DROPPED = "input_scale input_zero_point input_global_scale output_scale output_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PackedMatrix:
+class PackedMatrix(AffineModule):
     """A module of integers, packed or in bytes."""
 
-    checkpoint: Checkpoint
-    module: str  # its name with a dot at the end
-    shape: tuple[int, int]
-    bits: int
-    group: int
-    scale_dtype: str
     packed: bool  # whether integers are packed into words
     zeros: bool  # whether there are zero points
     indexed: bool  # whether there is a g_idx

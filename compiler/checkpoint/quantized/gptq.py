@@ -22,10 +22,9 @@ from numpy.typing import NDArray
 
 from wherry.errors import ModelError
 
-from ..tensors import Checkpoint
 from .bits import unpack, words_of
 from .matrix import AffineRows
-from .pieces import SCALES, Pieces, by_group
+from .pieces import SCALES, AffineModule, Pieces, by_group
 
 BITS = (2, 3, 4, 8)
 # Names of the layout in `checkpoint_format` -> what is added to a stored zero point.
@@ -33,15 +32,9 @@ _VERSIONS = {"gptq": 1, "gptq_v2": 0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GptqMatrix:
+class GptqMatrix(AffineModule):
     """A module in GPTQ's layout."""
 
-    checkpoint: Checkpoint
-    module: str  # its name with a dot at the end
-    shape: tuple[int, int]
-    bits: int
-    group: int
-    scale_dtype: str
     added: int  # to a stored zero point
     indexed: bool  # whether there is a g_idx
     # The packed integers of the last call. Rows of the matrix are columns of the file, so a block

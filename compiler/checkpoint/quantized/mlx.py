@@ -23,33 +23,21 @@ from numpy.typing import NDArray
 
 from wherry.errors import ModelError
 
-from ..tensors import Checkpoint
 from .bits import unpack
 from .matrix import AffineRows
-from .pieces import SCALES, Pieces, by_group
+from .pieces import SCALES, AffineModule, Pieces
 
 BITS = (2, 3, 4, 5, 6, 8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MlxMatrix:
+class MlxMatrix(AffineModule):
     """A matrix in MLX's affine layout."""
-
-    checkpoint: Checkpoint
-    module: str  # its name with a dot at the end
-    shape: tuple[int, int]
-    bits: int
-    group: int
-    scale_dtype: str
 
     @property
     def kind(self) -> str:
         """See `Matrix.kind`."""
         return f"MLX {self.bits}-bit"
-
-    def groups(self) -> NDArray[np.int64]:
-        """See `AffineMatrix.groups`."""
-        return by_group(self.shape[1], self.group)
 
     def scales(self) -> tuple[NDArray[np.float32], None]:
         """See `AffineMatrix.scales`."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.models.weight_plan import ParameterPlan, Piece
+from wherry.models.weight_plan import ParameterPlan, Piece, rows_of
 from wherry.quant.float import FLOATS, FloatScheme
 from wherry.quant.ordered import ORDER
 from wherry.quant.scheme import Scheme
@@ -108,18 +108,9 @@ class OfferedRows:
 
     def _blocks(self, start: int, stop: int) -> Iterator[dict[str, NDArray[Any]]]:
         """Yield the stored tensors of each source's part of rows [start, stop)."""
-        first = 0  # index of the source's first row
-        for piece, source in self.sources:
-            size = piece.stop - piece.start
-            low, high = max(start - first, 0), min(stop - first, size)
-            if low < high:
-                theirs = np.arange(piece.start + low, piece.start + high)
-                if piece.order is not None:
-                    theirs = piece.order.source(theirs)
-                least = int(theirs.min())
-                block = source.stored(least, int(theirs.max()) + 1)
-                yield {name: array[theirs - least] for name, array in block.items()}
-            first += size
+        for i, rows in rows_of([piece for piece, _ in self.sources], start, stop):
+            block = self.sources[i][1].stored(rows.start, rows.stop)
+            yield {name: array[rows.wanted] for name, array in block.items()}
 
 
 def offered(plan: ParameterPlan, checkpoint: _Source) -> Sequence[OfferedRows]:

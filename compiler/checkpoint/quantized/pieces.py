@@ -92,6 +92,22 @@ class Pieces:
             )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AffineModule:
+    """A module of integers with a scale for each group; readers of layouts add how it is packed."""
+
+    checkpoint: Checkpoint
+    module: str  # its name with a dot at the end
+    shape: tuple[int, int]
+    bits: int
+    group: int
+    scale_dtype: str  # safetensors name
+
+    def groups(self) -> NDArray[np.int64]:
+        """Return the group of each column, int [in]; groups are consecutive."""
+        return by_group(self.shape[1], self.group)
+
+
 def numbers(checkpoint: Checkpoint, name: str, start: int = 0, stop: int | None = None) -> Any:
     """Return rows of a tensor of floats as float32, whatever its dtype, FP8 and E8M0 included."""
     dtype = checkpoint.tensors[name].dtype
