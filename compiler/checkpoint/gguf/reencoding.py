@@ -38,13 +38,13 @@ def nearest(tensors: Iterable[_Stored]) -> str:
     would lose more precision than the first quantization.
     """
     weights = _weights(tensors)
-    kind = max(weights, key=lambda name: weights[name], default=_EIGHT)
-    return _EXACT.get(kind, (_EIGHT,))[0]
+    return _EXACT.get(_ordered(weights)[0][0] if weights else _EIGHT, (_EIGHT,))[0]
 
 
 def common(tensors: Iterable[_Stored]) -> str:
     """Return the type that most weights of matrices have, which names the file's encoding."""
-    return max((weights := _weights(tensors)), key=lambda name: weights[name], default="F32")
+    weights = _weights(tensors)
+    return _ordered(weights)[0][0] if weights else "F32"
 
 
 def told(
@@ -60,15 +60,20 @@ def told(
     """
     weights, others = _weights(tensors), _weights(same)
     whole = weights.total() + others.total()
-    shares = {name: f"{100 * n / whole:.0f}%" for name, n in weights.most_common()}
+    shares = {name: f"{100 * n / whole:.0f}%" for name, n in _ordered(weights)}
     rounded = [n for n in shares if scheme not in _EXACT.get(n, ("q0f32",))]
     if not rounded:
         return None
-    kept = [n for n in dict.fromkeys((*shares, *others)) if n not in rounded]
+    kept = [n for n, _ in _ordered(weights + others) if n not in rounded]
     text = ", ".join(f"{name} ({shares[name]} of the weights)" for name in rounded)
     exact = f"; {' and '.join(kept)} kept as in the file" if kept else ""
     verb = "are" if len(rounded) > 1 else "is"
     return f"{file}: {text} {verb} re-encoded as {scheme}{exact}."
+
+
+def _ordered(weights: Counter[str]) -> list[tuple[str, int]]:
+    """Return types and their numbers of weights, the most common first, in any order of tensors."""
+    return sorted(weights.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _weights(tensors: Iterable[_Stored]) -> Counter[str]:
