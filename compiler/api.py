@@ -44,6 +44,7 @@ from .calibration.choice import calibration_of, calibration_text
 from .choices import Choice, Choices
 from .choices import Limits as Limits
 from .convert import MARKER, ModelWeights, convert, files_of, label_of, own_of, scheme_of
+from .encoding import Keep
 from .library.build import Deployment
 from .library.export import exact_parameters, parameters
 from .load import describe
@@ -110,8 +111,7 @@ def convert_model(
             out,
             wanted,
             scheme=scheme.name,
-            keep=() if label is None else keep,
-            label=label,
+            keep=None if label is None else Keep(label, keep),
             progress=progress,
             thorough=thorough,
             calibration=calibration_of(described, text, folder, wanted.parameters, scheme),

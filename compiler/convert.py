@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from math import prod
 from pathlib import Path
@@ -36,7 +36,7 @@ from wherry.quant.plan import to_json as own_to_json
 from wherry.quant.scheme import Encoder, find, finite
 
 from .checkpoint.tensors import Checkpoint
-from .encoding import CONFIG, Encoding, encoding_of, read_plan
+from .encoding import CONFIG, Encoding, Keep, encoding_of, read_plan
 from .text_part import others
 from .tokenizer_files import TOKENIZER, fingerprint, older, tokenizer_json
 from .weight_cache import Shard, index_json, lay_out
@@ -91,8 +91,7 @@ def convert(
     wanted: ModelWeights,
     *,
     scheme: str,
-    keep: Collection[str] | None = (),
-    label: str | None = None,
+    keep: Keep | None = None,
     progress: Progress | None = None,
     thorough: bool = False,
     calibration: Calibration | None = None,
@@ -110,9 +109,7 @@ def convert(
         out: output folder, created if it does not exist; not `source`.
         wanted: the model's parameters.
         scheme: a name that `wherry.quant.scheme.find` knows.
-        keep: names of the checkpoint's own schemes in which weights stay; None: all of them.
-        label: the name of the encoding that users see if weights stay as they are, "Q4_K"; None:
-            the scheme's.
+        keep: which weights of a quantized checkpoint stay as they are; None: none.
         progress: called after each block of rows, for `what` = "convert".
         thorough: verify all existing files, whatever is known about them.
         calibration: encodes linears with error feedback; None: all weights by search.
@@ -125,7 +122,7 @@ def convert(
     """
     if out.resolve() == source.resolve():
         raise UsageError(f"{out} is the model itself. Choose another folder: -o DIR")
-    job = _prepare(source, out, wanted, find(scheme), keep, label, calibration)
+    job = _prepare(source, out, wanted, find(scheme), keep, calibration)
     _refuse_others(out, job)
     if not (out / _JOURNAL).exists() and _is_complete(out, job, thorough, say=False):
         return  # before the lock, because the folder may be read-only
@@ -231,8 +228,7 @@ def _prepare(
     out: Path,
     wanted: ModelWeights,
     scheme: Encoder,
-    keep: Collection[str] | None,
-    label: str | None,
+    keep: Keep | None,
     calibration: Calibration | None,
 ) -> _Job:
     """Plan a conversion and check the checkpoint.
@@ -245,14 +241,16 @@ def _prepare(
     )
     # Parameters in MXFP4 have two pieces, blocks and scales, which are not floats.
     plain = [p for p in made.parameters if len(p.pieces) == 1 or not p.unpacked]
-    encoding = encoding_of(checkpoint, made, scheme, wanted.exact, keep=keep)
+    encoding = encoding_of(
+        checkpoint, made, scheme, wanted.exact, keep=keep.schemes if keep else ()
+    )
     read = [piece.name for p in plain if p.name not in encoding.kept for piece in p.pieces]
     checkpoint.require_floats([*read, *(name for pair in made.equal for name in pair)])
     _check_equal(checkpoint, made)
     shards = lay_out([encoding.tensors(p.name, p.shape) for p in made.parameters])
     text = f"{SCHEMA_VERSION} {encoding.scheme!r} {shards!r} {made!r} {checkpoint.fingerprint}"
     if encoding.own:
-        text += f" {own_to_json(encoding.own)} {label}"
+        text += f" {own_to_json(encoding.own)} {keep.label if keep else None}"
     text += f" {calibration.key}" if calibration else ""
     key = hashlib.sha256(text.encode()).hexdigest()
     written = {} if wanted.head is None else {HEAD: to_json(wanted.head).encode()}
@@ -266,7 +264,7 @@ def _prepare(
         checkpoint=checkpoint,
         plan=made,
         encoding=encoding,
-        label=label if label and encoding.kept else scheme.name,
+        label=keep.label if keep and encoding.kept else scheme.name,
         shards=shards,
         side_files=side_files(source),
         written=written,

@@ -28,6 +28,14 @@ CONFIG = "config.json"
 Stored = Iterator[tuple[int, NDArray[np.float32] | None, Mapping[str, NDArray[Any]]]]
 
 
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Which weights of a quantized checkpoint stay as they are."""
+
+    label: str  # the name of the encoding that users see, "Q4_K"
+    schemes: Collection[str] | None = None  # names of the checkpoint's schemes; None: all of them
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoding:
     """How the parameters of a model are stored."""

@@ -25,7 +25,7 @@ from .api import name_of
 from .choices import Choice, Choices
 from .encoding import Encoding, encoding_of, read_plan
 from .library.build import build_library
-from .library.export import exact_parameters, export, parameters
+from .library.export import DeviceTraits, exact_parameters, export, parameters
 from .library.memory import declared
 from .load import Described, describe
 from .model_folder import default_scheme, model_folder, own_label
@@ -88,8 +88,7 @@ def forecast(model: str, folder: Path, **choices: Unpack[Choices]) -> Forecast:
         dtype=preset.dtype,
         kv_dtype=preset.kv_dtype,
         entries=described.entries,
-        latents_once=preset.latents_once,
-        most_bytes=preset.binding_bytes,
+        traits=DeviceTraits(latents_once=preset.latents_once, most_bytes=preset.binding_bytes),
         own=encoding.own,
     )
     planned = [

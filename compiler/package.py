@@ -35,7 +35,7 @@ from . import web_llm_chat
 from .convert import files_of
 from .library import web_llm
 from .library.build import Deployment
-from .library.export import export
+from .library.export import DeviceTraits, export
 from .library.memory import declared
 from .library.variants import build_libraries
 from .load import Described
@@ -92,9 +92,11 @@ def package(
             dtype=target.dtype,
             kv_dtype=target.kv_dtype,
             entries=web_llm.entries(described.entries) if target.interface else described.entries,
-            # WebLLM's interface has its own KV cache, without this layout.
-            latents_once=target.latents_once and target.interface is None,
-            most_bytes=target.binding_bytes,
+            traits=DeviceTraits(
+                # WebLLM's interface has its own KV cache, without this layout.
+                latents_once=target.latents_once and target.interface is None,
+                most_bytes=target.binding_bytes,
+            ),
             own=made.own,
         )
         report("", "export", program.mod)

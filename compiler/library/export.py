@@ -106,6 +106,14 @@ def _exact(model: Any) -> frozenset[str]:
     return frozenset(name for name, p in model.named_parameters() if EXACT in p.attrs)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceTraits:
+    """What a target's kernels ask of the program."""
+
+    latents_once: bool = False  # kernels read an MLA latent as key and as value from one plane
+    most_bytes: int | None = None  # bytes of the largest tensor that can be bound; None: no limit
+
+
 def export(
     arch: Architecture,
     config: Any,
@@ -114,8 +122,7 @@ def export(
     dtype: str,
     kv_dtype: str,
     entries: tuple[str, ...] = ("forward",),
-    latents_once: bool = False,
-    most_bytes: int | None = None,
+    traits: DeviceTraits = DeviceTraits(),
     own: Own | None = None,
 ) -> Program:
     """Export one model as a Relax module.
@@ -127,8 +134,7 @@ def export(
         dtype: dtype of activations and of weights that `scheme` does not quantize.
         kv_dtype: dtype of the KV cache.
         entries: entries of the library: "forward", "embed".
-        latents_once: whether kernels read an MLA latent as key and as value from one plane.
-        most_bytes: bytes of the largest tensor that the target can bind; None: no limit.
+        traits: what the target's kernels ask of the program.
         own: parameters that are stored in other schemes.
     """
     model = _model(arch, config, entries)
@@ -146,7 +152,7 @@ def export(
         plan={n: EXACT_SCHEME if n in exact else scheme for n, _ in params},
         references=REFERENCES,
         own=own or {},
-        most_bytes=most_bytes,
+        most_bytes=traits.most_bytes,
     )
     floats = {n: "float32" if n in exact else scheme.float_dtype for n, _ in params}
     floats |= {name: parts[0].scheme.float_dtype for name, parts in (own or {}).items()}
@@ -156,6 +162,6 @@ def export(
         entries=entries,
         quantization=quantization,
         stored={n: dtype or floats[n] for n, dtype in stored.items()},
-        cache=KVCache.of(cached_attentions(mod), kv_dtype, latents_once=latents_once),
+        cache=KVCache.of(cached_attentions(mod), kv_dtype, latents_once=traits.latents_once),
         embedding_size=getattr(config, "embedding_size", config.hidden_size),
     )
