@@ -46,6 +46,8 @@ def compile_hollow(
         described=described.at(deployment.context),
         weights=weights,
         scheme=scheme,
+        own={},
+        label=scheme.name,
         target=with_dtypes(find_target(target), scheme, "auto", "auto"),
         deployment=deployment,
         name=out.name,
