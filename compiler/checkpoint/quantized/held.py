@@ -29,7 +29,7 @@ from wherry.quant.ordered import ORDERED
 from wherry.quant.scheme import Scheme
 from wherry.quant.stored import FloatDtype
 
-from .matrix import AffineMatrix, AffineRows, Matrix
+from .matrix import AffineMatrix, AffineRows
 
 _UNIT = 32  # columns of a group of `quant/group.py`
 _CHECKED = 1 << 24  # integers that are checked at once
@@ -95,11 +95,8 @@ class AffineHolding:
         return self.scheme.arrays(rows.q, rows.scale, offset)
 
 
-def holding(matrix: Matrix) -> Holding | None:
+def holding(affine: AffineMatrix) -> Holding | None:
     """Return the scheme that stores a matrix bit for bit; None: no scheme does."""
-    if not hasattr(matrix, "scales"):
-        return None
-    affine: AffineMatrix = matrix  # type: ignore[assignment]  # it has the interface's methods
     scale, zero = affine.scales()
     if not np.isfinite(scale).all():
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,7 @@ class Matrix(Protocol):
         """
 
 
+@runtime_checkable
 class AffineMatrix(Matrix, Protocol):
     """A matrix of integers with a scale for each group of columns."""
 

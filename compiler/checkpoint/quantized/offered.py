@@ -150,8 +150,10 @@ def _source(name: str, checkpoint: _Source, columns: int) -> _Rows | None:
     """Return how a tensor is stored bit for bit; None: it cannot be."""
     matrix = checkpoint.matrices.get(name)
     if matrix is not None:
-        held = holding(matrix) if matrix.shape[1] == columns else None
-        return None if held is None else _Quantized(matrix, held)  # type: ignore[arg-type]
+        if not isinstance(matrix, AffineMatrix) or matrix.shape[1] != columns:
+            return None
+        held = holding(matrix)
+        return None if held is None else _Quantized(matrix, held)
     tensor = checkpoint.raw.tensors[name]
     if len(tensor.shape) != 2 or tensor.shape[1] != columns:
         return None
