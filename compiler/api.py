@@ -43,13 +43,14 @@ from .calibration.choice import NONE as NO_CALIBRATION
 from .calibration.choice import calibration_of, calibration_text
 from .choices import Choice, Choices
 from .choices import Limits as Limits
-from .convert import MARKER, ModelWeights, convert, files_of, label_of, own_of, scheme_of
+from .convert import ModelWeights, convert
 from .encoding import Keep
 from .library.build import Deployment
 from .library.export import exact_parameters, parameters
 from .load import describe
 from .model_folder import default_scheme, model_folder, own_label
 from .package import Compilation, package, repair
+from .weight_marker import MARKER, files_of, label_of, own_of, scheme_of
 
 _log = logging.getLogger(__name__)
 Progress = Callable[[str, int, int], None]  # arguments: phase, steps done, steps in total

@@ -22,16 +22,14 @@ import numpy as np
 
 from wherry.artifact import integrity
 from wherry.artifact.head import HEAD, Head, to_json
-from wherry.artifact.manifest import INDEX, SHARDS, FileRecord, digest, record, record_of, sha256_of
+from wherry.artifact.manifest import INDEX, SHARDS, FileRecord, record, record_of, sha256_of
 from wherry.artifact.tokenizer_file import read_tokenizer
-from wherry.base.json_file import read_object
 from wherry.base.locks import making
 from wherry.base.progress import Progress
 from wherry.base.temporary import write_atomically
 from wherry.errors import ModelError, ResourceError, UsageError, listing
 from wherry.hub.folder import side_files
 from wherry.models.arch import Architecture, Shape, WeightPlan
-from wherry.quant.plan import Own, from_json
 from wherry.quant.plan import to_json as own_to_json
 from wherry.quant.scheme import Encoder, find, finite
 
@@ -40,13 +38,11 @@ from .encoding import CONFIG, Encoding, Keep, encoding_of, read_plan
 from .text_part import others
 from .tokenizer_files import TOKENIZER, fingerprint, older, tokenizer_json
 from .weight_cache import Shard, index_json, lay_out
+from .weight_marker import MARKER, SCHEMA_VERSION, files_of, read_record, write_record
 
 if TYPE_CHECKING:
     from .calibration.encode import Calibration, Encoded
 
-MARKER = "wherry-weights.json"
-# Version of MARKER's format; also changes if the same source would be converted differently.
-SCHEMA_VERSION = 2
 _JOURNAL = ".wherry-convert.json"
 _SPARE_BYTES = 16 << 20  # bytes of disk space that must be free besides the weights
 
@@ -190,39 +186,6 @@ def _run(out: Path, job: _Job, progress: Progress | None) -> None:
     _finish(out, job, done)
 
 
-def files_of(out: Path) -> dict[str, FileRecord]:
-    """Return the files that `convert` wrote to a folder, with their hashes, without reading them.
-
-    The result is {} if the folder is incomplete.
-    """
-    marker = _read(out / MARKER)
-    if marker.get("schema") != SCHEMA_VERSION:
-        return {}
-    return {name: FileRecord(**r) for name, r in marker["files"].items()}
-
-
-def scheme_of(out: Path) -> str:
-    """Return the name of the quantization scheme of a complete folder."""
-    return str(_read(out / MARKER)["scheme"])
-
-
-def is_converted(out: Path) -> bool:
-    """Return whether `out` contains a complete, undamaged conversion."""
-    files = files_of(out)
-    return bool(files) and not integrity.damaged(out, files)
-
-
-def own_of(out: Path) -> Own:
-    """Return the parameters of a complete folder that have schemes of their own."""
-    return from_json(_read(out / MARKER).get("own", {}))
-
-
-def label_of(out: Path) -> str:
-    """Return the name of a complete folder's encoding that users see."""
-    marker = _read(out / MARKER)
-    return str(marker.get("label", marker["scheme"]))
-
-
 def _prepare(
     source: Path,
     out: Path,
@@ -277,7 +240,7 @@ def _prepare(
 
 def _made_before(out: Path, tokenizer: str) -> bytes | None:
     """Return the tokenizer.json in `out` if a conversion generated it from the same files."""
-    marker = _read(out / MARKER)
+    marker = read_record(out / MARKER)
     said = marker.get("files", {}).get(TOKENIZER)
     if marker.get("tokenizer") != tokenizer or not said or not _matches(out / TOKENIZER, said):
         return None
@@ -305,7 +268,7 @@ def _check_equal(checkpoint: Checkpoint, made: WeightPlan) -> None:
 def _is_complete(out: Path, job: _Job, thorough: bool, *, say: bool) -> bool:
     """Return whether `out` contains the undamaged result of this job; `say`: log damaged files."""
     files = files_of(out)
-    if not files or _read(out / MARKER).get("job") != job.key:
+    if not files or read_record(out / MARKER).get("job") != job.key:
         return False
     ours = {INDEX} | {s.name for s in job.shards}
     copied = {n: r for n, r in files.items() if n not in ours}
@@ -321,21 +284,6 @@ def _is_complete(out: Path, job: _Job, thorough: bool, *, say: bool) -> bool:
     return not found
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """Read the JSON file `path`; if it is missing or its digest is wrong, return {}."""
-    try:
-        found = read_object(path)
-    except (OSError, ValueError):
-        return {}
-    return found if found.get("digest") == digest(found) else {}
-
-
-def _write(path: Path, record: Mapping[str, Any]) -> None:
-    """Write a JSON file that `_read` can verify: the record and its digest."""
-    whole = {**record, "digest": digest(record)}
-    write_atomically(path, json.dumps(whole, indent=2, sort_keys=True) + "\n")
-
-
 def _resume(out: Path, job: _Job) -> dict[str, FileRecord]:
     """Return the complete shards of this job by name, after removing all other converted files.
 
@@ -344,7 +292,7 @@ def _resume(out: Path, job: _Job) -> dict[str, FileRecord]:
     kept: dict[str, FileRecord] = {}
     ours = {INDEX, MARKER, _JOURNAL}
     for name in (MARKER, _JOURNAL):
-        found = _read(out / name)
+        found = read_record(out / name)
         ours |= {Path(n).name for n in (*found.get("files", ()), *found.get("others", ()))}
         if found.get("job") == job.key:
             for shard in job.shards:
@@ -466,7 +414,7 @@ def _write_journal(out: Path, job: _Job, done: Mapping[str, FileRecord]) -> None
     files = {name: asdict(r) for name, r in done.items()}
     others = [*(p.name for p in job.side_files), *job.written]
     journal = {"job": job.key, "files": files, "others": others}
-    _write(out / _JOURNAL, journal)
+    write_record(out / _JOURNAL, journal)
 
 
 def _own_fields(job: _Job) -> dict[str, Any]:
@@ -494,7 +442,7 @@ def _finish(out: Path, job: _Job, shards: Mapping[str, FileRecord]) -> None:
         "files": {name: asdict(r) for name, r in files.items()},
         "tokenizer": job.tokenizer,
     }
-    _write(out / MARKER, marker)
+    write_record(out / MARKER, marker)
     (out / _JOURNAL).unlink(missing_ok=True)
     if job.encoded:
         job.encoded.remove()

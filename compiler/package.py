@@ -32,13 +32,13 @@ from wherry.quant.scheme import Scheme
 from wherry.targets.target import TargetPreset
 
 from . import web_llm_chat
-from .convert import files_of
 from .library import web_llm
 from .library.build import Deployment
 from .library.export import DeviceTraits, export
 from .library.memory import declared
 from .library.variants import build_libraries
 from .load import Described
+from .weight_marker import files_of
 
 Progress = Callable[[str, int, int], None]
 PHASES = ("export", "quantize", "attach", "fuse", "lower", "schedule", "link", "generate")

@@ -11,11 +11,11 @@ from typing import Any
 
 from wherry.artifact.manifest import INDEX, FileRecord, digest, record
 from wherry.compiler.choices import Limits, with_dtypes
-from wherry.compiler.convert import MARKER, SCHEMA_VERSION
 from wherry.compiler.library.export import parameters
 from wherry.compiler.load import describe
 from wherry.compiler.package import Compilation, package
 from wherry.compiler.weight_cache import index_json, lay_out
+from wherry.compiler.weight_marker import MARKER, SCHEMA_VERSION
 from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import find as find_target
 

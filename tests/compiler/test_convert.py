@@ -12,8 +12,9 @@ import pytest
 import tokenizers
 
 from wherry.artifact.manifest import sha256_of
-from wherry.compiler.convert import MARKER, ModelWeights, convert, is_converted
+from wherry.compiler.convert import ModelWeights, convert
 from wherry.compiler.weight_cache import lay_out, load_state
+from wherry.compiler.weight_marker import MARKER, is_converted
 from wherry.errors import ArtifactError, ModelError, ResourceError, UsageError
 from wherry.models.arch import Architecture, split, transpose
 from wherry.quant.scheme import find, schemes

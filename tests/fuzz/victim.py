@@ -52,7 +52,7 @@ def runtime() -> dict[str, Callable[[Path], Any]]:
 def compiler() -> dict[str, Callable[[Path], Any]]:
     """What a compilation does with a model's folder before it compiles."""
     from wherry.compiler.api import convert_model
-    from wherry.compiler.convert import files_of
+    from wherry.compiler.weight_marker import files_of
 
     def convert(folder: Path) -> list[str]:
         """Twice: the second finds the first's files. The hashes of all."""

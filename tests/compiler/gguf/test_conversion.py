@@ -11,8 +11,8 @@ import pytest
 
 from wherry.compiler.api import convert_model, name_of
 from wherry.compiler.checkpoint.gguf.opening import open_gguf
-from wherry.compiler.convert import label_of, own_of
 from wherry.compiler.weight_cache import load_state
+from wherry.compiler.weight_marker import label_of, own_of
 from wherry.errors import ModelError
 from wherry.hub.source import resolve
 

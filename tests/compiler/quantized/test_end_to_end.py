@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from wherry.compiler.api import convert_model
-from wherry.compiler.convert import own_of
+from wherry.compiler.weight_marker import own_of
 
 from ...support.tiny_models import Runner, compiled, save
 from . import writing
