@@ -15,7 +15,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/plugins.cm
 PACKAGES := app/data compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 
-.PHONY: demo check test threads nightly lint lint-python lint-cxx lint-web native python installed wheels accept-wheel docs charts page pyodide notebook gpu-bundle gpu-check format generated clean
+.PHONY: demo check test threads nightly lint lint-python lint-cxx lint-web native python installed wheels build-wheels accept-wheel docs charts page pyodide notebook gpu-bundle gpu-check format generated clean
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
@@ -72,9 +72,9 @@ nightly: native $(WEB)
 	$(call tested,tsan)
 	$(call tested,asan)
 	$(BIN)/pip install --quiet --no-compile ziglang==0.17.1 # as in pyproject.toml's apps
-	$(BIN)/python -m pytest -m nightly -n 2 --dist loadgroup --no-loadscope-reorder
-	$(MAKE) --no-print-directory wheels
+	$(MAKE) --no-print-directory build-wheels
 	$(MAKE) --no-print-directory accept-wheel
+	$(BIN)/python -m pytest -m nightly -n 2 --dist loadgroup --no-loadscope-reorder
 
 # What a person gets who installs the package: no source tree, a cache of its own.
 installed: $(VENV)/.tested
@@ -82,7 +82,10 @@ installed: $(VENV)/.tested
 
 # manylinux_2_28 for x86_64 and 64-bit Arm, with the core for browsers and the page that `native` built.
 WHEEL_TOOLS := build/wheels/tools
-wheels: native $(WHEEL_TOOLS)/.installed
+wheels: native
+	$(MAKE) --no-print-directory build-wheels
+
+build-wheels: $(WHEEL_TOOLS)/.installed
 	$(WHEEL_TOOLS)/bin/python -m wheels.build --browser build/dev --out dist
 
 # As root: installs the wheel in a folder that has Debian's Python alone, and runs it there.

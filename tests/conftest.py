@@ -28,8 +28,11 @@ os.environ["WHERRY_CACHE"] = _CACHE.name
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Kernels for a machine with another device; see tests/support/recording.py."""
+    """Kernels for a machine with another device (tests/support/recording.py); all devices."""
     parser.addoption("--record-kernels", metavar="DIR", help="keep what kernels are called with")
+    parser.addoption(
+        "--every-device", action="store_true", help="run each family in 4 bits on all devices"
+    )
     parser.addoption("--record-target", metavar="TARGET", default="cuda:sm_90")
 
 
