@@ -14,6 +14,8 @@ CXX_FILES := $(shell find engine app tests/targets/metal tests/packager web/core
 SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/plugins.cmake
 PACKAGES := app/data compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
+# Tests start Python some hundred times; without bytecode each would compile TVM's sources again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo check test threads nightly lint lint-python lint-cxx lint-web native python installed wheels build-wheels accept-wheel docs charts page pyodide notebook gpu-bundle gpu-check format generated clean
 

@@ -100,7 +100,8 @@ def test_8_bit_activations_cost_about_what_8_bit_weights_do(demo_texts, demo_mod
 
 
 @pytest.mark.cpu
-@pytest.mark.parametrize("quant", ["q4f16_1", pytest.param("q8f32_1", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("quant", ["q4f16_1", "q8f32_1"])
 def test_float_activations_cost_nothing(demo_texts, demo_model, quant):
     round_weights(demo_model, quant)
     rounded = logits_of(demo_model, demo_texts)

@@ -34,7 +34,11 @@ def small_bindings(monkeypatch):
 @pytest.mark.cpu
 @pytest.mark.parametrize(
     ("tied", "target"),
-    [(True, "cpu"), (False, "cpu"), pytest.param(True, "vulkan", marks=pytest.mark.nightly)],
+    [
+        (True, "cpu"),
+        pytest.param(False, "cpu", marks=pytest.mark.nightly),
+        pytest.param(True, "vulkan", marks=pytest.mark.nightly),
+    ],
 )
 def test_parts_give_the_same_bits(tmp_path, small_bindings, tied, target):
     if target != "cpu":

@@ -34,9 +34,12 @@ LIBC = frozenset(
     {"memcpy", "memmove", "memset", "memcmp", "bzero", "memset_pattern16"}
     | {name + suffix for name in _MATH.split() for suffix in ("", "f")}
 )
-# Symbols of the C++ standard library, mangled: std::, exceptions and allocation.
+# Symbols of the C++ standard library, mangled: std::, exceptions, allocation, and the type
+# information of built-in types (char32_t is Di) and of pointers to them.
+_BUILTIN = r"T[IS](PK?)?([vbwcahstijlmxynofdeg]|D[inusdef])$"
 _CPP = re.compile(
-    r"_Z(N[KVO]*St|St|T[ISTV]N?St|T[ISTV]S|N10__cxxabiv1|TVN10__cxxabiv1|d[la]|n[wa])|__cxa_"
+    r"_Z(N[KVO]*St|St|T[ISTV]N?St|T[ISTV]S|N10__cxxabiv1|TVN10__cxxabiv1|d[la]|n[wa]"
+    rf"|{_BUILTIN})|__cxa_"
 )
 _ALSO = frozenset({"__gxx_personality_v0", "_Unwind_Resume", "__dso_handle", "__stack_chk_fail"})
 
@@ -67,8 +70,13 @@ def check_library(platform: Platform, library: Path) -> None:
     if platform.system == "apple" and zig:
         system = _system(zig / "lib" / "libc" / "darwin" / "libSystem.tbd")
         missing = object_files.undefined(found) - system - _ALSO
-        missing = [name for name in missing if not _CPP.match(name)]
+        missing = [name for name in missing if not in_cpp_library(name)]
     _raise(platform, [*_foreign(platform, found), *_needed(missing)])
+
+
+def in_cpp_library(name: str) -> bool:
+    """Return whether libc++ or libc++abi defines a mangled symbol (Itanium C++ ABI)."""
+    return bool(_CPP.match(name))
 
 
 def _system(path: Path) -> frozenset[str]:

@@ -57,6 +57,7 @@ def test_kernels(mix, tmp_path, caplog):
     assert divergence.mean() <= 3e-4 * max(1, expected.var())
 
 
+@pytest.mark.nightly
 def test_a_forecast_has_the_numbers_of_the_manifest(tmp_path):
     file = write(tmp_path, "k-quants")
     manifest = read_manifest(ensure_artifact(file, target="cpu", limits=LIMITS))
