@@ -75,7 +75,7 @@ def edited(length: int, share: float, vocab: int) -> list[int]:
     rng = np.random.default_rng(3)
     tokens = np.array(walk(7, length, vocab))
     wrong = rng.random(length) < share
-    return np.where(wrong, rng.integers(0, vocab, length), tokens).tolist()
+    return list(map(int, np.where(wrong, rng.integers(0, vocab, length), tokens)))
 
 
 def compared(
@@ -174,7 +174,7 @@ class Streams:
 
     def prompt(self, length: int) -> list[int]:
         """Return random tokens."""
-        return self.rng.integers(0, self.vocab, length).tolist()
+        return list(map(int, self.rng.integers(0, self.vocab, length)))
 
     def run(self, until: Callable[[], bool]) -> None:
         """Process events until the condition `until` holds."""
@@ -227,7 +227,7 @@ def shared_prefix(bench: Bench) -> dict[str, Any]:
     shared = rng.integers(0, bench.vocab, 2000).tolist()
     row: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        config = {"context": 2304, "kv_tokens": 4608, "cache_dir": folder, "prefill_chunk": 512}
+        config: dict[str, Any] = {"context": 2304, "kv_tokens": 4608, "cache_dir": folder, "prefill_chunk": 512}
         core = bench.open(**config)
         cold = answer(core, [*shared, 1], max_tokens=1)[0]
         warm = answer(core, [*shared, 2], max_tokens=1)[0]
@@ -273,10 +273,10 @@ def main() -> None:
     target = write(a.folder / f"{a.shape}-chain", shape)
     small = DRAFT | {"vocab_size": shape["vocab_size"]}
     draft = write(a.folder / f"{a.shape}-draft", small, agree=DRAFT_AGREES)
-    folders = [compiled(folder) for folder in (target, draft)]
+    made, made_draft = compiled(target), compiled(draft)
     for name in a.workloads or WORKLOADS:
         busy = busy_cores()
-        measured = WORKLOADS[name](Bench(*folders, a.threads, shape["vocab_size"]))
+        measured = WORKLOADS[name](Bench(made, made_draft, a.threads, shape["vocab_size"]))
         row = {
             "shape": a.shape,
             "what": f"engine-{name}",

@@ -67,7 +67,7 @@ def serving(command: list[str], port: int) -> Iterator[str]:
 def _is_ready(url: str) -> bool:
     try:
         with urllib.request.urlopen(f"{url}/health", timeout=2) as answer:
-            return answer.status == 200
+            return bool(answer.status == 200)
     except (urllib.error.URLError, OSError):
         return False
 

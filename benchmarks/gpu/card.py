@@ -16,7 +16,7 @@ def _seconds(work: Callable[[], Any]) -> float:
 
     for _ in range(3):
         work()
-    times = []
+    times: list[float] = []
     for _ in range(10):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()

@@ -29,7 +29,7 @@ def _distance(got: np.ndarray, expected: np.ndarray) -> float:
         return float("inf")
     there = np.isfinite(expected)
     a, b = got[there].astype("float64"), expected[there].astype("float64")
-    return float(np.linalg.norm(a - b) / max(np.linalg.norm(b), 1e-30))
+    return float(np.linalg.norm(a - b)) / max(float(np.linalg.norm(b)), 1e-30)
 
 
 def kernel(folder: Path, device: str) -> dict[str, Any]:
