@@ -99,7 +99,7 @@ def compile_(home: Path) -> None:
 
 
 def reload(home: Path) -> None:
-    """Two models loaded beside each other, then in turn: memory stays what it was."""
+    """Two models loaded together, then in turn: memory stays what it was."""
     folders = [str(home / quant) for quant in QUANTS]
     done = subprocess.run(
         [sys.executable, "-c", RELOAD, *folders, str(LOADS)],
