@@ -1,4 +1,4 @@
-"""Checks an installed wheel where there is no compiler: run, compile, reload, serve, package.
+"""Checks an installed wheel where there is no compiler: start, run, compile, serve, package.
 
     python wheels/accept.py [--site DIR]
 
@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,7 @@ SITE_OPTIONS = (
     *("--target", "webgpu", "--target", "wasm", "--quant", "q4f32_1"),
     *("--context", "256", "--max-batch", "8", "--prefill-chunk", "64"),
 )
+HELP_SECONDS = 0.15  # of CPU
 QUANTS = ("q4f16_1", "q8f16_1")
 LOADS = 200
 GROWTH_BYTES = 8 << 20  # of resident memory; one copy of the model's code is 0.6 MB
@@ -79,6 +81,26 @@ def run(home: Path) -> None:
     story = wherry("run", "demo", "--seed", "1", "Tell me a story.", home=home)
     if len(story.split()) < 10:
         raise SystemExit(f"the demo model's story is short: {story!r}")
+
+
+def start(home: Path) -> None:
+    """The help is printed within a budget of CPU time, after Python has compiled the modules."""
+    wherry("--help", home=home)
+    spent = []
+    for _ in range(5):  # other programs make some of them slower
+        before = cpu_seconds()
+        wherry("--help", home=home)
+        spent.append(cpu_seconds() - before)
+    if min(spent) > HELP_SECONDS:
+        raise SystemExit(
+            f"wherry --help took {min(spent):.3f} s of CPU; {HELP_SECONDS} are allowed"
+        )
+
+
+def cpu_seconds() -> float:
+    """The CPU time of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def doctor(home: Path) -> None:
@@ -168,6 +190,7 @@ def package(home: Path) -> None:
 
 
 STEPS: dict[str, Callable[[Path], None]] = {
+    "start": start,
     "run": run,
     "doctor": doctor,
     "compile": compile_,
