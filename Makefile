@@ -3,7 +3,8 @@
 #   make check   lint, types and the Python tests that need neither the core nor a device: minutes
 #   make test    install into .venv and check everything that CI checks
 #   make threads the engine's threads under ThreadSanitizer, which CI checks too
-#   make wheels  wheels for Linux that need no compiler, in dist/
+#   make wheels  wheels for Linux that need no compiler, in dist/; accept-wheel and accept-site check one,
+#                which CI does too
 #   make nightly the tests that take minutes: AddressSanitizer, damaged files and requests by the thousand,
 #                clients of other servers, Ray
 
@@ -17,7 +18,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 # Tests start Python some hundred times; without bytecode each would compile TVM's sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test threads nightly lint lint-python lint-cxx lint-web native python installed wheels build-wheels accept-wheel docs charts page pyodide notebook gpu-bundle gpu-check format generated clean
+.PHONY: demo check test threads nightly lint lint-python lint-cxx lint-web native python installed wheels build-wheels accept-wheel accept-site docs charts page pyodide notebook gpu-bundle gpu-check format generated clean
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
@@ -93,6 +94,10 @@ build-wheels: $(WHEEL_TOOLS)/.installed
 # As root: installs the wheel in a folder that has Debian's Python alone, and runs it there.
 accept-wheel: $(WHEEL_TOOLS)/.installed
 	$(WHEEL_TOOLS)/bin/python -m wheels.bare_root dist/wherry-*_x86_64.whl build/wheels/bare
+
+# What that wheel packaged for browsers runs in Node and in Chromium, with this machine's tokens.
+accept-site: $(VENV)/.tested $(WEB)
+	$(BIN)/python -m pytest -m nightly tests/web/test_site_of_wheel.py
 
 $(WHEEL_TOOLS)/.installed: wheels/requirements.txt
 	$(PYTHON) -m venv $(WHEEL_TOOLS)

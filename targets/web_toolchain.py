@@ -1,4 +1,8 @@
-"""Links models for web pages: wasm-ld combines a model with the engine, a WebAssembly object."""
+"""Links models for web pages: wasm-ld combines a model with the engine, a WebAssembly object.
+
+The linker is LLVM's: the system's, or the one that zig has in the package ziglang, which needs
+nothing else of the machine.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,10 @@ from functools import cache
 from pathlib import Path
 
 import wherry
-from wherry.base import settings
+from wherry.base import extras, settings
 from wherry.errors import ToolchainError
 
-from .toolchain import Requirement
+from .toolchain import Requirement, require
 
 _TOOLS = "apt-get install --no-install-recommends emscripten binaryen lld"
 WEB_LLM = "web-llm"  # name of WebLLM's interface, and of the target's variant for it
@@ -83,10 +87,14 @@ class WebToolchain:
 
     def requirements(self) -> tuple[Requirement, ...]:
         """Return as requirements the engine build and a linker."""
-        core = find_core(self.core)
+        core, linker = find_core(self.core), find_linker()
         return (
             Requirement(name=self.core.name, found=str(core) if core else None, fix=self.core.fix),
-            Requirement(name="wasm-ld", found=find_linker(), fix="apt-get install lld"),
+            Requirement(
+                name="wasm-ld",
+                found=" ".join(linker) if linker else None,
+                fix=f"{extras.BROWSER}, or apt-get install lld",
+            ),
         )
 
     def active(self) -> AbstractContextManager[None]:
@@ -121,9 +129,12 @@ def _digest(path: Path, _changed: int) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def find_linker() -> str | None:
-    """Return the path of the first wasm-ld; None: not found."""
-    return next((found for name in _LINKERS if (found := shutil.which(name))), None)
+def find_linker() -> list[str] | None:
+    """Return the command of the first wasm-ld, or of the one in the package ziglang; else None."""
+    if found := next((found for name in _LINKERS if (found := shutil.which(name))), None):
+        return [found]
+    zig = extras.zig()
+    return [str(zig), "wasm-ld"] if zig else None
 
 
 class Linker:
@@ -148,13 +159,13 @@ class Linker:
                 output.
         """
         wanted = self._core
+        require("for browsers", WebToolchain(wanted).requirements())
         core, linker = find_core(wanted), find_linker()
-        if core is None or linker is None:
-            raise ToolchainError(f"{wanted.name} or wasm-ld is not here. Type: {wanted.fix}")
+        assert core is not None and linker is not None
         exports = [f"--export={name}" for name in wanted.exports]
         # With exported functions, the page's script provides undefined ones.
         flags = [*_FLAGS, *self._memory, *exports, *(["--allow-undefined"] if exports else [])]
-        command = [linker, *flags, *options, str(core), *objects, "-o", out]
+        command = [*linker, *flags, *options, str(core), *objects, "-o", out]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise ToolchainError(f"{linker} could not link the model to {core}:\n{done.stderr}")
+            raise ToolchainError(f"{linker[0]} could not link the model to {core}:\n{done.stderr}")

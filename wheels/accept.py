@@ -1,17 +1,20 @@
-"""Checks an installed wheel where there is no compiler: run, doctor, compile, serve.
+"""Checks an installed wheel where there is no compiler: start, run, compile, serve, package.
 
-    python wheels/accept.py
+    python wheels/accept.py [--site DIR]
 
-Runs the command `wherry` that lies next to this Python, with an empty PATH and a cache of its own.
-Prints a line of JSON: seconds of each step.
+Runs the command `wherry` that lies next to this Python, with an empty PATH and a cache of its own;
+`package` needs the extra `browser`. Prints a line of JSON: seconds of each step.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import os
 import re
+import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,7 +24,38 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 WHERRY = Path(sys.executable).parent / "wherry"
-COMPILERS = ("c++", "g++", "gcc", "cc", "clang", "cmake", "make", "node", "npm")
+COMPILERS = ("c++", "g++", "gcc", "cc", "clang", "cmake", "make", "node", "npm", "wasm-ld", "em++")
+SITE = "site"
+# One scheme that every GPU runs, and limits that a small device has.
+SITE_OPTIONS = (
+    *("--target", "webgpu", "--target", "wasm", "--quant", "q4f32_1"),
+    *("--context", "256", "--max-batch", "8", "--prefill-chunk", "64"),
+)
+HELP_SECONDS = 0.15  # of CPU
+QUANTS = ("q4f16_1", "q8f16_1")
+LOADS = 200
+GROWTH_BYTES = 8 << 20  # of resident memory; one copy of the model's code is 0.6 MB
+# Two models side by side, then one load after the other: prints the growth of resident memory.
+RELOAD = """
+import sys
+from wherry import MLCEngine
+from wherry.runtime.load.program_memory import resident
+
+def answer(engine):
+    message = {"role": "user", "content": "Hi"}
+    done = engine.chat.completions.create(messages=[message], max_tokens=2, temperature=0)
+    return done.choices[0].message.content
+
+folders, loads = sys.argv[1:3], int(sys.argv[3])
+with MLCEngine(folders[0]) as one, MLCEngine(folders[1]) as other:
+    expected = [answer(one), answer(other)]
+found = []
+for turn in range(loads):
+    with MLCEngine(folders[turn % 2]) as engine:
+        assert answer(engine) == expected[turn % 2], turn
+    found.append(resident())
+print(max(found[-20:]) - max(found[:20]))
+"""
 
 
 def wherry(*arguments: str, home: Path) -> str:
@@ -49,26 +83,64 @@ def run(home: Path) -> None:
         raise SystemExit(f"the demo model's story is short: {story!r}")
 
 
+def start(home: Path) -> None:
+    """The help is printed within a budget of CPU time, after Python has compiled the modules."""
+    wherry("--help", home=home)
+    spent = []
+    for _ in range(5):  # other programs make some of them slower
+        before = cpu_seconds()
+        wherry("--help", home=home)
+        spent.append(cpu_seconds() - before)
+    if min(spent) > HELP_SECONDS:
+        raise SystemExit(
+            f"wherry --help took {min(spent):.3f} s of CPU; {HELP_SECONDS} are allowed"
+        )
+
+
+def cpu_seconds() -> float:
+    """The CPU time of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def doctor(home: Path) -> None:
     """The doctor finds no fault."""
     wherry("doctor", home=home)
 
 
 def compile_(home: Path) -> None:
-    """A second model in a folder of its own; objects in the place of a linked library."""
-    wherry("compile", "demo", "--quant", "q8f16_1", "-o", str(home / "compiled"), home=home)
-    names = {path.name for path in (home / "compiled").rglob("*")}
-    if "model.tar" not in names:
-        raise SystemExit(f"the compiled folder has no model.tar: {', '.join(sorted(names))}")
-    if not wherry("run", str(home / "compiled"), "--seed", "1", "Hello!", home=home).strip():
-        raise SystemExit("the compiled folder did not answer")
+    """Two models in folders of their own; objects in the place of a linked library."""
+    for quant in QUANTS:
+        folder = home / quant
+        wherry("compile", "demo", "--quant", quant, "-o", str(folder), home=home)
+        names = {path.name for path in folder.rglob("*")}
+        if "model.tar" not in names:
+            raise SystemExit(f"{folder} has no model.tar: {', '.join(sorted(names))}")
+        if not wherry("run", str(folder), "--seed", "1", "Hello!", home=home).strip():
+            raise SystemExit(f"{folder} did not answer")
+
+
+def reload(home: Path) -> None:
+    """Two models loaded together, then in turn: memory stays what it was."""
+    folders = [str(home / quant) for quant in QUANTS]
+    done = subprocess.run(
+        [sys.executable, "-c", RELOAD, *folders, str(LOADS)],
+        env=environment(home),
+        cwd=home,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise SystemExit(f"{LOADS} loads ended with {done.returncode}:\n{done.stderr}")
+    if int(done.stdout) > GROWTH_BYTES:
+        raise SystemExit(f"{LOADS} loads took {done.stdout.strip()} bytes, and kept them")
 
 
 @contextlib.contextmanager
-def server(home: Path) -> Iterator[str]:
-    """A server of the compiled folder; its address."""
-    command = [WHERRY, "serve", "demo", "--port", "0"]
-    log = home / "server.log"
+def server(home: Path, *arguments: str) -> Iterator[str]:
+    """A server of `wherry` on a free port; its address."""
+    command = [WHERRY, *arguments, "--port", "0"]
+    log = home / f"{arguments[0]}.log"
     with log.open("wb") as out:
         process = subprocess.Popen(command, env=environment(home), cwd=home, stdout=out, stderr=out)
         try:
@@ -92,7 +164,7 @@ def serve(home: Path) -> None:
     """A server answers one request."""
     messages = [{"role": "user", "content": "Hello!"}]
     body = json.dumps({"model": "demo", "messages": messages, "max_tokens": 8}).encode()
-    with server(home) as address:
+    with server(home, "serve", "demo") as address:
         request = urllib.request.Request(
             f"{address}/v1/chat/completions", body, {"Content-Type": "application/json"}
         )
@@ -102,16 +174,37 @@ def serve(home: Path) -> None:
         raise SystemExit(f"the server's answer is empty: {answer}")
 
 
+def package(home: Path) -> None:
+    """A site for browsers, which `wherry web` serves."""
+    site = home / SITE
+    wherry("package", "demo", *SITE_OPTIONS, "-o", str(site), home=home)
+    for target in ("webgpu", "wasm"):
+        library = site / "models" / f"demo-{target}" / "model.wasm"
+        if library.read_bytes()[:4] != b"\0asm":
+            raise SystemExit(f"{library} is no WebAssembly")
+    with server(home, "web", str(site)) as address:
+        for path, part in (("", "<title>Wherry</title>"), ("models.json", "demo-webgpu")):
+            with urllib.request.urlopen(f"{address}/{path}", timeout=60) as response:
+                if part not in response.read().decode():
+                    raise SystemExit(f"{address}/{path} has no {part}")
+
+
 STEPS: dict[str, Callable[[Path], None]] = {
+    "start": start,
     "run": run,
     "doctor": doctor,
     "compile": compile_,
+    "reload": reload,
     "serve": serve,
+    "package": package,
 }
 
 
 def main() -> None:
     """Run all steps; exit with a message at the first that fails."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--site", type=Path, help="where to keep the site that `package` made")
+    options = parser.parse_args()
     folders = [Path(folder) for folder in os.get_exec_path()]
     found = [name for name in COMPILERS if any((folder / name).exists() for folder in folders)]
     seconds: dict[str, float] = {}
@@ -120,6 +213,8 @@ def main() -> None:
             start = time.monotonic()
             step(Path(folder))
             seconds[name] = round(time.monotonic() - start, 1)
+        if options.site:
+            shutil.copytree(Path(folder, SITE), options.site)
     print(json.dumps({"seconds": seconds, "on this machine's PATH": found}))
 
 

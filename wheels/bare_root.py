@@ -2,6 +2,7 @@
 
     python -m wheels.bare_root dist/wherry-...-manylinux_2_28_x86_64.whl build/wheels/bare
 
+The site for browsers that it packaged there is build/wheels/bare/site (`make accept-site`).
 The folder has the packages below, unpacked, without a shell: no compiler, CMake, make or node. The
 program needs root, for chroot. What the wheel depends on is downloaded before, outside.
 """
@@ -42,6 +43,7 @@ PACKAGES = (
     "zlib1g",
 )
 PYTHON = "/usr/bin/python3.11"
+EXTRA = "[browser]"  # what accept.py needs besides the wheel
 
 
 def make_root(root: Path, downloads: Path) -> None:
@@ -71,15 +73,13 @@ def make_root(root: Path, downloads: Path) -> None:
 
 
 def download(wheel: Path, to: Path) -> None:
-    """Download what a wheel depends on, for the root's Python."""
+    """Download what a wheel and its extra depend on, for the root's Python."""
     python = ["--python-version", "3.11", "--implementation", "cp", "--only-binary=:all:"]
     # Debian 12 has glibc 2.36.
     platforms = ["manylinux2014_x86_64", *(f"manylinux_2_{n}_x86_64" for n in range(5, 37))]
     python += [word for name in platforms for word in ("--platform", name)]
-    subprocess.run(
-        [sys.executable, "-m", "pip", "download", "--quiet", "--dest", to, *python, wheel],
-        check=True,
-    )
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", to]
+    subprocess.run([*pip, *python, f"{wheel}{EXTRA}"], check=True)
 
 
 def inside(root: Path, *command: str) -> None:
@@ -101,8 +101,10 @@ def check(wheel: Path, work: Path) -> None:
     shutil.copy(Path(__file__).with_name("accept.py"), root / "accept.py")
     inside(root, PYTHON, "-m", "venv", "/venv")
     pip = ("/venv/bin/python", "-m", "pip", "install", "--quiet", "--no-compile", "--no-index")
-    inside(root, *pip, "--find-links", "/wheels", f"/wheels/{wheel.name}")
-    inside(root, "/venv/bin/python", "/accept.py")
+    inside(root, *pip, "--find-links", "/wheels", f"/wheels/{wheel.name}{EXTRA}")
+    inside(root, "/venv/bin/python", "/accept.py", "--site", "/site")
+    shutil.rmtree(work / "site", ignore_errors=True)
+    shutil.move(root / "site", work / "site")
 
 
 def main() -> None:

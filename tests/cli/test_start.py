@@ -33,7 +33,8 @@ def imported(*arguments: str) -> tuple[int, set[str]]:
 def test_help_imports_no_command():
     count, packages = imported("--help")
     assert not packages & {"numpy", "pydantic", "rich", "tokenizers", "tvm", "tvm_ffi"}
-    assert count < 330
+    assert not packages & {"difflib", "logging", "tempfile"}  # slow to import, and of no use here
+    assert count < 220
 
 
 @pytest.mark.parametrize("name", COMMANDS)

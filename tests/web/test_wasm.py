@@ -134,7 +134,8 @@ def test_without_the_core_it_says_what_to_type(monkeypatch, tmp_path):
         ensure_artifact("demo", target="wasm", limits=LIMITS)
     monkeypatch.undo()
     monkeypatch.setattr(web_toolchain.shutil, "which", lambda name: None)
-    with pytest.raises(ToolchainError, match=r"wasm-ld\. Type: apt-get install lld"):
+    monkeypatch.setattr(web_toolchain.extras, "zig", lambda: None)
+    with pytest.raises(ToolchainError, match=r"wasm-ld\. Type: pip install 'wherry\[browser\]'"):
         ensure_artifact("demo", target="wasm", limits=LIMITS, out=tmp_path / "out")
 
 

@@ -24,6 +24,9 @@ from pathlib import Path
 
 from wherry.errors import UsageError
 
+# The variable with which shells ask for completions; click names it after the program and reads it.
+COMPLETE = "_WHERRY_COMPLETE"
+
 
 def cache_dir() -> Path:
     """Return the cache's folder; XDG_CACHE_HOME moves its default. It may not exist yet."""
@@ -84,6 +87,11 @@ def threads() -> int | None:
             "Type: export WHERRY_THREADS=4, or unset it."
         )
     return int(chosen)
+
+
+def completing() -> bool:
+    """Return whether a shell asks for completions, or for the script that does."""
+    return COMPLETE in os.environ
 
 
 def typed_line() -> str:

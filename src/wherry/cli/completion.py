@@ -8,8 +8,6 @@ from click.shell_completion import get_completion_class as class_of
 
 from wherry.base import settings
 
-# environment variable with which the shell's script requests completions
-_VARIABLE = "_WHERRY_COMPLETE"
 _SHELLS = ("bash", "zsh", "fish")
 
 
@@ -66,7 +64,7 @@ def completion_command(shell: str) -> None:
 
     found = class_of(shell)
     assert found is not None
-    click.echo(found(cli, {}, "wherry", _VARIABLE).source(), nl=False)
+    click.echo(found(cli, {}, "wherry", settings.COMPLETE).source(), nl=False)
 
 
 def models(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:

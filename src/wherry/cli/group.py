@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import importlib
 import io
-import logging
 import os
-import shlex
 import sys
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import click
 
 import wherry
+from wherry.base import settings
 from wherry.errors import (
     ArtifactError,
     ModelError,
@@ -24,9 +22,7 @@ from wherry.errors import (
     WherryError,
 )
 
-from . import completion as completion  # importing it registers click's completion class for bash
 from . import interrupts
-from .refused import explained
 
 BROKEN_PIPE = 141  # exit code as in shells: 128 + SIGPIPE
 # Exit codes; docs/environment.md has the same table, and a test compares them.
@@ -102,6 +98,9 @@ class _Group(click.Group):
         typed = args[0]
         if typed in COMMANDS or typed.startswith("-"):
             return super().resolve_command(ctx, args)
+        import shlex
+        from difflib import get_close_matches
+
         close = get_close_matches(typed.lower(), COMMANDS, n=1)
         fix = _ELSEWHERE.get(typed.lower(), close[0] if close else "")
         fix = f" Type: wherry {fix} --help" if fix else ""
@@ -152,18 +151,9 @@ def cli(ctx: click.Context, debug: bool) -> None:
     file, hf://ORG/NAME[@REVISION], or of a repository of GGUF hf://ORG/NAME:Q4_K_M.
     """
     ctx.obj = debug
-    log = _Log()
-    log.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s" if debug else None))
-    logging.basicConfig(level=logging.DEBUG if debug else logging.WARNING, handlers=[log])
-    logging.getLogger("httpx").setLevel(logging.WARNING)
-    logging.getLogger("filelock").setLevel(logging.WARNING)
+    from . import log
 
-
-class _Log(logging.Handler):
-    """Log handler that writes to the current stderr, which a progress bar may have replaced."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        click.echo(self.format(record), err=True)
+    log.show(debug)
 
 
 def run() -> None:
@@ -173,6 +163,8 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    if settings.completing():
+        from . import completion as completion  # registers click's completion class for bash
     try:
         code = cli.main(prog_name="wherry", standalone_mode=False)
         sys.stdout.flush()
@@ -191,6 +183,8 @@ def run() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(BROKEN_PIPE)
     except OSError as e:
+        from .refused import explained
+
         if debug or (found := explained(e)) is None:
             raise
         click.echo(f"Error: {found}", err=True)

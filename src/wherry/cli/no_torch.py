@@ -7,10 +7,12 @@ torch still work: it reads old checkpoints.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import FrameType, ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import FrameType, ModuleType
 
 
 def hide() -> None:
@@ -18,7 +20,9 @@ def hide() -> None:
     sys.meta_path.insert(0, _NotForTvm())
 
 
-class _NotForTvm(MetaPathFinder):
+class _NotForTvm:
+    """Finder of modules; it has no base class, because importlib.abc is slow to import."""
+
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
