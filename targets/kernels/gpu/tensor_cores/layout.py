@@ -43,7 +43,7 @@ _WORDS = {"q4": _THREADS, "q8": 2 * _THREADS, "f16": 4 * _THREADS}
 
 def fits(spec: LinearSpec) -> bool:
     """Return whether a weight can have this layout."""
-    return fits_float16(spec) and spec.in_features % CHUNK == 0
+    return spec.scheme in _WORDS and fits_float16(spec) and spec.in_features % CHUNK == 0
 
 
 def tiles(spec: LinearSpec) -> int:
