@@ -78,7 +78,6 @@ class Encoding:
                 found = source.stored(start, min(start + step, source.rows))
                 yield start, None, {base + suffix: array for suffix, array in found.items()}
 
-
     def _encoded(self, made: ParameterPlan, checkpoint: Checkpoint) -> Stored:
         """Yield the stored tensors of a parameter that is encoded, as `blocks` does."""
         scheme, base = self.scheme_of(made.name), made.name.removesuffix("weight")

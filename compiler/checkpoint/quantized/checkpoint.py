@@ -22,7 +22,6 @@ from .offered import offered
 from .pieces import Pieces
 from .recognise import Quantized
 
-
 _EXACT = ("q0f32", "exact")  # names of schemes that have every value
 
 

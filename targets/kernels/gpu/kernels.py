@@ -56,10 +56,10 @@ class GpuKernels:
     def __init__(self, limits: GpuLimits, device: Mapping[str, Any]) -> None:
         self.limits = limits
         self.device = device
-        # Block formats that linears and embeddings read, see `KernelsByName`. Tensor cores have no
-        # layout for them, so that long prompts take several times as long there.
+        # Block formats that linears and embeddings read, see `KernelsByName`. Tensor cores have a
+        # layout for some of them; long prompts take several times as long with the others there.
         self.blocks = frozenset(FORMATS)
-        self.fast_blocks = frozenset[str]() if limits.tensor_cores else self.blocks
+        self.fast_blocks = tensor_cores.OFFSETS if limits.tensor_cores else self.blocks
 
     def linear(self, spec: LinearSpec) -> PrimFunc | FusedKernel:
         """Return the linear kernel, for every scheme.

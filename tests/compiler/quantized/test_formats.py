@@ -114,7 +114,7 @@ def test_a_target_that_has_no_kernels_for_zero_points(name, tmp_path):
 
 
 def test_experts_are_in_a_scheme_with_kernels(tmp_path):
-    folder, left = folder_of(CASES["awq"], tmp_path, [f"experts.{i}.up_proj." for i in range(2)])
+    folder, _ = folder_of(CASES["awq"], tmp_path, [f"experts.{i}.up_proj." for i in range(2)])
     pieces = tuple(Piece(f"experts.{i}.up_proj.weight", 0, OUT, None) for i in range(2))
     plan = ParameterPlan("x.weight", (2, OUT, IN), pieces, stacked=True)
     (rows,) = open_checkpoint(folder).kept(plan)
