@@ -73,4 +73,5 @@ class OrderedQuant:
 
 # Zero points of 4 bits; 8 bits of act-order are symmetric, or have no kernels.
 _ZERO_POINTS = tuple(s for s in AFFINE if s.bits == 4 and s.group and not s.has_minimum)
-ORDERED = tuple(OrderedQuant(base=base) for base in (*GROUPS, *_ZERO_POINTS))
+_BASES: tuple[GroupQuant | AffineQuant, ...] = (*GROUPS, *_ZERO_POINTS)
+ORDERED = tuple(OrderedQuant(base=base) for base in _BASES)

@@ -9,9 +9,11 @@ from wherry.ops import FusedLinearSpec
 from wherry.ops.blocks import FORMATS
 from wherry.quant.affine import AFFINE, AffineQuant
 from wherry.quant.blocks import BLOCKS
+from wherry.quant.scheme import record
 from wherry.targets.kernels import EmbeddingSpec, LinearSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 
+from ..support import metal
 from ..support.random_blocks import random_affine, random_blocks
 
 pytestmark = pytest.mark.gpu
@@ -72,7 +74,7 @@ def test_embedding(build, scheme):
 
 def test_fused(build):
     """Norm, gate and a residual around a linear of blocks, where launches bind enough tensors."""
-    scheme = BLOCKS[[s.name for s in BLOCKS].index("Q4_K")]
+    scheme = record("Q4_K")
     n, k = 64, 512
     stored = stored_of(scheme, n, k)
     weight = scheme.decode(stored, k).astype("float64")
@@ -90,10 +92,24 @@ def test_fused(build):
     np.testing.assert_allclose(y, gate / (1 + np.exp(-gate)) * up, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("unit", "bound"), [("simdgroups", 2e-6), ("cooperative_matrices", 6e-4)])
+@pytest.mark.parametrize("name", ["Q6_K", "affine4f16_g64"])
+def test_matrix_units(name, unit, bound):
+    """Float32 matrices, and float16 ones, to which weights and x are rounded; both emulated."""
+    scheme, k = record(name), 256
+    limits = GpuLimits(threads_per_block=256, shared_memory_bytes=32768, **{unit: True})
+    spec = LinearSpec(out_features=N, in_features=k, **scheme.kernel_spec())
+    compute, stored = metal.build(GpuKernels(limits, {}).linear(spec)), stored_of(scheme, N, k)
+    x = np.random.default_rng(7).standard_normal((21, k)).astype("float32")
+    y = compute(x, *stored.values(), np.full((21, N), np.nan, "float32"))[-1]
+    expected = x @ scheme.decode(stored, k).astype("float64").T
+    assert np.sqrt(np.mean((y - expected) ** 2) / np.mean(expected**2)) < bound
+
+
 def test_launches_that_bind_too_many_tensors():
     """Q4_K has five; with x, a norm, y and the norms' inverses a launch would bind nine."""
     own = {"out_features": 64, "in_features": 512, "norm_eps": 1e-5}
-    q4_k = BLOCKS[[s.name for s in BLOCKS].index("Q4_K")].kernel_spec()
+    q4_k = record("Q4_K").kernel_spec()
     assert FEW.fused_linear(FusedLinearSpec(**own, **q4_k)) is None
     assert KERNELS.fused_linear(FusedLinearSpec(**own, **q4_k)) is not None
     assert FEW.fused_linear(FusedLinearSpec(**own | {"norm_eps": None}, **q4_k)) is not None
