@@ -128,7 +128,10 @@ def _kind(scheme: Scheme, label: str | None, keep: Collection[str] | None) -> st
         return scheme.name
     if keep is None:
         return KEPT
-    return f"{KEPT}-some" if set(keep) - portable() else f"{KEPT}-portable"
+    more = sorted(set(keep) - portable())
+    if not more:
+        return f"{KEPT}-portable"
+    return f"{KEPT}-{hashlib.sha256(' '.join(more).encode()).hexdigest()[:6]}"
 
 
 def ensure_artifact(

@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from wherry.errors import UsageError
 from wherry.quant.scheme import DEFAULT as DEFAULT_QUANT
-from wherry.quant.scheme import KEPT, Encoder, Scheme, portable
+from wherry.quant.scheme import KEPT, Encoder, Scheme, kept_in, portable
 from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import TargetPreset
 from wherry.targets.target import find as find_target
@@ -111,8 +111,8 @@ class Choice:
     def kept_schemes(self) -> frozenset[str] | None:
         """Return the names of checkpoints' schemes in which weights stay; None: all.
 
-        Without `quant` these are the schemes that all libraries of the target have kernels for,
-        among them those of `wherry.quant.scheme.portable`.
+        Without `quant` these are the schemes that all libraries of the target have fast kernels
+        for, among them those of `wherry.quant.scheme.portable`.
         """
         if self.quant == KEPT:
             return None
@@ -121,9 +121,8 @@ class Choice:
         preset = self.preset
         if preset.interface:
             return frozenset()
-        read = [level.kernels.blocks for level in (preset, *preset.variants)]
-        blocks = (name.upper() for name in frozenset.intersection(*read))
-        return portable() | frozenset(blocks)
+        read = [level.kernels.fast_blocks for level in (preset, *preset.variants)]
+        return portable() | kept_in(frozenset.intersection(*read))
 
     def in_scheme(self, name: str) -> Choice:
         """This choice with the scheme of what is not kept, if it names none."""

@@ -183,6 +183,13 @@ def _run(out: Path, job: _Job, progress: Progress | None) -> None:
 
         done[shard.name] = _write_shard(out, job, shard, report)
         _write_journal(out, job, done)
+    if changed := job.encoding.rounding.relative:
+        logger.warning(
+            "%s: re-encoding changed these weights by %.2g%% (root mean square; the larger the "
+            "worse).",
+            job.checkpoint.folder.name,
+            100 * changed,
+        )
     _finish(out, job, done)
 
 

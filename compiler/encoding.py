@@ -14,13 +14,14 @@ from wherry.hub.folder import read_json
 from wherry.models.arch import Architecture, Shape, WeightPlan, plan, read_config
 from wherry.models.weight_plan import ParameterPlan
 from wherry.quant.plan import Own, Rows, parts
-from wherry.quant.scheme import EXACT, Encoder, store
+from wherry.quant.scheme import EXACT, Encoder, portable, store
 from wherry.quant.stored import StoredTensor
 
 from .checkpoint.assemble import BLOCK_BYTES, blocks
 from .checkpoint.formats import open_checkpoint
 from .checkpoint.kept import KeptRows
 from .checkpoint.tensors import Checkpoint
+from .rounding import Rounding
 from .text_part import text_names
 
 CONFIG = "config.json"
@@ -45,6 +46,7 @@ class Encoding:
     # Parameters that are stored in other schemes; {}: the conversion keeps no bits.
     own: Own = field(default_factory=dict)
     kept: Mapping[str, Sequence[KeptRows]] = field(default_factory=dict)  # their sources
+    rounding: Rounding = field(default_factory=Rounding)  # of what `blocks` has encoded anew
 
     def scheme_of(self, name: str) -> Encoder:
         """Return the scheme that encodes a parameter, which is not kept."""
@@ -67,9 +69,7 @@ class Encoding:
         arrays by the stored tensor's name).
         """
         if made.name not in self.kept:
-            scheme = self.scheme_of(made.name)
-            for start, rows in blocks(made, checkpoint):
-                yield start, rows, store(scheme, made.name, rows, made.shape)
+            yield from self._encoded(made, checkpoint)
             return
         step = max(1, BLOCK_BYTES // (4 * made.shape[-1]))
         for part, source in zip(self.own[made.name], self.kept[made.name], strict=True):
@@ -77,6 +77,19 @@ class Encoding:
             for start in range(0, source.rows, step):
                 found = source.stored(start, min(start + step, source.rows))
                 yield start, None, {base + suffix: array for suffix, array in found.items()}
+
+    def _encoded(self, made: ParameterPlan, checkpoint: Checkpoint) -> Stored:
+        """Yield the stored tensors of a parameter that is encoded, as `blocks` does."""
+        scheme, base = self.scheme_of(made.name), made.name.removesuffix("weight")
+        loses = scheme.quantizes(made.name, made.shape) and any(
+            checkpoint.loses(piece.name, scheme.name) for piece in made.pieces
+        )
+        for start, rows in blocks(made, checkpoint):
+            stored = store(scheme, made.name, rows, made.shape)
+            if loses:
+                own = {name.removeprefix(base): array for name, array in stored.items()}
+                self.rounding.add(scheme, rows, own, made.shape[-1])
+            yield start, rows, stored
 
 
 def read_plan(
@@ -138,7 +151,9 @@ def _kept(
     checkpoint: Checkpoint, made: ParameterPlan, keep: Collection[str] | None
 ) -> Sequence[KeptRows]:
     """Return the rows of a parameter that stay as they are; (): the parameter is encoded."""
-    found = checkpoint.kept(made)
+    if keep is not None and len(made.shape) > 2:
+        keep = portable() & set(keep)  # experts have kernels for no other schemes
+    found = checkpoint.kept(made, keep)
     stays = all(keep is None or rows.scheme.name in keep for rows in found)
     # A stack of experts has one scheme.
     return found if stays and (len(made.shape) == 2 or len(found) == 1) else ()

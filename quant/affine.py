@@ -10,7 +10,8 @@ MLX's minima. Stored tensors of a matrix [out, in] with groups of consecutive co
     w[o, i] = (q[o, i] - zero) * scale    or    q[o, i] * scale + minimum
 
 A zero point is an integer in a float, because not every device reads bytes. The schemes do not
-encode; the reference functions read them, until a target has kernels of its own.
+encode. Kernels read groups of 32, 64 and 128 as block formats (`wherry.ops.blocks`); the reference
+functions read whole rows.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wherry.ops.blocks import affine_name
 from wherry.ops.record import AFFINE as KERNEL_SCHEME
 
 from .stored import FloatDtype, Shape, StoredTensor
@@ -42,9 +44,8 @@ class AffineQuant:
     @property
     def name(self) -> str:
         """Return a name such as "affine4f16_g64_min"."""
-        dtype = {"float16": "f16", "float32": "f32"}[self.float_dtype]
-        group = f"g{self.group}" if self.group else "row"
-        return f"affine{self.bits}{dtype}_{group}{'_min' if self.has_minimum else ''}"
+        name = affine_name(self.bits, self.float_dtype, self.group, self.has_minimum)
+        return name if self.group else name.replace("_g0", "_row")
 
     @property
     def per_word(self) -> int:
@@ -116,9 +117,9 @@ class AffineQuant:
         return q * scale + offset if self.has_minimum else (q - offset) * scale
 
     def kernel_spec(self) -> dict[str, Any]:
-        """Return the fields of a kernel's `LinearSpec`; kernels of other schemes do not fit."""
+        """Return the fields of a kernel's `LinearSpec` that depend on the scheme."""
         return {
-            "scheme": KERNEL_SCHEME,
+            "scheme": self.name if self.group else KERNEL_SCHEME,
             "scale_dtype": self.float_dtype,
             "group": self.shared,
         }

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.ops.blocks import FORMATS, BlockFormat
+from wherry.ops.blocks import LLAMA_CPP, BlockFormat
 
 from .raw_blocks import UNPACK
 from .stored import FloatDtype, Shape, StoredTensor
@@ -30,7 +30,7 @@ class BlockQuant:
     @property
     def format(self) -> BlockFormat:
         """Return the structure of the type."""
-        return FORMATS[self.name.lower()]
+        return LLAMA_CPP[self.name.lower()]
 
     def quantizes(self, name: str, shape: Shape) -> bool:
         """Return whether the parameter is a matrix whose rows are whole blocks."""
@@ -143,4 +143,4 @@ def _looked_up(codebook: tuple[int, ...], q: Any) -> Any:
     return values[0]
 
 
-BLOCKS = tuple(BlockQuant(name=name.upper()) for name in FORMATS)
+BLOCKS = tuple(BlockQuant(name=name.upper()) for name in LLAMA_CPP)

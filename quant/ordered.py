@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .affine import AFFINE, AffineQuant
 from .group import GROUPS, GroupQuant
 from .stored import FloatDtype, Shape, StoredTensor
 
@@ -29,7 +30,7 @@ ORDER = "q_order"
 class OrderedQuant:
     """The scheme that stores a matrix in another scheme with its columns reordered."""
 
-    base: GroupQuant
+    base: GroupQuant | AffineQuant
 
     @property
     def name(self) -> str:
@@ -70,4 +71,7 @@ class OrderedQuant:
         return self.base.kernel_spec()
 
 
-ORDERED = tuple(OrderedQuant(base=base) for base in GROUPS)
+# Zero points of 4 bits; 8 bits of act-order are symmetric, or have no kernels.
+_ZERO_POINTS = tuple(s for s in AFFINE if s.bits == 4 and s.group and not s.has_minimum)
+_BASES: tuple[GroupQuant | AffineQuant, ...] = (*GROUPS, *_ZERO_POINTS)
+ORDERED = tuple(OrderedQuant(base=base) for base in _BASES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -117,7 +117,13 @@ def schemes() -> dict[str, Encoder]:
 
 def portable() -> frozenset[str]:
     """Return the names of the schemes that the kernels of every target read."""
-    return frozenset((*schemes(), *(scheme.name for scheme in ORDERED)))
+    ordered = (scheme.name for scheme in ORDERED if scheme.base.name in schemes())
+    return frozenset((*schemes(), *ordered))
+
+
+def kept_in(formats: Collection[str]) -> frozenset[str]:
+    """Return the names of the schemes of checkpoints that are block formats of these names."""
+    return frozenset(s.name for s in _KEPT if s.kernel_spec()["scheme"] in formats)
 
 
 def record(name: str) -> Scheme | None:

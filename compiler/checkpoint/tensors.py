@@ -87,11 +87,19 @@ class Checkpoint:
         """
         return None
 
-    def kept(self, plan: ParameterPlan) -> Sequence[KeptRows]:
+    def loses(self, name: str, scheme: str) -> bool:
+        """Return whether a tensor is quantized in a way whose values a scheme does not have."""
+        return False
+
+    def kept(
+        self, plan: ParameterPlan, wanted: Collection[str] | None = None
+    ) -> Sequence[KeptRows]:
         """Return the rows of a parameter, in order, as the checkpoint has encoded them.
 
-        The result is empty if the conversion has to encode the parameter's floats: they are stored
-        as floats, the plan changes values or cuts rows, or no scheme has their encoding.
+        Where several schemes have the same values, the smallest of those named in `wanted` is
+        taken, or of all if `wanted` is None or names none of them. The result is empty if the
+        conversion has to encode the parameter's floats: they are stored as floats, the plan changes
+        values or cuts rows, or no scheme has their encoding.
         """
         return ()
 

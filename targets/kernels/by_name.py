@@ -50,6 +50,8 @@ class KernelsByName:
         self.kernels = kernels
         # Block formats (wherry.ops.blocks) that the kernels read; the references read the others.
         self.blocks: frozenset[str] = getattr(kernels, "blocks", frozenset())
+        # Those of them that are as fast in all steps as the schemes of our own.
+        self.fast_blocks: frozenset[str] = getattr(kernels, "fast_blocks", self.blocks)
         self._operations: dict[str, tuple[Any, Callable[[Any], Answer]]] = {
             "linear": (LinearSpec, kernels.linear),
             "embedding": (EmbeddingSpec, self._embedding),
@@ -73,10 +75,16 @@ class KernelsByName:
             return None
         record, lookup = self._operations[op]
         read = record.from_json(spec)
-        scheme = getattr(read, "scheme", None)
-        if scheme == AFFINE or (scheme in FORMATS and scheme not in self.blocks):
-            return None
-        return lookup(read)
+        return lookup(read) if self._reads(read) else None
+
+    def _reads(self, spec: Any) -> bool:
+        """Return whether the kernels read weights as a spec stores them."""
+        spec = spec.linear if isinstance(spec, QkvAttentionSpec) else spec
+        scheme = getattr(spec, "scheme", None)
+        if scheme not in FORMATS:
+            return scheme != AFFINE
+        columns = spec.dim if isinstance(spec, EmbeddingSpec) else spec.in_features
+        return scheme in self.blocks and columns % 32 == 0
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
         """Schedule a PrimFunc that is no known operation."""

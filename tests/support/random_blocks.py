@@ -1,9 +1,11 @@
-"""Random raw blocks of llama.cpp's types, whose float16 fields are ordinary numbers."""
+"""Random weights in the block formats of others, whose float fields are ordinary numbers."""
 
 from __future__ import annotations
 
 import gguf
 import numpy as np
+
+from wherry.quant.affine import AffineQuant
 
 # Bytes at which a block's float16 fields begin; two is a scale and a minimum.
 _HALVES = {
@@ -27,3 +29,22 @@ def random_blocks(name: str, rows: int, columns: int, seed: int = 0) -> np.ndarr
             scale = -scale * 8  # a minimum, half the range of the integers below zero
         blocks[:, place : place + 2] = scale.astype(np.float16)[:, None].view(np.uint8)
     return blocks.reshape(rows, -1)
+
+
+def random_affine(
+    scheme: AffineQuant, rows: int, columns: int, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Stored tensors of random weights of about 0.03.
+
+    The first rows have the extreme integers and zero points, 0 among them.
+    """
+    rng = np.random.default_rng(seed)
+    most = 2**scheme.bits - 1
+    shape = (rows, -(-columns // scheme.shared))
+    q = rng.integers(0, most + 1, (rows, columns), np.uint8)
+    scale = (0.06 / most * rng.uniform(0.5, 1.5, shape)).astype(np.float16)
+    zero = rng.integers(0, most + 1, shape).astype(np.float32)
+    for row, (number, origin) in enumerate(((most, 0), (0, most), (most, most), (0, 0))):
+        q[row], zero[row] = number, origin
+    offset = -zero * scale if scheme.has_minimum else zero
+    return scheme.arrays(q, scale, offset)

@@ -1,27 +1,45 @@
-"""Linears and embeddings of CPUs whose weights are in llama.cpp's block formats."""
+"""Linears and embeddings of CPUs whose weights are in the block formats of others."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from wherry.quant.blocks import BlockQuant
+from wherry.ops.blocks import FORMATS
+from wherry.quant.affine import AFFINE, AffineQuant
+from wherry.quant.blocks import BLOCKS
 from wherry.targets.kernels import EmbeddingSpec, LinearSpec
 from wherry.targets.kernels.cpu import CpuKernels
 from wherry.targets.kernels.cpu.block_layout import SUPPORTED
 
-from ..support.random_blocks import random_blocks
+from ..support.random_blocks import random_affine, random_blocks
 from .conftest import machine as named_machine
 
 pytestmark = pytest.mark.cpu
 
 N, K = 40, 512
-SCHEMES = [BlockQuant(name=name.upper()) for name in sorted(SUPPORTED)]
+# One scheme of others' zero points and minimums for each dtype, group and number of bits.
+BY_DAY = ("affine4f16_g128", "affine4f32_g64_min", "affine8f16_g32", "affine8f16_g64_min")
+SCHEMES = [
+    *(s for s in BLOCKS if s.name.lower() in SUPPORTED),
+    *(
+        s if s.name in BY_DAY else pytest.param(s, marks=pytest.mark.nightly)
+        for s in AFFINE
+        if s.group
+    ),
+]
 MACHINES = [
     *("avx512vnni", "avx2"),
     *(pytest.param(m, marks=pytest.mark.nightly) for m in ("avx512", "avxvnni", "ssse3")),
 ]
 each = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
+
+
+def stored_of(scheme):
+    """Random stored tensors."""
+    if isinstance(scheme, AffineQuant):
+        return random_affine(scheme, N, K)
+    return scheme.split(raw(scheme))
 
 
 def packed(machine, linear, stored):
@@ -51,7 +69,7 @@ def raw(scheme):
 @pytest.mark.parametrize("name", MACHINES)
 def test_linear(name, scheme):
     machine = named_machine(name)
-    stored = scheme.split(raw(scheme))
+    stored = stored_of(scheme)
     weight = scheme.decode(stored).astype("float64")
     linear = linear_of(machine, scheme)
     weights, compute = packed(machine, linear, stored), machine.build(linear.compute)
@@ -78,17 +96,17 @@ def test_linear(name, scheme):
 def test_embedding(scheme):
     machine = named_machine("avx2")
     spec = EmbeddingSpec(vocab=N, dim=K, **scheme.kernel_spec())
-    stored = scheme.split(raw(scheme))
+    stored = stored_of(scheme)
     weights = packed(machine, linear_of(machine, scheme), stored)
     tokens = np.array([0, N - 1, 1, 2, 3, 20, 20], "int32")
     lookup = machine.build(CpuKernels(machine.isa).embedding(spec))
     y = lookup(tokens, *weights, np.zeros((7, K), "float32"))[-1]
     # with a minimum, one rounding instead of two
-    rtol = 1e-6 if scheme.format.minimum else 0
+    rtol = 1e-6 if FORMATS[scheme.kernel_spec()["scheme"]].minimum else 0
     np.testing.assert_allclose(y, scheme.decode(stored)[tokens], rtol=rtol, atol=rtol)
 
 
 def test_instruction_sets_without_kernels():
     machine = named_machine("sse2")
     assert CpuKernels(machine.isa).blocks == frozenset()
-    assert linear_of(machine, SCHEMES[0]) is None
+    assert linear_of(machine, BLOCKS[0]) is None

@@ -54,6 +54,14 @@ def kernels(made):
         "swiglu": made.swiglu(SwiGLUSpec(dim=96)),
         "embedding": made.embedding(EmbeddingSpec(vocab=100, dim=64, **q4)),
         "linear": made.linear(LinearSpec(out_features=100, in_features=80, **q4)),
+        "q4_k_linear": made.linear(
+            LinearSpec(out_features=100, in_features=256, scheme="q4_k", scale_dtype="float16")
+        ),
+        "fused_zero_point_linear": made.fused_linear(
+            FusedLinearSpec(
+                **fused, scheme="affine4f32_g32", scale_dtype="float32", x_dtype="float16"
+            )
+        ).compute,
         "float_linear": made.linear(LinearSpec(out_features=100, in_features=80, scheme="f32")),
         "rope": made.rope_append(RopeAppendSpec(**rope)),
         "norm_rope": made.rope_append(RopeAppendSpec(**rope, qk_norm_eps=1e-6)),

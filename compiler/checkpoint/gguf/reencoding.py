@@ -61,7 +61,7 @@ def told(
     weights, others = _weights(tensors), _weights(same)
     whole = weights.total() + others.total()
     shares = {name: f"{100 * n / whole:.0f}%" for name, n in _ordered(weights)}
-    rounded = [n for n in shares if scheme not in _EXACT.get(n, ("q0f32",))]
+    rounded = [n for n in shares if scheme not in _exact(n)]
     if not rounded:
         return None
     kept = [n for n, _ in _ordered(weights + others) if n not in rounded]
@@ -69,6 +69,16 @@ def told(
     exact = f"; {' and '.join(kept)} kept as in the file" if kept else ""
     verb = "are" if len(rounded) > 1 else "is"
     return f"{file}: {text} {verb} re-encoded as {scheme}{exact}."
+
+
+def loses(tensor: _Stored, scheme: str) -> bool:
+    """Return whether a scheme does not represent the values of a tensor's type."""
+    return scheme not in _exact(tensor.layout.name)
+
+
+def _exact(kind: str) -> tuple[str, ...]:
+    """Return the schemes that represent the values of a type."""
+    return (*_EXACT.get(kind, ("q0f32",)), "exact")
 
 
 def _ordered(weights: Counter[str]) -> list[tuple[str, int]]:

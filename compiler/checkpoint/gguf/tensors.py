@@ -15,7 +15,7 @@ from wherry.models.weights import Order
 
 from ..tensors import FLOATS, Checkpoint, TensorFile
 from .kept import GgufRows, kept
-from .reencoding import told
+from .reencoding import loses, told
 from .types import Layout
 
 
@@ -68,7 +68,13 @@ class GgufCheckpoint(Checkpoint):
         same = [self.tensor(name) for name in kept]
         return told(self.files[0].name, tensors, scheme, same)
 
-    def kept(self, plan: ParameterPlan) -> Sequence[GgufRows]:
+    def loses(self, name: str, scheme: str) -> bool:
+        """See `Checkpoint.loses`."""
+        return loses(self.tensor(name), scheme)
+
+    def kept(
+        self, plan: ParameterPlan, wanted: Collection[str] | None = None
+    ) -> Sequence[GgufRows]:
         """See `Checkpoint.kept`."""
         return kept(plan, self)
 

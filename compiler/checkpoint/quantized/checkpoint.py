@@ -22,6 +22,8 @@ from .offered import offered
 from .pieces import Pieces
 from .recognise import Quantized
 
+_EXACT = ("q0f32", "exact")  # names of schemes that have every value
+
 
 @dataclass(frozen=True, slots=True)
 class QuantizedCheckpoint(Checkpoint):
@@ -52,9 +54,15 @@ class QuantizedCheckpoint(Checkpoint):
             return self.read(name, start, stop)
         return self.raw.read_raw(name, start, stop)
 
-    def kept(self, plan: ParameterPlan) -> Sequence[KeptRows]:
+    def loses(self, name: str, scheme: str) -> bool:
+        """See `Checkpoint.loses`."""
+        return name in self.matrices and scheme not in _EXACT
+
+    def kept(
+        self, plan: ParameterPlan, wanted: Collection[str] | None = None
+    ) -> Sequence[KeptRows]:
         """See `Checkpoint.kept`."""
-        return offered(plan, self)
+        return offered(plan, self, wanted)
 
     def told(self, scheme: str, kept: Collection[str] = ()) -> str | None:
         """See `Checkpoint.told`."""
@@ -107,7 +115,7 @@ def told(checkpoint: QuantizedCheckpoint, scheme: str, kept: Collection[str]) ->
     for name, matrix in checkpoint.matrices.items():
         if name not in kept:
             rounded[matrix.kind] += prod(matrix.shape)
-    if not rounded or scheme == "q0f32":
+    if not rounded or scheme in _EXACT:
         return None
     whole = sum(prod(matrix.shape) for matrix in checkpoint.matrices.values())
     text = ", ".join(f"{kind} ({100 * n / whole:.0f}%)" for kind, n in rounded.most_common())

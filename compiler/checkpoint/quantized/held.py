@@ -1,13 +1,14 @@
 """Finds the scheme that stores a quantized matrix bit for bit, and the stored tensors.
 
-Integers with consecutive groups whose differences from the zero point fit into 4 or 8 bits are
+Integers with consecutive groups whose differences from the zero point fit into 4 or 8 bits can be
 stored in `quant/group.py`'s schemes, which all targets have kernels for: a scale is repeated for
 each 32 columns of its group. Symmetric integers of 4 bits are -8 to 7, and the scheme has -7 to 8,
 so they are stored with the opposite sign of integer and scale.
 
     GPTQ, compressed-tensors, 4 bits, symmetric    q4f16_1
     2 or 3 bits, with or without zero points       q4f16_1
-    4 bits with zero points (AWQ)                  q8f16_1: differences are -15 to 15
+    4 bits with zero points (AWQ)                  affine4f16_g128, else q8f16_1: differences are
+                                                   -15 to 15
     8 bits, symmetric, no -128                     q8f16_1
     others, and MLX                                quant/affine.py
 
@@ -17,6 +18,7 @@ columns are sorted by group (`quant/ordered.py`).
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -32,6 +34,7 @@ from wherry.quant.stored import FloatDtype
 from .matrix import AffineMatrix, AffineRows
 
 _UNIT = 32  # columns of a group of `quant/group.py`
+_HALF_MAX = 65504.0  # kernels for matrix units dequantize to float16, see `GroupQuant.held`
 _CHECKED = 1 << 24  # integers that are checked at once
 _GROUPS = {(s.bits, s.float_dtype): s for s in GROUPS}
 _ORDERED = {s.base.name: s for s in ORDERED}
@@ -85,47 +88,79 @@ class GroupHolding:
 class AffineHolding:
     """A matrix in one of `quant/affine.py`'s schemes."""
 
-    scheme: AffineQuant
-    order: None = None
+    base: AffineQuant
+    scheme: Scheme  # the same, or with an order
+    order: NDArray[np.int64] | None = None
 
     def stored(self, rows: AffineRows) -> dict[str, NDArray[Any]]:
         """See `Holding.stored`."""
-        offset = rows.minimum if self.scheme.has_minimum else rows.zero
+        offset = rows.minimum if self.base.has_minimum else rows.zero
         assert offset is not None
-        return self.scheme.arrays(rows.q, rows.scale, offset)
+        q = rows.q if self.order is None else rows.q[:, self.order]
+        return self.base.arrays(q, rows.scale, offset)
 
 
-def holding(affine: AffineMatrix) -> Holding | None:
-    """Return the scheme that stores a matrix bit for bit; None: no scheme does."""
-    scale, zero = affine.scales()
+def holding(
+    matrix: AffineMatrix, wanted: Collection[str] | None = None, *, stacked: bool = False
+) -> Holding | None:
+    """Return the scheme that stores a matrix bit for bit; None: no scheme does.
+
+    Args:
+        matrix: the matrix.
+        wanted: names of schemes that are preferred to others, smaller ones too; None: none are.
+        stacked: whether the matrix is an expert's: those have kernels in the schemes of
+            `quant/group.py` alone.
+    """
+    found = list(_holdings(matrix))
+    if stacked:
+        found.sort(key=lambda own: not isinstance(own, GroupHolding))
+    fitting = [own for own in found if wanted is None or own.scheme.name in wanted]
+    return next(iter(fitting or found), None)
+
+
+def _holdings(matrix: AffineMatrix) -> Iterator[Holding]:
+    """Yield the schemes that store a matrix, the smallest first."""
+    scale, zero = matrix.scales()
     if not np.isfinite(scale).all():
-        return None
-    groups = affine.groups()
+        return
+    groups = matrix.groups()
     order = np.argsort(groups, kind="stable") if (np.diff(groups) < 0).any() else None
-    if order is not None and not _is_even(groups[order], affine.group):
-        return None
-    bits = None if zero is None else _bits(affine, zero)
-    if bits and (affine.group % _UNIT == 0 or scale.shape[1] == 1):
+    if order is not None and not _is_even(groups[order], matrix.group):
+        return
+    bits = None if zero is None else _bits(matrix, zero)
+    affine = None if bits == 4 else _affine(matrix, scale, order)
+    if affine is not None and matrix.bits <= 4:
+        yield affine
+    if bits and (matrix.group % _UNIT == 0 or scale.shape[1] == 1):
         base = _GROUPS[bits, "float16" if _in_float16(scale, bits) else "float32"]
-        return GroupHolding(
+        yield GroupHolding(
             base=base,
             scheme=base if order is None else _ORDERED[base.name],
-            repeats=-(-affine.group // _UNIT),
+            repeats=-(-matrix.group // _UNIT),
             order=order,
         )
-    if order is not None:
-        return None
-    return _affine(affine, scale)
+    if affine is not None and matrix.bits > 4:
+        yield affine
 
 
-def _affine(matrix: AffineMatrix, scale: NDArray[np.float32]) -> AffineHolding | None:
+def _affine(
+    matrix: AffineMatrix, scale: NDArray[np.float32], order: NDArray[np.int64] | None
+) -> AffineHolding | None:
     """Return the scheme of `quant/affine.py` for a matrix; None: there is none."""
     group = 0 if scale.shape[1] == 1 else matrix.group
     minima = getattr(matrix, "minima", None)
-    values = [scale] if minima is None else [scale, minima()]
-    dtype: FloatDtype = "float16" if all(_exact(v) for v in values) else "float32"
-    scheme = _AFFINE.get((4 if matrix.bits <= 4 else 8, group, dtype, minima is not None))
-    return None if scheme is None else AffineHolding(scheme=scheme)
+    values = [scale, scale * (2**matrix.bits - 1)]
+    if minima is not None:
+        least = minima()
+        values = [scale, least, least + scale * (2**matrix.bits - 1)]
+    half = all(_exact(v) for v in (values[:1] if minima is None else values[:2]))
+    half = half and all(float(np.abs(v).max(initial=0)) <= _HALF_MAX for v in values)
+    dtype: FloatDtype = "float16" if half else "float32"
+    base = _AFFINE.get((4 if matrix.bits <= 4 else 8, group, dtype, minima is not None))
+    if base is None or (order is not None and base.name not in _ORDERED):
+        return None
+    scheme = base if order is None else _ORDERED[base.name]
+    return AffineHolding(base=base, scheme=scheme, order=order)
 
 
 def _is_even(groups: NDArray[np.int64], group: int) -> bool:
@@ -160,4 +195,4 @@ def _in_float16(scale: NDArray[np.float32], bits: int) -> bool:
 
     Kernels for tensor cores dequantize 4 bits to float16, see `GroupQuant.held`.
     """
-    return _exact(scale) and (bits == 8 or float(np.abs(scale).max()) * 8 <= 65504)
+    return _exact(scale) and (bits == 8 or float(np.abs(scale).max()) * 8 <= _HALF_MAX)

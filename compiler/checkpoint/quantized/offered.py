@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -113,19 +113,22 @@ class OfferedRows:
             yield {name: array[rows.wanted] for name, array in block.items()}
 
 
-def offered(plan: ParameterPlan, checkpoint: _Source) -> Sequence[OfferedRows]:
+def offered(
+    plan: ParameterPlan, checkpoint: _Source, wanted: Collection[str] | None = None
+) -> Sequence[OfferedRows]:
     """Return a parameter's rows, one item for each run of tensors that are stored alike.
 
     The result is empty if a tensor's bits fit no scheme, or the conversion changes values or cuts
-    rows.
+    rows. `Checkpoint.kept` describes `wanted`.
     """
     changed = plan.transpose or plan.unpacked or plan.unit_rows or plan.constant is not None
     joined = plan.axis and len(plan.pieces) > 1
     if changed or joined or len(plan.shape) < 2 or not plan.pieces:
         return ()
     runs: list[list[tuple[Piece, _Rows]]] = []
+    of_experts = len(plan.shape) == 3
     for piece in plan.pieces:
-        source = _source(piece.name, checkpoint, plan.shape[-1])
+        source = _source(piece.name, checkpoint, plan.shape[-1], wanted, stacked=of_experts)
         if source is None:
             return ()
         if runs and _alike(runs[-1][-1][1], source):
@@ -133,7 +136,6 @@ def offered(plan: ParameterPlan, checkpoint: _Source) -> Sequence[OfferedRows]:
         else:
             runs.append([(piece, source)])
     made = [OfferedRows(tuple(run)) for run in runs]
-    of_experts = len(plan.shape) == 3
     if of_experts and (len(made) > 1 or made[0].sources[0][1].order is not None):
         return ()  # experts are stored whole, and have no order of their own
     return made
@@ -146,13 +148,20 @@ def _alike(a: _Rows, b: _Rows) -> bool:
     return a.order is None or b.order is None or bool((a.order == b.order).all())
 
 
-def _source(name: str, checkpoint: _Source, columns: int) -> _Rows | None:
+def _source(
+    name: str,
+    checkpoint: _Source,
+    columns: int,
+    wanted: Collection[str] | None,
+    *,
+    stacked: bool,
+) -> _Rows | None:
     """Return how a tensor is stored bit for bit; None: it cannot be."""
     matrix = checkpoint.matrices.get(name)
     if matrix is not None:
         if not isinstance(matrix, AffineMatrix) or matrix.shape[1] != columns:
             return None
-        held = holding(matrix)
+        held = holding(matrix, wanted, stacked=stacked)
         return None if held is None else _Quantized(matrix, held)
     tensor = checkpoint.raw.tensors[name]
     if len(tensor.shape) != 2 or tensor.shape[1] != columns:

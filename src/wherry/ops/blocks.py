@@ -1,25 +1,31 @@
-"""Block formats: how llama.cpp's quantized types encode weights, as Wherry stores them.
+"""Block formats: how llama.cpp's quantized types, AWQ, GPTQ and MLX encode weights.
 
 A weight is an integer q of `low + high` bits. Scales and minimums belong to groups along K:
 
     w = scale * (q - zero) + minimum
 
-In types with one level, a block has a float16 scale and, with `minimum`, a float16 minimum; a group
-is a block. In types with two levels, a block has a float16 scale d and, with `minimum`, a float16
-dmin, and each group has a byte s and, with `minimum`, a byte m: scale = d * (s - bias), minimum =
--dmin * m. Stored tensors, of which those that a type lacks are left out:
+In types with one level, a block has a float scale and, with `minimum`, a float minimum or, with
+`zeros`, a zero point of its own; a group is a block. In types with two levels, a block has a
+float16 scale d and, with `minimum`, a float16 dmin, and each group has a byte s and, with
+`minimum`, a byte m: scale = d * (s - bias), minimum = -dmin * m. Stored tensors, of which those
+that a type lacks are left out:
 
     q_weight  uint32   [N, K * low / 32]    lowest first
     q_high    uint32   [N, K * high / 32]   the upper bits of the integers
-    q_scale   float16  [N, K / block]       d
-    q_min     float16  [N, K / block]       the minimum, or dmin
+    q_scale   floats   [N, K / block]       d
+    q_min     floats   [N, K / block]       the minimum, or dmin
+    q_zero    floats   [N, K / block]       the zero point, an integer of 0 to 255
     q_sub     uint32   [N, K / group / 4]   s, four bytes a word, lowest first
     q_submin  uint32   [N, K / group / 4]   m
+
+Rows have whole blocks in llama.cpp's types; in the others the last block of a row may be cut.
+Kernels read rows of whole groups of 32.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +38,8 @@ class BlockFormat:
     zero: int = 0  # integer that stands for 0
     group: int = 32  # weights that share a scale
     minimum: bool = False
+    zeros: bool = False  # whether each block has a zero point, an integer stored as a float
+    floats: str = "float16"  # dtype of scales, minimums and zero points
     bias: int | None = None  # of the bytes s; None: there is one level of scales
     # Values of the integers; (): the integers themselves.
     codebook: tuple[int, ...] = ()
@@ -45,22 +53,24 @@ class BlockFormat:
     def columns(self) -> dict[str, tuple[int, str]]:
         """Return the stored tensors: name -> (weights of an element, dtype)."""
         sub = {"q_sub": (4 * self.group, "uint32")} if self.two_levels else {}
-        mins = {"q_min": (self.block, "float16")} if self.minimum else {}
+        mins = {"q_min": (self.block, self.floats)} if self.minimum else {}
+        zeros = {"q_zero": (self.block, self.floats)} if self.zeros else {}
         both = {"q_submin": (4 * self.group, "uint32")} if self.minimum and sub else {}
         high = {"q_high": (32 // self.high, "uint32")} if self.high else {}
         return {
             "q_weight": (32 // self.low, "uint32"),
             **high,
-            "q_scale": (self.block, "float16"),
+            "q_scale": (self.block, self.floats),
             **mins,
+            **zeros,
             **sub,
             **both,
         }
 
 
 _IQ4 = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
-# Name of a spec's scheme -> its structure. The names are llama.cpp's in lower case.
-FORMATS: dict[str, BlockFormat] = {
+# llama.cpp's name in lower case -> its structure.
+LLAMA_CPP: dict[str, BlockFormat] = {
     "q4_0": BlockFormat(block=32, low=4, zero=8),
     "q4_1": BlockFormat(block=32, low=4, minimum=True),
     "q5_0": BlockFormat(block=32, low=4, high=1, zero=16),
@@ -74,3 +84,29 @@ FORMATS: dict[str, BlockFormat] = {
     "iq4_nl": BlockFormat(block=32, low=4, codebook=_IQ4),
     "iq4_xs": BlockFormat(block=256, low=4, bias=32, codebook=_IQ4),
 }
+
+
+_SHORT = {"float16": "f16", "float32": "f32"}
+
+
+def affine_name(bits: int, floats: str, group: int, minimum: bool) -> str:
+    """Return the name of a format with a zero point or minimum a group: "affine4f16_g64_min"."""
+    return f"affine{bits}{_SHORT[floats]}_g{group}{'_min' if minimum else ''}"
+
+
+# Those of AWQ, GPTQ and compressed-tensors (zero points), and of MLX (minimums).
+AFFINE: dict[str, BlockFormat] = {
+    affine_name(bits, floats, group, minimum): BlockFormat(
+        block=group,
+        group=group,
+        low=bits,
+        minimum=minimum,
+        zeros=not minimum,
+        floats=floats,
+    )
+    for bits, group, floats, minimum in product(
+        (4, 8), (32, 64, 128), ("float16", "float32"), (False, True)
+    )
+}
+# Name of a spec's scheme -> its structure.
+FORMATS = LLAMA_CPP | AFFINE

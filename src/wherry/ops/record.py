@@ -17,7 +17,8 @@ FloatName = Literal["float16", "float32"]
 
 _SCHEMES = ("f32", "f16", "q4", "q8", *FORMATS)
 _INTEGERS = ("q4", "q8")
-# Integers with groups of any size, and a zero point or minimum each: no target has kernels.
+# Integers whose groups, with a zero point or minimum each, are no format of `blocks` (a whole row):
+# no target has kernels.
 AFFINE = "affine"
 _FLOATS = ("float16", "float32")
 
@@ -73,7 +74,7 @@ def check_weight(scheme: str, scale_dtype: str | None, group: int) -> None:
             f"found {scale_dtype!r} and {group}"
         )
     if scheme in FORMATS:
-        own = ("float16", FORMATS[scheme].group)
+        own = (FORMATS[scheme].floats, FORMATS[scheme].group)
         if (scale_dtype, group) != own:
             raise ValueError(f"{scheme} needs {own}, found {(scale_dtype, group)}")
     elif scheme not in _INTEGERS and scale_dtype is not None:

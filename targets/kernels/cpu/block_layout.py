@@ -1,8 +1,9 @@
 """Packed weights of block formats (`wherry.ops.blocks`), for kernels with an int8 dot product.
 
-    W int32   [ceil(N/16), K/32, words, 16]   integers, as in `int_layout`, then their upper bits
-    S float16 [ceil(N/16), K/block, 1 | 2, 16]   d, and the minimum or dmin; 0 in rows beyond N
-    U int32   [ceil(N/16), K/64, 16]   with two levels: the bytes of two groups of 32, lowest first
+    W int32  [ceil(N/16), K/32, words, 16]   integers, as in `int_layout`, then their upper bits
+    S floats [ceil(N/16), ceil(K/block), 1 | 2, 16]   d, and the minimum, dmin or zero point; 0 in
+                                                      rows beyond N
+    U int32  [ceil(N/16), K/64, 16]   with two levels: the bytes of two groups of 32, lowest first
 
 W[p, g, j, c] belongs to row 16p + c and to the weights from k = 32g, which are eight operands of
 four: operand o has the weights 4o to 4o + 3. Byte b of an upper word has bits of the weights
@@ -37,14 +38,18 @@ def words(own: BlockFormat) -> int:
     return own.low + own.high
 
 
+def levels(own: BlockFormat) -> tuple[str, ...]:
+    """Return the names of the stored tensors that are in S, in their order."""
+    return tuple(name for name in ("q_scale", "q_min", "q_zero") if name in own.columns)
+
+
 def packed_parameters(spec: LinearSpec) -> list[Parameter]:
     """Return name, shape and dtype of the packed tensors."""
     own, count = FORMATS[spec.scheme], panels(spec.out_features)
     k, g = spec.in_features, groups(spec.in_features)
-    levels = 1 + own.minimum
     made: list[Parameter] = [
         ("W", (count, g, words(own), PANEL), "int32"),
-        ("S", (count, k // own.block, levels, PANEL), "float16"),
+        ("S", (count, -(-k // own.block), len(levels(own)), PANEL), own.floats),
     ]
     return [*made, ("U", (count, g // 2, PANEL), "int32")] if own.two_levels else made
 
@@ -60,7 +65,7 @@ def pack_blocks(spec: LinearSpec) -> PrimFunc:
     """Return the packing PrimFunc (*stored, *packed)."""
     n, k, own = spec.out_features, spec.in_features, FORMATS[spec.scheme]
     stored: list[Parameter] = [
-        (name, (n, k // each), dtype) for name, (each, dtype) in own.columns.items()
+        (name, (n, -(-k // each)), dtype) for name, (each, dtype) in own.columns.items()
     ]
 
     def emit(b: dict[str, Any], _sizes: dict[str, Any]) -> None:
@@ -110,9 +115,9 @@ def _upper_word(stored: Any, bits: int) -> Any:
 
 def _pack_scales(own: BlockFormat, b: dict[str, Any], rows: int, at: tuple[Any, Any, Any]) -> None:
     p, i, c = at
-    for level, name in enumerate(("q_scale", "q_min")[: 1 + own.minimum]):
+    for level, name in enumerate(levels(own)):
         value = b[name][_row(p, c, rows), i]
-        value = T.if_then_else(p * PANEL + c < rows, value, T.float16(0))
+        value = T.if_then_else(p * PANEL + c < rows, value, T.Cast(own.floats, T.float32(0)))
         T.buffer_store(b["S"], value, [p, i, level, c])
 
 

@@ -99,12 +99,15 @@ def _decode(weights: BlockWeights, Y: Any, isa: Isa, at: tuple[Any, Any, Any]) -
     own, (row, token, g) = weights.format, at
     p, c = T.floordiv(token, PANEL), T.floormod(token, PANEL)
     loaded = [v.let(weights.W[p, g, j, c]) for j in range(words(own))]
-    scales, minimum = _scalar_scales(weights, p, g, c)
+    scales, offset = _scalar_scales(weights, p, g, c)
     for o in range(OPERANDS):
         scale = scales[o * len(scales) // OPERANDS]
         for b in range(4):
             value = T.Cast("float32", _integer(own, loaded, o, b) - T.int32(own.zero))
-            value = value * scale if minimum is None else v.fma(value, scale, minimum, 1, isa.fma)
+            if own.minimum:
+                value = v.fma(value, scale, offset, 1, isa.fma)
+            else:
+                value = (value - offset if own.zeros else value) * scale
             T.buffer_store(Y, value, [row, g * GROUP + 4 * o + b])
 
 
@@ -124,14 +127,15 @@ def _field(word: Any, shift: int, bits: int) -> Any:
 
 
 def _scalar_scales(weights: BlockWeights, p: Any, g: Any, c: Any) -> tuple[list[Any], Any | None]:
-    """Emit the scale of each half of a group, and its minimum, of one row."""
+    """Emit the scale of each half of a group, and its minimum or zero point, of one row."""
     own = weights.format
     block = T.floordiv(g, own.block // GROUP)
     levels = [
-        v.let(T.Cast("float32", weights.S[p, block, level, c])) for level in range(1 + own.minimum)
+        v.let(T.Cast("float32", weights.S[p, block, level, c]))
+        for level in range(1 + weights.corrected)
     ]
     if own.bias is None:
-        return levels[:1], levels[1] if own.minimum else None
+        return levels[:1], levels[1] if weights.corrected else None
     shift = T.Cast("int32", T.floormod(g, 2) * 16)
     pair = v.let(T.shift_right(weights.U[p, T.floordiv(g, 2), c], shift))
     scales = [

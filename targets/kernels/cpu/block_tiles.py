@@ -5,6 +5,9 @@
 
     y += x_scale * (scale * D + minimum * X)
 
+With a zero point for each block, D = sum(q x) becomes D - zero_point * X, which float32 holds
+exactly: |X| <= 32 * 127, and zero points are at most 255.
+
 Formats in which 16 weights share a scale have two D, one for each half of the group.
 """
 
@@ -41,9 +44,14 @@ class BlockWeights:
         """Return how many parts of a group of 32 have a scale of their own."""
         return GROUP // min(self.format.group, GROUP)
 
+    @property
+    def corrected(self) -> bool:
+        """Return whether X has a factor of its own: a minimum, or a zero point of the block."""
+        return self.format.minimum or self.format.zeros
+
     def zero(self, dot: Int8Dot) -> int:
         """Return the factor of -sum(x) in `Int8Rows.zeros`; -1: it is the sum itself."""
-        if self.format.minimum:
+        if self.corrected:
             return -1
         return 0 if dot.centred else self.format.zero
 
@@ -87,21 +95,29 @@ def _group(
     p, g, columns = at
     lanes, halves = dot.lanes, weights.halves
     loaded = [weights.W[p, g, j, columns] for j in range(int(weights.W.shape[2]))]
-    operands = _operands(weights.format, loaded, dot)
-    scales, minimum = _scales(weights, at, dot)
+    own_format = weights.format
+    operands = _operands(own_format, loaded, dot)
+    scales, offset = _scales(weights, at, dot)
+    # operands of `centred` dot products are bytes minus 128
+    missing = 128 if dot.centred and own_format.low == 8 and weights.corrected else 0
     each = OPERANDS // halves
     for row, row_sums in zip(rows, sums, strict=True):
         words = words_of(x.integers, row, g, dot)
         for half, scale in enumerate(scales):
             zeros = x.zeros[row, g * halves + half]
-            start = T.int32(0) if weights.format.minimum else zeros
+            start = zeros
+            if weights.corrected:
+                start = zeros * T.int32(missing) if missing else T.int32(0)
             own = operands[half * each : (half + 1) * each]
             total = dot.compute(T.broadcast(start, lanes), own, _from(words, half * each))
             scaled = T.Cast(v.float_type(lanes), total)
-            if minimum is not None:
-                least = minimum * v.splat(T.Cast("float32", zeros), lanes)
-                scaled = v.fma(scaled, scale, least, lanes, dot.fma)
-                scale = v.splat(1.0, lanes)
+            if offset is not None:
+                x_sum = v.splat(T.Cast("float32", zeros), lanes)
+                if own_format.zeros:
+                    scaled = v.fma(offset, x_sum, scaled, lanes, dot.fma)
+                else:
+                    scaled = v.fma(scaled, scale, offset * x_sum, lanes, dot.fma)
+                    scale = v.splat(1.0, lanes)
             both = factor(scale, x.scales[row, g], True, lanes)
             added = v.fma(scaled, both, row_sums[columns], lanes, dot.fma)
             T.buffer_store(row_sums, added, [columns])
@@ -146,13 +162,15 @@ def _operands(own: BlockFormat, words: list[Any], dot: Int8Dot) -> list[Any]:
 def _scales(
     weights: BlockWeights, at: tuple[Any, Any, Any], dot: Int8Dot
 ) -> tuple[list[Any], Any | None]:
-    """Emit the scale of each half of a group, and its minimum if the format has one."""
+    """Emit the scale of each half of a group, and its minimum or negative zero point, if any."""
     (p, g, columns), own, lanes = at, weights.format, dot.lanes
     block = g // (own.block // GROUP)
     levels = [
-        v.let(float_scale(weights.S[p, block, level, columns], "float16", dot))
-        for level in range(1 + own.minimum)
+        v.let(float_scale(weights.S[p, block, level, columns], own.floats, dot))
+        for level in range(1 + weights.corrected)
     ]
+    if own.zeros:
+        return levels[:1], v.let(v.splat(0.0, lanes) - levels[1])
     if own.bias is None:
         return levels[:1], levels[1] if own.minimum else None
     shift = T.broadcast(T.Cast("int32", g % 2 * 16), lanes)

@@ -12,6 +12,7 @@ from tvm.tirx import PrimFunc
 from wherry.ops import ActivationSpec, EmbeddingSpec, SwiGLUSpec
 
 from . import emit as e
+from .block_weights import matrix
 from .limits import GpuLimits
 from .weights import WORD, WORDS, Weights, stored_parameters
 
@@ -120,7 +121,7 @@ def embedding(spec: EmbeddingSpec, limits: GpuLimits) -> PrimFunc:
     d, threads = spec.dim, limits.block_for(-(-spec.dim // WORD))
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
-        weights = Weights(spec.as_linear(), tuple(b[p[0]] for p in stored))
+        weights = matrix(spec.as_linear(), tuple(b[p[0]] for p in stored))
         e.launch(
             (sizes["n"],),
             threads,

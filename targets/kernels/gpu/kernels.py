@@ -25,6 +25,7 @@ from wherry.ops import (
     RouteSpec,
     SwiGLUSpec,
 )
+from wherry.ops.blocks import FORMATS
 
 from ..kernel_set import FusedKernel
 from . import tensor_cores
@@ -35,7 +36,7 @@ from .choice import choice
 from .elementwise import activation, embedding, swiglu
 from .experts import expert_linear
 from .limits import GpuLimits
-from .linear import fused_linear, linear
+from .linear import fused_linear, linear, parameters
 from .norm import add_rms_norm, layer_norm, rms_norm
 from .paged_attention import paged_attention
 from .qkv_attention import qkv_attention
@@ -55,6 +56,10 @@ class GpuKernels:
     def __init__(self, limits: GpuLimits, device: Mapping[str, Any]) -> None:
         self.limits = limits
         self.device = device
+        # Block formats that linears and embeddings read, see `KernelsByName`. Tensor cores have a
+        # layout for some of them; long prompts take several times as long with the others there.
+        self.blocks = frozenset(FORMATS)
+        self.fast_blocks = tensor_cores.OFFSETS if limits.tensor_cores else self.blocks
 
     def linear(self, spec: LinearSpec) -> PrimFunc | FusedKernel:
         """Return the linear kernel, for every scheme.
@@ -65,14 +70,22 @@ class GpuKernels:
             return tensor_cores.linear(spec, self.limits.asked_shared_bytes)
         return linear(spec, self.limits)
 
-    def fused_linear(self, spec: FusedLinearSpec) -> FusedKernel:
+    def fused_linear(self, spec: FusedLinearSpec) -> FusedKernel | None:
         """Return the kernel of a linear with fused norm and epilogue, for every scheme.
 
-        It reads the portable layout, unless tensor cores have a layout of their own.
+        It reads the portable layout, unless tensor cores have a layout of their own. None if a
+        launch would bind too many tensors: block formats have up to six.
         """
+        if not self._can_bind(len(parameters(spec))):
+            return None
         if self.limits.tensor_cores and tensor_cores.fits_fused(spec):
             return tensor_cores.fused_linear(spec, self.limits.asked_shared_bytes)
         return fused_linear(spec, self.limits)
+
+    def _can_bind(self, count: int) -> bool:
+        """Return whether a launch may bind `count` tensors."""
+        most = self.limits.storage_buffers
+        return most is None or count <= most
 
     def embedding(self, spec: EmbeddingSpec) -> PrimFunc:
         """Return the embedding kernel, for every scheme, over the weights that `linear` reads."""
@@ -113,11 +126,13 @@ class GpuKernels:
         return route(spec, self.limits)
 
     def expert_linear(self, spec: ExpertLinearSpec) -> PrimFunc | FusedKernel | None:
-        """Return the expert linear kernel, for every scheme.
+        """Return the expert linear kernel, for every scheme of our own.
 
         It reads the portable layout, unless tensor cores have a layout of their own. None with
-        float16 activations and the portable layout.
+        float16 activations and the portable layout, and for block formats.
         """
+        if spec.scheme in FORMATS:
+            return None
         if self.limits.tensor_cores and tensor_cores.fits_experts(spec):
             return tensor_cores.expert_linear(spec)
         if "float16" in (spec.x_dtype, spec.y_dtype):
@@ -149,6 +164,8 @@ class GpuKernels:
         """
         if spec.attention.sinks or not self.limits.few_launches:
             return None
+        if spec.linear.scheme in FORMATS and self.limits.storage_buffers is not None:
+            return None  # it would bind too many tensors
         return qkv_attention(spec, self.limits)
 
     def candidates(self, spec: CandidatesSpec) -> FusedKernel | None:

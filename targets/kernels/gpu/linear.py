@@ -20,6 +20,7 @@ from wherry.ops import FusedLinearSpec, LinearSpec
 
 from ..kernel_set import FusedKernel
 from . import emit as e
+from .block_weights import matrix
 from .cooperative import gemm as cooperative
 from .gemm import launch_gemm
 from .gemv import launch_gemv
@@ -27,7 +28,7 @@ from .limits import GpuLimits
 from .linear_plan import LinearTiling, Operands
 from .simdgroups import gemm as simdgroups
 from .waves import gemm as waves
-from .weights import Weights, fits_float16, stored_parameters
+from .weights import fits_float16, stored_parameters
 
 GEMV_ROWS = 8  # largest batch that uses the GEMV
 ROWS_TOGETHER = 4  # rows of a GEMV block, if there is more than one row
@@ -75,7 +76,7 @@ def operands(spec: FusedLinearSpec, buffers: dict[str, Any]) -> Operands:
     stored = tuple(buffers[name] for name, _, _ in stored_parameters(spec.linear()))
     return Operands(
         buffers["x"],
-        Weights(spec.linear(), stored),
+        matrix(spec.linear(), stored),
         buffers["y"],
         *(buffers.get(name) for name in ("norm", "residual", "inverse")),
     )

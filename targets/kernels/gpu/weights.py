@@ -1,6 +1,7 @@
 """Loads of weights in the portable layout, eight weights at a time.
 
-Eight weights are a uint32 of nibbles, two uint32 of bytes, or eight floats.
+Eight weights are a uint32 of nibbles, two uint32 of bytes, or eight floats. `block_weights` loads
+those in the block formats of others.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from tvm.script import tirx as T
 
 from wherry.ops import FusedLinearSpec, LinearSpec
+from wherry.ops.blocks import FORMATS
 
 from . import emit as e
 
@@ -21,7 +23,7 @@ ZEROS = {4: 7, 8: 127}  # bits -> the integer that stands for 0
 GROUP = 32  # weights that a lane sums before it multiplies by their scale
 WORDS = GROUP // WORD
 # bits of float32 2^23: or-ing an integer below 2^23 into its low bits adds the integer
-_MAGIC = 0x4B000000
+MAGIC = 0x4B000000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +92,16 @@ def _integers(words: list[Any], bits: int) -> list[Any]:
 
     def number(word: Any, shift: int) -> Any:
         field = T.bitwise_and(T.shift_right(word, T.uint32(shift)), T.uint32(2**bits - 1))
-        grown = T.reinterpret("float32", T.bitwise_or(field, T.uint32(_MAGIC)))
+        grown = T.reinterpret("float32", T.bitwise_or(field, T.uint32(MAGIC)))
         return grown - T.float32(2**23 + ZEROS[bits])
 
     return [number(word, shift) for word in words for shift in range(0, 32, bits)]
 
 
 def fits_float16(spec: LinearSpec | FusedLinearSpec) -> bool:
-    """Return whether matrix units may multiply in float16: weights and scales have no more bits."""
-    narrow = spec.scheme == "f16" or (spec.scheme in BITS and spec.scale_dtype == "float16")
+    """Return whether matrix units may multiply in float16: scales have no more bits."""
+    integers = spec.scheme in BITS or spec.scheme in FORMATS
+    narrow = spec.scheme == "f16" or (integers and spec.scale_dtype == "float16")
     return narrow and spec.in_features % GROUP == 0
 
 
@@ -116,6 +119,9 @@ class ExpertMatrix:
 def stored_shapes(spec: LinearSpec) -> tuple[tuple[tuple[int, int], str], ...]:
     """Return shape and dtype of each portable tensor; see LinearSpec."""
     n, k = spec.out_features, spec.in_features
+    if spec.scheme in FORMATS:
+        columns = FORMATS[spec.scheme].columns.values()
+        return tuple(((n, -(-k // each)), dtype) for each, dtype in columns)
     if bits := BITS.get(spec.scheme):
         groups = -(-k // spec.group)
         assert spec.scale_dtype is not None
@@ -127,5 +133,5 @@ def stored_shapes(spec: LinearSpec) -> tuple[tuple[tuple[int, int], str], ...]:
 
 
 def stored_parameters(spec: LinearSpec) -> list[e.Parameter]:
-    """Return the portable tensors as parameters of a kernel, "w0" and "w1"."""
+    """Return the portable tensors as parameters of a kernel, "w0", "w1" and so on."""
     return [(f"w{i}", shape, dtype) for i, (shape, dtype) in enumerate(stored_shapes(spec))]

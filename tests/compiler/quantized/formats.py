@@ -41,9 +41,9 @@ CASES = {
     ),
     "gptq-v2-32": Case(_V2, partial(writing.gptq, group=32, version=2), "q4f16_1"),
     "gptq-row": Case(_GPTQ, partial(writing.gptq, group=1024), "q4f16_1"),
-    "gptq-asymmetric": Case(_GPTQ, partial(writing.gptq, symmetric=False), "q8f16_1"),
+    "gptq-asymmetric": Case(_GPTQ, partial(writing.gptq, symmetric=False), "affine4f16_g128"),
     "gptq-asymmetric-order": Case(
-        _GPTQ, partial(writing.gptq, symmetric=False, order=2), "q8f16_1_ordered"
+        _GPTQ, partial(writing.gptq, symmetric=False, order=2), "affine4f16_g128_ordered"
     ),
     "gptq-2": Case({**_GPTQ, "bits": 2}, partial(writing.gptq, bits=2, symmetric=False), "q4f16_1"),
     "gptq-3": Case({**_GPTQ, "bits": 3}, partial(writing.gptq, bits=3), "q4f16_1"),
@@ -53,12 +53,12 @@ CASES = {
         "affine8f16_g128",
     ),
     "gptq-tiny-scales": Case(_GPTQ, partial(writing.gptq, dtype=np.float32), "q4f32_1"),
-    "awq": Case({"quant_method": "awq", "version": "gemm"}, writing.awq, "q8f16_1"),
-    "awq-64": Case({"quant_method": "awq"}, partial(writing.awq, group=64), "q8f16_1"),
+    "awq": Case({"quant_method": "awq", "version": "gemm"}, writing.awq, "affine4f16_g128"),
+    "awq-64": Case({"quant_method": "awq"}, partial(writing.awq, group=64), "affine4f16_g64"),
     "compressed-4": Case(_PACK(), writing.compressed, "q4f16_1"),
     "compressed-4-row": Case(_PACK(), partial(writing.compressed, group=1024), "q4f16_1"),
     "compressed-4-asymmetric": Case(
-        _PACK(symmetric=False), partial(writing.compressed, symmetric=False), "q8f16_1"
+        _PACK(symmetric=False), partial(writing.compressed, symmetric=False), "affine4f16_g128"
     ),
     "compressed-3": Case(_PACK(3), partial(writing.compressed, bits=3), "q4f16_1"),
     "compressed-int8": Case(

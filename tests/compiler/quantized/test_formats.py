@@ -13,7 +13,7 @@ from wherry.compiler.checkpoint.quantized import bits
 from wherry.models.arch import Groups
 from wherry.models.weight_plan import ParameterPlan, Piece
 from wherry.quant.ordered import ORDER
-from wherry.quant.scheme import record
+from wherry.quant.scheme import portable, record
 
 from . import writing
 from .formats import CASES
@@ -100,6 +100,25 @@ def test_a_parameter_of_several_matrices(tmp_path):
     assert (first.rows, second.rows) == (OUT, 2 * OUT)
     assert (whole(first)[ORDER] != whole(second)[ORDER]).any()
     np.testing.assert_array_equal(second.scheme.decode(whole(second)), np.concatenate(left[1:]))
+
+
+@pytest.mark.parametrize("name", ["awq", "gptq-asymmetric-order", "mlx-4"])
+def test_a_target_that_has_no_kernels_for_zero_points(name, tmp_path):
+    """4 bits with zero points also fit into 8 bits of our own; minimums do not."""
+    folder, (left,) = folder_of(CASES[name], tmp_path)
+    plan = ParameterPlan("x.weight", (OUT, IN), (Piece(f"{MODULE}weight", 0, OUT, None),))
+    (rows,) = open_checkpoint(folder).kept(plan, portable())
+    expected = {"awq": "q8f16_1", "gptq-asymmetric-order": "q8f16_1_ordered"}
+    assert rows.scheme.name == expected.get(name, CASES[name].scheme)
+    np.testing.assert_array_equal(rows.scheme.decode(whole(rows), IN), left)
+
+
+def test_experts_are_in_a_scheme_with_kernels(tmp_path):
+    folder, _ = folder_of(CASES["awq"], tmp_path, [f"experts.{i}.up_proj." for i in range(2)])
+    pieces = tuple(Piece(f"experts.{i}.up_proj.weight", 0, OUT, None) for i in range(2))
+    plan = ParameterPlan("x.weight", (2, OUT, IN), pieces, stacked=True)
+    (rows,) = open_checkpoint(folder).kept(plan)
+    assert rows.scheme.name == "q8f16_1"
 
 
 def test_rows_in_another_order(tmp_path):

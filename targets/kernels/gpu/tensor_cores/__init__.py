@@ -10,10 +10,11 @@ from .attention import paged_attention
 from .embedding import embedding
 from .experts import expert_linear
 from .experts import fits as fits_experts
-from .layout import fits
+from .layout import OFFSETS, fits
 from .linear import fits_fused, fused_linear, linear
 
 __all__ = [
+    "OFFSETS",
     "embedding",
     "expert_linear",
     "fits",

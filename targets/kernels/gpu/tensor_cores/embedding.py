@@ -8,6 +8,7 @@ from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
 from wherry.ops import EmbeddingSpec, LinearSpec
+from wherry.ops.blocks import FORMATS
 
 from .. import emit as e
 from ..limits import GpuLimits
@@ -57,7 +58,15 @@ def _four(spec: LinearSpec, packed: Any, row: Any, place: Any) -> list[Any]:
         words = [_shifted(packed[at + pair], half * 8) for pair in range(2)]
         return [_number(8, words[i // 2], i % 2 * 2) * scale for i in range(4)]
     word = _shifted(packed[(piece * layout.LANES + lane) * layout.STEPS + step], half * 4)
-    return [_number(4, word, i // 2 * 2 + i % 2 * 4) * scale for i in range(4)]
+    places = [i // 2 * 2 + i % 2 * 4 for i in range(4)]
+    if spec.scheme not in layout.OFFSETS:
+        return [_number(4, word, place) * scale for place in places]
+    offsets = packed[layout.offsets_at(spec) + piece * layout.ROWS + e.div(lane, 2)]
+    offset = e.let(_half(offsets, T.Cast("uint32", half * 16)))
+    numbers = [_number(4, word, place) + T.float32(ZEROS[4]) for place in places]
+    if FORMATS[spec.scheme].minimum:
+        return [number * scale + offset for number in numbers]
+    return [(number - (offset - T.float32(1024))) * scale for number in numbers]
 
 
 def _shifted(word: Any, bits: Any) -> Any:

@@ -11,6 +11,10 @@ to lanes is possible, if x has the same. The order, in uint32, all in one tensor
     q8   words  [tiles, chunks, step / 2, lane, 2, 2]  four numbers of 8 bits; scales as q4
     f16  words  [tiles, chunks, step, lane, 4]         two numbers each
 
+Block formats of 4 bits with one scale for 32 weights or more (`OFFSETS`) are as q4, followed by
+
+         offsets [tiles, chunks, lane / 2]   as the scales: the minimum, or 1024 + the zero point
+
 There are four pairs: (row r, columns 0 and 1), (row r + 8, the same), (row r, columns 2 and 3),
 (row r + 8, the same). In float16 pair i is word i; in 4 bits its numbers are nibbles i and i + 4,
 in 8 bits bytes i % 2 and i % 2 + 2 of word i / 2. A few operations dequantize a pair.
@@ -20,7 +24,7 @@ Weights of experts [E, N, K] have the layout of one weight with E times as many 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +32,7 @@ from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
 from wherry.ops import LinearSpec
+from wherry.ops.blocks import FORMATS
 
 from .. import emit as e
 from ..weights import ZEROS, ExpertMatrix, fits_float16, stored_shapes
@@ -37,13 +42,20 @@ CHUNK = 64  # columns of a chunk
 STEPS = 4  # multiplications of a chunk, 16 columns each
 LANES = 32  # lanes of a warp
 _THREADS = LANES * STEPS
+# Block formats with an offset for each scale: a minimum, or a zero point (8 in all of Q4_0).
+OFFSETS = frozenset(
+    name
+    for name, own in FORMATS.items()
+    if own.low == 4 and not (own.high or own.codebook or own.two_levels) and own.floats == "float16"
+)
 # uint32 words of a chunk of a row tile
 _WORDS = {"q4": _THREADS, "q8": 2 * _THREADS, "f16": 4 * _THREADS}
+_WORDS |= dict.fromkeys(OFFSETS, _THREADS)
 
 
 def fits(spec: LinearSpec) -> bool:
     """Return whether a weight can have this layout."""
-    return fits_float16(spec) and spec.in_features % CHUNK == 0
+    return spec.scheme in _WORDS and fits_float16(spec) and spec.in_features % CHUNK == 0
 
 
 def tiles(spec: LinearSpec) -> int:
@@ -63,8 +75,13 @@ def scales_at(spec: LinearSpec, experts: int = 1) -> int:
 
 def size(spec: LinearSpec, experts: int = 1) -> int:
     """Return the size of the packed tensor in uint32."""
-    scales = 0 if spec.scheme == "f16" else ROWS * experts * tiles(spec) * chunks(spec)
-    return scales_at(spec, experts) + scales
+    floats = {"f16": 0}.get(spec.scheme, 2 if spec.scheme in OFFSETS else 1)
+    return scales_at(spec, experts) + floats * ROWS * experts * tiles(spec) * chunks(spec)
+
+
+def offsets_at(spec: LinearSpec) -> int:
+    """Return the offset in the packed tensor of a block format's offsets, in uint32."""
+    return scales_at(spec) + ROWS * tiles(spec) * chunks(spec)
 
 
 def pack(spec: LinearSpec, experts: int | None = None) -> PrimFunc:
@@ -77,7 +94,7 @@ def pack(spec: LinearSpec, experts: int | None = None) -> PrimFunc:
         (f"w{i}", (*axis, *shape), dtype) for i, (shape, dtype) in enumerate(stored_shapes(spec))
     ]
     count, of_each = experts or 1, tiles(spec)
-    place = {"q4": _pack_q4, "q8": _pack_q8, "f16": _pack_f16}[spec.scheme]
+    place = {"q4": _pack_q4, "q8": _pack_q8, "f16": _pack_f16}.get(spec.scheme, _pack_offset)
     packed: e.Parameter = ("packed", (size(spec, count),), "uint32")
 
     def emit(b: dict[str, Any], _sizes: dict[str, Any]) -> None:
@@ -125,15 +142,19 @@ class _Chunk:
     def store_scales(self, thread: Any) -> None:
         """Emit the stores of all scales of the chunk."""
         scales = self.stored[1]
+        at = scales_at(self.spec, self.experts)
+        self.store_floats(thread, at, lambda row, group: scales[row, group])
+
+    def store_floats(self, thread: Any, first: Any, load: Callable[[Any, Any], Any]) -> None:
+        """Emit the stores of a float16 for each row and group of 32, from word `first` on."""
 
         def store() -> None:
             group = self.chunk * 2 + e.mod(thread, 2)
             pair = [
-                T.Select(there, _bits(scales[row, group]), T.uint32(0))
+                T.Select(there, _bits(load(row, group)), T.uint32(0))
                 for there, row in self.rows_of(e.div(thread, 2))
             ]
-            at = scales_at(self.spec, self.experts) + self.place * ROWS + thread
-            self.store(_joined(*pair), at)
+            self.store(_joined(*pair), first + self.place * ROWS + thread)
 
         e.when(thread < ROWS, store)
 
@@ -154,6 +175,32 @@ def _zeros(bits: int) -> Any:
 
 
 def _pack_q4(own: _Chunk, thread: Any) -> None:
+    _pack_nibbles(own, thread)
+    own.store_scales(thread)
+
+
+def _pack_offset(own: _Chunk, thread: Any) -> None:
+    """Emit the packing of a block format with offsets."""
+    kind = FORMATS[own.spec.scheme]
+    names = list(kind.columns)
+
+    def of_block(name: str) -> Callable[[Any, Any], Any]:
+        tensor = own.stored[names.index(name)]
+        return lambda row, group: tensor[row, e.div(group * 32, kind.block)]
+
+    def zero(row: Any, group: Any) -> Any:
+        if not kind.zeros:
+            return T.float16(1024 + kind.zero)
+        stored = T.Cast("float32", of_block("q_zero")(row, group))
+        return T.Cast("float16", stored + T.float32(1024))
+
+    _pack_nibbles(own, thread)
+    own.store_floats(thread, scales_at(own.spec), of_block("q_scale"))
+    load = of_block("q_min") if kind.minimum else zero
+    own.store_floats(thread, offsets_at(own.spec), load)
+
+
+def _pack_nibbles(own: _Chunk, thread: Any) -> None:
     lane, step = e.let(e.div(thread, STEPS)), e.let(e.mod(thread, STEPS))
     column = e.mod(lane, 4)
     word = own.chunk * (CHUNK // 8) + column * 2 + e.div(step, 2)
@@ -165,7 +212,6 @@ def _pack_q4(own: _Chunk, thread: Any) -> None:
         places = [half + i // 2 * 2 + i % 2 * 4 for i in range(4)]
         total = T.bitwise_or(total, _integers(4, e.let(four), places))
     own.store(total, own.place * _THREADS + thread)
-    own.store_scales(thread)
 
 
 def _pack_q8(own: _Chunk, thread: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from tvm.script import tirx as T
 
 from wherry.ops import FusedLinearSpec, LinearSpec
+from wherry.ops.blocks import FORMATS
 
 from ...kernel_set import FusedKernel
 from .. import emit as e
@@ -21,7 +22,11 @@ from . import layout
 from .call import FLOATS, call, joined, shared, templated
 from .plan import PREPARE_THREADS, TOKENS, Gemm, Gemv, TensorCoreLinearPlan
 
+# Scheme -> the class of its weights in weights.cuh.
 STORED = {"q4": "Q4", "q8": "Q8", "f16": "F16"}
+STORED |= {
+    name: "Q4Minimum" if FORMATS[name].minimum else "Q4Zero" for name in sorted(layout.OFFSETS)
+}
 
 
 def source() -> str:

@@ -21,6 +21,7 @@ __device__ __forceinline__ int first_chunk(int k, int slice) {
 struct Piece {  // a single load of a lane; a chunk has kPieces
   uint4 words;
   Word scales;
+  Word offsets;  // 0 in schemes without them
 };
 
 // 4 bits, with a float16 scale for each 32 of a row. A lane's piece is its part of a chunk: a word
@@ -39,7 +40,7 @@ struct Q4 {
 
   __device__ __forceinline__ Piece load(int tile, int chunk, int) const {
     const size_t at = size_t(tile) * kChunks + chunk;
-    return {load_once(words + at * 32), load_once(scales + at * 16)};
+    return {load_once(words + at * 32), load_once(scales + at * 16), 0};
   }
 
   // Four words of two float16, each (number - 7) * scale, rounded once.
@@ -61,6 +62,56 @@ struct Q4 {
   }
 };
 
+// 4 bits as `Q4`, with a second float16 for each 32 of a row: 1024 plus the zero point, or with
+// kMinimum the minimum, which is added.
+template <int kN, int kK, bool kMinimum>
+struct Q4Offset {
+  static constexpr int kPieces = 1;
+  static constexpr int kTiles = divided_up(kN, kRows);
+  static constexpr int kChunks = kK / kChunk;
+  const uint4* words;
+  const Word* scales;
+
+  __device__ __forceinline__ Q4Offset(const void* packed, int lane)
+      : words(static_cast<const uint4*>(packed) + lane),
+        scales(static_cast<const Word*>(packed) + size_t{kTiles} * kChunks * 128 + lane / 2) {}
+
+  __device__ __forceinline__ Piece load(int tile, int chunk, int) const {
+    const size_t at = size_t(tile) * kChunks + chunk;
+    const Word* own = scales + at * 16;
+    return {load_once(words + at * 32), load_once(own),
+            load_once(own + size_t{kTiles} * kChunks * 16)};
+  }
+
+  // Each (number - zero point) * scale, or number * scale + minimum, rounded once.
+  static __device__ __forceinline__ void open(const Piece& piece, int step, Word (&a)[4]) {
+    const Word w = step == 0   ? piece.words.x
+                   : step == 1 ? piece.words.y
+                   : step == 2 ? piece.words.z
+                               : piece.words.w;
+    const Word low = 0x000f000fu, next = 0x00f000f0u, magic = 0x64006400u;
+    const Word scale[2] = {(piece.scales & 0xffffu) * 0x10001u, (piece.scales >> 16) * 0x10001u};
+    const Word offset[2] = {(piece.offsets & 0xffffu) * 0x10001u,
+                            (piece.offsets >> 16) * 0x10001u};
+    const Word sixteenth = 0x2c002c00u;
+    // 1024 and the zero point; -(64 and the zero point) is 960 minus that
+    const Word zero = kMinimum ? magic : offset[0];
+    const Word shifted = kMinimum ? 0xd400d400u : minus(0x63806380u, offset[1]);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const Word even = minus(((w >> (8 * i)) & low) | magic, zero);
+      const Word odd = times_plus(((w >> (8 * i)) & next) | magic, sixteenth, shifted);
+      a[2 * i] = kMinimum ? times_plus(even, scale[0], offset[0]) : times(even, scale[0]);
+      a[2 * i + 1] = kMinimum ? times_plus(odd, scale[1], offset[1]) : times(odd, scale[1]);
+    }
+  }
+};
+
+template <int kN, int kK>
+using Q4Zero = Q4Offset<kN, kK, false>;
+template <int kN, int kK>
+using Q4Minimum = Q4Offset<kN, kK, true>;
+
 // 8 bits, scales as `Q4`. A lane's piece is its part of two steps: two words each, and the scales.
 template <int kN, int kK>
 struct Q8 {
@@ -76,7 +127,7 @@ struct Q8 {
 
   __device__ __forceinline__ Piece load(int tile, int chunk, int piece) const {
     const size_t at = size_t(tile) * kChunks + chunk;
-    return {load_once(words + (at * kPieces + piece) * 32), load_once(scales + at * 16)};
+    return {load_once(words + (at * kPieces + piece) * 32), load_once(scales + at * 16), 0};
   }
 
   // Each (number - 127) * scale, rounded once.
@@ -107,7 +158,7 @@ struct F16 {
 
   __device__ __forceinline__ Piece load(int tile, int chunk, int step) const {
     const size_t at = (size_t(tile) * kChunks + chunk) * kSteps + step;
-    return {load_once(words + at * 32), 0};
+    return {load_once(words + at * 32), 0, 0};
   }
 
   static __device__ __forceinline__ void open(const Piece& piece, int, Word (&a)[4]) {

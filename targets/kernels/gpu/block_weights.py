@@ -1,0 +1,189 @@
+"""Loads of weights in the block formats of `wherry.ops.blocks`, eight weights at a time.
+
+Integers are dequantized in registers. Where 32 weights share a scale and have no minimum, a lane
+sums (q - zero) * x, and multiplies the sum by the scale, as with the schemes of our own; otherwise
+each weight is multiplied by its scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tvm.script import tirx as T
+
+from wherry.ops import LinearSpec
+from wherry.ops.blocks import FORMATS, BlockFormat
+
+from . import emit as e
+from .weights import GROUP, MAGIC, WORD, Weights
+
+
+def matrix(spec: LinearSpec, tensors: tuple[Any, ...]) -> Weights:
+    """Return the loads of a matrix in any scheme."""
+    return (BlockWeights if spec.scheme in FORMATS else Weights)(spec, tensors)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockWeights(Weights):
+    """The stored tensors of one matrix in a block format, and loads of its elements.
+
+    K is a multiple of 32.
+    """
+
+    @property
+    def format(self) -> BlockFormat:
+        """Return the structure of the format."""
+        return FORMATS[self.spec.scheme]
+
+    @property
+    def has_scales(self) -> bool:
+        """Return whether the eight numbers of a word must be multiplied by `scale`."""
+        return self.format.group % GROUP == 0 and not self.format.minimum
+
+    def scale(self, row: Any, group: Any) -> Any:
+        """Emit the load of the scale of a row's group of 32, as float32."""
+        return self._scale(row, group * GROUP)
+
+    def group(self, row: Any, group: Any) -> Callable[[int], list[Any]]:
+        """Emit the load of a row's group of 32; see `Weights.group`."""
+        own, first = self.format, group * GROUP
+        count = GROUP * own.low // 32  # number of uint32 in a group
+        words = self._adjacent("q_weight", row, group * count, count)
+        high = self._adjacent("q_high", row, group * own.high, own.high)
+        zero = self._zero(row, first)
+        each = min(own.group, GROUP)
+        factors = [self._factors(row, first + k) for k in range(0, GROUP, each)]
+
+        def word(index: int) -> list[Any]:
+            at = index * WORD * own.low
+            lows = words[at // 32 : (at + WORD * own.low + 31) // 32]
+            above = index * WORD * own.high
+            upper = (high[above // 32], above % 32) if own.high else None
+            numbers = _numbers(own, (lows, at % 32), upper, zero)
+            return _dequantized(numbers, *factors[index * WORD // each])
+
+        return word
+
+    def word(self, row: Any, index: Any) -> list[Any]:
+        """Emit the load of eight weights of a row; see `Weights.word`."""
+        own, k = self.format, index * WORD
+        count = max(1, WORD * own.low // 32)
+        lows = [self._field("q_weight", row, k, own.low)]
+        if count > 1:
+            lows = [e.let(self._tensor("q_weight")[row, index * count + i]) for i in range(count)]
+        upper = (self._field("q_high", row, k, own.high), 0) if own.high else None
+        numbers = _numbers(own, (lows, 0), upper, self._zero(row, k))
+        return _dequantized(numbers, *self._factors(row, k))
+
+    def _tensor(self, name: str) -> Any:
+        return self.tensors[list(self.format.columns).index(name)]
+
+    def _adjacent(self, name: str, row: Any, first: Any, count: int) -> list[Any]:
+        """Emit the load of adjacent words of a row."""
+        if count % 4:
+            return [e.let(self._tensor(name)[row, first + i]) for i in range(count)]
+        return [w for i in range(0, count, 4) for w in e.vector(self._tensor(name), row, first + i)]
+
+    def _field(self, name: str, row: Any, at: Any, bits: int) -> Any:
+        """Emit the load of the word with field `at` of a row, shifted: the field is lowest."""
+        per = 32 // bits
+        shift = T.Cast("uint32", e.mod(at, per) * bits)
+        return e.let(T.shift_right(self._tensor(name)[row, e.div(at, per)], shift))
+
+    def _float(self, name: str, row: Any, k: Any) -> Any:
+        """Emit the load of a float of the block of column k."""
+        return e.load(self._tensor(name), row, e.div(k, self.format.block))
+
+    def _byte(self, name: str, row: Any, k: Any) -> Any:
+        """Emit the load of a byte of the group of column k, as int32."""
+        field = self._field(name, row, e.div(k, self.format.group), 8)
+        return T.Cast("int32", T.bitwise_and(field, T.uint32(255)))
+
+    def _scale(self, row: Any, k: Any) -> Any:
+        """Emit the scale of column k, float32."""
+        scale, bias = self._float("q_scale", row, k), self.format.bias
+        if bias is None:
+            return e.let(scale)
+        return e.let(scale * T.Cast("float32", self._byte("q_sub", row, k) - bias))
+
+    def _zero(self, row: Any, k: Any) -> Any:
+        """Emit 2^23 plus the zero point of column k, float32: it is an integer, so this is exact.
+
+        Codebooks have none.
+        """
+        if self.format.zeros:
+            return e.let(self._float("q_zero", row, k) + T.float32(2**23))
+        return T.float32(2**23 + self.format.zero)
+
+    def _factors(self, row: Any, k: Any) -> tuple[Any, Any]:
+        """Emit the scale and the minimum of column k; None for those that a word does not need."""
+        own = self.format
+        if self.has_scales:
+            return None, None
+        scale = self._scale(row, k)
+        if not own.minimum:
+            return scale, None
+        minimum = self._float("q_min", row, k)
+        if own.two_levels:
+            byte = T.Cast("float32", self._byte("q_submin", row, k))
+            minimum = T.float32(0) - minimum * byte
+        return scale, e.let(minimum)
+
+
+def _dequantized(numbers: list[Any], scale: Any, minimum: Any) -> list[Any]:
+    """Emit numbers times their scale plus their minimum; None leaves the operation out."""
+    if scale is None:
+        return numbers
+    if minimum is None:
+        return [number * scale for number in numbers]
+    return [e.fma(number, scale, minimum) for number in numbers]
+
+
+def _numbers(
+    own: BlockFormat,
+    low: tuple[list[Any], int],
+    high: tuple[Any, int] | None,
+    zero: Any,
+) -> list[Any]:
+    """Emit the values of eight integers as float32, before their scale.
+
+    Args:
+        own: the format.
+        low: the words with the lower bits of the integers, and the place of the first one.
+        high: the word with the upper bits, and the place of the first ones; None: there are none.
+        zero: 2^23 plus the zero point, float32.
+    """
+    words, first = low
+    made = []
+    for i in range(WORD):
+        index, place = divmod(first + i * own.low, 32)
+        field = _bits(words[index], place, own.low)
+        if high is not None:
+            word, place = high
+            upper = _bits(word, place + i * own.high, own.high)
+            field = T.bitwise_or(field, T.shift_left(upper, T.uint32(own.low)))
+        if own.codebook:
+            made.append(T.Cast("float32", _looked_up(own.codebook, e.let(field))))
+        else:
+            grown = T.reinterpret("float32", T.bitwise_or(field, T.uint32(MAGIC)))
+            made.append(grown - zero)
+    return made
+
+
+def _bits(word: Any, place: int, bits: int) -> Any:
+    """Emit some bits of a word, from `place` on."""
+    moved = T.shift_right(word, T.uint32(place)) if place else word
+    return T.bitwise_and(moved, T.uint32(2**bits - 1))
+
+
+def _looked_up(codebook: tuple[int, ...], field: Any) -> Any:
+    """Emit the value of a codebook: a tree of selections over the bits of `field`."""
+    values: list[Any] = [T.int32(value) for value in codebook]
+    bit = 1
+    while len(values) > 1:
+        even = T.bitwise_and(field, T.uint32(bit)) == T.uint32(0)
+        values = [T.Select(even, a, b) for a, b in zip(values[0::2], values[1::2], strict=True)]
+        bit *= 2
+    return values[0]
