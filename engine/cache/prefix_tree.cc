@@ -152,6 +152,13 @@ void PrefixTree::give_snapshot(PrefixNode& node, int32_t slot) {
   enlist(node);
 }
 
+int32_t PrefixTree::take_snapshot(PrefixNode& node) {
+  delist(node);
+  const int32_t slot = std::exchange(node.snapshot, -1);
+  enlist(node);
+  return slot;
+}
+
 // Marks a node and its ancestors as used. The last page becomes the newest, because the next
 // request continues at the prefix's end.
 void PrefixTree::touch(PrefixNode& node) {
@@ -250,9 +257,7 @@ bool PrefixTree::evict(size_t group) {
 bool PrefixTree::evict_snapshot() {
   if (snapshots_.empty()) return false;
   PrefixNode& node = *snapshots_.begin()->second;
-  delist(node);
-  slots_->release(std::exchange(node.snapshot, -1));
-  enlist(node);
+  slots_->release(take_snapshot(node));
   prune(&node);
   return true;
 }
