@@ -151,6 +151,15 @@ def _per_token(made: Declared) -> int:
     return int(size * (1 + SNAPSHOT_SHARE)) if made.memory.get("slot") else size
 
 
+def recurrent(made: Declared, sequences: int, tokens: int) -> int:
+    """Return the bytes of the recurrent state beside a KV cache of `tokens`, snapshots included."""
+    slot = made.memory.get("slot", 0)
+    if not slot:
+        return 0
+    snapshots = int(made.memory.get("kv_per_token", 0) * tokens * SNAPSHOT_SHARE)
+    return slot * (sequences + FEW_SNAPSHOTS) + snapshots
+
+
 def _fixed(models: list[Declared], sequences: int) -> int:
     """Return the bytes of weights, of a step, and of the recurrent state of all sequences."""
     parts = sum(m.memory.get(part, 0) for m in models for part in ("weights", "workspace"))
