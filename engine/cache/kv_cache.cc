@@ -1,6 +1,7 @@
 #include "cache/kv_cache.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace wherry {
@@ -324,10 +325,10 @@ void KvCache::snapshot(SequenceState& sequence, StateChanges& changes, bool keep
   sequence.moving_slot = slot;
 }
 
-// Drops a snapshot before `node` if there are many on its path, so that a long conversation does
-// not fill all slots: the one that costs the fewest tokens to compute again, relative to its
-// distance from the end, where the next requests are most likely to continue. Snapshots where
-// conversations part stay.
+// Drops snapshots before `node` if there are many on its path, so that a long conversation does not
+// fill all slots: those that cost the fewest tokens to compute again, relative to their distance
+// from the end, where the next requests are most likely to continue. Snapshots where conversations
+// part stay.
 void KvCache::thin_out(PrefixNode* node) {
   constexpr size_t kMost = 4;
   struct Found {
@@ -335,22 +336,25 @@ void KvCache::thin_out(PrefixNode* node) {
     int64_t distance;  // pages before the newest snapshot
   };
   std::vector<Found> found;  // the deepest first
-  int64_t distance = 0;
-  for (PrefixNode* n = node; !n->is_root(); n = n->parent, ++distance) {
-    if (n->snapshot >= 0) found.push_back({n, distance});
+  int64_t depth = 0;
+  for (PrefixNode* n = node; !n->is_root(); n = n->parent, ++depth) {
+    if (n->snapshot >= 0) found.push_back({n, depth});
   }
-  if (found.size() <= kMost) return;
-  PrefixNode* worst = nullptr;
-  double least = 0;
-  for (size_t i = 1; i < found.size(); ++i) {
-    int64_t before = i + 1 < found.size() ? found[i + 1].distance : distance;
-    double cost =
-        static_cast<double>(before - found[i].distance) / static_cast<double>(found[i].distance);
-    if (found[i].node->children.size() > 1 || (worst && cost >= least)) continue;
-    worst = found[i].node;
-    least = cost;
+  while (found.size() > kMost) {
+    size_t worst = 0;
+    double least = 0;
+    for (size_t i = 1; i < found.size(); ++i) {
+      int64_t before = i + 1 < found.size() ? found[i + 1].distance : depth;
+      double cost =
+          static_cast<double>(before - found[i].distance) / static_cast<double>(found[i].distance);
+      if (found[i].node->children.size() > 1 || (worst != 0 && cost >= least)) continue;
+      worst = i;
+      least = cost;
+    }
+    if (worst == 0) return;
+    slots_->release(tree_.take_snapshot(*found[worst].node));
+    found.erase(found.begin() + static_cast<std::ptrdiff_t>(worst));
   }
-  if (worst) slots_->release(tree_.take_snapshot(*worst));
 }
 
 void KvCache::release(SequenceState& sequence, const TokenSpan& span, bool keep) {
