@@ -254,9 +254,18 @@ bool PrefixTree::evict(size_t group) {
   return false;
 }
 
+// Evicts the least recently used snapshot, but spares a few where several prefixes continue, such
+// as a system prompt: running requests make newer snapshots all the time, and their own loss costs
+// one request alone.
 bool PrefixTree::evict_snapshot() {
+  constexpr int kSpared = 8;
   if (snapshots_.empty()) return false;
-  PrefixNode& node = *snapshots_.begin()->second;
+  auto victim = snapshots_.begin();
+  for (int i = 0; i < kSpared && victim != snapshots_.end(); ++i, ++victim) {
+    if (victim->second->children.size() <= 1) break;
+  }
+  if (victim == snapshots_.end()) victim = snapshots_.begin();
+  PrefixNode& node = *victim->second;
   slots_->release(take_snapshot(node));
   prune(&node);
   return true;
