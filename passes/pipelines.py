@@ -1,7 +1,7 @@
 """The phases that every module goes through, for any target.
 
 quantize  weights become what their schemes store
-attach    what later phases need to know: the paged KV cache, bounds of the symbolic sizes
+attach    what later phases need to know: the paged KV cache, recurrent state, bounds of the sizes
 fuse      operations that are computed together get one name
 lower     each operation becomes a PrimFunc: the target's own, or the reference
 schedule  PrimFuncs without a schedule get the target's
@@ -27,6 +27,7 @@ from .kv_cache import KVCache
 from .narrow_activations import NarrowActivations
 from .paged_kv import PagedKV
 from .quantize import Quantization, Quantize
+from .recurrent_state import RecurrentState, SlotState
 from .schedule_rest import ScheduleRest
 from .select_kernels import SelectKernels
 from .share_tensors import ShareTensors
@@ -45,6 +46,7 @@ class PipelineInputs:
     bounds: Mapping[str, int]  # upper bounds of symbolic sizes, by name
     stored: Mapping[str, str]  # weight name -> dtype on disk
     entries: tuple[str, ...] = ("forward",)  # names of the results of `forward`, in order
+    slots: tuple[SlotState, ...] = ()  # the recurrent state of a sequence
     narrow: bool = False  # whether activations stay float16 where kernels of `kernels` support it
 
 
@@ -54,7 +56,7 @@ def phases(inputs: PipelineInputs) -> list[Phase]:
     narrowed = [NarrowActivations(kernels)] if inputs.narrow else []
     return [
         ("quantize", [Quantize(inputs.quantization)]),
-        ("attach", [PagedKV(inputs.cache), AttachBounds(inputs.bounds)]),
+        ("attach", _attach(inputs)),
         (
             "fuse",
             [
@@ -98,6 +100,11 @@ def phases(inputs: PipelineInputs) -> list[Phase]:
             ],
         ),
     ]
+
+
+def _attach(inputs: PipelineInputs) -> list[ir.transform.Pass]:
+    state = [PagedKV(inputs.cache), RecurrentState(inputs.slots)]
+    return [*state, AttachBounds(inputs.bounds)]
 
 
 def run(

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from tvm import ir, relax
 
 from wherry.passes.capture_linears import CAPTURED, CaptureLinears, linears
+from wherry.passes.recurrent_state import SLOTS
 from wherry.quant.scheme import Scheme
 from wherry.targets.target import find as find_target
 
@@ -87,7 +88,8 @@ def run(
     ):
         metadata = json.loads(str(vm["_metadata"]()))
         inputs = _inputs(metadata, texts)
-        state = _state(metadata, described, sum(_pages(metadata, t) for t in texts))
+        pages = sum(_pages(metadata, t) for t in texts)
+        state = _state(metadata, described, pages, len(texts))
         params = [_parameter(vm, entry, stored) for entry in metadata["params"]]
 
         found: Floats = vm["embed"](*inputs, *state, *params).numpy()
@@ -152,33 +154,41 @@ def _inputs(metadata: Mapping[str, Any], texts: Sequence[Sequence[int]]) -> list
     starts = np.cumsum([0, *map(len, texts)])
     pages = np.cumsum([0, *(_pages(metadata, t) for t in texts)])
     tables = [pages, np.arange(pages[-1])] * len(metadata["groups"])
+    slots = [np.arange(len(texts))] if SLOTS in metadata["inputs"] else []
     arrays = [
         np.concatenate([np.asarray(t) for t in texts]),
         np.concatenate([np.arange(len(t)) for t in texts]),
         np.repeat(np.arange(len(texts)), [len(t) for t in texts]),
         starts,
         *tables,
+        *slots,
         np.arange(starts[-1]),
     ]
     return [tvm.runtime.tensor(np.ascontiguousarray(a, np.int32)) for a in arrays]
 
 
-def _state(metadata: Mapping[str, Any], described: Described, pages: int) -> list[Any]:
-    """Return the KV cache tensors of all layers.
+def _state(
+    metadata: Mapping[str, Any], described: Described, pages: int, sequences: int
+) -> list[Any]:
+    """Return the KV cache tensors of all layers, and the recurrent states, which are zero.
 
-    Layers run one after another and in one step, so all of one shape share a tensor, unless a
-    layer reads the cache of an earlier one.
+    Layers run one after another and in one step, so the caches of one shape share a tensor, unless
+    a layer reads the cache of an earlier one. Each recurrent state is a tensor of its own, because
+    it must be zero before its layer runs.
     """
     config = described.config
     shapes = [config.attention_shape(i) for i in range(config.num_hidden_layers)]
     shared = all(shape.kv != "none" for shape in shapes)
     made: list[Any] = []
     for own in metadata["state"]:
-        count = 1 if shared else own["layers"]
+        recurrent = own["kind"] == "recurrent"
+        once = shared and not recurrent
+        shape = (sequences if recurrent else pages, *own["shape"])
         tensors = [
-            tvm.runtime.tensor(np.zeros((pages, *own["shape"]), own["dtype"])) for _ in range(count)
+            tvm.runtime.tensor(np.zeros(shape, own["dtype"]))
+            for _ in range(1 if once else own["layers"])
         ]
-        made += tensors * own["layers"] if shared else tensors
+        made += tensors * own["layers"] if once else tensors
     return made
 
 

@@ -22,6 +22,7 @@ from tvm.target import Target
 from wherry.artifact.manifest import INTERFACE_HASH
 from wherry.passes.kv_cache import PAGE_SIZE
 from wherry.passes.pipelines import PipelineInputs, run
+from wherry.passes.recurrent_state import DTYPE as SLOT_DTYPE
 from wherry.passes.select_kernels import PARAMS
 from wherry.targets import web_toolchain
 from wherry.targets.hosts import local_compiler
@@ -128,6 +129,7 @@ def build_library(
     inputs = PipelineInputs(
         quantization=program.quantization,
         cache=program.cache,
+        slots=program.slots,
         kernels=target.kernels,
         bounds=program.bounds(deployment.bounds()),
         stored=program.stored,
@@ -143,6 +145,15 @@ def build_library(
             "group": own.group,
         }
         for own in program.cache.state
+    ]
+    state += [
+        {
+            "kind": "recurrent",
+            "layers": len(own.calls),
+            "shape": list(own.shape),
+            "dtype": SLOT_DTYPE,
+        }
+        for own in program.slots
     ]
     metadata: dict[str, Any] = {
         "schema": 2,

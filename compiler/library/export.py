@@ -21,6 +21,7 @@ from wherry.models.step import Batch
 from wherry.passes.kv_cache import KVCache
 from wherry.passes.paged_kv import cached_attentions
 from wherry.passes.quantize import Quantization, stored_dtypes
+from wherry.passes.recurrent_state import SIZE, SLOTS, SlotState, slot_states
 from wherry.quant.plan import Own
 from wherry.quant.scheme import EXACT as EXACT_SCHEME
 from wherry.quant.scheme import Scheme
@@ -41,8 +42,8 @@ SIZES = {
 class Program:
     """A float model as a module: `forward(*batch, *parameters)` -> the results of `entries`.
 
-    `Quantize` replaces weights by what `quantization` stores, `PagedKV` adds `cache` to the
-    arguments.
+    `Quantize` replaces weights by what `quantization` stores, `PagedKV` and `RecurrentState` add
+    `cache` and `slots` to the arguments.
     """
 
     mod: IRModule
@@ -50,17 +51,20 @@ class Program:
     quantization: Quantization
     stored: dict[str, str]  # dtype on disk of each parameter, in order
     cache: KVCache
+    slots: tuple[SlotState, ...]  # recurrent state of a sequence; (): the model has none
     embedding_size: int  # size of a hidden state
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """Return the engine's names of a step's input arrays; a page table counts as two arrays."""
         *rows, logit_rows = SIZES
-        return (*rows, *(f"pages.{g}" for g in range(len(self.cache.groups))), logit_rows)
+        pages = (f"pages.{g}" for g in range(len(self.cache.groups)))
+        slots = (SLOTS,) if self.slots else ()
+        return (*rows, *pages, *slots, logit_rows)
 
     def bounds(self, of: Mapping[str, int]) -> dict[str, int]:
         """Return upper bounds of all symbolic sizes, derived from the bounds `of` n, m, p and r."""
-        names = (SIZES | self.cache.tables()).values()
+        names = (SIZES | self.cache.tables() | {SLOTS: SIZE}).values()
         return {name: of[name[0]] + (name[0] == "r") for name in names}
 
 
@@ -163,5 +167,6 @@ def export(
         quantization=quantization,
         stored={n: dtype or floats[n] for n, dtype in stored.items()},
         cache=KVCache.of(cached_attentions(mod), kv_dtype, latents_once=traits.latents_once),
+        slots=slot_states(mod),
         embedding_size=getattr(config, "embedding_size", config.hidden_size),
     )

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from wherry.passes.recurrent_state import DTYPE
+
 from .export import Program
 
 # bytes of one element
@@ -33,6 +35,7 @@ def declared(
         for own in program.cache.state
         for _ in own.layers
     ]
+    slots = [bytes_of(own.shape, DTYPE) * len(own.calls) for own in program.slots]
     weights = [[bytes_of(p["shape"], p["dtype"]) for p in each] for each in params]
     return {
         "weights": max(map(sum, weights)),
@@ -41,4 +44,5 @@ def declared(
         # KV memory in units of the largest layer, because layers may differ
         "kv_layers": sum(pages) // max(pages),
         "workspace": workspace,
+        **({"slot": sum(slots)} if slots else {}),  # recurrent state of a sequence, or a snapshot
     }

@@ -53,7 +53,15 @@ def add_interface(
         metadata: metadata of the library, changed in place.
         limits: launch limits of the GPU kernels.
         vocab_size: number of logits.
+
+    Raises:
+        UsageError: the model has a recurrent state.
     """
+    if any(spec["kind"] == "recurrent" for spec in metadata["state"]):
+        raise UsageError(
+            f"{metadata['name']} has recurrent layers, and WebLLM's cache has no state for them. "
+            "Type: --target webgpu"
+        )
     for param in metadata["params"]:
         assert "pack" not in param and len(param["from"]) == 1, f"{param} is made at the load"
         (param["name"],) = param["from"]  # WebLLM looks this parameter name up in tensor-cache.json

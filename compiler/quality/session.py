@@ -16,6 +16,7 @@ from wherry.artifact.manifest import Manifest
 from wherry.artifact.variants import library_for
 from wherry.errors import ToolchainError, UsageError
 from wherry.machine.tvm_runtime import WITHOUT_RUNTIME
+from wherry.passes.recurrent_state import SLOTS
 
 from ..library.opened import open_library
 from ..weight_cache import StoredTensors
@@ -53,12 +54,19 @@ class Session:
         self.window = min(WINDOW, int(self._metadata["context"]))
         self._rows = min(int(self._metadata["logit_rows"]), int(self._metadata["prefill_chunk"]))
         self._pages = -(-self.window // int(self._metadata["page_size"]))
-        self._state = [
-            tvm.runtime.tensor(np.zeros((self._pages, *own["shape"]), own["dtype"]), self._device)
+        self._state = self._zeros()
+        self._params = list(self._load(StoredTensors(folder)))
+
+    def _zeros(self) -> list[Any]:
+        """Return the state of a sequence without tokens: pages, and slots of recurrent state."""
+        counts = {"paged_kv": self._pages, "recurrent": 1}
+        return [
+            tvm.runtime.tensor(
+                np.zeros((counts[own["kind"]], *own["shape"]), own["dtype"]), self._device
+            )
             for own in self._metadata["state"]
             for _ in range(own["layers"])
         ]
-        self._params = list(self._load(StoredTensors(folder)))
 
     def _load(self, stored: StoredTensors) -> Iterator[Any]:
         """Yield the parameters of `forward`, packed; at most one stored tensor is in memory."""
@@ -79,6 +87,10 @@ class Session:
             tokens: at most `window` ids.
         """
         assert len(tokens) <= self.window, "the KV cache has no room for more"
+        if (
+            SLOTS in self._metadata["inputs"]
+        ):  # pages need no reset: a step reads what it has written
+            self._state = self._zeros()
         for start in range(0, len(tokens), self._rows):
             yield self._step(tokens[start : start + self._rows], start)
 
@@ -93,7 +105,8 @@ class Session:
             behind = max(start + 1 - window, 0) // size if window else 0
             tables += [[0, used], [-1] * behind + list(range(behind, used))]
         rows = list(range(n))
-        arrays = [tokens, range(start, start + n), [0] * n, [0, n], *tables, rows]
+        slots = [[0]] if SLOTS in self._metadata["inputs"] else []
+        arrays = [tokens, range(start, start + n), [0] * n, [0, n], *tables, *slots, rows]
         inputs = [tvm.runtime.tensor(np.array(a, np.int32), self._device) for a in arrays]
         found: NDArray[np.float32] = self._vm["forward"](
             *inputs, *self._state, *self._params

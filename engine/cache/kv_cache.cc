@@ -1,6 +1,8 @@
 #include "cache/kv_cache.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
 
 namespace wherry {
 
@@ -41,6 +43,28 @@ std::vector<int64_t> windows_of(const Metadata& metadata) {
   return windows;
 }
 
+int64_t bytes_of(const StateSpec& spec) {
+  return spec.layers * tensor_bytes(spec.dtype, spec.shape);
+}
+
+// Returns the number of slots: one for each sequence, and snapshots that take at most a quarter of
+// the bytes of the pages, but always a few.
+int64_t slots_of(const Metadata& metadata, const KvCacheConfig& config) {
+  constexpr int64_t kFewest = 2, kShare = 4;
+  int64_t slot = 0, pages = 0;
+  for (const StateSpec& spec : metadata.state) {
+    if (spec.recurrent) {
+      slot += bytes_of(spec);
+    } else {
+      pages += bytes_of(spec) * pages_of(metadata.groups[spec.group], config, metadata.page_size);
+    }
+  }
+  int64_t snapshots = slot > 0 ? pages / kShare / slot : 2 * config.sequences;
+  // More snapshots than pages would be of no use.
+  snapshots = std::min(snapshots, config.kv_tokens / metadata.page_size);
+  return config.sequences + std::max(kFewest, snapshots);
+}
+
 // Whether prefixes of this model can be shared. An encoder-decoder's prefix also depends on its
 // source, and with bidirectional attention later tokens change the keys and values of earlier ones.
 bool can_share(const Metadata& metadata) {
@@ -58,7 +82,7 @@ KvCache::KvCache(const Metadata& metadata, const KvCacheConfig& config)
       prefix_cache_(config.prefix_cache && can_share(metadata)),
       pools_(make_pools(metadata, config)),
       slots_(metadata.recurrent()
-                 ? std::make_unique<PagePool>(static_cast<int32_t>(3 * config.sequences))
+                 ? std::make_unique<PagePool>(static_cast<int32_t>(slots_of(metadata, config)))
                  : nullptr),
       tree_(pointers(pools_), windows_of(metadata), slots_.get(), metadata.page_size) {}
 
@@ -109,6 +133,16 @@ KvCache::Cached KvCache::cached(const PrefixSpace& space, const std::vector<int3
     if (page >= 0 && pools_[0]->references(page) > 1) ++cached.in_use;
   }
   return cached;
+}
+
+int64_t KvCache::known(const PrefixSpace& space, const std::vector<int32_t>& tokens, int64_t most) {
+  if (!prefix_cache_ || !slots_) return 0;
+  int64_t known = 0;
+  for (PrefixNode* node = tree_.find_root(space); known + page_size_ <= most; known += page_size_) {
+    node = tree_.child(*node, tokens.data() + known, page_size_);
+    if (node == nullptr) break;
+  }
+  return known;
 }
 
 int64_t KvCache::attach(SequenceState& sequence, const PrefixSpace& space,
@@ -268,14 +302,59 @@ void KvCache::drop_behind_windows(SequenceState& sequence, int64_t computed) {
   }
 }
 
-void KvCache::snapshot(SequenceState& sequence, StateChanges& changes) {
+// Returns a slot for a snapshot: the sequence's own moving one, a free one, or that of the least
+// recently used snapshot; -1 if there is none.
+int32_t KvCache::take_slot(SequenceState& sequence) {
+  // The tree may have evicted the moving snapshot and given its node another one.
+  PrefixNode* node = std::exchange(sequence.moving, nullptr);
+  if (node && node->snapshot == sequence.moving_slot) return tree_.take_snapshot(*node);
+  if (slots_->available() == 0 && !tree_.evict_snapshot()) return -1;
+  return slots_->take();
+}
+
+void KvCache::snapshot(SequenceState& sequence, StateChanges& changes, bool keep) {
   PrefixNode* node = sequence.node;
   if (!slots_ || !prefix_cache_ || node == nullptr || node->is_root() || node->snapshot >= 0)
     return;
-  if (slots_->available() == 0 && !tree_.evict_snapshot()) return;
-  int32_t slot = slots_->take();
+  const int32_t slot = take_slot(sequence);
+  if (slot < 0) return;
   changes.slots.push_back({sequence.slot, slot});
   tree_.give_snapshot(*node, slot);
+  if (keep) return thin_out(node);
+  sequence.moving = node;
+  sequence.moving_slot = slot;
+}
+
+// Drops snapshots before `node` if there are many on its path, so that a long conversation does not
+// fill all slots: those that cost the fewest tokens to compute again, relative to their distance
+// from the end, where the next requests are most likely to continue. Snapshots where conversations
+// part stay.
+void KvCache::thin_out(PrefixNode* node) {
+  constexpr size_t kMost = 4;
+  struct Found {
+    PrefixNode* node;
+    int64_t distance;  // pages before the newest snapshot
+  };
+  std::vector<Found> found;  // the deepest first
+  int64_t depth = 0;
+  for (PrefixNode* n = node; !n->is_root(); n = n->parent, ++depth) {
+    if (n->snapshot >= 0) found.push_back({n, depth});
+  }
+  while (found.size() > kMost) {
+    size_t worst = 0;
+    double least = 0;
+    for (size_t i = 1; i < found.size(); ++i) {
+      int64_t before = i + 1 < found.size() ? found[i + 1].distance : depth;
+      double cost =
+          static_cast<double>(before - found[i].distance) / static_cast<double>(found[i].distance);
+      if (found[i].node->children.size() > 1 || (worst != 0 && cost >= least)) continue;
+      worst = i;
+      least = cost;
+    }
+    if (worst == 0) return;
+    slots_->release(tree_.take_snapshot(*found[worst].node));
+    found.erase(found.begin() + static_cast<std::ptrdiff_t>(worst));
+  }
 }
 
 void KvCache::release(SequenceState& sequence, const TokenSpan& span, bool keep) {

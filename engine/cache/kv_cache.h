@@ -44,6 +44,9 @@ struct SequenceState {
   int32_t slot = -1;
   PrefixNode* node = nullptr;  // pinned node of the last page that is in the tree; or null
   int64_t committed = 0;       // number of the sequence's pages in the tree
+  // The node with the snapshot that moves with the sequence, and its slot; null if there is none.
+  PrefixNode* moving = nullptr;
+  int32_t moving_slot = -1;
 };
 
 // A request's tokens, and how many of them its state covers.
@@ -83,6 +86,10 @@ class KvCache {
   // Looks up the cached prefix of tokens[0..most) without taking its pages.
   Cached cached(const PrefixSpace& space, const std::vector<int32_t>& tokens, int64_t most);
 
+  // Returns how many tokens of tokens[0..most) have pages in the tree, although no snapshot allows
+  // to continue there; 0 without recurrent state.
+  int64_t known(const PrefixSpace& space, const std::vector<int32_t>& tokens, int64_t most);
+
   // Allocates pages for `tokens` tokens and `source` encoder tokens. Returns false if there are not
   // enough pages; the sequence then keeps the pages that it got.
   bool reserve(SequenceState& sequence, int64_t tokens, int64_t source);
@@ -97,7 +104,9 @@ class KvCache {
   // on, and frees pages that a window has passed. Call it after each step.
   void commit(SequenceState& sequence, const TokenSpan& span);
   // Copies the recurrent state after the last page to a slot from which other sequences can start.
-  void snapshot(SequenceState& sequence, StateChanges& changes);
+  // keep: the snapshot stays here; otherwise the sequence's next one takes its place, so that a
+  // sequence needs one slot however long it is.
+  void snapshot(SequenceState& sequence, StateChanges& changes, bool keep);
   // Frees the sequence's state. keep: its pages stay in the tree until they are evicted.
   void release(SequenceState& sequence, const TokenSpan& span, bool keep);
 
@@ -114,6 +123,8 @@ class KvCache {
  private:
   bool extend(SequenceState& sequence, size_t group, int64_t tokens, int64_t source);
   bool take(size_t group, std::vector<int32_t>& pages);
+  int32_t take_slot(SequenceState& sequence);
+  void thin_out(PrefixNode* node);
   void adopt(SequenceState& sequence, const PrefixTree::Match& match);
   void pin(SequenceState& sequence, PrefixNode* node);
   void add_page(SequenceState& sequence, const TokenSpan& span);

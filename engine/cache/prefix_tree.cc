@@ -152,6 +152,13 @@ void PrefixTree::give_snapshot(PrefixNode& node, int32_t slot) {
   enlist(node);
 }
 
+int32_t PrefixTree::take_snapshot(PrefixNode& node) {
+  delist(node);
+  const int32_t slot = std::exchange(node.snapshot, -1);
+  enlist(node);
+  return slot;
+}
+
 // Marks a node and its ancestors as used. The last page becomes the newest, because the next
 // request continues at the prefix's end.
 void PrefixTree::touch(PrefixNode& node) {
@@ -247,12 +254,19 @@ bool PrefixTree::evict(size_t group) {
   return false;
 }
 
+// Evicts the least recently used snapshot, but spares a few where several prefixes continue, such
+// as a system prompt: running requests make newer snapshots all the time, and their own loss costs
+// one request alone.
 bool PrefixTree::evict_snapshot() {
+  constexpr int kSpared = 8;
   if (snapshots_.empty()) return false;
-  PrefixNode& node = *snapshots_.begin()->second;
-  delist(node);
-  slots_->release(std::exchange(node.snapshot, -1));
-  enlist(node);
+  auto victim = snapshots_.begin();
+  for (int i = 0; i < kSpared && victim != snapshots_.end(); ++i, ++victim) {
+    if (victim->second->children.size() <= 1) break;
+  }
+  if (victim == snapshots_.end()) victim = snapshots_.begin();
+  PrefixNode& node = *victim->second;
+  slots_->release(take_snapshot(node));
   prune(&node);
   return true;
 }

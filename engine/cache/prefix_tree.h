@@ -83,6 +83,8 @@ class PrefixTree {
   // Gives a node the page of a group that it lacks.
   void give(PrefixNode& node, size_t group, int32_t page);
   void give_snapshot(PrefixNode& node, int32_t slot);
+  // Takes the node's snapshot away and returns its slot. The node must have a child or a pin.
+  int32_t take_snapshot(PrefixNode& node);
   void touch(PrefixNode& node);  // marks the node and its ancestors as used
 
   // Frees the least recently used page of this group among those that only the tree references.

@@ -69,6 +69,11 @@ std::unique_ptr<DraftModel> draft_of(std::shared_ptr<const Model> draft, const M
                 concat("the draft model's vocabulary has ", its.vocab_size, " tokens, the model's ",
                        metadata.vocab_size, ": give one with the same tokenizer"));
   }
+  if (metadata.recurrent()) {
+    throw Error(WHERRY_INVALID_ARGUMENT,
+                concat("the model ", metadata.name, " has a recurrent state, which cannot go back ",
+                       "over rejected draft tokens: leave out the draft model"));
+  }
   if (its.recurrent() || !its.has(Entry::kForward)) {
     throw Error(WHERRY_INVALID_ARGUMENT,
                 concat("the draft model ", its.name, " has a state that cannot go back"));

@@ -88,6 +88,7 @@ class Engine {
   void fail_stuck_requests();
   void save_prefixes();
   void accept_entry(PlannedRows& entry, Outcome& outcome);
+  void save_state(Request& request, bool prefilling, bool sampled);
   void accept_samples(Request& request, Outcome& outcome);
   void begin(Request& request);
   void fail_step(const std::string& reason);

@@ -184,12 +184,18 @@ bool Scheduler::waits_for_prefix(const Request& request, const RequestQueues& qu
   if (!cache_.shares()) return false;
   auto most = static_cast<int64_t>(request.tokens.size()) - 1;
   int64_t cached = cache_.cached(request.space, request.tokens, most).tokens;
-  for (const Request* other : queues.active) {
+  for (Request* other : queues.active) {
     if (other->state != RequestState::kPrefilling || !(other->space == request.space)) continue;
     auto size = static_cast<int64_t>(std::min(request.tokens.size() - 1, other->tokens.size()));
     auto differ =
         std::mismatch(request.tokens.begin(), request.tokens.begin() + size, other->tokens.begin());
-    if (differ.first - request.tokens.begin() >= cached + cache_.page_size()) return true;
+    const int64_t page = cache_.page_size();
+    const int64_t shared = (differ.first - request.tokens.begin()) / page * page;
+    if (shared < cached + page) continue;
+    // A recurrent state cannot be cut back: the other request must stop here for a snapshot.
+    if (cache_.recurrent() && shared <= other->computed) continue;
+    other->branch = shared;
+    return true;
   }
   return false;
 }
@@ -203,6 +209,7 @@ void Scheduler::begin(Request& request, RequestQueues& queues, StateChanges& cha
   // if its logprobs are requested.
   int64_t most = static_cast<int64_t>(request.tokens.size()) - 1;
   if (request.wants_logprob_of(request.prompt_reported)) most = request.prompt_reported - 1;
+  request.branch = cache_.known(request.space, request.tokens, most);
   request.computed = cache_.attach(request.sequence, request.space, request.tokens, most, changes);
   // Reserves the pages now, so that the next admissions do not count on the same ones. If pages are
   // lacking when the rows are planned, younger requests are preempted.
@@ -263,20 +270,29 @@ void Scheduler::plan_running(RequestQueues& queues, Left& left) {
   }
 }
 
+// Returns the end of the request's next chunk, in tokens, as far as snapshots of a recurrent state
+// require it: where other prompts differ, then the prompt's last whole page, then its end.
+int64_t Scheduler::snapshot_point(const Request& request) const {
+  const auto size = static_cast<int64_t>(request.tokens.size());
+  const int64_t page = cache_.page_size();
+  for (int64_t point : {request.branch, (size - 1) / page * page}) {
+    if (request.computed < point) return point;
+  }
+  return size;
+}
+
 int64_t Scheduler::chunk_of(const Request& request, const Left& left) const {
   if (request.state == RequestState::kEncoding) {
     return source_size(request) <= left.rows ? source_size(request) : 0;
   }
   if (limits_.whole) return request.pending() <= left.rows ? request.pending() : 0;
   int64_t rows = std::min({request.pending(), left.rows, cache_.most_rows(request.computed)});
-  // A chunk ends at the prompt's last whole page, where the recurrent state is saved as a snapshot.
-  int64_t page = cache_.page_size();
-  int64_t point = (static_cast<int64_t>(request.tokens.size()) - 1) / page * page;
-  if (cache_.recurrent() && request.computed < point) {
-    rows = std::min(rows, point - request.computed);
-  }
+  if (cache_.recurrent()) rows = std::min(rows, snapshot_point(request) - request.computed);
   rows = budget_.prompt_rows(left.running, left.work, left.prompts, request.computed, rows);
   while (rows > 0 && results_of(request, rows) > left.results) --rows;
+  // A chunk ends with a whole page, where a preempted request can resume.
+  int64_t rest = (request.computed + rows) % cache_.page_size();
+  if (cache_.recurrent() && rows < request.pending() && rest < rows) rows -= rest;
   return rows;
 }
 

@@ -115,6 +115,7 @@ class Scheduler {
   void plan_running(RequestQueues& queues, Left& left);
   void plan_draft_tokens(Left& left);
   void plan_prompts(RequestQueues& queues, Left& left);
+  int64_t snapshot_point(const Request& request) const;
   int64_t chunk_of(const Request& request, const Left& left) const;
   bool make_room(Request& request, int64_t tokens, RequestQueues& queues);
   void preempt(Request& request, RequestQueues& queues);

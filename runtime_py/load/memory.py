@@ -86,7 +86,7 @@ def kv_tokens(
         ResourceError: the weights and one page do not fit, or one weight is too large.
     """
     models = [manifest] if draft is None else [manifest, draft]
-    per_token = sum(m.memory.get("kv_per_token", 0) for m in models)
+    per_token = sum(map(_per_token, models))
     if not per_token or "context" not in config:
         return None
     tokens: int = config["context"] * config.get("max_batch", 1)
@@ -94,7 +94,7 @@ def kv_tokens(
         tokens = min(tokens, *(_of_one_tensor(m, there.largest, there.where) for m in models))
     if there.free is None:
         return tokens if there.largest is not None else None
-    fixed = sum(m.memory.get(part, 0) for m in models for part in ("weights", "workspace"))
+    fixed = _fixed(models, config.get("max_batch", 1))
     left = _pages_of(there.free - fixed, there.share, per_token)
     if left < PAGE:
         raise ResourceError(
@@ -130,14 +130,40 @@ def require(context: int, manifest: Declared, there: Room, draft: Declared | Non
     if largest is None or context <= largest:
         return
     models = [manifest] if draft is None else [manifest, draft]
-    per_token = sum(m.memory["kv_per_token"] for m in models)
-    fixed = sum(m.memory.get(part, 0) for m in models for part in ("weights", "workspace"))
+    per_token = sum(map(_per_token, models))
+    fixed = _fixed(models, 1)
     more = relief.of_a_context(manifest, draft=draft is not None)
     raise ResourceError(
         f"A context of {context:,} tokens takes {_mb(per_token * context)}, and {_mb(fixed)} for "
         f"weights and a step; {_mb(there.free or 0)} are free on {there.where}. The largest that "
         f"fits has {largest:,}: --context {largest}, or --context auto. {more}".rstrip()
     )
+
+
+# What the core reserves for snapshots of a recurrent state (engine/cache/kv_cache.cc): a share of
+# the KV cache, and a few beside the slots of the running sequences.
+SNAPSHOT_SHARE, FEW_SNAPSHOTS = 0.25, 2
+
+
+def _per_token(made: Declared) -> int:
+    """Return the bytes of one token's KV cache, with its share of recurrent snapshots."""
+    size = made.memory.get("kv_per_token", 0)
+    return int(size * (1 + SNAPSHOT_SHARE)) if made.memory.get("slot") else size
+
+
+def recurrent(made: Declared, sequences: int, tokens: int) -> int:
+    """Return the bytes of the recurrent state beside a KV cache of `tokens`, snapshots included."""
+    slot = made.memory.get("slot", 0)
+    if not slot:
+        return 0
+    snapshots = int(made.memory.get("kv_per_token", 0) * tokens * SNAPSHOT_SHARE)
+    return slot * (sequences + FEW_SNAPSHOTS) + snapshots
+
+
+def _fixed(models: list[Declared], sequences: int) -> int:
+    """Return the bytes of weights, of a step, and of the recurrent state of all sequences."""
+    parts = sum(m.memory.get(part, 0) for m in models for part in ("weights", "workspace"))
+    return parts + sum(m.memory.get("slot", 0) * (sequences + FEW_SNAPSHOTS) for m in models)
 
 
 def _pages_of(free: int, share: float, per_token: int) -> int:

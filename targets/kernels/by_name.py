@@ -16,6 +16,7 @@ from wherry.ops import (
     EmbeddingSpec,
     ExpertLinearSpec,
     FusedLinearSpec,
+    GatedDeltaSpec,
     LayerNormSpec,
     LinearSpec,
     PagedAttentionSpec,
@@ -23,6 +24,7 @@ from wherry.ops import (
     RMSNormSpec,
     RopeAppendSpec,
     RouteSpec,
+    ShortConvSpec,
     SwiGLUSpec,
 )
 from wherry.ops.blocks import FORMATS
@@ -64,6 +66,8 @@ class KernelsByName:
             "attention": (AttentionSpec, kernels.attention),
             "route": (RouteSpec, kernels.route),
             "expert_linear": (ExpertLinearSpec, kernels.expert_linear),
+            "short_conv": (ShortConvSpec, kernels.short_conv),
+            "gated_delta": (GatedDeltaSpec, kernels.gated_delta),
         }
         for op, record in FUSED.items():
             if hasattr(kernels, op):

@@ -13,11 +13,13 @@ from wherry.ops import (
     AttentionSpec,
     EmbeddingSpec,
     ExpertLinearSpec,
+    GatedDeltaSpec,
     LayerNormSpec,
     LinearSpec,
     RMSNormSpec,
     RopeAppendSpec,
     RouteSpec,
+    ShortConvSpec,
     SwiGLUSpec,
 )
 
@@ -135,6 +137,22 @@ class KernelSet(Protocol):
         it, *packed or *portable, residual if the spec has it, y, scratch). None with a residual on
         CPUs, where an addition costs no launch, and with float16 if there is no such kernel. A set
         has this and `route`, or neither.
+        """
+        ...
+
+    def short_conv(self, spec: ShortConvSpec) -> PrimFunc | None:
+        """Return the PrimFunc of a short causal convolution; it updates the state in place.
+
+        (x [n, c], sequences [n], query_indptr [r + 1], weight [taps, c], bias [c] if the spec has
+        it, slots [r], state [slots, taps - 1, c], y [n, c])
+        """
+        ...
+
+    def gated_delta(self, spec: GatedDeltaSpec) -> PrimFunc | None:
+        """Return the PrimFunc of the gated delta rule; it updates the state in place.
+
+        (qkv [n, width], gates [n, 2 h], query_indptr [r + 1], a_log [h], dt_bias [h], slots [r],
+        state [slots, h, dk, dv], out [n, h * dv])
         """
         ...
 

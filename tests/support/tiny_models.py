@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,11 @@ COMMON: dict[str, Any] = {
 }
 # No scheme changes them.
 ROUTERS = (".gate.weight", ".gate.wg.weight", "shared_expert_gate.weight", ".router.weight")
+ROUTERS += ("in_proj_a.weight", "in_proj_b.weight", "in_proj_ba.weight", "A_log", "dt_bias")
+ROUTERS += ("conv1d.weight", "conv.conv.weight", "conv.conv.bias")
 ROUTERS += (".router.bias", ".router.layer.weight", ".router.proj.weight", ".per_expert_scale")
 # Their norms multiply by 1 + weight.
-OFFSET_NORMS = ("gemma_", "gemma2_", "gemma3_", "nemotron_")
+OFFSET_NORMS = ("gemma_", "gemma2_", "gemma3_", "nemotron_", "qwen3_5_", "qwen3_next_")
 
 
 def save(folder: Path, model_type: str, seed: int = 0, **config: Any) -> torch.nn.Module:
@@ -57,9 +59,14 @@ def randomise(model: torch.nn.Module, offset: int) -> None:
     with torch.no_grad():
         for name, p in model.named_parameters():
             if "norm" in name or ".ln_" in name or name.endswith("scale"):
-                p.copy_(1 - offset + 0.2 * torch.randn_like(p))
+                own = 0 if name.endswith("linear_attn.norm.weight") else offset
+                p.copy_(1 - own + 0.2 * torch.randn_like(p))
             elif name.endswith("bias"):
                 p.copy_(0.1 * torch.randn_like(p))
+            elif name.endswith("A_log"):  # states that last, and states that are soon forgotten
+                p.copy_(1.5 * torch.randn_like(p) - 1)
+            elif name.endswith(("conv1d.weight", "conv.conv.weight")):
+                p.copy_(torch.randn_like(p) * 0.5)
             else:
                 p.copy_(torch.randn_like(p) * 0.08)
         for module in model.modules():
@@ -119,10 +126,11 @@ def _rows(stored: dict[str, np.ndarray], name: str) -> np.ndarray:
 
 @dataclass
 class Sequence:
-    """One sequence's pages and length."""
+    """One sequence's pages, length, and slot of recurrent state."""
 
     pages: list[int]
     length: int = 0
+    slot: int = 0
 
 
 @dataclass
@@ -153,6 +161,7 @@ class Runner:
             for state in self.metadata["state"]
             for _ in range(state["layers"])
         ]
+        self.slots = list(range(self.pages))  # free ones
         self.windows = [group["window"] for group in self.metadata["groups"]]
         self.free = list(np.random.default_rng(5).permutation(self.pages))
 
@@ -165,19 +174,45 @@ class Runner:
         assert list(made.shape) == entry["shape"] and str(made.dtype) == entry["dtype"]
         return made
 
+    def _begin(self) -> Sequence:
+        """A sequence without rows, whose recurrent state is zero."""
+        made = Sequence([], slot=self.slots.pop())
+        for state in self._recurrent():
+            self._write(state, made.slot, np.zeros(state.shape[1:], state.dtype))
+        return made
+
+    def _recurrent(self) -> list[Any]:
+        kinds = [s["kind"] for s in self.metadata["state"] for _ in range(s["layers"])]
+        return [s for s, kind in zip(self.state, kinds, strict=True) if kind == "recurrent"]
+
+    def _write(self, state: Any, slot: int, value: np.ndarray) -> None:
+        whole = state.numpy()
+        whole[slot] = value
+        state.copyfrom(whole)
+
+    def copy_slot(self, parent: Any, name: Any) -> None:
+        """Give a sequence the recurrent state of another, as the engine does with a snapshot."""
+        for state in self._recurrent():
+            own = state.numpy()[self.sequences[parent].slot]
+            self._write(state, self.sequences[name].slot, own)
+
     def fork(self, parent: Any, name: Any, length: int) -> None:
         """A sequence that begins with `length` tokens of another, whole pages, and shares them."""
         pages, rest = divmod(length, self.metadata["page_size"])
         assert rest == 0 and length <= self.sequences[parent].length
-        self.sequences[name] = Sequence(self.sequences[parent].pages[:pages], length)
+        pages_of = self.sequences[parent].pages[:pages]
+        self.sequences[name] = replace(self._begin(), pages=pages_of, length=length)
 
     def step(self, rows: dict[int, list[int]], entry: str = "forward") -> dict[int, np.ndarray]:
         """Feed tokens to sequences, all in one batch; the results [tokens, ...] of each."""
         size = self.metadata["page_size"]
-        tokens, positions, owners, starts, page_starts = [], [], [], [0], [0]
+        tokens, positions, owners, starts, page_starts, slots = [], [], [], [0], [0], []
         ids: list[list[int]] = [[] for _ in self.windows]  # of each group
         for number, (name, new) in enumerate(rows.items()):
-            sequence = self.sequences.setdefault(name, Sequence([]))
+            if name not in self.sequences:
+                self.sequences[name] = self._begin()
+            sequence = self.sequences[name]
+            slots.append(sequence.slot)
             tokens += new
             positions += range(sequence.length, sequence.length + len(new))
             owners += [number] * len(new)
@@ -194,7 +229,8 @@ class Runner:
             page_starts.append(len(ids[0]))
         wanted = list(range(len(tokens)))
         pages = [array for own in ids for array in (page_starts, own)]
-        arrays = [tokens, positions, owners, starts, *pages, wanted]
+        own_slots = [slots] if "slots" in self.metadata["inputs"] else []
+        arrays = [tokens, positions, owners, starts, *pages, *own_slots, wanted]
         inputs = [tvm.runtime.tensor(np.array(a, np.int32), self.here) for a in arrays]
         results = self.vm[entry](*inputs, *self.state, *self.params).numpy()
         return {name: results[starts[i] : starts[i + 1]] for i, name in enumerate(rows)}

@@ -90,7 +90,9 @@ class Prepared:
         models = [self.manifest, *([self.draft[1]] if self.draft else [])]
         fixed = sum(m.memory.get(part, 0) for m in models for part in ("weights", "workspace"))
         per_token = sum(m.memory.get("kv_per_token", 0) for m in models)
-        return Need(bytes=fixed + (tokens or 0) * per_token, kv_tokens=tokens)
+        sequences = self.config.get("max_batch", 1)
+        state = sum(memory.recurrent(m, sequences, tokens or 0) for m in models)
+        return Need(bytes=fixed + state + (tokens or 0) * per_token, kv_tokens=tokens)
 
 
 def prepare(spec: Spec, progress: Progress | None = None) -> Prepared:

@@ -109,7 +109,8 @@ class Manifest:
     # are words of _WORDS.
     deployment: dict[str, Any]
     # Bytes: {"weights", "largest_weight", "kv_per_token", "workspace"}, and "kv_layers":
-    # "kv_per_token" divided by the bytes of the largest layer.
+    # "kv_per_token" divided by the bytes of the largest layer; with recurrent layers also "slot",
+    # the bytes of a sequence's recurrent state.
     memory: dict[str, Bytes]
     capabilities: tuple[Text, ...]
     library: FileName  # file name of the library that every machine of the target can load

@@ -51,6 +51,7 @@ def lines(found: planned.Needs) -> list[str]:
         ("weights", found.weights, f"{found.quantization}, {found.parameters:,} parameters"),
         ("a step", found.step, f"{found.prefill_chunk} tokens of prompts, {batch} answers"),
         ("cache", found.cache, cache + share),
+        *([("state", found.state, f"of {batch} sequences, and snapshots")] if found.state else []),
         ("total", found.total, ""),
         ("free", found.free, f"on {found.where}{_verdict(found)}"),
     ]

@@ -42,6 +42,7 @@ class Needs:
     prefill_chunk: int
     free: int | None
     where: str
+    state: int = 0  # of recurrent layers, with snapshots
 
     @property
     def cache(self) -> int:
@@ -51,7 +52,7 @@ class Needs:
     @property
     def total(self) -> int:
         """Return the peak memory in bytes."""
-        return (self.program or 0) + self.weights + self.step + self.cache
+        return (self.program or 0) + self.weights + self.step + self.cache + self.state
 
     def record(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -72,7 +73,9 @@ class Facts:
     def kv_dtype(self) -> str:
         """Return the dtype of the KV cache, derived from its bytes per token."""
         config = self.described.config
-        shapes = [config.attention_shape(i) for i in range(config.num_hidden_layers)]
+        layers = range(config.num_hidden_layers)
+        attends = getattr(config, "attends", None)  # of families with recurrent layers
+        shapes = [config.attention_shape(i) for i in layers if attends is None or attends(i)]
         numbers = sum(2 * s.kv_heads * s.head_dim for s in shapes if s.kv != "none")
         size, rest = divmod(self.declared.memory["kv_per_token"], numbers)
         return {4: "float32", 2: "float16"}.get(0 if rest else size, "int8")
@@ -115,6 +118,9 @@ def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None
         prefill_chunk=config["prefill_chunk"],
         free=None if there.free is None else there.free + (program or 0),
         where=there.where,
+        state=sum(
+            memory.recurrent(m.declared, config["max_batch"], config["kv_tokens"]) for m in models
+        ),
     )
     return needs, problem
 

@@ -20,6 +20,7 @@ from .elementwise import ActivationName, ActivationSpec, LayerNormSpec, RMSNormS
 from .experts import ExpertLinearSpec, GateName, RouteSpec, ScoreName
 from .linear import EmbeddingSpec, FusedLinearSpec, LinearSpec
 from .record import FloatName, Record, Scheme
+from .recurrent import GatedDeltaSpec, ShortConvSpec
 from .sampling import CandidatesSpec, ChoiceSpec
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "FloatName",
     "FusedLinearSpec",
     "GateName",
+    "GatedDeltaSpec",
     "GivenName",
     "LayerNormSpec",
     "LinearSpec",
@@ -47,6 +49,7 @@ __all__ = [
     "RouteSpec",
     "Scheme",
     "ScoreName",
+    "ShortConvSpec",
     "SwiGLUSpec",
     "page_shape",
     "qkv_heads",

@@ -18,6 +18,9 @@ SPEC = "wherry.spec"
 # Name of the call that stands for attention, with a spec (JSON), rows and weights, until the pass
 # `PagedKV` replaces it.
 CACHED_ATTENTION = "wherry.attention"
+# Name of the call that stands for an operation with a recurrent state until the pass
+# `RecurrentState` replaces it: the operation's name, its spec (JSON), and its arguments.
+RECURRENCE = "wherry.recurrence"
 PACK = "wherry.pack"  # tag of a PrimFunc of weights alone, which runs once, at a model's first load
 _OPAQUE = 8  # TVM's kOpaque pattern: tagged operations are not fused with others
 

@@ -12,11 +12,13 @@ from wherry.ops import (
     AttentionSpec,
     EmbeddingSpec,
     ExpertLinearSpec,
+    GatedDeltaSpec,
     LayerNormSpec,
     LinearSpec,
     RMSNormSpec,
     RopeAppendSpec,
     RouteSpec,
+    ShortConvSpec,
     SwiGLUSpec,
 )
 from wherry.ops.blocks import FORMATS
@@ -33,6 +35,7 @@ from .isa import Isa
 from .linear import float_linear
 from .norm import add_rms_norm, layer_norm, rms_norm
 from .quantized_linear import quantized_linear
+from .recurrent import gated_delta, short_conv
 from .rope import rope_append
 from .route import route
 from .schedule import schedule
@@ -110,6 +113,14 @@ class CpuKernels:
         if spec.residual or spec.scheme in FORMATS:
             return None
         return expert_linear(spec, self.isa)
+
+    def short_conv(self, spec: ShortConvSpec) -> PrimFunc:
+        """Return the kernel of a short causal convolution, for any sizes."""
+        return short_conv(spec, self.isa)
+
+    def gated_delta(self, spec: GatedDeltaSpec) -> PrimFunc:
+        """Return the kernel of the gated delta rule, for any sizes."""
+        return gated_delta(spec, self.isa)
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
         """Schedule another PrimFunc: vectorize, and use all threads where that pays."""

@@ -16,6 +16,7 @@ from wherry.ops import (
     EmbeddingSpec,
     ExpertLinearSpec,
     FusedLinearSpec,
+    GatedDeltaSpec,
     LayerNormSpec,
     LinearSpec,
     PagedAttentionSpec,
@@ -23,6 +24,7 @@ from wherry.ops import (
     RMSNormSpec,
     RopeAppendSpec,
     RouteSpec,
+    ShortConvSpec,
     SwiGLUSpec,
 )
 from wherry.ops.blocks import FORMATS
@@ -40,6 +42,7 @@ from .linear import fused_linear, linear, parameters
 from .norm import add_rms_norm, layer_norm, rms_norm
 from .paged_attention import paged_attention
 from .qkv_attention import qkv_attention
+from .recurrent import gated_delta, short_conv
 from .rope import rope_append
 from .route import route
 from .schedule import schedule
@@ -138,6 +141,14 @@ class GpuKernels:
         if "float16" in (spec.x_dtype, spec.y_dtype):
             return None
         return expert_linear(spec, self.limits)
+
+    def short_conv(self, spec: ShortConvSpec) -> PrimFunc:
+        """Return the kernel of a short causal convolution, for any sizes."""
+        return short_conv(spec, self.limits)
+
+    def gated_delta(self, spec: GatedDeltaSpec) -> PrimFunc:
+        """Return the kernel of the gated delta rule, for any sizes."""
+        return gated_delta(spec, self.limits)
 
     def batch_table(self, spec: BatchTableSpec) -> FusedKernel:
         """Return the kernel that computes the batch table.

@@ -1,0 +1,157 @@
+"""LFM2 decoders: gated short convolutions, and attention with norms of q and k in some layers.
+
+Source: transformers' `modeling_lfm2.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+from tvm.relax.frontend import nn
+from tvm.relax.frontend.nn import Tensor, op
+
+from wherry.ops import AttentionShape
+
+from .. import decoder
+from ..arch import Architecture, concat, rename
+from ..config import Count, Epsilon, Positions, Range, Size
+from ..decoder import FULL, WEIGHTS
+from ..recurrent import ShortConv
+from ..step import Batch
+
+CONV = "conv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lfm2Config(decoder.DecoderConfig):
+    """Fields of LFM2's config.json that shape the computation."""
+
+    intermediate_size: Size = 12288  # before `feed_forward_size`
+    max_position_embeddings: Positions = 128000
+    rms_norm_eps: Epsilon = 1e-5
+    tie_word_embeddings: bool = True
+    conv_bias: bool = False
+    conv_L_cache: Count = 3
+    block_multiple_of: Size = 256
+    block_ffn_dim_multiplier: Annotated[float, Range(1e-3, 1e3)] = 1.0
+    block_auto_adjust_ff_dim: bool = True
+    full_attn_idxs: tuple[Annotated[int, Range(0, 2**12)], ...] | None = None
+    layer_types: tuple[str, ...] = ()  # kind of each layer; (): `full_attn_idxs` decides
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {"rope_theta": 1000000.0}
+    SPELLED: ClassVar[Mapping[str, str]] = {"rms_norm_eps": "norm_eps"}
+    ALIASES: ClassVar[Mapping[str, str]] = {
+        "block_ff_dim": "intermediate_size",
+        "tie_embedding": "tie_word_embeddings",
+    }
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "block_use_swiglu": (True,),
+        "use_pos_enc": (True,),
+    }
+    # Other names of fields above, and numbers of the initial weights.
+    IGNORED: ClassVar[tuple[str, ...]] = (
+        "block_dim",
+        "block_mlp_init_scale",
+        "block_norm_eps",
+        "block_out_init_scale",
+        "block_use_xavier_init",
+        "conv_dim",
+        "conv_dim_out",
+        "conv_use_xavier_init",
+        "num_heads",
+    )
+
+    def problems(self) -> Iterator[str]:
+        yield from decoder.DecoderConfig.problems(self)
+        unknown = sorted(set(self.layer_types) - {CONV, FULL})
+        if unknown:
+            yield f"layer_types: found {', '.join(unknown)}, supported are {FULL} and {CONV}"
+        elif self.layer_types and len(self.layer_types) != self.num_hidden_layers:
+            yield (
+                f"layer_types: {len(self.layer_types)} found for the {self.num_hidden_layers} of "
+                "num_hidden_layers"
+            )
+        elif not any(map(self.attends, range(self.num_hidden_layers))):
+            yield f"layer_types: no layer of the {self.num_hidden_layers} is {FULL}"
+        if self.conv_L_cache < 2:
+            yield f"conv_L_cache: {self.conv_L_cache} found, 2 is the least"
+
+    def attends(self, layer: int) -> bool:
+        """Return whether a layer has attention; the others have a convolution."""
+        if self.layer_types:
+            return self.layer_types[layer] == FULL
+        return self.full_attn_idxs is None or layer in self.full_attn_idxs
+
+    @property
+    def feed_forward_size(self) -> int:
+        """Return the width of the feed-forwards."""
+        if not self.block_auto_adjust_ff_dim:
+            return self.intermediate_size
+        size = int(self.block_ffn_dim_multiplier * int(2 * self.intermediate_size / 3))
+        return -(-size // self.block_multiple_of) * self.block_multiple_of
+
+    def attention_shape(self, layer: int = 0) -> AttentionShape:
+        shape = decoder.DecoderConfig.attention_shape(self, layer)
+        return replace(shape, qk_norm_eps=self.rms_norm_eps)
+
+
+class GatedConv(nn.Module):
+    """Short convolution with gates before and after it: out(c * conv(b * x))."""
+
+    def __init__(self, cfg: Any) -> None:
+        d, bias = cfg.hidden_size, cfg.conv_bias
+        self.in_proj = nn.Linear(d, 3 * d, bias=bias)
+        self.conv = ShortConv(d, cfg.conv_L_cache, activation="none", bias=bias)
+        self.out_proj = nn.Linear(d, d, bias=bias)
+
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
+        """Run the layer: x [n, d] -> [n, d]."""
+        b, c, x = op.split(self.in_proj(x), 3, axis=-1)
+        return self.out_proj(c * self.conv(b * x, batch))
+
+
+class Block(nn.Module):
+    """Pre-norm block with attention or a short convolution."""
+
+    def __init__(self, cfg: Any, layer: int) -> None:
+        self.attends = cfg.attends(layer)
+        if self.attends:
+            self.self_attn = decoder.HeadNormAttention(cfg, layer)
+        else:
+            self.conv = GatedConv(cfg)
+        self.operator_norm = cfg.norm()
+        self.ffn_norm = cfg.norm()
+        self.feed_forward = decoder.GatedMLP(cfg.hidden_size, cfg.feed_forward_size)
+
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
+        """Run the layer: x [n, d] -> [n, d]."""
+        mixer = self.self_attn if self.attends else self.conv
+        x = x + mixer(self.operator_norm(x), batch)
+        return x + self.feed_forward(self.ffn_norm(x))
+
+
+class Decoder(decoder.Decoder):
+    block = Block
+
+
+class CausalLM(decoder.CausalLM):
+    decoder = Decoder
+
+
+ARCH = Architecture(
+    name="lfm2",
+    config=Lfm2Config,
+    model=CausalLM,
+    weights=(
+        concat(
+            "feed_forward.gate_up_proj.weight", "feed_forward.w1.weight", "feed_forward.w3.weight"
+        ),
+        rename("feed_forward.down_proj.weight", "feed_forward.w2.weight"),
+        *WEIGHTS,
+        rename("self_attn.o_proj.weight", "self_attn.out_proj.weight"),
+        rename("self_attn.q_norm.weight", "self_attn.q_layernorm.weight"),
+        rename("self_attn.k_norm.weight", "self_attn.k_layernorm.weight"),
+        rename("model.norm.weight", "model.embedding_norm.weight"),
+    ),
+)

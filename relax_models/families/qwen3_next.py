@@ -1,0 +1,106 @@
+"""Qwen3-Next decoders: Qwen3.5 with experts, and projections whose rows are sorted by key heads.
+
+Source: transformers' `modeling_qwen3_next.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tvm.relax.frontend import nn
+
+from .. import experts
+from ..arch import Architecture, drop, rename, reorder, split
+from ..config import Count, Size
+from ..decoder import WEIGHTS
+from ..experts import STACKED, Experts
+from . import qwen3_5_text, qwen3_moe
+from .qwen3_5_text import GATED, Qwen3_5Config
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Qwen3NextConfig(qwen3_moe.SparseConfig, Qwen3_5Config):
+    """Fields of Qwen3-Next's config.json that shape the computation."""
+
+    intermediate_size: Size = 5632
+    moe_intermediate_size: Size = 512
+    shared_expert_intermediate_size: Size = 512
+    num_experts_per_tok: Count = 10
+    num_experts: Count = 512
+    norm_topk_prob: bool = True
+
+    def experts_of(self, layer: int) -> Experts | None:
+        made = qwen3_moe.SparseConfig.experts_of(self, layer)
+        if made is None:
+            return None
+        return replace(made, shared=self.shared_expert_intermediate_size, shared_gate=True)
+
+
+class Block(qwen3_5_text.Block):
+    def feed_forward(self, cfg: Any, layer: int) -> nn.Module:
+        return experts.feed_forward(cfg, layer)
+
+
+class Decoder(qwen3_5_text.Decoder):
+    block = Block
+
+
+class CausalLM(qwen3_5_text.CausalLM):
+    decoder = Decoder
+
+
+@dataclass(frozen=True, slots=True)
+class ByKeyHead:
+    """Row order of a projection that has, for each key head, `sizes` rows of each of its parts.
+
+    The model has the first part of all heads, then the second, and so on.
+    """
+
+    heads: int
+    sizes: tuple[int, ...]
+
+    def source(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the checkpoint row of each row of the parameter."""
+        each = np.array(self.sizes)
+        ends = np.cumsum(each)
+        part = np.searchsorted(self.heads * ends, rows, side="right")
+        before = ends - each  # rows of a head before each part
+        head, k = np.divmod(rows - self.heads * before[part], each[part])
+        result: NDArray[np.int64] = head * ends[-1] + before[part] + k
+        return result
+
+
+def _ordered(sizes: Callable[[Any, int], tuple[int, ...]]) -> Callable[[Any], ByKeyHead]:
+    def order(cfg: Any) -> ByKeyHead:
+        heads = cfg.linear_num_key_heads
+        return ByKeyHead(heads, sizes(cfg, cfg.linear_num_value_heads // heads))
+
+    return order
+
+
+def _qkvz(cfg: Any, shared: int) -> tuple[int, ...]:
+    values = shared * cfg.linear_value_head_dim
+    return (cfg.linear_key_head_dim, cfg.linear_key_head_dim, values, values)
+
+
+# Weight rules of a shared expert, which checkpoints name in the singular.
+SHARED = rename("model.layers.*.mlp.shared_experts.*", "model.layers.*.mlp.shared_expert.*")
+ARCH = Architecture(
+    name="qwen3_next",
+    config=Qwen3NextConfig,
+    model=CausalLM,
+    weights=(
+        *GATED,
+        split("in_proj_qkvz.weight", "in_proj_qkv.weight", "in_proj_z.weight"),
+        reorder("in_proj_qkvz.weight", _ordered(_qkvz)),
+        reorder("in_proj_ba.weight", _ordered(lambda _cfg, shared: (shared, shared))),
+        *STACKED,
+        *WEIGHTS,
+        SHARED,
+        drop("mtp.*"),
+    ),
+)

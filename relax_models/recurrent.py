@@ -1,0 +1,101 @@
+"""Layers with a recurrent state: a short causal convolution, and the gated delta rule.
+
+A model states the operation; `passes/recurrent_state.py` adds the state and the slots.
+
+Axes: n rows, d hidden, c channels, h value heads, g key heads, dk and dv elements of a head.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Literal
+
+from tvm import te, tirx
+from tvm.relax.frontend import nn
+from tvm.relax.frontend.nn import Tensor, op
+
+from wherry.ops import GatedDeltaSpec, ShortConvSpec
+from wherry.ops.tags import PACK, RECURRENCE, tag
+
+from .activations import activate
+from .layers import Unquantized, exact
+from .norms import RMSNorm
+from .step import Batch
+
+
+class ShortConv(nn.Module):
+    """Causal convolution of each channel over the last `taps` rows of a sequence.
+
+    Its weight [c, 1, taps] has the checkpoints' layout and stays float32 in every scheme.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        taps: int,
+        *,
+        activation: Literal["silu", "none"] = "silu",
+        bias: bool = False,
+    ) -> None:
+        self.spec = ShortConvSpec(channels=channels, taps=taps, activation=activation, bias=bias)
+        self.weight = exact((channels, 1, taps))
+        self.bias = exact((channels,)) if bias else None
+
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
+        """Convolve: x [n, c] -> [n, c]."""
+        func = taps_first(self.spec.channels, self.spec.taps)
+        shape = [self.spec.taps, self.spec.channels]
+        turned = Tensor.placeholder(shape, self.weight.dtype)
+        weight = op.tensor_ir_op(func, "taps_first", [self.weight], turned)
+        args = [x, batch.sequences, batch.query_indptr, weight]
+        args += [] if self.bias is None else [self.bias]
+        out = Tensor.placeholder(list(x.shape), x.dtype)
+        return op.extern(RECURRENCE, ["short_conv", self.spec.to_json(), *args], out)
+
+
+@cache
+def taps_first(channels: int, taps: int) -> tirx.PrimFunc:
+    """Return the PrimFunc (weight float32 [c, 1, taps]) -> [taps, c], which runs at the load."""
+    weight = te.placeholder((channels, 1, taps), "float32", "weight")
+    turned = te.compute((taps, channels), lambda j, c: weight[c, 0, j], "turned")
+    func = te.create_prim_func([weight, turned]).without_attr("global_symbol")
+    return tag(func, "taps_first", {"taps": taps}).with_attr(PACK, True)
+
+
+class GatedNorm(RMSNorm):
+    """RMSNorm of each head, times silu of a gate: norm(x) * silu(z)."""
+
+    def gated(self, x: Tensor, z: Tensor) -> Tensor:
+        """Normalize each head: x and z [n, h * dv] -> [n, h * dv]."""
+        n, width = x.shape
+        heads = int(width) // self.size
+        each = self.forward(op.reshape(x, (n * heads, self.size)))
+        return op.reshape(each, (n, width)) * activate(z, "silu", gated=False)
+
+
+class GatedDeltaNet(nn.Module):
+    """Linear attention by the gated delta rule, with a convolution of q, k and v before it.
+
+    `in_proj_ba`, whose numbers decide how much of the state is kept over thousands of rows, stays
+    float32 in every scheme, as do the convolution, A_log and dt_bias.
+    """
+
+    def __init__(self, spec: GatedDeltaSpec, hidden_size: int, taps: int, eps: float) -> None:
+        self.spec = spec
+        values = spec.heads * spec.value_dim
+        self.conv1d = ShortConv(spec.width, taps)
+        self.in_proj_qkv = nn.Linear(hidden_size, spec.width, bias=False)
+        self.in_proj_z = nn.Linear(hidden_size, values, bias=False)
+        self.in_proj_ba = Unquantized(hidden_size, 2 * spec.heads, bias=False)
+        self.A_log = exact((spec.heads,))
+        self.dt_bias = exact((spec.heads,))
+        self.norm = GatedNorm(spec.value_dim, eps)
+        self.out_proj = nn.Linear(values, hidden_size, bias=False)
+
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
+        """Run the layer: x [n, d] -> [n, d]."""
+        qkv = self.conv1d(self.in_proj_qkv(x), batch)
+        args = [qkv, self.in_proj_ba(x), batch.query_indptr, self.A_log, self.dt_bias]
+        out = Tensor.placeholder([x.shape[0], self.spec.heads * self.spec.value_dim], x.dtype)
+        mixed = op.extern(RECURRENCE, ["gated_delta", self.spec.to_json(), *args], out)
+        return self.out_proj(self.norm.gated(mixed, self.in_proj_z(x)))

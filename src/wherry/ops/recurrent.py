@@ -1,0 +1,84 @@
+"""Records of operations with a recurrent state, which a sequence has in a slot.
+
+The state of a slot has a fixed size, whatever the sequence's length. An operation updates it row by
+row, in the order of a sequence's rows, so results have the same bits however a prompt is cut.
+
+Axes: n rows of a batch, c channels, h value heads, g key heads, dk and dv elements of a head.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .record import Record, check_positive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortConvSpec(Record):
+    """Spec of a causal convolution of each channel over the last `taps` rows of a sequence.
+
+    y[i, c] = activation(bias[c] + sum over j of weight[j, c] * x[i - taps + 1 + j, c]). The state
+    has the last taps - 1 inputs of the sequence, the oldest first; before the first row it is zero.
+    """
+
+    channels: int
+    taps: int  # inputs that a result depends on
+    activation: Literal["silu", "none"] = "silu"
+    bias: bool = False
+
+    def __post_init__(self) -> None:
+        check_positive(self, "channels")
+        if self.taps < 2:
+            raise ValueError(f"{self.taps} taps found; with fewer than 2 there is no state")
+
+    @property
+    def state_shape(self) -> tuple[int, ...]:
+        """Return the shape of a slot's float32 state."""
+        return (self.taps - 1, self.channels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatedDeltaSpec(Record):
+    """Spec of the gated delta rule (Gated DeltaNet, https://arxiv.org/abs/2412.06464).
+
+    A row has q and k of each key head, which become unit vectors, v of each value head, and the
+    numbers a and b of each value head. With decay = exp(-exp(a_log) * softplus(a + dt_bias)) and
+    beta = sigmoid(b) the state S [dk, dv] of a value head becomes
+
+        S = decay * S;  S = S + k (x) beta (v - S^T k);  out = S^T q / sqrt(dk)
+
+    Value head j reads q and k of the key head j // (heads / key_heads).
+    """
+
+    heads: int  # value heads h
+    key_heads: int  # g
+    key_dim: int  # dk
+    value_dim: int  # dv
+
+    def __post_init__(self) -> None:
+        check_positive(self, "heads", "key_heads", "key_dim", "value_dim")
+        if self.heads % self.key_heads:
+            raise ValueError(f"{self.heads} value heads do not share {self.key_heads} key heads")
+
+    @property
+    def width(self) -> int:
+        """Return the elements of a row: q [g, dk], k [g, dk], v [h, dv]."""
+        return 2 * self.key_heads * self.key_dim + self.heads * self.value_dim
+
+    @property
+    def state_shape(self) -> tuple[int, ...]:
+        """Return the shape of a slot's float32 state; its layout belongs to the kernel."""
+        return (self.heads, self.key_dim, self.value_dim)
+
+
+# sum of u^(2k) / (2k + 1), highest power first: log(1 + x) = 2 u * this, u = x / (2 + x). Its error
+# is below 2e-8 for 0 <= x <= 1, and needs no logarithm, whose precision differs between devices.
+LOG1P = tuple(1.0 / (2 * k + 1) for k in reversed(range(8)))
+L2_EPS = 1e-6  # added to the squared length of q and k
+
+# Operations that own a state in a slot: name -> class of the spec.
+RECURRENT: dict[str, type[ShortConvSpec] | type[GatedDeltaSpec]] = {
+    "short_conv": ShortConvSpec,
+    "gated_delta": GatedDeltaSpec,
+}

@@ -1,0 +1,124 @@
+"""Operations with a recurrent state in NumPy, and what every kernel of them must give.
+
+`compile_kernel` takes a PrimFunc and returns a function of NumPy arrays that returns them all as
+the kernel left them.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from wherry.ops import GatedDeltaSpec, ShortConvSpec
+
+CONVS = [
+    ShortConvSpec(channels=96, taps=4),
+    ShortConvSpec(channels=37, taps=3, activation="none", bias=True),
+    ShortConvSpec(channels=300, taps=2, bias=True),
+]
+DELTAS = [
+    GatedDeltaSpec(heads=4, key_heads=2, key_dim=8, value_dim=16),
+    GatedDeltaSpec(heads=2, key_heads=2, key_dim=128, value_dim=128),
+    GatedDeltaSpec(heads=3, key_heads=1, key_dim=6, value_dim=20),  # no whole vectors
+    GatedDeltaSpec(heads=1, key_heads=1, key_dim=16, value_dim=64),
+]
+SLOTS = 7
+OWN = {0: 5, 1: 2, 2: 0}  # sequence -> slot
+LENGTHS = (21, 1, 9)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def convolve(spec, x, weight, bias):
+    """The results of one sequence from its first row on, float64 [n, c]."""
+    padded = np.concatenate([np.zeros((spec.taps - 1, spec.channels)), x.astype("float64")])
+    y = sum(padded[j : j + len(x)] * weight[j] for j in range(spec.taps)) + bias
+    return y * sigmoid(y) if spec.activation == "silu" else y
+
+
+def delta_rule(spec, qkv, gates, a_log, dt_bias):
+    """The results of one sequence from its first row on, float64 [n, h, dv]."""
+    h, g, dk, dv = spec.heads, spec.key_heads, spec.key_dim, spec.value_dim
+    state, out = np.zeros((h, dk, dv)), []
+    for row, gate in zip(qkv.astype("float64"), gates.astype("float64"), strict=True):
+        q, k, v = np.split(row, [g * dk, 2 * g * dk])
+        q, k = (np.repeat(x.reshape(g, dk), h // g, 0) for x in (q, k))
+        q, k = (x / np.sqrt((x * x).sum(-1, keepdims=True) + 1e-6) for x in (q, k))
+        decay = np.exp(-np.exp(a_log) * np.log1p(np.exp(gate[h:] + dt_bias)))
+        state *= decay[:, None, None]
+        kept = np.einsum("hkv,hk->hv", state, k)
+        delta = (v.reshape(h, dv) - kept) * sigmoid(gate[:h])[:, None]
+        state += k[:, :, None] * delta[:, None]
+        out.append(np.einsum("hkv,hk->hv", state, q) / np.sqrt(dk))
+    return np.stack(out)
+
+
+class Slots:
+    """A kernel with its state, which begins with zeros in the sequences' slots."""
+
+    def __init__(self, kernel, spec, *, has_sequences):
+        rng = np.random.default_rng(1)
+        self.kernel, self.has_sequences = kernel, has_sequences
+        self.state = rng.standard_normal((SLOTS, *spec.state_shape)).astype("float32")
+        self.others = [s for s in range(SLOTS) if s not in OWN.values()]
+        self.before = self.state[self.others]
+        self.state[list(OWN.values())] = 0
+
+    def step(self, parts, weights, width):
+        """Run one step over rows of sequences: {sequence: arrays}; the results of each."""
+        lengths = [len(arrays[0]) for arrays in parts.values()]
+        starts = np.cumsum([0, *lengths]).astype("int32")
+        rows = [np.concatenate(each) for each in zip(*parts.values(), strict=True)]
+        batch = [np.repeat(np.arange(len(parts)), lengths).astype("int32")] * self.has_sequences
+        slots = np.array([OWN[s] for s in parts], "int32")
+        out = np.full((len(rows[0]), width), np.nan, "float32")
+        *_, self.state, out = self.kernel(*rows, *batch, starts, *weights, slots, self.state, out)
+        assert np.array_equal(self.state[self.others], self.before)  # of other sequences
+        return {s: out[a:b] for s, (a, b) in zip(parts, pairwise(starts), strict=True)}
+
+
+def check(begin, inputs, expected, weights, width, tolerance):
+    """Whole prompts against NumPy; cut, in other company and row by row: the same bits."""
+    whole = begin().step(dict(enumerate(inputs)), weights, width)
+    for s, wanted in enumerate(expected):
+        np.testing.assert_allclose(whole[s], wanted, atol=tolerance)
+    for cuts in ((0, 1, 2, 9, 21), (0, 5, 8, 21), range(22)):
+        run, got = begin(), []
+        for i, (a, b) in enumerate(pairwise(cuts)):
+            parts = {0: [x[a:b] for x in inputs[0]]}
+            if i % 3 == 0:  # in company
+                parts = {2: [x[:3] for x in inputs[2]], **parts, 1: inputs[1]}
+            got.append(run.step(parts, weights, width)[0])
+        assert np.array_equal(np.concatenate(got), whole[0])
+
+
+def check_conv(compile_kernel, kernels, spec):
+    rng = np.random.default_rng(spec.channels)
+    c = spec.channels
+    inputs = [[rng.standard_normal((n, c)).astype("float32")] for n in LENGTHS]
+    weight = rng.standard_normal((spec.taps, c)).astype("float32")
+    bias = rng.standard_normal(c).astype("float32")
+    kernel = compile_kernel(kernels.short_conv(spec))
+    expected = [convolve(spec, x, weight, bias if spec.bias else 0) for (x,) in inputs]
+    weights = (weight, bias) if spec.bias else (weight,)
+    check(lambda: Slots(kernel, spec, has_sequences=True), inputs, expected, weights, c, 2e-6)
+
+
+def check_delta(compile_kernel, kernels, spec):
+    rng = np.random.default_rng(spec.value_dim)
+    h = spec.heads
+    inputs = [
+        [
+            rng.standard_normal((n, spec.width)).astype("float32"),
+            (4 * rng.standard_normal((n, 2 * h))).astype("float32"),
+        ]
+        for n in LENGTHS
+    ]
+    weights = [rng.standard_normal(h).astype("float32") for _ in range(2)]
+    kernel = compile_kernel(kernels.gated_delta(spec))
+    width = h * spec.value_dim
+    expected = [delta_rule(spec, *x, *weights).reshape(-1, width) for x in inputs]
+    check(lambda: Slots(kernel, spec, has_sequences=False), inputs, expected, weights, width, 5e-6)

@@ -1,0 +1,22 @@
+"""Short convolution and gated delta rule of GPUs on devices, or emulated, against NumPy."""
+
+from __future__ import annotations
+
+import pytest
+
+from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
+
+from .recurrent_cases import CONVS, DELTAS, check_conv, check_delta
+
+pytestmark = pytest.mark.gpu
+KERNELS = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=32768), {})
+
+
+@pytest.mark.parametrize("spec", CONVS, ids=lambda s: str(s.channels))
+def test_short_conv(build, spec):
+    check_conv(build, KERNELS, spec)
+
+
+@pytest.mark.parametrize("spec", DELTAS, ids=lambda s: f"{s.key_dim}x{s.value_dim}")
+def test_gated_delta(build, spec):
+    check_delta(build, KERNELS, spec)
