@@ -60,6 +60,9 @@ LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("x86-64-v4", ()),
     ("x86-64-v4", ("avx512vnni",)),
 )
+# Levels of 64-bit Arm: any core, and cores with dot products for int8 (Cortex-A55, A75 and later).
+# There is none with i8mm, because no kernel uses it; see kernels/cpu/isa.py.
+ARM_LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (("generic", ()), ("generic", ("dotprod",)))
 
 
 @lru_cache
@@ -81,8 +84,9 @@ def preset(variant: str | None, host: Host | None = None) -> TargetPreset:
         return _native(here) if host in (None, here) else _preset(host.cpu, host)
     cpu, *added = variant.rstrip("+").split("+")
     # a level with added features: the name that this machine's preset may have
-    if added and (cpu, tuple(added)) in LEVELS:
-        return _preset(cpu, _host_of(cpu, host), tuple(added))
+    for one in _hosts_among(host) if added else ():
+        if (cpu, tuple(added)) in levels_of(one):
+            return _preset(cpu, one, tuple(added))
     host = _host_of(variant, host)
     return _levels(variant, host) if variant.endswith("+") else _preset(variant, host)
 
@@ -147,8 +151,9 @@ def _native(host: Host) -> TargetPreset:
 
 def _levels(variant: str, host: Host) -> TargetPreset:
     """Return the preset of the lowest level; presets of the levels above are its variants."""
-    from_here = next(i for i, (cpu, _) in enumerate(LEVELS) if cpu == variant[:-1])
-    lowest, *above = (_preset(cpu, host, added) for cpu, added in LEVELS[from_here:])
+    levels = levels_of(host)
+    from_here = next(i for i, (cpu, _) in enumerate(levels) if cpu == variant[:-1])
+    lowest, *above = (_preset(cpu, host, added) for cpu, added in levels[from_here:])
     return replace(lowest, name=f"cpu:{variant}", variants=tuple(above))
 
 
@@ -157,18 +162,28 @@ def host() -> dict[str, Any]:
     return hosts.here().target
 
 
+def levels_of(host: Host) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the levels of a host's architecture with different kernels, ascending."""
+    return {"x86_64": LEVELS, "aarch64": ARM_LEVELS}.get(host.arch, ())
+
+
+def _hosts_among(given: Host | None) -> list[Host]:
+    return [given] if given else [HOSTS["linux-x86_64"], HOSTS["linux-aarch64"]]
+
+
 def _host_of(variant: str, given: Host | None) -> Host:
     """Return the host that has a CPU or level of this name; if `given` is None, a Linux host."""
-    known = [given] if given else [HOSTS["linux-x86_64"], HOSTS["linux-aarch64"]]
+    known = _hosts_among(given)
     if variant.endswith("+"):
-        levels = list(dict.fromkeys(cpu for cpu, _ in LEVELS))
-        known = [h for h in known if h.arch == "x86_64"]
-        if variant[:-1] in levels and known:
-            return known[0]
+        names = {h: dict.fromkeys(f"{cpu}+" for cpu, _ in levels_of(h)) for h in known}
+        for one, there in names.items():
+            if variant in there:
+                return one
         where = f" on {given.name}" if given else ""
+        listed = "; ".join(f"{', '.join(there)} of {h.arch}" for h, there in names.items())
         raise UsageError(
-            f"There is no level {variant!r}{where}; there are {', '.join(f'{n}+' for n in levels)} "
-            "of x86-64. Type: --target cpu:x86-64-v3+"
+            f"There is no level {variant!r}{where}; there are {listed}. "
+            f"Type: --target cpu:{next(iter(names[known[0]]), 'x86-64-v3+')}"
         )
     for one in sorted(known, key=lambda h: h != hosts.here()):
         if variant in codegen.llvm_get_cpu_archlist(Target(one.target)):

@@ -130,6 +130,8 @@ HOSTS = {
 _WHY_NOT = "Windows is none: the core, which runs compiled models, does not build there. "
 _COMPILERS = ("g++", "clang++", "c++", "gcc", "clang", "cc")
 SERVERS = ("linux-x86_64", "linux-aarch64")
+# Hosts whose programs have models linked in, and drive GPUs through drivers opened at run time.
+APPS = ("android", "android-x86_64", "linux-x86_64-app", "linux-aarch64-app")
 APPLE = ("macos", "macabi", "ios", "ios-simulator")
 
 

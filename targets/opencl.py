@@ -6,6 +6,7 @@ with fewer work-items in a work-group. Float16 is loaded by functions that need 
 
 from __future__ import annotations
 
+from . import hosts
 from .gpu import gpu_preset, group_size
 from .kernels.gpu import GpuLimits
 from .storage_half import with_storage_half
@@ -25,5 +26,6 @@ def preset(variant: str | None) -> TargetPreset:
         "opencl" if variant is None else f"opencl:{variant}",
         GpuLimits(threads_per_block=threads, shared_memory_bytes=SHARED_MEMORY_BYTES),
         {"kind": "opencl"},
+        hosts=(*hosts.SERVERS, *hosts.APPS),
         edit=with_storage_half,
     )

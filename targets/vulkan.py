@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from . import hosts
 from .gpu import gpu_preset, group_size
 from .kernels.gpu import GpuLimits
 from .spirv import SpirvToolchain
@@ -39,6 +40,7 @@ def preset(variant: str | None) -> TargetPreset:
         "vulkan" if variant is None else f"vulkan:{variant}",
         limits,
         {"kind": "vulkan"},
+        hosts=(*hosts.SERVERS, *hosts.APPS),
         edit=with_single_halves,
         toolchain=SpirvToolchain(),
         # With matrices a row's bits depend on its batch: GEMMs multiply in float16, GEMVs in

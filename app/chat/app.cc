@@ -1,5 +1,11 @@
 #include "app/chat/app.h"
 
+#include <cstdlib>  // defines __GLIBC__ if the C library is glibc
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "app/chat/status.h"
 #include "app/template/json_text.h"
 
@@ -8,6 +14,14 @@ namespace wherry::app {
 namespace {
 
 constexpr size_t kEvents = 64;  // upper bound on events read per call
+
+Value rows_of(const std::vector<PassedOver>& passed) {
+  jinja::Values rows;
+  for (const PassedOver& one : passed) {
+    rows.push_back(jinja::make_dict({{"code", one.name}, {"reason", one.reason}}));
+  }
+  return jinja::make_list(std::move(rows));
+}
 
 }  // namespace
 
@@ -44,6 +58,9 @@ App::~App() {
 void App::trim() {
   grammars_.forget();
   check(wherry_engine_clear_cache(engine()));
+#ifdef __GLIBC__
+  malloc_trim(0);  // needed because glibc keeps freed memory below a block in use
+#endif
 }
 
 std::string App::stats() const {
@@ -53,6 +70,9 @@ std::string App::stats() const {
   const auto count = [](uint64_t value) { return Value(static_cast<int64_t>(value)); };
   return jinja::to_compact_json(jinja::make_dict({
       {"model", model_.name},
+      {"device", code_.device},
+      {"code", code_.name.empty() ? Value() : Value(code_.name)},
+      {"passed_over", rows_of(passed_)},
       {"context", model_.abilities.context},
       {"chat", model_.dialect != nullptr},
       {"requests", Value::size(requests_.size())},

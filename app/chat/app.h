@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "app/chat/codes.h"
 #include "app/chat/core.h"
 #include "app/chat/requests.h"
 #include "app/chat/speech.h"
@@ -56,6 +57,11 @@ class App {
     return requests_.start(std::move(request), std::move(listener));
   }
   bool abort(int64_t id) { return requests_.abort(id); }  // returns whether the request was running
+  // Sets the library that runs, and those that were passed over, for `stats`.
+  void runs_on(Code code, std::vector<PassedOver> passed) {
+    code_ = std::move(code);
+    passed_ = std::move(passed);
+  }
   std::string stats() const;
   void trim();
 
@@ -68,6 +74,8 @@ class App {
   Speech speech_;
   Model model_;
   EngineCore core_;
+  Code code_;
+  std::vector<PassedOver> passed_;
   Grammars grammars_;
   Requests requests_;
   std::unique_ptr<Thread> planner_, listener_;

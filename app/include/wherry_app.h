@@ -56,7 +56,8 @@ WHERRY_API const char* wherry_app_last_error(void);
  *
  * folder: the output of `wherry compile` or `wherry package`: wherry.json and the files it lists.
  * options_json: null or a JSON object; all keys are optional, unknown keys are errors:
- * {"device": "cpu" (default), "<kind>" or "<kind>:<index>",
+ * {"device": "cpu", "<kind>" or "<kind>:<index>"; "auto": the first of the devices in a package
+ *   that works here, else the CPU (default: "auto" for a package, "cpu" for other folders),
  *  "driver": path of the device's driver library, unless the program has opened one
  *   (default: libwherry_<kind>.so, for cuda libtvm_runtime_cuda.so, from the linker's search path),
  *  "library": path of the compiled library, or
@@ -67,10 +68,11 @@ WHERRY_API const char* wherry_app_last_error(void);
  *   libtvm_runtime.so from the linker's search path),
  *  "name": name of the model in responses (default: the manifest's),
  *  "threads": number of threads that run kernels (default: all cores),
- *  "pack_dir": folder for weights in the kernels' layout, which later loads map,
+ *  "pack_dir": folder for weights in the kernels' layout, which later loads map, and in it
+ *   "programs", what drivers of GPUs have compiled,
  *  "tool_format": family of the model's tool-call format (default: detected from its template),
  *  "check_weights": as in wherry_model_load; other files are checked by their sizes,
- *  "context", "kv_tokens", "max_batch", "prefill_chunk", "prefix_cache", "cache_dir",
+ *  "context", "kv_tokens", "kv_memory", "max_batch", "prefill_chunk", "prefix_cache", "cache_dir",
  *  "cache_bytes", "max_drafts": as in wherry_engine_create}
  * progress: receives the progress of the load, or null.
  * out: gets the app; wherry_app_close frees it.
@@ -114,8 +116,12 @@ WHERRY_API int wherry_app_start(wherry_app* app, const char* request_json, size_
 WHERRY_API int wherry_app_abort(wherry_app* app, int64_t id);
 
 /*
- * Returns statistics as JSON: {"model", "context", "chat", "requests", "pages_total", "pages_free",
- * ...}. The caller frees *json with wherry_app_free.
+ * Returns statistics as JSON: {"model", "device", "code", "passed_over", "context", "chat",
+ * "requests", "pages_total", "pages_free", ...}. The caller frees *json with wherry_app_free.
+ *
+ * device: what runs the model, as in wherry_app_open. code: the target of the library that runs, as
+ * "cpu:generic+dotprod"; null if it is not of a package. passed_over: libraries of the package that
+ * were preferred and do not run here: [{"code", "reason"}].
  */
 WHERRY_API int wherry_app_stats(wherry_app* app, char** json);
 /*

@@ -31,6 +31,7 @@ constexpr Option kOptions[] = {
     {"threads", kAnyOption, Kind::kCount, For::kModel},
     {"context", kAnyOption, Kind::kCount, For::kModel},
     {"kv-tokens", kAnyOption, Kind::kCount, For::kModel},
+    {"kv-memory", kAnyOption, Kind::kWhole, For::kModel},
     {"max-batch", kAnyOption, Kind::kCount, For::kModel},
     {"name", kServeOption, Kind::kText, For::kModel},
     {"driver", kAnyOption, Kind::kText, For::kModel},

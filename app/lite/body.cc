@@ -4,6 +4,8 @@
 
 #include "app/lite/model.h"
 #include "app/request/fields.h"
+#include "app/request/request_error.h"
+#include "app/request/whole_characters.h"
 #include "app/template/code_points.h"
 #include "app/template/json_text.h"
 
@@ -43,14 +45,26 @@ Value without(const Value& request, const std::string& name) {
   return jinja::make_dict(std::move(made));
 }
 
+// Returns a body without a byte order mark. Throws Refusal if it is not UTF-8.
+std::string_view text_of(std::string_view body) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  if (body.substr(0, kMark.size()) == kMark) body.remove_prefix(kMark.size());
+  if (jinja::well_formed(body) == body) return body;
+  throw refusal(400, "The body is not JSON: it has bytes that are not UTF-8", "invalid_json");
+}
+
 Value parsed(const std::string& body) {
   // Bodies are parsed one at a time, because a body of 1 MiB can take fifty MiB when parsed.
   static std::mutex parsing;
   const std::lock_guard lock(parsing);
   try {
-    return jinja::from_json(jinja::well_formed(body));
+    Value request = jinja::from_json(text_of(body), jinja::Halves::kKept);
+    app::require_whole_characters(request);
+    return request;
   } catch (const jinja::Failure& error) {
     throw refusal(400, std::string("The body is not JSON: ") + error.what(), "invalid_json");
+  } catch (const app::RequestError& error) {
+    throw refusal(400, error.what(), error.code(), error.param());
   }
 }
 
@@ -66,7 +80,7 @@ Refusal unknown_model(const std::string& name, const std::string& served) {
 
 Body read_body(bool chat, const std::string& body, const std::string& served) {
   const Value given = parsed(body);
-  if (!given.is_dict()) return {body, false};  // the app rejects bodies that are not objects
+  if (!given.is_dict()) throw refusal(400, "request: takes an object of fields", "");
   Value request = given;
   if (is_alias(request, served)) request = without(request, "model");
   // Removes the field of the other kind, because the app treats a request with messages as a chat,

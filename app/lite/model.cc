@@ -52,6 +52,18 @@ std::string usual_pack_dir() {
   return access(folder.c_str(), W_OK) == 0 ? folder.string() : "";
 }
 
+// Says which devices of a package cannot be used. An older CPU's code is no news.
+void say_what_was_passed_over(const Value& stats) {
+  const Value* passed = find(stats, "passed_over");
+  if (passed == nullptr || !passed->is_sequence()) return;
+  for (const Value& one : passed->items()) {
+    const std::string code = text_at(one, "code");
+    if (code.rfind("cpu", 0) == 0) continue;
+    std::fprintf(stderr, "Runs on %s, not on %s: %s\n", text_at(stats, "device").c_str(),
+                 code.c_str(), text_at(one, "reason").c_str());
+  }
+}
+
 std::string options_of(const Arguments& typed) {
   Items made = typed.model;
   const auto given = std::find_if(made.begin(), made.end(), [](const auto& option) {
@@ -68,12 +80,15 @@ std::string options_of(const Arguments& typed) {
 }  // namespace
 
 Model::Model(const Arguments& typed) {
-  const Waiting waiting(typed.folder);
   const std::string options = options_of(typed);
-  check(wherry_app_open(typed.folder.c_str(), options.c_str(), nullptr, &app_));
+  {
+    const Waiting waiting(typed.folder);
+    check(wherry_app_open(typed.folder.c_str(), options.c_str(), nullptr, &app_));
+  }
   const Value found = stats();
   name_ = text_at(found, "model");
   context_ = find(found, "context")->integer();
+  say_what_was_passed_over(found);
 }
 
 Model::~Model() { wherry_app_close(app_); }

@@ -60,13 +60,15 @@ constexpr char kModel[] =
     "\n"
     "  --context N           tokens of prompt and answer; default: what it was compiled for\n"
     "  --kv-tokens N         tokens that all requests together have memory for\n"
+    "  --kv-memory N         bytes that these tokens may take; default: no limit\n"
     "  --max-batch N         requests decoded together\n"
     "  --threads N           of the kernels; default: all cores\n"
     "  --pack-dir DIR        where weights are kept as the kernels read them, to be mapped from\n"
     "                        there; default: wherry-lite in ~/.cache\n"
     "  --library PATH        the compiled library; default: FOLDER's, or the one that is linked "
     "in\n"
-    "  --device KIND[:N]     that the library is compiled for; default: cpu\n"
+    "  --device KIND[:N]     that the library is compiled for; default: cpu; of a package with\n"
+    "                        code for several: the first of opencl, vulkan and cpu that works\n"
     "  --driver PATH         library that drives the device, if it is no CPU\n"
     "  --runtime PATH        TVM's run time, where it is neither linked in nor found\n";
 

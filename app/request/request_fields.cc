@@ -1,5 +1,6 @@
 // Validates fields in the order of app/data/request_fields.json, with a reader for each kind.
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 
@@ -41,6 +42,18 @@ bool has(const Value& row, const char* name) { return row.dict().find(name) != n
 
 // Whether apps support the field; other fields are rejected.
 bool is_taken(const Value& row) { return !has(row, "apps"); }
+
+// Returns the path of an item of an object. Keys that are no names in programs, such as numbers,
+// are left out, as the server does.
+std::string place_of(const std::string& field, const std::string& key) {
+  const auto is_part = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return c == '_' || byte >= 0x80 || std::isalnum(byte) != 0;
+  };
+  const bool named = !key.empty() && std::all_of(key.begin(), key.end(), is_part) &&
+                     std::isdigit(static_cast<unsigned char>(key[0])) == 0;
+  return named && key != "str" && key != "int" ? field + "." + key : field;
+}
 
 // Reads and validates the fields of one request.
 class Reader {
@@ -145,9 +158,16 @@ class Reader {
     if (!check_.few(name, value, kBiases) || !check_.object(name, value)) return;
     std::vector<std::pair<Value, Value>> made;
     for (const auto& [key, bias] : value.dict().items) {
-      const auto token = check_.integer(name, key, {0, {}, {}, kInt31});
-      const auto amount = check_.number(name, bias, {-100, {}, 100, {}});
-      if (token && amount) made.emplace_back(*token, *amount);
+      const auto token = check_.integer(place_of(name, key.text()), key, {0, {}, {}, kInt31});
+      const auto amount = check_.number(place_of(name, key.text()), bias, {-100, {}, 100, {}});
+      if (!token || !amount) continue;
+      const auto same = [&](const auto& one) { return one.first.integer() == token->integer(); };
+      const auto earlier = std::find_if(made.begin(), made.end(), same);
+      if (earlier == made.end()) {
+        made.emplace_back(*token, *amount);
+      } else {
+        earlier->second = *amount;  // "1" and "01" are one token
+      }
     }
     keep(name, jinja::make_dict(std::move(made)));
   }

@@ -53,7 +53,8 @@ def build_libraries(
     levels = (target, *target.variants)
     files = [folder / _file_name(level, level is not target) for level in levels]
     built: list[Library] = []
-    for level, file in zip(levels, files, strict=True):
+    symbols = _symbols(objects, len(levels))
+    for level, file, prefix in zip(levels, files, symbols, strict=True):
         name = level.name.partition(":")[2] if target.variants else ""
 
         def on_phase(phase: str, mod: IRModule, name: str = name) -> None:
@@ -66,14 +67,15 @@ def build_libraries(
             file,
             name=described.arch.name,
             vocab_size=described.config.vocab_size,
-            symbols=objects.get("symbols") if objects else None,
+            symbols=prefix,
             on_phase=on_phase,
         )
         built.append(library)
         report(name, "generate", library.sources)
     return Libraries(
         files=tuple(files),
-        target=_record(target, files[1:], built[0]) | ({"objects": objects} if objects else {}),
+        target=_record(target, files[1:], built[0], symbols[1:])
+        | ({"objects": objects} if objects else {}),
         params=tuple(library.metadata["params"] for library in built),
         workspace=max(library.workspace for library in built),
     )
@@ -85,10 +87,22 @@ def _file_name(level: TargetPreset, is_variant: bool) -> str:
     return f"{stem}.{level.library}"
 
 
-def _record(target: TargetPreset, files: list[Path], built: Library) -> dict[str, Any]:
+def _symbols(objects: Mapping[str, str] | None, levels: int) -> list[str | None]:
+    """Return the symbol prefix of each level's library; a program may have all of them linked in.
+
+    The prefix of the first level is that of `objects`. None: the libraries are loaded from files.
+    """
+    first = objects.get("symbols") if objects else None
+    return [first, *(first and f"{first}{level}_" for level in range(1, levels))]
+
+
+def _record(
+    target: TargetPreset, files: list[Path], built: Library, symbols: list[str | None]
+) -> dict[str, Any]:
     variants = [
         {"name": variant.name, "features": list(variant.features), "library": file.name}
-        for variant, file in zip(target.variants, files, strict=True)
+        | ({"symbols": prefix} if prefix else {})
+        for variant, file, prefix in zip(target.variants, files, symbols, strict=True)
     ]
     record = target.record() | ({"variants": variants} if variants else {})
     if record["kind"] != "llvm":

@@ -4,6 +4,7 @@
 #include <tvm/ffi/reflection/registry.h>
 
 #include <exception>
+#include <map>
 #include <mutex>
 
 #include "backends/files.h"
@@ -50,10 +51,15 @@ std::string register_kind(const std::string& kind, Devices& devices, LoadModule 
 
 const char* open_plugin(const std::string& kind, Devices& devices, LoadModule load,
                         const char* tvm_version, const char* cache_folder) {
+  // By kind, because an app's library contains several plugins.
+  struct State {
+    bool opened = false;
+    std::string problem;
+  };
   static std::mutex mutex;
-  static bool opened = false;
-  static std::string problem;
+  static std::map<std::string, State> states;
   std::lock_guard<std::mutex> lock(mutex);
+  auto& [opened, problem] = states[kind];
   if (opened) return nullptr;
   try {
     problem = check_versions(tvm_version == nullptr ? "" : tvm_version);
@@ -68,8 +74,9 @@ const char* open_plugin(const std::string& kind, Devices& devices, LoadModule lo
 
 const char* list_devices(Devices& devices) {
   static std::mutex mutex;
-  static std::string text;
+  static std::map<const Devices*, std::string> texts;
   std::lock_guard<std::mutex> lock(mutex);
+  std::string& text = texts[&devices];
   try {
     text = devices.to_json();
   } catch (const std::exception& error) {

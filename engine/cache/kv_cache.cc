@@ -92,6 +92,12 @@ std::vector<int64_t> KvCache::pages() const {
   return pages;
 }
 
+std::vector<std::vector<int32_t>> KvCache::free_pages() const {
+  std::vector<std::vector<int32_t>> pages;
+  for (const auto& pool : pools_) pages.push_back(pool->free_pages());
+  return pages;
+}
+
 int64_t KvCache::lacking(int64_t tokens, int64_t source) const {
   for (size_t group = 0; group < groups_.size(); ++group) {
     const GroupSpec& spec = groups_[group];

@@ -64,6 +64,8 @@ class KvCache {
 
   // Returns the numbers of pages in each group, and of slots, which the session allocates.
   std::vector<int64_t> pages() const;
+  // Returns the ids of the pages that are free now, [groups].
+  std::vector<std::vector<int32_t>> free_pages() const;
   int64_t slots() const { return slots_ ? slots_->total() : 0; }
 
   // Checks whether a request of `tokens` tokens (and `source` encoder tokens) can ever fit. Returns

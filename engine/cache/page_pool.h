@@ -14,6 +14,7 @@ class PagePool {
 
   int32_t total() const { return static_cast<int32_t>(references_.size()); }
   int32_t available() const { return static_cast<int32_t>(free_.size()); }
+  const std::vector<int32_t>& free_pages() const { return free_; }
 
   // Allocates a free page with one reference; a free page must exist.
   int32_t take();

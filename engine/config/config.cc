@@ -22,6 +22,20 @@ int64_t bounded(JsonReader& reader, const char* key, int64_t otherwise, int64_t 
   return value;
 }
 
+// Returns the tokens for which `bytes` of memory have pages, at least one page of them. Groups of
+// layers with a window and recurrent state, which no further token takes, are left out.
+int64_t tokens_within(int64_t bytes, const Metadata& metadata) {
+  int64_t page_bytes = 0;
+  for (const StateSpec& spec : metadata.state) {
+    if (spec.recurrent || metadata.groups[spec.group].window > 0) continue;
+    int64_t layer = spec.dtype.bits * spec.dtype.lanes / 8;
+    for (int64_t extent : spec.shape) layer *= extent;
+    page_bytes += layer * spec.layers;
+  }
+  const int64_t pages = page_bytes > 0 ? bytes / page_bytes : INT32_MAX;
+  return std::clamp<int64_t>(pages, 1, INT32_MAX / 2 / metadata.page_size) * metadata.page_size;
+}
+
 }  // namespace
 
 ModelOptions parse_model_options(const char* json) {
@@ -44,8 +58,8 @@ EngineConfig parse_engine_config(const char* json, const Metadata& metadata) {
 EngineConfig parse_engine_config(const char* json, const Metadata& metadata, int drafts) {
   Problems problems;
   JsonReader reader = reader_of(json, "the engine's configuration", problems);
-  reader.only({"max_batch", "context", "kv_tokens", "prefill_chunk", "prefix_cache", "cache_dir",
-               "cache_bytes", "max_drafts", "max_slowdown", "max_step_seconds"});
+  reader.only({"max_batch", "context", "kv_tokens", "kv_memory", "prefill_chunk", "prefix_cache",
+               "cache_dir", "cache_bytes", "max_drafts", "max_slowdown", "max_step_seconds"});
   const int64_t page = metadata.page_size;
   const int64_t most_tokens = INT32_MAX / 2;  // page and row numbers are int32
 
@@ -57,6 +71,12 @@ EngineConfig parse_engine_config(const char* json, const Metadata& metadata, int
                             metadata.context, problems);
   int64_t whole = std::min(max_batch * context, most_tokens);
   int64_t kv_tokens = reader.has("kv_tokens") ? given_kv : whole;
+  if (reader.has("kv_memory")) {
+    int64_t memory = bounded(reader, "kv_memory", 0, 1, INT64_MAX, problems);
+    kv_tokens = std::min(kv_tokens, tokens_within(memory, metadata));
+    // A request has at most the tokens of the whole cache.
+    if (!reader.has("context")) context = std::max<int64_t>(2, std::min(context, kv_tokens));
+  }
   int64_t rows = std::min(std::max<int64_t>(256, max_batch), metadata.prefill_chunk);
   int64_t chunk = bounded(reader, "prefill_chunk", rows, 1, metadata.prefill_chunk, problems);
   if (chunk < max_batch) {

@@ -23,6 +23,26 @@ TEST(defaults) {
   }
 }
 
+TEST(memory_bounds_the_cache) {
+  Metadata metadata = library();
+  metadata.groups = {{0, false}, {64, false}};
+  // 3 layers of 16 tokens * 4 * 2 float16 numbers; the layers with a window do not count.
+  metadata.state = {{false, 0, 3, {16, 4, 2}, {kDLFloat, 16, 1}},
+                    {false, 1, 5, {16, 4, 2}, {kDLFloat, 16, 1}},
+                    {true, 0, 2, {999}, {kDLFloat, 32, 1}}};
+  const auto tokens = [&](const std::string& options) {
+    return parse_engine_config(options.c_str(), metadata).kv_tokens;
+  };
+  CHECK_EQ(tokens(R"({"kv_memory": 7680})"), 10 * 16);
+  CHECK_EQ(tokens(R"({"kv_memory": 8447})"), 10 * 16);
+  CHECK_EQ(tokens(R"({"kv_memory": 1})"), 16);  // at least one page
+  CHECK_EQ(tokens(R"({"kv_memory": 9000000000000})"), 8 * 512);
+  CHECK_EQ(tokens(R"({"kv_memory": 7680, "kv_tokens": 32})"), 32);
+  CHECK_EQ(parse_engine_config(R"({"kv_memory": 7680})", metadata).context, 160);
+  CHECK_CONTAINS(ERROR_OF(WHERRY_INVALID_ARGUMENT, tokens(R"({"kv_memory": 0})")),
+                 "\"kv_memory\" is 0; accepted are 1..");
+}
+
 TEST(given_values) {
   EngineConfig config = parse_engine_config(
       R"({"max_batch": 300, "context": 100, "kv_tokens": 1001, "prefill_chunk": 400})", library());

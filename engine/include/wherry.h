@@ -292,6 +292,8 @@ WHERRY_API int wherry_loader_finish(wherry_loader* loader, wherry_model** out);
  * {"max_batch": upper bound on sequences decoded together (8),
  *  "context": upper bound on tokens of one request (the library's),
  *  "kv_tokens": capacity of the KV cache (max_batch * context; memory is committed on first use),
+ *  "kv_memory": upper bound of its bytes, which lowers "kv_tokens" (none); layers with a sliding
+ *   window do not count: their part does not grow with the context,
  *  "prefill_chunk": upper bound on rows (tokens) of one step, at least max_batch (256),
  *  "prefix_cache": whether requests share the KV cache of common prefixes (true),
  *  "cache_dir": folder for the prefix cache on disk, which outlives the process (none),

@@ -117,6 +117,11 @@ class Session {
   virtual size_t page_bytes(int group) const = 0;
   virtual void read_page(int group, int32_t page, char* bytes) = 0;
   virtual void write_page(int group, int32_t page, const char* bytes) = 0;
+
+  // Returns memory to the system, where the session can: the content of free pages ([groups] page
+  // ids), which is undefined afterwards, and buffers that are kept for later steps. A step may be
+  // in flight, which uses other pages.
+  virtual void trim(const std::vector<std::vector<int32_t>>& /*free_pages*/) {}
 };
 
 // A loaded model: immutable, and shared by engines and threads.

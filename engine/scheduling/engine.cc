@@ -227,6 +227,7 @@ void Engine::reset() {
 void Engine::clear_cache() {
   Lock lock(mutex_);
   cache_.clear();
+  stepper_.session().trim(cache_.free_pages());
 }
 
 void Engine::abort_all() {

@@ -2,6 +2,7 @@
 
 #ifndef __EMSCRIPTEN__
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 #include <algorithm>
@@ -130,6 +131,23 @@ ffi::Tensor allocate(const std::vector<int64_t>& shape, DLDataType dtype, DLDevi
   auto zeros = ffi::Tensor::FromNDAlloc(
       PagesAllocation{}, ffi::ShapeView(shape.data(), shape.size()), dtype, DLDevice{kDLCPU, 0});
   return to_device(zeros, device);
+}
+
+void return_memory([[maybe_unused]] const ffi::Tensor& tensor, [[maybe_unused]] size_t offset,
+                   [[maybe_unused]] size_t bytes) {
+#ifndef __EMSCRIPTEN__  // WebAssembly memory never shrinks
+#ifdef __APPLE__
+  constexpr int kAdvice = MADV_FREE;
+#else
+  constexpr int kAdvice = MADV_DONTNEED;
+#endif
+  // Only whole pages of the system, because the others have content of the neighbours.
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto start = reinterpret_cast<uintptr_t>(tensor.data_ptr()) + offset;
+  const uintptr_t first = (start + page - 1) / page * page, last = (start + bytes) / page * page;
+  // A failure only keeps the memory.
+  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, kAdvice);
+#endif
 }
 
 ffi::Tensor to_device(const ffi::Tensor& tensor, DLDevice device) {

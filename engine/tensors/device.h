@@ -41,6 +41,11 @@ ffi::Tensor tensor_over(std::shared_ptr<const MappedFile> file, const char* data
 // system commits each memory page at its first write, and takes all of them back with the tensor.
 ffi::Tensor allocate(const std::vector<int64_t>& shape, DLDataType dtype, DLDevice device);
 
+// Returns memory of a tensor of `allocate` on the host to the system, as far as whole memory pages
+// are in [offset, offset + bytes). Its content is undefined afterwards, and it can be written
+// again.
+void return_memory(const ffi::Tensor& tensor, size_t offset, size_t bytes);
+
 // Returns the tensor itself if it is already on that device, else a copy.
 ffi::Tensor to_device(const ffi::Tensor& tensor, DLDevice device);
 inline ffi::Tensor to_host(const ffi::Tensor& tensor) {

@@ -39,5 +39,26 @@ TEST(host_memory_is_aligned_and_zero) {
   }
 }
 
+#ifdef __linux__  // other systems return memory later
+TEST(returned_memory_is_zero_and_its_neighbours_stay) {
+  constexpr DLDataType kBytes{kDLInt, 8, 1};
+  constexpr size_t kSize = 1 << 20, kOffset = 100000, kReturned = 500000, kSystemPage = 1 << 16;
+  ffi::Tensor tensor = allocate({kSize}, kBytes, DLDevice{kDLCPU, 0});
+  auto* data = static_cast<char*>(tensor.data_ptr());
+  std::memset(data, 7, kSize);
+  return_memory(tensor, kOffset, kReturned);
+  size_t zeros = 0;
+  for (size_t i = 0; i < kSize; ++i) {
+    const bool inside = i >= kOffset && i < kOffset + kReturned;
+    CHECK(data[i] == 7 || (inside && data[i] == 0));
+    zeros += data[i] == 0;
+  }
+  CHECK(zeros > kReturned - 2 * kSystemPage);
+  std::memset(data, 8, kSize);
+  return_memory(tensor, 10, 20);  // less than a page of the system
+  CHECK_EQ(data[15], 8);
+}
+#endif
+
 }  // namespace
 }  // namespace wherry

@@ -152,6 +152,22 @@ class VmSession : public Session {
       copy_tensor(part_of(layer, from), part_of(layer, to));
   }
 
+  void trim(const std::vector<std::vector<int32_t>>& free_pages) override {
+    release_pooled_memory();
+    if (!is_host(shared_->device)) return;
+    for (size_t group = 0; group < free_pages.size(); ++group) {
+      std::vector<int32_t> pages = free_pages[group];
+      std::sort(pages.begin(), pages.end());
+      for (size_t begin = 0, end = 0; begin < pages.size(); begin = end) {
+        for (end = begin + 1; end < pages.size() && pages[end] == pages[end - 1] + 1;) ++end;
+        for (const ffi::Tensor& layer : layers(static_cast<int>(group))) {
+          const size_t bytes = page_of(layer);
+          return_memory(layer, static_cast<size_t>(pages[begin]) * bytes, (end - begin) * bytes);
+        }
+      }
+    }
+  }
+
   void copy_slot(int32_t from, int32_t to) override {
     for (const ffi::Tensor& layer : recurrent())
       copy_tensor(part_of(layer, from), part_of(layer, to));

@@ -22,7 +22,6 @@
 #include "src/ffi/extra/module.cc"
 #include "src/ffi/function.cc"
 #include "src/ffi/tensor.cc"
-#include "src/runtime/device_api.cc"
 #include "src/runtime/file_utils.cc"
 #pragma pop_macro("TVM_FFI_STATIC_INIT_BLOCK")
 
@@ -39,6 +38,7 @@
 #include "src/ffi/object.cc"
 // Sources of TVM's runtime
 #include "src/runtime/cpu_device_api.cc"
+#include "src/runtime/device_api.cc"  // models for GPUs call __tvm_set_device
 #include "src/runtime/memory/memory_manager.cc"
 #include "src/runtime/tensor.cc"
 #include "src/runtime/vm/builtin.cc"
@@ -65,10 +65,37 @@ int TVMBackendParallelLaunch(FTVMParallelLambda task, void* closure, int tasks) 
   return wherry::launch_kernel(reinterpret_cast<wherry::KernelTask>(task), closure, tasks);
 }
 
-// Addresses in every object file of the linked-in models, from models.cc, which `wherry package`
-// writes, or else no_models.cc. The linker takes objects of a static library only if a symbol
-// refers to them, and no other symbol refers to these.
+// What is linked in besides, from models.cc, which `wherry package` writes, or else no_models.cc.
 extern "C" {
+// Addresses in every object file of the models. The linker takes objects of a static library only
+// if a symbol refers to them, and no other symbol refers to these.
 extern const void* const wherry_linked_models[];
 __attribute__((used)) const void* const* wherry_models_in_use = wherry_linked_models;
+
+// The libraries of each model as JSON; app/chat/codes.h reads it.
+extern const char wherry_linked_codes[];
+
+// Plugins for devices: see engine/backends/opencl/plugin.h. The last one has no kind.
+struct WherryDriver {
+  const char* kind;
+  const char* (*open)(const char* tvm_version, const char* cache_folder);
+  const char* (*devices)();
+};
+extern const WherryDriver wherry_linked_drivers[];
+}
+
+// wherry.linked.codes() -> JSON; wherry.linked.<kind>.open(cache folder) -> problem, "" if there is
+// none; wherry.linked.<kind>.devices() -> JSON.
+TVM_FFI_STATIC_INIT_BLOCK() {
+  using tvm::ffi::String;
+  tvm::ffi::reflection::GlobalDef define;
+  define.def("wherry.linked.codes", [] { return String(wherry_linked_codes); });
+  for (const WherryDriver* driver = wherry_linked_drivers; driver->kind != nullptr; ++driver) {
+    const std::string prefix = std::string("wherry.linked.") + driver->kind;
+    define.def((prefix + ".open").c_str(), [driver](const String& cache_folder) {
+      const char* problem = driver->open("", cache_folder.c_str());
+      return String(problem == nullptr ? "" : problem);
+    });
+    define.def((prefix + ".devices").c_str(), [driver] { return String(driver->devices()); });
+  }
 }

@@ -51,6 +51,11 @@ class App:
         self._asked = 0
         assert self._read() == "ok open"
 
+    @property
+    def pid(self) -> int:
+        """Number of the program's process."""
+        return self._process.pid
+
     def _read(self) -> str:
         assert self._process.stdout is not None
         line = self._process.stdout.readline().rstrip("\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from wherry.artifact.manifest import read_manifest
 from wherry.compiler.api import ensure_artifact
 from wherry.runtime import MLCEngine
 
@@ -96,6 +98,46 @@ def test_trim_forgets_prefixes(app):
     assert app.stats()["pages_cached"] > 0
     assert app.command("trim") == "ok "
     assert app.stats()["pages_cached"] == 0
+
+
+def resident(app: App) -> float:
+    """Megabytes of the program that are in memory."""
+    status = Path(f"/proc/{app.pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) / 1000
+
+
+@pytest.mark.nightly
+def test_trim_returns_memory_to_the_system(folder):
+    """The cache of 1,500 conversations, and what the C library keeps of freed memory."""
+    app = App(folder, max_batch=4)
+    texts = [f"Number {i}: tell me of {i * 7919 % 1000} foxes and {i} hens." for i in range(1500)]
+
+    def chat(text: str) -> None:
+        message = {"role": "user", "content": text}
+        assert "choices" in app.ask(messages=[message], max_tokens=8, temperature=0)
+
+    for text in texts[:20]:
+        chat(text)
+    assert app.command("trim") == "ok "
+    start = resident(app)
+    for text in texts:
+        chat(text)
+    full = resident(app)
+    assert app.command("trim") == "ok "
+    assert resident(app) - start < 10 < full - start, (start, full, resident(app))
+    chat(texts[0])  # pages that were returned can be used again
+    app.close()
+
+
+def test_the_cache_is_bounded_by_bytes(folder, app):
+    memory = read_manifest(folder).memory["kv_per_token"] * 1000
+    bounded = App(folder, kv_memory=memory)
+    stats, whole = bounded.stats(), app.stats()
+    tokens = stats["pages_total"] * stats["page_size"]
+    assert 1000 - stats["page_size"] < tokens <= 1000 < whole["pages_total"] * whole["page_size"]
+    assert stats["context"] <= tokens
+    assert "choices" in bounded.ask(messages=ASK, **GREEDY)
+    bounded.close()
 
 
 def test_the_prompt(app, engine):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -10,14 +11,18 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+import tvm
 from filelock import FileLock
 
 from wherry.base import settings
 from wherry.compiler.api import ensure_artifact
 from wherry.runtime import MLCEngine
 
+from ..support.java import jdk
+
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
+RUNTIME = Path(tvm.__file__).parent / "lib" / "libtvm_runtime.so"
 ANDROID = ROOT / "mobile" / "android" / "src"
 
 
@@ -34,6 +39,22 @@ def run(command: Iterable[object], **options) -> str:
     done = subprocess.run(words, capture_output=True, text=True, timeout=600, **options)
     assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}{done.stderr}"
     return done.stdout
+
+
+def java_on(libraries: Iterable[Path], path: str, *words: object, **environment: str):
+    """What a program says last, as JSON, with the native code in these libraries."""
+    named = f"-Dwherry.libraries={':'.join(map(str, libraries))}"
+    options = ["-Xcheck:jni", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", named]
+    options += ["-Xms48m", "-Xmx48m", "-XX:+AlwaysPreTouch"]  # what grows is not Java's own memory
+    # Java keeps its handler of SIGSEGV, for which tvm_ffi's wheel has another; apps have none.
+    kept = {**os.environ, "LD_PRELOAD": str(jdk() / "lib" / "libjsig.so"), **environment}
+    # glibc keeps a large buffer that was freed in the arena of its thread: one arena, one buffer.
+    kept["MALLOC_ARENA_MAX"] = "1"
+    said = run(["java", *options, "-cp", path, *words], env=kept)
+    assert "FATAL ERROR in native method" not in said
+    # -Xcheck:jni warns of unchecked exceptions and of leaking references.
+    assert "WARNING in native method" not in said, said
+    return json.loads(said.splitlines()[-1])
 
 
 def digest(path: str, files: Iterable[Path]) -> str:

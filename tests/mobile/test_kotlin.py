@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import tvm
 import tvm_ffi
 
 import wherry
+from wherry.artifact.manifest import read_manifest
 
 from ..app import guided_cases
 from ..app.answers import (
@@ -37,31 +36,17 @@ from ..app.request_cases import (
 from ..app.tool_answers import calls_in, joined_stream, without_ids
 from ..app.tool_cases import CHATS
 from ..app.tool_models import folders
-from ..support.java import jdk
-from .conftest import ROOT, run
+from .conftest import ROOT, RUNTIME, java_on
 
 pytestmark = [pytest.mark.cpu, pytest.mark.mobile]
+PLANNED = (16_000_000_000, 60_000_000, 1)  # bytes that loads may take
 BEGUN = {"prompt": "Once upon a time", **GREEDY}  # as kotlin/Checks.kt has it
-
-
-RUNTIME = Path(tvm.__file__).parent / "lib" / "libtvm_runtime.so"
 
 
 def java(path, bridge, *words):
     """What a program says last, as JSON."""
     ffi = Path(tvm_ffi.__file__).parent / "lib" / "libtvm_ffi.so"
-    libraries = f"-Dwherry.libraries={ffi}:{RUNTIME}:{bridge}"
-    options = ["-Xcheck:jni", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", libraries]
-    options += ["-Xms48m", "-Xmx48m", "-XX:+AlwaysPreTouch"]  # what grows is not Java's own memory
-    # Java keeps its handler of SIGSEGV, for which tvm_ffi's wheel has another; apps have none.
-    kept = {**os.environ, "LD_PRELOAD": str(jdk() / "lib" / "libjsig.so")}
-    # glibc keeps a large buffer that was freed in the arena of its thread: one arena, one buffer.
-    kept["MALLOC_ARENA_MAX"] = "1"
-    said = run(["java", *options, "-cp", path, *words], env=kept)
-    assert "FATAL ERROR in native method" not in said
-    # -Xcheck:jni warns of unchecked exceptions and of leaking references.
-    assert "WARNING in native method" not in said, said
-    return json.loads(said.splitlines()[-1])
+    return java_on([ffi, RUNTIME, bridge], path, *words)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +72,8 @@ def said(checks, demo, tmp_path_factory):
     damaged = folder / "damaged"
     damaged.mkdir()
     (damaged / "wherry.json").write_text('{"schema": 1}')
-    cases = ("answers", "together", "cancelling", "closing", "held")
+    cases = ["answers", "together", "cancelling", "closing", "held"]
+    cases.append(f"plans:{','.join(map(str, PLANNED))}")
     return {
         "templated": templated,
         "told": told,
@@ -224,6 +210,18 @@ def test_errors_have_types(said):
     for name, pattern in wanted.items():
         assert re.match(pattern, errors[name], re.DOTALL), (name, errors[name])
     assert said["closing"] == "EngineClosedException"
+
+
+def test_the_cache_is_planned_from_the_memory(said, demo):
+    """Of plenty all sequences get their full length, of less a part, of too little the least."""
+    memory = read_manifest(demo).memory
+    plenty, less, little = said["plans"]
+    fixed_ = memory["weights"] + memory["workspace"]
+    for (total, least, cache, tokens, fits), given in zip(said["plans"], PLANNED, strict=True):
+        assert total == fixed_ + cache and tokens * memory["kv_per_token"] <= cache
+        assert fits == (least <= given)
+    assert plenty[2] > less[2] == (PLANNED[1] - fixed_) // 2 > little[2]
+    assert plenty[4] and less[4] and not little[4]
 
 
 def test_answers_are_held_to_a_form(said):

@@ -1,5 +1,5 @@
-// Loads a package's model and sends it a request, as an app in C++ does. Prints the response, and
-// to stderr the memory of the process before loading and its peak while loading, in kB.
+// Loads a package's model and sends it a request, as an app in C++ does. Prints the response, a
+// line of statistics, and to stderr the memory of the process before loading and its peak while loading, in kB.
 //
 // talk FOLDER PACKED REQUEST
 #include <cstdio>
@@ -40,6 +40,9 @@ int main(int, char** arguments) {
     return 1;
   }
   std::printf("%s\n", answer.get_future().get().c_str());
+  char* stats = nullptr;
+  if (wherry_app_stats(app, &stats) == WHERRY_OK) std::printf("%s\n", stats);
+  wherry_app_free(stats);
   wherry_app_close(app);
   return 0;
 }

@@ -208,9 +208,9 @@ class Machine:
         subprocess.run([str(word) for word in command], check=True)
         return out
 
-    def run(self, *words):
+    def run(self, *words, cpu="max"):
         path = f"LD_LIBRARY_PATH={self.libraries}"
-        emulated = ["qemu-aarch64", "-L", SYSROOT, "-E", path]
+        emulated = ["qemu-aarch64", "-cpu", cpu, "-L", SYSROOT, "-E", path]
         runner = emulated if self.arch == "aarch64" else ["env", path]
         done = subprocess.run(
             [*runner, *map(str, words)], capture_output=True, text=True, timeout=300
@@ -221,7 +221,7 @@ class Machine:
 
 def told(answer):
     """The text of an answer, which is more than one word again and again."""
-    text = json.loads(answer)["choices"][0]["message"]["content"]
+    text = json.loads(answer.splitlines()[0])["choices"][0]["message"]["content"]
     assert len(set(text.split())) > 4
     return text
 
@@ -253,6 +253,37 @@ def test_programs_link_a_package_and_answer(linux, tmp_path):
         assert left == "left: 0 0 0"  # references, frames of them, threads
         assert sizes[f"lib/{name}/libwherry.so"] <= LARGEST[machine.arch]
     assert len(set(texts)) == 1
+
+
+# CPU that is emulated -> code of the package that suits it.
+LEVELS = {
+    "cortex-a53": "cpu:generic",
+    "cortex-a72": "cpu:generic",
+    "cortex-a76": "cpu:generic+dotprod",
+    "max": "cpu:generic+dotprod",
+}
+
+
+@pytest.mark.nightly
+@pytest.mark.aarch64
+def test_each_cpu_gets_the_highest_level_that_it_has(linux, tmp_path):
+    index = json.loads((linux / package.INDEX).read_text())
+    (model,) = index["models"]
+    assert [c["name"] for c in model["codes"]["linux-aarch64"]] == sorted(
+        set(LEVELS.values()), reverse=True
+    )
+    machine = Machine("linux-aarch64", linux)
+    talk = machine.compiled("talk.cc", tmp_path / "talk", machine.libraries / "libwherry.a")
+    texts = set()
+    for cpu, code in LEVELS.items():
+        # An older CPU ends by an illegal instruction in code for a newer one.
+        done = machine.run(talk, linux / model["folder"], tmp_path, json.dumps(REQUEST), cpu=cpu)
+        texts.add(told(done.stdout))
+        stats = json.loads(done.stdout.splitlines()[1])
+        assert (stats["device"], stats["code"]) == ("cpu", code)
+        lacking = {"code": "cpu:generic+dotprod", "reason": "this machine's CPUs lack asimddp"}
+        assert stats["passed_over"] == ([] if "dotprod" in code else [lacking])
+    assert len(texts) == 1
 
 
 @pytest.mark.nightly

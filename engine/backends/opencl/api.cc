@@ -15,22 +15,41 @@ namespace {
 constexpr std::initializer_list<const char*> kLibraries = {
     "/System/Library/Frameworks/OpenCL.framework/OpenCL"};
 #elif defined(__ANDROID__)
-constexpr std::initializer_list<const char*> kLibraries = {"libOpenCL.so", "libOpenCL-pixel.so",
-                                                           "libGLES_mali.so"};
+// By name a driver is found only if the app's manifest names it in <uses-native-library>; older
+// systems open a path. Pixels and some phones with Mali have OpenCL under other names.
+constexpr std::initializer_list<const char*> kLibraries = {"libOpenCL.so",
+                                                           "libOpenCL-pixel.so",
+                                                           "libOpenCL-car.so",
+                                                           "libGLES_mali.so",
+                                                           "/vendor/lib64/libOpenCL.so",
+                                                           "/system/vendor/lib64/libOpenCL.so",
+                                                           "/vendor/lib64/egl/libGLES_mali.so",
+                                                           "/system/lib64/libOpenCL.so"};
+constexpr char kFix[] =
+    "The phone has no driver for apps, or the app's manifest lacks <uses-native-library "
+    "android:name=\"libOpenCL.so\" android:required=\"false\"/>";
 #else
 constexpr std::initializer_list<const char*> kLibraries = {"libOpenCL.so.1", "libOpenCL.so"};
 #endif
+#ifndef __ANDROID__
+constexpr char kFix[] =
+    "On Debian: apt-get install ocl-icd-libopencl1 and the driver of the device "
+    "(pocl-opencl-icd runs on CPUs)";
+#endif
 
-void* open_library() {
-  return backends::open_system_library(
-      kLibraries, "OpenCL",
-      "On Debian: apt-get install ocl-icd-libopencl1 and the driver of the device "
-      "(pocl-opencl-icd runs on CPUs)");
+void* open_library() { return backends::open_system_library(kLibraries, "OpenCL", kFix); }
+
+// Looks a function up. Pixels' libraries export no functions of OpenCL, but two that enable it and
+// return its functions' addresses.
+void* address_of(void* library, const char* name) {
+  using Load = void* (*)(const char* name);
+  auto load = reinterpret_cast<Load>(dlsym(library, "loadOpenCLPointer"));
+  return load == nullptr ? dlsym(library, name) : load(name);
 }
 
 template <typename F>
 void find(void* library, const char* name, F& function) {
-  function = reinterpret_cast<F>(dlsym(library, name));
+  function = reinterpret_cast<F>(address_of(library, name));
   if (function == nullptr) {
     TVM_FFI_THROW(RuntimeError) << "the system's OpenCL has no " << name
                                 << "; version 1.2 is needed";
@@ -39,6 +58,7 @@ void find(void* library, const char* name, F& function) {
 
 Api load() {
   void* library = open_library();
+  if (auto enable = reinterpret_cast<void (*)()>(dlsym(library, "enableOpenCL"))) enable();
   Api api;
 #define WHERRY_FIND(name) find(library, "cl" #name, api.name)
   WHERRY_FIND(GetPlatformIDs);

@@ -18,16 +18,17 @@ constexpr std::initializer_list<const char*> kLibraries = {"libvulkan.1.dylib",
                                                            "libMoltenVK.dylib"};
 #elif defined(__ANDROID__)
 constexpr std::initializer_list<const char*> kLibraries = {"libvulkan.so"};
+constexpr char kFix[] = "The phone has no driver for Vulkan, which Android has from version 7.0 on";
 #else
 constexpr std::initializer_list<const char*> kLibraries = {"libvulkan.so.1", "libvulkan.so"};
 #endif
+#ifndef __ANDROID__
+constexpr char kFix[] =
+    "On Debian: apt-get install libvulkan1 and the driver of the device "
+    "(mesa-vulkan-drivers has one that runs on CPUs)";
+#endif
 
-void* open_library() {
-  return backends::open_system_library(
-      kLibraries, "Vulkan",
-      "On Debian: apt-get install libvulkan1 and the driver of the device "
-      "(mesa-vulkan-drivers has one that runs on CPUs)");
-}
+void* open_library() { return backends::open_system_library(kLibraries, "Vulkan", kFix); }
 
 template <typename F, typename Handle, typename Get>
 void find(Get get, Handle handle, const char* name, F& function) {

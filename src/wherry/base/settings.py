@@ -12,6 +12,7 @@
     ROCM_PATH       folder of ROCm; default: /opt/rocm
     ANDROID_NDK_HOME folder of Android's NDK, or ANDROID_NDK_ROOT; default: the SDK's newest
     ANDROID_HOME    folder of Android's SDK, or ANDROID_SDK_ROOT
+    VULKAN_SDK      folder of Vulkan's SDK; default: the system's headers
     XDG_STATE_HOME  parent of the folder for chats' history; default: ~/.local/state
 
 huggingface_hub reads Hugging Face's token itself.
@@ -113,6 +114,12 @@ def cuda_path() -> Path | None:
 def android_ndk() -> Path | None:
     """Return the folder of Android's NDK in ANDROID_NDK_HOME or ANDROID_NDK_ROOT; None: unset."""
     chosen = os.environ.get("ANDROID_NDK_HOME") or os.environ.get("ANDROID_NDK_ROOT")
+    return Path(chosen).expanduser() if chosen else None
+
+
+def vulkan_sdk() -> Path | None:
+    """Return the folder of Vulkan's SDK in VULKAN_SDK; None: unset."""
+    chosen = os.environ.get("VULKAN_SDK")
     return Path(chosen).expanduser() if chosen else None
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from wherry.errors import ToolchainError, UsageError
-from wherry.packager.platforms import PLATFORMS
+from wherry.packager.platforms import DEVICES, PLATFORMS, TARGETS, platforms_of
 
 from . import completion, options
 from .progress import shown
 
 _SITE = ("webgpu", "wasm")
+SEQUENCES = 4  # of an app in one step: one user, and tools or titles besides
 
 
 def _variants(
@@ -35,14 +37,15 @@ def _variants(
 @click.option(
     "--target",
     "targets",
-    type=click.Choice([*_SITE, *PLATFORMS]),
+    type=click.Choice([*_SITE, *TARGETS]),
     metavar="T",
     multiple=True,
     default=["webgpu"],
     show_default=True,
     help="For a site: webgpu (the browser's GPU), wasm (its CPU), or both; the browser takes the "
     "GPU if it can. For an app: its systems, whose CPUs run the model: "
-    f"{', '.join(PLATFORMS)}.",
+    f"{', '.join(PLATFORMS)}; and on Android and Linux their GPUs, too: android:opencl, "
+    "android:vulkan. A load takes the first that works: opencl, vulkan, cpu.",
 )
 @click.option(
     "-q",
@@ -56,8 +59,9 @@ def _variants(
 @click.option(
     "--cpu",
     metavar="NAME",
-    help="The oldest CPU of an app's devices, by LLVM's name: cortex-a76 has dot products for "
-    "int8. Default: features of every device of the system.",
+    help="The oldest CPU of an app's devices, by LLVM's name, as cortex-a76. Default: every device "
+    "of the system; on 64-bit Arm there is also code with dot products for int8, which a load "
+    "takes where the CPU has them.",
 )
 @click.option(
     "--grammar",
@@ -163,18 +167,24 @@ def _package_app(
     names = [safe(name_of(model)) for model in models]
     if twice := {name for name in names if names.count(name) > 1}:
         raise UsageError(f"Several models are called {', '.join(sorted(twice))}; an app takes one.")
-    platforms = [PLATFORMS[name] for name in dict.fromkeys(targets)]
+    if limits.max_batch is None:
+        limits = replace(limits, max_batch=SEQUENCES)
+    wanted = platforms_of(targets)
+    platforms = [PLATFORMS[name] for name in wanted]
     with shown() as progress:
         compiled = {
             name: {
-                platform.name: ensure_artifact(
-                    model,
-                    target=f"cpu:{cpu}" if cpu else "cpu",
-                    host=platform.host,
-                    quant=quants[0] if quants else None,
-                    limits=limits,
-                    progress=progress,
-                )
+                platform.name: {
+                    device: ensure_artifact(
+                        model,
+                        target=DEVICES.get(device) or (f"cpu:{cpu}" if cpu else platform.cpu),
+                        host=platform.host,
+                        quant=quants[0] if quants else None,
+                        limits=limits,
+                        progress=progress,
+                    )
+                    for device in wanted[platform.name]
+                }
                 for platform in platforms
             }
             for name, model in zip(names, models, strict=True)

@@ -12,17 +12,15 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from wherry.artifact.manifest import Manifest
 from wherry.base import settings
 from wherry.base.locks import making
 from wherry.errors import ToolchainError
 
-from . import httplib, sources, xgrammar
+from . import drivers, httplib, sources, xgrammar
 from .compilers import Compiler, find_program
 from .platforms import Platform
 
@@ -39,6 +37,7 @@ def build(
     progress: Progress | None = None,
     *,
     grammar: bool = False,
+    devices: Sequence[str] = (),
 ) -> tuple[Path, ...]:
     """Build the libraries in `out`: lib/libwherry.a, and lib/libwherry.so if it can be linked.
 
@@ -47,10 +46,11 @@ def build(
     Args:
         platform: the platform to build for.
         compiler: the platform's compiler, without missing requirements.
-        models: folder of models.cc and the models' objects, see `write_models`.
+        models: folder of models.cc and the models' objects, see `linked.write_models`.
         out: the output folder.
         progress: called with the platform's name, steps done, and steps in total.
         grammar: whether xgrammar, which must be installed, is compiled in.
+        devices: kinds of devices whose plugins are compiled in; no requirement may be missing.
 
     Returns:
         The libraries and programs, stripped.
@@ -71,6 +71,7 @@ def build(
         configure += [f"-DWHERRY_NATIVE_TOOLS={'ON' if platform.programs else 'OFF'}"]
         configure += [f"-DWHERRY_HTTPLIB={httplib.requirement().found or ''}"]
         configure += [f"-DWHERRY_XGRAMMAR={xgrammar.requirement().found or '' if grammar else ''}"]
+        configure += [f"-D{name}={value}" for name, value in drivers.definitions(platform, devices)]
         _run(configure, environment, platform)
         _run([cmake, "--build", str(folder)], environment, platform, progress)
         _run(
@@ -79,31 +80,6 @@ def build(
             platform,
         )
     return (*sorted((out / "lib").iterdir()), *sorted((out / "bin").glob(PROGRAM)))
-
-
-def write_models(folder: Path, models: Sequence[tuple[Path, Manifest]]) -> None:
-    """Unpack the objects of compiled models, and write models.cc, which refers to each of them.
-
-    Args:
-        folder: an empty output folder.
-        models: compiled folders with their manifests.
-    """
-    symbols = []
-    for number, (place, manifest) in enumerate(models):
-        prefix = manifest.target["objects"]["symbols"]
-        symbols += [f"{prefix}__tvm_ffi__library_bin", f"{prefix}__tvm_ffi__library_ctx"]
-        with tarfile.open(place / manifest.library) as archive:
-            for member in archive.getmembers():
-                if content := archive.extractfile(member):
-                    name = f"model{number}_{Path(member.name).name}"
-                    (folder / name).write_bytes(content.read())
-    declared = "".join(f"extern const char {name}[];\n" for name in symbols)
-    listed = "".join(f"    {name},\n" for name in symbols)
-    (folder / "models.cc").write_text(
-        "// A symbol of each object file of the models that are linked in; see runtime.cc.\n"
-        f'extern "C" {{\n{declared}extern const void* const wherry_linked_models[];\n'
-        f"const void* const wherry_linked_models[] = {{\n{listed}    nullptr,\n}};\n}}\n"
-    )
 
 
 def _folder(platform: Platform, compiler: Compiler, *, grammar: bool) -> Path:

@@ -30,19 +30,20 @@ import wherry
 from wherry.artifact.manifest import MANIFEST, Manifest, read_manifest, record
 from wherry.base.locks import making
 from wherry.base.temporary import require_own, temporary_folder
-from wherry.errors import ToolchainError, listing
+from wherry.errors import ToolchainError, UsageError, listing
 from wherry.targets.toolchain import Requirement
 
-from . import kotlin_library, sources, swift_package, xcframework
-from .build import PROGRAM, Progress, build, write_models
+from . import drivers, kotlin_library, sources, swift_package, xcframework
+from .build import PROGRAM, Progress, build
 from .check import check_library, check_objects
 from .compilers import Compiler, compiler_for
+from .linked import Compiled, Model, codes_of, files_of, write_models
 from .platforms import Platform
 
 INDEX = "wherry-package.json"
 _SCHEMA = 1
-# Model name -> platform -> compiled folder.
-Compiled = Mapping[str, Mapping[str, Path]]
+# Model name -> platform -> kind of device -> compiled folder.
+Folders = Mapping[str, Mapping[str, Mapping[str, Path]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ def check_new(out: Path) -> None:
 
 def write_package(
     out: Path,
-    compiled: Compiled,
+    compiled: Folders,
     platforms: Sequence[Platform],
     progress: Progress | None = None,
     *,
@@ -86,13 +87,15 @@ def write_package(
 
     Args:
         out: the output folder.
-        compiled: model name -> platform -> compiled folder.
+        compiled: model name -> platform -> kind of device -> compiled folder; a kind other than
+            "cpu" gets its plugin.
         platforms: the platforms.
         progress: as for `build`.
         grammar: whether structured output is compiled in.
 
     Raises:
         ToolchainError: a compiler failed, or a library needs a symbol that the system lacks.
+        UsageError: a model's devices need different weights.
     """
     check_new(out)
     with making(out, f"the package {out.name}"), temporary_folder(out) as folder:
@@ -101,11 +104,15 @@ def write_package(
         programs: list[Made] = []
         _write_headers(folder / "include")
         for platform in platforms:
-            models = [
-                (all_[platform.name], read_manifest(all_[platform.name]))
-                for all_ in compiled.values()
-            ]
+            models = [_model(all_[platform.name]) for all_ in compiled.values()]
             compiler = compiler_for(platform)
+            compiler = replace(
+                compiler,
+                requirements=(
+                    *compiler.requirements,
+                    *drivers.requirements(platform, _plugins(models)),
+                ),
+            )
             if compiler.missing:
                 missing[platform.name] = compiler.missing
             for made in _write_code(folder, platform, compiler, models, progress, grammar=grammar):
@@ -161,19 +168,20 @@ def _write_code(
     folder: Path,
     platform: Platform,
     compiler: Compiler,
-    models: Sequence[tuple[Path, Manifest]],
+    models: Sequence[Model],
     progress: Progress | None,
     *,
     grammar: bool,
 ) -> list[Made]:
+    plugins = _plugins(models)
     objects = folder / "objects" / platform.name
     objects.mkdir(parents=True)
-    write_models(objects, models)
+    write_models(objects, models, plugins)
     check_objects(platform, sorted(objects.glob("*.o")))
     if compiler.missing:
         return [_made(folder, platform, path) for path in sorted(objects.glob("*.o"))]
     staged = folder / "staged"
-    built = build(platform, compiler, objects, staged, progress, grammar=grammar)
+    built = build(platform, compiler, objects, staged, progress, grammar=grammar, devices=plugins)
     for library in built:
         if library.suffix == ".a":
             check_library(platform, library)
@@ -214,26 +222,50 @@ def _write_headers(folder: Path) -> None:
     (folder / "module.modulemap").write_text(f"module CWherry {{\n{body}}}\n")
 
 
-def _write_assets(folder: Path, name: str, compiled: Mapping[str, Path]) -> dict[str, Any]:
+def _model(folders: Mapping[str, Path]) -> Model:
+    return {
+        device: Compiled(folder=place, manifest=read_manifest(place))
+        for device, place in folders.items()
+    }
+
+
+def _plugins(models: Sequence[Model]) -> tuple[str, ...]:
+    """Return the kinds of devices, besides CPUs, for which a model has code."""
+    return tuple(sorted({device for model in models for device in model} - {"cpu"}))
+
+
+def _write_assets(
+    folder: Path, name: str, compiled: Mapping[str, Mapping[str, Path]]
+) -> dict[str, Any]:
     """Copy the model's files that all platforms share; return their record for the index."""
-    manifests = {platform: read_manifest(place) for platform, place in compiled.items()}
-    (place, manifest), *others = [(compiled[p], m) for p, m in manifests.items()]
-    files = _without_library(manifest)
-    # Libraries of all platforms use one symbol prefix for the model, and its weights are portable.
-    assert all(_without_library(m) == files for _, m in others)
-    assert len({m.target["objects"]["symbols"] for m in manifests.values()}) == 1
+    models = {platform: _model(folders) for platform, folders in compiled.items()}
+    all_ = [one for model in models.values() for one in model.values()]
+    first = next(iter(models.values()))["cpu"]
+    manifest, files = first.manifest, _without_library(first.manifest)
+    # Libraries of all platforms find the model's table by one symbol prefix.
+    bases = {model["cpu"].manifest.target["objects"]["symbols"] for model in models.values()}
+    assert len(bases) == 1
+    if any(_without_library(one.manifest) != files for one in all_):
+        raise UsageError(
+            f"{name}: its devices read weights in different encodings, and an app has one. "
+            "Type the same with --quant q4f16_1"
+        )
     to = folder / "assets" / name
     to.mkdir(parents=True)
     for file in files:
         try:
-            os.link(place / file, to / file)
+            os.link(first.folder / file, to / file)
         except OSError:  # another disk, or a file system without hard links
-            shutil.copyfile(place / file, to / file)
+            shutil.copyfile(first.folder / file, to / file)
     (to / MANIFEST).write_text(replace(manifest, files=files).to_json(), encoding="utf-8")
     return {
         "name": manifest.name,
         "folder": f"assets/{name}",
         "symbols": manifest.target["objects"]["symbols"],
+        "codes": {
+            platform: [asdict(code) for code in codes_of(model)]
+            for platform, model in models.items()
+        },
         "quantization": manifest.quantization,
         "memory": manifest.memory,
         "bytes": sum(file.size for file in files.values()),
@@ -241,4 +273,5 @@ def _write_assets(folder: Path, name: str, compiled: Mapping[str, Path]) -> dict
 
 
 def _without_library(manifest: Manifest) -> dict[str, Any]:
-    return {name: file for name, file in manifest.files.items() if name != manifest.library}
+    libraries = files_of(manifest)
+    return {name: file for name, file in manifest.files.items() if name not in libraries}

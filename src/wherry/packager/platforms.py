@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from wherry.errors import UsageError, listing
 from wherry.targets.hosts import HOSTS
 
 MIN_SDK = 26  # Android 8.0
+# Kind of device -> target that GPUs of phones and boards are compiled for. Groups of 128 threads
+# run on all of them: Mali emulates local memory in main memory, so smaller groups wait less for it.
+DEVICES = {"opencl": "opencl:128", "vulkan": "vulkan:128"}
 IOS = "16.0"  # oldest supported version of iOS; targets/hosts.py names it, too
 
 
@@ -24,6 +29,12 @@ class Platform:
     zig: str = ""
     plist: tuple[str, str] = ("", "")  # Info.plist's SupportedPlatform and SupportedPlatformVariant
     sdk: str = ""
+    cpu: str = "cpu"  # target of its CPUs; with "+" there is code for several levels
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Return the kinds of devices besides the CPU that an app can use."""
+        return () if self.system == "apple" else tuple(DEVICES)
 
     @property
     def programs(self) -> str:
@@ -41,10 +52,17 @@ class Platform:
         return HOSTS[self.host].objects
 
 
+_ARM_LEVELS = "cpu:generic+"
 PLATFORMS = {
     platform.name: platform
     for platform in (
-        Platform(name="android", host="android", system="android", folder="jniLibs/arm64-v8a"),
+        Platform(
+            name="android",
+            host="android",
+            system="android",
+            folder="jniLibs/arm64-v8a",
+            cpu=_ARM_LEVELS,
+        ),
         Platform(  # emulators of phones, which run on x86-64
             name="android-x86_64", host="android-x86_64", system="android", folder="jniLibs/x86_64"
         ),
@@ -89,6 +107,36 @@ PLATFORMS = {
             host="linux-aarch64-app",
             system="linux",
             folder="lib/linux-aarch64",
+            cpu=_ARM_LEVELS,
         ),
     )
 }
+# Values of --target: a platform, or one of its devices.
+TARGETS = (
+    *PLATFORMS,
+    *(f"{p.name}:{device}" for p in PLATFORMS.values() for device in ("cpu", *p.devices)),
+)
+
+
+def platforms_of(targets: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the kinds of devices for which each platform in `targets` gets code.
+
+    The CPU is always among them: a machine whose driver is missing or fails runs the model, too.
+
+    Args:
+        targets: "PLATFORM" or "PLATFORM:DEVICE", elements of TARGETS.
+
+    Raises:
+        UsageError: there is no such target.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for text in targets:
+        if text not in TARGETS:
+            raise UsageError(
+                f"Unknown target {text!r} of apps; there are\n{listing(TARGETS)}\n"
+                "Type: --target android:opencl"
+            )
+        name, _, device = text.partition(":")
+        known = found.get(name, ("cpu",))
+        found[name] = known if device in ("", *known) else (*known, device)
+    return found

@@ -226,6 +226,26 @@ private class Checks(val folder: File, val more: JsonObject) {
         return JsonArray(sizes)
     }
 
+    /** Where the model runs with these options, and what was passed over. */
+    suspend fun device(): JsonElement = load().use { engine ->
+        val stats = engine.stats()
+        val passed = JsonObject(stats.passedOver.mapValues { (_, reason) -> JsonPrimitive(reason) })
+        JsonObject(mapOf("device" to JsonPrimitive(stats.device), "passed" to passed))
+    }
+
+    /** What loads with these bytes would take and get, without an error of the smallest. */
+    suspend fun plans(bytes: String): JsonElement = JsonArray(
+        bytes.split(",").map { memory ->
+            val own = EngineOptions(more = more, memory = memory.toLong(), checkMemory = false)
+            val plan = checkNotNull(MLCEngine.plan(folder, own))
+            val tokens = load(own).use { it.stats().json.run { count("pages_total") * count("page_size") } }
+            val told = listOf(plan.total, plan.least, plan.cache, tokens).map { JsonPrimitive(it) }
+            JsonArray(told + JsonPrimitive(plan.fits))
+        },
+    )
+
+    private fun JsonObject.count(name: String) = getValue(name).jsonPrimitive.content.toLong()
+
     suspend fun run(case: String): JsonElement {
         val argument = case.substringAfter(":")
         return when (case.substringBefore(":")) {
@@ -236,6 +256,8 @@ private class Checks(val folder: File, val more: JsonObject) {
             "errors" -> errors(argument)
             "closing" -> closing()
             "held" -> held()
+            "device" -> device()
+            "plans" -> plans(argument)
             "leaks" -> leaks(argument.toInt())
             else -> JsonNull
         }

@@ -5,6 +5,10 @@ import java.io.File;
 
 /** Of Android's class, what the library calls: there is no SDK where it is compiled in tests. */
 public abstract class Context {
+    public static final String ACTIVITY_SERVICE = "activity";
+
+    public abstract Object getSystemService(String name);
+
     public abstract File getFilesDir();
 
     public abstract File getNoBackupFilesDir();

@@ -14,6 +14,7 @@ import kotlinx.serialization.json.JsonElement
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonPrimitive
 import kotlinx.serialization.json.buildJsonObject
+import kotlinx.serialization.json.jsonArray
 import kotlinx.serialization.json.jsonObject
 
 /**
@@ -27,12 +28,17 @@ public class LoadProgress(public val phase: String, public val done: Long, publi
  * Options of an engine. Missing options have the model's own limits.
  *
  * @param context maximum tokens of one request, prompt and answer together
- * @param maxBatch maximum number of requests that are answered together; further requests wait
+ * @param maxBatch maximum number of requests that are answered together; further requests wait.
+ *     Null: as many as the model is compiled for, of `wherry package` 4
  * @param kvTokens number of tokens in the whole KV cache
  * @param threads number of threads for the kernels; null: all cores
  * @param packDir a folder for packed weights; the next load maps them instead of packing them again
  * @param checkMemory whether a load fails at once if the device has too little memory
  * @param more any other option of `wherry_app_open`
+ * @param memory bytes that the model may take, of which the KV cache gets a part: see
+ *     [MLCEngine.plan]; null: what `/proc/meminfo` says is free. On Android `memoryForModels` tells
+ * @param device "cpu", "opencl" or "vulkan"; null: the first of the package's devices that works,
+ *     else the CPU; [EngineStats.passedOver] says why
  */
 public class EngineOptions @JvmOverloads constructor(
     context: Int? = null,
@@ -42,6 +48,8 @@ public class EngineOptions @JvmOverloads constructor(
     packDir: File? = null,
     internal val checkMemory: Boolean = true,
     more: Map<String, JsonElement> = emptyMap(),
+    device: String? = null,
+    internal val memory: Long? = null,
 ) {
     internal val json: JsonObject = buildJsonObject {
         context?.let { put("context", JsonPrimitive(it)) }
@@ -49,13 +57,24 @@ public class EngineOptions @JvmOverloads constructor(
         kvTokens?.let { put("kv_tokens", JsonPrimitive(it)) }
         threads?.let { put("threads", JsonPrimitive(it)) }
         packDir?.let { put("pack_dir", JsonPrimitive(it.path)) }
+        device?.let { put("device", JsonPrimitive(it)) }
         more.forEach { (name, value) -> put(name, value) }
     }
 }
 
-/** Counters of an engine. [json] has all of them. */
+/**
+ * Counters of an engine. [json] has all of them.
+ *
+ * @property device what runs the model: "cpu", "opencl" or "vulkan"
+ * @property passedOver code of the package that a load would have preferred, and why it does not run
+ *     here: `{"opencl:128": "OpenCL is not installed: ..."}`
+ */
 public class EngineStats internal constructor(public val json: JsonObject) {
     public val model: String? get() = json.string("model")
+    public val device: String? get() = json.string("device")
+    public val passedOver: Map<String, String>
+        get() = json["passed_over"]?.jsonArray.orEmpty().map { it.jsonObject }
+            .associate { it.string("code").orEmpty() to it.string("reason").orEmpty() }
     public val pagesTotal: Long get() = json.long("pages_total") ?: 0
     public val pagesFree: Long get() = json.long("pages_free") ?: 0
 }
@@ -145,9 +164,10 @@ public class MLCEngine private constructor(private val app: App) : AutoCloseable
             var loaded: MLCEngine? = null
             try {
                 withContext(Dispatchers.IO) {
-                    if (options.checkMemory) requireMemory(folder, options.json)
+                    val plan = planOf(folder, options)
+                    if (options.checkMemory && plan != null) requireMemory(folder, plan)
                     val here = currentCoroutineContext()
-                    loaded = open(folder, options) { phase, done, total ->
+                    loaded = open(folder, bounded(options.json, plan)) { phase, done, total ->
                         onProgress(LoadProgress(phase.decodeToString(), done, total))
                         here.isActive
                     }
@@ -159,9 +179,25 @@ public class MLCEngine private constructor(private val app: App) : AutoCloseable
             }
         }
 
-        private fun open(folder: File, options: EngineOptions, listener: LoadListener): MLCEngine {
+        /**
+         * Tells what a load of [folder] would take; null: the folder has no readable manifest.
+         *
+         * A load bounds its KV cache by [MemoryPlan.cache], and fails at once if the plan does not
+         * fit.
+         */
+        @JvmStatic
+        @JvmOverloads
+        public fun plan(folder: File, options: EngineOptions = EngineOptions()): MemoryPlan? =
+            planOf(folder, options)
+
+        private fun bounded(options: JsonObject, plan: MemoryPlan?): JsonObject {
+            if (plan == null || plan.available == null || plan.cache <= 0) return options
+            return JsonObject(mapOf("kv_memory" to JsonPrimitive(plan.cache)) + options)
+        }
+
+        private fun open(folder: File, options: JsonObject, listener: LoadListener): MLCEngine {
             val path = folder.absolutePath.encodeToByteArray()
-            val json = options.json.toString().encodeToByteArray()
+            val json = options.toString().encodeToByteArray()
             return try {
                 MLCEngine(App(Native.open(path, json, listener)))
             } catch (e: LoadCancelled) {

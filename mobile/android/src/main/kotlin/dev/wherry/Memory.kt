@@ -16,17 +16,44 @@ internal fun manifestOf(folder: File): JsonObject? = try {
 }
 
 /**
- * Returns the bytes that a model takes with these options: weights, buffers of a step, and KV
- * cache.
+ * The memory of a model that is loaded with some options, told before the load; all in bytes.
+ *
+ * @property weights the model's weights, mapped from files or copied
+ * @property workspace buffers of a step
+ * @property cache upper bound of the KV cache, whose pages take memory when they are used first
+ * @property least what a load takes at least, with a cache for a short conversation, or for
+ *     [EngineOptions]' context
+ * @property available what the app may take; null: unknown
  */
-internal fun memoryOf(manifest: JsonObject, options: JsonObject): Long? {
+public class MemoryPlan internal constructor(
+    public val weights: Long,
+    public val workspace: Long,
+    public val cache: Long,
+    public val least: Long,
+    public val available: Long?,
+) {
+    /** What the model takes at most. */
+    public val total: Long get() = weights + workspace + cache
+    public val fits: Boolean get() = available == null || least <= available
+}
+
+/**
+ * Plans the cache: room for all sequences at their full length, but no more than half of the memory
+ * that weights and workspace leave, because the app and the system need the rest.
+ */
+internal fun planOf(manifest: JsonObject, options: JsonObject, available: Long?): MemoryPlan? {
     val memory = manifest.obj("memory") ?: return null
     val planned = manifest.obj("deployment")
-    // Pages of the KV cache are allocated when they are used, so only the pages of one request must
-    // fit.
-    val tokens = options.long("context") ?: planned?.long("context") ?: 0
     val weights = memory.long("weights") ?: return null
-    return weights + (memory.long("workspace") ?: 0) + (memory.long("kv_per_token") ?: 0) * tokens
+    val workspace = memory.long("workspace") ?: 0
+    val perToken = memory.long("kv_per_token") ?: 0
+    val context = options.long("context") ?: planned?.long("context") ?: 0
+    val sequences = options.long("max_batch") ?: planned?.long("max_batch") ?: 1
+    val least = perToken * (options.long("context") ?: minOf(context, SHORT_CONVERSATION))
+    val wanted = perToken * (options.long("kv_tokens") ?: (sequences * context))
+    val room = available?.let { (it - weights - workspace) / 2 } ?: Long.MAX_VALUE
+    val most = options.long("kv_memory") ?: maxOf(room, least)
+    return MemoryPlan(weights, workspace, minOf(wanted, most), weights + workspace + least, available)
 }
 
 /** Returns the bytes that programs can still allocate before the system ends one; null: unknown. */
@@ -39,17 +66,21 @@ internal fun availableMemory(): Long? = try {
     null
 }
 
+/** Plans a load; null: the folder has no readable manifest, which the load reports. */
+internal fun planOf(folder: File, options: EngineOptions): MemoryPlan? =
+    manifestOf(folder)?.let { planOf(it, options.json, options.memory ?: availableMemory()) }
+
 /** Throws [NotEnoughMemoryException] if the memory is known to be too small for the model. */
-internal fun requireMemory(folder: File, options: JsonObject) {
-    val needed = manifestOf(folder)?.let { memoryOf(it, options) } ?: return
-    val available = availableMemory() ?: return
-    if (needed <= available) return
+internal fun requireMemory(folder: File, plan: MemoryPlan) {
+    val available = plan.available
+    if (available == null || plan.fits) return
     throw NotEnoughMemoryException(
-        "${folder.name} needs ${needed / MEGABYTE} MB of memory, ${available / MEGABYTE} MB are " +
+        "${folder.name} needs ${plan.least / MEGABYTE} MB of memory, ${available / MEGABYTE} MB are " +
             "free. Take a smaller context (EngineOptions.context) or a smaller model; " +
             "EngineOptions(checkMemory = false) tries all the same.",
     )
 }
 
+private const val SHORT_CONVERSATION = 512L // tokens
 private const val BYTES_OF_KIB = 1024L
 private const val MEGABYTE = 1_000_000L

@@ -1,0 +1,69 @@
+#include "app/chat/cpu_features.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#if defined(__linux__) && defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
+namespace wherry::app {
+
+namespace {
+
+#if defined(__linux__) && defined(__aarch64__)
+// Bits of AT_HWCAP and AT_HWCAP2 (Linux, arch/arm64/include/uapi/asm/hwcap.h). The kernel sets
+// those that all cores have, which differ on phones with cores of several sizes.
+std::set<std::string> read_features() {
+  const unsigned long first = getauxval(AT_HWCAP), second = getauxval(AT_HWCAP2);
+  std::set<std::string> found;
+  if ((first & 1ul << 1) != 0) found.insert("asimd");
+  if ((first & 1ul << 10) != 0) found.insert("asimdhp");
+  if ((first & 1ul << 20) != 0) found.insert("asimddp");
+  if ((second & 1ul << 13) != 0) found.insert("i8mm");
+  return found;
+}
+#else
+std::set<std::string> read_features() {
+  std::ifstream file("/proc/cpuinfo");
+  return features_of_all(std::string(std::istreambuf_iterator<char>(file), {}));
+}
+#endif
+
+}  // namespace
+
+std::set<std::string> features_of_all(const std::string& cpuinfo) {
+  std::set<std::string> common;
+  bool first = true;
+  std::istringstream lines(cpuinfo);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t colon = line.find(':');
+    if (line.rfind("flags", 0) != 0 || colon == line.npos) continue;
+    std::istringstream words(line.substr(colon + 1));
+    const std::set<std::string> own{std::istream_iterator<std::string>(words), {}};
+    std::set<std::string> both;
+    std::set_intersection(common.begin(), common.end(), own.begin(), own.end(),
+                          std::inserter(both, both.begin()));
+    common = first ? own : both;
+    first = false;
+  }
+  return common;
+}
+
+const std::set<std::string>& cpu_features() {
+  static const std::set<std::string> found = read_features();
+  return found;
+}
+
+std::vector<std::string> missing_features(const std::vector<std::string>& wanted) {
+  const std::set<std::string>& has = cpu_features();
+  std::vector<std::string> missing;
+  for (const std::string& feature : wanted) {
+    if (has.count(feature) == 0) missing.push_back(feature);
+  }
+  return missing;
+}
+
+}  // namespace wherry::app

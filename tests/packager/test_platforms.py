@@ -1,0 +1,112 @@
+"""Which code a package has for which devices, and the tables by which an app finds it."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import tarfile
+from types import SimpleNamespace
+
+import pytest
+
+from wherry.errors import UsageError
+from wherry.packager import drivers, linked
+from wherry.packager.platforms import DEVICES, PLATFORMS, TARGETS, platforms_of
+
+
+def test_the_cpu_is_always_there():
+    assert platforms_of(["android"]) == {"android": ("cpu",)}
+    assert platforms_of(["android:cpu"]) == {"android": ("cpu",)}
+    assert platforms_of(["android:vulkan"]) == {"android": ("cpu", "vulkan")}
+    several = ["android:vulkan", "iphone", "android:opencl", "android:vulkan", "android"]
+    assert platforms_of(several) == {"android": ("cpu", "vulkan", "opencl"), "iphone": ("cpu",)}
+
+
+def test_devices_of_platforms():
+    assert set(DEVICES) < set(linked.PREFERRED) and linked.PREFERRED[-1] == "cpu"
+    for name, platform in PLATFORMS.items():
+        on_gpus = {t for t in TARGETS if t.startswith(f"{name}:")} - {f"{name}:cpu"}
+        assert on_gpus == {f"{name}:{device}" for device in platform.devices}
+        assert bool(on_gpus) == (platform.system != "apple")
+    with pytest.raises(UsageError, match=r"(?s)'iphone:opencl'.*android:vulkan.*--target android"):
+        platforms_of(["iphone:opencl"])
+
+
+def compiled(folder, kind, symbols, *variants):
+    """A compiled folder as far as a package reads it: an archive with an object per library."""
+    folder.mkdir()
+    records = [{"name": f"{kind}:base", "features": [], "library": "model.tar", "symbols": symbols}]
+    for i, features in enumerate(variants, 1):
+        own = {"name": f"{kind}:{i}", "features": list(features), "symbols": f"{symbols}{i}_"}
+        records.append({**own, "library": f"model.{i}.tar"})
+    for record in records:
+        with tarfile.open(folder / record["library"], "w") as archive:
+            entry = tarfile.TarInfo("lib0.o")
+            entry.size = len(record["symbols"])
+            archive.addfile(entry, io.BytesIO(record["symbols"].encode()))
+    target = {
+        "name": f"{kind}:base+",
+        "features": [],
+        "variants": records[1:],
+        "objects": {"format": "ELF", "symbols": symbols},
+    }
+    manifest = SimpleNamespace(target=target, library="model.tar")
+    return linked.Compiled(folder=folder, manifest=manifest)
+
+
+@pytest.fixture
+def model(tmp_path):
+    return {
+        "cpu": compiled(tmp_path / "cpu", "cpu", "wherry_a_", ["asimddp"]),
+        "vulkan": compiled(tmp_path / "vulkan", "vulkan", "wherry_b_"),
+        "opencl": compiled(tmp_path / "opencl", "opencl", "wherry_c_"),
+    }
+
+
+def test_the_best_code_comes_first_and_the_oldest_cpu_last(model):
+    codes = linked.codes_of(model)
+    assert [(c.device, c.name, c.symbols, c.features) for c in codes] == [
+        ("opencl", "opencl:base", "wherry_c_", ()),
+        ("vulkan", "vulkan:base", "wherry_b_", ()),
+        ("cpu", "cpu:1", "wherry_a_1_", ("asimddp",)),
+        ("cpu", "cpu:base", "wherry_a_", ()),
+    ]
+    assert linked.files_of(model["cpu"].manifest) == {"model.tar", "model.1.tar"}
+
+
+def test_objects_of_all_libraries_and_their_table(model, tmp_path):
+    out = tmp_path / "objects"
+    out.mkdir()
+    linked.write_models(out, [model], ("opencl", "vulkan"))
+    prefixes = {"wherry_a_", "wherry_a_1_", "wherry_b_", "wherry_c_"}
+    assert {p.read_text() for p in out.glob("*.o")} == prefixes
+    source = (out / "models.cc").read_text()
+    (table,) = re.findall(r'R"json\((.*)\)json"', source)
+    rows = json.loads(table)["wherry_a_"]
+    assert [row["symbols"] for row in rows] == [
+        "wherry_c_",
+        "wherry_b_",
+        "wherry_a_1_",
+        "wherry_a_",
+    ]
+    for prefix in prefixes:
+        assert f"    {prefix}__tvm_ffi__library_bin,\n" in source
+    for kind in ("opencl", "vulkan"):
+        assert f'{{"{kind}", wherry_{kind}_open, wherry_{kind}_devices}}' in source
+
+
+def test_a_plugin_takes_headers_that_an_ndk_has(monkeypatch, tmp_path):
+    (tmp_path / "include" / "vulkan").mkdir(parents=True)
+    (tmp_path / "include" / "vulkan" / "vulkan_core.h").touch()
+    monkeypatch.setenv("VULKAN_SDK", str(tmp_path))
+    linux, android = PLATFORMS["linux-aarch64"], PLATFORMS["android"]
+    assert drivers.requirements(linux, ["opencl"]) == ()
+    (headers,) = drivers.requirements(linux, ["vulkan"])
+    assert headers.found == str(tmp_path / "include")
+    assert drivers.requirements(android, ["vulkan"]) == ()
+    told = dict(drivers.definitions(linux, ["vulkan", "opencl"]))
+    assert told["WHERRY_DRIVERS"] == "opencl;vulkan"
+    assert told["WHERRY_VULKAN_HEADERS"] == str(tmp_path / "include")
+    told = dict(drivers.definitions(android, ["vulkan"]))
+    assert told == {"WHERRY_DRIVERS": "vulkan", "WHERRY_VULKAN_HEADERS": ""}
