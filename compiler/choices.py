@@ -45,7 +45,7 @@ class Limits:
         problems = [f"{n} is {v}, at least 1 is needed" for n, v in given.items() if v < 1]
         if deployment.context > described.config.longest:
             problems.append(
-                f"context is {deployment.context}, the model's positions end at "
+                f"context is {deployment.context}, the model's {described.config.ends} at "
                 f"{described.config.longest}: --context takes 1 to {described.config.longest}"
             )
         if deployment.prefill_chunk < deployment.max_batch:

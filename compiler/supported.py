@@ -43,6 +43,9 @@ LongRoPE (Phi-3, Phi-4-mini) has the context of its short factors. Compiled for 
 (`wherry compile --context`) it uses its long factors at every length; transformers switches by the
 length of a text.
 
+The layers of Llama 4 attend within chunks of the text (`attention_chunk_size`, 8192 tokens in
+Scout and Maverick). Wherry runs the first chunk, which is the model's context.
+
 Of models with vision or audio Wherry runs the text model and says which parts it leaves out:
 {wrappers}. Any other such folder is an error.
 """

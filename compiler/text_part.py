@@ -14,10 +14,15 @@ from typing import Any
 # Multimodal types that are not listed may compute text differently (cross-attention, a prefix with
 # full attention).
 READ: Mapping[str, str] = {
+    "cohere2_vision": "cohere2",
     "gemma3": "gemma3_text",
+    "gemma3n": "gemma3n_text",
     "gemma4": "gemma4_text",
+    "gemma4_unified": "gemma4_unified_text",
+    "llama4": "llama4_text",
     "llava": "llama",
     "mistral3": "mistral",
+    "muse_glimmer": "muse_glimmer_text",
     "qwen2_5_vl": "qwen2",
     "qwen2_vl": "qwen2",
     "qwen3_5": "qwen3_5_text",

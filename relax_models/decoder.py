@@ -101,6 +101,11 @@ class DecoderConfig:
         """Return the longest context, in tokens, that `at` accepts."""
         return self.max_position_embeddings if self.rope.kind == "longrope" else self.context
 
+    @property
+    def ends(self) -> str:
+        """Return what happens at `longest`, as an error says it."""
+        return "positions end"
+
     def at(self, context: int) -> Self:
         """Return the configuration of a model that is compiled for `context` tokens.
 
@@ -241,12 +246,16 @@ class HeadNormAttention(Attention):
         self.q_norm = cfg.norm(e) if normed else None
         self.k_norm = cfg.norm(e) if normed else None
 
-    def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        """Compute attention: x [n, d] -> [n, d]."""
+    def attended(self, x: Tensor, batch: Batch) -> Tensor:
+        """Compute the heads' results: x [n, d] -> [n, h * e]."""
         norms = None
         if self.q_norm is not None and self.k_norm is not None:
             norms = (self.q_norm.factor(), self.k_norm.factor())
-        return self.o_proj(attention(self.qkv_proj(x), batch, self.shape, norms))
+        return attention(self.qkv_proj(x), batch, self.shape, norms)
+
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
+        """Compute attention: x [n, d] -> [n, d]."""
+        return self.o_proj(self.attended(x, batch))
 
 
 class ProjectionNormAttention(Attention):

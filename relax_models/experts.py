@@ -212,10 +212,14 @@ class CausalLM(decoder.CausalLM):
 
 GATE_UP, DOWN = "mlp.experts.gate_up_proj.weight", "mlp.experts.down_proj.weight"
 _EXPERT = "mlp.experts.{}"
-# Weight rules of checkpoints that have one tensor per expert and call the router "gate".
-STACKED = (
+# Weight rules of checkpoints that have one tensor per expert.
+EACH = (
     stack(GATE_UP, f"{_EXPERT}.gate_proj.weight", f"{_EXPERT}.up_proj.weight"),
     stack(DOWN, f"{_EXPERT}.down_proj.weight"),
+)
+# Weight rules of those that also call the router "gate".
+STACKED = (
+    *EACH,
     rename("mlp.router.weight", "mlp.gate.weight"),
     rename("mlp.e_score_correction_bias", "mlp.gate.e_score_correction_bias"),
 )

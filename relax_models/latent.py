@@ -108,12 +108,16 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """Compute attention: x [n, d] -> [n, d]."""
         n, h, r, c = x.shape[0], self.shape.heads, self.rotated, self.rank
-        q = self._queries(x, n)
+        q = self.at_positions(self._queries(x, n), batch.positions)
         rotated, latent = op.split(self.kv_a_proj_with_mqa(x), [r], axis=-1)
         kv = op.concat([rotated, self.kv_a_layernorm(latent)], dim=-1)
         out = attention(op.concat([q, kv, kv], dim=-1), batch, self.shape)
         _, gathered = op.split(op.reshape(out, (n * h, r + c)), [r], axis=-1)
         return self.o_proj(op.reshape(self.v_up_proj.each(gathered), (n, h * self.value)))
+
+    def at_positions(self, q: Tensor, positions: Tensor) -> Tensor:
+        """Return queries [n, h * e] as a family scales them at positions int32 [n]."""
+        return q
 
     def _queries(self, x: Tensor, n: Any) -> Tensor:
         """Compute queries over latents: x [n, d] -> [n, h * e]."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from tvm.relax.frontend import nn
 
@@ -26,6 +27,19 @@ class Cohere2Config(decoder.WindowedConfig):
     sliding_window: Positions | None = 4096
     sliding_window_pattern: Annotated[int, Range(1, 2**12)] = 4  # every Nth layer has no window
     IGNORED: ClassVar[tuple[str, ...]] = ("cache_implementation",)
+    ALIASES: ClassVar[Mapping[str, str]] = {"layer_switch": "sliding_window_pattern"}
+    # Fields of published files, which transformers does not read.
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "hidden_act": ("silu",),
+        "order_of_interleaved_layers": ("local_attn_first",),
+        "position_embedding_type": ("rope_gptj",),
+        "rotary_pct": (1.0,),
+        "use_embedding_sharing": (True,),
+        "use_gated_activation": (True,),
+        "use_parallel_block": (True,),
+        "use_parallel_embedding": (False,),
+        "use_qk_norm": (False,),
+    }
 
     def is_windowed(self, layer: int) -> bool:
         return (layer + 1) % self.sliding_window_pattern != 0

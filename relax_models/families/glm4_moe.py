@@ -53,8 +53,12 @@ class GroupedConfig:
         elif self.num_experts_per_tok > self.topk_group * self.n_routed_experts // self.n_group:
             yield f"num_experts_per_tok: {self.num_experts_per_tok} are more than the groups have"
 
+    def sparse(self, layer: int) -> bool:
+        """Return whether `layer` has experts."""
+        return layer >= self.first_k_dense_replace
+
     def experts_of(self, layer: int) -> Experts | None:
-        if layer < self.first_k_dense_replace:
+        if not self.sparse(layer):
             return None
         routing = RouteSpec(
             experts=self.n_routed_experts,

@@ -7,7 +7,6 @@ from typing import Annotated
 
 from wherry.ops import AttentionShape
 
-from .. import decoder
 from ..arch import Architecture
 from ..config import Range
 from ..decoder import WEIGHTS, CausalLM, Scales
@@ -16,9 +15,10 @@ from . import llama
 Multiplier = Annotated[float, Range(1e-6, 1e6)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraniteConfig(llama.LlamaConfig):
-    """Fields of Granite's config.json that shape the computation."""
+# no slots, because families combine it with their dense model's fields
+@dataclass(frozen=True, kw_only=True)
+class ScaledConfig:
+    """Multipliers of Granite's families."""
 
     embedding_multiplier: Multiplier = 1.0
     attention_multiplier: Multiplier = 1.0  # scale of attention scores, instead of 1 / sqrt(e)
@@ -26,7 +26,7 @@ class GraniteConfig(llama.LlamaConfig):
     logits_scaling: Multiplier = 1.0  # divisor of logits
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
-        shape = decoder.DecoderConfig.attention_shape(self, layer)
+        shape: AttentionShape = super().attention_shape(layer)  # type: ignore[misc]
         return replace(shape, scale=float(self.attention_multiplier))
 
     def scales(self) -> Scales:
@@ -35,6 +35,11 @@ class GraniteConfig(llama.LlamaConfig):
             residual=float(self.residual_multiplier),
             logits=1 / self.logits_scaling,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraniteConfig(ScaledConfig, llama.LlamaConfig):
+    """Fields of Granite's config.json that shape the computation."""
 
 
 ARCH = Architecture(name="granite", config=GraniteConfig, model=CausalLM, weights=WEIGHTS)

@@ -12,7 +12,7 @@ from .. import decoder, experts
 from ..arch import Architecture, rename
 from ..config import Count
 from ..decoder import WEIGHTS
-from ..experts import STACKED, Experts
+from ..experts import EACH, Experts
 from . import hunyuan_v1_dense
 
 
@@ -86,7 +86,7 @@ ARCH = Architecture(
     config=HunYuanMoEV1Config,
     model=CausalLM,
     weights=(
-        *STACKED[:2],
+        *EACH,
         *WEIGHTS,
         rename("mlp.router.weight", "mlp.gate.wg.weight"),
         rename("model.layers.*.mlp.shared_experts.*", "model.layers.*.mlp.shared_mlp.*"),

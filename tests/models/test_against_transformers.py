@@ -20,10 +20,14 @@ def case(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     model = save(folder, case.model_type, **case.config)
     rng = np.random.default_rng(3)
-    prompts = [rng.integers(0, model.config.vocab_size, n).tolist() for n in LENGTHS]
+    prompts = [
+        rng.integers(0, model.config.get_text_config().vocab_size, n).tolist() for n in LENGTHS
+    ]
     with torch.no_grad():
         expected = [model(torch.tensor([p])).logits[0].numpy() for p in prompts]
-        hidden = [model.base_model(torch.tensor([p]))[0][0].numpy() for p in prompts]
+        # Llama 4 names its layers by another prefix than its own base model has.
+        inner = model.model if model.base_model is model else model.base_model
+        hidden = [inner(torch.tensor([p]))[0][0].numpy() for p in prompts]
     return compiled(folder), prompts, Expected(expected, hidden)
 
 

@@ -57,7 +57,9 @@ def family(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     model = save(folder, case.model_type, **case.config)
     round_weights(model, find(SCHEME))
-    prompt = np.random.default_rng(4).integers(0, model.config.vocab_size, 70).tolist()
+    prompt = (
+        np.random.default_rng(4).integers(0, model.config.get_text_config().vocab_size, 70).tolist()
+    )
     routed = any("expert" in name for name, _ in model.named_parameters())
     with torch.no_grad():
         expected = model(torch.tensor([prompt])).logits[0].numpy()

@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
+from wherry.compiler.api import convert_model
 from wherry.compiler.load import describe
 from wherry.compiler.text_part import READ, others, text_names, text_part
+from wherry.compiler.weight_cache import load_state
 from wherry.errors import ModelError
 
-from ..support.tiny_models import COMMON, OFFSET_NORMS, Runner, compiled, randomise
+from ..support.tiny_models import COMMON, OFFSET_NORMS, WHOLE, Runner, compiled, randomise, save
 from .families import CASES
 from .test_against_transformers import close
 
@@ -29,24 +32,42 @@ SIGLIP = {
 QWEN = {"depth": 1, "hidden_size": 32, "num_heads": 2, "intermediate_size": 32, "patch_size": 14}
 MROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
 TEXT = {
+    "cohere2_vision": {**CASES["cohere2"].config, "model_type": "cohere2"},
     "gemma3": CASES["gemma3"].config,
     "gemma4": CASES["gemma4"].config,
+    "gemma4_unified": CASES["gemma4_unified"].config,
+    "llama4": CASES["llama4"].config,
     "llava": {"model_type": "llama"},
     "mistral3": {"model_type": "mistral", "sliding_window": None},
+    "muse_glimmer": CASES["muse_glimmer"].config,
     "qwen2_5_vl": {"rope_parameters": MROPE},
     "qwen2_vl": {"rope_parameters": MROPE},
     "qwen3_vl": {"head_dim": 16, "rope_parameters": MROPE},
 }
 VISION = {
+    "cohere2_vision": {**SIGLIP, "model_type": "siglip_vision_model"},
     "gemma3": SIGLIP,
     "gemma4": {**SIGLIP, "num_key_value_heads": 2, "head_dim": 16},
+    "gemma4_unified": {"mm_embed_dim": 64, "mm_posemb_size": 8, "output_proj_dims": 64},
+    "llama4": {
+        **SIGLIP,
+        "vision_output_dim": 32,
+        "projector_input_dim": 32,
+        "projector_output_dim": 32,
+    },
     "llava": {**SIGLIP, "model_type": "clip_vision_model"},
     "mistral3": {**SIGLIP, "model_type": "pixtral", "head_dim": 16},
+    "muse_glimmer": WHOLE["muse_glimmer_text"][1]["vision_config"],
     "qwen2_5_vl": {**QWEN, "out_hidden_size": 64, "fullatt_block_indexes": [0]},
     "qwen2_vl": {**QWEN, "embed_dim": 32, "hidden_size": 64},
     "qwen3_vl": {**QWEN, "out_hidden_size": 64, "deepstack_visual_indexes": [0]},
 }
-NAMES = [pytest.param(name, marks=() if name == "gemma3" else pytest.mark.nightly) for name in READ]
+UNBUILT = "gemma3n"  # its vision model is from a library that the tests do not have
+NAMES = [
+    pytest.param(name, marks=() if name == "gemma3" else pytest.mark.nightly)
+    for name in READ
+    if name != UNBUILT
+]
 
 
 @pytest.mark.cpu
@@ -73,6 +94,23 @@ def test_text_is_computed_as_in_the_whole(name, tmp_path, caplog):
     assert "only the text model is read; tensors of" in caplog.text
     assert "vision" in caplog.text or "visual" in caplog.text
     assert "text_config" not in json.loads((folder / "config.json").read_text())
+
+
+def test_text_is_found_in_a_folder_of_parts(tmp_path):
+    """The parts are a text model's under the names that the whole has for them."""
+    alone, whole = tmp_path / "alone", tmp_path / "whole"
+    save(alone, f"{UNBUILT}_text", **CASES[UNBUILT].config)
+    tensors = {
+        name.replace("model.", "model.language_model.", 1): value
+        for name, value in load_file(alone / "model.safetensors").items()
+    }
+    whole.mkdir()
+    save_file({**tensors, "model.vision_tower.x": torch.zeros(2)}, whole / "model.safetensors")
+    own = json.loads((alone / "config.json").read_text())
+    (whole / "config.json").write_text(json.dumps({"model_type": UNBUILT, "text_config": own}))
+    made, expected = (convert_model(str(folder), quant="q0f32") for folder in (whole, alone))
+    assert load_state(made).keys() == load_state(expected).keys()
+    assert all(np.array_equal(v, load_state(expected)[n]) for n, v in load_state(made).items())
 
 
 def test_the_configuration_that_gemma_3_4b_comes_with(tmp_path):
@@ -154,7 +192,7 @@ def test_names_of_all_spellings():
         ({"model_type": "mllama", "text_config": {"model_type": "mllama_text_model"}}, "Only the"),
         (
             {"model_type": "llava", "text_config": {"model_type": "mamba2"}},
-            "has model_type 'llava', whose text_config has 'mamba2'; supported are apertus",
+            "has model_type 'llava', whose text_config has 'mamba2'; supported are afmoe",
         ),
         ({"model_type": "llava", "text_config": {"model_type": "llama"}}, "hidden_size: missing"),
     ],

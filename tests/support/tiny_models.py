@@ -36,6 +36,26 @@ ROUTERS = (".gate.weight", ".gate.wg.weight", "shared_expert_gate.weight", ".rou
 ROUTERS += ("in_proj_a.weight", "in_proj_b.weight", "in_proj_ba.weight", "A_log", "dt_bias")
 ROUTERS += ("conv1d.weight", "conv.conv.weight", "conv.conv.bias")
 ROUTERS += (".router.bias", ".router.layer.weight", ".router.proj.weight", ".per_expert_scale")
+ROUTERS += (".modality_router.weight", "_coefs.weight", ".correct_output_scale")
+# The weights of all experts in one tensor.
+EXPERTS = ("experts.gate_up_proj", "experts.down_proj")
+# Text models without a class of their own: the whole model's type, and its other fields.
+WHOLE: dict[str, tuple[str, dict[str, Any]]] = {
+    "muse_glimmer_text": (
+        "muse_glimmer",
+        {
+            "vision_config": {
+                "hidden_size": 32,
+                "intermediate_size": 48,
+                "num_hidden_layers": 1,
+                "num_attention_heads": 2,
+            },
+            "out_hidden_size": 128,
+            "projector_hidden_size": 32,
+        },
+    )
+}
+IMAGES_AND_TEXT = transformers.AutoModelForImageTextToText
 # Their norms multiply by 1 + weight.
 OFFSET_NORMS = ("gemma_", "gemma2_", "gemma3_", "nemotron_", "qwen3_5_", "qwen3_next_")
 
@@ -44,11 +64,24 @@ def save(folder: Path, model_type: str, seed: int = 0, **config: Any) -> torch.n
     """Save a random float32 model with norms away from one; returns it, ready to evaluate."""
     offset = 1 if f"{model_type}_".startswith(OFFSET_NORMS) else 0
     torch.manual_seed(seed)
-    cfg = transformers.AutoConfig.for_model(model_type, **{**COMMON, **config})
-    model = transformers.AutoModelForCausalLM.from_config(cfg).float().eval()
+    model = random_model(model_type, {**COMMON, **config}).float().eval()
     randomise(model, offset)
     model.save_pretrained(folder)
     return model
+
+
+def random_model(model_type: str, fields: dict[str, Any]) -> torch.nn.Module:
+    """A random model; of a type that transformers has only as a part of another, this whole one."""
+    if model_type not in WHOLE:
+        cfg = transformers.AutoConfig.for_model(model_type, **fields)
+        listed = type(cfg) in transformers.MODEL_FOR_CAUSAL_LM_MAPPING  # Mistral 4 is elsewhere
+        auto = transformers.AutoModelForCausalLM if listed else IMAGES_AND_TEXT
+        return auto.from_config(cfg)
+    whole, vision = WHOLE[model_type]
+    cfg = transformers.AutoConfig.for_model(
+        whole, text_config={"model_type": model_type, **fields}, **vision
+    )
+    return IMAGES_AND_TEXT.from_config(cfg)
 
 
 def randomise(model: torch.nn.Module, offset: int) -> None:
@@ -67,6 +100,10 @@ def randomise(model: torch.nn.Module, offset: int) -> None:
                 p.copy_(1.5 * torch.randn_like(p) - 1)
             elif name.endswith(("conv1d.weight", "conv.conv.weight")):
                 p.copy_(torch.randn_like(p) * 0.5)
+            elif name.endswith("modality_router.weight"):  # its input is divided by the size
+                p.copy_(torch.randn_like(p) * p.shape[1] ** 0.5)
+            elif name.endswith("_coefs.weight"):
+                p.copy_(torch.randn_like(p) * 0.3)
             else:
                 p.copy_(torch.randn_like(p) * 0.08)
         for module in model.modules():
@@ -98,7 +135,8 @@ def _rounded(name: str, p: torch.Tensor, config: Any, scheme: Scheme) -> torch.T
         decoded = scheme.decode(scheme.encode(w.contiguous().numpy()), w.shape[-1])
         return torch.from_numpy(decoded)
 
-    if config.model_type == "gpt_oss" and "experts" in name:  # [E, in, out]
+    # [E, in, out]
+    if config.model_type in ("gpt_oss", "llama4_text") and name.endswith(EXPERTS):
         return left(p.transpose(1, 2)).transpose(1, 2)
     if config.model_type == "gpt2" and ".h." in name:  # [in, out], too
         return left(p.T).T
@@ -112,9 +150,7 @@ def _rounded(name: str, p: torch.Tensor, config: Any, scheme: Scheme) -> torch.T
 
 def _weight_name(name: str) -> str:
     """What we call a parameter: those of all experts in one have no suffix."""
-    return (
-        f"{name}.weight" if name.endswith(("experts.gate_up_proj", "experts.down_proj")) else name
-    )
+    return f"{name}.weight" if name.endswith(EXPERTS) else name
 
 
 def _rows(stored: dict[str, np.ndarray], name: str) -> np.ndarray:

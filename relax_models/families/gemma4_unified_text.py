@@ -1,0 +1,29 @@
+"""Gemma 4 decoders of the models with one encoder for all media, text: no per-layer embeddings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from ..arch import Architecture
+from ..config import Positions, Range
+from . import gemma4_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gemma4UnifiedConfig(gemma4_text.Gemma4Config):
+    """Fields of Gemma4Unified's config.json that shape the computation."""
+
+    max_position_embeddings: Positions = 262144
+    sliding_window: Positions | None = 1024
+    # What these fields switch on in Gemma 4 does not exist here.
+    hidden_size_per_layer_input: Annotated[int, Range(0, 0)] = 0
+    enable_moe_block: Literal[False] = False
+
+
+ARCH = Architecture(
+    name="gemma4_unified_text",
+    config=Gemma4UnifiedConfig,
+    model=gemma4_text.CausalLM,
+    weights=gemma4_text.ARCH.weights,
+)
