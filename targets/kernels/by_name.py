@@ -19,7 +19,9 @@ from wherry.ops import (
     LayerNormSpec,
     LinearSpec,
     PagedAttentionSpec,
+    PoolSpec,
     QkvAttentionSpec,
+    RaggedAttentionSpec,
     RMSNormSpec,
     RopeAppendSpec,
     RouteSpec,
@@ -41,6 +43,8 @@ FUSED: dict[str, Any] = {
     "candidates": CandidatesSpec,
     "choice": ChoiceSpec,
 }
+# Other operations that a kernel set may lack; their references stay then.
+OPTIONAL: dict[str, Any] = {"pool": PoolSpec, "ragged_attention": RaggedAttentionSpec}
 
 
 class KernelsByName:
@@ -63,7 +67,7 @@ class KernelsByName:
             "route": (RouteSpec, kernels.route),
             "expert_linear": (ExpertLinearSpec, kernels.expert_linear),
         }
-        for op, record in FUSED.items():
+        for op, record in (FUSED | OPTIONAL).items():
             if hasattr(kernels, op):
                 self._operations[op] = (record, getattr(kernels, op))
 
