@@ -70,8 +70,10 @@ class Facts:
 
     @property
     def kv_dtype(self) -> str:
-        """Return the dtype of the KV cache, derived from its bytes per token."""
+        """Return the KV cache's dtype, derived from its bytes per token; "none" without it."""
         config = self.described.config
+        if not self.declared.memory["kv_per_token"]:
+            return "none"
         shapes = [config.attention_shape(i) for i in range(config.num_hidden_layers)]
         numbers = sum(2 * s.kv_heads * s.head_dim for s in shapes if s.kv != "none")
         size, rest = divmod(self.declared.memory["kv_per_token"], numbers)
