@@ -11,6 +11,7 @@ from typing import Any
 
 from typing_extensions import Unpack
 
+from wherry.artifact.head import ClassHead
 from wherry.artifact.manifest import Manifest
 from wherry.base import settings
 from wherry.base.locks import Use
@@ -179,6 +180,12 @@ class LoadedModel:
         return plan, CompletionReply(request.model or self.name, logprobs=plan.logprobs)
 
     def _require_text(self) -> None:
+        if isinstance(self.vectors.head, ClassHead):
+            raise RequestError(
+                "This model gives classes or scores and writes no text: POST /classify or "
+                "/v1/rerank",
+                code="no_text",
+            )
         if "forward" not in self.entries:
             raise RequestError(
                 "This model gives embeddings and writes no text: POST /v1/embeddings, or "
