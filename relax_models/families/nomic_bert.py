@@ -29,7 +29,6 @@ class NomicBertConfig(EncoderConfig):
     max_position_embeddings: Positions = 2048
     type_vocab_size: Annotated[int, Range(1, 2**10)] = 2
     head_dim: Size | None = None  # None: hidden_size / num_attention_heads
-    DEFAULTS: ClassVar[Mapping[str, Any]] = {"rope_theta": 1000.0}
     # Fields of the first version, whose code came with the weights.
     ALIASES: ClassVar[Mapping[str, str]] = {
         "n_embd": "hidden_size",
@@ -75,6 +74,12 @@ class NomicBertConfig(EncoderConfig):
     BIASED: ClassVar[bool] = False
     # the feed-forward is SwiGLU, whatever the inherited field says
     SPELLED: ClassVar[Mapping[str, str]] = {"norm_eps": "layer_norm_eps", "hidden_act": "_"}
+
+    @staticmethod
+    def prepared(given: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields with the family's default of RoPE's base."""
+        named = {"rope_theta", "rope_parameters"} & given.keys()
+        return given if named else given | {"rope_theta": 1000.0}
 
     def problems(self) -> Iterator[str]:
         yield from EncoderConfig.problems(self)

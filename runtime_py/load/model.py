@@ -217,9 +217,12 @@ class LoadedModel:
 
 
 def _context(core: Core, asked: int | None) -> int:
-    """Return the maximum tokens of one request: no more than the whole KV cache."""
+    """Return the maximum tokens of one request: no more than the KV cache, if there is one."""
+    context = asked or int(core.metadata["context"])
+    if core.metadata.get("groups") == []:
+        return context
     stats = core.stats()
-    return min(asked or int(core.metadata["context"]), stats.pages_total * stats.page_size)
+    return min(context, stats.pages_total * stats.page_size)
 
 
 def parse_chat(fields: Mapping[str, Any]) -> ChatRequest:
