@@ -227,7 +227,12 @@ def shared_prefix(bench: Bench) -> dict[str, Any]:
     shared = rng.integers(0, bench.vocab, 2000).tolist()
     row: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        config: dict[str, Any] = {"context": 2304, "kv_tokens": 4608, "cache_dir": folder, "prefill_chunk": 512}
+        config: dict[str, Any] = {
+            "context": 2304,
+            "kv_tokens": 4608,
+            "cache_dir": folder,
+            "prefill_chunk": 512,
+        }
         core = bench.open(**config)
         cold = answer(core, [*shared, 1], max_tokens=1)[0]
         warm = answer(core, [*shared, 2], max_tokens=1)[0]

@@ -13,7 +13,12 @@ from wherry.targets.target import TargetPreset
 from wherry.targets.target import find as find_target
 
 from .library.build import Deployment
+from .library.export import is_whole
 from .load import Described
+
+# Rows of an encoder's step at most, and so tokens of a text, unless the user asks for more: the
+# memory of a step grows with its rows, and few models were trained on longer texts.
+MOST_ROWS = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +46,20 @@ class Limits:
             UsageError: a limit is not positive, or exceeds what the model supports.
         """
         given = {name: value for name, value in asdict(self).items() if value is not None}
-        deployment = Deployment(**{"context": described.config.context} | given)
+        usual = {"context": described.config.context}
+        if is_whole(described.config):
+            usual = _of_whole_texts(usual["context"], **given)
+        deployment = Deployment(**usual | given)
         problems = [f"{n} is {v}, at least 1 is needed" for n, v in given.items() if v < 1]
         if deployment.context > described.config.longest:
             problems.append(
                 f"context is {deployment.context}, the model's {described.config.ends} at "
                 f"{described.config.longest}: --context takes 1 to {described.config.longest}"
+            )
+        if is_whole(described.config) and deployment.prefill_chunk < deployment.context:
+            problems.append(
+                f"prefill_chunk is {deployment.prefill_chunk}, and one step of an encoder has to "
+                f"hold a text of {deployment.context} tokens (context)"
             )
         if deployment.prefill_chunk < deployment.max_batch:
             problems.append(
@@ -56,6 +69,16 @@ class Limits:
         if problems:
             raise UsageError("Limits that do not fit: " + "; ".join(problems) + ".")
         return deployment
+
+
+def _of_whole_texts(
+    longest: int, context: int | None = None, prefill_chunk: int | None = None, **_others: int
+) -> dict[str, int]:
+    """Return context and rows of a step for an encoder: a text has to fit into one step."""
+    usual = Deployment(context=1).prefill_chunk
+    if context is None:
+        context = min(longest, max(prefill_chunk or MOST_ROWS, 1))
+    return {"context": context, "prefill_chunk": max(context, usual)}
 
 
 class Choices(TypedDict, total=False):

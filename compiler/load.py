@@ -15,6 +15,7 @@ from wherry.hub.sentence_transformers import head_of
 from wherry.models.arch import Architecture, read_config
 
 from .checkpoint.quantized.recognise import recognise
+from .encoders import class_head, default_head, output_of, require_last
 from .text_part import READ, text_part
 
 
@@ -39,6 +40,8 @@ class Described:
         transformers calls classes without an LM head "...Model", and some older classes with one
         "...LMHeadModel".
         """
+        if getattr(self.config, "whole", False):
+            return ("embed",)
         if isinstance(self.head, ScoreHead):
             return ("forward",)
         named = self.raw.get("architectures") or ["?"]
@@ -93,8 +96,14 @@ def describe(folder: Path) -> Described:
             f"{folder}/config.json has architectures {repr(classes)[:100]}; it is a list of names "
             'of classes, as ["LlamaForCausalLM"].'
         )
+    config = read_config(arch.config, raw)
     head = read_head(folder) or head_of(folder)
-    return Described(arch, read_config(arch.config, raw), raw, head, part is not None)
+    if getattr(config, "whole", False):
+        head = head or class_head(folder, raw) or default_head()
+        config = config.giving(output_of(folder, head, config.hidden_size))
+    elif head is not None:
+        require_last(folder, head)
+    return Described(arch, config, raw, head, part is not None)
 
 
 def _unknown(folder: Path, whole: dict[str, Any], name: object) -> str:

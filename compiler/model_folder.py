@@ -11,10 +11,14 @@ from wherry.hub.file_names import GGUF_RECORD
 from wherry.quant.scheme import DEFAULT
 
 from .checkpoint.quantized.recognise import recognise
+from .load import describe
 
 # The scheme of what no scheme of a quantized checkpoint holds: 4 bits would lose more than the
 # first quantization.
 _OF_QUANTIZED = "q8f16_1"
+# The scheme of encoders. They are small, and 4 bits turn their vectors: all-MiniLM-L6-v2's cosine to
+# its float32 vectors is 0.9996 in 8 bits, as the mean of 200 texts.
+_OF_ENCODERS = "q8f16_1"
 
 
 def model_folder(model: str, progress: Progress | None = None) -> Path:
@@ -44,7 +48,9 @@ def own_label(folder: Path) -> str | None:
 def default_scheme(folder: Path) -> str:
     """The name of the scheme of a model that is converted without `--quant`."""
     if not (folder / GGUF_RECORD).is_file():
-        return _OF_QUANTIZED if recognise(folder) else DEFAULT
+        if recognise(folder):
+            return _OF_QUANTIZED
+        return _OF_ENCODERS if getattr(describe(folder).config, "whole", False) else DEFAULT
     from .checkpoint.gguf.folder import scheme_of
 
     return scheme_of(folder)

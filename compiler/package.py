@@ -14,7 +14,7 @@ from typing import Any
 from tvm import IRModule
 
 import wherry
-from wherry.artifact.head import ScoreHead
+from wherry.artifact.head import ClassHead, ScoreHead
 from wherry.artifact.manifest import (
     INTERFACE_HASH,
     MANIFEST,
@@ -222,6 +222,8 @@ def _capabilities(described: Described, *, has_template: bool) -> tuple[str, ...
     """Return the kinds of requests that the model serves, such as "chat" or "score"."""
     if isinstance(described.head, ScoreHead):
         return ("score",)
+    if isinstance(described.head, ClassHead):
+        return ("classify", "score") if len(described.head.labels) == 1 else ("classify",)
     found = {"forward": ("completion", "chat") if has_template else ("completion",)}
     found["embed"] = ("embedding",)
     return tuple(name for entry in described.entries for name in found[entry])

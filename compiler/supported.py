@@ -37,7 +37,8 @@ memory it takes. `wherry list --supported` prints this table.
 ## What is not supported
 
 An unknown field in config.json is an error that names it, because it may change the result.
-Bidirectional attention and dynamic RoPE scaling beyond the trained context are errors, too.
+Dynamic RoPE scaling beyond the trained context is an error, too. Encoders give embeddings, scores
+and classes and write no text.
 
 LongRoPE (Phi-3, Phi-4-mini) has the context of its short factors. Compiled for a longer context
 (`wherry compile --context`) it uses its long factors at every length; transformers switches by the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,10 +67,10 @@ class Architecture:
     Attributes:
         name: Hugging Face's `model_type`, and the name of the file.
         config: a frozen dataclass that `read_config` fills.
-        model: the `nn.Module` class, constructed with a `config` (TVM is not imported here, hence
-            Any): `hidden(batch) -> [m, d]`, the hidden states of the logit rows after the last
-            norm; `logits(hidden) -> float32 [m, vocab]`; `lm_head`, which `logits` alone uses, None
-            where embeddings are tied.
+        model: makes the `nn.Module` of a `config` (TVM is not imported here, hence Any):
+            `hidden(batch) -> [m, d]`, the hidden states of the logit rows after the last norm, or
+            what an encoder's output makes of them (`encoder.py`); `logits(hidden) -> float32 [m,
+            vocab]`; `lm_head`, which `logits` alone uses, None where embeddings are tied.
         weights: the weight map from a checkpoint's tensors to parameters, see `weights.py`.
         aliases: other values of `model_type` that mean the same, with the same fields.
         base: first part of the checkpoint's names, the head's excepted; checkpoints of embedding
@@ -79,7 +79,7 @@ class Architecture:
 
     name: str
     config: type[Any]
-    model: type[Any]
+    model: Callable[[Any], Any]
     weights: tuple[Word, ...] = ()
     aliases: tuple[str, ...] = ()
     base: str = "model"

@@ -16,7 +16,8 @@ Every number has a range: `hidden_size: Annotated[int, Range(1, 2**20)]`, or one
 `SPELLED` (optional) maps our field names to those of config.json where they differ;
 `ALIASES` (optional) maps further names of config.json to our field names. `prepared` (optional, a
 static method from dict to dict) makes one spelling of several. A
-`RopeConfig` of another name than `rope` is read from NAME_parameters. `ACCEPTED` (optional) names
+`RopeConfig` of another name than `rope` is read from NAME_parameters. A field with the metadata
+`NOT_READ` has its default, whatever config.json has. `ACCEPTED` (optional) names
 fields that are not read, and the values that they may have; each element of a list must be one of
 them. `IGNORED` (optional, a tuple of names) names fields without effect on the computation.
 """
@@ -53,6 +54,9 @@ Count = Annotated[int, Range(1, 2**12)]  # number of layers or of heads
 VocabSize = Annotated[int, Range(1, 2**24)]
 Positions = Annotated[int, Range(1, 2**30)]  # number of tokens
 Epsilon = Annotated[float, Range(1e-12, 0.1)]
+
+# Metadata of fields that are no fields of config.json: `field(default=..., metadata=NOT_READ)`.
+NOT_READ = {"config.json": False}
 
 # Fields that do not change what a decoder computes, by their purpose.
 NO_EFFECT = frozenset(
@@ -105,7 +109,8 @@ def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
     given = _by_our_names(given, getattr(cls, "ALIASES", {}), problems)
     given = getattr(cls, "prepared", dict)(given)
     spelled: Mapping[str, str] = getattr(cls, "SPELLED", {})
-    declared: tuple[Field[Any], ...] = fields(cls)  # type: ignore[arg-type]
+    every: tuple[Field[Any], ...] = fields(cls)  # type: ignore[arg-type]
+    declared = [field for field in every if field.metadata.get("config.json", True)]
     longest = spelled.get("max_position_embeddings", "max_position_embeddings")
     hints = get_type_hints(cls, include_extras=True)
     values: dict[str, Any] = {}

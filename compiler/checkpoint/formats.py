@@ -8,7 +8,9 @@ from pathlib import Path
 from wherry.base.json_file import read_object
 from wherry.errors import ModelError, listing
 from wherry.hub import file_names
+from wherry.hub.sentence_transformers import dense_folders
 
+from .dense import with_dense
 from .pickled import open_pickled
 from .quantized.checkpoint import open_quantized
 from .quantized.recognise import recognise
@@ -33,6 +35,11 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     """
     if (folder / file_names.GGUF_RECORD).is_file():
         return _gguf(folder)
+    found = _of_transformer(folder)
+    return with_dense(found, [_of_transformer(path) for path in dense_folders(folder)])
+
+
+def _of_transformer(folder: Path) -> Checkpoint:
     quantized = recognise(folder)
     if found := _files(folder, file_names.SAFETENSORS, file_names.SAFETENSORS_INDEX):
         checkpoint = open_safetensors(folder, *found)

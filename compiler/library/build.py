@@ -167,6 +167,8 @@ def build_library(
         "groups": [{"kind": "self", "window": group.window or 0} for group in program.cache.groups],
         "state": state,
     }
+    if program.whole:
+        metadata["whole"] = 1
 
     def with_metadata(mod: IRModule) -> IRModule:
         metadata["params"] = json.loads(str(mod.attrs[PARAMS]))

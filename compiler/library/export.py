@@ -52,7 +52,8 @@ class Program:
     stored: dict[str, str]  # dtype on disk of each parameter, in order
     cache: KVCache
     slots: tuple[SlotState, ...]  # recurrent state of a sequence; (): the model has none
-    embedding_size: int  # size of a hidden state
+    embedding_size: int  # elements of a row of `embed`
+    whole: bool = False  # whether a step has to hold whole sequences, as encoders need
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -81,6 +82,11 @@ def _step(model: Any, entries: tuple[str, ...]) -> Callable[..., Any]:
         return made if len(made) > 1 else made[0]
 
     return forward
+
+
+def is_whole(config: Any) -> bool:
+    """Return whether a model's rows attend to later ones, so that a step holds whole sequences."""
+    return bool(getattr(config, "whole", False))
 
 
 def _model(arch: Architecture, config: Any, entries: tuple[str, ...]) -> Any:
@@ -169,4 +175,5 @@ def export(
         cache=KVCache.of(cached_attentions(mod), kv_dtype, latents_once=traits.latents_once),
         slots=slot_states(mod),
         embedding_size=getattr(config, "embedding_size", config.hidden_size),
+        whole=is_whole(config),
     )

@@ -42,7 +42,7 @@ def declared(
         "largest_weight": max(map(max, weights)),
         "kv_per_token": sum(pages) // page_size,
         # KV memory in units of the largest layer, because layers may differ
-        "kv_layers": sum(pages) // max(pages),
+        "kv_layers": sum(pages) // max(pages) if pages else 0,
         "workspace": workspace,
         **({"slot": sum(slots)} if slots else {}),  # recurrent state of a sequence, or a snapshot
     }

@@ -1,4 +1,4 @@
-"""The response shapes of OpenAI's embeddings, vLLM's scores and Cohere's rankings."""
+"""The response shapes of OpenAI's embeddings, vLLM's scores and classes, Cohere's rankings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.artifact.head import EmbeddingHead
+from wherry.artifact.head import ClassHead, EmbeddingHead
 from wherry.errors import WherryError
 
 from ..core.interface import Event, Job
@@ -87,6 +87,28 @@ class ScoreAnswer(Shape):
 
 
 @dataclass(slots=True)
+class Classified(Shape):
+    """The class of one text; `probs` are in the order of the model's labels."""
+
+    index: int
+    label: str
+    probs: list[float]
+    num_classes: int
+
+
+@dataclass(slots=True)
+class ClassifyAnswer(Shape):
+    """The response of /classify."""
+
+    id: str
+    created: int  # Unix time in seconds
+    model: str
+    data: list[Classified]
+    usage: VectorUsage
+    object: str = "list"
+
+
+@dataclass(slots=True)
 class RankedDocument(Shape):
     """A document in a ranking."""
 
@@ -136,6 +158,18 @@ def score_answer(scores: Sequence[float], jobs: Sequence[Job], model: str) -> Sc
     return ScoreAnswer(_id("score"), int(time.time()), model, data, usage(jobs))
 
 
+def classify_answer(
+    events: Sequence[Event], jobs: Sequence[Job], head: ClassHead, model: str
+) -> ClassifyAnswer:
+    """Return the response with the likeliest class of each text, in the order of the texts."""
+    data = []
+    for i, event in enumerate(events):
+        found = probabilities(event, head)
+        best = head.labels[max(range(len(found)), key=found.__getitem__)]
+        data.append(Classified(i, best, found, len(found)))
+    return ClassifyAnswer(_id("classify"), int(time.time()), model, data, usage(jobs))
+
+
 def rerank_answer(
     scores: Sequence[float],
     jobs: Sequence[Job],
@@ -157,13 +191,34 @@ def vector(event: Event, head: EmbeddingHead, dimensions: int | None = None) -> 
     Raises:
         WherryError: the embedding has NaN or infinity.
     """
-    values = np.frombuffer(event.embedding, np.float32)[:dimensions]
+    values = _numbers(event)[:dimensions]
+    return _unit(values) if head.normalize else values
+
+
+def probabilities(event: Event, head: ClassHead) -> list[float]:
+    """Return what the head's activation makes of an event's logits, one number for each class.
+
+    Raises:
+        WherryError: a logit is NaN or infinity.
+    """
+    logits = _numbers(event).astype(np.float64)
+    if head.activation == "sigmoid":
+        logits = 1 / (1 + np.exp(np.minimum(-logits, 700.0)))
+    elif head.activation == "softmax":
+        powers = np.exp(logits - logits.max())
+        logits = powers / powers.sum()
+    found: list[float] = logits.tolist()
+    return found
+
+
+def _numbers(event: Event) -> NDArray[np.float32]:
+    values = np.frombuffer(event.embedding, np.float32)
     if not np.isfinite(values).all():
         raise WherryError(
-            "The model's embedding holds NaN or infinity: the weights or the compiled model are "
+            "The model's result holds NaN or infinity: the weights or the compiled model are "
             "damaged"
         )
-    return _unit(values) if head.normalize else values
+    return values
 
 
 def in_base64(values: NDArray[np.float32]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from typing_extensions import Unpack
 
+from wherry.artifact.head import ClassHead
 from wherry.artifact.manifest import Manifest
 from wherry.base import settings
 from wherry.base.locks import Use
@@ -179,6 +180,12 @@ class LoadedModel:
         return plan, CompletionReply(request.model or self.name, logprobs=plan.logprobs)
 
     def _require_text(self) -> None:
+        if isinstance(self.vectors.head, ClassHead):
+            raise RequestError(
+                "This model gives classes or scores and writes no text: POST /classify or "
+                "/v1/rerank",
+                code="no_text",
+            )
         if "forward" not in self.entries:
             raise RequestError(
                 "This model gives embeddings and writes no text: POST /v1/embeddings, or "
@@ -210,9 +217,12 @@ class LoadedModel:
 
 
 def _context(core: Core, asked: int | None) -> int:
-    """Return the maximum tokens of one request: no more than the whole KV cache."""
+    """Return the maximum tokens of one request: no more than the KV cache, if there is one."""
+    context = asked or int(core.metadata["context"])
+    if core.metadata.get("groups") == []:
+        return context
     stats = core.stats()
-    return min(asked or int(core.metadata["context"]), stats.pages_total * stats.page_size)
+    return min(context, stats.pages_total * stats.page_size)
 
 
 def parse_chat(fields: Mapping[str, Any]) -> ChatRequest:

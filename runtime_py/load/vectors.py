@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from wherry.artifact.head import ScoreHead
+from wherry.artifact.head import ClassHead, Head, ScoreHead
 
 from ..answer.vectors import (
     Answer,
+    ClassifyAnswer,
     EmbeddingAnswer,
     RerankAnswer,
     ScoreAnswer,
     VectorPlan,
+    classify_answer,
     cosine,
     embedding_answer,
+    probabilities,
     probability,
     rerank_answer,
     score_answer,
@@ -24,7 +27,7 @@ from ..core.dispatcher import Dispatcher, Sink
 from ..core.interface import Event, Job
 from ..errors import RequestError
 from ..request.vectors import VectorPlanner
-from ..shapes.vectors import EmbeddingRequest, RerankRequest, ScoreRequest
+from ..shapes.vectors import ClassifyRequest, EmbeddingRequest, RerankRequest, ScoreRequest
 
 Scores = Callable[[Sequence[Event]], list[float]]
 
@@ -46,6 +49,11 @@ class VectorModel:
         self._planner = planner
         self._dispatcher = dispatcher
         self._most_at_once = most_at_once
+
+    @property
+    def head(self) -> Head | None:
+        """Return the content of wherry-head.json; None: the model generates text."""
+        return self._planner.head
 
     def begin(self, plan: VectorPlan[Answer], sink: Sink, *, soon: bool) -> Batch:
         """Submit the first jobs of a plan; arguments and errors as in Batch."""
@@ -92,6 +100,14 @@ class VectorModel:
         name = request.model or self._name
         return VectorPlan(jobs, lambda events: score_answer(scores(events), jobs, name))
 
+    def classify(self, request: ClassifyRequest, caller: Caller) -> VectorPlan[ClassifyAnswer]:
+        """Plan a request for the classes of texts; errors as in `VectorPlanner.classes`."""
+        self._dispatcher.check_room(1)
+        jobs, head = self._planner.classes(request, caller), self._planner.head
+        assert isinstance(head, ClassHead)
+        name = request.model or self._name
+        return VectorPlan(jobs, lambda events: classify_answer(events, jobs, head, name))
+
     def rerank(self, request: RerankRequest, caller: Caller) -> VectorPlan[RerankAnswer]:
         """Plan a ranking of documents with the model's retrieval prompts; errors as in `score`."""
         prompts = self._planner.retrieval_prompts()
@@ -120,9 +136,17 @@ class VectorModel:
     ) -> tuple[list[Job], Scores]:
         self._dispatcher.check_room(1)
         who = (request.user, request.cache_salt)
-        many = len(queries) > 1
-        if isinstance(self._planner.head, ScoreHead):
-            pairs = [(queries[i if many else 0], text) for i, text in enumerate(documents)]
+        many, own = len(queries) > 1, self._planner.head
+        pairs = [(queries[i if many else 0], text) for i, text in enumerate(documents)]
+        if isinstance(own, ClassHead):
+            if instruction is not None:
+                raise RequestError(
+                    "instruction is for rerankers that read a prompt; this one reads pairs",
+                    param="instruction",
+                )
+            jobs = self._planner.matches(pairs, caller, *who)
+            return jobs, lambda events: [probabilities(event, own)[0] for event in events]
+        if isinstance(own, ScoreHead):
             jobs = self._planner.pairs(pairs, instruction, caller, *who)
             return jobs, lambda events: [
                 probability(yes, no) for yes, no in zip(events[::2], events[1::2], strict=True)

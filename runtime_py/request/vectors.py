@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from wherry.artifact.head import EmbeddingHead, Head, ScoreHead
+from wherry.artifact.head import ClassHead, EmbeddingHead, Head, ScoreHead
 
 from ..caller import Caller
 from ..core.interface import Job, SamplingParams
 from ..errors import RequestError
-from ..shapes.vectors import MAX_INPUTS, EmbeddingRequest
+from ..shapes.vectors import MAX_INPUTS, ClassifyRequest, EmbeddingRequest
 from ..text.chat_template import ChatTemplate
 from ..text.tokenizer import TooManyTokens
 from .plan import RequestPlanner, number_of, prompts_of
@@ -121,6 +121,71 @@ class VectorPlanner:
                 jobs.append(Job(len(jobs), ids, replace(params, allowed=(token,))))
         return jobs
 
+    def classes(self, request: ClassifyRequest, caller: Caller) -> list[Job]:
+        """Return a job for each text of a request for classes; their results are logits.
+
+        Raises:
+            Abandoned: the client has gone.
+            RequestError: the model has no classes, or a text is empty or too long.
+        """
+        if not isinstance(self.head, ClassHead):
+            raise RequestError(
+                "This model has no classes. Serve a model for sequence classification, whose "
+                "config.json names ...ForSequenceClassification",
+                code="no_classes",
+            )
+        return self.texts(request.input, "", caller, "input", request.user, request.cache_salt)
+
+    def matches(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        caller: Caller,
+        user: str | None,
+        salt: str | None,
+    ) -> list[Job]:
+        """Return a job for each query and document, whose result is the logit of a cross-encoder.
+
+        Raises:
+            Abandoned: the client has gone.
+            RequestError: the model has several classes, or a pair is too long or holds a separator.
+        """
+        head = self.head
+        assert isinstance(head, ClassHead)
+        if len(head.labels) != 1:
+            raise RequestError(
+                f"This model has {len(head.labels)} classes, and a ranking needs a single score: "
+                "POST /classify",
+                code="no_scores",
+            )
+        params = SamplingParams(embed=1, user=number_of(user), salt=number_of(salt))
+        jobs = []
+        for i, pair in enumerate(pairs):
+            ids = self._paired(pair, head.separator, caller, f"documents[{i}]")
+            jobs.append(Job(i, ids, params))
+        return jobs
+
+    def _paired(
+        self, pair: tuple[str, str], separator: int | None, caller: Caller, field: str
+    ) -> list[int]:
+        """Return the tokens of a pair; the library finds the second text by the separator."""
+        caller.check()
+        try:
+            ids, kinds = self.planner.tokenizer.encode_pair(*pair, self._longest, caller)
+        except TooManyTokens as e:
+            raise self._too_long(field, f"{e.at_least} tokens or more") from e
+        self._check(ids, field)
+        first = ids.index(separator) if separator in ids else len(ids)
+        if (
+            separator is not None
+            and any(kinds)
+            and kinds != [int(k > first) for k in range(len(ids))]
+        ):
+            name = self.planner.tokenizer.backend.id_to_token(separator)
+            raise RequestError(
+                f"{field} or the query contains {name}, the token between them", param="documents"
+            )
+        return ids
+
     def retrieval_prompts(self) -> tuple[str, str]:
         """Return the prompts before a query and before a document, by the names in the model."""
         head = self.pooling
@@ -161,6 +226,12 @@ class VectorPlanner:
         return head.prompts[name]
 
     def _require_embeddings(self) -> None:
+        if isinstance(self.head, ClassHead):
+            raise RequestError(
+                "This model has classes and no embeddings: POST /classify"
+                + (" or /v1/rerank" if len(self.head.labels) == 1 else ""),
+                code="no_embeddings",
+            )
         if "embed" in self.entries:
             return
         if isinstance(self.head, ScoreHead):
@@ -176,7 +247,8 @@ class VectorPlanner:
 
     @property
     def _longest(self) -> int:
-        return min(self.planner.context, self.pooling.max_tokens or self.planner.context)
+        head = self.head if isinstance(self.head, ClassHead) else self.pooling
+        return min(self.planner.context, head.max_tokens or self.planner.context)
 
     def _encoded(
         self, text: str, caller: Caller, field: str, *, add_special_tokens: bool = True

@@ -1,4 +1,4 @@
-"""Requests that generate no text: OpenAI's embeddings, vLLM's scores, Cohere's rankings."""
+"""Requests that generate no text: embeddings, scores, classes, rankings (OpenAI, vLLM, Cohere)."""
 
 from __future__ import annotations
 
@@ -81,6 +81,12 @@ class ScoreRequest(_VectorRequest):
     documents: Annotated[
         _Texts, Field(validation_alias=AliasChoices("text_2", "documents", "items", "data_2"))
     ]
+
+
+class ClassifyRequest(_VectorRequest):
+    """The body of POST /classify: a text, or texts."""
+
+    input: _Texts
 
 
 class RerankRequest(_VectorRequest):

@@ -146,6 +146,19 @@ class Tokenizer:
             self._refuse_long(text, limit, caller)
         return self.encode(text, add_special_tokens=add_special_tokens)
 
+    def encode_pair(
+        self, first: str, second: str, limit: int, caller: Caller
+    ) -> tuple[list[int], list[int]]:
+        """Return token ids of two texts with the special tokens of a pair, and their segments.
+
+        Raises as `encode_at_most`, for either text.
+        """
+        for text in (first, second):
+            if len(text) > _SHORT:
+                self._refuse_long(text, limit, caller)
+        (made,) = self.backend.encode_batch([(first, second)], add_special_tokens=True)
+        return made.ids, made.type_ids
+
     def _refuse_long(self, text: str, limit: int, caller: Caller) -> None:
         if len(text) > limit * _BYTES_PER_TOKEN:
             raise TooManyTokens(limit + 1)

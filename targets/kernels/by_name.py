@@ -20,7 +20,9 @@ from wherry.ops import (
     LayerNormSpec,
     LinearSpec,
     PagedAttentionSpec,
+    PoolSpec,
     QkvAttentionSpec,
+    RaggedAttentionSpec,
     RMSNormSpec,
     RopeAppendSpec,
     RouteSpec,
@@ -43,6 +45,8 @@ FUSED: dict[str, Any] = {
     "candidates": CandidatesSpec,
     "choice": ChoiceSpec,
 }
+# Other operations that a kernel set may lack; their references stay then.
+OPTIONAL: dict[str, Any] = {"pool": PoolSpec, "ragged_attention": RaggedAttentionSpec}
 
 
 class KernelsByName:
@@ -69,7 +73,7 @@ class KernelsByName:
             "short_conv": (ShortConvSpec, kernels.short_conv),
             "gated_delta": (GatedDeltaSpec, kernels.gated_delta),
         }
-        for op, record in FUSED.items():
+        for op, record in (FUSED | OPTIONAL).items():
             if hasattr(kernels, op):
                 self._operations[op] = (record, getattr(kernels, op))
 

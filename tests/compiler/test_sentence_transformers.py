@@ -90,13 +90,15 @@ def test_reading_stays_strict(tmp_path):
 @pytest.mark.parametrize(
     ("file", "values", "said"),
     [
-        ("1_Pooling/config.json", {"pooling_mode_mean_tokens": True}, "found mean and lasttoken"),
         (
             "1_Pooling/config.json",
             {"pooling_mode_lasttoken": False},
-            "found none, supported",
+            "found none, supported are cls",
         ),
-        ("1_Pooling/config.json", {"pooling_mode": "cls"}, "lasttoken and cls"),
+        ("1_Pooling/config.json", {"pooling_mode": "median"}, "found 'median', supported are cls"),
+        ("1_Pooling/config.json", {"pooling_mode": "lasttoken"}, "found 'lasttoken' and"),
+        ("1_Pooling/config.json", {"pooling_mode": [["cls"]]}, "found"),
+        ("1_Pooling/config.json", {"include_prompt": False}, "include_prompt of Pooling"),
         ("config_sentence_transformers.json", {"prompts": {"query": 7}}, "prompts of config_sent"),
         ("config_sentence_transformers.json", {"default_prompt_name": "x"}, "'x', of no prompt"),
         ("sentence_bert_config.json", {"do_lower_case": True}, "do_lower_case"),
@@ -113,6 +115,16 @@ def test_what_cannot_be(tmp_path, file, values, said):
         head_of(made.folder)
 
 
+@pytest.mark.parametrize("mode", ["mean", "cls"])
+def test_a_decoder_has_its_last_token_alone(tmp_path, mode):
+    made = make(tmp_path, EMBEDS)
+    newer = {"pooling_mode": mode, "pooling_mode_lasttoken": False}
+    (made.folder / "1_Pooling" / "config.json").write_text(json.dumps(newer))
+    assert head_of(made.folder).pooling == mode
+    with pytest.raises(ModelError, match=f"a decoder with the pooling {mode}"):
+        describe(made.folder)
+
+
 def test_newer_pooling_files(tmp_path):
     made = make(tmp_path, EMBEDS)
     newer = {"embedding_dimension": 64, "pooling_mode": "lasttoken", "include_prompt": True}
@@ -123,7 +135,8 @@ def test_newer_pooling_files(tmp_path):
 @pytest.mark.parametrize(
     ("modules", "said"),
     [
-        ('[{"type": "a.Transformer"}, {"type": "a.Pooling"}, {"type": "a.Dense"}]', "Dense"),
+        ('[{"type": "a.Transformer"}, {"type": "a.Pooling"}, {"type": "a.CNN"}]', "CNN"),
+        ('[{"type": "a.Transformer"}, {"type": "a.Dense"}]', "Dense"),
         ("[]", r"\(none\)"),
         ("{", "cannot be read"),
         ('{"a": 1}', "no list of objects"),
@@ -137,7 +150,7 @@ def test_modules_that_are_not_known(tmp_path, modules, said):
         head_of(made.folder)
 
 
-@pytest.mark.parametrize("text", ["{", "{}", '{"kind": "embedding", "pooling": "mean"}', "[]"])
+@pytest.mark.parametrize("text", ["{", "{}", '{"kind": "embedding", "pooling": "median"}', "[]"])
 def test_a_damaged_record(tmp_path, text):
     (tmp_path / HEAD).write_text(text)
     with pytest.raises(ModelError, match=HEAD):

@@ -15,6 +15,8 @@ from wherry.compiler.supported import CHECKED
 from wherry.machine.plugins import PLUGINS
 
 from . import test_outside_transformers, test_quantized_families
+from .encoders import CASES as ENCODERS
+from .encoders import parameters
 from .families import CASES, PARAMETERS
 from .outside import OUTSIDE
 
@@ -39,8 +41,9 @@ def table() -> dict[str, dict[str, object]]:
     """By model_type: the reference, targets in float32 and in 4 bits, and whether only at night."""
     found: dict[str, dict[str, object]] = {}
     nightly = {p.values[0]: _nightly(p.marks) for p in PARAMETERS}
+    nightly |= {p.values[0]: _nightly(p.marks) for p in parameters(ENCODERS)}
     nightly |= _parameters(test_outside_transformers.test_prompts_chunks_and_decoding)
-    for name, case in {**CASES, **OUTSIDE}.items():
+    for name, case in {**CASES, **ENCODERS, **OUTSIDE}.items():
         row = found.setdefault(
             case.model_type,
             {"reference": "transformers", "float32": ["cpu"], "q4f32_1": [], "nightly": True},

@@ -17,6 +17,7 @@ from wherry.models.arch import read_config
 from wherry.runtime.tools.families import FAMILIES
 
 from . import checked
+from .encoders import CASES as ENCODERS
 from .families import CASES
 from .outside import OUTSIDE
 
@@ -28,7 +29,7 @@ def test_the_page_is_up_to_date():
 
 
 def test_every_family_is_compared_with_a_reference():
-    cases = [*CASES.values(), *OUTSIDE.values()]
+    cases = [*CASES.values(), *ENCODERS.values(), *OUTSIDE.values()]
     assert {case.model_type for case in cases} == set(families())
 
 

@@ -262,7 +262,7 @@ class Runner:
                 # may have been given to others.
                 behind = max(first + 1 - window, 0) // size if window else 0
                 own += [-1] * behind + sequence.pages[behind:]
-            page_starts.append(len(ids[0]))
+            page_starts.append(len(ids[0]) if ids else 0)
         wanted = list(range(len(tokens)))
         pages = [array for own in ids for array in (page_starts, own)]
         own_slots = [slots] if "slots" in self.metadata["inputs"] else []

@@ -1,4 +1,4 @@
-r"""The output head of a model that generates no text: embeddings or scores.
+r"""The output head of a model that generates no text: embeddings, scores or classes.
 
 `wherry-head.json` in folders of weights and compiled folders has it. A model without the file
 generates text; its embeddings are the normalized states of last tokens, without prompts.
@@ -6,6 +6,10 @@ generates text; its embeddings are the normalized states of last tokens, without
     {"kind": "embedding", "pooling": "last", "normalize": true, "max_tokens": 32768,
      "prompts": {"query": "Instruct: ...\nQuery:"}, "default_prompt": null}
     {"kind": "score", "yes": 9693, "no": 2152, "prompts": {}, "default_prompt": null}
+    {"kind": "class", "labels": ["negative", "positive"], "activation": "softmax", "separator": 102}
+
+The compiled library of an encoder computes the vector: pooling, the linears after it ("dense"), or
+the logits of classes. The host normalizes it, or computes probabilities.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ from wherry.errors import ModelError, listing
 HEAD = "wherry-head.json"
 _STRICT = ConfigDict(strict=True, extra="forbid")
 _TokenId = Annotated[int, Field(ge=0, lt=2**31)]
+_Width = Annotated[int, Field(ge=1, le=2**20)]
+Pooling = Literal["cls", "mean", "max", "last", "mean_sqrt_len", "weightedmean"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +42,25 @@ class _Head:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DenseLayer:
+    """A linear after pooling, with an activation."""
+
+    inputs: _Width
+    outputs: _Width
+    bias: bool = True
+    activation: Literal["identity", "tanh", "relu", "gelu", "silu"] = "identity"
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingHead(_Head):
     """Head that returns a vector for a text."""
 
     kind: Literal["embedding"] = "embedding"
-    pooling: Literal["last"] = "last"  # the vector is the last token's hidden state
+    # Which rows the vector is made of; several: their vectors are concatenated. Decoders have
+    # "last" alone: only the last token has attended to the whole text.
+    pooling: Pooling | Annotated[tuple[Pooling, ...], Field(min_length=2, max_length=6)] = "last"
+    dense: tuple[DenseLayer, ...] = ()  # after pooling
     normalize: bool = True  # whether vectors are scaled to length 1
     # tokens of a text at most; None: the model's context
     max_tokens: Annotated[int, Field(ge=1)] | None = None
@@ -57,7 +77,23 @@ class ScoreHead(_Head):
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
 
-Head = EmbeddingHead | ScoreHead
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassHead(_Head):
+    """Head that returns the logits of classes for a text, or for a pair of texts.
+
+    With a single class the logit says how well a document matches a query.
+    """
+
+    labels: Annotated[tuple[str, ...], Field(min_length=1)]
+    activation: Literal["softmax", "sigmoid", "identity"] = "softmax"  # of logits
+    # Token after which the second text of a pair begins, for models with segments.
+    separator: _TokenId | None = None
+    kind: Literal["class"] = "class"
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+
+Head = EmbeddingHead | ScoreHead | ClassHead
 _HEAD: TypeAdapter[Head] = TypeAdapter(Annotated[Head, Discriminator("kind")])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from wherry.artifact.card import Card, read_card
-from wherry.artifact.head import EmbeddingHead
+from wherry.artifact.head import ClassHead, EmbeddingHead
 from wherry.artifact.manifest import MANIFEST, read_manifest
 from wherry.cache.entries import Entry, entries
 from wherry.compiler.forecast import described_folder
@@ -82,6 +82,8 @@ def _shape(described: Described) -> dict[str, int]:
 
 
 def _capabilities(described: Described, template: str | None) -> list[str]:
+    if isinstance(described.head, ClassHead):
+        return ["classify", *(["score"] if len(described.head.labels) == 1 else [])]
     if described.head is not None:
         return ["embedding" if isinstance(described.head, EmbeddingHead) else "score"]
     found = {"forward": ["completion", *(["chat"] if template else [])], "embed": ["embedding"]}

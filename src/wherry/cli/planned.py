@@ -71,8 +71,10 @@ class Facts:
 
     @property
     def kv_dtype(self) -> str:
-        """Return the dtype of the KV cache, derived from its bytes per token."""
+        """Return the KV cache's dtype, derived from its bytes per token; "none" without it."""
         config = self.described.config
+        if not self.declared.memory["kv_per_token"]:
+            return "none"
         layers = range(config.num_hidden_layers)
         attends = getattr(config, "attends", None)  # of families with recurrent layers
         shapes = [config.attention_shape(i) for i in layers if attends is None or attends(i)]

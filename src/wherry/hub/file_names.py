@@ -15,4 +15,6 @@ OLDER_TOKENIZERS = (
 )
 MODULES = "modules.json"  # module list of the library sentence-transformers
 SENTENCE_TRANSFORMERS = (MODULES, "config_sentence_transformers.json", "sentence_bert_config.json")
-MODULE_FILES = "[0-9]_*/config.json"  # shell pattern of module configurations, one folder deep
+# Shell patterns of module configurations and of the weights of linears, one folder deep.
+MODULE_FILES = "[0-9]_*/config.json"
+DENSE_FILES = ("[0-9]_Dense/model.safetensors", "[0-9]_Dense/pytorch_model.bin")

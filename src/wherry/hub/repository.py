@@ -15,6 +15,7 @@ from wherry.base import extras
 from wherry.errors import ModelError, ToolchainError
 
 from .file_names import (
+    DENSE_FILES,
     MODELOPT,
     MODULE_FILES,
     OLDER_TOKENIZERS,
@@ -108,7 +109,8 @@ def _described(file: Any) -> RepositoryFile:
 
 
 def _is_needed(name: str, weights: list[str]) -> bool:
-    if name.count("/") == MODULE_FILES.count("/") and fnmatch(name, MODULE_FILES):
+    of_modules = (MODULE_FILES, *DENSE_FILES)
+    if name.count("/") == 1 and any(fnmatch(name, pattern) for pattern in of_modules):
         return True
     # these files repeat the weights in another layout
     if "/" in name or fnmatch(name, "consolidated*"):

@@ -2,6 +2,7 @@
 
     modules.json                      the steps, in order; each may have a folder
     1_Pooling/config.json             which hidden states become the vector
+    2_Dense/config.json               a linear after pooling, with weights beside it
     1_LogitScore/config.json          a reranker's tokens for yes and no
     config_sentence_transformers.json prompts by name
     sentence_bert_config.json         the longest text
@@ -16,23 +17,34 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from wherry.artifact.head import EmbeddingHead, Head, ScoreHead
+from wherry.artifact.head import DenseLayer, EmbeddingHead, Head, ScoreHead
 from wherry.base.json_file import parse_object
 from wherry.errors import ModelError, listing, shown
 
 from .file_names import MODULES, SENTENCE_TRANSFORMERS
 from .folder import read_json
 
-_EMBEDDINGS = (("Transformer", "Pooling"), ("Transformer", "Pooling", "Normalize"))
+_EMBEDDING = "Transformer -> Pooling [-> Dense]... [-> Normalize]"
 _SCORE = ("Transformer", "LogitScore")
 _TOKENS = {"yes": "true_token_id", "no": "false_token_id"}  # field names of the module LogitScore
-_MODES = {  # pooling modes of older files, one boolean field each
+# Pooling modes of older files, one boolean field each; and newer files' names -> ours.
+_MODES = {
     "pooling_mode_cls_token": "cls",
-    "pooling_mode_mean_tokens": "mean",
     "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
     "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
+}
+_OURS = {name: name for name in ("cls", "max", "mean", "weightedmean")}
+_OURS |= {"mean_sqrt_len_tokens": "mean_sqrt_len", "lasttoken": "last"}
+# Classes of torch that Dense applies after its linear -> our names.
+_ACTIVATIONS = {
+    "Identity": "identity",
+    "Tanh": "tanh",
+    "ReLU": "relu",
+    "GELU": "gelu",
+    "SiLU": "silu",
 }
 
 
@@ -45,34 +57,60 @@ def head_of(folder: Path) -> Head | None:
     if not (folder / MODULES).is_file():
         return None
     modules = _modules(folder / MODULES)
-    names = tuple(str(module.get("type", "")).rpartition(".")[2] for module in modules)
-    if names not in (_SCORE, *_EMBEDDINGS):
-        supported = listing(" -> ".join(chain) for chain in (*_EMBEDDINGS, _SCORE))
+    names = _names(modules)
+    is_score, chain = names == _SCORE, list(names)
+    if chain[-1:] == ["Normalize"]:
+        chain.pop()
+    while chain[2:] and chain[-1] == "Dense":
+        chain.pop()
+    if not is_score and chain != ["Transformer", "Pooling"]:
+        supported = listing([_EMBEDDING, " -> ".join(_SCORE)])
         raise ModelError(
             f"{folder / MODULES} has the modules {' -> '.join(names) or '(none)'}; supported are\n"
             f"{supported}"
         )
     texts, limits = (_optional(folder / name) for name in SENTENCE_TRANSFORMERS[1:])
     problems = ["do_lower_case: found true, supported is false"] * bool(limits.get("do_lower_case"))
-    last = _module_config(folder, modules[1])
+    second = _module_config(folder, modules[1])
     made: dict[str, Any] = {
         "prompts": _prompts(texts, problems),
         "default_prompt": texts.get("default_prompt_name"),
     }
-    if names == _SCORE:
-        made |= {ours: _token(last, theirs, problems) for ours, theirs in _TOKENS.items()}
+    if is_score:
+        made |= {ours: _token(second, theirs, problems) for ours, theirs in _TOKENS.items()}
     else:
-        _check_pooling(last, problems)
+        found = _pooling(second, problems)
         made |= {
+            "pooling": found[0] if len(found) == 1 else tuple(found),
+            "dense": tuple(
+                _dense(_module_config(folder, module), problems)
+                for module, name in zip(modules, names, strict=True)
+                if name == "Dense"
+            ),
             "normalize": names[-1] == "Normalize",
             "max_tokens": _longest(limits, problems),
         }
+        if second.get("include_prompt") is False and any(made["prompts"].values()):
+            problems.append("include_prompt of Pooling: found false, supported is true")
     if not problems:
         try:
-            return ScoreHead(**made) if names == _SCORE else EmbeddingHead(**made)
+            return ScoreHead(**made) if is_score else EmbeddingHead(**made)
         except ValueError as e:
             problems.append(str(e))
     raise ModelError(f"{folder} cannot be what its {MODULES} says:\n{listing(problems)}")
+
+
+def dense_folders(folder: Path) -> list[Path]:
+    """Return the folders of the modules Dense, in their order, which have weights."""
+    if not (folder / MODULES).is_file():
+        return []
+    modules = _modules(folder / MODULES)
+    pairs = zip(modules, _names(modules), strict=True)
+    return [folder / _path(folder, module) for module, name in pairs if name == "Dense"]
+
+
+def _names(modules: list[Mapping[str, Any]]) -> tuple[str, ...]:
+    return tuple(str(module.get("type", "")).rpartition(".")[2] for module in modules)
 
 
 def _modules(path: Path) -> list[Mapping[str, Any]]:
@@ -87,11 +125,16 @@ def _modules(path: Path) -> list[Mapping[str, Any]]:
 
 
 def _module_config(folder: Path, module: Mapping[str, Any]) -> dict[str, Any]:
-    """Read a module's config.json; the module's folder must be inside of the model's folder."""
+    """Read a module's config.json."""
+    return read_json(folder / _path(folder, module) / "config.json")
+
+
+def _path(folder: Path, module: Mapping[str, Any]) -> str:
+    """Return the name of a module's folder, which must be inside of the model's folder."""
     name = str(module.get("path", ""))
     if not name or Path(name).name != name or name.startswith("."):
         raise ModelError(f"{folder / MODULES}: path {name[:100]!r} is no folder of the model's")
-    return read_json(folder / name / "config.json")
+    return name
 
 
 def _optional(path: Path) -> dict[str, Any]:
@@ -126,12 +169,35 @@ def _longest(limits: Mapping[str, Any], problems: list[str]) -> int | None:
     return None
 
 
-def _check_pooling(config: Mapping[str, Any], problems: list[str]) -> None:
-    """Check the pooling mode: only a decoder's last token has attended to the whole text."""
+def _pooling(config: Mapping[str, Any], problems: list[str]) -> list[str]:
+    """Return the pooling modes, in the order of their parts of the vector."""
     named = config.get("pooling_mode")
     found = [mode for name, mode in _MODES.items() if config.get(name) is True]
     if named is not None:
         found += named if isinstance(named, list) else [named]
-    if found != ["lasttoken"]:
-        modes = " and ".join(map(str, found)) or "none"
-        problems.append(f"the mode of Pooling: found {modes}, supported is lasttoken")
+    wrong = [mode for mode in found if not isinstance(mode, str) or mode not in _OURS]
+    if not found or wrong or len(set(found)) < len(found):  # a mode twice is two spellings of one
+        modes = " and ".join(map(shown, wrong or found)) or "none"
+        problems.append(f"the mode of Pooling: found {modes}, supported are {', '.join(_OURS)}")
+        return ["last"]
+    return [_OURS[mode] for mode in found]
+
+
+def _dense(config: Mapping[str, Any], problems: list[str]) -> DenseLayer:
+    """Read the configuration of a module Dense."""
+    sizes = [config.get("in_features"), config.get("out_features")]
+    activation = str(config.get("activation_function", "Tanh")).rpartition(".")[2]
+    found = len(problems)
+    if not all(type(size) is int and 0 < size <= 2**20 for size in sizes):
+        problems.append(f"in_features, out_features of Dense: found {shown(sizes)}")
+    if activation not in _ACTIVATIONS:
+        supported = ", ".join(_ACTIVATIONS)
+        problems.append(f"activation of Dense: found {shown(activation)}, supported: {supported}")
+    bias = config.get("bias", True)
+    if not isinstance(bias, bool):
+        problems.append(f"bias of Dense: found {shown(bias)}, expected true or false")
+    if len(problems) > found:
+        return DenseLayer(inputs=1, outputs=1)
+    inputs, outputs = sizes
+    kind: Any = _ACTIVATIONS[activation]
+    return DenseLayer(inputs=inputs, outputs=outputs, bias=bias, activation=kind)

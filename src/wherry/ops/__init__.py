@@ -19,6 +19,7 @@ from .attention import (
 from .elementwise import ActivationName, ActivationSpec, LayerNormSpec, RMSNormSpec, SwiGLUSpec
 from .experts import ExpertLinearSpec, GateName, RouteSpec, ScoreName
 from .linear import EmbeddingSpec, FusedLinearSpec, LinearSpec
+from .ragged import PoolingName, PoolSpec, RaggedAttentionSpec
 from .record import FloatName, Record, Scheme
 from .recurrent import GatedDeltaSpec, ShortConvSpec
 from .sampling import CandidatesSpec, ChoiceSpec
@@ -42,8 +43,11 @@ __all__ = [
     "LayerNormSpec",
     "LinearSpec",
     "PagedAttentionSpec",
+    "PoolSpec",
+    "PoolingName",
     "QkvAttentionSpec",
     "RMSNormSpec",
+    "RaggedAttentionSpec",
     "Record",
     "RopeAppendSpec",
     "RouteSpec",

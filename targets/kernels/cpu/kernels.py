@@ -15,6 +15,8 @@ from wherry.ops import (
     GatedDeltaSpec,
     LayerNormSpec,
     LinearSpec,
+    PoolSpec,
+    RaggedAttentionSpec,
     RMSNormSpec,
     RopeAppendSpec,
     RouteSpec,
@@ -34,7 +36,9 @@ from .int_layout import LAYOUTS
 from .isa import Isa
 from .linear import float_linear
 from .norm import add_rms_norm, layer_norm, rms_norm
+from .pool import pool
 from .quantized_linear import quantized_linear
+from .ragged_attention import ragged_attention
 from .recurrent import gated_delta, short_conv
 from .rope import rope_append
 from .route import route
@@ -100,6 +104,14 @@ class CpuKernels:
         It is None unless pages have 16 tokens and heads 4 * k elements.
         """
         return attention(spec, self.isa)
+
+    def ragged_attention(self, spec: RaggedAttentionSpec) -> PrimFunc:
+        """Return the kernel of bidirectional attention over the rows of a step."""
+        return ragged_attention(spec, self.isa)
+
+    def pool(self, spec: PoolSpec) -> PrimFunc:
+        """Return the kernel of pooling, for any width."""
+        return pool(spec, self.isa)
 
     def route(self, spec: RouteSpec) -> PrimFunc:
         """Return the kernel that chooses experts, for any number of experts."""

@@ -13,7 +13,7 @@ from ....text.fill_in import WAYS
 from ....tools.dialect import Dialect
 
 # Wherry's name of a capability -> Ollama's, where they differ; "": Ollama has no name for it.
-_NAMES = {"chat": "completion", "score": ""}
+_NAMES = {"chat": "completion", "score": "", "classify": ""}
 
 
 def abilities(

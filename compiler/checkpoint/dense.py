@@ -1,0 +1,79 @@
+"""A checkpoint with the linears after pooling, which lie in folders of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wherry.errors import ModelError, listing
+from wherry.models.weight_plan import ParameterPlan
+
+from .kept import KeptRows
+from .tensors import Checkpoint
+
+
+def with_dense(main: Checkpoint, dense: Sequence[Checkpoint]) -> Checkpoint:
+    """Return `main` with the tensors of sentence-transformers' modules Dense: dense.0.*, dense.1.*.
+
+    Raises:
+        ModelError: `main` has such names, too.
+    """
+    if not dense:
+        return main
+    sources = {
+        f"dense.{i}.{name}": (checkpoint, name)
+        for i, checkpoint in enumerate(dense)
+        for name in checkpoint.tensors
+    }
+    if both := sorted(sources.keys() & main.tensors.keys()):
+        raise ModelError(f"{main.folder} has tensors twice:\n{listing(both)}")
+    return _WithDense(
+        folder=main.folder,
+        tensors={**main.tensors, **{n: c.tensors[own] for n, (c, own) in sources.items()}},
+        files=(*main.files, *(file for checkpoint in dense for file in checkpoint.files)),
+        fingerprint="-".join(c.fingerprint for c in (main, *dense)),
+        main=main,
+        sources=sources,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _WithDense(Checkpoint):
+    main: Checkpoint | None = None
+    # name -> the checkpoint that has the tensor, and its name there
+    sources: Mapping[str, tuple[Checkpoint, str]] = field(default_factory=dict)
+
+    def _source(self, name: str) -> tuple[Checkpoint, str]:
+        assert self.main is not None
+        return self.sources.get(name, (self.main, name))
+
+    def require_floats(self, names: Iterable[str]) -> None:
+        """See `Checkpoint.require_floats`."""
+        for name in names:
+            checkpoint, own = self._source(name)
+            checkpoint.require_floats([own])
+
+    def told(self, scheme: str, kept: Collection[str] = ()) -> str | None:
+        """See `Checkpoint.told`."""
+        assert self.main is not None
+        return self.main.told(scheme, kept)
+
+    def kept(self, plan: ParameterPlan) -> Sequence[KeptRows]:
+        """See `Checkpoint.kept`; linears after pooling are encoded."""
+        assert self.main is not None
+        is_main = all(piece.name not in self.sources for piece in plan.pieces)
+        return self.main.kept(plan) if is_main else ()
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
+        """See `Checkpoint.read`."""
+        checkpoint, own = self._source(name)
+        return checkpoint.read(own, start, stop)
+
+    def read_raw(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """See `Checkpoint.read_raw`."""
+        checkpoint, own = self._source(name)
+        return checkpoint.read_raw(own, start, stop)

@@ -1,0 +1,124 @@
+"""What an encoder computes of its rows: a vector, or the logits of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wherry.artifact.head import ClassHead, EmbeddingHead, Head, ScoreHead
+from wherry.errors import ModelError, listing, shown
+from wherry.hub.folder import read_json
+from wherry.models.output import DenseShape, Output
+
+_CLASSES = "ForSequenceClassification"  # end of the name of transformers' classes with a class head
+# Where sentence-transformers' cross-encoders name the activation of a single logit.
+_ACTIVATIONS = {"Identity": "identity", "Sigmoid": "sigmoid"}
+_MOST_LABELS = 2**16
+
+
+def default_head() -> EmbeddingHead:
+    """Return the head of an encoder whose folder names none, as sentence-transformers has it."""
+    return EmbeddingHead(pooling="mean", normalize=False)
+
+
+def class_head(folder: Path, raw: Mapping[str, Any]) -> ClassHead | None:
+    """Return the head that config.json describes; None: the model has none of classes.
+
+    Raises:
+        ModelError: labels or activation are not what transformers writes.
+    """
+    names = raw.get("architectures") or []
+    if not any(str(name).endswith(_CLASSES) for name in names):
+        return None
+    labels = _labels(folder, raw)
+    return ClassHead(
+        labels=labels,
+        activation=_activation(folder, raw, len(labels)),
+        separator=_separator(folder),
+    )
+
+
+def _labels(folder: Path, raw: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the classes, in the order of their logits."""
+    named = raw.get("id2label")
+    if named is None:
+        count = raw.get("num_labels", 2)  # transformers' default
+        if type(count) is int and 0 < count <= _MOST_LABELS:
+            return tuple(f"LABEL_{i}" for i in range(count))
+        raise ModelError(f"{folder}/config.json: num_labels is {shown(count)}, expected a number")
+    keys = [str(i) for i in range(len(named))] if isinstance(named, dict) else []
+    if not keys or set(named) != set(keys) or not all(isinstance(v, str) for v in named.values()):
+        raise ModelError(
+            f'{folder}/config.json: id2label is {shown(named)}, expected names: {{"0": "no", ...}}'
+        )
+    return tuple(named[key] for key in keys)
+
+
+def _activation(folder: Path, raw: Mapping[str, Any], labels: int) -> Any:
+    """Return what makes probabilities of logits, as sentence-transformers and transformers do."""
+    own = raw.get("sentence_transformers") or {}
+    found = own.get("activation_fn") if isinstance(own, dict) else None
+    found = found or raw.get("sbert_ce_default_activation_function")
+    if found is not None:
+        name = str(found).rpartition(".")[2]
+        if name in _ACTIVATIONS:
+            return _ACTIVATIONS[name]
+        raise ModelError(
+            f"{folder}/config.json: the activation of scores is {shown(found)}, supported are "
+            f"{', '.join(_ACTIVATIONS)}"
+        )
+    if labels == 1 or raw.get("problem_type") == "multi_label_classification":
+        return "sigmoid"
+    return "identity" if raw.get("problem_type") == "regression" else "softmax"
+
+
+def _separator(folder: Path) -> int | None:
+    """Return the id of the tokenizer's separator; None: the folder names none."""
+    config, tokenizer = folder / "tokenizer_config.json", folder / "tokenizer.json"
+    if not config.is_file() or not tokenizer.is_file():
+        return None
+    named = read_json(config).get("sep_token")
+    text = named.get("content") if isinstance(named, dict) else named
+    for token in read_json(tokenizer).get("added_tokens") or []:
+        if isinstance(token, dict) and token.get("content") == text and text is not None:
+            found = token.get("id")
+            return found if type(found) is int and 0 <= found < 2**31 else None
+    return None
+
+
+def output_of(folder: Path, head: Head, hidden: int) -> Output:
+    """Return what the library computes for `head`.
+
+    Raises:
+        ModelError: an encoder cannot have this head, or the sizes of its layers contradict.
+    """
+    if isinstance(head, ScoreHead):
+        raise ModelError(f"{folder} has scores of tokens, and an encoder has no such logits.")
+    if isinstance(head, ClassHead):
+        return Output(labels=len(head.labels), separator=head.separator)
+    modes = (head.pooling,) if isinstance(head.pooling, str) else head.pooling
+    dense = tuple(
+        DenseShape(inputs=d.inputs, outputs=d.outputs, bias=d.bias, activation=d.activation)
+        for d in head.dense
+    )
+    output = Output(pooling=modes, dense=dense)
+    if problems := output.problems(hidden):
+        raise ModelError(f"{folder} has layers that do not fit:\n{listing(problems)}")
+    return output
+
+
+def require_last(folder: Path, head: Head) -> None:
+    """Check that a decoder's vector is its last token's row: no other has seen the whole text.
+
+    Raises:
+        ModelError: the head pools other rows, has linears, or is of classes.
+    """
+    if isinstance(head, ClassHead):
+        raise ModelError(f"{folder} has a head of classes; supported are those of encoders.")
+    if isinstance(head, EmbeddingHead) and (head.pooling != "last" or head.dense):
+        modes = [head.pooling] if isinstance(head.pooling, str) else list(head.pooling)
+        raise ModelError(
+            f"{folder} is a decoder with the pooling {' and '.join(modes)} and {len(head.dense)} "
+            "modules Dense; supported for decoders is lasttoken alone."
+        )

@@ -1,0 +1,39 @@
+"""RoBERTa and XLM-RoBERTa encoders (BGE-M3, multilingual E5, rerankers): BERT, positions from 2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .. import encoder
+from ..arch import Architecture, drop, rename
+from ..encoder import dropped, named
+from . import bert
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobertaConfig(bert.BertConfig):
+    """Fields of RoBERTa's config.json that shape the computation."""
+
+    BEFORE: ClassVar[int] = 2  # the padding token's position, 1, and the one before it
+
+
+class RobertaModel(encoder.EncoderModel):
+    pass
+
+
+ARCH = Architecture(
+    name="roberta",
+    config=RobertaConfig,
+    model=RobertaModel,
+    weights=(
+        *bert.LAYERS,
+        *named({"head.dense": "classifier.dense", "head.out": "classifier.out_proj"}),
+        *dropped("pooler.dense"),
+        drop("lm_head.*"),
+        rename("model.embeddings.*", "roberta.embeddings.*"),
+        rename("model.layers.*", "roberta.encoder.layer.*"),
+    ),
+    aliases=("xlm-roberta", "camembert"),
+    base="roberta",
+)

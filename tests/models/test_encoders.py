@@ -1,0 +1,71 @@
+"""Every encoder against Hugging Face transformers, on the configurations of encoders.py."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from wherry.compiler.load import describe
+
+from ..support.tiny_models import Runner, compiled
+from .encoders import CASES, parameters, save
+
+TOLERANCE = 2e-4  # of an element, float32
+LENGTHS = (150, 37, 16, 1)  # of the texts: several blocks of keys, and less than a tile
+pytestmark = pytest.mark.cpu
+
+
+def prompts_for(vocab: int) -> list[list[int]]:
+    rng = np.random.default_rng(3)
+    return [rng.integers(2, vocab, n).tolist() for n in LENGTHS]
+
+
+def close(got: np.ndarray, expected: np.ndarray) -> None:
+    assert got.shape == expected.shape
+    assert np.abs(expected).max() > 0.05  # a comparison of zeros proves nothing
+    assert np.abs(got - expected).max() <= TOLERANCE
+
+
+@pytest.fixture(scope="module", params=parameters(CASES))
+def case(request, tmp_path_factory):
+    """(a compiled folder, texts in tokens, the rows that transformers has for them)."""
+    folder = tmp_path_factory.mktemp(request.param)
+    model = save(folder, CASES[request.param])
+    texts = [text[:120] for text in prompts_for(model.config.vocab_size)]
+    with torch.no_grad():
+        expected = [model(torch.tensor([text]))[0][0].numpy() for text in texts]
+    return compiled(folder), texts, expected
+
+
+class TestAgainstTransformers:
+    def test_alone(self, case):
+        folder, texts, expected = case
+        for text, rows in zip(texts, expected, strict=True):
+            got = Runner(folder).step({0: text}, "embed")[0]
+            close(got[-1], rows.mean(0))
+
+    def test_the_same_bits_in_any_batch(self, case):
+        folder, texts, _ = case
+        alone = [Runner(folder).step({0: text}, "embed")[0][-1] for text in texts]
+        for order in ((0, 1, 2, 3), (3, 1, 0, 2)):
+            batch = Runner(folder).step({i: texts[i] for i in order}, "embed")
+            for i in order:
+                assert np.array_equal(batch[i][-1], alone[i])
+
+
+HEADS = ("bert", "roberta", "distilbert", "mpnet", "modernbert", "nomic_bert")
+
+
+@pytest.mark.parametrize("name", parameters({name: CASES[name] for name in HEADS}))
+def test_classes_against_transformers(name, tmp_path):
+    kind = transformers.AutoModelForSequenceClassification
+    model = save(tmp_path, CASES[name], kind, num_labels=3)
+    assert describe(tmp_path).head.labels == ("LABEL_0", "LABEL_1", "LABEL_2")
+    folder = compiled(tmp_path)
+    for text in prompts_for(model.config.vocab_size)[1:]:
+        with torch.no_grad():
+            expected = model(torch.tensor([text])).logits[0].numpy()
+        got = Runner(folder).step({0: text}, "embed")[0][-1]
+        close(got, expected)
