@@ -62,11 +62,13 @@ class _WithDense(Checkpoint):
         assert self.main is not None
         return self.main.told(scheme, kept)
 
-    def kept(self, plan: ParameterPlan) -> Sequence[KeptRows]:
+    def kept(
+        self, plan: ParameterPlan, wanted: Collection[str] | None = None
+    ) -> Sequence[KeptRows]:
         """See `Checkpoint.kept`; linears after pooling are encoded."""
         assert self.main is not None
         is_main = all(piece.name not in self.sources for piece in plan.pieces)
-        return self.main.kept(plan) if is_main else ()
+        return self.main.kept(plan, wanted) if is_main else ()
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
         """See `Checkpoint.read`."""

@@ -204,7 +204,7 @@ def _full_layer_fields(given: Mapping[str, Any]) -> dict[str, Any] | None:
 class Attention(nn.Module):
     """Attention with norms of q and k heads; qkv has k and v only if the layer computes them."""
 
-    def __init__(self, cfg: Gemma4Config, layer: int) -> None:
+    def __init__(self, cfg: decoder.WindowedConfig, layer: int) -> None:
         self.shape = shape = cfg.attention_shape(layer)
         biases, d = cfg.biases(), cfg.hidden_size
         h, e = shape.heads, shape.head_dim

@@ -14,7 +14,7 @@ from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import AttentionShape
 
-from .. import decoder
+from .. import decoder, layers
 from ..arch import Architecture, concat, rename
 from ..config import Count, Epsilon, Positions, Range, Size
 from ..decoder import FULL, WEIGHTS
@@ -122,7 +122,7 @@ class Block(nn.Module):
             self.conv = GatedConv(cfg)
         self.operator_norm = cfg.norm()
         self.ffn_norm = cfg.norm()
-        self.feed_forward = decoder.GatedMLP(cfg.hidden_size, cfg.feed_forward_size)
+        self.feed_forward = layers.GatedMLP(cfg.hidden_size, cfg.feed_forward_size)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """Run the layer: x [n, d] -> [n, d]."""

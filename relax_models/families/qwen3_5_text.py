@@ -16,7 +16,7 @@ from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import AttentionShape, GatedDeltaSpec
 
-from .. import decoder
+from .. import decoder, layers
 from ..arch import Architecture, concat, drop, reorder
 from ..config import Count, Positions, Size
 from ..decoder import FULL, WEIGHTS
@@ -137,7 +137,7 @@ class Block(nn.Module):
 
     def feed_forward(self, cfg: Any, layer: int) -> nn.Module:
         """Return the feed-forward of a layer."""
-        return decoder.GatedMLP(cfg.hidden_size, cfg.intermediate_size)
+        return layers.GatedMLP(cfg.hidden_size, cfg.intermediate_size)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """Run the layer: x [n, d] -> [n, d]."""
