@@ -152,7 +152,7 @@ def _per_token(made: Declared) -> int:
 
 
 def recurrent(made: Declared, sequences: int, tokens: int) -> int:
-    """Return the bytes of recurrent state that go with a KV cache of `tokens`, snapshots included."""
+    """Return the bytes of recurrent state for a KV cache of `tokens`, snapshots included."""
     slot = made.memory.get("slot", 0)
     if not slot:
         return 0
