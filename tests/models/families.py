@@ -532,6 +532,7 @@ CASES |= {
             "attn_scale": 0.5,
             "rope_parameters": LLAMA3,
         },
+        nightly=True,
     ),
     "llama4-some": Case(
         "llama4_text",

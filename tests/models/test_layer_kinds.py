@@ -110,7 +110,8 @@ def test_minimax_counts_rotated_dimensions():
 
 
 def test_gemma_3n_reads_the_older_fields_of_rope():
-    config, official = read("gemma3n_text", rope_theta=5e5, rope_local_base_freq=2e4)
+    older = {"rope_theta": 5e5, "rope_local_base_freq": 2e4}
+    config, official = read("gemma3n_text", num_kv_shared_layers=0, **older)
     assert (config.rope.theta, config.local_rope.theta) == (5e5, 2e4)
     assert official.rope_parameters["full_attention"]["rope_theta"] == 5e5
 
