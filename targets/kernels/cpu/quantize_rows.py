@@ -30,7 +30,9 @@ class Int8Rows:
 
     integers: Any  # int32 [m, 8 G], four int8 in each word
     scales: Any  # int32 [m, G], scales in the form that `factor` reads
-    zeros: Any  # int32 [m, parts * G], -zero point * sum of the int8 of each part of a group
+    # int32 [m, parts * G]: -zero point * sum of the int8 of each part of a group; without a zero
+    # point the bits of a float32, scale * sum
+    zeros: Any
 
     @classmethod
     def of(cls, m: Any, columns: int, parts: int = 1) -> Int8Rows:
@@ -53,8 +55,10 @@ def factor(weight_scale: Any, stored: Any, exact: bool, lanes: int) -> Any:
     return T.reinterpret(v.float_type(lanes), bits + T.broadcast(stored, lanes))
 
 
-def quantize_row(X: Any, out: Int8Rows, zero: int, exact: bool, row: Any) -> None:
+def quantize_row(X: Any, out: Int8Rows, zero: int | None, exact: bool, row: Any) -> None:
     """Emit the quantization of row `row` of X [., K].
+
+    `zero` is the zero point of the weights; None, with `exact` alone: they have minimums instead.
 
     A stored scale is the scale's logarithm in the exponent bits of a float, or with `exact` the
     bits of the float itself. If K does not fill the last group, it is padded with zeros.
@@ -75,7 +79,9 @@ def quantize_row(X: Any, out: Int8Rows, zero: int, exact: bool, row: Any) -> Non
         _quantize([rest[T.ramp(h * 16, 1, 16)] for h in (0, 1)], out, zero, exact, row, g)
 
 
-def _quantize(halves: list[Any], out: Int8Rows, zero: int, exact: bool, row: Any, g: Any) -> None:
+def _quantize(
+    halves: list[Any], out: Int8Rows, zero: int | None, exact: bool, row: Any, g: Any
+) -> None:
     low, high = (v.let(x) for x in halves)
     largest = v.max_lanes(v.maximum(v.let(v.absolute(low, 16)), v.let(v.absolute(high, 16))), 16)
     scale, inverse = (_exact if exact else _power_of_two)(largest)
@@ -89,7 +95,12 @@ def _quantize(halves: list[Any], out: Int8Rows, zero: int, exact: bool, row: Any
     parts = [rounded[0] + rounded[1]] if out.parts == 1 else rounded
     for i, part in enumerate(parts):
         total = v.sum_lanes(part, 16)
-        T.buffer_store(out.zeros, total * T.int32(-zero), [row, g * len(parts) + i])
+        if zero is None:
+            x_sum = T.Cast("float32", total) * T.reinterpret("float32", scale)
+            stored = T.reinterpret("int32", x_sum)
+        else:
+            stored = total * T.int32(-zero)
+        T.buffer_store(out.zeros, stored, [row, g * len(parts) + i])
 
 
 def _power_of_two(largest: Any) -> tuple[Any, Any]:

@@ -91,8 +91,7 @@ struct Q4Offset {
                                : piece.words.w;
     const Word low = 0x000f000fu, next = 0x00f000f0u, magic = 0x64006400u;
     const Word scale[2] = {(piece.scales & 0xffffu) * 0x10001u, (piece.scales >> 16) * 0x10001u};
-    const Word offset[2] = {(piece.offsets & 0xffffu) * 0x10001u,
-                            (piece.offsets >> 16) * 0x10001u};
+    const Word offset[2] = {(piece.offsets & 0xffffu) * 0x10001u, (piece.offsets >> 16) * 0x10001u};
     const Word sixteenth = 0x2c002c00u;
     // 1024 and the zero point; -(64 and the zero point) is 960 minus that
     const Word zero = kMinimum ? magic : offset[0];
