@@ -141,7 +141,7 @@ def require(context: int, manifest: Declared, there: Room, draft: Declared | Non
 
 
 # What the core reserves for snapshots of a recurrent state (engine/cache/kv_cache.cc): a share of
-# the KV cache, and a few in addition to the slots of the running sequences.
+# the KV cache, and a few more than the slots of the running sequences.
 SNAPSHOT_SHARE, FEW_SNAPSHOTS = 0.25, 2
 
 
@@ -152,7 +152,7 @@ def _per_token(made: Declared) -> int:
 
 
 def recurrent(made: Declared, sequences: int, tokens: int) -> int:
-    """Return the bytes of recurrent state for a KV cache of `tokens`, snapshots included."""
+    """Return the bytes of the recurrent state for a KV cache of `tokens`, with snapshots."""
     slot = made.memory.get("slot", 0)
     if not slot:
         return 0

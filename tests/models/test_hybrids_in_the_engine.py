@@ -77,6 +77,8 @@ def test_tokens_are_those_of_transformers(tmp_path, name):
         assert 0 < computed < len(chat) - len(PROMPTS[1]) + 16
         # Several answers to one prompt, after a prefix that none of them has computed.
         assert answers(core, [chat[:-1]] * 3) == [expected(chat[:-1])] * 3
-    with engine(folder, kv_tokens=80) as core:  # of 111 that all of them have at the end
-        assert answers(core, PROMPTS) == wanted
+    # Eight pages, of which four short prompts leave four, and twelve are needed at the end.
+    short = [list(range(first, first + 15)) for first in (20, 60, 100, 140)]
+    with engine(folder, kv_tokens=128) as core:
+        assert answers(core, short) == [expected(prompt) for prompt in short]
         assert core.stats().preemptions > 0
