@@ -2,7 +2,7 @@
 
     modules.json                      the steps, in order; each may have a folder
     1_Pooling/config.json             which hidden states become the vector
-    2_Dense/config.json               a linear after pooling, with weights beside it
+    2_Dense/config.json               a linear after pooling, with its weights in the same folder
     1_LogitScore/config.json          a reranker's tokens for yes and no
     config_sentence_transformers.json prompts by name
     sentence_bert_config.json         the longest text
@@ -185,7 +185,7 @@ def _pooling(config: Mapping[str, Any], problems: list[str]) -> list[str]:
 
 def _dense(config: Mapping[str, Any], problems: list[str]) -> DenseLayer:
     """Read the configuration of a module Dense."""
-    sizes = [config.get("in_features"), config.get("out_features")]
+    sizes: list[Any] = [config.get("in_features"), config.get("out_features")]
     activation = str(config.get("activation_function", "Tanh")).rpartition(".")[2]
     found = len(problems)
     if not all(type(size) is int and 0 < size <= 2**20 for size in sizes):
