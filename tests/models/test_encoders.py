@@ -72,6 +72,7 @@ def test_classes_against_transformers(name, tmp_path):
         close(got, expected)
 
 
+@pytest.mark.gpu
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["opencl", "vulkan"])
 @pytest.mark.parametrize("name", ["bert", "mpnet", "modernbert", "embedding-gemma"])

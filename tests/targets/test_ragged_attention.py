@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ def expected(spec, qkv, bias):
     """Softmax over each text by itself, float64 [n, h * e]."""
     h, g, e = spec.heads, spec.kv_heads, spec.head_dim
     out = np.zeros((len(qkv), h, e))
-    for begin, end in zip(POINTERS, POINTERS[1:], strict=False):
+    for begin, end in pairwise(POINTERS):
         x = qkv[begin:end].astype("float64").reshape(end - begin, h + 2 * g, e)
         distance = np.arange(end - begin) - np.arange(end - begin)[:, None]
         for head in range(h):
@@ -61,7 +63,7 @@ def compare(run, spec):
 
     together = attend(qkv, SEQUENCES, POINTERS)
     np.testing.assert_allclose(together, expected(spec, qkv, bias), atol=5e-6)
-    for begin, end in zip(POINTERS, POINTERS[1:], strict=False):
+    for begin, end in pairwise(POINTERS):
         size = int(end - begin)
         one = attend(qkv[begin:end].copy(), np.zeros(size, "int32"), np.array([0, size], "int32"))
         assert np.array_equal(one, together[begin:end])
