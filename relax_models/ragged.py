@@ -79,13 +79,14 @@ def attention_reference(spec: RaggedAttentionSpec) -> tirx.PrimFunc:
         qkv: T.handle,
         sequences: T.handle,
         query_indptr: T.handle,
-        bias: T.Buffer((h, 2 * reach + 1), "float32"),
+        bias: T.handle,
         out: T.handle,
     ) -> None:
         n, r1 = T.int64(), T.int64()
         QKV = T.match_buffer(qkv, (n, width), "float32")
         SEQ = T.match_buffer(sequences, (n,), "int32")
         PTR = T.match_buffer(query_indptr, (r1,), "int32")
+        BIAS = T.match_buffer(bias, (h, 2 * reach + 1), "float32")
         OUT = T.match_buffer(out, (n, h * e), "float32")
         for row, head in T.grid(n, h):
             with T.sblock("row_head"):
@@ -112,7 +113,7 @@ def attention_reference(spec: RaggedAttentionSpec) -> tirx.PrimFunc:
                         if biased:
                             state[2] = (
                                 state[2]
-                                + bias[
+                                + BIAS[
                                     j,
                                     reach
                                     + T.max(

@@ -161,7 +161,7 @@ def score_answer(scores: Sequence[float], jobs: Sequence[Job], model: str) -> Sc
 def classify_answer(
     events: Sequence[Event], jobs: Sequence[Job], head: ClassHead, model: str
 ) -> ClassifyAnswer:
-    """Return the response with the most likely class of each text, in the order of the texts."""
+    """Return the response with the most probable class of each text, in the order of the texts."""
     data = []
     for i, event in enumerate(events):
         found = probabilities(event, head)

@@ -20,7 +20,7 @@ COMMON: dict[str, Any] = {
     "max_position_embeddings": 256,
     "pad_token_id": 1,
 }
-DISTIL = {"dim": 64, "hidden_dim": 96, "n_layers": 2, "n_heads": 4}
+DISTIL = {"dim": 64, "hidden_dim": 96, "n_layers": 2, "n_heads": 4, "intermediate_size": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,9 @@ def save(
 ) -> torch.nn.Module:
     """Save a random float32 model of a class of transformers; return it, ready to evaluate."""
     torch.manual_seed(0)
-    cfg = transformers.AutoConfig.for_model(case.model_type, **{**COMMON, **case.config, **config})
+    fields = {**COMMON, **case.config, **config}
+    given = {name: value for name, value in fields.items() if value is not None}
+    cfg = transformers.AutoConfig.for_model(case.model_type, **given)
     model = kind.from_config(cfg).float().eval()
     offset = 1 if case.model_type.startswith("gemma") else 0
     with torch.no_grad():

@@ -9,6 +9,7 @@ import transformers
 
 from wherry.compiler.load import describe
 
+from ..support import gpu
 from ..support.tiny_models import Runner, compiled
 from .encoders import CASES, parameters, save
 
@@ -69,3 +70,22 @@ def test_classes_against_transformers(name, tmp_path):
             expected = model(torch.tensor([text])).logits[0].numpy()
         got = Runner(folder).step({0: text}, "embed")[0][-1]
         close(got, expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["opencl", "vulkan"])
+@pytest.mark.parametrize("name", ["bert", "mpnet", "modernbert", "embedding-gemma"])
+def test_four_bits_on_devices(name, kind, tmp_path):
+    """The references, scheduled for a device, against CPU kernels on the same weights."""
+    gpu.device(kind)
+    save(tmp_path, CASES[name])
+    texts = [text[:50] for text in prompts_for(300)]
+    here = Runner(compiled(tmp_path, "q4f32_1", activations="float"))
+    wanted = here.step(dict(enumerate(texts)), "embed")
+    folder = compiled(tmp_path, "q4f32_1", target=kind)
+    got = Runner(folder, device=kind).step(dict(enumerate(texts)), "embed")
+    for i, text in enumerate(texts):
+        close(got[i][-1], wanted[i][-1])
+        alone = Runner(folder, device=kind).step({0: text}, "embed")[0]
+        assert np.array_equal(alone[-1], got[i][-1])

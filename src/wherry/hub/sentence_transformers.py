@@ -2,7 +2,7 @@
 
     modules.json                      the steps, in order; each may have a folder
     1_Pooling/config.json             which hidden states become the vector
-    2_Dense/config.json               a linear after pooling, with weights next to it
+    2_Dense/config.json               a linear after pooling, with its weights in the same folder
     1_LogitScore/config.json          a reranker's tokens for yes and no
     config_sentence_transformers.json prompts by name
     sentence_bert_config.json         the longest text
