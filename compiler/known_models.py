@@ -72,6 +72,7 @@ KNOWN = {
     "internlm3": Known("InternLM3 8B", "32k"),
     "iquestcoder": Known("IQuest-Coder", "128k"),
     "jais2": Known("Jais 2", "8k"),
+    "lfm2": Known("LFM2 and LFM2.5, 350M to 2.6B", "32k to 128k", "lfm2"),
     "llama": Known(
         "Llama 1, 2, 3 to 3.3; SmolLM, SmolLM2; TinyLlama; Vicuna; Yi; DeepSeek-Coder",
         "2k to 128k",
@@ -108,6 +109,9 @@ KNOWN = {
     "qwen2_moe": Known("Qwen1.5-MoE, Qwen2-57B-A14B", "8k to 64k"),
     "qwen3": Known("Qwen3 0.6B to 32B; Qwen3-Embedding, Qwen3-Reranker", "32k to 256k", "hermes"),
     "qwen3_moe": Known("Qwen3-30B-A3B, Qwen3-235B-A22B, Qwen3-Coder", "40k to 256k", "hermes"),
+    "qwen3_5_moe_text": Known("Qwen3.5-35B-A3B to 397B-A17B (text)", "256k", "qwen-coder"),
+    "qwen3_5_text": Known("Qwen3.5 0.8B to 27B (text)", "256k", "qwen-coder"),
+    "qwen3_next": Known("Qwen3-Next-80B-A3B; Qwen3-Coder-Next", "256k", "hermes"),
     "roberta": Known("RoBERTa, all-distilroberta, all-roberta-large", "512"),
     "seed_oss": Known("Seed-OSS 36B", "512k", "seed"),
     "smollm3": Known("SmolLM3 3B", "64k", "hermes"),

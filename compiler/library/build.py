@@ -22,6 +22,7 @@ from tvm.target import Target
 from wherry.artifact.manifest import INTERFACE_HASH
 from wherry.passes.kv_cache import PAGE_SIZE
 from wherry.passes.pipelines import PipelineInputs, run
+from wherry.passes.prefix_kernels import PrefixKernels
 from wherry.passes.recurrent_state import DTYPE as SLOT_DTYPE
 from wherry.passes.select_kernels import PARAMS
 from wherry.targets import web_toolchain
@@ -215,6 +216,8 @@ def build_library(
         mod = run(program.mod, inputs, seen, before_link=with_metadata)
         if out is None:
             return made({})
+        if symbols and out.suffix == ".tar":  # linked into an app, with other libraries
+            mod = PrefixKernels(symbols)(mod)
         if symbols:  # TVM cannot parse an empty attribute, which stands for system_lib alone
             mod = mod.with_attr("system_lib_prefix", symbols)
         with code_generation(device):

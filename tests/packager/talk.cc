@@ -1,5 +1,6 @@
 // Loads a package's model and sends it a request, as an app in C++ does. Prints the response, a
-// line of statistics, and to stderr the memory of the process before loading and its peak while loading, in kB.
+// line of statistics, and to stderr the memory of the process before loading and its peak while
+// loading, in kB.
 //
 // talk FOLDER PACKED REQUEST
 #include <cstdio>

@@ -27,6 +27,11 @@ def requirements(platform: Platform, devices: Collection[str]) -> tuple[Requirem
     )
 
 
+def missing(platform: Platform, devices: Collection[str]) -> tuple[Requirement, ...]:
+    """Return the requirements that are not installed."""
+    return tuple(one for one in requirements(platform, devices) if one.found is None)
+
+
 def definitions(platform: Platform, devices: Collection[str]) -> list[tuple[str, str]]:
     """Return the CMake variables with which the plugins for `devices` are compiled in."""
     headers = _vulkan_headers() if requirements(platform, devices) else None

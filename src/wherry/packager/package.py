@@ -106,16 +106,10 @@ def write_package(
         for platform in platforms:
             models = [_model(all_[platform.name]) for all_ in compiled.values()]
             compiler = compiler_for(platform)
-            compiler = replace(
-                compiler,
-                requirements=(
-                    *compiler.requirements,
-                    *drivers.requirements(platform, _plugins(models)),
-                ),
-            )
-            if compiler.missing:
-                missing[platform.name] = compiler.missing
-            for made in _write_code(folder, platform, compiler, models, progress, grammar=grammar):
+            if lacking := (*compiler.missing, *drivers.missing(platform, _plugins(models))):
+                missing[platform.name] = lacking
+            usable = None if lacking else compiler
+            for made in _write_code(folder, platform, usable, models, progress, grammar=grammar):
                 (programs if Path(made.path).name == PROGRAM else libraries).append(made)
         linked = {p.folder: p for p in platforms if p.system == "apple" and p.name not in missing}
         if linked:
@@ -167,7 +161,7 @@ def require_all(out: Path, package: Package) -> None:
 def _write_code(
     folder: Path,
     platform: Platform,
-    compiler: Compiler,
+    compiler: Compiler | None,
     models: Sequence[Model],
     progress: Progress | None,
     *,
@@ -178,7 +172,7 @@ def _write_code(
     objects.mkdir(parents=True)
     write_models(objects, models, plugins)
     check_objects(platform, sorted(objects.glob("*.o")))
-    if compiler.missing:
+    if compiler is None:  # or something else that the build takes is missing
         return [_made(folder, platform, path) for path in sorted(objects.glob("*.o"))]
     staged = folder / "staged"
     built = build(platform, compiler, objects, staged, progress, grammar=grammar, devices=plugins)
