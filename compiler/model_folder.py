@@ -16,8 +16,8 @@ from .load import describe
 # The scheme of what no scheme of a quantized checkpoint holds: 4 bits would lose more than the
 # first quantization.
 _OF_QUANTIZED = "q8f16_1"
-# The scheme of encoders. Mean cosine of 200 texts to the float32 vectors of all-MiniLM-L6-v2: 0.9996
-# in 8 bits, 0.962 in 4.
+# The scheme of encoders. Mean cosine of 200 texts to the float32 vectors of all-MiniLM-L6-v2:
+# 0.9996 in 8 bits, 0.962 in 4.
 _OF_ENCODERS = "q8f16_1"
 
 
