@@ -237,7 +237,7 @@ class LayerTables(gemma4_text.LayerTables):
     """Per-layer inputs whose table ends before the vocabulary: later tokens have row 0."""
 
     def __init__(self, cfg: Gemma3nConfig) -> None:
-        super().__init__(cfg)  # type: ignore[arg-type]
+        super().__init__(cfg)
         self.rows = cfg.vocab_size_per_layer_input
 
     def forward(self, tokens: Tensor, x: Tensor) -> Tensor:
