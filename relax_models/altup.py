@@ -8,6 +8,7 @@ Axes: n rows, T states, d hidden. All states of a row are one row of T * d eleme
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tvm import te, tirx
@@ -127,22 +128,32 @@ def of_length(y: Tensor, x: Tensor, least: float = 1e-5) -> Tensor:
 
     The mean square of y counts as `least` at least.
     """
-    size = int(x.shape[1])
+    floor = tirx.const(least, F32)
 
-    def compute(t: te.Tensor, u: te.Tensor) -> te.Tensor:
-        def squares(v: te.Tensor, name: str) -> te.Tensor:
-            k = te.reduce_axis((0, size), "k")
-            return te.compute(
-                (v.shape[0],), lambda i: te.sum(v[i, k].astype(F32) * v[i, k].astype(F32), k), name
-            )
-
-        own, wanted = squares(t, "own"), squares(u, "wanted")
-        count, floor = tirx.const(size, F32), tirx.const(least, F32)
-
+    def compute(t: te.Tensor, own: te.Tensor, wanted: te.Tensor) -> te.Tensor:
         def element(i: tirx.Var, k: tirx.Var) -> tirx.PrimExpr:
-            factor = tirx.sqrt(wanted[i] / count) * tirx.rsqrt(tirx.max(own[i] / count, floor))
+            factor = tirx.sqrt(wanted[i, 0]) * tirx.rsqrt(tirx.max(own[i, 0], floor))
             return (t[i, k].astype(F32) * factor).astype(t.dtype)
 
-        return te.compute(t.shape, element, "scaled")
+        return te.compute(t.shape, element, "of_length")
 
-    return op.tensor_expr_op(compute, "of_length", [y, x])
+    own, wanted = (row_mean(t, int(x.shape[1]), lambda e, _: e * e) for t in (y, x))
+    return op.tensor_expr_op(compute, "of_length", [y, own, wanted])
+
+
+def row_mean(x: Tensor, size: int, of: Callable[[Any, list[Any]], Any], *others: Tensor) -> Tensor:
+    """Return the mean of a function of each row's first `size` elements: x [n, w] -> [n, 1].
+
+    `of` gets an element of x and of each of `others`, float32 [n, 1], and returns an expression;
+    x and the result are one reduction, which schedules of devices understand.
+    """
+
+    def compute(t: te.Tensor, *more: te.Tensor) -> te.Tensor:
+        k, count = te.reduce_axis((0, size), "k"), tirx.const(1 / size, F32)
+
+        def element(i: tirx.Var, _: tirx.Var) -> tirx.PrimExpr:
+            return te.sum(of(t[i, k].astype(F32), [m[i, 0] for m in more]) * count, k)
+
+        return te.compute((t.shape[0], 1), element, "mean")
+
+    return op.tensor_expr_op(compute, "row_mean", [x, *others])

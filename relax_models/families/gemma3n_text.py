@@ -21,7 +21,7 @@ from wherry.ops import AttentionShape
 
 from .. import decoder
 from ..activations import activate, formula
-from ..altup import AltUp, column_block, of_length
+from ..altup import AltUp, column_block, of_length, row_mean
 from ..arch import Architecture, RopeConfig, inv_freq, rename, unused_in
 from ..config import Count, Positions, Range, Size, VocabSize
 from ..decoder import FULL, WEIGHTS, WINDOWED, Biases, Scales
@@ -177,26 +177,21 @@ class SparseGateMLP(GatedMLP):
     def forward(self, x: Tensor) -> Tensor:
         """Compute the feed-forward: x [n, d] -> [n, d]."""
         both = self.gate_up_proj(x)
-        return self.down_proj(op.tensor_expr_op(self._kept, "sparse_gate", [both]))
+        mean = row_mean(both, self.size, lambda e, _: e)
+        variance = row_mean(both, self.size, lambda e, m: (e - m[0]) * (e - m[0]), mean)
+        kept = op.tensor_expr_op(self._kept, "sparse_gate", [both, mean, variance])
+        return self.down_proj(kept)
 
-    def _kept(self, both: te.Tensor) -> te.Tensor:
+    def _kept(self, both: te.Tensor, mean: te.Tensor, variance: te.Tensor) -> te.Tensor:
         """Return gelu(the part of the gate above its row's threshold) * up."""
-        rows, size = both.shape[0], self.size
-        count, times = tirx.const(size, "float32"), tirx.const(self.deviations, "float32")
-        k, j = te.reduce_axis((0, size), "k"), te.reduce_axis((0, size), "j")
-        total = te.compute((rows,), lambda i: te.sum(both[i, k].astype("float32"), k), "total")
+        size, times = self.size, tirx.const(self.deviations, "float32")
 
-        def centred(i: tirx.Var, column: tirx.Var) -> tirx.PrimExpr:
-            return both[i, column].astype("float32") - total[i] / count
-
-        square = te.compute((rows,), lambda i: te.sum(centred(i, j) * centred(i, j), j), "square")
-
-        def element(i: tirx.Var, column: tirx.Var) -> tirx.PrimExpr:
-            above = centred(i, column) - tirx.sqrt(square[i] / count) * times
+        def element(i: tirx.Var, k: tirx.Var) -> tirx.PrimExpr:
+            above = both[i, k].astype("float32") - mean[i, 0] - tirx.sqrt(variance[i, 0]) * times
             gate = formula(tirx.max(above, tirx.const(0, "float32")), "gelu_tanh")
-            return (gate * both[i, size + column].astype("float32")).astype(both.dtype)
+            return (gate * both[i, size + k].astype("float32")).astype(both.dtype)
 
-        return te.compute((rows, size), element, "kept")
+        return te.compute((both.shape[0], size), element, "kept")
 
 
 class Block(nn.Module):
@@ -242,7 +237,7 @@ class LayerTables(gemma4_text.LayerTables):
     """Per-layer inputs whose table ends before the vocabulary: later tokens have row 0."""
 
     def __init__(self, cfg: Gemma3nConfig) -> None:
-        super().__init__(cfg)  # type: ignore[arg-type]
+        super().__init__(cfg)
         self.rows = cfg.vocab_size_per_layer_input
 
     def forward(self, tokens: Tensor, x: Tensor) -> Tensor:

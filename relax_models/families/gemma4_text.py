@@ -204,7 +204,7 @@ def _full_layer_fields(given: Mapping[str, Any]) -> dict[str, Any] | None:
 class Attention(nn.Module):
     """Attention with norms of q and k heads; qkv has k and v only if the layer computes them."""
 
-    def __init__(self, cfg: decoder.WindowedConfig, layer: int) -> None:
+    def __init__(self, cfg: Any, layer: int) -> None:
         self.shape = shape = cfg.attention_shape(layer)
         biases, d = cfg.biases(), cfg.hidden_size
         h, e = shape.heads, shape.head_dim
@@ -307,7 +307,7 @@ class Block(nn.Module):
 class LayerTables(nn.Module):
     """Computes per-layer inputs: a table lookup per layer plus a projection of the embeddings."""
 
-    def __init__(self, cfg: Gemma4Config) -> None:
+    def __init__(self, cfg: Any) -> None:
         self.layers, self.size = cfg.num_hidden_layers, cfg.hidden_size_per_layer_input
         self.hidden_size = cfg.hidden_size
         width = self.layers * self.size

@@ -101,7 +101,7 @@ def randomise(model: torch.nn.Module, offset: int) -> None:
             elif name.endswith(("conv1d.weight", "conv.conv.weight")):
                 p.copy_(torch.randn_like(p) * 0.5)
             elif name.endswith("modality_router.weight"):  # its input is divided by the size
-                p.copy_(torch.randn_like(p) * p.shape[1] ** 0.5)
+                p.copy_(torch.randn_like(p) * p.shape[1] ** 0.5 / 4)
             elif name.endswith("_coefs.weight"):
                 p.copy_(torch.randn_like(p) * 0.3)
             else:
