@@ -16,8 +16,8 @@ from .load import describe
 # The scheme of what no scheme of a quantized checkpoint holds: 4 bits would lose more than the
 # first quantization.
 _OF_QUANTIZED = "q8f16_1"
-# The scheme of encoders. Mean cosine of 200 texts to the float32 vectors of all-MiniLM-L6-v2:
-# 0.9996 in 8 bits, 0.962 in 4.
+# The scheme of encoders. The mean cosine of 200 texts to the float32 vectors of all-MiniLM-L6-v2 is
+# 0.9996 in 8 bits, and 0.962 in 4.
 _OF_ENCODERS = "q8f16_1"
 
 
@@ -46,7 +46,11 @@ def own_label(folder: Path) -> str | None:
 
 
 def default_scheme(folder: Path) -> str:
-    """The name of the scheme of a model that is converted without `--quant`."""
+    """The name of the scheme of a model that is converted without `--quant`.
+
+    Raises:
+        ModelError: config.json describes no supported model.
+    """
     if not (folder / GGUF_RECORD).is_file():
         if recognise(folder):
             return _OF_QUANTIZED
