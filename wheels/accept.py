@@ -33,11 +33,11 @@ SITE_OPTIONS = (
 )
 HELP_SECONDS = 0.15  # of CPU
 QUANTS = ("q4f16_1", "q8f16_1")
-LOADS = 200
-GROWTH_BYTES = 8 << 20  # of resident memory; one copy of the model's code is 0.6 MB
+WARM, LOADS = 40, 200  # loads before memory is measured, and while it is
+GROWTH_BYTES = 4 << 20  # of resident memory; 200 copies of the model's code are 120 MB
 # Two models side by side, then one load after the other: prints the growth of resident memory.
 RELOAD = """
-import sys
+import gc, sys
 from wherry import MLCEngine
 from wherry.runtime.load.program_memory import resident
 
@@ -46,15 +46,16 @@ def answer(engine):
     done = engine.chat.completions.create(messages=[message], max_tokens=2, temperature=0)
     return done.choices[0].message.content
 
-folders, loads = sys.argv[1:3], int(sys.argv[3])
+folders, warm, loads = sys.argv[1:3], int(sys.argv[3]), int(sys.argv[4])
 with MLCEngine(folders[0]) as one, MLCEngine(folders[1]) as other:
     expected = [answer(one), answer(other)]
 found = []
-for turn in range(loads):
+for turn in range(warm + loads):
     with MLCEngine(folders[turn % 2]) as engine:
         assert answer(engine) == expected[turn % 2], turn
+    gc.collect()
     found.append(resident())
-print(max(found[-20:]) - max(found[:20]))
+print(max(found[-20:]) - max(found[warm : warm + 20]))
 """
 
 
@@ -124,7 +125,7 @@ def reload(home: Path) -> None:
     """Two models loaded together, then in turn: memory stays what it was."""
     folders = [str(home / quant) for quant in QUANTS]
     done = subprocess.run(
-        [sys.executable, "-c", RELOAD, *folders, str(LOADS)],
+        [sys.executable, "-c", RELOAD, *folders, str(WARM), str(LOADS)],
         env=environment(home),
         cwd=home,
         capture_output=True,
