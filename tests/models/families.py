@@ -837,24 +837,6 @@ CASES |= {
         },
         nightly=True,
     ),
-    "qwen3_5_moe_text": Case(
-        "qwen3_5_moe_text",
-        {**DELTA, **EXPERTS_BESIDE, "rope_parameters": AXES},
-        nightly=True,
-    ),
-    "qwen3_5_moe_text-odd": Case(
-        "qwen3_5_moe_text",
-        {
-            **DELTA,
-            **EXPERTS_BESIDE,
-            "num_hidden_layers": 2,
-            "layer_types": ["linear_attention", "full_attention"],
-            "num_experts_per_tok": 3,
-            "linear_num_value_heads": 2,
-            "rope_parameters": AXES,
-        },
-        nightly=True,
-    ),
     "lfm2": Case(
         "lfm2",
         {
