@@ -109,7 +109,6 @@ KNOWN = {
     "qwen2_moe": Known("Qwen1.5-MoE, Qwen2-57B-A14B", "8k to 64k"),
     "qwen3": Known("Qwen3 0.6B to 32B; Qwen3-Embedding, Qwen3-Reranker", "32k to 256k", "hermes"),
     "qwen3_moe": Known("Qwen3-30B-A3B, Qwen3-235B-A22B, Qwen3-Coder", "40k to 256k", "hermes"),
-    "qwen3_5_moe_text": Known("Qwen3.5-35B-A3B to 397B-A17B (text)", "256k", "qwen-coder"),
     "qwen3_5_text": Known("Qwen3.5 0.8B to 27B (text)", "256k", "qwen-coder"),
     "qwen3_next": Known("Qwen3-Next-80B-A3B; Qwen3-Coder-Next", "256k", "hermes"),
     "roberta": Known("RoBERTa, all-distilroberta, all-roberta-large", "512"),
