@@ -97,8 +97,9 @@ class Manifest:
     quantization: Text  # name of the quantization scheme, "q4f16_1"
     # {"name": "cpu", "host": triple, "cpu": LLVM's name, "features": [...], "variants": [...]}.
     # "variants", if there are any: {"name", "features", "library"}, from the slowest to the
-    # fastest, with "symbols" where "objects" has them. "objects", if the library is an archive of objects or was linked from them:
-    # {"format", "symbols"}; "symbols" is the prefix by which ffi.SystemLib finds them in a program.
+    # fastest, with "symbols" where "objects" has them. "objects", if the library is an archive of
+    # objects or was linked from them: {"format", "symbols"}; "symbols" is the prefix by which
+    # ffi.SystemLib finds them in a program.
     # "device_features", except on CPUs: features that the device needs beyond its API's minimum,
     # ["shader-f16"]. "device_limits": {"maxStorageBufferBindingSize": bytes} of webgpu,
     # {"sharedMemPerBlockOptin": bytes} of cuda. "fast_math": the compiler of the kernels may
