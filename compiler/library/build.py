@@ -204,7 +204,7 @@ def build_library(
         if out is None:
             return made({})
         if symbols and out.suffix == ".tar":  # linked into an app, with other libraries
-            mod = PrefixKernels(symbols)(mod)
+            mod = tvm.transform.Sequential([PrefixKernels(symbols)])(mod)
         if symbols:  # TVM cannot parse an empty attribute, which stands for system_lib alone
             mod = mod.with_attr("system_lib_prefix", symbols)
         with code_generation(device):
