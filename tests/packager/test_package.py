@@ -174,7 +174,8 @@ def test_what_does_not_go_together(tmp_path, words, said):
 LINUX = ("linux-x86_64", "linux-aarch64")
 SYSROOT = "/usr/aarch64-linux-gnu"
 HERE = Path(__file__).parent
-LARGEST = {"aarch64": 3_000_000, "x86_64": 3_300_000}  # bytes of the shared library
+# Bytes of the shared library; on Arm with the code of two levels.
+LARGEST = {"aarch64": 3_400_000, "x86_64": 3_400_000}
 REQUEST = {
     "messages": [{"role": "user", "content": "Tell me a story about a fox. 🦊"}],
     "temperature": 0,

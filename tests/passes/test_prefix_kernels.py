@@ -1,0 +1,30 @@
+"""Kernels of libraries that are linked into one program have names of their own."""
+
+from __future__ import annotations
+
+import tarfile
+
+import pytest
+
+from wherry.artifact.manifest import read_manifest
+from wherry.compiler.api import ensure_artifact
+from wherry.packager import object_files
+
+
+@pytest.mark.cpu
+def test_two_levels_of_a_cpu_share_no_symbol(tmp_path):
+    folder = ensure_artifact("demo", target="cpu:generic+", host="linux-aarch64-app")
+    manifest = read_manifest(folder)
+    (variant,) = manifest.target["variants"]
+    base = manifest.target["objects"]["symbols"]
+    assert variant["symbols"] == f"{base}1_"
+    defined = []
+    for library, prefix in ((manifest.library, base), (variant["library"], variant["symbols"])):
+        with tarfile.open(folder / library) as archive:
+            archive.extractall(tmp_path / library, filter="data")
+        found = [o for p in (tmp_path / library).iterdir() for o in object_files.read(p)]
+        names = frozenset().union(*(o.defined for o in found))
+        # The others are LLVM's own weak functions, of which a linker takes one.
+        defined.append({name for name in names if "tvm_ffi" in name})
+        assert all(prefix in name for name in defined[-1]), sorted(defined[-1])[:5]
+    assert len(defined[0]) > 10 and not defined[0] & defined[1]
