@@ -32,8 +32,8 @@ memory it takes. `wherry list --supported` prints this table.
 - **Runs on**: every family compiles for every target. On the targets named here tests compare it
   with transformers, on tiny random configurations with each feature of the family: float32 logits
   differ by less than 2e-4, and 4-bit models give the tokens of the dequantized weights; WebGPU's
-  kernels are compiled and checked. Each night a configuration takes its turn on one device. Families
-  that transformers does not have are compared with a family of equal structure.
+  kernels are compiled and checked. Each night a configuration takes its turn on one device.
+  Families that transformers does not have are compared with a family of equal structure.
 
 ## What is not supported
 
