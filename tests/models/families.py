@@ -597,7 +597,7 @@ CASES |= {
             "mlp_layer_types": ["sparse", "dense", "sparse"],
             "layer_types": ["full_attention", WINDOWED, WINDOWED],
             "sliding_window": 19,
-            "norm_topk_prob": False,
+            "routed_scaling_factor": 1.5,
         },
         nightly=True,
     ),
