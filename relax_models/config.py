@@ -27,13 +27,29 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from wherry.errors import ModelError, listing, shown
 
 from .rope import ROPE_FIELDS, RopeConfig, read_rope
 
-Config = TypeVar("Config")
+
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+Config = TypeVar("Config", bound=_Dataclass)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +125,7 @@ def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
     given = _by_our_names(given, getattr(cls, "ALIASES", {}), problems)
     given = getattr(cls, "prepared", dict)(given)
     spelled: Mapping[str, str] = getattr(cls, "SPELLED", {})
-    every: tuple[Field[Any], ...] = fields(cls)  # type: ignore[arg-type]
+    every: tuple[Field[Any], ...] = fields(cls)
     declared = [field for field in every if field.metadata.get("config.json", True)]
     longest = spelled.get("max_position_embeddings", "max_position_embeddings")
     hints = get_type_hints(cls, include_extras=True)

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import PoolingName, RaggedAttentionSpec
 
-from .activations import NAMES, Name, activate
+from .activations import NAMES, Activation, Name, activate
 from .arch import Word, concat, drop, rename
 from .config import NOT_READ, Count, Epsilon, Positions, Size, VocabSize
 from .layers import MLP, Embedding, Unquantized
@@ -195,6 +195,9 @@ class Encoder(nn.Module):
         return x
 
 
+AnyActivation = Activation | Literal["identity", "tanh"]
+
+
 class Dense(nn.Module):
     """Sentence-transformers' module Dense: x [m, inputs] -> [m, outputs]."""
 
@@ -207,17 +210,17 @@ class Dense(nn.Module):
         return _activated(self.linear(x), self.activation)
 
 
-def _activated(x: Tensor, name: str) -> Tensor:
+def _activated(x: Tensor, name: AnyActivation) -> Tensor:
     if name == "identity":
         return x
-    return op.tanh(x) if name == "tanh" else activate(x, name, gated=False)  # type: ignore[arg-type]
+    return op.tanh(x) if name == "tanh" else activate(x, name, gated=False)
 
 
 class ClassHead(nn.Module):
     """Logits of classes: a linear with an activation over a pooled row, and a linear."""
 
     pooling: PoolingName = "cls"
-    activation: str = "tanh"
+    activation: AnyActivation = "tanh"
 
     def __init__(self, cfg: Any) -> None:
         d = cfg.hidden_size

@@ -35,7 +35,8 @@ class Cohere2MoeConfig(cohere2.Cohere2Config):
         "num_local_experts": "num_experts",
     }
     head_dim: Size | None = 128
-    rms_norm_eps: Epsilon | None = None  # type: ignore[assignment]  # None: LayerNorm
+    # None: LayerNorm. `norm` alone reads it, and is overridden, so a wider type is safe.
+    rms_norm_eps: Epsilon | None = None  # type: ignore[assignment]
     num_experts_per_tok: Count = 2
     num_experts: Count = 8
     num_shared_experts: Few = 0

@@ -36,7 +36,7 @@ SPARSE_LAYERS, SPARSITY = 10, 0.95  # of models with more layers, if config.json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gemma3nConfig(decoder.WindowedConfig):
+class Gemma3nConfig(gemma4_text.SharingConfig):
     """Fields of Gemma3nText's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 2}
@@ -49,7 +49,8 @@ class Gemma3nConfig(decoder.WindowedConfig):
         "altup_lr_multiplier",
         "query_pre_attn_scalar",
     )
-    intermediate_size: Size | tuple[Size, ...]  # type: ignore[assignment]  # or one per layer
+    # One of each layer, or one of all; what reads the base class's is overridden.
+    intermediate_size: Size | tuple[Size, ...]  # type: ignore[assignment]
     head_dim: Size | None = 256
     max_position_embeddings: Positions = 32768
     tie_word_embeddings: bool = True
@@ -100,16 +101,6 @@ class Gemma3nConfig(decoder.WindowedConfig):
                 f"num_kv_shared_layers: the {self.num_kv_shared_layers} last of {count} layers "
                 "share caches, and no layer before them has one of each kind"
             )
-
-    @property
-    def first_shared(self) -> int:
-        """Return the first layer that reads the KV cache of an earlier layer."""
-        return max(0, self.num_hidden_layers - self.num_kv_shared_layers)
-
-    @property
-    def shared(self) -> range:
-        """Return the layers that read the KV cache of an earlier layer."""
-        return range(self.first_shared, self.num_hidden_layers)
 
     def is_windowed(self, layer: int) -> bool:
         return (layer + 1) % PATTERN != 0

@@ -39,7 +39,24 @@ PATTERN = 6  # without layer_types every Nth layer has no sliding window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gemma4Config(decoder.WindowedConfig):
+class SharingConfig(decoder.WindowedConfig):
+    """Configuration of a model whose last layers read KV caches of layers before."""
+
+    num_kv_shared_layers: Few = 0
+
+    @property
+    def first_shared(self) -> int:
+        """Return the first layer that reads the KV cache of an earlier layer."""
+        return max(0, self.num_hidden_layers - self.num_kv_shared_layers)
+
+    @property
+    def shared(self) -> range:
+        """Return the layers that read the KV cache of an earlier layer."""
+        return range(self.first_shared, self.num_hidden_layers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gemma4Config(SharingConfig):
     """Fields of Gemma4's config.json that shape the computation."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 4}
@@ -59,7 +76,6 @@ class Gemma4Config(decoder.WindowedConfig):
     attention_bias: bool = False
     attention_k_eq_v: bool = False  # in layers without a window, keys are also values
     final_logit_softcapping: Cap | None = None
-    num_kv_shared_layers: Few = 0
     # layers that read a shared KV cache have a feed-forward of twice the width
     use_double_wide_mlp: bool = False
     vocab_size_per_layer_input: VocabSize = 262144
@@ -113,16 +129,6 @@ class Gemma4Config(decoder.WindowedConfig):
                     yield f"{name}: missing, with enable_moe_block"
             if (self.top_k_experts or 1) > (self.num_experts or 2**12):
                 yield f"top_k_experts: {self.top_k_experts} of {self.num_experts} num_experts"
-
-    @property
-    def first_shared(self) -> int:
-        """Return the first layer that reads the KV cache of an earlier layer."""
-        return max(0, self.num_hidden_layers - self.num_kv_shared_layers)
-
-    @property
-    def shared(self) -> range:
-        """Return the layers that read the KV cache of an earlier layer."""
-        return range(self.first_shared, self.num_hidden_layers)
 
     def source_of(self, layer: int) -> int:
         """Return the layer that owns the KV cache that `layer` reads."""

@@ -1,4 +1,4 @@
-"""Every model file against Hugging Face transformers, on the configurations of families.py."""
+"""Every model file against Hugging Face transformers, on the configurations of families."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -146,6 +148,41 @@ def _rounded(name: str, p: torch.Tensor, config: Any, scheme: Scheme) -> torch.T
         keys = left(keys.transpose(1, 2)).transpose(1, 2)
         return torch.cat([keys, left(values)], 1).reshape(p.shape)
     return left(p)
+
+
+@contextmanager
+def rounded_activations(model: torch.nn.Module, scheme: Scheme) -> Iterator[None]:
+    """Round what `model` multiplies by weights that `scheme` quantizes, to int8 as CPUs do.
+
+    32 elements of a row share a scale, the least power of two >= their largest / 127. GPT-2's
+    transposed linears, and keys and values that DeepSeek makes of latent ones, stay as they are.
+    """
+    quantized = {
+        p.untyped_storage().data_ptr()
+        for name, p in model.named_parameters()
+        if not name.endswith(ROUTERS) and scheme.quantizes(_weight_name(name), tuple(p.shape))
+    }
+    model.set_experts_implementation("eager")  # which calls `linear` for each expert
+    linear = torch.nn.functional.linear
+
+    def rounding(x: torch.Tensor, weight: torch.Tensor, bias: Any = None) -> torch.Tensor:
+        if weight.untyped_storage().data_ptr() in quantized:
+            x = _int8(x)
+        return linear(x, weight, bias)
+
+    torch.nn.functional.linear = rounding
+    try:
+        yield
+    finally:
+        torch.nn.functional.linear = linear
+
+
+def _int8(x: torch.Tensor) -> torch.Tensor:
+    """What is left of rows [..., K] after their rounding."""
+    groups = torch.nn.functional.pad(x, (0, -x.shape[-1] % 32)).unflatten(-1, (-1, 32))
+    most = groups.abs().amax(-1, keepdim=True) / 127
+    scale = torch.exp2(torch.ceil(torch.log2(most.clamp(2.0**-60, 2.0**60))))
+    return (torch.round(groups / scale) * scale).flatten(-2)[..., : x.shape[-1]]
 
 
 def _weight_name(name: str) -> str:

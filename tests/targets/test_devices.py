@@ -10,15 +10,10 @@ import pytest
 import torch
 
 from wherry.artifact.manifest import read_manifest
-from wherry.errors import UsageError
 from wherry.quant.scheme import find as find_scheme
-from wherry.runtime.core.interface import Finish, SamplingParams
-from wherry.runtime.core.library import open_core, open_runtime
-from wherry.runtime.core.native import NativeCore
-from wherry.runtime.load.loading import device_of
-from wherry.targets.target import find
 
-from ..support.command import wherry
+from ..support import cores
+from ..support.cores import started
 from ..support.gpu import KINDS, device
 from ..support.tiny_models import Runner, compiled, round_weights, save
 
@@ -165,51 +160,6 @@ def test_the_default_scheme(kind, tmp_path):
 
 
 def greedy(folder, prompts, tokens=64, **options):
-    """Greedy tokens of the core, all prompts in one batch; no request ends early."""
-    manifest = read_manifest(folder)
-    where = device_of(manifest)
-    open_runtime(where.partition(":")[0])
-    config = {"max_batch": len(prompts), "context": 128} | options
-    core = NativeCore(open_core(), folder / manifest.library, folder, where, {"threads": 2}, config)
-    try:
-        core.start()
-        for i, prompt in enumerate(prompts):
-            core.add(i, prompt, SamplingParams(max_tokens=tokens, temperature=0))
-        outputs, left = [[] for _ in prompts], len(prompts)
-        while left:
-            events = core.wait_events(120_000)
-            assert events, "no event for two minutes"
-            for event in events:
-                assert event.finish in (Finish.RUNNING, Finish.LENGTH), event
-                outputs[event.id].append(event.token)
-                left -= event.finish != Finish.RUNNING
-        return outputs
-    finally:
-        core.close()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_preset_says_what_it_is(kind):
-    preset = find(kind)
-    assert preset.record() == {
-        "name": kind,
-        "kind": kind,
-        "host": preset.host["mtriple"],
-        "cpu": "",
-        "features": [],
-    }
-    assert find(f"{kind}:64").device["max_num_threads"] == 64
-    assert find(f"{kind}:64").name == f"{kind}:64"
-    with pytest.raises(UsageError, match="64, 128, 256"):
-        find(f"{kind}:f17")
-
-
-@pytest.mark.gpu
-@pytest.mark.nightly
-def test_the_demo_tells_the_same_story(kind):
-    """As a person types it, in processes of their own."""
-    common = ("run", "demo", "--quant", "q0f32", "--temperature", "0", "--max-tokens", "60")
-    told = [wherry(*common, "--target", t, "Tell me a story about a fox.") for t in ("cpu", kind)]
-    assert [done.returncode for done in told] == [0, 0], told[1].stderr
-    assert "fox" in told[0].stdout
-    assert told[1].stdout == told[0].stdout
+    """Greedy tokens of the core, all prompts in one batch."""
+    with started(folder, **({"max_batch": len(prompts), "context": 128} | options)) as core:
+        return cores.greedy(core, prompts, tokens)

@@ -71,6 +71,22 @@ class GatedDeltaSpec(Record):
         """Return the shape of a slot's float32 state; its layout belongs to the kernel."""
         return (self.heads, self.key_dim, self.value_dim)
 
+    def buffers(self) -> list[tuple[str, tuple[int | str, ...], str]]:
+        """Return name, shape and dtype of a kernel's buffers, `out` last.
+
+        n is the rows, r the sequences, r1 = r + 1, and count the slots.
+        """
+        return [
+            ("qkv", ("n", self.width), "float32"),
+            ("gates", ("n", 2 * self.heads), "float32"),
+            ("query_indptr", ("r1",), "int32"),
+            ("a_log", (self.heads,), "float32"),
+            ("dt_bias", (self.heads,), "float32"),
+            ("slots", ("r",), "int32"),
+            ("state", ("count", *self.state_shape), "float32"),
+            ("out", ("n", self.heads * self.value_dim), "float32"),
+        ]
+
 
 # sum of u^(2k) / (2k + 1), highest power first: log(1 + x) = 2 u * this, u = x / (2 + x). Its error
 # is below 2e-8 for 0 <= x <= 1, and needs no logarithm, whose precision differs between devices.

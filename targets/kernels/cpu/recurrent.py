@@ -146,7 +146,7 @@ def _keep(b: dict[str, Any], s: Any, kept: int) -> None:
 
 def gated_delta(spec: GatedDeltaSpec, isa: Isa) -> PrimFunc:
     """Return the kernel of `KernelSet.gated_delta`, for any sizes."""
-    h, dk, dv = spec.heads, spec.key_dim, spec.value_dim
+    h, dv = spec.heads, spec.value_dim
     strip = next(size for size in (_STRIP, 16, 8, 4, 2, 1) if dv % size == 0)
     strips = dv // strip
 
@@ -159,19 +159,7 @@ def gated_delta(spec: GatedDeltaSpec, isa: Isa) -> PrimFunc:
             number = v.let(T.Cast("int32", T.floormod(task, strips)))
             _Strip(spec, isa, b, strip, sequence, head, number).emit()
 
-    return function.prim_func(
-        [
-            ("qkv", ("n", spec.width), "float32"),
-            ("gates", ("n", 2 * h), "float32"),
-            ("query_indptr", ("r1",), "int32"),
-            ("a_log", (h,), "float32"),
-            ("dt_bias", (h,), "float32"),
-            ("slots", ("r",), "int32"),
-            ("state", ("count", h, dk, dv), "float32"),
-            ("out", ("n", h * dv), "float32"),
-        ],
-        emit,
-    )
+    return function.prim_func(spec.buffers(), emit)
 
 
 class _Strip:

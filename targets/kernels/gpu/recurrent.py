@@ -110,7 +110,7 @@ def _keep(b: dict[str, Any], s: Any, channel: Any, kept: int) -> None:
 
 def gated_delta(spec: GatedDeltaSpec, limits: GpuLimits) -> PrimFunc:
     """Return the kernel of `KernelSet.gated_delta`, for any sizes."""
-    h, dk, dv = spec.heads, spec.key_dim, spec.value_dim
+    h, dv = spec.heads, spec.value_dim
     threads = limits.block_for(dv)
     blocks = -(-dv // threads)  # of a head
 
@@ -129,19 +129,7 @@ def gated_delta(spec: GatedDeltaSpec, limits: GpuLimits) -> PrimFunc:
 
         e.launch((h * blocks, sizes["r"]), threads, block)
 
-    return e.prim_func(
-        [
-            ("qkv", ("n", spec.width), "float32"),
-            ("gates", ("n", 2 * h), "float32"),
-            ("query_indptr", ("r1",), "int32"),
-            ("a_log", (h,), "float32"),
-            ("dt_bias", (h,), "float32"),
-            ("slots", ("r",), "int32"),
-            ("state", ("count", h, dk, dv), "float32"),
-            ("out", ("n", h * dv), "float32"),
-        ],
-        emit,
-    )
+    return e.prim_func(spec.buffers(), emit)
 
 
 class _Column:

@@ -1,0 +1,77 @@
+"""Families with recurrent layers beside attention."""
+
+from __future__ import annotations
+
+from .case import Case
+
+DELTA = {
+    "num_hidden_layers": 4,
+    "head_dim": 16,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 16,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+}
+AXES = {
+    "rope_type": "default",
+    "rope_theta": 10000.0,
+    "partial_rotary_factor": 0.25,
+    "mrope_section": [1, 1, 0],
+}
+EXPERTS_BESIDE = {
+    "num_experts": 6,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 24,
+    "shared_expert_intermediate_size": 20,
+}
+CASES = {
+    "qwen3_5_text": Case("qwen3_5_text", {**DELTA, "rope_parameters": AXES}),
+    "qwen3_5_text-odd": Case(
+        "qwen3_5_text",
+        {
+            **DELTA,
+            "num_hidden_layers": 2,
+            "layer_types": ["full_attention", "linear_attention"],
+            "linear_conv_kernel_dim": 3,
+            "linear_key_head_dim": 6,
+            "linear_value_head_dim": 20,
+            "linear_num_key_heads": 3,
+            "linear_num_value_heads": 3,
+            "attention_bias": True,
+            "tie_word_embeddings": True,
+            "rope_parameters": AXES,
+        },
+        nightly=True,
+    ),
+    "qwen3_next": Case("qwen3_next", {**DELTA, **EXPERTS_BESIDE}),
+    "qwen3_next-dense": Case(
+        "qwen3_next",
+        {
+            **DELTA,
+            **EXPERTS_BESIDE,
+            "mlp_only_layers": [0, 3],
+            "linear_num_value_heads": 2,
+            "norm_topk_prob": False,
+        },
+        nightly=True,
+    ),
+    "lfm2": Case(
+        "lfm2",
+        {
+            "num_hidden_layers": 3,
+            "layer_types": ["conv", "full_attention", "conv"],
+            "block_multiple_of": 8,
+        },
+    ),
+    "lfm2-biases": Case(
+        "lfm2",
+        {
+            "layer_types": ["full_attention", "conv"],
+            "conv_bias": True,
+            "conv_L_cache": 4,
+            "block_auto_adjust_ff_dim": False,
+            "tie_word_embeddings": False,
+        },
+        nightly=True,
+    ),
+}
