@@ -377,5 +377,4 @@ def plan_weights(
         )
     made = tuple(p for p in plans if p is not None)
     assert sum(prod(p.shape) for p in made) == sum(prod(s) for s in parameters.values())
-    dropped, unused, equal = map(tuple, (planner.dropped, planner.unused, planner.equal))
-    return WeightPlan(made, dropped, unused, equal)
+    return WeightPlan(made, tuple(planner.dropped), tuple(planner.unused), tuple(planner.equal))
