@@ -157,6 +157,12 @@ def _run(out: Path, job: _Job, progress: Progress | None) -> None:
             job.checkpoint.folder.name,
             parts,
         )
+    if job.plan.unused:
+        logger.warning(
+            "%s: the output of this model does not use these tensors:\n%s",
+            job.checkpoint.folder.name,
+            listing(job.plan.unused, limit=8),
+        )
     kept = [p for p in job.plan.parameters if p.name in job.encoding.kept]
     same = {piece.name for p in kept for piece in p.pieces}
     if text := job.checkpoint.told(job.encoding.scheme.name, same):

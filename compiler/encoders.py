@@ -9,6 +9,7 @@ from typing import Any
 from wherry.artifact.head import ClassHead, EmbeddingHead, Head, ScoreHead
 from wherry.errors import ModelError, listing, shown
 from wherry.hub.folder import read_json
+from wherry.hub.sentence_transformers import activation_of, is_cross_encoder, longest_text
 from wherry.models.output import DenseShape, Output
 
 _CLASSES = "ForSequenceClassification"  # end of the name of transformers' classes with a class head
@@ -30,12 +31,18 @@ def class_head(folder: Path, raw: Mapping[str, Any]) -> ClassHead | None:
     """
     names = raw.get("architectures") or []
     if not any(str(name).endswith(_CLASSES) for name in names):
+        if is_cross_encoder(folder):
+            raise ModelError(
+                f"{folder} is a cross-encoder of sentence-transformers, and config.json has "
+                f"architectures {shown(names)}; supported is a class ...{_CLASSES}."
+            )
         return None
     labels = _labels(folder, raw)
     return ClassHead(
         labels=labels,
         activation=_activation(folder, raw, len(labels)),
         separator=_separator(folder),
+        max_tokens=longest_text(folder),
     )
 
 
@@ -56,17 +63,21 @@ def _labels(folder: Path, raw: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _activation(folder: Path, raw: Mapping[str, Any], labels: int) -> Any:
-    """Return what makes probabilities of logits, as sentence-transformers and transformers do."""
+    """Return what makes probabilities of logits, as sentence-transformers and transformers do.
+
+    Newer versions of sentence-transformers write it to config_sentence_transformers.json, those
+    from 4.0 on to config.json's `sentence_transformers`, older ones to a field of its own.
+    """
     own = raw.get("sentence_transformers") or {}
-    found = own.get("activation_fn") if isinstance(own, dict) else None
+    found = activation_of(folder) or (own.get("activation_fn") if isinstance(own, dict) else None)
     found = found or raw.get("sbert_ce_default_activation_function")
     if found is not None:
         name = str(found).rpartition(".")[2]
         if name in _ACTIVATIONS:
             return _ACTIVATIONS[name]
         raise ModelError(
-            f"{folder}/config.json: the activation of scores is {shown(found)}, supported are "
-            f"{', '.join(_ACTIVATIONS)}"
+            f"{folder}: the activation of a cross-encoder's scores is {shown(found)}, supported "
+            f"are {', '.join(_ACTIVATIONS)}"
         )
     if labels == 1 or raw.get("problem_type") == "multi_label_classification":
         return "sigmoid"
@@ -74,16 +85,42 @@ def _activation(folder: Path, raw: Mapping[str, Any], labels: int) -> Any:
 
 
 def _separator(folder: Path) -> int | None:
-    """Return the id of the tokenizer's separator; None: the folder names none."""
-    config, tokenizer = folder / "tokenizer_config.json", folder / "tokenizer.json"
-    if not config.is_file() or not tokenizer.is_file():
-        return None
-    named = read_json(config).get("sep_token")
-    text = named.get("content") if isinstance(named, dict) else named
-    for token in read_json(tokenizer).get("added_tokens") or []:
+    """Return the id of the token between the texts of a pair; None: the folder names none.
+
+    It is the separator of tokenizer_config.json, or of the tokenizer's template of pairs: many
+    older folders have none in the former.
+    """
+    path = folder / "tokenizer.json"
+    tokenizer = read_json(path) if path.is_file() else {}
+    text = None
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        if (folder / name).is_file() and text is None:
+            found = read_json(folder / name).get("sep_token")
+            text = found.get("content") if isinstance(found, dict) else found
+    text = text or _between(tokenizer.get("post_processor"))
+    tokens = tokenizer.get("added_tokens")
+    for token in tokens if isinstance(tokens, list) else ():
         if isinstance(token, dict) and token.get("content") == text and text is not None:
             found = token.get("id")
             return found if type(found) is int and 0 <= found < 2**31 else None
+    return None
+
+
+def _between(template: object) -> object:
+    """Return the token after the first text of a pair, from the tokenizer's post_processor."""
+    if not isinstance(template, dict):
+        return None
+    steps = template.get("processors")  # a sequence of post-processors
+    for step in steps if isinstance(steps, list) else [template]:
+        kind = step.get("type") if isinstance(step, dict) else None
+        if kind in ("BertProcessing", "RobertaProcessing"):
+            named = step.get("sep")
+            return named[0] if isinstance(named, list) and named else None
+        if kind == "TemplateProcessing" and isinstance(step.get("pair"), list):
+            parts = [part for part in step["pair"] if isinstance(part, dict)]
+            first = next((i for i, part in enumerate(parts) if "Sequence" in part), len(parts))
+            after = parts[first + 1].get("SpecialToken") if first + 1 < len(parts) else None
+            return after.get("id") if isinstance(after, dict) else None
     return None
 
 
@@ -108,13 +145,13 @@ def output_of(folder: Path, head: Head, hidden: int) -> Output:
     return output
 
 
-def require_last(folder: Path, head: Head) -> None:
+def require_last(folder: Path, head: Head | None) -> None:
     """Check that a decoder's vector is its last token's row: no other has seen the whole text.
 
     Raises:
         ModelError: the head pools other rows, has linears, or is of classes.
     """
-    if isinstance(head, ClassHead):
+    if isinstance(head, ClassHead) or (head is None and is_cross_encoder(folder)):
         raise ModelError(f"{folder} has a head of classes; supported are those of encoders.")
     if isinstance(head, EmbeddingHead) and (head.pooling != "last" or head.dense):
         modes = [head.pooling] if isinstance(head.pooling, str) else list(head.pooling)

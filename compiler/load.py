@@ -101,7 +101,7 @@ def describe(folder: Path) -> Described:
     if getattr(config, "whole", False):
         head = head or class_head(folder, raw) or default_head()
         config = config.giving(output_of(folder, head, config.hidden_size))
-    elif head is not None:
+    else:
         require_last(folder, head)
     return Described(arch, config, raw, head, part is not None)
 

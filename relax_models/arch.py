@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,9 @@ __all__ = [
     "unused_in",
 ]
 
+# Endings of names in the first BERT checkpoints, which came from TensorFlow -> today's.
+_OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
@@ -110,4 +113,16 @@ def plan(
         words += (drop("lm_head.weight"), drop("lm_head.bias"))
     if not any(name.startswith(f"{arch.base}.") for name in checkpoint):
         words += (rename(f"{arch.base}.*", "*"),)
-    return plan_weights(words, parameters, checkpoint, config)
+    names = {_newer(name, checkpoint): name for name in checkpoint}
+    shapes = {newer: checkpoint[name] for newer, name in names.items()}
+    base = arch.base if getattr(config, "whole", False) else None
+    return plan_weights(words, parameters, shapes, config, base=base).renamed(names)
+
+
+def _newer(name: str, checkpoint: Container[str]) -> str:
+    """Return today's name of a tensor, unless the checkpoint has a tensor of that name, too."""
+    for older, newer in _OLDER.items():
+        made = name.removesuffix(older) + newer
+        if name.endswith(older) and made not in checkpoint:
+            return made
+    return name

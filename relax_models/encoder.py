@@ -57,6 +57,9 @@ class EncoderConfig:
         "classifier_dropout",
         "tie_word_embeddings",
         "num_labels",
+        "output_past",  # of older versions of transformers, as in XLM-RoBERTa and BGE-M3
+        "xla_device",
+        "language",
         "sentence_transformers",  # activation of a cross-encoder, see compiler/encoders.py
         "sbert_ce_default_activation_function",
     )

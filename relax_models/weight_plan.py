@@ -111,6 +111,9 @@ class WeightPlan:
 
     parameters: tuple[ParameterPlan, ...]
     dropped: tuple[str, ...] = ()  # checkpoint tensors that no parameter uses
+    # Those of them that no rule names: tensors of heads that an encoder has besides its output.
+    # They do not change what is stored, so they are not in the repr, which identifies conversions.
+    unused: tuple[str, ...] = field(default=(), repr=False)
     equal: tuple[tuple[str, str], ...] = ()  # pairs of checkpoint tensors that must be equal
 
     def renamed(self, names: Mapping[str, str]) -> WeightPlan:
@@ -120,7 +123,8 @@ class WeightPlan:
             for p in self.parameters
         )
         equal = tuple((names[a], names[b]) for a, b in self.equal)
-        return WeightPlan(made, tuple(names[n] for n in self.dropped), equal)
+        dropped, unused = (tuple(names[n] for n in each) for each in (self.dropped, self.unused))
+        return WeightPlan(made, dropped, unused, equal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +144,12 @@ class _Planner:
     ours: Mapping[str, Shape]
     theirs: Mapping[str, Shape]
     config: Any
+    base: str | None = None  # see plan_weights
     problems: list[str] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     equal: list[tuple[str, str]] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
 
     def recipe(self, name: str) -> _Recipe:
         for word in self.words:
@@ -281,7 +287,8 @@ class _Planner:
         return None
 
     def leftovers(self) -> Iterator[str]:
-        """Yield unused checkpoint tensors, except those that the weight map drops."""
+        """Yield unused checkpoint tensors, except those of `drop` and of heads."""
+        modules = {self.module(name) for name in self.used}
         for name, shape in self.theirs.items():
             if name in self.used:
                 continue
@@ -290,8 +297,15 @@ class _Planner:
             elif twin := self.twin(name):
                 self.dropped.append(name)
                 self.equal.append((name, twin))
+            elif self.base is not None and self.module(name) not in modules:
+                self.dropped.append(name)
+                self.unused.append(name)
             else:
                 yield f"surplus: {name} {list(shape)}, which no parameter uses"
+
+    def module(self, name: str) -> str:
+        """Return the outermost module of a tensor within the base, such as "pooler"."""
+        return name.removeprefix(f"{self.base}.").partition(".")[0]
 
     def drops(self, word: Word, name: str) -> bool:
         """Return whether the rule `word` says that a tensor is not used."""
@@ -335,6 +349,8 @@ def plan_weights(
     parameters: Mapping[str, Shape],
     checkpoint: Mapping[str, Shape],
     config: Any = None,
+    *,
+    base: str | None = None,
 ) -> WeightPlan:
     """Plan all parameters of a model.
 
@@ -343,11 +359,14 @@ def plan_weights(
         parameters: parameter names and shapes, unquantized.
         checkpoint: tensor names and shapes of the checkpoint.
         config: the configuration, which `tie` asks whether weights are tied.
+        base: of models whose checkpoints may have heads that they do not use, the first part of
+            the other names: a module without any tensor in use is dropped, and listed in `unused`;
+            None: it is an error.
 
     Raises:
         ModelError: one, listing every missing, surplus and misshapen tensor.
     """
-    planner = _Planner(words, parameters, checkpoint, config)
+    planner = _Planner(words, parameters, checkpoint, config, base)
     plans = [planner.parameter(name) for name in parameters]
     problems = [*planner.problems, *planner.leftovers()]
     if problems:
@@ -358,4 +377,4 @@ def plan_weights(
         )
     made = tuple(p for p in plans if p is not None)
     assert sum(prod(p.shape) for p in made) == sum(prod(s) for s in parameters.values())
-    return WeightPlan(made, tuple(planner.dropped), tuple(planner.equal))
+    return WeightPlan(made, tuple(planner.dropped), tuple(planner.unused), tuple(planner.equal))

@@ -135,8 +135,9 @@ class VectorModel:
         caller: Caller,
     ) -> tuple[list[Job], Scores]:
         self._dispatcher.check_room(1)
-        who = (request.user, request.cache_salt)
-        many, own = len(queries) > 1, self._planner.head
+        many, own, cut = len(queries) > 1, self._planner.head, self._planner.truncation(request)
+        queries = self._planner.shortened(queries, cut.query, caller)
+        documents = self._planner.shortened(documents, cut.document, caller)
         pairs = [(queries[i if many else 0], text) for i, text in enumerate(documents)]
         if isinstance(own, ClassHead):
             if instruction is not None:
@@ -144,10 +145,10 @@ class VectorModel:
                     "instruction is for rerankers that read a prompt; this one reads pairs",
                     param="instruction",
                 )
-            jobs = self._planner.matches(pairs, caller, *who)
+            jobs = self._planner.matches(pairs, caller, request, cut)
             return jobs, lambda events: [probabilities(event, own)[0] for event in events]
         if isinstance(own, ScoreHead):
-            jobs = self._planner.pairs(pairs, instruction, caller, *who)
+            jobs = self._planner.pairs(pairs, instruction, caller, request, cut)
             return jobs, lambda events: [
                 probability(yes, no) for yes, no in zip(events[::2], events[1::2], strict=True)
             ]
@@ -156,8 +157,8 @@ class VectorModel:
             raise RequestError(
                 "instruction is for rerankers; this model compares embeddings", param="instruction"
             )
-        jobs = self._planner.texts(queries, prompts[0], caller, "query", *who)
-        jobs += self._planner.texts(documents, prompts[1], caller, "documents", *who)
+        jobs = self._planner.texts(queries, prompts[0], caller, "query", request, cut)
+        jobs += self._planner.texts(documents, prompts[1], caller, "documents", request, cut)
 
         def similarities(events: Sequence[Event]) -> list[float]:
             left, right = events[: len(queries)], events[len(queries) :]

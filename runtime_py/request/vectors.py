@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from wherry.artifact.head import ClassHead, EmbeddingHead, Head, ScoreHead
@@ -11,10 +12,17 @@ from wherry.artifact.head import ClassHead, EmbeddingHead, Head, ScoreHead
 from ..caller import Caller
 from ..core.interface import Job, SamplingParams
 from ..errors import RequestError
-from ..shapes.vectors import MAX_INPUTS, ClassifyRequest, EmbeddingRequest
+from ..shapes.vectors import (
+    MAX_INPUTS,
+    ClassifyRequest,
+    EmbeddingRequest,
+    PairsRequest,
+    TruncatedRequest,
+)
 from ..text.chat_template import ChatTemplate
 from ..text.tokenizer import TooManyTokens
 from .plan import RequestPlanner, number_of, prompts_of
+from .truncation import Truncation, cut_pair, cut_prompt, cut_text, first_tokens, truncation_of
 
 _QUERIES = ("query",)  # names that sentence-transformers gives to the prompt before a query
 _DOCUMENTS = ("document", "passage", "corpus")
@@ -63,12 +71,7 @@ class VectorPlanner:
         prompt = self._prompt(request.prompt_name)
         if request.prompt_name and not all(isinstance(text, str) for text in inputs):
             raise RequestError("prompt_name is for texts; input has token ids", param="prompt_name")
-        if request.truncate:
-            inputs = [
-                self._cut(prompt + text, caller) if isinstance(text, str) else text[: self._longest]
-                for text in inputs
-            ]
-        return self.texts(inputs, prompt, caller, "input", request.user, request.cache_salt)
+        return self.texts(inputs, prompt, caller, "input", request, self.truncation(request))
 
     def texts(
         self,
@@ -76,15 +79,17 @@ class VectorPlanner:
         prompt: str,
         caller: Caller,
         field: str,
-        user: str | None,
-        salt: str | None,
+        request: TruncatedRequest,
+        cut: Truncation,
     ) -> list[Job]:
         """Return a job for each input: a text, which `prompt` precedes, or a list of token ids."""
-        params = SamplingParams(embed=1, user=number_of(user), salt=number_of(salt))
+        params = _embedded(request)
         jobs = []
         for i, given in enumerate(inputs):
             where = f"{field}[{i}]" if len(inputs) > 1 else field
-            ids = self._encoded(prompt + given, caller, where) if isinstance(given, str) else given
+            ids = given[: cut.most] if cut.cuts else given
+            if isinstance(given, str):
+                ids = self._tokens(prompt + given, caller, where, cut)
             self._check(ids, where)
             jobs.append(Job(i, ids, params))
         return jobs
@@ -94,8 +99,8 @@ class VectorPlanner:
         pairs: Sequence[tuple[str, str]],
         instruction: str | None,
         caller: Caller,
-        user: str | None,
-        salt: str | None,
+        request: PairsRequest,
+        cut: Truncation,
     ) -> list[Job]:
         """Return two jobs for each query and document, which ask for the logprobs of yes and no.
 
@@ -110,12 +115,15 @@ class VectorPlanner:
         if instruction is None and head.default_prompt is not None:
             instruction = head.prompts[head.default_prompt]
         params = SamplingParams(
-            max_tokens=1, temperature=0.0, user=number_of(user), salt=number_of(salt)
+            max_tokens=1,
+            temperature=0.0,
+            user=number_of(request.user),
+            salt=number_of(request.cache_salt),
         )
         jobs: list[Job] = []
         for i, (query, document) in enumerate(pairs):
-            text = _written(template, query, document, instruction, caller)
-            ids = self._encoded(text, caller, f"documents[{i}]", add_special_tokens=False)
+            written = partial(_written, template, query, instruction, caller)
+            ids = self._prompted(written, document, caller, f"documents[{i}]", cut)
             self.planner.check(ids, params, f"documents[{i}]")
             for token in (head.yes, head.no):
                 jobs.append(Job(len(jobs), ids, replace(params, allowed=(token,))))
@@ -134,14 +142,14 @@ class VectorPlanner:
                 "config.json names ...ForSequenceClassification",
                 code="no_classes",
             )
-        return self.texts(request.input, "", caller, "input", request.user, request.cache_salt)
+        return self.texts(request.input, "", caller, "input", request, self.truncation(request))
 
     def matches(
         self,
         pairs: Sequence[tuple[str, str]],
         caller: Caller,
-        user: str | None,
-        salt: str | None,
+        request: PairsRequest,
+        cut: Truncation,
     ) -> list[Job]:
         """Return a job for each query and document, whose result is the logit of a cross-encoder.
 
@@ -157,22 +165,31 @@ class VectorPlanner:
                 "POST /classify",
                 code="no_scores",
             )
-        params = SamplingParams(embed=1, user=number_of(user), salt=number_of(salt))
+        params = _embedded(request)
         jobs = []
         for i, pair in enumerate(pairs):
-            ids = self._paired(pair, head.separator, caller, f"documents[{i}]")
+            ids = self._paired(pair, head.separator, caller, f"documents[{i}]", cut)
             jobs.append(Job(i, ids, params))
         return jobs
 
     def _paired(
-        self, pair: tuple[str, str], separator: int | None, caller: Caller, field: str
+        self,
+        pair: tuple[str, str],
+        separator: int | None,
+        caller: Caller,
+        field: str,
+        cut: Truncation,
     ) -> list[int]:
         """Return the tokens of a pair; the library finds the second text by the separator."""
         caller.check()
-        try:
-            ids, kinds = self.planner.tokenizer.encode_pair(*pair, self._longest, caller)
-        except TooManyTokens as e:
-            raise self._too_long(field, f"{e.at_least} tokens or more") from e
+        tokenizer = self.planner.tokenizer
+        if cut.cuts:
+            ids, kinds = cut_pair(tokenizer, pair, cut.most)
+        else:
+            try:
+                ids, kinds = tokenizer.encode_pair(*pair, self._longest, caller)
+            except TooManyTokens as e:
+                raise self._too_long(field, f"{e.at_least} tokens or more") from e
         self._check(ids, field)
         first = ids.index(separator) if separator in ids else len(ids)
         if (
@@ -261,22 +278,46 @@ class VectorPlanner:
         except TooManyTokens as e:
             raise self._too_long(field, f"{e.at_least} tokens or more") from e
 
-    def _cut(self, text: str, caller: Caller) -> list[int]:
-        """Return the tokens of a text, cut at the end of the text to the length that fits.
+    def truncation(self, request: TruncatedRequest) -> Truncation:
+        """Return what a request says of texts that are too long; errors as in `truncation_of`."""
+        return truncation_of(request, self._longest)
 
-        The special tokens that the tokenizer appends stay. At most 16 characters for each token are
-        tokenized.
-        """
+    def shortened(self, texts: Sequence[str], most: int | None, caller: Caller) -> Sequence[str]:
+        """Return texts of at most `most` tokens each; None: as they are."""
+        made = []
+        for text in texts:
+            caller.check()
+            made.append(first_tokens(self.planner.tokenizer, text, most))
+        return made
+
+    def _tokens(self, text: str, caller: Caller, field: str, cut: Truncation) -> list[int]:
+        if not cut.cuts:
+            return self._encoded(text, caller, field)
         caller.check()
-        tokenizer, longest = self.planner.tokenizer, self._longest
-        ids = tokenizer.encode(text[: 16 * longest])
-        if len(ids) <= longest:
-            return ids
-        bare = tokenizer.encode("")
-        kept = 0
-        while kept < min(len(bare), longest) and bare[-1 - kept] == ids[-1 - kept]:
-            kept += 1
-        return ids[: longest - kept] + ids[len(ids) - kept :]
+        return cut_text(self.planner.tokenizer, text, cut.most)
+
+    def _prompted(
+        self,
+        written: Callable[[str], str],
+        document: str,
+        caller: Caller,
+        field: str,
+        cut: Truncation,
+    ) -> list[int]:
+        """Return the tokens of a reranker's prompt; `written` returns it for a document."""
+        if not cut.cuts:
+            return self._encoded(written(document), caller, field, add_special_tokens=False)
+        caller.check()
+        most = min(cut.most, self.planner.context - 1)  # a token for the answer
+        ids = cut_prompt(self.planner.tokenizer, written, document, most)
+        if ids is None:
+            raise RequestError(
+                f"At most {most} tokens are read, and the query and the prompt around it have "
+                "more. Shorten the query.",
+                param="query",
+                code="context_length_exceeded",
+            )
+        return ids
 
     def _check(self, ids: Sequence[int], field: str) -> None:
         if not ids:
@@ -291,14 +332,21 @@ class VectorPlanner:
 
     def _too_long(self, field: str, found: str) -> RequestError:
         return RequestError(
-            f"This model reads at most {self._longest} tokens; {field} has {found}. Shorten it.",
+            f"This model reads at most {self._longest} tokens; {field} has {found}. Shorten it, or "
+            'send "truncate": true, which cuts it at its end.',
             param=field,
             code="context_length_exceeded",
         )
 
 
+def _embedded(request: TruncatedRequest) -> SamplingParams:
+    """Return the parameters of a job without output."""
+    user, salt = number_of(request.user), number_of(request.cache_salt)
+    return SamplingParams(embed=1, user=user, salt=salt)
+
+
 def _written(
-    template: ChatTemplate, query: str, document: str, instruction: str | None, caller: Caller
+    template: ChatTemplate, query: str, instruction: str | None, caller: Caller, document: str
 ) -> str:
     """Return a reranker's prompt, written with the roles that sentence-transformers uses."""
     messages = [{"role": "query", "content": query}, {"role": "document", "content": document}]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     AliasChoices,
     BaseModel,
     BeforeValidator,
@@ -56,7 +57,31 @@ class _VectorRequest(RequestShape):
     cache_salt: _Name | None = None
 
 
-class EmbeddingRequest(_VectorRequest):
+def _not_zero(value: int) -> int:
+    if value == 0:
+        raise PydanticCustomError("tokens", "a number of tokens from 1, or -1: as many as fit")
+    return value
+
+
+class TruncatedRequest(_VectorRequest):
+    """Fields of requests whose texts may be cut."""
+
+    # Whether a text that is too long is cut at its end; otherwise it is an error.
+    truncate: bool | None = None
+    # vLLM's field: cut texts, or pairs of texts, to this number of tokens; -1: as many as fit
+    truncate_prompt_tokens: Annotated[int, Field(ge=-1), AfterValidator(_not_zero)] | None = None
+
+
+class PairsRequest(TruncatedRequest):
+    """Fields of requests for scores of a query and documents."""
+
+    # tokens to which each query is cut, before the pair; 0: all of them are read
+    max_tokens_per_query: int | None = Field(None, ge=0)
+    # tokens to which each document is cut, before the pair; 0: all of them are read
+    max_tokens_per_doc: int | None = Field(None, ge=0)
+
+
+class EmbeddingRequest(TruncatedRequest):
     """The body of POST /v1/embeddings.
 
     `input` is a text, texts, token ids, or several lists of token ids.
@@ -70,11 +95,9 @@ class EmbeddingRequest(_VectorRequest):
     encoding_format: Literal["float", "base64"] | None = None
     # Name of the prompt in sentence-transformers' configuration that precedes each text.
     prompt_name: _Name | None = None
-    # Whether a text that is too long is cut at its end; otherwise it is an error.
-    truncate: bool | None = None
 
 
-class ScoreRequest(_VectorRequest):
+class ScoreRequest(PairsRequest):
     """The body of POST /v1/score: one query for all documents, or one query for each."""
 
     queries: Annotated[_Texts, Field(validation_alias=AliasChoices("text_1", "queries", "data_1"))]
@@ -83,14 +106,14 @@ class ScoreRequest(_VectorRequest):
     ]
 
 
-class ClassifyRequest(_VectorRequest):
+class ClassifyRequest(TruncatedRequest):
     """The body of POST /classify: a text, or texts."""
 
     input: _Texts
 
 
-class RerankRequest(_VectorRequest):
-    """The body of POST /v1/rerank and /v2/rerank."""
+class RerankRequest(PairsRequest):
+    """The body of POST /rerank, /v1/rerank and /v2/rerank."""
 
     query: str
     documents: _Texts

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
+import transformers
+from safetensors.torch import load_file, save_file
 
 from wherry.artifact.head import ClassHead, DenseLayer, EmbeddingHead, read_head
 from wherry.compiler.api import Limits, convert_model
@@ -99,6 +101,37 @@ def test_without_modules_the_mean_is_taken_as_it_is(tmp_path):
     assert read_head(out) == described.head
 
 
+def older(name):
+    """Return the name that a tensor had in the first checkpoints of BERT."""
+    ends = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    return next((name.removesuffix(k) + v for k, v in ends.items() if name.endswith(k)), name)
+
+
+@pytest.mark.cpu
+def test_the_first_checkpoints_of_bert(tmp_path, caplog):
+    """bert-base-uncased: gamma and beta, a prefix, and heads of its training."""
+    model = save(tmp_path / "new", CASES["bert"])
+    new = load_file(tmp_path / "new" / "model.safetensors")
+    old = {f"bert.{older(name)}": tensor for name, tensor in new.items()}
+    old |= {
+        "cls.predictions.transform.LayerNorm.gamma": torch.ones(64),
+        "cls.seq_relationship.weight": torch.ones(2, 64),
+        "qa_outputs.weight": torch.ones(2, 64),
+    }
+    assert "bert.encoder.layer.1.output.LayerNorm.beta" in old
+    shutil.copytree(tmp_path / "new", tmp_path / "old")
+    save_file(old, tmp_path / "old" / "model.safetensors", {"format": "pt"})
+    config = json.loads((tmp_path / "old" / "config.json").read_text())
+    config |= {"architectures": ["BertForMaskedLM"], "output_past": True}
+    (tmp_path / "old" / "config.json").write_text(json.dumps(config))
+    tokens = np.random.default_rng(0).integers(2, 320, 33).tolist()
+    with torch.no_grad():
+        expected = model(torch.tensor([tokens]))[0][0].mean(0).numpy()
+    got = Runner(compiled(tmp_path / "old")).step({0: tokens}, "embed")[0][-1]
+    assert np.abs(got - expected).max() < 1e-5
+    assert "does not use these tensors:\n  - qa_outputs.weight" in caplog.text
+
+
 CLASSES = {"architectures": ["BertForSequenceClassification"]}
 
 
@@ -132,6 +165,56 @@ def test_classes(tmp_path, fields, labels, activation):
 def test_classes_that_cannot_be(tmp_path, fields, said):
     with pytest.raises(ModelError, match=said):
         class_head(tmp_path, CLASSES | fields)
+
+
+IDENTITY = "torch.nn.modules.linear.Identity"
+PAIR = [
+    {"SpecialToken": {"id": "[CLS]", "type_id": 0}},
+    {"Sequence": {"id": "A", "type_id": 0}},
+    {"SpecialToken": {"id": "[SEP]", "type_id": 0}},
+    {"Sequence": {"id": "B", "type_id": 1}},
+]
+
+
+def test_a_cross_encoder_of_a_newer_folder(tmp_path):
+    """ms-marco-MiniLM as sentence-transformers 5.4 and later save it, with modules.json."""
+    kind = transformers.AutoModelForSequenceClassification
+    save(tmp_path, CASES["bert"], kind, num_labels=1)
+    modules(tmp_path)
+    about = {"model_type": "CrossEncoder", "activation_fn": IDENTITY, "prompts": {}}
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(about))
+    task = {"transformer_task": "sequence-classification", "module_output_name": "scores"}
+    (tmp_path / "sentence_bert_config.json").write_text(json.dumps(task))
+    (tmp_path / "tokenizer_config.json").write_text('{"model_max_length": 100}')
+    head = ClassHead(labels=("LABEL_0",), activation="identity", max_tokens=100)
+    assert describe(tmp_path).head == head
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"architectures": ["BertModel"]}))
+    with pytest.raises(ModelError, match="is a cross-encoder of sentence-transformers"):
+        describe(tmp_path)
+    modules(tmp_path, "Pooling", "Dense")
+    with pytest.raises(ModelError, match="a cross-encoder with the modules Transformer -> Pooling"):
+        describe(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("processor", "found"),
+    [
+        ({"type": "BertProcessing", "sep": ["[SEP]", 102], "cls": ["[CLS]", 101]}, 102),
+        ({"type": "TemplateProcessing", "pair": PAIR}, 102),
+        ({"type": "Sequence", "processors": [{"type": "ByteLevel"}, {"type": "Bert"}]}, None),
+        ({"type": "TemplateProcessing", "pair": PAIR[:2]}, None),
+        ({"type": "TemplateProcessing", "pair": [3, {"Sequence": 1}, {"SpecialToken": 2}]}, None),
+        ({"type": "BertProcessing", "sep": 3}, None),
+        (None, None),
+    ],
+)
+def test_the_separator_of_the_tokenizers_pairs(tmp_path, processor, found):
+    """The tokenizer_config.json of bert-base-uncased names no separator."""
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
+    tokenizer = {"added_tokens": [{"id": 102, "content": "[SEP]"}], "post_processor": processor}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
+    assert class_head(tmp_path, CLASSES).separator == found
 
 
 def test_one_step_holds_a_whole_text(tmp_path):

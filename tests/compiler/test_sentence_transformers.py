@@ -115,6 +115,15 @@ def test_what_cannot_be(tmp_path, file, values, said):
         head_of(made.folder)
 
 
+def test_a_decoder_has_no_head_of_classes(tmp_path):
+    """Qwen3ForSequenceClassification, as sentence-transformers saves a cross-encoder of it."""
+    made = make(tmp_path, ("LogitScore",))
+    (made.folder / "modules.json").write_text('[{"type": "a.Transformer", "path": ""}]')
+    (made.folder / "config_sentence_transformers.json").write_text('{"model_type": "CrossEncoder"}')
+    with pytest.raises(ModelError, match="has a head of classes; supported are those of encoders"):
+        describe(made.folder)
+
+
 @pytest.mark.parametrize("mode", ["mean", "cls"])
 def test_a_decoder_has_its_last_token_alone(tmp_path, mode):
     made = make(tmp_path, EMBEDS)
@@ -123,6 +132,29 @@ def test_a_decoder_has_its_last_token_alone(tmp_path, mode):
     assert head_of(made.folder).pooling == mode
     with pytest.raises(ModelError, match=f"a decoder with the pooling {mode}"):
         describe(made.folder)
+
+
+@pytest.mark.parametrize(
+    "normalizer",
+    [
+        {"type": "BertNormalizer", "lowercase": True},
+        {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]},
+    ],
+)
+def test_lower_case_that_the_tokenizer_has(tmp_path, normalizer):
+    """BGE's English models: do_lower_case, with BERT's uncased tokenizer."""
+    made = make(tmp_path, EMBEDS)
+    (made.folder / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
+    edit(made.folder / "tokenizer.json", normalizer=normalizer)
+    assert isinstance(head_of(made.folder), EmbeddingHead)
+
+
+def test_the_longest_text_of_newer_folders(tmp_path):
+    made = make(tmp_path, EMBEDS)
+    config = made.folder / "tokenizer_config.json"
+    for length, found in ((77, 77), (int(1e30), None), ("x", None)):
+        config.write_text(json.dumps({"model_max_length": length}))
+        assert head_of(made.folder).max_tokens == found
 
 
 def test_newer_pooling_files(tmp_path):

@@ -172,6 +172,31 @@ def test_a_checkpoint_may_leave_out_what_all_names_begin_with():
         assert pieces(plan(arch(), ours, theirs), "model.a")[0] == [(f"{base}a", 0, 2)]
 
 
+ENCODER = SimpleNamespace(whole=True)
+
+
+@pytest.mark.parametrize("base", ["model.", ""])
+def test_heads_that_an_encoder_does_not_use_are_told(base):
+    ours = {"model.layers.0.a": (2,), "model.norm.weight": (2,)}
+    theirs = {f"{base}layers.0.a": (2,), f"{base}norm.weight": (2,)}
+    heads = {f"{base}pooler.weight": (2, 2), "qa_outputs.bias": (2,)}
+    made = plan(arch(), ours, theirs | heads, ENCODER)
+    assert made.unused == made.dropped == tuple(heads)
+    with pytest.raises(ModelError, match=r"surplus: .*layers\.1\.a"):
+        plan(arch(), ours, theirs | {f"{base}layers.1.a": (2,)}, ENCODER)
+    with pytest.raises(ModelError, match=r"surplus: qa_outputs\.bias"):
+        plan(arch(), ours, theirs | heads, TIED)
+
+
+def test_older_names_of_norms():
+    ours = {"model.LayerNorm.weight": (2,), "model.LayerNorm.bias": (2,)}
+    theirs = {"model.LayerNorm.gamma": (2,), "model.LayerNorm.beta": (2,)}
+    made = plan(arch(), ours, theirs)
+    assert [p.pieces[0].name for p in made.parameters] == list(theirs)
+    with pytest.raises(ModelError, match=r"surplus: model\.LayerNorm\.gamma"):
+        plan(arch(), ours, ours | theirs)
+
+
 def test_what_a_plan_says_of_itself_is_the_same_in_every_process():
     """It is part of the key by which converted weights are known: an address is none."""
     words = heads("k_up.weight", "kv.weight", lambda cfg: (0, 2, 6), transposed=True)

@@ -214,6 +214,38 @@ class TestScores:
         read = sum(len(ids) for ids, _ in core.added[:4:2])
         assert answer["usage"] == {"prompt_tokens": read, "total_tokens": read}
 
+    def test_long_documents_are_cut_where_the_peer_cuts_them(self, make):
+        """Cohere's and Jina's paths cut; vLLM's and TEI's answer 400, and name the field."""
+        loaded, core = make(EmbeddingHead())
+        fields = {"query": "q", "documents": ["a", "cat " * 3000]}
+        with live(loaded) as url:
+            for path in ("/v1/rerank", "/v2/rerank"):
+                assert post(url + path, **fields)[0] == 200
+                assert len(core.added[-1][0]) == 512
+                assert post(url + path, **fields, truncate=False)[0] == 400
+            for path in ("/rerank", "/score"):
+                sent = dict(fields)
+                if path == "/score":
+                    sent["text_1"] = sent.pop("query")
+                status, answer = post(url + path, **sent)
+                assert (status, answer["error"]["param"]) == (400, "documents[1]")
+                assert '"truncate": true' in answer["error"]["message"]
+                assert post(url + path, **sent, truncate_prompt_tokens=40)[0] == 200
+                assert len(core.added[-1][0]) == 40
+                assert post(url + path, **sent, max_tokens_per_doc=30)[0] == 200
+                assert len(core.added[-1][0]) == 30
+
+    def test_a_rerankers_prompt_stays_whole(self, make):
+        template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}END"
+        loaded, core = make(ScoreHead(yes=20, no=10), entries=("forward",), template=template)
+        with live(loaded) as url:
+            status, answer = post(f"{url}/v1/rerank", query="q", documents=["cat " * 3000])
+            assert status == 200, answer
+            prompt = loaded.tokenizer.decode(core.added[-1][0])
+            assert prompt.startswith("<query>q<document>cat cat") and prompt.endswith("END")
+            status, answer = post(f"{url}/v1/rerank", query="cat " * 3000, documents=["a"])
+            assert (status, answer["error"]["param"]) == (400, "query")
+
     def test_a_model_that_writes_text_scores_nothing(self, make):
         loaded, _ = make(None, entries=("forward", "embed"))
         with live(loaded) as url:

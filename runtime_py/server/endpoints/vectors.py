@@ -6,6 +6,7 @@ Embeddings have OpenAI's shape, scores and classes vLLM's, rankings Jina's and C
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -24,6 +25,16 @@ CLASSIFY = VectorEndpoint(partial(parse, ClassifyRequest), VectorModel.classify,
 RERANK = VectorEndpoint(partial(parse, RerankRequest), VectorModel.rerank, ignored=ignored)
 
 
+def _cutting(fields: Any) -> RerankRequest:
+    """Return a request whose texts are cut unless it says otherwise, as at Cohere and Jina."""
+    request = parse(RerankRequest, fields)
+    whole = request.truncate is None
+    return request.model_copy(update={"truncate": True}) if whole else request
+
+
+RERANK_CUT = VectorEndpoint(_cutting, VectorModel.rerank, ignored=ignored)
+
+
 class Vectors:
     """Handlers of embeddings, scores, classes and rankings.
 
@@ -37,7 +48,8 @@ class Vectors:
     def routes(self) -> Routes:
         """Return the handler of each method and path."""
         scores = {("POST", path): self.score for path in ("/v1/score", "/score")}
-        ranks = {("POST", path): self.rerank for path in ("/v1/rerank", "/v2/rerank", "/rerank")}
+        ranks = {("POST", path): self.rerank_cut for path in ("/v1/rerank", "/v2/rerank")}
+        ranks[("POST", "/rerank")] = self.rerank
         made = {("POST", path): self.embeddings for path in ("/v1/embeddings", "/embeddings")}
         classes = {("POST", path): self.classify for path in ("/classify", "/v1/classify")}
         return {**made, **scores, **classes, **ranks}
@@ -59,5 +71,10 @@ class Vectors:
 
     @described(request=RerankRequest, answer=RerankAnswer)
     async def rerank(self, request: Request) -> Response:
-        """Ranks documents by how well they match a query."""
+        """Ranks documents by how well they match a query; too long a text is an error."""
         return await self._pipeline.numbers(request, RERANK)
+
+    @described(request=RerankRequest, answer=RerankAnswer)
+    async def rerank_cut(self, request: Request) -> Response:
+        """Ranks documents by how well they match a query; too long a text is cut."""
+        return await self._pipeline.numbers(request, RERANK_CUT)

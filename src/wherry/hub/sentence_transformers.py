@@ -4,8 +4,9 @@
     1_Pooling/config.json             which hidden states become the vector
     2_Dense/config.json               a linear after pooling, with its weights in the same folder
     1_LogitScore/config.json          a reranker's tokens for yes and no
-    config_sentence_transformers.json prompts by name
-    sentence_bert_config.json         the longest text
+    config_sentence_transformers.json prompts by name, and whether the folder is a cross-encoder
+    sentence_bert_config.json         the longest text; newer folders have it in the tokenizer's
+                                      model_max_length
 
 Format: https://sbert.net/docs/sentence_transformer/usage/custom_models.html, and for rerankers
 https://sbert.net/docs/cross_encoder/usage/custom_models.html.
@@ -58,19 +59,27 @@ def head_of(folder: Path) -> Head | None:
         return None
     modules = _modules(folder / MODULES)
     names = _names(modules)
+    if is_cross_encoder(folder) and names == ("Transformer",):
+        return None  # config.json describes its head of classes
     is_score, chain = names == _SCORE, list(names)
     if chain[-1:] == ["Normalize"]:
         chain.pop()
     while chain[2:] and chain[-1] == "Dense":
         chain.pop()
-    if not is_score and chain != ["Transformer", "Pooling"]:
-        supported = listing([_EMBEDDING, " -> ".join(_SCORE)])
+    if not is_score and (chain != ["Transformer", "Pooling"] or is_cross_encoder(folder)):
+        kind = "a cross-encoder with" if is_cross_encoder(folder) else "an embedding model with"
+        supported = [_EMBEDDING, f"{' -> '.join(_SCORE)} (a cross-encoder)"]
+        supported += ["Transformer, a class ...ForSequenceClassification (a cross-encoder)"]
         raise ModelError(
-            f"{folder / MODULES} has the modules {' -> '.join(names) or '(none)'}; supported are\n"
-            f"{supported}"
+            f"{folder / MODULES} describes {kind} the modules {' -> '.join(names) or '(none)'}; "
+            f"supported are\n{listing(supported)}"
         )
     texts, limits = (_optional(folder / name) for name in SENTENCE_TRANSFORMERS[1:])
-    problems = ["do_lower_case: found true, supported is false"] * bool(limits.get("do_lower_case"))
+    problems = []
+    if limits.get("do_lower_case") and not _lowercases(folder):
+        problems.append(
+            "do_lower_case: found true, supported is false with a tokenizer that keeps capitals"
+        )
     second = _module_config(folder, modules[1])
     made: dict[str, Any] = {
         "prompts": _prompts(texts, problems),
@@ -88,7 +97,7 @@ def head_of(folder: Path) -> Head | None:
                 if name == "Dense"
             ),
             "normalize": names[-1] == "Normalize",
-            "max_tokens": _longest(limits, problems),
+            "max_tokens": _longest(folder, limits, problems),
         }
         if second.get("include_prompt") is False and any(made["prompts"].values()):
             problems.append("include_prompt of Pooling: found false, supported is true")
@@ -98,6 +107,32 @@ def head_of(folder: Path) -> Head | None:
         except ValueError as e:
             problems.append(str(e))
     raise ModelError(f"{folder} cannot be what its {MODULES} says:\n{listing(problems)}")
+
+
+def is_cross_encoder(folder: Path) -> bool:
+    """Return whether config_sentence_transformers.json says that the model scores pairs of texts.
+
+    sentence-transformers writes it from version 5.4 on.
+    """
+    return _optional(folder / SENTENCE_TRANSFORMERS[1]).get("model_type") == "CrossEncoder"
+
+
+def activation_of(folder: Path) -> Any:
+    """Return the torch class that a cross-encoder's folder applies to its logits; None: none."""
+    return _optional(folder / SENTENCE_TRANSFORMERS[1]).get("activation_fn")
+
+
+def longest_text(folder: Path) -> int | None:
+    """Return the tokens of a text, or of a pair, at most; None: the folder does not say.
+
+    Raises:
+        ModelError: max_seq_length is no number of tokens.
+    """
+    problems: list[str] = []
+    found = _longest(folder, _optional(folder / SENTENCE_TRANSFORMERS[2]), problems)
+    if problems:
+        raise ModelError(f"{folder} cannot be read:\n{listing(problems)}")
+    return found
 
 
 def dense_folders(folder: Path) -> list[Path]:
@@ -159,9 +194,25 @@ def _token(config: Mapping[str, Any], name: str, problems: list[str]) -> int:
     return 0
 
 
-def _longest(limits: Mapping[str, Any], problems: list[str]) -> int | None:
+def _lowercases(folder: Path) -> bool:
+    """Return whether the tokenizer itself lowercases texts."""
+    found = _optional(folder / "tokenizer.json").get("normalizer")
+    steps = found.get("normalizers") if isinstance(found, dict) else None
+    for step in steps if isinstance(steps, list) else [found]:
+        if isinstance(step, dict) and (
+            step.get("type") == "Lowercase" or step.get("lowercase") is True
+        ):
+            return True
+    return False
+
+
+def _longest(folder: Path, limits: Mapping[str, Any], problems: list[str]) -> int | None:
     longest = limits.get("max_seq_length")
-    if longest is None or (type(longest) is int and longest > 0):
+    if longest is None:
+        # Tokenizers without a limit have a huge number, which transformers writes for infinity.
+        told = _optional(folder / "tokenizer_config.json").get("model_max_length")
+        return told if type(told) is int and 0 < told < 2**31 else None
+    if type(longest) is int and longest > 0:
         return longest
     problems.append(
         f"max_seq_length of {SENTENCE_TRANSFORMERS[2]}: found {shown(longest)}, expected tokens"
