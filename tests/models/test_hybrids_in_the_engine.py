@@ -24,6 +24,9 @@ def engine(folder, **options):
         "qwen3_5_text",
         pytest.param("qwen3_next", marks=pytest.mark.nightly),
         pytest.param("lfm2", marks=pytest.mark.nightly),
+        pytest.param("qwen3_5_moe_text", marks=pytest.mark.nightly),
+        pytest.param("lfm2_moe", marks=pytest.mark.nightly),
+        pytest.param("lfm3", marks=pytest.mark.nightly),
     ],
 )
 def test_tokens_are_those_of_transformers(tmp_path, name):
