@@ -73,6 +73,8 @@ KNOWN = {
     "iquestcoder": Known("IQuest-Coder", "128k"),
     "jais2": Known("Jais 2", "8k"),
     "lfm2": Known("LFM2 and LFM2.5, 350M to 2.6B", "32k to 128k", "lfm2"),
+    "lfm2_moe": Known("LFM2-8B-A1B, LFM2-24B-A2B", "128k", "lfm2"),
+    "lfm3": Known("LFM3 1.7B", "128k"),
     "llama": Known(
         "Llama 1, 2, 3 to 3.3; SmolLM, SmolLM2; TinyLlama; Vicuna; Yi; DeepSeek-Coder",
         "2k to 128k",
@@ -110,6 +112,9 @@ KNOWN = {
     "qwen3": Known("Qwen3 0.6B to 32B; Qwen3-Embedding, Qwen3-Reranker", "32k to 256k", "hermes"),
     "qwen3_moe": Known("Qwen3-30B-A3B, Qwen3-235B-A22B, Qwen3-Coder", "40k to 256k", "hermes"),
     "qwen3_5_text": Known("Qwen3.5 0.8B to 27B (text)", "256k", "qwen-coder"),
+    "qwen3_5_moe_text": Known(
+        "Qwen3.5-35B-A3B, 122B-A10B, 397B-A17B; Qwen3.6-35B-A3B (text)", "256k", "qwen-coder"
+    ),
     "qwen3_next": Known("Qwen3-Next-80B-A3B; Qwen3-Coder-Next", "256k", "hermes"),
     "roberta": Known("RoBERTa, all-distilroberta, all-roberta-large", "512"),
     "seed_oss": Known("Seed-OSS 36B", "512k", "seed"),

@@ -26,6 +26,7 @@ READ: Mapping[str, str] = {
     "qwen2_5_vl": "qwen2",
     "qwen2_vl": "qwen2",
     "qwen3_5": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
     "qwen3_vl": "qwen3",
 }
 # Text models that equal another family's if all position axes of a token have the same value.

@@ -79,10 +79,14 @@ class _Arguments:
         self.tables = list(
             zip(tables[::2], tables[1::2], strict=True)
         )  # two arrays, indptr and ids, per cache group
-        count = tirx.Var("pages", "int64")
+        # Groups have different numbers of pages: those with a window need fewer.
+        counts = {own.group: tirx.Var(f"pages_{own.group}", "int64") for own in cache.state}
         owners = [(layer, own) for own in cache.state for layer in own.layers]
         self.pages = {
-            layer: relax.Var(f"state_{i}", relax.TensorType([count, *own.page_shape], cache.dtype))
+            layer: relax.Var(
+                f"state_{i}",
+                relax.TensorType([counts[own.group], *own.page_shape], cache.dtype),
+            )
             for i, (layer, own) in enumerate(owners)
         }
         self.group_of = {layer: own.group for layer, own in owners}

@@ -32,7 +32,7 @@ def route(spec: RouteSpec) -> tirx.PrimFunc:
     score, bias = spec.score, spec.bias
     groups, group_top = spec.groups, spec.group_top
     top_k, kept_groups, normalized = spec.top_k, spec.kept_groups, spec.normalized
-    floor, scale, jitter = spec.floor, spec.scale, spec.jitter
+    floor, added, scale, jitter = spec.floor, spec.added, spec.scale, spec.jitter
     count, size = spec.experts, spec.experts // groups
 
     @T.macro
@@ -83,7 +83,11 @@ def route(spec: RouteSpec) -> tirx.PrimFunc:
                 place[0] = place[0] + 1
         for k in T.serial(top_k):
             if normalized:
-                WEIGHTS[i, k] = WEIGHTS[i, k] / T.max(total[1], T.float32(floor)) * T.float32(scale)
+                WEIGHTS[i, k] = (
+                    WEIGHTS[i, k]
+                    / T.max(total[1] + T.float32(added), T.float32(floor))
+                    * T.float32(scale)
+                )
             else:
                 WEIGHTS[i, k] = WEIGHTS[i, k] * T.float32(scale)
 

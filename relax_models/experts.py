@@ -7,7 +7,7 @@ experts, K experts of a row; slot i * K + k is the k-th expert of row i.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tvm import te
@@ -217,6 +217,8 @@ EACH = (
     stack(GATE_UP, f"{_EXPERT}.gate_proj.weight", f"{_EXPERT}.up_proj.weight"),
     stack(DOWN, f"{_EXPERT}.down_proj.weight"),
 )
+# Weight rules of families of which some checkpoints have one tensor for all experts.
+EACH_OR_WHOLE = tuple(replace(rule, whole=rule.ours.removesuffix(".weight")) for rule in EACH)
 # Weight rules of those that also call the router "gate".
 STACKED = (
     *EACH,

@@ -159,12 +159,8 @@ class _Planner:
                 if names:
                     return _Recipe(names, word.axis)
             elif isinstance(word, Stack):
-                found = [counterpart(word.ours, t, name) for t in word.theirs]
-                names = [n for n in found if n is not None]
-                if names:
-                    numbers = range(self.ours[name][0])
-                    each = [n.replace("{}", str(e)) for e in numbers for n in names]
-                    return _Recipe(each, stacked=True)
+                if (stars := match(word.ours, name)) is not None:
+                    return self.stack(word, name, stars)
             elif isinstance(word, Transpose):
                 if (their := counterpart(word.ours, word.theirs, name)) is not None:
                     return _Recipe([their], transpose=True)
@@ -179,6 +175,16 @@ class _Planner:
                 absent = renamed(self.words, name) not in self.theirs
                 return _Recipe([their if absent and self.is_tied(word) else name])
         return _Recipe([name])
+
+    def stack(self, word: Stack, name: str, stars: Sequence[str]) -> _Recipe:
+        """Return the recipe of a parameter that has the matrices of all experts."""
+        if word.whole is not None:
+            whole = fill(word.whole, stars)
+            if renamed(self.words, whole) in self.theirs:
+                return _Recipe([whole])
+        names = [fill(their, stars) for their in word.theirs]
+        each = [n.replace("{}", str(e)) for e in range(self.ours[name][0]) for n in names]
+        return _Recipe(each, stacked=True)
 
     def is_tied(self, word: Tie) -> bool:
         return bool(getattr(self.config, word.when, False))

@@ -44,10 +44,14 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Rule: `ours` [e, rows, columns] stacks `theirs`, one tensor per number that replaces `{}`."""
+    """Rule: `ours` [e, rows, columns] stacks `theirs`, one tensor per number that replaces `{}`.
+
+    A checkpoint may have `ours` in one tensor instead, under the name `whole`, if the rule has one.
+    """
 
     ours: str
     theirs: tuple[str, ...]
+    whole: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,10 +249,13 @@ def concat(ours: str, *theirs: str, axis: int = 0) -> Concat:
     return Concat(ours, theirs, axis)
 
 
-def stack(ours: str, *theirs: str) -> Stack:
-    """Stack all experts' matrices: `stack("experts.up.weight", "experts.{}.up.weight")`."""
-    _same_stars(ours, *theirs)
-    return Stack(ours, theirs)
+def stack(ours: str, *theirs: str, whole: str | None = None) -> Stack:
+    """Stack all experts' matrices: `stack("experts.up.weight", "experts.{}.up.weight")`.
+
+    Some checkpoints of a family have one tensor [e, rows, columns] for all, called `whole`.
+    """
+    _same_stars(ours, *theirs, *([] if whole is None else [whole]))
+    return Stack(ours, theirs, whole)
 
 
 def unpack(ours: str, theirs: str, *, interleaved: bool = False) -> Unpack:

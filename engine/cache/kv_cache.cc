@@ -50,7 +50,7 @@ int64_t bytes_of(const StateSpec& spec) {
 // Returns the number of slots: one for each sequence, and snapshots that take at most a quarter of
 // the bytes of the pages, but always a few.
 int64_t slots_of(const Metadata& metadata, const KvCacheConfig& config) {
-  constexpr int64_t kFewest = 2, kShare = 4;
+  constexpr int64_t kFewest = 2;
   int64_t slot = 0, pages = 0;
   for (const StateSpec& spec : metadata.state) {
     if (spec.recurrent) {
@@ -59,7 +59,7 @@ int64_t slots_of(const Metadata& metadata, const KvCacheConfig& config) {
       pages += bytes_of(spec) * pages_of(metadata.groups[spec.group], config, metadata.page_size);
     }
   }
-  int64_t snapshots = slot > 0 ? pages / kShare / slot : 2 * config.sequences;
+  int64_t snapshots = slot > 0 ? pages / kSnapshotShare / slot : 2 * config.sequences;
   // More snapshots than pages would be of no use.
   snapshots = std::min(snapshots, config.kv_tokens / metadata.page_size);
   return config.sequences + std::max(kFewest, snapshots);

@@ -22,8 +22,9 @@ int64_t bounded(JsonReader& reader, const char* key, int64_t otherwise, int64_t 
   return value;
 }
 
-// Returns the tokens for which `bytes` of memory have pages, at least one page of them. Groups of
-// layers with a window and recurrent state, which no further token takes, are left out.
+// Returns the tokens for which `bytes` of memory have pages, at least one page of them, and the
+// snapshots of a recurrent state that come with the pages. Groups of layers with a window and the
+// state of running sequences, which no further token takes, are left out.
 int64_t tokens_within(int64_t bytes, const Metadata& metadata) {
   int64_t page_bytes = 0;
   for (const StateSpec& spec : metadata.state) {
@@ -32,6 +33,7 @@ int64_t tokens_within(int64_t bytes, const Metadata& metadata) {
     for (int64_t extent : spec.shape) layer *= extent;
     page_bytes += layer * spec.layers;
   }
+  if (metadata.recurrent()) page_bytes += page_bytes / kSnapshotShare;
   const int64_t pages = page_bytes > 0 ? bytes / page_bytes : INT32_MAX;
   return std::clamp<int64_t>(pages, 1, INT32_MAX / 2 / metadata.page_size) * metadata.page_size;
 }
@@ -87,6 +89,11 @@ EngineConfig parse_engine_config(const char* json, const Metadata& metadata, int
   config.cache_dir = reader.string_or("cache_dir", "");
   config.cache_bytes = bounded(reader, "cache_bytes", config.cache_bytes, 0, INT64_MAX, problems);
   config.max_drafts = static_cast<int>(bounded(reader, "max_drafts", drafts, 0, 64, problems));
+  if (reader.has("max_drafts") && config.max_drafts > 0 && metadata.recurrent()) {
+    problems.add("\"max_drafts\" is ", config.max_drafts, ", but the model ", metadata.name,
+                 " has a recurrent state, which cannot go back over rejected draft tokens: leave "
+                 "it out, or give 0");
+  }
   config.max_slowdown = reader.number_or("max_slowdown", config.max_slowdown);
   if (!(config.max_slowdown > 1)) {
     problems.add("\"max_slowdown\" is ", config.max_slowdown, "; accepted is more than 1");

@@ -28,8 +28,7 @@ TEST(memory_bounds_the_cache) {
   metadata.groups = {{0, false}, {64, false}};
   // 3 layers of 16 tokens * 4 * 2 float16 numbers; the layers with a window do not count.
   metadata.state = {{false, 0, 3, {16, 4, 2}, {kDLFloat, 16, 1}},
-                    {false, 1, 5, {16, 4, 2}, {kDLFloat, 16, 1}},
-                    {true, 0, 2, {999}, {kDLFloat, 32, 1}}};
+                    {false, 1, 5, {16, 4, 2}, {kDLFloat, 16, 1}}};
   const auto tokens = [&](const std::string& options) {
     return parse_engine_config(options.c_str(), metadata).kv_tokens;
   };
@@ -41,6 +40,21 @@ TEST(memory_bounds_the_cache) {
   CHECK_EQ(parse_engine_config(R"({"kv_memory": 7680})", metadata).context, 160);
   CHECK_CONTAINS(ERROR_OF(WHERRY_INVALID_ARGUMENT, tokens(R"({"kv_memory": 0})")),
                  "\"kv_memory\" is 0; accepted are 1..");
+  // A quarter of the pages' bytes is for snapshots of a recurrent state.
+  metadata.state.push_back({true, 0, 2, {999}, {kDLFloat, 32, 1}});
+  CHECK_EQ(tokens(R"({"kv_memory": 9600})"), 10 * 16);
+  CHECK_EQ(tokens(R"({"kv_memory": 9599})"), 9 * 16);
+}
+
+TEST(a_recurrent_state_has_no_draft_tokens) {
+  Metadata metadata = library();
+  metadata.name = "hybrid";
+  metadata.state = {{true, 0, 2, {999}, {kDLFloat, 32, 1}}};
+  CHECK_CONTAINS(
+      ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_engine_config(R"({"max_drafts": 8})", metadata)),
+      "\"max_drafts\" is 8, but the model hybrid has a recurrent state");
+  CHECK_EQ(parse_engine_config(R"({"max_drafts": 0})", metadata).max_drafts, 0);
+  CHECK_EQ(parse_engine_config(R"({"max_drafts": 8})", library()).max_drafts, 8);
 }
 
 TEST(given_values) {

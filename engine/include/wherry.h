@@ -293,12 +293,15 @@ WHERRY_API int wherry_loader_finish(wherry_loader* loader, wherry_model** out);
  *  "context": upper bound on tokens of one request (the library's),
  *  "kv_tokens": capacity of the KV cache (max_batch * context; memory is committed on first use),
  *  "kv_memory": upper bound of its bytes, which lowers "kv_tokens" (none); layers with a sliding
- *   window do not count: their part does not grow with the context,
+ *   window, and the recurrent state of running sequences, do not count: their part does not grow
+ *   with the context,
  *  "prefill_chunk": upper bound on rows (tokens) of one step, at least max_batch (256),
  *  "prefix_cache": whether requests share the KV cache of common prefixes (true),
- *  "cache_dir": folder for the prefix cache on disk, which outlives the process (none),
+ *  "cache_dir": folder for the prefix cache on disk, which outlives the process (none); models
+ *   with a sliding window or a recurrent state do without, which wherry_stats.disk_problem says,
  *  "cache_bytes": upper bound on the size of that folder (1 GiB),
- *  "max_drafts": draft tokens for a request that sets no number (0; with a draft model 4),
+ *  "max_drafts": draft tokens for a request that sets no number (0; with a draft model 4; an
+ *   error with a recurrent state, which cannot go back over rejected ones),
  *  "max_slowdown": factor by which prefill chunks may lengthen a step of running requests (2),
  *  "max_step_seconds": upper bound on a step with prefill chunks, as far as known (0: no limit)}
  */

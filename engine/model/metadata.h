@@ -40,6 +40,9 @@ struct StateSpec {
   DLDataType dtype{};
 };
 
+// Snapshots of a recurrent state take at most 1 / kSnapshotShare of the bytes of the KV cache.
+constexpr int64_t kSnapshotShare = 4;
+
 struct ParamSpec {
   std::string name;
   std::vector<int64_t> shape;

@@ -171,5 +171,15 @@ TEST(models_with_windows_do_without) {
   CHECK_CONTAINS(again.engine.stats().disk_problem, "do not see all tokens");
 }
 
+TEST(models_with_a_recurrent_state_do_without) {
+  TemporaryFolder folder;
+  FakeOptions recurrent;
+  recurrent.recurrent = true;
+  Process(folder.path(), recurrent).ask(prompt_of(41, 3));
+  Process again(folder.path(), recurrent);
+  CHECK_EQ(again.ask(prompt_of(41, 3)).cached, 0);
+  CHECK_CONTAINS(again.engine.stats().disk_problem, "has a recurrent state");
+}
+
 }  // namespace
 }  // namespace wherry

@@ -158,6 +158,9 @@ void Engine::check_request(const Request& request) const {
        config_.prefill_chunk, " (prefill_chunk)");
   need(request.space.adapter <= metadata.adapters, "adapter ", request.space.adapter,
        "; there are ", metadata.adapters);
+  need(!metadata.recurrent() || !request.drafts.may_draft(0), "it asks for draft tokens, but ",
+       metadata.name, " has a recurrent state, which cannot go back over rejected ones: leave out ",
+       "max_drafts, or give 0");
   const int64_t lacking = cache_.lacking(request.most_cached(), source);
   need(lacking == 0, "a prompt of ", request.prompt_size, " tokens and ", request.max_output,
        " of output take ", lacking, " pages of the cache, which has ", cache_.total(), " (",
@@ -346,7 +349,10 @@ void Engine::add_disk_stats(wherry_stats* stats) const {
     stats->disk_dropped = found.dropped;
     problem = found.problem;
   } else if (!config_.cache_dir.empty() && config_.prefix_cache) {
-    problem = "layers of this model do not see all tokens: what they keep is no block of a prefix";
+    problem = model_->metadata().recurrent()
+                  ? "this model has a recurrent state, which is not stored in blocks of a prefix"
+                  : "layers of this model do not see all tokens: what they keep is no block of a "
+                    "prefix";
   }
   // Callers may keep the pointer, so every reported reason stays in memory; there are only a few.
   if (!problem.empty()) stats->disk_problem = disk_problems_.insert(problem).first->c_str();

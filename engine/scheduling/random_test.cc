@@ -128,7 +128,7 @@ class Storm {
     params.priority = dice_.one_in(10) ? 1 : 0;
     params.user = static_cast<uint64_t>(dice_.below(3));
     params.salt = static_cast<uint64_t>(dice_.below(2));
-    params.max_drafts = dice_.below(7) - 1;
+    params.max_drafts = dice_.below(options_.recurrent ? 2 : 7) - 1;
     if (dice_.one_in(6)) params.prompt_logprobs = dice_.below(3);
     if (dice_.one_in(4)) recipe.prediction = random_prompt();
     if (dice_.one_in(3)) {
@@ -269,7 +269,8 @@ TEST(with_a_window_alone_and_less_cache_than_a_sequence) {
 TEST(with_a_recurrent_state) {
   FakeOptions options;
   options.recurrent = true;
-  Storm storm(options, kTiny, false, 3);
+  const char* config = R"({"max_batch": 6, "prefill_chunk": 12, "kv_tokens": 104})";
+  Storm storm(options, config, false, 3);
   storm.run(4000);
   CHECK(storm.stats().cached_tokens > 1000);
 }

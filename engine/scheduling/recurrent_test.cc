@@ -166,5 +166,18 @@ TEST(a_draft_model_is_refused) {
                  "leave out the draft model");
 }
 
+TEST(a_request_for_draft_tokens_is_refused) {
+  auto model = std::make_shared<FakeModel>(options_of(64));
+  Engine engine(model, nullptr, parse_engine_config(R"({"context": 64})", model->metadata()));
+  const Ints prompt = text(1, 5);
+  wherry_params params = greedy(4);
+  params.max_drafts = 3;
+  CHECK_CONTAINS(
+      ERROR_OF(WHERRY_INVALID_ARGUMENT, engine.add(1, prompt.data(), prompt.size(), params)),
+      "leave out max_drafts, or give 0");
+  params.max_drafts = 0;
+  engine.add(1, prompt.data(), prompt.size(), params);
+}
+
 }  // namespace
 }  // namespace wherry

@@ -27,6 +27,7 @@ from ..decoder import FULL, WEIGHTS, WINDOWED, Biases, Scales
 from ..experts import Chosen, ExpertBank, Experts, route
 from ..layers import Embedding, GatedMLP, Unquantized, exact
 from ..norms import RMSNorm
+from ..rope_kinds import rope_by_kind
 from ..step import Batch, attention
 from .gemma2 import Cap
 
@@ -88,14 +89,7 @@ class Gemma4Config(SharingConfig):
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
         """Split RoPE by the kind of layer; read the head size of global layers under both names."""
-        given = dict(given)
-        both = given.get("rope_parameters", ROPE)
-        if isinstance(both, dict):
-            given["rope_parameters"] = both.get(FULL)
-            given["local_rope_parameters"] = both.get(WINDOWED)
-            # An unknown or missing kind of layer becomes an unknown field, and so an error.
-            given |= {f"rope_parameters.{n}": v for n, v in both.items() if n not in ROPE}
-            given |= {f"rope_parameters.{n}": "missing" for n in ROPE if not both.get(n)}
+        given = rope_by_kind(given, ROPE)
         if (fields := _full_layer_fields(given)) is not None:
             del given["per_layer_config"]
             given |= {"global_head_dim": given.get("head_dim", 256), **fields}

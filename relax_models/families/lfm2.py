@@ -25,25 +25,71 @@ CONV = "conv"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lfm2Config(decoder.DecoderConfig):
-    """Fields of LFM2's config.json that shape the computation."""
+class ConvConfig(decoder.DecoderConfig):
+    """Configuration fields that all families with short convolutions share."""
 
-    intermediate_size: Size = 12288  # before `feed_forward_size`
     max_position_embeddings: Positions = 128000
     rms_norm_eps: Epsilon = 1e-5
     tie_word_embeddings: bool = True
     conv_bias: bool = False
     conv_L_cache: Count = 3
+    layer_types: tuple[str, ...] = ()  # kind of each layer; (): `default_kind` decides
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8, "rope_theta": 1000000.0}
+    SPELLED: ClassVar[Mapping[str, str]] = {"rms_norm_eps": "norm_eps"}
+    ALIASES: ClassVar[Mapping[str, str]] = {"tie_embedding": "tie_word_embeddings"}
+    KINDS: ClassVar[tuple[str, ...]] = (FULL, CONV)
+
+    def problems(self) -> Iterator[str]:
+        yield from decoder.DecoderConfig.problems(self)
+        unknown = sorted(set(self.layer_types) - set(self.KINDS))
+        if unknown:
+            *most, last = self.KINDS
+            supported = f"{', '.join(most)} and {last}"
+            yield f"layer_types: found {', '.join(unknown)}, supported are {supported}"
+        elif self.layer_types and len(self.layer_types) != self.num_hidden_layers:
+            yield (
+                f"layer_types: {len(self.layer_types)} found for the {self.num_hidden_layers} of "
+                "num_hidden_layers"
+            )
+        elif not any(map(self.attends, range(self.num_hidden_layers))):
+            yield f"layer_types: no layer of the {self.num_hidden_layers} has attention"
+        if self.conv_L_cache < 2:
+            yield f"conv_L_cache: {self.conv_L_cache} found, 2 is the least"
+
+    def default_kind(self, layer: int) -> str:
+        """Return the kind of `layer`, if config.json has no `layer_types`."""
+        return FULL
+
+    def kind(self, layer: int) -> str:
+        """Return the kind of `layer`."""
+        return self.layer_types[layer] if self.layer_types else self.default_kind(layer)
+
+    def attends(self, layer: int) -> bool:
+        """Return whether a layer has attention; the others have a convolution."""
+        return self.kind(layer) != CONV
+
+    @property
+    def feed_forward_size(self) -> int:
+        """Return the width of the dense feed-forwards."""
+        return self.intermediate_size
+
+    def attention_shape(self, layer: int = 0) -> AttentionShape:
+        shape = decoder.DecoderConfig.attention_shape(self, layer)
+        return replace(shape, qk_norm_eps=self.rms_norm_eps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lfm2Config(ConvConfig):
+    """Fields of LFM2's config.json that shape the computation."""
+
+    intermediate_size: Size = 12288  # before `feed_forward_size`
     block_multiple_of: Size = 256
     block_ffn_dim_multiplier: Annotated[float, Range(1e-3, 1e3)] = 1.0
     block_auto_adjust_ff_dim: bool = True
     full_attn_idxs: tuple[Annotated[int, Range(0, 2**12)], ...] | None = None
-    layer_types: tuple[str, ...] = ()  # kind of each layer; (): `full_attn_idxs` decides
-    DEFAULTS: ClassVar[Mapping[str, Any]] = {"rope_theta": 1000000.0}
-    SPELLED: ClassVar[Mapping[str, str]] = {"rms_norm_eps": "norm_eps"}
     ALIASES: ClassVar[Mapping[str, str]] = {
+        **ConvConfig.ALIASES,
         "block_ff_dim": "intermediate_size",
-        "tie_embedding": "tie_word_embeddings",
     }
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "block_use_swiglu": (True,),
@@ -62,38 +108,16 @@ class Lfm2Config(decoder.DecoderConfig):
         "num_heads",
     )
 
-    def problems(self) -> Iterator[str]:
-        yield from decoder.DecoderConfig.problems(self)
-        unknown = sorted(set(self.layer_types) - {CONV, FULL})
-        if unknown:
-            yield f"layer_types: found {', '.join(unknown)}, supported are {FULL} and {CONV}"
-        elif self.layer_types and len(self.layer_types) != self.num_hidden_layers:
-            yield (
-                f"layer_types: {len(self.layer_types)} found for the {self.num_hidden_layers} of "
-                "num_hidden_layers"
-            )
-        elif not any(map(self.attends, range(self.num_hidden_layers))):
-            yield f"layer_types: no layer of the {self.num_hidden_layers} is {FULL}"
-        if self.conv_L_cache < 2:
-            yield f"conv_L_cache: {self.conv_L_cache} found, 2 is the least"
-
-    def attends(self, layer: int) -> bool:
-        """Return whether a layer has attention; the others have a convolution."""
-        if self.layer_types:
-            return self.layer_types[layer] == FULL
-        return self.full_attn_idxs is None or layer in self.full_attn_idxs
+    def default_kind(self, layer: int) -> str:
+        is_full = self.full_attn_idxs is None or layer in self.full_attn_idxs
+        return FULL if is_full else CONV
 
     @property
     def feed_forward_size(self) -> int:
-        """Return the width of the feed-forwards."""
         if not self.block_auto_adjust_ff_dim:
             return self.intermediate_size
         size = int(self.block_ffn_dim_multiplier * int(2 * self.intermediate_size / 3))
         return -(-size // self.block_multiple_of) * self.block_multiple_of
-
-    def attention_shape(self, layer: int = 0) -> AttentionShape:
-        shape = decoder.DecoderConfig.attention_shape(self, layer)
-        return replace(shape, qk_norm_eps=self.rms_norm_eps)
 
 
 class GatedConv(nn.Module):
@@ -114,15 +138,21 @@ class GatedConv(nn.Module):
 class Block(nn.Module):
     """Pre-norm block with attention or a short convolution."""
 
+    attention: type[nn.Module] = decoder.HeadNormAttention
+
     def __init__(self, cfg: Any, layer: int) -> None:
         self.attends = cfg.attends(layer)
         if self.attends:
-            self.self_attn = decoder.HeadNormAttention(cfg, layer)
+            self.self_attn = self.attention(cfg, layer)
         else:
             self.conv = GatedConv(cfg)
         self.operator_norm = cfg.norm()
         self.ffn_norm = cfg.norm()
-        self.feed_forward = layers.GatedMLP(cfg.hidden_size, cfg.feed_forward_size)
+        self.feed_forward = self.feed_forward_of(cfg, layer)
+
+    def feed_forward_of(self, cfg: Any, layer: int) -> nn.Module:
+        """Return the feed-forward of a layer."""
+        return layers.GatedMLP(cfg.hidden_size, cfg.feed_forward_size)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """Run the layer: x [n, d] -> [n, d]."""
@@ -139,19 +169,21 @@ class CausalLM(decoder.CausalLM):
     decoder = Decoder
 
 
+# Weight rules of dense feed-forwards, and of the last norm.
+DENSE = (
+    concat("feed_forward.gate_up_proj.weight", "feed_forward.w1.weight", "feed_forward.w3.weight"),
+    rename("feed_forward.down_proj.weight", "feed_forward.w2.weight"),
+    rename("model.norm.weight", "model.embedding_norm.weight"),
+)
+# Weight rules of attention with LFM2's names.
+ATTENTION = (
+    rename("self_attn.o_proj.weight", "self_attn.out_proj.weight"),
+    rename("self_attn.q_norm.weight", "self_attn.q_layernorm.weight"),
+    rename("self_attn.k_norm.weight", "self_attn.k_layernorm.weight"),
+)
 ARCH = Architecture(
     name="lfm2",
     config=Lfm2Config,
     model=CausalLM,
-    weights=(
-        concat(
-            "feed_forward.gate_up_proj.weight", "feed_forward.w1.weight", "feed_forward.w3.weight"
-        ),
-        rename("feed_forward.down_proj.weight", "feed_forward.w2.weight"),
-        *WEIGHTS,
-        rename("self_attn.o_proj.weight", "self_attn.out_proj.weight"),
-        rename("self_attn.q_norm.weight", "self_attn.q_layernorm.weight"),
-        rename("self_attn.k_norm.weight", "self_attn.k_layernorm.weight"),
-        rename("model.norm.weight", "model.embedding_norm.weight"),
-    ),
+    weights=(*DENSE, *WEIGHTS, *ATTENTION),
 )

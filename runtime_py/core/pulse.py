@@ -92,7 +92,8 @@ class Pulse:
         self._changed = threading.Condition()
         self._stirred = self._closed = False
         self._resting = True  # whether the last read found no active request
-        self.stats = read()
+        self.stats = CoreStats()
+        self._log_changes(read())
         self.looks = 0  # number of reads since the start
         self.seen_at = self._moved_at = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="wherry-pulse", daemon=True)
@@ -139,6 +140,11 @@ class Pulse:
         self._resting = not self._active()
         if self._resting or _progress(stats) != _progress(self.stats):
             self._moved_at = self.seen_at
+        self._log_changes(stats)
+        self.looks += 1
+
+    def _log_changes(self, stats: CoreStats) -> None:
+        """Keep the counters, and log what the engine has given up since the last ones."""
         for what, reason, before in (
             ("CUDA graphs are off", stats.graphs_given_up, self.stats.graphs_given_up),
             ("No step is launched ahead", stats.chains_given_up, self.stats.chains_given_up),
@@ -150,7 +156,6 @@ class Pulse:
         elif self.stats.disk_problem and not stats.disk_problem:
             _log.warning("Prefixes are written to the disk again")
         self.stats = stats
-        self.looks += 1
 
 
 def _progress(stats: CoreStats) -> tuple[int, ...]:

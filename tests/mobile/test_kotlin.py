@@ -40,6 +40,15 @@ from .conftest import ROOT, RUNTIME, java_on
 
 pytestmark = [pytest.mark.cpu, pytest.mark.mobile]
 PLANNED = (16_000_000_000, 60_000_000, 1)  # bytes that loads may take
+HYBRID = {  # the part of a manifest that a plan reads
+    "memory": {
+        "weights": 300_000_000,
+        "workspace": 7_000_000,
+        "kv_per_token": 4096,
+        "slot": 20 << 20,
+    },
+    "deployment": {"context": 8192, "max_batch": 4},
+}
 BEGUN = {"prompt": "Once upon a time", **GREEDY}  # as kotlin/Checks.kt has it
 
 
@@ -72,8 +81,11 @@ def said(checks, demo, tmp_path_factory):
     damaged = folder / "damaged"
     damaged.mkdir()
     (damaged / "wherry.json").write_text('{"schema": 1}')
+    hybrid = folder / "hybrid"
+    hybrid.mkdir()
+    (hybrid / "wherry.json").write_text(json.dumps(HYBRID))
     cases = ["answers", "together", "cancelling", "closing", "held"]
-    cases.append(f"plans:{','.join(map(str, PLANNED))}")
+    cases += [f"plans:{','.join(map(str, PLANNED))}", f"plan:{hybrid}"]
     return {
         "templated": templated,
         "told": told,
@@ -222,6 +234,17 @@ def test_the_cache_is_planned_from_the_memory(said, demo):
         assert fits == (least <= given)
     assert plenty[2] > less[2] == (PLANNED[1] - fixed_) // 2 > little[2]
     assert plenty[4] and less[4] and not little[4]
+
+
+def test_the_plan_has_slots_of_a_recurrent_state(said):
+    """For four sequences and two snapshots; a quarter of the cache is for more of these."""
+    state, cache, least, total = said["plan"]
+    memory, requests = HYBRID["memory"], 4
+    fixed_ = memory["weights"] + memory["workspace"] + state
+    per_token = memory["kv_per_token"] * 5 // 4
+    assert state == memory["slot"] * (requests + 2)
+    assert cache == per_token * requests * HYBRID["deployment"]["context"]
+    assert least == fixed_ + per_token * 512 and total == fixed_ + cache
 
 
 def test_answers_are_held_to_a_form(said):

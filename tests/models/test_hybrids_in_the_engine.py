@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from wherry.errors import UsageError
+from wherry.runtime.core.interface import SamplingParams
+
 from ..support.cores import greedy, started
 from ..support.tiny_models import compiled, save
 from .families import CASES
@@ -24,6 +27,9 @@ def engine(folder, **options):
         "qwen3_5_text",
         pytest.param("qwen3_next", marks=pytest.mark.nightly),
         pytest.param("lfm2", marks=pytest.mark.nightly),
+        pytest.param("qwen3_5_moe_text", marks=pytest.mark.nightly),
+        pytest.param("lfm2_moe", marks=pytest.mark.nightly),
+        pytest.param("lfm3", marks=pytest.mark.nightly),
     ],
 )
 def test_tokens_are_those_of_transformers(tmp_path, name):
@@ -48,8 +54,17 @@ def test_tokens_are_those_of_transformers(tmp_path, name):
         assert 0 < computed < len(chat) - len(PROMPTS[1]) + 16
         # Several answers to one prompt, after a prefix that none of them has computed.
         assert greedy(core, [chat[:-1]] * 3, TOKENS) == [expected(chat[:-1])] * 3
-    # Eight pages, of which four short prompts leave four, and twelve are needed at the end.
+    # Eight pages, of which four short prompts leave four, and twelve are needed at the end. A long
+    # prompt takes nearly all until the four wait, so that they enter together.
     short = [list(range(first, first + 15)) for first in (20, 60, 100, 140)]
+    prompts = [list(range(150, 250)), *short]
     with engine(folder, kv_tokens=128) as core:
-        assert greedy(core, short, TOKENS) == [expected(prompt) for prompt in short]
+        assert greedy(core, prompts, TOKENS) == [expected(prompt) for prompt in prompts]
         assert core.stats().preemptions > 0
+    refused = "has a recurrent state, which cannot go back over rejected"
+    with pytest.raises(UsageError, match=refused), engine(folder, max_drafts=8):
+        pass
+    with engine(folder, cache_dir=str(tmp_path / "prefixes")) as core:
+        with pytest.raises(UsageError, match=refused):
+            core.add(1, PROMPTS[0], SamplingParams(max_drafts=8))
+        assert "has a recurrent state" in core.stats().disk_problem

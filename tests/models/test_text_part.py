@@ -43,6 +43,7 @@ TEXT = {
     "qwen2_5_vl": {"rope_parameters": MROPE},
     "qwen2_vl": {"rope_parameters": MROPE},
     "qwen3_5": CASES["qwen3_5_text"].config,
+    "qwen3_5_moe": CASES["qwen3_5_moe_text"].config,
     "qwen3_vl": {"head_dim": 16, "rope_parameters": MROPE},
 }
 VISION = {
@@ -62,6 +63,7 @@ VISION = {
     "qwen2_5_vl": {**QWEN, "out_hidden_size": 64, "fullatt_block_indexes": [0]},
     "qwen2_vl": {**QWEN, "embed_dim": 32, "hidden_size": 64},
     "qwen3_5": {**QWEN, "out_hidden_size": 64},
+    "qwen3_5_moe": {**QWEN, "out_hidden_size": 64},
     "qwen3_vl": {**QWEN, "out_hidden_size": 64, "deepstack_visual_indexes": [0]},
 }
 UNBUILT = "gemma3n"  # its vision model is from a library that the tests do not have

@@ -222,6 +222,21 @@ def test_vectors_of_heads_become_rows():
     assert made.parameters[0].rows == (24,)
 
 
+def test_experts_come_one_by_one_or_whole():
+    words = stack("experts.up.weight", "experts.{}.up.weight", whole="experts.up")
+    ours = {"a.experts.up.weight": (3, 4, 2), "b.experts.up.weight": (3, 4, 2)}
+    each = {f"a.experts.{i}.up.weight": (4, 2) for i in range(3)}
+    whole = {"b.experts.up": (3, 4, 2)}
+    made = plan(arch(words), ours, each | whole)
+    assert pieces(made, "a.experts.up.weight")[0] == [(name, 0, 4) for name in each]
+    assert pieces(made, "b.experts.up.weight")[0] == [("b.experts.up", 0, 3)]
+    assert [p.stacked for p in made.parameters] == [True, False]
+    with pytest.raises(ModelError, match=r"misshapen: b.experts.up.weight expects \[3, 4, 2\]"):
+        plan(arch(words), ours, each | {"b.experts.up": (3, 2, 4)})
+    with pytest.raises(ModelError, match=r"surplus: a.experts.0.up.weight \[4, 2\]"):
+        plan(arch(words), ours, each | whole | {"a.experts.up": (3, 4, 2)})
+
+
 def test_names_of_another_checkpoint():
     made = plan(arch(QKV), {"w": (2,)}, {"w": (2,)}).renamed({"w": "model.language_model.w"})
     assert pieces(made, "w")[0] == [("model.language_model.w", 0, 2)]

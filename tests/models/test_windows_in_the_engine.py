@@ -27,6 +27,9 @@ def test_tokens_are_those_of_transformers(tmp_path, name):
         expected.append(told[0, len(prompt) :].tolist())
     folder = compiled(tmp_path / "model")
     assert greedy(folder, prompts, TOKENS) == expected
+    # Layers with a window get fewer pages than the others.
+    smaller = {"max_batch": 4, "context": 256, "prefill_chunk": 32}
+    assert greedy(folder, prompts, TOKENS, **smaller) == expected
     if name == "mistral-window":  # no layer sees all tokens: pages behind the window go back
         for cache in (True, False):
             options = {"kv_tokens": 64, "prefix_cache": cache}

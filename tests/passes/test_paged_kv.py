@@ -21,7 +21,7 @@ WINDOWED = replace(SHAPE, window=9)
 SHARING = replace(WINDOWED, kv="none")  # reads what layer 0 has written
 ROWS = {"positions": "n", "sequences": "n", "query_indptr": "r1"}
 TABLE_SIZES = {"page_indptr_0": "r2", "page_ids_0": "p", "page_indptr_1": "r3", "page_ids_1": "p1"}
-PAGES = ["pages", 2, G, 16, E]
+PAGE = [2, G, 16, E]
 HEADS = {"both": H + 2 * G, "none": H}
 
 
@@ -29,10 +29,14 @@ class Function:
     """A function `forward` under construction, whose result is a tuple."""
 
     def __init__(self, arrays: dict[str, str], state: int, inputs: int) -> None:
-        self.sizes = {s: tirx.Var(s, "int64") for s in (*arrays.values(), "pages")}
+        # here a group of layers has one state, and pages of its own number
+        pages = [f"pages_{i}" for i in range(state)]
+        self.sizes = {s: tirx.Var(s, "int64") for s in (*arrays.values(), *pages)}
         types = {name: relax.TensorType([self.sizes[s]], "int32") for name, s in arrays.items()}
-        shape = [self.sizes["pages"], *PAGES[1:]]
-        types |= {f"state_{i}": relax.TensorType(shape, "float32") for i in range(state)}
+        types |= {
+            f"state_{i}": relax.TensorType([self.sizes[count], *PAGE], "float32")
+            for i, count in enumerate(pages)
+        }
         n = self.sizes["n"]
         types |= {
             f"{kv}_{i}": relax.TensorType([n, HEADS[kv] * E], "float32")

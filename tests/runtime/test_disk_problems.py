@@ -31,6 +31,15 @@ def test_a_reason_is_logged_once_and_so_is_its_end(caplog):
     assert second == "Prefixes are written to the disk again"
 
 
+def test_a_model_whose_prefixes_cannot_be_stored_says_so_at_the_start(caplog):
+    reason = "this model has a recurrent state, which is not stored in blocks of a prefix"
+    with caplog.at_level(logging.WARNING):
+        Pulse(lambda: CoreStats(disk_problem=reason), lambda: 0).close()
+    assert [record.message for record in caplog.records] == [
+        f"No prefix is written to the disk: {reason}"
+    ]
+
+
 def test_a_server_tells(make):
     model = make()
     client = TestClient(create_app(MLCEngine.of(model)), base_url="http://localhost")

@@ -36,7 +36,7 @@ COMMON: dict[str, Any] = {
 # No scheme changes them.
 ROUTERS = (".gate.weight", ".gate.wg.weight", "shared_expert_gate.weight", ".router.weight")
 ROUTERS += ("in_proj_a.weight", "in_proj_b.weight", "in_proj_ba.weight", "A_log", "dt_bias")
-ROUTERS += ("conv1d.weight", "conv.conv.weight", "conv.conv.bias")
+ROUTERS += ("conv1d.weight", "conv.conv.weight", "conv.conv.bias", ".g_proj.weight")
 ROUTERS += (".router.bias", ".router.layer.weight", ".router.proj.weight", ".per_expert_scale")
 ROUTERS += (".modality_router.weight", "_coefs.weight", ".correct_output_scale")
 # The weights of all experts in one tensor.
@@ -112,7 +112,7 @@ def randomise(model: torch.nn.Module, offset: int) -> None:
             if hasattr(module, "q_norm") and getattr(module, "scaling", None) == 1.0:
                 module.q_norm.weight.mul_(module.head_dim**-0.5)
         for name, p in model.named_buffers():
-            if name.endswith("e_score_correction_bias"):
+            if name.endswith(("e_score_correction_bias", "expert_bias")):
                 p.copy_(0.1 * torch.randn_like(p))
             elif name.endswith("layer_scalar"):
                 p.copy_(1 + 0.2 * torch.randn_like(p))

@@ -24,7 +24,7 @@ class RouteSpec(Record):
     score = softmax(logits) or sigmoid(logits). The experts with the highest score + bias win, the
     first of equal ones. With `groups` only experts of the `kept_groups` best groups compete; a
     group's score is the sum of its `group_top` highest. weight = score; if `normalized`, divided by
-    the sum of the chosen ones, which is at least `floor`; times `scale`. "sparsemixer"
+    the sum of the chosen ones plus `added`, which is at least `floor`; times `scale`. "sparsemixer"
     (https://arxiv.org/abs/2409.12136) chooses the first and the second highest logit. Each is
     weighted by its softmax over the logits whose distance from it, divided by the larger of it and
     their own magnitude, is at most 2 * `jitter`; the second without the first.
@@ -39,6 +39,7 @@ class RouteSpec(Record):
     group_top: int = 1  # number of scores whose sum is a group's score: 1 or 2
     normalized: bool = False
     floor: float = 1e-20
+    added: float = 0.0
     scale: float = 1.0
     jitter: float = 0.0
 

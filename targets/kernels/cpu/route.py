@@ -190,7 +190,8 @@ class _Row:
         with T.serial(spec.top_k) as k:
             weight = weights[row, k]
             if spec.normalized:
-                weight = weight / T.max(total[0], T.float32(spec.floor))
+                whole = total[0] + T.float32(spec.added) if spec.added else total[0]
+                weight = weight / T.max(whole, T.float32(spec.floor))
             if spec.scale != 1.0:
                 weight = weight * T.float32(spec.scale)
             T.buffer_store(weights, weight, [row, k])

@@ -180,7 +180,8 @@ class _Row:
                 place.set(place.value + T.Cast("int32", before))
             weight = self.scores[i]
             if spec.normalized:
-                weight = weight / T.max(total, e.number(spec.floor))
+                whole = total + e.number(spec.added) if spec.added else total
+                weight = weight / T.max(whole, e.number(spec.floor))
             if spec.scale != 1.0:
                 weight = weight * e.number(spec.scale)
 

@@ -244,6 +244,13 @@ private class Checks(val folder: File, val more: JsonObject) {
         },
     )
 
+    /** The plan of a folder of which only the manifest is read. */
+    fun plan(path: String): JsonElement {
+        val plan = checkNotNull(MLCEngine.plan(File(path), EngineOptions(memory = 1_000_000_000)))
+        val told = listOf(plan.state, plan.cache, plan.least, plan.total)
+        return JsonArray(told.map { JsonPrimitive(it) })
+    }
+
     private fun JsonObject.count(name: String) = getValue(name).jsonPrimitive.content.toLong()
 
     suspend fun run(case: String): JsonElement {
@@ -258,6 +265,7 @@ private class Checks(val folder: File, val more: JsonObject) {
             "held" -> held()
             "device" -> device()
             "plans" -> plans(argument)
+            "plan" -> plan(argument)
             "leaks" -> leaks(argument.toInt())
             else -> JsonNull
         }

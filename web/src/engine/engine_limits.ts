@@ -7,9 +7,14 @@ import { defaultThreads } from "./threads.js";
  * that computes for too long: Windows after 2 s.
  */
 const STEP_SECONDS = 1;
-const CACHE_BYTES = 2 ** 30; // bytes of the KV cache if no number of tokens is set
+// Bytes of the KV cache and of recurrent state, if no number of tokens is set.
+const CACHE_BYTES = 2 ** 30;
 const PAGE = 16; // tokens in a page of the KV cache
 const BATCH = 8; // the core's default of max_batch
+// What the core takes for snapshots of a recurrent state (engine/cache/kv_cache.cc): a share of the
+// bytes of the KV cache, and at least a few slots.
+const SNAPSHOT_SHARE = 0.25;
+const FEWEST_SNAPSHOTS = 2;
 
 /**
  * Compute the engine's limits for a device (undefined: without a GPU). The caller's own limits take
@@ -28,7 +33,8 @@ export function engineLimits(
 }
 
 /**
- * Return limits with a KV cache that fits: each layer of it is one buffer of the GPU.
+ * Return limits with a KV cache that fits: each layer of it is one buffer of the GPU. The slots of
+ * a recurrent state are taken from the same bytes, so that a hybrid takes no more than others.
  *
  * @param most maximum bytes of a buffer; undefined without a GPU.
  */
@@ -37,11 +43,13 @@ function withCacheSize(
   { memory, deployment }: Manifest,
   most: number | undefined,
 ): EngineConfig {
-  const { kv_per_token: bytes = 0, kv_layers: layers = 1 } = memory;
+  const { kv_per_token: bytes = 0, kv_layers: layers = 1, slot = 0 } = memory;
   if (limits.kv_tokens !== undefined || bytes === 0) return limits;
   const context = limits.context ?? deployment.context ?? 0;
   const batch = limits.max_batch ?? Math.min(BATCH, deployment.max_batch ?? BATCH);
   const fits = most === undefined ? Infinity : (most * layers) / bytes;
-  const tokens = Math.min(batch * context, fits, Math.max(CACHE_BYTES / bytes, context));
+  const perToken = slot === 0 ? bytes : bytes * (1 + SNAPSHOT_SHARE);
+  const room = Math.max(0, CACHE_BYTES - slot * (batch + FEWEST_SNAPSHOTS));
+  const tokens = Math.min(batch * context, fits, Math.max(room / perToken, context));
   return { ...limits, kv_tokens: Math.floor(tokens / PAGE) * PAGE };
 }

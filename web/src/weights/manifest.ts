@@ -35,6 +35,8 @@ export interface Manifest {
     readonly kv_per_token?: number;
     /** Number of layers that have a KV cache. */
     readonly kv_layers?: number;
+    /** Bytes of a sequence's recurrent state, or of a snapshot of it, if the model has one. */
+    readonly slot?: number;
     readonly workspace?: number;
   };
   /** Planned sizes, in tokens and requests. */

@@ -9,9 +9,11 @@ private struct Sizes: Decodable {
         let weights: Int64?
         let workspace: Int64?
         let kv_per_token: Int64?
+        let slot: Int64? // recurrent state of a sequence, or a snapshot of it
     }
     struct Deployment: Decodable {
         let context: Int64?
+        let max_batch: Int64?
     }
     let memory: Memory?
     let deployment: Deployment?
@@ -45,7 +47,12 @@ func requireMemory(_ folder: URL, _ options: EngineOptions) throws {
     // fit.
     let tokens = options.context.map(Int64.init) ?? sizes.deployment?.context ?? 0
     let cache = (sizes.memory?.kv_per_token ?? 0).multipliedReportingOverflow(by: tokens)
-    let needed = weights + (sizes.memory?.workspace ?? 0) + (cache.overflow ? 1 << 60 : cache.partialValue)
+    // The core allocates a slot for each sequence, and two for snapshots (engine/cache/kv_cache.cc).
+    let sequences = options.maxBatch.map(Int64.init) ?? sizes.deployment?.max_batch ?? 1
+    let state = (sizes.memory?.slot ?? 0).multipliedReportingOverflow(by: sequences + 2)
+    let needed = weights + (sizes.memory?.workspace ?? 0)
+        + (cache.overflow ? 1 << 60 : cache.partialValue)
+        + (state.overflow ? 1 << 60 : state.partialValue)
     guard needed > available else { return }
     throw WherryError.notEnoughMemory(
         "\(folder.lastPathComponent) needs \(needed / 1_000_000) MB of memory, "

@@ -1,0 +1,27 @@
+"""RoPE of models whose layers with a sliding window rotate otherwise than those without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .decoder import FULL, WINDOWED
+
+
+def rope_by_kind(given: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
+    """Split `rope_parameters`, which has an object for each kind of layer.
+
+    Returns the fields of config.json with `rope_parameters` of layers without a window, and
+    `local_rope_parameters` of those with one. `default` has both kinds' objects, for a config.json
+    without any.
+    """
+    made = dict(given)
+    both = made.get("rope_parameters", default)
+    if not isinstance(both, Mapping):
+        return made
+    made["rope_parameters"] = both.get(FULL)
+    made["local_rope_parameters"] = both.get(WINDOWED)
+    # An unknown or missing kind of layer becomes an unknown field, and so an error.
+    made |= {f"rope_parameters.{n}": v for n, v in both.items() if n not in default}
+    made |= {f"rope_parameters.{n}": "missing" for n in default if not both.get(n)}
+    return made
