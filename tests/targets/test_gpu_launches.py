@@ -30,7 +30,7 @@ MODELS = {  # module, config, hidden size, heads, head dim
     "qwen3": (qwen3, qwen3.Qwen3Config, 1024, 16, 128),
 }
 LAYERS = 28
-DECODE = {"n": 1, "r1": 2, "r2": 2, "p": 3, "m": 1, "pages": 9}
+DECODE = {"n": 1, "r1": 2, "r2": 2, "p": 3, "m": 1, "pages_0": 9}
 PROMPT = DECODE | {"n": 40}
 
 

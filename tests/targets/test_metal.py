@@ -12,9 +12,8 @@ from wherry.runtime.core.library import open_runtime
 from wherry.targets import hosts
 from wherry.targets.target import find
 
-from ..support import metal
+from ..support import cores, metal
 from ..support.tiny_models import Runner
-from . import test_devices
 from .test_devices import CASES, Case, greedy, logits
 
 LENGTHS = (40, 21, 9)  # of the sequences: several pages, across their borders
@@ -56,7 +55,7 @@ class TestMetal:
 
     def test_the_core_gives_the_tokens_of_the_cpu(self, case, monkeypatch):
         """Scheduling, copies to and from the device, steps that want no logits."""
-        monkeypatch.setattr(test_devices, "open_runtime", lambda kind: open_runtime("cpu"))
+        monkeypatch.setattr(cores, "open_runtime", lambda kind: open_runtime("cpu"))
         rng = np.random.default_rng(1)
         prompts = [rng.integers(3, case.model.config.vocab_size, n).tolist() for n in (5, 37)]
         told = {t: greedy(case.compiled(t), prompts, 12) for t in ("cpu", "metal")}
