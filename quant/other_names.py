@@ -13,7 +13,10 @@ _BFLOAT16 = (
 )
 _HALVES = "Floats of 16 bits are float16 here, which suits checkpoints in bfloat16, too."
 _OTHERS = "That is another program's layout; the nearest here has {bits} bits in groups of 32."
-_CALIBRATED = "Quantized checkpoints are not read: give the original model, it is quantized here."
+_CALIBRATED = (
+    "To run a checkpoint of that format, give it as MODEL without --quant: it keeps its bits. The "
+    "schemes of this list are made from float weights."
+)
 # Rows (pattern of a whole name in lower case, scheme to suggest, reason); the first match counts.
 _KNOWN = (
     (r"q0bf16|bf16|bfloat16", "q0f16", _BFLOAT16),

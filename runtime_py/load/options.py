@@ -14,7 +14,7 @@ class CompileOptions(TypedDict, total=False):
     """Options of a compilation; for a compiled folder only the last two have an effect."""
 
     target: str  # target to compile for; "auto", the default: the best device of this machine
-    quant: str | None  # quantization scheme of the weights; None: q4f16_1
+    quant: str | None  # quantization scheme of the weights; None: the model's default
     # element type of the KV cache: "float32", "float16", "int8"; "auto": the default of target and
     # scheme
     kv_dtype: str
