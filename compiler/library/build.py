@@ -232,8 +232,8 @@ def build_library(
             link = cc.cross_compiler(target.linker or local_compiler())
         if target.library == "wasm":
             link = web_toolchain.Linker(target.interface, threads=device.kind.name == "llvm")
-        # The linker strips LLVM's debug sections: they are a quarter of a library and useless
-        # without sources.
+        # LLVM's debug sections are a quarter of a library, and useless without its sources, so
+        # the linker strips them.
         linked = {"options": ["-Wl,-S"]} if out.suffix == ".so" else {}
         executable.export_library(str(out), fcompile=link, **linked)
         sources = device_sources(executable.mod)

@@ -16,7 +16,7 @@ class Gemma4UnifiedConfig(gemma4_text.Gemma4Config):
 
     max_position_embeddings: Positions = 262144
     sliding_window: Positions | None = 1024
-    # What these fields switch on in Gemma 4 does not exist here.
+    # Gemma4Unified has no per-layer inputs and no experts, which these fields switch on in Gemma 4.
     hidden_size_per_layer_input: Annotated[int, Range(0, 0)] = 0
     enable_moe_block: Literal[False] = False
 

@@ -1,37 +1,60 @@
-"""What the Swift package's tests read: python -m tests.mobile.swift_cases FILE.
+"""Runs the Swift package's tests on cases of Python's engine, and compares the answers to them.
 
-{"folder": a compiled model, "options": for wherry_app_open, "text": what Python's engine writes}
+    python -m tests.mobile.swift_cases swift test --package-path mobile/ios ...
+
+The command finds the cases' file in the environment variable WHERRY_TEST_CASES:
+{"folder": a compiled model, "options": for wherry_app_open, "text": what Python's engine writes,
+"table": a file of request_table.py whose requests are texts, "answers": the file to write}
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from wherry.compiler.api import ensure_artifact
 from wherry.runtime import MLCEngine
 
+from .request_table import RequestTable
+
 PROMPT = "Once upon a time"  # as EngineTests.swift has it
 
 
-def main(out: Path) -> None:
-    """Write the file, for the demo model on this machine's CPU."""
-    folder = ensure_artifact("demo", target="cpu")
-    with MLCEngine(folder) as engine:
-        answer = engine.completions.create(prompt=PROMPT, temperature=0, max_tokens=24)
+def main(command: list[str]) -> None:
+    """Run the command with the cases of the demo model on this machine's CPU."""
+    demo = ensure_artifact("demo", target="cpu")
     spec = importlib.util.find_spec("tvm")
     assert spec is not None
     assert spec.origin is not None
     runtime = Path(spec.origin).parent / "lib" / "libtvm_runtime.so"
-    cases = {
-        "folder": str(folder),
-        "options": {"runtime": str(runtime), "threads": 1},
-        "text": answer.choices[0].text,
-    }
-    out.write_text(json.dumps(cases))
+    with tempfile.TemporaryDirectory() as temporary, MLCEngine(demo, threads=1) as engine:
+        folder = Path(temporary)
+        table = RequestTable(demo, folder, ordered=False)
+        # a request as a text keeps the order of its fields, which the prompt of a template shows
+        groups = [{**g, "requests": [*map(json.dumps, g["requests"])]} for g in table.groups]
+        (folder / "table.json").write_text(json.dumps(groups))
+        answer = engine.completions.create(prompt=PROMPT, temperature=0, max_tokens=24)
+        cases = {
+            "folder": str(demo),
+            "options": {"runtime": str(runtime), "threads": 1},
+            "text": answer.choices[0].text,
+            "table": str(folder / "table.json"),
+            "answers": str(folder / "answers.json"),
+        }
+        (folder / "cases.json").write_text(json.dumps(cases))
+        environment = {**os.environ, "WHERRY_TEST_CASES": str(folder / "cases.json")}
+        subprocess.run(command, check=True, env=environment)
+        found = json.loads((folder / "answers.json").read_text())
+        table.check_demo(found[0], engine)
+        table.check_templates(found[1])
+        table.check_tools(found[2:])
+    print(f"{sum(map(len, found))} requests are answered as Python does")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.argv[1:])

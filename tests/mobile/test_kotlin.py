@@ -15,28 +15,9 @@ import wherry
 from wherry.artifact.manifest import read_manifest
 
 from ..app import guided_cases
-from ..app.answers import (
-    answered,
-    check_stream,
-    fixed,
-    meaning,
-    refused,
-    streamed,
-    with_template,
-)
-from ..app.request_cases import (
-    ANSWERS,
-    ASK,
-    ERRORS,
-    GREEDY,
-    STREAMS,
-    TEMPLATE_ANSWERS,
-    TEMPLATE_ERRORS,
-)
-from ..app.tool_answers import calls_in, joined_stream, without_ids
-from ..app.tool_cases import CHATS
-from ..app.tool_models import folders
+from ..app.request_cases import ASK, GREEDY
 from .conftest import ROOT, RUNTIME, java_on
+from .request_table import RequestTable
 
 pytestmark = [pytest.mark.cpu, pytest.mark.mobile]
 PLANNED = (16_000_000_000, 60_000_000, 1)  # bytes that loads may take
@@ -69,15 +50,8 @@ def checks(jars, classes, bridge, demo):
 @pytest.fixture(scope="module")
 def said(checks, demo, tmp_path_factory):
     folder = tmp_path_factory.mktemp("kotlin")
-    templated = with_template(demo, folder / "templated")
-    told = folders(CHATS, folder)
-    table = [
-        (demo, {}, [*ANSWERS, *ERRORS, *map(streamed, STREAMS)]),
-        (templated, {}, [*TEMPLATE_ERRORS, *TEMPLATE_ANSWERS]),
-        *((t.folder, t.options, [*whole_and_streamed(t.cases)]) for t in told),
-    ]
-    groups = [{"folder": str(f), "options": o, "requests": r} for f, o, r in table]
-    (folder / "table.json").write_text(json.dumps(groups))
+    table = RequestTable(demo, folder)
+    (folder / "table.json").write_text(json.dumps(table.groups))
     damaged = folder / "damaged"
     damaged.mkdir()
     (damaged / "wherry.json").write_text('{"schema": 1}')
@@ -86,68 +60,20 @@ def said(checks, demo, tmp_path_factory):
     (hybrid / "wherry.json").write_text(json.dumps(HYBRID))
     cases = ["answers", "together", "cancelling", "closing", "held"]
     cases += [f"plans:{','.join(map(str, PLANNED))}", f"plan:{hybrid}"]
-    return {
-        "templated": templated,
-        "told": told,
-        **checks(f"table:{folder / 'table.json'}", *cases, f"errors:{damaged}", "leaks:30"),
-    }
+    found = checks(f"table:{folder / 'table.json'}", *cases, f"errors:{damaged}", "leaks:30")
+    return {"cases": table, **found}
 
 
 def test_the_table_is_answered_as_python_does(said, engine):
-    whole, pieces = said["table"][0][: -len(STREAMS)], said["table"][0][-len(STREAMS) :]
-    for request, found in zip([*ANSWERS, *ERRORS], whole, strict=True):
-        check_whole(found, engine, request)
-    for request, found in zip(STREAMS, pieces, strict=True):
-        check_stream(found, engine, request)
+    said["cases"].check_demo(said["table"][0], engine)
 
 
 def test_templates_are_python_s(said):
-    with wherry.MLCEngine(said["templated"], threads=1) as engine:
-        rows = [*TEMPLATE_ERRORS, *TEMPLATE_ANSWERS]
-        for request, found in zip(rows, said["table"][1], strict=True):
-            check_whole(found, engine, request)
-
-
-def whole_and_streamed(cases):
-    """Requests of rows of tool_cases.py, each twice; several choices are no stream of one text."""
-    for case in cases:
-        yield case["request"]
-        if case["request"].get("n", 1) == 1:
-            yield streamed(case["request"])
+    said["cases"].check_templates(said["table"][1])
 
 
 def test_calls_of_tools_are_python_s(said):
-    """On models that write what the rows say; both engines have the same folders."""
-    called = 0
-    for told, found in zip(said["told"], said["table"][2:], strict=True):
-        with wherry.MLCEngine(told.folder, threads=1, **told.options) as engine:
-            answers = iter(found)
-            for case in told.cases:
-                called += check_calls(engine, case, answers)
-    assert called > 20
-
-
-def check_calls(engine, case, answers):
-    """A row, whole and as a stream; calls in the whole one."""
-    request = case["request"]
-    wanted = engine.chat.completions.create(**request).model_dump()
-    (whole,) = next(answers)
-    assert without_ids(whole, case["said"]) == without_ids(wanted, case["said"])
-    if request.get("n", 1) == 1:
-        pieces = next(answers)
-        chunks = [c.model_dump() for c in engine.chat.completions.create(**streamed(request))]
-        assert joined_stream(pieces) == joined_stream(chunks)
-        assert calls_in(pieces) == calls_in(chunks)
-        assert pieces[-1]["usage"] == chunks[-1]["usage"]
-    return sum(len(c["message"].get("tool_calls", ())) for c in whole["choices"])
-
-
-def check_whole(found, engine, request):
-    (answer,) = found
-    if "error" in answer:
-        assert meaning(answer) == meaning(refused(engine, request))
-    else:
-        assert fixed(answer) == answered(engine, request)
+    said["cases"].check_tools(said["table"][2:])
 
 
 def test_greedy_texts_are_python_s(said, engine):

@@ -59,9 +59,8 @@ class FourBitMatrix:
         table = self.checkpoint.read(f"{self.module}weight.quant_map")
         scales = self._scales(first // self.block, -(-last // self.block))
         of_weight = np.arange(first, last) // self.block - first // self.block
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # the conversion finds what is not finite
+        # The conversion refuses weights that are not finite, so NumPy need not warn of them.
+        with np.errstate(over="ignore", invalid="ignore"):
             return (table[codes] * scales[of_weight]).reshape(stop - start, columns)
 
 

@@ -23,7 +23,7 @@ from wherry.base.locks import InUseError, nobody_makes, nobody_uses
 from .entries import KEPT_SECONDS, Entry, entries, files, is_made_by
 
 logger = logging.getLogger(__name__)
-_TEMPORARY = re.compile(r"\.(.+?)\.(\d+)(?:\.\d+)?\.(?:tmp|gone|old)")  # .NAME.PID[.N].tmp
+_TEMPORARY = re.compile(r"\.(.+?)\.(\d+)(?:\.\d+)?\.(?:tmp|gone|old)")  # a temporary file's name
 _STILL_WRITTEN = 3600  # seconds; a temporary file changed more recently may still be written
 
 

@@ -105,7 +105,7 @@ class Choice:
         """Return the conditions for the sizes n, t, r1 and w."""
         n, r = s["n"], s["r1"] - 1
         pages = s["t"] - ROW * n - s["w"]
-        # whether each sequence has one row; whether there is one sequence
+        # alone: each sequence has one row; one: the step has one sequence
         alone, one = r == n, r == 1
         enough = needed(spec.page_size, pages, r) <= s["w"]
         long = T.And(enough, pages > pages_of(spec.page_size))

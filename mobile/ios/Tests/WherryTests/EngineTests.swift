@@ -5,11 +5,14 @@ import XCTest
 
 /// The test cases, which equal those of tests/mobile/kotlin/Checks.kt for the Kotlin library. The
 /// file WHERRY_TEST_CASES has the model, and the answers of Python's engine:
-/// {"folder", "options": {...}, "text": greedy, 24 tokens after PROMPT}.
-private struct Cases: Decodable {
+/// {"folder", "options": {...}, "text": greedy, 24 tokens after PROMPT, "table", "answers": files of
+/// TableTests}.
+struct Cases: Decodable {
     let folder: String
     let options: [String: JSONValue]
     let text: String
+    let table: String
+    let answers: String
 
     static func read() throws -> Cases {
         guard let path = ProcessInfo.processInfo.environment["WHERRY_TEST_CASES"] else {

@@ -1,0 +1,113 @@
+"""The table of request cases that Kotlin and Swift answer as Python's engine does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import wherry
+from wherry.runtime import MLCEngine
+
+from ..app.answers import (
+    answered,
+    check_stream,
+    fixed,
+    meaning,
+    refused,
+    streamed,
+    with_template,
+)
+from ..app.request_cases import (
+    ANSWERS,
+    ERRORS,
+    STREAMS,
+    TEMPLATE_ANSWERS,
+    TEMPLATE_ERRORS,
+    Request,
+)
+from ..app.tool_answers import calls_in, joined_stream, without_ids
+from ..app.tool_cases import CHATS
+from ..app.tool_models import folders
+
+Answers = list[list[Any]]  # for each request all objects that it was answered with
+
+
+class RequestTable:
+    """Requests to the demo model, to its copy with another template, and to models that call tools.
+
+    `ordered` says whether a library keeps the order of an object's fields.
+    """
+
+    def __init__(self, demo: Path, folder: Path, *, ordered: bool = True) -> None:
+        self.ordered = ordered
+        self.demo = demo
+        self.templated = with_template(demo, folder / "templated")
+        self.tools = folders(CHATS, folder)
+
+    @property
+    def groups(self) -> list[dict[str, Any]]:
+        """The table as the libraries read it: requests of one model after the other."""
+        rows: list[tuple[Path, dict[str, Any], list[Request]]] = [
+            (self.demo, {}, [*ANSWERS, *ERRORS, *map(streamed, STREAMS)]),
+            (self.templated, {}, [*TEMPLATE_ERRORS, *TEMPLATE_ANSWERS]),
+            *((t.folder, t.options, [*_whole_and_streamed(t.cases)]) for t in self.tools),
+        ]
+        return [{"folder": str(f), "options": o, "requests": r} for f, o, r in rows]
+
+    def check_demo(self, found: Answers, engine: MLCEngine) -> None:
+        """Compare the first group, whole answers, errors and streams, with Python's."""
+        whole, pieces = found[: -len(STREAMS)], found[-len(STREAMS) :]
+        for request, answers in zip([*ANSWERS, *ERRORS], whole, strict=True):
+            self._check_whole(answers, engine, request)
+        for request, chunks in zip(STREAMS, pieces, strict=True):
+            check_stream(chunks, engine, request, ordered=self.ordered)
+
+    def check_templates(self, found: Answers) -> None:
+        """Compare the second group with Python's answers by the same template."""
+        with wherry.MLCEngine(self.templated, threads=1) as engine:
+            rows = [*TEMPLATE_ERRORS, *TEMPLATE_ANSWERS]
+            for request, answers in zip(rows, found, strict=True):
+                self._check_whole(answers, engine, request)
+
+    def check_tools(self, found: list[Answers]) -> None:
+        """Compare the other groups: models that write what the rows say, in the same folders."""
+        called = 0
+        for model, group in zip(self.tools, found, strict=True):
+            with wherry.MLCEngine(model.folder, threads=1, **model.options) as engine:
+                answers = iter(group)
+                for case in model.cases:
+                    called += _check_calls(engine, case, answers)
+        assert called > 20
+
+    def _check_whole(self, found: list[Any], engine: MLCEngine, request: Request) -> None:
+        (answer,) = found
+        if "error" in answer:
+            assert meaning(answer) == meaning(refused(engine, request))
+            return
+        made, wanted = fixed(answer), answered(engine, request)
+        assert made == wanted if self.ordered else json.loads(made) == json.loads(wanted)
+
+
+def _whole_and_streamed(cases: list[dict[str, Any]]) -> Iterator[Request]:
+    """Yield each row's request, whole and as a stream, which has one choice."""
+    for case in cases:
+        yield case["request"]
+        if case["request"].get("n", 1) == 1:
+            yield streamed(case["request"])
+
+
+def _check_calls(engine: MLCEngine, case: dict[str, Any], answers: Iterator[list[Any]]) -> int:
+    """Compare a row, whole and as a stream; return the number of calls in the whole one."""
+    request = case["request"]
+    wanted = engine.chat.completions.create(**request).model_dump()
+    (whole,) = next(answers)
+    assert without_ids(whole, case["said"]) == without_ids(wanted, case["said"])
+    if request.get("n", 1) == 1:
+        pieces = next(answers)
+        chunks = [c.model_dump() for c in engine.chat.completions.create(**streamed(request))]
+        assert joined_stream(pieces) == joined_stream(chunks)
+        assert calls_in(pieces) == calls_in(chunks)
+        assert pieces[-1]["usage"] == chunks[-1]["usage"]
+    return sum(len(c["message"].get("tool_calls", ())) for c in whole["choices"])
