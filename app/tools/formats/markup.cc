@@ -52,7 +52,7 @@ std::string stripped(const std::string& text) {
   return start < end ? text.substr(start, end - start) : "";
 }
 
-// Returns an element's text as a JSON value of one of the types `kinds`, a JSON Schema's names.
+// Returns an element's text as a JSON value of one of the types `kinds` (names of JSON Schema).
 std::string as_json(const std::string& text, const Texts& kinds) {
   const std::string value = stripped(text);
   if (has(kinds, "string") && !is_of(value, kinds)) return json_string(text);
