@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <random>
+#include <string_view>
 
 #include "app/chat/talk.h"
+#include "app/chat/truncation.h"
 #include "app/grammar/fields.h"
 #include "app/request/request_error.h"
 
@@ -15,10 +17,15 @@ constexpr int64_t kCompletionTokens = 16;  // OpenAI's default of max_tokens for
 constexpr uint64_t kSeedStep = 0x9E3779B97F4A7C15;  // odd, so that choices get different seeds
 constexpr size_t kBytesPerToken = 32;  // upper bound on the average of a long text, in any language
 
+// Whether a text certainly exceeds the context, so that it need not be tokenized.
+bool certainly_long(const std::string& text, size_t context) {
+  return text.size() > size_t{4} * context * kBytesPerToken && text.size() > 65536;
+}
+
 std::vector<int32_t> encoded(const Model& model, const std::string& text, const char* field,
                              bool add_special_tokens) {
   const auto context = static_cast<size_t>(model.abilities.context);
-  if (text.size() > size_t{4} * context * kBytesPerToken && text.size() > 65536) {
+  if (certainly_long(text, context)) {
     throw RequestError("This model's context is " + std::to_string(context) + " tokens; " + field +
                            " has " + std::to_string(context + 1) + " or more, in " +
                            std::to_string(Value(text).chars()) + " characters. Shorten it.",
@@ -35,10 +42,12 @@ void check_prompt(const std::vector<int32_t>& prompt, int64_t output, const char
   const auto size = static_cast<int64_t>(prompt.size());
   output = std::max<int64_t>(output, 1);
   if (size + output > model.context) {
+    const bool messages = std::string_view(field) == "messages";
     throw RequestError("This model's context is " + std::to_string(model.context) +
                            " tokens; the request needs " + std::to_string(size + output) + ": " +
                            std::to_string(size) + " in " + field + " and " +
-                           std::to_string(output) + " for the output. Shorten one of them.",
+                           std::to_string(output) + " for the output. Shorten one of them" +
+                           (messages ? ", or drop the oldest turns by truncation: \"auto\"." : "."),
                        field, "context_length_exceeded");
   }
   const int32_t worst = *std::max_element(prompt.begin(), prompt.end());
@@ -89,8 +98,18 @@ void set_common(Plan& plan, const Fields& fields, const Model& model) {
   plan.include_usage = options != nullptr && Fields(*options).truth("include_usage");
 }
 
+// Returns the number of tokens of a chat's prompt, or any larger number if it exceeds the context.
+int64_t prompt_tokens(const Fields& fields, const Model& model, const std::function<bool()>& gone) {
+  const std::string text = Talk(fields, model.dialect).rendered(gone);
+  const int64_t context = model.abilities.context;
+  if (certainly_long(text, static_cast<size_t>(context))) return context + 1;
+  return static_cast<int64_t>(encoded(model, text, "messages", false).size());
+}
+
 Plan chat_plan(const Value& request, const Model& model, const std::function<bool()>& gone) {
-  const Fields fields = checked_chat(request);
+  const auto [fields, dropped] =
+      truncated(checked_chat(request), model.abilities.context,
+                [&](const Fields& some) { return prompt_tokens(some, model, gone); });
   const Talk talk(fields, model.dialect);
   const std::string text = talk.rendered(gone);
   const std::vector<int32_t> prompt = encoded(model, text, "messages", false);
@@ -98,6 +117,7 @@ Plan chat_plan(const Value& request, const Model& model, const std::function<boo
       fields.integer("max_completion_tokens").value_or(fields.integer("max_tokens").value_or(0));
   Plan plan{};
   plan.chat = true;
+  plan.dropped_messages = dropped;
   plan.logprobs = fields.truth("logprobs");
   const int64_t top = fields.integer("top_logprobs").value_or(0);
   if (top > 0 && !plan.logprobs) {

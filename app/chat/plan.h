@@ -38,7 +38,8 @@ struct Plan {
   int64_t prompt_tokens;  // prompt tokens, each prompt counted once for any n
   size_t n;               // choices per prompt; the jobs of a prompt are adjacent
   bool include_usage;
-  Reading reading;  // what the parser has to find in the output
+  int64_t dropped_messages = 0;  // messages that `truncation` has left out
+  Reading reading;               // what the parser has to find in the output
   bool shows_reasoning = true;
   bool named = false;            // whether the output is a call of the tool that the request names
   std::vector<int32_t> visible;  // special tokens whose names the detokenizer emits

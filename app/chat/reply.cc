@@ -154,7 +154,7 @@ Reply::Reply(const Plan& plan)
       id_(new_id(plan.chat ? "chatcmpl" : "cmpl")),
       created_(static_cast<int64_t>(std::time(nullptr))) {}
 
-Value Reply::answer(Values choices, const Totals* totals, bool streamed) const {
+Value Reply::answer(Values choices, const Totals* totals, bool streamed, bool first) const {
   Items made = {{"id", id_},
                 {"created", created_},
                 {"model", plan_.model},
@@ -168,6 +168,9 @@ Value Reply::answer(Values choices, const Totals* totals, bool streamed) const {
   made.emplace_back("object", !plan_.chat ? "text_completion"
                               : streamed  ? "chat.completion.chunk"
                                           : "chat.completion");
+  if (first && plan_.dropped_messages > 0) {
+    made.emplace_back("dropped_messages", plan_.dropped_messages);
+  }
   return jinja::make_dict(std::move(made));
 }
 
@@ -227,18 +230,18 @@ std::vector<std::string> Reply::opening() const {
                                            {"delta", jinja::make_dict(std::move(role))},
                                            {"finish_reason", Value()},
                                            {"logprobs", Value()}});
-    made.push_back(jinja::to_compact_json(answer({choice}, nullptr, true)));
+    made.push_back(jinja::to_compact_json(answer({choice}, nullptr, true, i == 0)));
   }
   return made;
 }
 
 std::string Reply::chunk(const Delta& delta) const {
   const Value choice = plan_.chat ? chat_chunk(delta) : completion_choice(delta);
-  return jinja::to_compact_json(answer({choice}, nullptr, true));
+  return jinja::to_compact_json(answer({choice}, nullptr, true, false));
 }
 
 std::string Reply::closing(const Totals& totals) const {
-  return jinja::to_compact_json(answer({}, &totals, true));
+  return jinja::to_compact_json(answer({}, &totals, true, false));
 }
 
 std::string Reply::whole(const std::vector<Delta>& choices, const Totals& totals) const {
@@ -246,7 +249,7 @@ std::string Reply::whole(const std::vector<Delta>& choices, const Totals& totals
   for (const Delta& delta : choices) {
     made.push_back(plan_.chat ? chat_choice(delta) : completion_choice(delta));
   }
-  return jinja::to_compact_json(answer(std::move(made), &totals, false));
+  return jinja::to_compact_json(answer(std::move(made), &totals, false, true));
 }
 
 }  // namespace wherry::app

@@ -27,7 +27,8 @@ class Reply {
   std::string whole(const std::vector<Delta>& choices, const Totals& totals) const;
 
  private:
-  Value answer(Values choices, const Totals* totals, bool streamed) const;
+  // first: whether nothing of the response precedes it
+  Value answer(Values choices, const Totals* totals, bool streamed, bool first) const;
   Value chat_choice(const Delta& delta) const;
   Value chat_chunk(const Delta& delta) const;
   Value completion_choice(const Delta& delta) const;

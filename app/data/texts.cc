@@ -81,6 +81,7 @@ const char* const kRequestFields =
     R"json(,{"name":"chat_template_kwargs","kind":"object","says":"further variables of the template, which override all others"})json"
     R"json(,{"name":"add_generation_prompt","kind":"flag","says":"vLLM's: whether the prompt ends with the beginning of the assistant's turn"})json"
     R"json(,{"name":"continue_final_message","kind":"flag","says":"vLLM's: whether the output continues the last message"})json"
+    R"json(,{"name":"truncation","kind":"one_of","values":["auto","disabled"],"says":"\"auto\": the oldest turns are dropped if the conversation exceeds the context"})json"
     R"json(])json"
     R"json(,"completion":)json"
     R"json([{"name":"prompt","kind":"prompt","required":true})json"

@@ -31,7 +31,8 @@ void add(Told& told, const Value& chunk) {
 
 }  // namespace
 
-Told ask(const Model& model, Items fields, const std::function<bool()>& stopped) {
+Told ask(const Model& model, Items fields, const std::function<bool()>& stopped,
+         const std::function<void(int64_t)>& on_dropped) {
   fields.emplace_back("stream", true);
   const auto answer = model.start(jinja::to_compact_json(jinja::make_dict(std::move(fields))));
   Told told;
@@ -43,7 +44,12 @@ Told ask(const Model& model, Items fields, const std::function<bool()>& stopped)
     }
     if (!more) continue;
     Answer::Taken taken = answer->take();
-    for (const std::string& json : taken.json) add(told, jinja::from_json(json));
+    for (const std::string& json : taken.json) {
+      const Value chunk = jinja::from_json(json);
+      const Value* dropped = find(chunk, "dropped_messages");
+      if (dropped != nullptr && on_dropped) on_dropped(dropped->integer());
+      add(told, chunk);
+    }
     last = taken.last;
   }
   const bool begun = told.error.empty() || !told.text.empty();

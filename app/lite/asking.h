@@ -16,8 +16,10 @@ struct Told {
 };
 
 // Sends a request and prints the text, and a newline if the text does not end with one. fields: the
-// request without "stream"; stopped: polled to see if the user wants to interrupt.
-Told ask(const Model& model, Items fields, const std::function<bool()>& stopped);
+// request without "stream"; stopped: polled to see if the user wants to interrupt; on_dropped:
+// called before the text with the number of messages that the response leaves out, if it does.
+Told ask(const Model& model, Items fields, const std::function<bool()>& stopped,
+         const std::function<void(int64_t)>& on_dropped = nullptr);
 
 }  // namespace wherry::lite
 

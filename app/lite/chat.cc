@@ -75,15 +75,7 @@ class Talk {
   }
 
   void turn(const std::string& message) {
-    try {
-      const size_t dropped = conversation_->ask(message);
-      if (dropped > 0) {
-        say("[the context of " + std::to_string(model_.context()) + " tokens is full: the oldest " +
-            std::to_string(dropped) + " messages are forgotten]");
-      }
-    } catch (const std::runtime_error& error) {
-      return say(std::string("Not sent: ") + error.what());
-    }
+    conversation_->ask(message);
     answer();
   }
 
@@ -111,14 +103,18 @@ class Talk {
 
  private:
   void restart(const std::string& system) {
-    conversation_ = std::make_unique<Conversation>(model_, system, max_tokens_);
+    conversation_ = std::make_unique<Conversation>(system);
+    dropped_ = 0;
   }
 
   void answer() {
     Items fields = fields_;
     fields.emplace_back("messages", conversation_->messages());
+    fields.emplace_back("truncation", "auto");
     const Answering answering;
-    const Told told = ask(model_, std::move(fields), [&] { return answering.interrupted(); });
+    const Told told = ask(
+        model_, std::move(fields), [&] { return answering.interrupted(); },
+        [this](int64_t dropped) { tell_dropped(dropped); });
     if (told.code == "aborted") {
       say("[stopped]");
     } else if (!told.error.empty()) {
@@ -128,6 +124,14 @@ class Talk {
       say("[the context is full; /reset begins anew]");
     }
     conversation_->answered(told.text);
+  }
+
+  // Tells once which messages the context has no room for.
+  void tell_dropped(int64_t dropped) {
+    if (dropped == dropped_) return;
+    dropped_ = dropped;
+    say("[the context of " + std::to_string(model_.context()) + " tokens is full: the oldest " +
+        std::to_string(dropped) + " messages are forgotten]");
   }
 
   void take_back(bool again) {
@@ -158,6 +162,7 @@ class Talk {
   Items fields_;
   const std::string system_;  // the command /reset restores it
   int64_t max_tokens_ = 0;
+  int64_t dropped_ = 0;  // messages that the last response left out
   std::unique_ptr<Conversation> conversation_;
 };
 

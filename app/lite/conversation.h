@@ -1,4 +1,4 @@
-// Keeps a conversation that can grow longer than the model's context.
+// Keeps the messages of a chat at the terminal.
 #ifndef WHERRY_APP_LITE_CONVERSATION_H_
 #define WHERRY_APP_LITE_CONVERSATION_H_
 
@@ -6,22 +6,21 @@
 #include <string>
 #include <vector>
 
-#include "app/lite/model.h"
+#include "app/template/value.h"
 
 namespace wherry::lite {
 
-// Stores all messages of a conversation, but stops sending the oldest when the context is full.
+using jinja::Value;
+
+// Stores all messages of a conversation, also those that the context has no room for.
 class Conversation {
  public:
-  // system: a message that is always sent; "" for none. max_tokens: the limit of a response; 0
-  // allows as many as fit, with a quarter of the context reserved for the response.
-  Conversation(const Model& model, std::string system, int64_t max_tokens);
+  // system: a message that is always sent; "" for none.
+  explicit Conversation(std::string system) : system_(std::move(system)) {}
 
   Value messages() const;  // returns the messages to send
-  // Adds a user message; returns the number of older messages that are no longer sent. Throws
-  // std::runtime_error, and adds nothing, if the text alone is too long or the template rejects it.
-  size_t ask(const std::string& text);
-  void answered(const std::string& text);
+  void ask(const std::string& text) { turns_.push_back({"user", text}); }
+  void answered(const std::string& text) { turns_.push_back({"assistant", text}); }
   // Removes the last user message and its response; returns the message, or nothing if there is
   // none.
   std::optional<std::string> withdraw();
@@ -32,13 +31,9 @@ class Conversation {
     const char* role;
     std::string text;
   };
-  bool fits() const;
 
-  const Model& model_;
   const std::string system_;
-  const int64_t max_tokens_;
   std::vector<Turn> turns_;
-  size_t sent_from_ = 0;
 };
 
 }  // namespace wherry::lite

@@ -100,18 +100,6 @@ Value Model::stats() const {
   return jinja::from_json(json);
 }
 
-int64_t Model::prompt_tokens(const Value& request) const {
-  const std::string json = jinja::to_compact_json(request);
-  char* text = nullptr;
-  int32_t* ids = nullptr;
-  size_t length = 0, count = 0;
-  check(wherry_app_render(app_, json.data(), json.size(), &text, &length));
-  const std::unique_ptr<char, void (*)(void*)> freed(text, wherry_app_free);
-  check(wherry_app_encode(app_, text, length, 0, &ids, &count));
-  wherry_app_free(ids);
-  return static_cast<int64_t>(count);
-}
-
 const Value* find(const Value& value, std::string_view path) {
   const Value* at = &value;
   while (at != nullptr && !path.empty()) {

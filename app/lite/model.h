@@ -24,8 +24,6 @@ class Model {
   Value stats() const;
   const std::string& name() const { return name_; }
   int64_t context() const { return context_; }  // tokens
-  // Returns the number of prompt tokens of a chat request. Throws std::runtime_error.
-  int64_t prompt_tokens(const Value& request) const;
 
  private:
   wherry_app* app_ = nullptr;

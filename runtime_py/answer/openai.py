@@ -77,7 +77,9 @@ class ChatReply(_Common):
     def opening(self, generation: Generation) -> list[ChatCompletionChunk]:
         """Return one chunk for each choice, with its role; implements `Reply.opening`."""
         role = ChatDelta(role="assistant", content=self._nothing)
-        return [self._chunk(ChatChunkChoice(job.index, role)) for job in generation.plan.jobs]
+        made = [self._chunk(ChatChunkChoice(job.index, role)) for job in generation.plan.jobs]
+        made[0].dropped_messages = generation.plan.dropped_messages or None
+        return made
 
     def chunks(self, delta: Delta) -> list[ChatCompletionChunk]:
         """Return the chunks of one delta; implements `Reply.chunks`."""
@@ -110,6 +112,7 @@ class ChatReply(_Common):
         ]
         usage, timings = generation.usage, generation.timings
         answer = ChatCompletion(self._id, self._created, self._model, made, usage, timings)
+        answer.dropped_messages = generation.plan.dropped_messages or None
         if generation.plan.prompt_logprobs:
             answer.prompt_logprobs = prompt_logprobs(choices[0].prompt, generation)
         return answer

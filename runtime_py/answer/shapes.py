@@ -283,11 +283,13 @@ class Answer(Shape):
 class ChatCompletion(Answer):
     """The response to a chat request."""
 
-    _optional = frozenset({"prompt_logprobs"})
+    _optional = frozenset({"prompt_logprobs", "dropped_messages"})
     choices: list[ChatChoice]
     usage: Usage
     timings: Timings
     object: str = "chat.completion"
+    # number of messages that `truncation` has left out; None: none
+    dropped_messages: int | None = None
     # log probabilities of the prompt, in the form of vLLM's server
     prompt_logprobs: PromptLogprobs | None = None
 
@@ -296,12 +298,14 @@ class ChatCompletion(Answer):
 class ChatCompletionChunk(Answer):
     """A chunk of a streamed chat completion; with `include_usage` the last one has no choices."""
 
-    _optional = frozenset({"timings"})
+    _optional = frozenset({"timings", "dropped_messages"})
     choices: list[ChatChunkChoice]
     usage: Usage | None = None
     # times of the request; only the chunk that has usage carries them
     timings: Timings | None = None
     object: str = "chat.completion.chunk"
+    # number of messages that `truncation` has left out, in the first chunk; None: none
+    dropped_messages: int | None = None
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from ..tools.dialect import Dialect
 from ..tools.parts import Parser, PlainParser
 from ..tools.talk import Talk
 from .continuation import marked, up_to
+from .dropped_turns import without_oldest
 from .sampling_fields import SamplingPlanner
 
 # number of characters of a predicted output for each token; the rest of the prediction is ignored
@@ -54,6 +55,7 @@ class RequestPlan:
     show_reasoning: bool = True
     may_call: bool = False  # whether the request offers tools to the model
     forced: bool = False  # whether the request asks for one tool by name
+    dropped_messages: int = 0  # messages that `truncation` has left out
 
     def at_most(self, tokens: int | None) -> RequestPlan:
         """Return the plan with outputs limited to this number of tokens; None: no further limit.
@@ -98,6 +100,9 @@ class RequestPlanner:
             RequestError: the model has no template, the content is not text, the prompt is too long
                 for the context, or a schema cannot be enforced.
         """
+        request, dropped = without_oldest(
+            request, self.context, lambda chat: self._length(chat, caller)
+        )
         talk, text = self._rendered(request, caller)
         prompt = self.encoded(text, caller, "messages", add_special_tokens=False)
         asked = request.max_completion_tokens or request.max_tokens or 0
@@ -120,7 +125,17 @@ class RequestPlanner:
             show_reasoning=request.include_reasoning is not False,
             may_call=talk.may_call,
             forced=talk.forced,
+            dropped_messages=dropped,
         )
+
+    def _length(self, request: ChatRequest, caller: Caller) -> int:
+        """Return the number of a chat's prompt tokens; more than the context may be any such."""
+        try:
+            return len(self.prompt_of(request, caller))
+        except RequestError as e:
+            if e.code != "context_length_exceeded":
+                raise
+            return self.context + 1
 
     def prompt_of(
         self, request: ChatRequest, caller: Caller, *, add_special_tokens: bool = False
@@ -304,10 +319,11 @@ class RequestPlanner:
 
     def _check_fits(self, prompt: int, output: int, field: str) -> None:
         if prompt + output > self.context:
+            drop = ', or drop the oldest turns by truncation: "auto"' if field == "messages" else ""
             raise RequestError(
                 f"This model's context is {self.context} tokens; the request needs "
                 f"{prompt + output}: {prompt} in {field} and {output} for the output. "
-                "Shorten one of them.",
+                f"Shorten one of them{drop}.",
                 param=field,
                 code="context_length_exceeded",
             )

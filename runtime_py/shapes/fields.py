@@ -144,6 +144,8 @@ class ChatFields(BaseModel):
     add_generation_prompt: bool | None = None
     # vLLM's: whether the output continues the last message
     continue_final_message: bool | None = None
+    # "auto": the oldest turns are dropped if the conversation exceeds the context
+    truncation: Literal["auto", "disabled"] | None = None
 
 
 class CompletionFields(BaseModel):

@@ -17,6 +17,12 @@ from .tool_cases import HISTORY, REFUSED
 
 Request = dict[str, Any]
 ASK = [{"role": "user", "content": "Tell me a story about a fox."}]
+SYSTEM = {"role": "system", "content": "You tell stories."}
+LONG = [
+    {"role": role, "content": f"{i} times a fox met a bear, and {role} saw it. " * 3}
+    for i in range(60)
+    for role in ("user", "assistant")
+][:-1]
 TOOLS = [{"type": "function", "function": {"name": "now", "description": "The time"}}]
 GREEDY = {"temperature": 0, "max_tokens": 24}
 _HOT = {"temperature": 2, "max_tokens": 40}  # tokens of any kind: halves of characters, too
@@ -39,6 +45,10 @@ ANSWERS: list[Request] = [
     {"messages": ASK, "tools": TOOLS, **GREEDY},
     {"messages": HISTORY, "tools": TOOLS, **GREEDY},
     {"messages": [*ASK, {"role": "tool", "tool_call_id": "1", "content": "🦊"}], **GREEDY},
+    # More turns than the context has room for, after a system message, and with a limit of its own.
+    {"messages": [SYSTEM, *LONG], "truncation": "auto", "temperature": 0, "max_tokens": 8},
+    {"messages": LONG[2:], "truncation": "auto", "temperature": 0, "max_tokens": 300},
+    {"messages": ASK, "truncation": "auto", **GREEDY},
     {"prompt": "Once upon a time", **GREEDY},
     {"prompt": ["Once upon", "A fox"], "temperature": 0, "n": 2},
     {"prompt": [40, 41, 42], **GREEDY, "logprobs": 2},
@@ -85,6 +95,9 @@ ERRORS: list[Request] = [
     {"messages": ASK, "functions": [{}], "audio": {}},
     {"messages": ASK, "continue_final_message": True},
     {"messages": ASK, "reasoning_effort": "huge"},
+    {"messages": ASK, "truncation": "last"},
+    {"messages": LONG, "truncation": "disabled"},
+    {"messages": [*LONG[:2], {"role": "user", "content": "a fox " * 4000}], "truncation": "auto"},
     {"messages": [{"role": "user", "content": "half: \ud83e"}]},
     {"messages": ASK, "stop": ["\udd8a"]},
     {"prompt": []},

@@ -195,37 +195,11 @@ def test_keys_at_a_terminal(demo, tmp_path):
     assert history.stat().st_mode & 0o077 == 0  # readable only by its owner
 
 
-class TestConversation:
-    """With an engine whose context holds so many characters."""
-
-    class Engine:
-        def __init__(self, context):
-            self.loaded = self
-            self.context = context
-
-        def chat(self, request):
-            from wherry.runtime import RequestError
-
-            long = sum(len(m.content) for m in request.messages) + request.max_tokens
-            if long > self.context:
-                raise RequestError("too long", code="context_length_exceeded")
-
-    def test_what_is_not_sent_any_more_is_still_there(self):
-        talk = Conversation(self.Engine(20), "s")
-        for i in range(4):
-            talk.ask(f"ask{i}")
-            talk.answered("yes")
-        assert len(talk.turns) == 8
-        assert [m["content"] for m in talk.messages] == ["s", "ask2", "yes", "ask3", "yes"]
-        assert talk.withdraw() == "ask3" and len(talk.turns) == 6
-        assert talk.messages[0]["role"] == "system"
-
-    def test_a_message_that_is_too_long_is_not_kept(self):
-        from wherry.runtime import RequestError
-
-        talk = Conversation(self.Engine(20), None)
-        talk.ask("a")
-        talk.answered("b")
-        with pytest.raises(RequestError):
-            talk.ask("x" * 21)
-        assert [m["content"] for m in talk.messages] == ["a", "b"]
+def test_withdrawn_messages_are_gone():
+    talk = Conversation("s", [{"role": "user", "content": "a"}])
+    talk.answered("b")
+    talk.ask("c")
+    assert [m["content"] for m in talk.messages] == ["s", "a", "b", "c"]
+    assert talk.withdraw() == "c"
+    assert talk.withdraw() == "a" and not talk.turns
+    assert talk.withdraw() is None

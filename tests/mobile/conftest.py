@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import tvm
+import tvm_ffi
 from filelock import FileLock
 
 from wherry.base import settings
@@ -23,6 +24,7 @@ from ..support.java import jdk
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 RUNTIME = Path(tvm.__file__).parent / "lib" / "libtvm_runtime.so"
+CHECKS = ("Checks.kt", "SessionChecks.kt")  # what takes neither Android nor Java's own classes
 ANDROID = ROOT / "mobile" / "android" / "src"
 
 
@@ -55,6 +57,11 @@ def java_on(libraries: Iterable[Path], path: str, *words: object, **environment:
     # -Xcheck:jni warns of unchecked exceptions and of leaking references.
     assert "WARNING in native method" not in said, said
     return json.loads(said.splitlines()[-1])
+
+
+def java_libraries(bridge: Path) -> list[Path]:
+    """The native code of a virtual machine: the library for Java, and what it needs."""
+    return [Path(tvm_ffi.__file__).parent / "lib" / "libtvm_ffi.so", RUNTIME, bridge]
 
 
 def digest(path: str, files: Iterable[Path]) -> str:
@@ -93,7 +100,8 @@ def jars():
 @pytest.fixture(scope="session")
 def classes(jars, pytestconfig):
     """The library as any JVM runs it, and its checks in Kotlin."""
-    files = [*(ANDROID / "main" / "kotlin").rglob("*.kt"), HERE / "kotlin" / "Checks.kt"]
+    checks = [HERE / "kotlin" / name for name in CHECKS]
+    files = [*(ANDROID / "main" / "kotlin").rglob("*.kt"), *checks]
     return _compiled("kotlin", files, jars, pytestconfig.cache)
 
 
@@ -108,7 +116,7 @@ def all_classes(jars, classes, pytestconfig):
         *(HERE / "compose_stubs").glob("*.kt"),
         *(ANDROID / "android").rglob("*.kt"),
         *(ANDROID.parent / "sample" / "src").rglob("*.kt"),
-        *(p for p in (HERE / "kotlin").iterdir() if p.name != "Checks.kt"),
+        *(p for p in (HERE / "kotlin").iterdir() if p.name not in CHECKS),
     ]
     path = f"{jars}:{classes}"
     return f"{_compiled('kotlin_more', files, path, pytestconfig.cache)}:{path}"

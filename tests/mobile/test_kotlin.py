@@ -9,14 +9,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import tvm_ffi
 
 import wherry
 from wherry.artifact.manifest import read_manifest
 
 from ..app import guided_cases
 from ..app.request_cases import ASK, GREEDY
-from .conftest import ROOT, RUNTIME, java_on
+from .conftest import ROOT, RUNTIME, java_libraries, java_on
 from .request_table import RequestTable
 
 pytestmark = [pytest.mark.cpu, pytest.mark.mobile]
@@ -35,8 +34,7 @@ BEGUN = {"prompt": "Once upon a time", **GREEDY}  # as kotlin/Checks.kt has it
 
 def java(path, bridge, *words):
     """What a program says last, as JSON."""
-    ffi = Path(tvm_ffi.__file__).parent / "lib" / "libtvm_ffi.so"
-    return java_on([ffi, RUNTIME, bridge], path, *words)
+    return java_on(java_libraries(bridge), path, *words)
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +107,8 @@ def test_the_library_from_java(all_classes, bridge, demo, engine):
     text = engine.completions.create(**BEGUN).choices[0].text
     asked = [{"role": "user", "content": BEGUN["prompt"]}]
     chat = engine.chat.completions.create(messages=asked, **GREEDY).choices[0].message.content
-    assert found == {"text": text, "pieces": chat, "refused": "prompt", "cancelled": True}
+    told = {"refused": "prompt", "cancelled": True, "late": "EngineClosedException"}
+    assert found == {"text": text, "pieces": chat, **told}
 
 
 def test_sixteen_at_once_are_as_each_alone(said, engine):

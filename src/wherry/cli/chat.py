@@ -14,7 +14,7 @@ from wherry.errors import UsageError
 from . import conversation_file, interrupts, options
 from .chat_commands import COMMANDS, Leave, carry_out
 from .chat_lines import messages
-from .conversation import Conversation, Message
+from .conversation import Conversation
 from .conversation_file import Saved
 
 if TYPE_CHECKING:
@@ -107,15 +107,15 @@ class Talk:
         self.system = system  # the system message that /reset restores
         self.fields = fields
         self.save = save
-        self.conversation = Conversation(engine, system)
+        self.conversation = Conversation(system)
 
     def restart(self, system: str | None) -> None:
         """Start a new conversation with another system message."""
-        self.conversation = Conversation(self.engine, system)
+        self.conversation = Conversation(system)
 
     def take(self, saved: Saved) -> None:
         """Continue a saved conversation; options of the command line override its fields."""
-        self.conversation = Conversation(self.engine, saved.system, saved.turns)
+        self.conversation = Conversation(saved.system, saved.turns)
         self.fields = {**saved.fields, **self.fields}
 
     def write(self, path: Path) -> None:
@@ -132,26 +132,14 @@ class Talk:
         """Answer one message; a message that cannot be sent is reported, and the chat continues."""
         from wherry.runtime import RequestError
 
-        asked = False
+        self.conversation.ask(message)
         try:
-            dropped = self.conversation.ask(message, self.fields.get("max_tokens"))
-            asked = True
-            if dropped:
-                click.echo(
-                    f"[the context of {self.engine.loaded.context} tokens is full: "
-                    f"the oldest {dropped} messages are forgotten]",
-                    err=True,
-                )
-            self.conversation.answered(
-                _answer(self.engine, self.conversation.messages, self.fields)
-            )
+            self.conversation.answered(self._answer())
         except RequestError as e:
-            if asked:
-                self.conversation.withdraw()
+            self.conversation.withdraw()
             click.echo(f"Not sent: {e}", err=True)
         except KeyboardInterrupt:  # Ctrl-C before the first token of the answer
-            if asked:
-                self.conversation.withdraw()
+            self.conversation.withdraw()
             click.echo("[stopped]", err=True)
         if self.save:
             self._keep(self.save)
@@ -162,24 +150,38 @@ class Talk:
         except UsageError as e:
             click.echo(f"[not saved: {e}]", err=True)
 
+    def _answer(self) -> str:
+        """Write one answer; Ctrl-C ends it early and keeps its text."""
+        said: list[str] = []
+        ends: list[str | None] = []
+        fields: dict[str, Any] = {"truncation": "auto", **self.fields}
+        messages = self.conversation.messages
+        create = self.engine.chat.completions.create
 
-def _answer(engine: MLCEngine, messages: list[Message], fields: dict[str, Any]) -> str:
-    """Write one answer; Ctrl-C ends it early and keeps its text."""
-    said: list[str] = []
-    ends: list[str | None] = []
+        def pieces() -> Iterator[str]:
+            with create(messages=messages, stream=True, **fields) as stream:
+                for chunk in stream:
+                    self._tell_dropped(chunk.dropped_messages)
+                    for choice in chunk.choices:
+                        said.append(choice.delta.content or "")
+                        ends.append(choice.finish_reason)
+                        yield said[-1]
 
-    def pieces() -> Iterator[str]:
-        with engine.chat.completions.create(messages=messages, stream=True, **fields) as stream:
-            for chunk in stream:
-                for choice in chunk.choices:
-                    said.append(choice.delta.content or "")
-                    ends.append(choice.finish_reason)
-                    yield said[-1]
+        try:
+            write(pieces())
+            if ends[-1:] == ["length"] and "max_tokens" not in fields:
+                click.echo("[the context is full; /reset begins anew]", err=True)
+        except KeyboardInterrupt:
+            click.echo(" [stopped]", err=True)
+        return "".join(said)
 
-    try:
-        write(pieces())
-        if ends[-1:] == ["length"] and "max_tokens" not in fields:
-            click.echo("[the context is full; /reset begins anew]", err=True)
-    except KeyboardInterrupt:
-        click.echo(" [stopped]", err=True)
-    return "".join(said)
+    def _tell_dropped(self, dropped: int | None) -> None:
+        """Tell once which messages the context has no room for."""
+        if dropped is None or dropped == self.conversation.dropped:
+            return
+        self.conversation.dropped = dropped
+        click.echo(
+            f"[the context of {self.engine.loaded.context} tokens is full: "
+            f"the oldest {dropped} messages are forgotten]",
+            err=True,
+        )

@@ -31,6 +31,14 @@ public final class JavaChecks {
     private static String run(File folder, EngineOptions options) throws Exception {
         String prompt = "Once upon a time";
         Settings settings = new Settings(24, 0.0);
+        JavaEngine closed = JavaEngine.load(folder, options).get();
+        closed.close();
+        String late = "nothing";
+        try {
+            closed.complete(Request.text(prompt, settings)).get();
+        } catch (ExecutionException e) {
+            late = e.getCause().getClass().getSimpleName();
+        }
         try (JavaEngine engine = JavaEngine.load(folder, options).get()) {
             String text = engine.complete(Request.text(prompt, settings)).get().getText();
             StringBuilder pieces = new StringBuilder();
@@ -57,6 +65,7 @@ public final class JavaChecks {
             return new JsonObject(Map.of(
                             "text", JsonElementKt.JsonPrimitive(text),
                             "pieces", JsonElementKt.JsonPrimitive(pieces.toString()),
+                            "late", JsonElementKt.JsonPrimitive(late),
                             "refused", JsonElementKt.JsonPrimitive(refused),
                             "cancelled", JsonElementKt.JsonPrimitive(cancelled)))
                     .toString();

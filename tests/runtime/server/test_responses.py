@@ -238,6 +238,17 @@ def test_tokens_are_counted_before(client):
     assert counted.input_tokens == ask(client).usage.input_tokens
 
 
+def test_the_oldest_turns_are_left_out(client):
+    turns = [{"role": "user", "content": f"{i} " + "the cat " * 400} for i in range(8)]
+    with pytest.raises(openai.BadRequestError, match="truncation"):
+        ask(client, input=turns)
+    made = ask(client, input=turns, truncation="auto")
+    assert made.truncation == "auto"
+    later = [ask(client, input=turns[i:]) for i in (6, 7)]
+    assert made.usage.input_tokens in [answer.usage.input_tokens for answer in later]
+    assert later[0].truncation == "disabled"
+
+
 IMAGE = {"role": "user", "content": [{"type": "input_image", "image_url": "x", "detail": "low"}]}
 
 
@@ -247,7 +258,6 @@ IMAGE = {"role": "user", "content": [{"type": "input_image", "image_url": "x", "
         ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
         ({"tools": [{"type": "file_search", "vector_store_ids": []}]}, "tools[0].type"),
         ({"tool_choice": "required"}, "tool_choice"),
-        ({"truncation": "auto"}, "truncation"),
         ({"background": True}, "background"),
         ({"prompt": {"id": "p"}}, "prompt"),
         ({"input": []}, "input"),

@@ -3,7 +3,6 @@ import { loadCore } from "../core/core.js";
 import { AbortedError, RequestError, throwIfAborted } from "../errors.js";
 import { jsonOf } from "../request/json.js";
 import { checkNames } from "../request/names.js";
-import { truncated } from "../request/truncation.js";
 import type {
   ChatCompletion,
   ChatCompletionChunk,
@@ -168,42 +167,28 @@ export class MLCEngine implements Engine {
     kind: "chat" | "completion",
   ): Endpoint<Request, Whole, Chunk> {
     const create = async (request: Request, { signal }: RequestOptions = {}): Promise<unknown> => {
-      const { app, info } = this.#model(request.model);
+      const { app } = this.#model(request.model);
       checkNames(kind, request);
-      const { json, dropped } = asked(kind, request, app, info.context);
-      const running = await app.ask(json, signal);
-      const more = dropped > 0 ? { dropped_messages: dropped } : {};
-      return request.stream ? answerOf(chunks(running, more), running) : whole(running, more);
+      const running = await app.ask(jsonOf(withInput(kind, request)), signal);
+      return request.stream ? answerOf(chunks(running), running) : whole(running);
     };
     return { create } as Endpoint<Request, Whole, Chunk>;
   }
 }
 
-/** Build the request that the app gets, and count the messages that are truncated from it. */
-function asked(
-  kind: "chat" | "completion",
-  request: RequestParams,
-  app: ModelApp,
-  context: number,
-): { json: string; dropped: number } {
-  if (kind === "completion") {
-    const { prompt } = request as Partial<CompletionRequest>;
-    return { json: jsonOf({ ...request, prompt: prompt ?? "" }), dropped: 0 };
-  }
-  const chat = { messages: [], ...request } as unknown as ChatRequest;
-  const { request: sent, dropped } = truncated(chat, context, (one) =>
-    app.promptLength(jsonOf(one)),
-  );
-  return { json: jsonOf(sent), dropped };
+/** The app decides by its input of which kind a request is. */
+function withInput(kind: "chat" | "completion", request: RequestParams): object {
+  if (kind === "chat") return { messages: [], ...request };
+  const { prompt } = request as Partial<CompletionRequest>;
+  return { ...request, prompt: prompt ?? "" };
 }
 
-async function* chunks(running: Running, more: object): AsyncGenerator<unknown, void, undefined> {
+async function* chunks(running: Running): AsyncGenerator<unknown, void, undefined> {
   try {
-    for (let first = true; ;) {
+    for (;;) {
       for (const { value, last } of await running.next()) {
-        yield first ? { ...(value as object), ...more } : value;
+        yield value;
         if (last) return;
-        first = false;
       }
     }
   } finally {
@@ -228,10 +213,10 @@ function answerOf(
   };
 }
 
-async function whole(running: Running, more: object): Promise<unknown> {
+async function whole(running: Running): Promise<unknown> {
   try {
     const [{ value } = { value: {} }] = await running.next();
-    return { ...(value as object), ...more };
+    return value;
   } finally {
     running.close();
   }

@@ -53,15 +53,6 @@ export class ModelApp {
     return this.#app.chats;
   }
 
-  /** Count the prompt tokens of a chat; undefined if the request is wrong. */
-  promptLength(json: string): number | undefined {
-    try {
-      return this.#app.encode(this.#app.rendered(json), { addSpecialTokens: false }).length;
-    } catch {
-      return undefined;
-    }
-  }
-
   /**
    * Start a request.
    *
@@ -112,7 +103,5 @@ function errorOf(value: unknown): WherryError | undefined {
   if (!error) return undefined;
   const { message, type, param, code } = error;
   if (type !== "invalid_request_error") return new WherryError("internal", message);
-  const long = code === "context_length_exceeded" && param === "messages";
-  const way = long ? ' Or drop the oldest messages with truncation: "auto".' : "";
-  return new RequestError(message + way, { param: param ?? undefined, reason: code ?? undefined });
+  return new RequestError(message, { param: param ?? undefined, reason: code ?? undefined });
 }

@@ -3,7 +3,7 @@ import { FIELD_NAMES } from "./request_fields.js";
 
 const { sampling, shared, chat, completion, others } = FIELD_NAMES;
 const KNOWN = {
-  chat: [...sampling, ...shared, ...chat, "truncation"],
+  chat: [...sampling, ...shared, ...chat],
   completion: [...new Set([...sampling, ...shared, ...completion])],
 };
 /** What other servers know: no answer depends on it, or the app says why it is refused. */

@@ -116,6 +116,8 @@ export interface ChatFields {
   add_generation_prompt?: boolean | null;
   /** vLLM's: whether the output continues the last message */
   continue_final_message?: boolean | null;
+  /** "auto": the oldest turns are dropped if the conversation exceeds the context */
+  truncation?: "auto" | "disabled" | null;
 }
 
 export interface CompletionFields {
@@ -194,6 +196,7 @@ export const FIELD_NAMES = {
     "chat_template_kwargs",
     "add_generation_prompt",
     "continue_final_message",
+    "truncation",
   ],
   completion: ["prompt", "max_tokens", "logprobs"],
   others: [

@@ -76,14 +76,7 @@ export type SamplingParams = SamplingFields;
 export interface RequestParams extends SamplingFields, SharedFields {}
 
 /** A chat. */
-export interface ChatRequest extends RequestParams, ChatFields {
-  /**
-   * "auto" removes the oldest turns of a conversation that exceeds the context, and
-   * `dropped_messages` tells the number of removed messages; by default such a conversation is an
-   * error.
-   */
-  truncation?: "auto" | "disabled" | null;
-}
+export interface ChatRequest extends RequestParams, ChatFields {}
 
 /** A text, or its tokens, that the model continues. */
 export interface CompletionRequest extends RequestParams, CompletionFields {}

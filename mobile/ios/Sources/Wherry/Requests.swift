@@ -152,14 +152,26 @@ public struct ToolChoice: Codable, Equatable, Sendable {
     }
 }
 
-/// Encodes a request as JSON: its settings, their `more` fields, and these fields.
+/// Encodes a request as JSON: its settings, their `more` fields, and these fields. Keys are sorted,
+/// because the order of a dictionary changes at each start, and with it the prompt of a tool.
 func requestJSON(_ settings: Settings, _ fields: [String: JSONValue]) throws -> Data {
     let known = try JSONDecoder().decode(
-        [String: JSONValue].self, from: try JSONEncoder().encode(settings))
+        [String: JSONValue].self, from: try encoded(settings))
     let all = known.merging(settings.more) { $1 }.merging(fields) { $1 }
-    return try JSONEncoder().encode(all)
+    return try encoded(all)
 }
 
 func jsonValue(_ messages: [Message]) throws -> JSONValue {
-    try JSONDecoder().decode(JSONValue.self, from: try JSONEncoder().encode(messages))
+    try JSONDecoder().decode(JSONValue.self, from: try encoded(messages))
+}
+
+private func encoded(_ value: some Encodable) throws -> Data {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    do {
+        return try encoder.encode(value)
+    } catch EncodingError.invalidValue(let found, let context) {
+        let path = context.codingPath.map(\.stringValue).joined(separator: ".")
+        throw WherryError.invalidArgument("\(path): \(found) is no number of JSON")
+    }
 }

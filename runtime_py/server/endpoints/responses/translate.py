@@ -29,6 +29,7 @@ def chat_request(request: CountRequest, items: list[Json]) -> ChatRequest:
         "tools": [_tool(tool, i) for i, tool in enumerate(request.tools or ())] or None,
         "tool_choice": _choice(request.tool_choice),
         "parallel_tool_calls": request.parallel_tool_calls,
+        "truncation": request.truncation,
     }
     if isinstance(request, ResponsesRequest):
         sampling = SamplingFields.model_fields

@@ -85,13 +85,6 @@ def parse_count(fields: Any) -> CountRequest:
 
 
 def _check(request: CountRequest) -> None:
-    if request.truncation == "auto":
-        raise RequestError(
-            "truncation 'auto' would leave out parts of the conversation unseen; shorten it, or "
-            "take 'disabled'",
-            param="truncation",
-            code="unsupported_parameter",
-        )
     if request.previous_response_id and request.conversation:
         raise RequestError(
             "previous_response_id and conversation are two conversations; send one of them",
@@ -261,7 +254,7 @@ def _head(request: ResponsesRequest, plan: RequestPlan) -> Json:
         "tools": [tool.described() for tool in request.tools or ()],
         "top_logprobs": request.top_logprobs or 0,
         "top_p": params.top_p,
-        "truncation": "disabled",
+        "truncation": request.truncation or "disabled",
         "usage": None,
         "user": request.user,
     }

@@ -12,6 +12,7 @@ import kotlinx.serialization.json.JsonElement
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonPrimitive
 import kotlinx.serialization.json.contentOrNull
+import kotlinx.serialization.json.doubleOrNull
 import kotlinx.serialization.json.intOrNull
 import kotlinx.serialization.json.jsonObject
 import kotlinx.serialization.json.longOrNull
@@ -22,6 +23,33 @@ public class Usage internal constructor(public val json: JsonObject) {
     public val completionTokens: Int get() = json.int("completion_tokens") ?: 0
     public val totalTokens: Int get() = json.int("total_tokens") ?: 0
 }
+
+/** Times of a request. [json] has all of them, under the names of llama.cpp's server. */
+public class Timings internal constructor(public val json: JsonObject) {
+    /** Tokens of the prompt that were computed, and not found in the cache, per second. */
+    public val promptPerSecond: Double get() = json.double("prompt_per_second") ?: 0.0
+
+    /** Tokens of the output per second. */
+    public val outputPerSecond: Double get() = json.double("predicted_per_second") ?: 0.0
+}
+
+/**
+ * The log probability of a token.
+ *
+ * @property token text of the token; its bytes need not be a whole character
+ * @property top the most likely tokens in its place, as many as `top_logprobs`
+ */
+public class TokenLogprob internal constructor(
+    public val token: String,
+    public val logprob: Double,
+    public val top: List<TokenLogprob>,
+)
+
+private fun logprobsOf(choice: JsonObject?): List<TokenLogprob> =
+    choice?.obj("logprobs")?.list("content").orEmpty().map(::logprob)
+
+private fun logprob(json: JsonObject): TokenLogprob =
+    TokenLogprob(json.string("token").orEmpty(), json.double("logprob") ?: 0.0, json.list("top_logprobs").map(::logprob))
 
 /** A chat completion or a text completion. [json] has all fields of OpenAI's object. */
 public class Completion internal constructor(public val json: JsonObject) {
@@ -35,6 +63,18 @@ public class Completion internal constructor(public val json: JsonObject) {
     /** Tool calls of the first choice, as OpenAI's objects. */
     public val toolCalls: List<JsonObject> get() = choice?.obj("message")?.list("tool_calls").orEmpty()
     public val usage: Usage? get() = json.obj("usage")?.let(::Usage)
+
+    /** Reasoning of the first choice, which the model wrote before its text. */
+    public val reasoning: String get() = choice?.obj("message")?.string("reasoning_content") ?: ""
+
+    /** Log probabilities of the first choice's tokens; empty: the request has not asked for them. */
+    public val logprobs: List<TokenLogprob> get() = logprobsOf(choice)
+
+    /** Times of the request, with which apps show tokens per second. */
+    public val timings: Timings? get() = json.obj("timings")?.let(::Timings)
+
+    /** Number of messages that `truncation` has left out. */
+    public val droppedMessages: Int get() = json.int("dropped_messages") ?: 0
     private val choice get() = json.list("choices").firstOrNull()
 
     override fun toString(): String = json.toString()
@@ -56,6 +96,18 @@ public class Chunk internal constructor(public val json: JsonObject) {
 
     /** Token counts, in the last chunk of a request that asked for them. */
     public val usage: Usage? get() = json.obj("usage")?.let(::Usage)
+
+    /** Reasoning that the chunk adds to the first choice. */
+    public val reasoning: String get() = choice?.obj("delta")?.string("reasoning_content") ?: ""
+
+    /** Log probabilities of the tokens that the chunk adds to the first choice. */
+    public val logprobs: List<TokenLogprob> get() = logprobsOf(choice)
+
+    /** Times of the request, in the chunk that has its [usage]. */
+    public val timings: Timings? get() = json.obj("timings")?.let(::Timings)
+
+    /** Number of messages that `truncation` has left out, in the first chunk. */
+    public val droppedMessages: Int get() = json.int("dropped_messages") ?: 0
     private val choice get() = json.list("choices").firstOrNull()
 
     override fun toString(): String = json.toString()
@@ -127,6 +179,8 @@ private fun primitive(element: JsonElement?): JsonPrimitive? = element as? JsonP
 internal fun JsonObject.string(name: String): String? = primitive(this[name])?.contentOrNull
 
 internal fun JsonObject.int(name: String): Int? = primitive(this[name])?.intOrNull
+
+internal fun JsonObject.double(name: String): Double? = primitive(this[name])?.doubleOrNull
 
 internal fun JsonObject.long(name: String): Long? = primitive(this[name])?.longOrNull
 

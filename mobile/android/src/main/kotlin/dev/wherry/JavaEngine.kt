@@ -6,7 +6,6 @@ import java.util.function.Consumer
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.SupervisorJob
-import kotlinx.coroutines.cancel
 import kotlinx.coroutines.future.future
 
 /**
@@ -40,11 +39,11 @@ public class JavaEngine private constructor(private val engine: MLCEngine) : Aut
     /** Frees idle caches, as [MLCEngine.trim] does. */
     public fun trim(): Unit = engine.trim()
 
-    /** Aborts running requests and frees the model. */
-    override fun close() {
-        engine.close()
-        scope.cancel()
-    }
+    /**
+     * Aborts running requests and frees the model. Futures of running and later requests fail with
+     * [EngineClosedException].
+     */
+    override fun close(): Unit = engine.close()
 
     public companion object {
         private val loads = CoroutineScope(SupervisorJob() + Dispatchers.Default)

@@ -3,6 +3,7 @@ package dev.wherry
 import java.io.File
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.NonCancellable
 import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.last
@@ -141,10 +142,18 @@ public class MLCEngine private constructor(private val app: App) : AutoCloseable
     /** Frees the caches of earlier conversations; call it if the system is short of memory. */
     public fun trim(): Unit = app.trim()
 
+    /** The answers to a chat request, for [ChatSession]. */
+    internal fun answers(request: JsonObject, stream: Boolean): Flow<JsonObject> =
+        answers(app, Request(request).streamed(stream))
+
     /**
-     * Aborts running requests and frees the model. An engine that is not closed keeps its memory.
+     * Aborts running requests and frees the model; waits for both. An engine that is not closed
+     * keeps its memory.
      */
     override fun close(): Unit = app.close()
+
+    /** Closes the engine as [close] does, and waits off the caller's thread. */
+    public suspend fun shutdown(): Unit = withContext(NonCancellable + Dispatchers.IO) { close() }
 
     public companion object {
         /**
