@@ -13,9 +13,11 @@ struct ChatApp: App {
 @MainActor
 final class Conversation: ObservableObject {
     @Published var messages: [Message] = []
+    /// Number of messages that the context had no room for in the last answer.
+    @Published var forgotten = 0
     @Published var state = "Loading"
     @Published var answering: Task<Void, Never>?
-    private var engine: MLCEngine?
+    private var session: ChatSession?
 
     /// Address of the model's folder (`assets/NAME` of `wherry package`) on a server; nil: the app
     /// contains the model.
@@ -27,7 +29,10 @@ final class Conversation: ObservableObject {
                 let share = 100 * progress.done / max(progress.total, 1)
                 Task { @MainActor [weak self] in self?.state = "\(progress.phase) \(share) %" }
             }
-            engine = try await MLCEngine.load(try await folder(show), progress: show)
+            let engine = try await MLCEngine.load(try await folder(show), progress: show)
+            let session = ChatSession(engine, settings: Settings(maxTokens: 400))
+            try await session.prewarm()
+            self.session = session
             state = ""
         } catch {
             state = error.localizedDescription
@@ -42,18 +47,30 @@ final class Conversation: ObservableObject {
     }
 
     func send(_ text: String) {
-        guard let engine, answering == nil else { return }
+        guard let session, answering == nil else { return }
         messages += [.user(text), .assistant("")]
-        let asked = Array(messages.dropLast())
         answering = Task {
             do {
-                for try await chunk in engine.chat.completions.stream(asked) {
+                for try await chunk in session.stream(text) {
                     messages[messages.count - 1].content! += chunk.text
                 }
             } catch {
                 state = error.localizedDescription
             }
+            forgotten = await session.droppedMessages
             answering = nil
+        }
+    }
+
+    /// Answers the last message anew.
+    func regenerate() {
+        guard let session, answering == nil else { return }
+        Task {
+            guard let asked = try? await session.undo()?.content else { return }
+            if let last = messages.lastIndex(where: { $0.role == "user" }) {
+                messages.removeSubrange(last...)
+            }
+            send(asked)
         }
     }
 }
@@ -68,12 +85,17 @@ struct ChatView: View {
                 Text(message.content ?? "")
                     .foregroundStyle(message.role == "user" ? .secondary : .primary)
             }
+            if conversation.forgotten > 0 {
+                Text("The oldest \(conversation.forgotten) messages are forgotten.").font(.footnote)
+            }
             Text(conversation.state).font(.footnote)
             HStack {
                 TextField("Message", text: $text).onSubmit(send)
                 if let answering = conversation.answering {
                     Button("Stop") { answering.cancel() }
                 } else {
+                    Button("Again") { conversation.regenerate() }
+                        .disabled(conversation.messages.isEmpty)
                     Button("Send", action: send).disabled(text.isEmpty)
                 }
             }

@@ -89,7 +89,7 @@ public class ChatSession @JvmOverloads constructor(
      */
     public suspend fun undo(): Message? = turn.withLock {
         synchronized(turns) {
-            val at = turns.indexOfLast { it.json.string("role") == "user" }
+            val at = turns.indexOfLast { it.role == "user" }
             if (at < 0) return null
             turns[at].also { turns.subList(at, turns.size).clear() }
         }

@@ -128,7 +128,7 @@ public class Chat internal constructor(app: App) {
 /**
  * A language model in this process. Any thread may use it; requests run together.
  *
- *     val engine = MLCEngine.load(File(filesDir, "models/demo"))
+ *     val engine = MLCEngine.load(File(noBackupFilesDir, "models/demo"))
  *     engine.chat.completions.stream(listOf(Message.user("Hello!"))).collect { print(it.text) }
  *     engine.close()
  */

@@ -14,6 +14,12 @@ public class Message(public val json: JsonObject) {
         JsonObject(mapOf("role" to JsonPrimitive(role), "content" to JsonPrimitive(content))),
     )
 
+    /** The role of who says it: "system", "user", "assistant" or "tool". */
+    public val role: String get() = json.string("role").orEmpty()
+
+    /** The content if it is a text, else "". */
+    public val text: String get() = json.string("content").orEmpty()
+
     public companion object {
         @JvmStatic public fun system(text: String): Message = Message("system", text)
 

@@ -19,7 +19,8 @@ import kotlinx.coroutines.withContext
  */
 public suspend fun modelFolder(context: Context, name: String): File =
     withContext(Dispatchers.IO) {
-        val folder = File(context.filesDir, "wherry/$name")
+        // Backups of the system take the other files of an app, and fail beyond 25 MB.
+        val folder = File(context.noBackupFilesDir, "wherry/$name")
         val wanted = context.assets.open("$name/$MANIFEST").use { it.readBytes() }
         val kept = File(folder, MANIFEST)
         if (!kept.isFile || !kept.readBytes().contentEquals(wanted)) {

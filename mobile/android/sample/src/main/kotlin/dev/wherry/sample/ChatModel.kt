@@ -7,11 +7,12 @@ import androidx.compose.runtime.mutableStateOf
 import androidx.compose.runtime.setValue
 import androidx.lifecycle.AndroidViewModel
 import androidx.lifecycle.viewModelScope
+import dev.wherry.ChatSession
 import dev.wherry.EngineOptions
 import dev.wherry.MLCEngine
-import dev.wherry.Message
 import dev.wherry.Settings
 import dev.wherry.WherryException
+import dev.wherry.android.memoryForModels
 import dev.wherry.android.modelFolder
 import dev.wherry.android.trimOnLowMemory
 import java.io.File
@@ -31,8 +32,13 @@ class ChatModel(application: Application) : AndroidViewModel(application) {
     // the job that receives an answer; null: none is running
     var answer by mutableStateOf<Job?>(null)
         private set
-    var engine by mutableStateOf<MLCEngine?>(null)
+    // the conversation; null: the model is not loaded
+    var session by mutableStateOf<ChatSession?>(null)
         private set
+    // number of messages that the context had no room for in the last answer
+    var forgotten by mutableStateOf(0)
+        private set
+    private var engine: MLCEngine? = null
     private var trimming: AutoCloseable? = null
 
     init {
@@ -40,27 +46,38 @@ class ChatModel(application: Application) : AndroidViewModel(application) {
             status = reported {
                 val folder = modelFolder(application, MODEL)
                 val packed = File(application.noBackupFilesDir, "packed").apply { mkdirs() }
-                val loaded = MLCEngine.load(folder, EngineOptions(packDir = packed)) {
+                val options = EngineOptions(packDir = packed, memory = memoryForModels(application))
+                val loaded = MLCEngine.load(folder, options) {
                     status = "${it.phase} ${it.done * 100 / it.total.coerceAtLeast(1)} %"
                 }
                 trimming = loaded.trimOnLowMemory(application)
                 engine = loaded
+                session = ChatSession(loaded, settings = Settings(maxTokens = 400)).also { it.prewarm() }
             }
         }
     }
 
     fun send(text: String) {
-        val loaded = engine ?: return
+        val session = session ?: return
         said += Said("user", text)
-        val messages = said.map { Message(it.role, it.text) }
         said += Said("assistant", "")
         answer = viewModelScope.launch {
             status = reported {
-                loaded.chat.completions.stream(messages, Settings(maxTokens = 400)).collect {
+                session.stream(text).collect {
                     said[said.lastIndex] = said.last().run { copy(text = text + it.text) }
                 }
             }
+            forgotten = session.droppedMessages
         }.also { job -> job.invokeOnCompletion { answer = null } }
+    }
+
+    /** Answers the last message anew. */
+    fun regenerate() {
+        viewModelScope.launch {
+            val asked = session?.undo()?.text ?: return@launch
+            while (said.removeAt(said.lastIndex).role != "user") continue
+            send(asked)
+        }
     }
 
     fun stop() {

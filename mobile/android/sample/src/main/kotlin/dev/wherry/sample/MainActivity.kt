@@ -37,6 +37,7 @@ fun Chat(model: ChatModel) {
         LazyColumn(Modifier.weight(1f).fillMaxWidth()) {
             items(model.said) { Text("${it.role}: ${it.text}", Modifier.padding(vertical = 4.dp)) }
         }
+        if (model.forgotten > 0) Text("The oldest ${model.forgotten} messages are forgotten.")
         if (model.status.isNotEmpty()) Text(model.status, color = MaterialTheme.colorScheme.error)
         Asking(model)
     }
@@ -50,12 +51,13 @@ private fun Asking(model: ChatModel) {
         if (model.answer != null) {
             Button(model::stop) { Text("Stop") }
         } else {
+            if (model.said.isNotEmpty()) Button(model::regenerate) { Text("Again") }
             Button(
                 onClick = {
                     model.send(text)
                     text = ""
                 },
-                enabled = model.engine != null && text.isNotBlank(),
+                enabled = model.session != null && text.isNotBlank(),
             ) { Text("Send") }
         }
     }
