@@ -4,7 +4,7 @@
 
 The command finds the cases' file in the environment variable WHERRY_TEST_CASES:
 {"folder": a compiled model, "options": for wherry_app_open, "text": what Python's engine writes,
-"table": a file of request_table.py whose requests are texts, "answers": the file to write}
+"table": a file of request_table.py whose requests are texts, "answers": the file to write, with the JSON of each object as a text}
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main(command: list[str]) -> None:
     runtime = Path(spec.origin).parent / "lib" / "libtvm_runtime.so"
     with tempfile.TemporaryDirectory() as temporary, MLCEngine(demo, threads=1) as engine:
         folder = Path(temporary)
-        table = RequestTable(demo, folder, ordered=False)
+        table = RequestTable(demo, folder)
         # a request as a text keeps the order of its fields, which the prompt of a template shows
         groups = [{**g, "requests": [*map(json.dumps, g["requests"])]} for g in table.groups]
         (folder / "table.json").write_text(json.dumps(groups))
@@ -49,7 +49,8 @@ def main(command: list[str]) -> None:
         (folder / "cases.json").write_text(json.dumps(cases))
         environment = {**os.environ, "WHERRY_TEST_CASES": str(folder / "cases.json")}
         subprocess.run(command, check=True, env=environment)
-        found = json.loads((folder / "answers.json").read_text())
+        texts = json.loads((folder / "answers.json").read_text())
+        found = [[list(map(json.loads, answer)) for answer in group] for group in texts]
         table.check_demo(found[0], engine)
         table.check_templates(found[1])
         table.check_tools(found[2:])

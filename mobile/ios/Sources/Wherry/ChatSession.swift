@@ -180,10 +180,12 @@ private final class Written: @unchecked Sendable { // one turn uses it, a step a
     }
 
     private func add(_ piece: ToolCall, at index: Int) {
-        var call = pieces[index] ?? ToolCall(type: "function", function: .init())
+        var call = pieces[index] ?? ToolCall(type: "function")
+        var function = call.function ?? ToolCall.Function()
         call.id = call.id ?? piece.id
-        call.function?.name = call.function?.name ?? piece.function?.name
-        call.function?.arguments = (call.function?.arguments ?? "") + (piece.function?.arguments ?? "")
+        function.name = function.name ?? piece.function?.name
+        function.arguments = (function.arguments ?? "") + (piece.function?.arguments ?? "")
+        call.function = function
         pieces[index] = call
     }
 }
