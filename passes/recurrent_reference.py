@@ -12,7 +12,7 @@ from typing import Any
 from tvm import tirx
 from tvm.script import tirx as T
 
-from wherry.ops import GatedDeltaSpec, ShortConvSpec
+from wherry.ops import GatedDeltaSpec, Mamba2Spec, ShortConvSpec
 from wherry.ops.recurrent import L2_EPS
 from wherry.ops.tags import tag
 
@@ -154,7 +154,68 @@ def gated_delta(spec: GatedDeltaSpec) -> tirx.PrimFunc:
     return tag(func, "gated_delta", spec)
 
 
+@cache
+def mamba2(spec: Mamba2Spec) -> tirx.PrimFunc:
+    """Return the PrimFunc of Mamba-2's state space.
+
+    (xbc float32 [n, width], steps float32 [n, h], query_indptr [r + 1], constants float32 [3, h],
+    slots [r], state float32 [slots, h, state_dim, p] in place) -> [n, h * p]
+    """
+    h, p, d, width = spec.heads, spec.head_dim, spec.state_dim, spec.width
+    inner, group = spec.inner, spec.heads // spec.groups
+    least = float(spec.least_step)
+    most = 3e38 if spec.most_step is None else float(spec.most_step)
+
+    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    def func(
+        xbc: T.handle,
+        steps: T.handle,
+        query_indptr: T.handle,
+        constants: T.Buffer((3, h), "float32"),
+        slots: T.handle,
+        state: T.handle,
+        out: T.handle,
+    ):
+        n, r, r1, count = T.int64(), T.int64(), T.int64(), T.int64()
+        X = T.match_buffer(xbc, (n, width), "float32")
+        STEP = T.match_buffer(steps, (n, h), "float32")
+        PTR = T.match_buffer(query_indptr, (r1,), "int32")
+        SLOT = T.match_buffer(slots, (r,), "int32")
+        S = T.match_buffer(state, (count, h, d, p), "float32")
+        Y = T.match_buffer(out, (n, h * p), "float32")
+        for s, head in T.grid(r, h):
+            with T.sblock("head"):
+                T.reads()
+                T.writes()
+                number = T.sblock_alloc_buffer((2,), "float32")  # step and decay
+                for after in T.serial(PTR[s + 1] - PTR[s]):
+                    row = PTR[s] + after
+                    number[0] = STEP[row, head] + constants[1, head]
+                    number[0] = T.max(number[0], T.float32(0)) + T.log1p(
+                        T.exp(T.float32(0) - T.abs(number[0]))
+                    )
+                    number[0] = T.min(T.max(number[0], T.float32(least)), T.float32(most))
+                    number[1] = T.exp(constants[0, head] * number[0])
+                    for j in T.serial(p):
+                        Y[row, head * p + j] = constants[2, head] * X[row, head * p + j]
+                        for i in T.serial(d):
+                            S[SLOT[s], head, i, j] = (
+                                S[SLOT[s], head, i, j] * number[1]
+                                + X[row, inner + head // group * d + i]
+                                * number[0]
+                                * X[row, head * p + j]
+                            )
+                            Y[row, head * p + j] = (
+                                Y[row, head * p + j]
+                                + S[SLOT[s], head, i, j]
+                                * X[row, inner + (h // group + head // group) * d + i]
+                            )
+
+    return tag(func, "mamba2", spec)
+
+
 REFERENCES: dict[str, Callable[[Any], tirx.PrimFunc]] = {
     "short_conv": short_conv,
     "gated_delta": gated_delta,
+    "mamba2": mamba2,
 }

@@ -19,6 +19,7 @@ from wherry.ops import (
     GatedDeltaSpec,
     LayerNormSpec,
     LinearSpec,
+    Mamba2Spec,
     PagedAttentionSpec,
     PoolSpec,
     QkvAttentionSpec,
@@ -72,6 +73,7 @@ class KernelsByName:
             "expert_linear": (ExpertLinearSpec, kernels.expert_linear),
             "short_conv": (ShortConvSpec, kernels.short_conv),
             "gated_delta": (GatedDeltaSpec, kernels.gated_delta),
+            "mamba2": (Mamba2Spec, kernels.mamba2),
         }
         for op, record in (FUSED | OPTIONAL).items():
             if hasattr(kernels, op):

@@ -16,6 +16,7 @@ from wherry.ops import (
     GatedDeltaSpec,
     LayerNormSpec,
     LinearSpec,
+    Mamba2Spec,
     RMSNormSpec,
     RopeAppendSpec,
     RouteSpec,
@@ -153,6 +154,14 @@ class KernelSet(Protocol):
 
         (qkv [n, width], gates [n, 2 h], query_indptr [r + 1], a_log [h], dt_bias [h], slots [r],
         state [slots, h, dk, dv], out [n, h * dv])
+        """
+        ...
+
+    def mamba2(self, spec: Mamba2Spec) -> PrimFunc | None:
+        """Return the PrimFunc of Mamba-2's state space; it updates the state in place.
+
+        (xbc [n, width], steps [n, h], query_indptr [r + 1], constants [3, h], slots [r], state
+        [slots, h, n, p], out [n, h * p])
         """
         ...
 

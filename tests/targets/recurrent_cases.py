@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from wherry.ops import GatedDeltaSpec, ShortConvSpec
+from wherry.ops import GatedDeltaSpec, Mamba2Spec, ShortConvSpec
 
 CONVS = [
     ShortConvSpec(channels=96, taps=4),
@@ -22,6 +22,12 @@ DELTAS = [
     GatedDeltaSpec(heads=2, key_heads=2, key_dim=128, value_dim=128),
     GatedDeltaSpec(heads=3, key_heads=1, key_dim=6, value_dim=20),  # no whole vectors
     GatedDeltaSpec(heads=1, key_heads=1, key_dim=16, value_dim=64),
+]
+MAMBA2 = [
+    Mamba2Spec(heads=4, head_dim=16, groups=2, state_dim=8),
+    Mamba2Spec(heads=2, head_dim=64, groups=1, state_dim=128),
+    # no whole vectors
+    Mamba2Spec(heads=3, head_dim=20, groups=3, state_dim=6, least_step=0.5, most_step=1.5),
 ]
 SLOTS = 7
 OWN = {0: 5, 1: 2, 2: 0}  # sequence -> slot
@@ -53,6 +59,22 @@ def delta_rule(spec, qkv, gates, a_log, dt_bias):
         delta = (v.reshape(h, dv) - kept) * sigmoid(gate[:h])[:, None]
         state += k[:, :, None] * delta[:, None]
         out.append(np.einsum("hkv,hk->hv", state, q) / np.sqrt(dk))
+    return np.stack(out)
+
+
+def mamba2(spec, xbc, steps, constants):
+    """The results of one sequence from its first row on, float64 [n, h, p]."""
+    h, g, p, d = spec.heads, spec.groups, spec.head_dim, spec.state_dim
+    rate, bias, skip = constants.astype("float64")
+    state, out = np.zeros((h, d, p)), []
+    for row, raw in zip(xbc.astype("float64"), steps.astype("float64"), strict=True):
+        x, b, c = np.split(row, [h * p, h * p + g * d])
+        x = x.reshape(h, p)
+        b, c = (np.repeat(part.reshape(g, d), h // g, 0) for part in (b, c))
+        step = np.clip(np.log1p(np.exp(raw + bias)), spec.least_step, spec.most_step)
+        state *= np.exp(rate * step)[:, None, None]
+        state += b[:, :, None] * (step[:, None] * x)[:, None]
+        out.append(np.einsum("hdp,hd->hp", state, c) + skip[:, None] * x)
     return np.stack(out)
 
 
@@ -122,3 +144,26 @@ def check_delta(compile_kernel, kernels, spec):
     width = h * spec.value_dim
     expected = [delta_rule(spec, *x, *weights).reshape(-1, width) for x in inputs]
     check(lambda: Slots(kernel, spec, has_sequences=False), inputs, expected, weights, width, 5e-6)
+
+
+def check_mamba2(compile_kernel, kernels, spec):
+    rng = np.random.default_rng(spec.head_dim)
+    h = spec.heads
+    inputs = [
+        [
+            rng.standard_normal((n, spec.width)).astype("float32"),
+            (3 * rng.standard_normal((n, h))).astype("float32"),
+        ]
+        for n in LENGTHS
+    ]
+    constants = rng.standard_normal((3, h)).astype("float32")
+    constants[0] = -np.exp(constants[0])
+    kernel = compile_kernel(kernels.mamba2(spec))
+    expected = [mamba2(spec, *x, constants).reshape(-1, spec.inner) for x in inputs]
+    scale = max(np.abs(rows).max() for rows in expected)  # a sum of state_dim products
+    width, tolerance = spec.inner, 2e-6 * scale
+
+    def begin():
+        return Slots(kernel, spec, has_sequences=False)
+
+    check(begin, inputs, expected, [constants], width, tolerance)

@@ -1,4 +1,4 @@
-"""Short convolution and gated delta rule on CPUs and in the references, against NumPy."""
+"""Operations with a recurrent state on CPUs and in the references, against NumPy."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from wherry.ops import GatedDeltaSpec, ShortConvSpec
+from wherry.ops import GatedDeltaSpec, Mamba2Spec, ShortConvSpec
 from wherry.passes import recurrent_reference
 from wherry.targets.kernels.cpu import CpuKernels
 
-from .recurrent_cases import CONVS, DELTAS, check_conv, check_delta, convolve, delta_rule
+from .recurrent_cases import (
+    CONVS,
+    DELTAS,
+    MAMBA2,
+    check_conv,
+    check_delta,
+    check_mamba2,
+    convolve,
+    delta_rule,
+)
 
 pytestmark = pytest.mark.cpu
 
@@ -26,9 +35,16 @@ def test_gated_delta(any_machine, spec):
     check_delta(any_machine.build, CpuKernels(any_machine.isa), spec)
 
 
+@pytest.mark.parametrize("spec", MAMBA2, ids=lambda s: f"{s.state_dim}x{s.head_dim}")
+def test_mamba2(any_machine, spec):
+    check_mamba2(any_machine.build, CpuKernels(any_machine.isa), spec)
+
+
 def test_references(here):
     check_conv(here.build, recurrent_reference, CONVS[1])
     check_delta(here.build, recurrent_reference, DELTAS[0])
+    check_mamba2(here.build, recurrent_reference, MAMBA2[0])
+    check_mamba2(here.build, recurrent_reference, MAMBA2[2])
 
 
 class Slipped:
@@ -43,6 +59,9 @@ class Slipped:
     def gated_delta(self, spec):
         return self.kernels.gated_delta(GatedDeltaSpec.from_json(self._slip(spec)))
 
+    def mamba2(self, spec):
+        return self.kernels.mamba2(Mamba2Spec.from_json(self._slip(spec)))
+
     def _slip(self, spec):
         return replace(spec, **self.changes).to_json()
 
@@ -52,6 +71,8 @@ def test_a_slip_is_found(here):
     kernels = CpuKernels(here.isa)
     with pytest.raises(AssertionError):
         check_conv(here.build, Slipped(kernels, activation="none"), CONVS[0])
+    with pytest.raises(AssertionError):
+        check_mamba2(here.build, Slipped(kernels, most_step=2.5), MAMBA2[2])
     rng = np.random.default_rng(0)
     spec = DELTAS[0]
     qkv = rng.standard_normal((5, spec.width)).astype("float32")
@@ -72,6 +93,8 @@ def test_a_slip_is_found(here):
         (lambda: ShortConvSpec(channels=0, taps=4), "channels"),
         (lambda: ShortConvSpec(channels=4, taps=1), "1 taps"),
         (lambda: GatedDeltaSpec(heads=4, key_heads=3, key_dim=8, value_dim=8), "share"),
+        (lambda: Mamba2Spec(heads=4, groups=3, head_dim=8, state_dim=8), "share"),
+        (lambda: Mamba2Spec(heads=4, groups=2, head_dim=8, state_dim=8, most_step=-1.0), "-1.0"),
     ],
 )
 def test_impossible_specs_are_refused(wrong, found):

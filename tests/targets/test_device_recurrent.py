@@ -1,4 +1,4 @@
-"""Short convolution and gated delta rule of GPUs on devices, or emulated, against NumPy."""
+"""Operations with a recurrent state of GPUs on devices, or emulated, against NumPy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 
-from .recurrent_cases import CONVS, DELTAS, check_conv, check_delta
+from .recurrent_cases import CONVS, DELTAS, MAMBA2, check_conv, check_delta, check_mamba2
 
 pytestmark = pytest.mark.gpu
 KERNELS = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=32768), {})
@@ -20,3 +20,8 @@ def test_short_conv(build, spec):
 @pytest.mark.parametrize("spec", DELTAS, ids=lambda s: f"{s.key_dim}x{s.value_dim}")
 def test_gated_delta(build, spec):
     check_delta(build, KERNELS, spec)
+
+
+@pytest.mark.parametrize("spec", MAMBA2, ids=lambda s: f"{s.state_dim}x{s.head_dim}")
+def test_mamba2(build, spec):
+    check_mamba2(build, KERNELS, spec)

@@ -67,7 +67,7 @@ class GatedDeltaSpec(Record):
         return 2 * self.key_heads * self.key_dim + self.heads * self.value_dim
 
     @property
-    def state_shape(self) -> tuple[int, ...]:
+    def state_shape(self) -> tuple[int, int, int]:
         """Return the shape of a slot's float32 state; its layout belongs to the kernel."""
         return (self.heads, self.key_dim, self.value_dim)
 
@@ -88,13 +88,69 @@ class GatedDeltaSpec(Record):
         ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mamba2Spec(Record):
+    """Spec of Mamba-2's state space (SSD, https://arxiv.org/abs/2405.21060).
+
+    A row has x of each head, B and C of each group, and a step of each head. A head has three
+    constants: rate = -exp(A_log), dt_bias and D. With step = clamp(softplus(step + dt_bias)) the
+    state S [n, p] of a head becomes
+
+        S = exp(rate * step) * S + B (x) step * x;  out = S^T C + D * x
+
+    Head j reads B and C of the group j // (heads / groups).
+    """
+
+    heads: int  # h
+    head_dim: int  # p
+    groups: int  # g
+    state_dim: int  # n of a head, the elements of B and of C
+    least_step: float = 0.0
+    most_step: float | None = None  # None: any
+
+    def __post_init__(self) -> None:
+        check_positive(self, "heads", "head_dim", "groups", "state_dim")
+        if self.heads % self.groups:
+            raise ValueError(f"{self.heads} heads do not share {self.groups} groups")
+        if self.least_step < 0 or (self.most_step or 1) <= 0:
+            raise ValueError(f"steps of {self.least_step} to {self.most_step} are not positive")
+
+    @property
+    def inner(self) -> int:
+        """Return the elements of x, and of a result: h * p."""
+        return self.heads * self.head_dim
+
+    @property
+    def width(self) -> int:
+        """Return the elements of a row: x [h, p], B [g, n], C [g, n]."""
+        return self.inner + 2 * self.groups * self.state_dim
+
+    @property
+    def state_shape(self) -> tuple[int, int, int]:
+        """Return the shape of a slot's float32 state; its layout belongs to the kernel."""
+        return (self.heads, self.state_dim, self.head_dim)
+
+    def buffers(self) -> list[tuple[str, tuple[int | str, ...], str]]:
+        """Return name, shape and dtype of a kernel's buffers, as `GatedDeltaSpec.buffers`."""
+        return [
+            ("xbc", ("n", self.width), "float32"),
+            ("steps", ("n", self.heads), "float32"),
+            ("query_indptr", ("r1",), "int32"),
+            ("constants", (3, self.heads), "float32"),
+            ("slots", ("r",), "int32"),
+            ("state", ("count", *self.state_shape), "float32"),
+            ("out", ("n", self.inner), "float32"),
+        ]
+
+
 # sum of u^(2k) / (2k + 1), highest power first: log(1 + x) = 2 u * this, u = x / (2 + x). Its error
 # is below 2e-8 for 0 <= x <= 1, and needs no logarithm, whose precision differs between devices.
 LOG1P = tuple(1.0 / (2 * k + 1) for k in reversed(range(8)))
 L2_EPS = 1e-6  # added to the squared length of q and k
 
 # Operations that own a state in a slot: name -> class of the spec.
-RECURRENT: dict[str, type[ShortConvSpec] | type[GatedDeltaSpec]] = {
+RECURRENT: dict[str, type[ShortConvSpec | GatedDeltaSpec | Mamba2Spec]] = {
     "short_conv": ShortConvSpec,
     "gated_delta": GatedDeltaSpec,
+    "mamba2": Mamba2Spec,
 }

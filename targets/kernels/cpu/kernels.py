@@ -15,6 +15,7 @@ from wherry.ops import (
     GatedDeltaSpec,
     LayerNormSpec,
     LinearSpec,
+    Mamba2Spec,
     PoolSpec,
     RaggedAttentionSpec,
     RMSNormSpec,
@@ -32,17 +33,19 @@ from .block_linear import block_embedding, block_linear
 from .elementwise import activation, swiglu
 from .embedding import embedding
 from .experts import expert_linear
+from .gated_delta import gated_delta
 from .int_layout import LAYOUTS
 from .isa import Isa
 from .linear import float_linear
+from .mamba import mamba2
 from .norm import add_rms_norm, layer_norm, rms_norm
 from .pool import pool
 from .quantized_linear import quantized_linear
 from .ragged_attention import ragged_attention
-from .recurrent import gated_delta, short_conv
 from .rope import rope_append
 from .route import route
 from .schedule import schedule
+from .short_conv import short_conv
 
 
 class CpuKernels:
@@ -133,6 +136,10 @@ class CpuKernels:
     def gated_delta(self, spec: GatedDeltaSpec) -> PrimFunc:
         """Return the kernel of the gated delta rule, for any sizes."""
         return gated_delta(spec, self.isa)
+
+    def mamba2(self, spec: Mamba2Spec) -> PrimFunc:
+        """Return the kernel of Mamba-2's state space, for any sizes."""
+        return mamba2(spec, self.isa)
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
         """Schedule another PrimFunc: vectorize, and use all threads where that pays."""

@@ -19,6 +19,7 @@ from wherry.ops import (
     GatedDeltaSpec,
     LayerNormSpec,
     LinearSpec,
+    Mamba2Spec,
     PagedAttentionSpec,
     QkvAttentionSpec,
     RMSNormSpec,
@@ -37,15 +38,17 @@ from .candidates import MOST_VOCABULARY, candidates
 from .choice import choice
 from .elementwise import activation, embedding, swiglu
 from .experts import expert_linear
+from .gated_delta import gated_delta
 from .limits import GpuLimits
 from .linear import fused_linear, linear, parameters
+from .mamba import mamba2
 from .norm import add_rms_norm, layer_norm, rms_norm
 from .paged_attention import paged_attention
 from .qkv_attention import qkv_attention
-from .recurrent import gated_delta, short_conv
 from .rope import rope_append
 from .route import route
 from .schedule import schedule
+from .short_conv import short_conv
 
 
 class GpuKernels:
@@ -149,6 +152,10 @@ class GpuKernels:
     def gated_delta(self, spec: GatedDeltaSpec) -> PrimFunc:
         """Return the kernel of the gated delta rule, for any sizes."""
         return gated_delta(spec, self.limits)
+
+    def mamba2(self, spec: Mamba2Spec) -> PrimFunc:
+        """Return the kernel of Mamba-2's state space, for any sizes."""
+        return mamba2(spec, self.limits)
 
     def batch_table(self, spec: BatchTableSpec) -> FusedKernel:
         """Return the kernel that computes the batch table.
