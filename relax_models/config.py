@@ -24,6 +24,7 @@ them. `IGNORED` (optional, a tuple of names) names fields without effect on the 
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
@@ -119,7 +120,7 @@ def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
         ModelError: listing every unknown, missing and unsupported field with its value.
     """
     problems: list[str] = []
-    given = {name: value for name, value in hf.items() if value is not None}
+    given = {name: _floats(value) for name, value in hf.items() if value is not None}
     defaults: Mapping[str, Any] = getattr(cls, "DEFAULTS", {})
     given |= {name: value for name, value in defaults.items() if name not in hf}
     given = _by_our_names(given, getattr(cls, "ALIASES", {}), problems)
@@ -165,6 +166,14 @@ def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
             "A field that is not known may change the result, so none is passed over."
         )
     return config
+
+
+def _floats(value: Any) -> Any:
+    """Return a value in which infinities are floats: transformers writes them as objects."""
+    if isinstance(value, list):
+        return [_floats(v) for v in value]
+    infinite = isinstance(value, Mapping) and list(value.items()) == [("__float__", "Infinity")]
+    return math.inf if infinite else value
 
 
 def _by_our_names(

@@ -27,6 +27,14 @@ class ShortConv(nn.Module):
     """Causal convolution of each channel over the last `taps` rows of a sequence.
 
     Its weight [c, 1, taps] has the checkpoints' layout and stays float32 in every scheme.
+
+    Args:
+        channels: c.
+        taps: inputs that a result depends on.
+        activation: the activation of the results.
+        bias: whether a channel has a bias.
+        factors: numbers of consecutive channels, and the factor of their inputs, which the weights
+            take on at the load; (): no factors.
     """
 
     def __init__(
@@ -36,14 +44,16 @@ class ShortConv(nn.Module):
         *,
         activation: Literal["silu", "none"] = "silu",
         bias: bool = False,
+        factors: tuple[tuple[int, float], ...] = (),
     ) -> None:
+        self.factors = factors if any(factor != 1.0 for _, factor in factors) else ()
         self.spec = ShortConvSpec(channels=channels, taps=taps, activation=activation, bias=bias)
         self.weight = exact((channels, 1, taps))
         self.bias = exact((channels,)) if bias else None
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """Convolve: x [n, c] -> [n, c]."""
-        func = taps_first(self.spec.channels, self.spec.taps)
+        func = taps_first(self.spec.channels, self.spec.taps, self.factors)
         shape = [self.spec.taps, self.spec.channels]
         turned = Tensor.placeholder(shape, self.weight.dtype)
         weight = op.tensor_ir_op(func, "taps_first", [self.weight], turned)
@@ -54,10 +64,26 @@ class ShortConv(nn.Module):
 
 
 @cache
-def taps_first(channels: int, taps: int) -> tirx.PrimFunc:
-    """Return the PrimFunc (weight float32 [c, 1, taps]) -> [taps, c], which runs at the load."""
+def taps_first(
+    channels: int, taps: int, factors: tuple[tuple[int, float], ...] = ()
+) -> tirx.PrimFunc:
+    """Return the PrimFunc (weight float32 [c, 1, taps]) -> [taps, c], which runs at the load.
+
+    With `factors` it multiplies consecutive channels.
+    """
     weight = te.placeholder((channels, 1, taps), "float32", "weight")
-    turned = te.compute((taps, channels), lambda j, c: weight[c, 0, j], "turned")
+
+    def element(j: tirx.Var, c: tirx.Var) -> tirx.PrimExpr:
+        if not factors:
+            return weight[c, 0, j]
+        *_, made = (tirx.const(factor, "float32") for _, factor in factors)
+        stop = channels
+        for count, factor in reversed(factors):
+            made = tirx.Select(c < stop, tirx.const(factor, "float32"), made)
+            stop -= count
+        return weight[c, 0, j] * made
+
+    turned = te.compute((taps, channels), element, "turned")
     func = te.create_prim_func([weight, turned]).without_attr("global_symbol")
     return tag(func, "taps_first", {"taps": taps}).with_attr(PACK, True)
 

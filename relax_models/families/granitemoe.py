@@ -33,17 +33,18 @@ class GraniteMoeConfig(granite.GraniteConfig):
         )
 
 
+EXPERTS = (
+    concat(GATE_UP, "block_sparse_moe.input_linear.weight"),
+    concat(DOWN, "block_sparse_moe.output_linear.weight"),
+    concat("mlp.shared_experts.gate_up_proj.weight", "shared_mlp.input_linear.weight"),
+    *WEIGHTS,
+    rename("mlp.shared_experts.down_proj.weight", "shared_mlp.output_linear.weight"),
+    rename("mlp.router.weight", "block_sparse_moe.router.layer.weight"),
+)
 ARCH = Architecture(
     name="granitemoe",
     config=GraniteMoeConfig,
     model=CausalLM,
-    weights=(
-        concat(GATE_UP, "block_sparse_moe.input_linear.weight"),
-        concat(DOWN, "block_sparse_moe.output_linear.weight"),
-        concat("mlp.shared_experts.gate_up_proj.weight", "shared_mlp.input_linear.weight"),
-        *WEIGHTS,
-        rename("mlp.shared_experts.down_proj.weight", "shared_mlp.output_linear.weight"),
-        rename("mlp.router.weight", "block_sparse_moe.router.layer.weight"),
-    ),
+    weights=EXPERTS,
     aliases=("granitemoeshared",),
 )

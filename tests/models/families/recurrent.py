@@ -24,7 +24,57 @@ EXPERTS_BESIDE = {
     "moe_intermediate_size": 24,
     "shared_expert_intermediate_size": 20,
 }
+# Mamba-2 layers beside attention, with the names that most families have.
+MAMBA2 = {
+    "num_hidden_layers": 3,
+    "mamba_n_heads": 4,
+    "mamba_d_head": 32,
+    "mamba_n_groups": 1,
+    "mamba_d_state": 16,
+}
+GRANITE = {
+    "attention_multiplier": 0.2,
+    "embedding_multiplier": 3.0,
+    "logits_scaling": 0.7,
+    "residual_multiplier": 0.6,
+    "layer_types": ["mamba", "attention", "mamba"],
+}
 CASES = {
+    "granitemoehybrid": Case(
+        "granitemoehybrid",
+        {
+            **MAMBA2,
+            **GRANITE,
+            "num_local_experts": 6,
+            "num_experts_per_tok": 2,
+            "intermediate_size": 40,
+            "shared_intermediate_size": 56,
+            "tie_word_embeddings": True,
+        },
+    ),
+    "granitemoehybrid-dense": Case(
+        "granitemoehybrid",
+        {
+            **MAMBA2,
+            **GRANITE,
+            "layer_types": ["attention", "mamba", "mamba"],
+            "position_embedding_type": "rope",
+            "num_local_experts": 0,
+            "num_experts_per_tok": 0,
+            "shared_intermediate_size": 72,
+            "attention_bias": True,
+            "mamba_n_heads": 6,
+            "mamba_d_head": "auto",
+            "mamba_expand": 3,
+            "mamba_n_groups": 3,
+            "mamba_d_state": 10,
+            "mamba_d_conv": 3,
+            "mamba_proj_bias": True,
+            "mamba_conv_bias": False,
+            "time_step_limit": [0.3, 1.5],
+        },
+        nightly=True,
+    ),
     "qwen3_5_text": Case("qwen3_5_text", {**DELTA, "rope_parameters": AXES}),
     "qwen3_5_text-odd": Case(
         "qwen3_5_text",

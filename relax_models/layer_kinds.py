@@ -1,0 +1,29 @@
+"""Kinds of layers, as config.json lists them in `layer_types`. Without TVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+FULL, WINDOWED, LINEAR = "full_attention", "sliding_attention", "linear_attention"
+# Kinds as configurations before transformers 5.10 spell them -> as they are spelled now.
+_OLDER = {"attention": FULL, "mamba": LINEAR}
+
+
+def problems(found: Sequence[str], supported: Sequence[str], layers: int) -> Iterator[str]:
+    """Yield unknown kinds among those `found`, and a wrong number of them; (): none are listed."""
+    unknown = sorted(set(found) - set(supported))
+    if unknown:
+        *most, last = supported
+        names = f"{', '.join(most)} and {last}"
+        yield f"layer_types: found {', '.join(unknown)}, supported are {names}"
+    elif found and len(found) != layers:
+        yield f"layer_types: {len(found)} found for the {layers} of num_hidden_layers"
+
+
+def respelled(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of config.json with today's names of kinds in `layer_types`."""
+    kinds = given.get("layer_types")
+    if not isinstance(kinds, list):
+        return dict(given)
+    return {**given, "layer_types": [_OLDER.get(k, k) if isinstance(k, str) else k for k in kinds]}
