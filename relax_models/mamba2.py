@@ -22,7 +22,7 @@ from wherry.ops.tags import PACK, RECURRENCE, tag
 
 from . import decoder, layers
 from .activations import activate
-from .arch import Word, constant, split
+from .arch import Word, constant, rename, split
 from .config import Count, Range, Size
 from .layers import Unquantized, exact
 from .recurrent import ShortConv
@@ -91,11 +91,6 @@ class Mamba2Config:
         own = self.mamba_d_head
         return own if isinstance(own, int) else self.mamba_inner // self.mamba_n_heads
 
-    @property
-    def mamba_eps(self) -> float:
-        """Return the epsilon of the gated norm."""
-        return float(self.rms_norm_eps)  # type: ignore[attr-defined]
-
     def mamba2(self) -> Mamba2Shape:
         """Return the static shape of a Mamba-2 layer."""
         least, most = self.time_step_limit or (0.0, math.inf)
@@ -111,7 +106,7 @@ class Mamba2Config:
             spec=spec,
             hidden_size=self.hidden_size,  # type: ignore[attr-defined]
             taps=self.mamba_d_conv,
-            eps=self.mamba_eps,
+            eps=self.rms_norm_eps,  # type: ignore[attr-defined]
             conv_bias=self.mamba_conv_bias,
             in_bias=self.mamba_proj_bias,
             out_bias=self.mamba_proj_bias,
@@ -175,13 +170,13 @@ class Mamba2(nn.Module):
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """Run the layer: x [n, d] -> [n, d]."""
         spec, factors = self.shape.spec, self.shape.factors
-        x = _scaled(x, self.shape.input_factor)
+        x = scaled(x, self.shape.input_factor)
         xbc = self.conv1d(self.in_proj_xbc(x), batch)
-        steps = _scaled(self.in_proj_dt(x), factors[-1])
+        steps = scaled(self.in_proj_dt(x), factors[-1])
         args = [xbc, steps, batch.query_indptr, self._constants()]
         out = Tensor.placeholder([x.shape[0], spec.inner], x.dtype)
         y = op.extern(RECURRENCE, ["mamba2", spec.to_json(), *args], out)
-        z = _scaled(self.in_proj_z(x), factors[0])
+        z = scaled(self.in_proj_z(x), factors[0])
         gated = y * activate(z, "silu", gated=False) if self.norm is None else self.norm(y, z)
         return self.out_proj(gated)
 
@@ -191,7 +186,8 @@ class Mamba2(nn.Module):
         return op.tensor_ir_op(func, "constants", [self.A_log, self.dt_bias, self.D], out)
 
 
-def _scaled(x: Tensor, factor: float) -> Tensor:
+def scaled(x: Tensor, factor: float) -> Tensor:
+    """Return x * factor, without a multiplication by 1."""
     return x if factor == 1.0 else x * factor
 
 
@@ -234,8 +230,8 @@ class Block(nn.Module):
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """Run the layer: x [n, d] -> [n, d]."""
         mixer = self.self_attn if self.attends else self.mamba
-        x = x + _scaled(mixer(self.input_layernorm(x), batch), self.scale)
-        return x + _scaled(self.mlp(self.post_attention_layernorm(x)), self.scale)
+        x = x + scaled(mixer(self.input_layernorm(x), batch), self.scale)
+        return x + scaled(self.mlp(self.post_attention_layernorm(x)), self.scale)
 
 
 class Decoder(decoder.Decoder):
@@ -252,3 +248,9 @@ def _parted(kind: str) -> Word:
 
 # Weight rules of Mamba-2 layers.
 MAMBA2 = (_parted("weight"), _parted("bias"), constant("norm.ones", 1.0))
+# Weight rules of families that follow the first Mamba's names.
+BACKBONE = (
+    rename("model.embed_tokens.weight", "backbone.embeddings.weight"),
+    rename("model.norm.weight", "backbone.norm_f.weight"),
+    rename("model.layers.*", "backbone.layers.*"),
+)

@@ -7,8 +7,10 @@ Axes: n rows, d hidden, c channels, h value heads, g key heads, dk and dv elemen
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tvm import te, tirx
 from tvm.relax.frontend import nn
@@ -18,9 +20,65 @@ from wherry.ops import GatedDeltaSpec, ShortConvSpec
 from wherry.ops.tags import PACK, RECURRENCE, tag
 
 from .activations import activate
+from .config import Count, Epsilon, Size, VocabSize
+from .decoder import Scales
 from .layers import Unquantized, exact
 from .norms import RMSNorm
 from .step import Batch
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecurrentConfig:
+    """Configuration fields of models without attention, whose contexts have no end of their own."""
+
+    hidden_size: Size
+    num_hidden_layers: Count
+    vocab_size: VocabSize
+    rms_norm_eps: Epsilon = 1e-5
+    tie_word_embeddings: bool = False
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"hidden_act": ("silu",)}
+    IGNORED: ClassVar[tuple[str, ...]] = (
+        "intermediate_size",
+        "max_position_embeddings",
+        "num_attention_heads",
+        "num_key_value_heads",
+        "rescale_prenorm_residual",
+        "residual_in_fp32",
+        "time_step_floor",
+        "time_step_max",
+        "time_step_min",
+        "time_step_rank",
+    )
+
+    @property
+    def context(self) -> int:
+        """Return the context length in tokens that is usual for such models."""
+        return 2**17
+
+    @property
+    def longest(self) -> int:
+        """Return the longest context in tokens: a state may be updated without end."""
+        return 2**24
+
+    @property
+    def ends(self) -> str:
+        """Return what happens at `longest`, as an error says it."""
+        return "counted positions end"
+
+    def at(self, context: int) -> Self:
+        """Return the configuration for `context` tokens, which is the same for all."""
+        return self
+
+    def scales(self) -> Scales:
+        """Return the constant multipliers of embeddings, residuals and logits."""
+        return Scales()
+
+    def norm(self, size: int | None = None) -> nn.Module:
+        """Return the family's norm over `size` elements; None: over hidden_size."""
+        return RMSNorm(size or self.hidden_size, self.rms_norm_eps)
 
 
 class ShortConv(nn.Module):

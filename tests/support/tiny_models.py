@@ -40,7 +40,7 @@ ROUTERS += ("conv1d.weight", "conv.conv.weight", "conv.conv.bias", ".g_proj.weig
 ROUTERS += (".router.bias", ".router.layer.weight", ".router.proj.weight", ".per_expert_scale")
 ROUTERS += (".modality_router.weight", "_coefs.weight", ".correct_output_scale")
 # The weights of all experts in one tensor.
-EXPERTS = ("experts.gate_up_proj", "experts.down_proj")
+EXPERTS = ("experts.gate_up_proj", "experts.up_proj", "experts.down_proj")
 # Text models without a class of their own: the whole model's type, and its other fields.
 WHOLE: dict[str, tuple[str, dict[str, Any]]] = {
     "muse_glimmer_text": (
@@ -64,7 +64,8 @@ OFFSET_NORMS = ("gemma_", "gemma2_", "gemma3_", "nemotron_", "qwen3_5_", "qwen3_
 
 def save(folder: Path, model_type: str, seed: int = 0, **config: Any) -> torch.nn.Module:
     """Save a random float32 model with norms away from one; returns it, ready to evaluate."""
-    offset = 1 if f"{model_type}_".startswith(OFFSET_NORMS) else 0
+    plain = model_type == "nemotron_h"  # unlike Nemotron
+    offset = 1 if f"{model_type}_".startswith(OFFSET_NORMS) and not plain else 0
     torch.manual_seed(seed)
     model = random_model(model_type, {**COMMON, **config}).float().eval()
     randomise(model, offset)
@@ -98,6 +99,8 @@ def randomise(model: torch.nn.Module, offset: int) -> None:
                 p.copy_(1 - own + 0.2 * torch.randn_like(p))
             elif name.endswith("bias"):
                 p.copy_(0.1 * torch.randn_like(p))
+            elif name.endswith(".D"):
+                p.copy_(1 + 0.2 * torch.randn_like(p))
             elif name.endswith("A_log"):  # states that last, and states that are soon forgotten
                 p.copy_(1.5 * torch.randn_like(p) - 1)
             elif name.endswith(("conv1d.weight", "conv.conv.weight")):
@@ -125,9 +128,19 @@ def round_weights(model: torch.nn.Module, scheme: Scheme) -> None:
             if name.endswith(ROUTERS):
                 continue
             if scheme.quantizes(_weight_name(name), tuple(p.shape)):
-                p.copy_(_rounded(name, p, model.config, scheme))
+                left = _rounded(name, p, model.config, scheme)
+                p[: exact_from(model, name)] = left[: exact_from(model, name)]
             else:
                 p.copy_(p.half().float() if scheme.float_dtype == "float16" else p)
+
+
+def exact_from(model: torch.nn.Module, name: str) -> int | None:
+    """The first of the rows that no scheme changes: the last of Mamba-2's give the steps."""
+    if not name.endswith(".in_proj.weight"):
+        return None
+    mixer = model.get_submodule(name.removesuffix(".in_proj.weight"))
+    rates = getattr(mixer, "A_log", None)
+    return None if rates is None or rates.ndim != 1 else -len(rates)
 
 
 def _rounded(name: str, p: torch.Tensor, config: Any, scheme: Scheme) -> torch.Tensor:
@@ -158,7 +171,7 @@ def rounded_activations(model: torch.nn.Module, scheme: Scheme) -> Iterator[None
     transposed linears, and keys and values that DeepSeek makes of latent ones, stay as they are.
     """
     quantized = {
-        p.untyped_storage().data_ptr()
+        p.untyped_storage().data_ptr(): exact_from(model, name)
         for name, p in model.named_parameters()
         if not name.endswith(ROUTERS) and scheme.quantizes(_weight_name(name), tuple(p.shape))
     }
@@ -166,9 +179,13 @@ def rounded_activations(model: torch.nn.Module, scheme: Scheme) -> Iterator[None
     linear = torch.nn.functional.linear
 
     def rounding(x: torch.Tensor, weight: torch.Tensor, bias: Any = None) -> torch.Tensor:
-        if weight.untyped_storage().data_ptr() in quantized:
-            x = _int8(x)
-        return linear(x, weight, bias)
+        own = weight.untyped_storage().data_ptr()
+        if own not in quantized:
+            return linear(x, weight, bias)
+        y = linear(_int8(x), weight, bias)
+        if first := quantized[own]:
+            y[..., first:] = linear(x, weight, bias)[..., first:]
+        return y
 
     torch.nn.functional.linear = rounding
     try:

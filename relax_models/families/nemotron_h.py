@@ -1,0 +1,224 @@
+"""Nemotron-H and Nemotron 3: each layer is a Mamba-2 layer, attention, a feed-forward, or experts.
+
+Feed-forwards are squared ReLUs without a gate; attention has no RoPE. Experts may work in a latent
+space that is narrower than the hidden states. Source: transformers' `modeling_nemotron_h.py`; the
+steps are clamped to `time_step_limit`, as NVIDIA's own code does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from tvm.relax.frontend import nn
+from tvm.relax.frontend.nn import Tensor
+
+from .. import decoder, layer_kinds
+from ..activations import activate
+from ..arch import Architecture, RopeConfig, concat, drop, rename, stack
+from ..config import Count, Epsilon, Positions, Size
+from ..decoder import TIED, Biases
+from ..experts import Chosen, ExpertLinear, Experts, route
+from ..layer_kinds import FULL, LINEAR
+from ..layers import MLP, Unquantized, exact
+from ..mamba2 import BACKBONE, MAMBA2, Mamba2, Mamba2Config
+from ..step import Batch
+from .glm4_moe import Few, GroupedConfig
+
+DENSE, MOE = "mlp", "moe"
+_LETTERS = {"M": LINEAR, "*": FULL, "-": DENSE, "E": MOE}  # of hybrid_override_pattern
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NemotronHConfig(Mamba2Config, GroupedConfig, decoder.DecoderConfig):
+    """Fields of Nemotron-H's config.json that shape the computation."""
+
+    layer_types: tuple[str, ...]  # kind of each layer
+    intermediate_size: Size = 21504
+    head_dim: Size | None = 128
+    max_position_embeddings: Positions = 4096
+    rms_norm_eps: Epsilon = 1e-5
+    attention_bias: bool = False
+    mlp_bias: bool = False
+    mamba_d_head: Size = 64
+    mamba_n_groups: Count = 8
+    mamba_d_state: Size = 128
+    moe_intermediate_size: Size = 7688
+    moe_shared_expert_intermediate_size: Size = 7688
+    moe_latent_size: Size | None = None  # width of the experts' inputs; None: hidden_size
+    num_experts_per_tok: Count = 2
+    n_routed_experts: Count = 8
+    n_shared_experts: Few = 1
+    norm_topk_prob: bool = True
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8}
+    SPELLED: ClassVar[Mapping[str, str]] = {
+        "rms_norm_eps": "layer_norm_epsilon",
+        "mamba_n_heads": "mamba_num_heads",
+        "mamba_d_head": "mamba_head_dim",
+        "mamba_n_groups": "n_groups",
+        "mamba_d_state": "ssm_state_size",
+        "mamba_d_conv": "conv_kernel",
+        "mamba_expand": "expand",  # without effect: the heads give the width
+        "mamba_conv_bias": "use_conv_bias",
+        "mamba_proj_bias": "use_bias",
+    }
+    ALIASES: ClassVar[Mapping[str, str]] = {
+        **GroupedConfig.ALIASES,
+        "layers_block_type": "layer_types",
+        "attention_head_dim": "head_dim",
+        "norm_eps": "layer_norm_epsilon",
+        "rms_norm_eps": "layer_norm_epsilon",
+        "mamba_n_groups": "n_groups",
+        "mamba_d_conv": "conv_kernel",
+        "mamba_expand": "expand",
+        "mamba_conv_bias": "use_conv_bias",
+        "mamba_dt_limit": "time_step_limit",
+    }
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "mlp_hidden_act": ("relu2",),
+        "mamba_hidden_act": ("silu",),
+        "mamba_proj_bias": (False,),
+        "sliding_window": (),
+    }
+    IGNORED: ClassVar[tuple[str, ...]] = (
+        "chunk_size",
+        "mamba_chunk_size",
+        "mamba_dt_init_floor",
+        "mamba_dt_max",
+        "mamba_dt_min",
+        "mamba_ssm_cache_dtype",
+        "moe_shared_expert_overlap",
+        "mtp_hybrid_override_pattern",
+        "mtp_layers_block_type",
+        "num_logits_to_keep",
+        "rescale_prenorm_residual",
+        "residual_in_fp32",
+        "time_step_floor",
+        "time_step_max",
+        "time_step_min",
+        "time_step_rank",
+        "use_mamba_kernels",
+    )
+
+    @staticmethod
+    def prepared(given: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields with `layer_types` and `num_hidden_layers`, in whichever form given."""
+        made = layer_kinds.respelled(given)
+        pattern = made.pop("hybrid_override_pattern", None)
+        if isinstance(pattern, str):
+            made.setdefault("layer_types", [_LETTERS.get(c, c) for c in pattern])
+        kinds = made.get("layer_types")
+        return {"num_hidden_layers": len(kinds), **made} if isinstance(kinds, list) else made
+
+    def problems(self) -> Iterator[str]:
+        yield from GroupedConfig.problems(self)
+        yield from self.mamba_problems()
+        kinds = (FULL, LINEAR, DENSE, MOE)
+        yield from layer_kinds.problems(self.layer_types, kinds, self.num_hidden_layers)
+        if self.n_shared_experts != 1:
+            yield f"n_shared_experts: found {self.n_shared_experts}, supported is 1"
+
+    @property
+    def mamba_inner(self) -> int:
+        return self.mamba_n_heads * self.mamba_d_head
+
+    def rope_of(self, layer: int) -> RopeConfig | None:
+        return None
+
+    def biases(self) -> Biases:
+        return Biases(self.attention_bias, self.attention_bias, self.mlp_bias)
+
+    def sparse(self, layer: int) -> bool:
+        return self.layer_types[layer] == MOE
+
+    def experts_of(self, layer: int) -> Experts | None:
+        made = GroupedConfig.experts_of(self, layer)
+        return made and replace(made, shared=self.moe_shared_expert_intermediate_size)
+
+
+class ExpertBank(nn.Module):
+    """The feed-forwards of all experts, squared ReLUs without a gate."""
+
+    def __init__(self, width: int, made: Experts) -> None:
+        count = made.routing.experts
+        self.up_proj = ExpertLinear(count, width, made.size)
+        self.down_proj = ExpertLinear(count, made.size, width)
+
+    def forward(self, x: Tensor, chosen: Chosen) -> Tensor:
+        """Compute the feed-forward: x [n, w] -> [n, w]."""
+        h = activate(self.up_proj(x, chosen), "relu2", gated=False)
+        return self.down_proj(h, chosen, combined=True)
+
+
+class SparseMLP(nn.Module):
+    """A router, its experts, which may work in a latent space, and the shared expert."""
+
+    def __init__(self, cfg: NemotronHConfig, made: Experts) -> None:
+        d, latent = cfg.hidden_size, cfg.moe_latent_size
+        count, bias = made.routing.experts, cfg.mlp_bias
+        self.routing = made.routing
+        self.router = Unquantized(d, count, bias=False)
+        self.e_score_correction_bias = exact((count,))
+        self.fc1_latent_proj = nn.Linear(d, latent, bias=bias) if latent else None
+        self.fc2_latent_proj = nn.Linear(latent, d, bias=bias) if latent else None
+        self.experts = ExpertBank(latent or d, made)
+        self.shared_experts = MLP(d, made.shared, "relu2", bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Compute the feed-forward: x [n, d] -> [n, d]."""
+        chosen = route(self.router(x), self.e_score_correction_bias, self.routing)
+        y = x if self.fc1_latent_proj is None else self.fc1_latent_proj(x)
+        y = self.experts(y, chosen)
+        y = y if self.fc2_latent_proj is None else self.fc2_latent_proj(y)
+        return y + self.shared_experts(x)
+
+
+class Block(nn.Module):
+    """Pre-norm block with one mixer."""
+
+    def __init__(self, cfg: NemotronHConfig, layer: int) -> None:
+        kind, made = cfg.layer_types[layer], cfg.experts_of(layer)
+        self.norm = cfg.norm()
+        self.reads_others = kind in (FULL, LINEAR)  # rows before this one
+        if kind == FULL:
+            self.mixer = decoder.Attention(cfg, layer)
+        elif kind == LINEAR:
+            self.mixer = Mamba2(cfg.mamba2())
+        elif made is not None:
+            self.mixer = SparseMLP(cfg, made)
+        else:
+            self.mixer = MLP(cfg.hidden_size, cfg.intermediate_size, "relu2", cfg.mlp_bias)
+
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
+        """Run the layer: x [n, d] -> [n, d]."""
+        z = self.norm(x)
+        return x + (self.mixer(z, batch) if self.reads_others else self.mixer(z))
+
+
+class Decoder(decoder.Decoder):
+    block = Block
+
+
+class CausalLM(decoder.CausalLM):
+    decoder = Decoder
+
+
+_QKV = ("q_proj", "k_proj", "v_proj")
+_EXPERT = "mixer.experts.{}"
+ARCH = Architecture(
+    name="nemotron_h",
+    config=NemotronHConfig,
+    model=CausalLM,
+    weights=(
+        *MAMBA2,
+        *(concat(f"qkv_proj.{k}", *(f"{n}.{k}" for n in _QKV)) for k in ("weight", "bias")),
+        stack("mixer.experts.up_proj.weight", f"{_EXPERT}.up_proj.weight"),
+        stack("mixer.experts.down_proj.weight", f"{_EXPERT}.down_proj.weight"),
+        TIED,
+        drop("mtp.*"),
+        rename("mixer.router.weight", "mixer.gate.weight"),
+        rename("mixer.e_score_correction_bias", "mixer.gate.e_score_correction_bias"),
+        *BACKBONE,
+    ),
+)
