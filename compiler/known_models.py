@@ -24,6 +24,7 @@ KNOWN = {
     "apertus": Known("Apertus 8B, 70B", "64k"),
     "arcee": Known("AFM 4.5B", "64k", "hermes"),
     "baichuan": Known("Baichuan and Baichuan 2, 7B and 13B", "4k"),
+    "bamba": Known("Bamba 9B", "4k to 256k"),
     "bert": Known("all-MiniLM, BGE, E5, GTE; MS MARCO cross-encoders", "512"),
     "bloom": Known("BLOOM, BLOOMZ 560M to 176B", "2k"),
     "camembert": Known("CamemBERT, French embeddings", "512"),
@@ -42,6 +43,8 @@ KNOWN = {
     "exaone4": Known("EXAONE 4.0 1.2B, 32B", "64k to 128k", "hermes"),
     "exaone_moe": Known("K-EXAONE 236B-A23B", "256k", "hermes"),
     "falcon": Known("Falcon 7B, 40B, 180B, RW", "2k"),
+    "falcon_h1": Known("Falcon-H1 0.5B to 34B, Falcon-H1-Tiny", "16k to 256k"),
+    "falcon_mamba": Known("Falcon Mamba 7B", "no end"),
     "gemma": Known("Gemma 2B, 7B; CodeGemma", "8k"),
     "gemma2": Known("Gemma 2 2B, 9B, 27B", "8k"),
     "gemma3_text": Known(
@@ -63,6 +66,7 @@ KNOWN = {
     "granite": Known("Granite 3.0 to 3.3, 2B and 8B", "4k to 128k", "granite"),
     "granite_swa": Known("Granite Swash 2B", "8k"),
     "granitemoe": Known("Granite 3.0 and 3.1 MoE, 1B and 3B", "4k to 128k", "granite"),
+    "granitemoehybrid": Known("Granite 4.0 and 4.1, Nano to Small", "32k to 128k", "hermes"),
     "granitemoeshared": Known("Granite MoE with shared experts", "128k", "granite"),
     "helium": Known("Helium 1", "4k"),
     "hunyuan_v1_dense": Known("Hunyuan 0.5B to 7B", "32k to 256k"),
@@ -72,6 +76,8 @@ KNOWN = {
     "internlm3": Known("InternLM3 8B", "32k"),
     "iquestcoder": Known("IQuest-Coder", "128k"),
     "jais2": Known("Jais 2", "8k"),
+    "jamba": Known("Jamba 1.5 to 1.7, Jamba Reasoning 3B", "256k", "apriel"),
+    "kimi_linear": Known("Kimi Linear 48B-A3B", "1M", "kimi"),
     "lfm2": Known("LFM2 and LFM2.5, 350M to 2.6B", "32k to 128k", "lfm2"),
     "lfm2_moe": Known("LFM2-8B-A1B, LFM2-24B-A2B", "128k", "lfm2"),
     "lfm3": Known("LFM3 1.7B", "128k"),
@@ -83,6 +89,8 @@ KNOWN = {
     "llama4_text": Known(
         "Llama 4 Scout and Maverick (text), MobileLLM-R1", "8k to 32k, one chunk", "llama"
     ),
+    "mamba": Known("Mamba 130M to 2.8B", "no end"),
+    "mamba2": Known("Mamba-2 130M to 2.7B, Codestral Mamba 7B", "no end"),
     "minimax_m2": Known("MiniMax M2, M2.1, M2.5", "192k to 200k", "minimax"),
     "minicpm": Known("MiniCPM 1B, 2B", "4k"),
     "ministral": Known("Ministral 8B", "32k to 128k", "mistral-list"),
@@ -95,6 +103,9 @@ KNOWN = {
     "mpt": Known("MPT 7B, 30B", "2k to 8k"),
     "muse_glimmer_text": Known("Muse Glimmer 30B (text)", "128k"),
     "nemotron": Known("Nemotron-4, Minitron", "4k to 8k"),
+    "nemotron_h": Known(
+        "Nemotron 3 Nano and Super; Nemotron-H, Nemotron Nano 2", "8k to 1M", "qwen-coder"
+    ),
     "nomic_bert": Known("Nomic Embed Text 1 and 1.5", "8k"),
     "olmo": Known("OLMo 1B, 7B", "2k to 4k"),
     "olmo2": Known("OLMo 2 1B to 32B", "4k"),

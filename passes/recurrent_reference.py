@@ -12,7 +12,7 @@ from typing import Any
 from tvm import tirx
 from tvm.script import tirx as T
 
-from wherry.ops import GatedDeltaSpec, Mamba2Spec, ShortConvSpec
+from wherry.ops import GatedDeltaSpec, Mamba2Spec, MambaSpec, ShortConvSpec
 from wherry.ops.recurrent import L2_EPS
 from wherry.ops.tags import tag
 
@@ -82,15 +82,20 @@ def gated_delta(spec: GatedDeltaSpec) -> tirx.PrimFunc:
     """Return the PrimFunc of the gated delta rule.
 
     (qkv float32 [n, width], gates float32 [n, 2 h]: b, then a; query_indptr [r + 1], a_log and
-    dt_bias float32 [h], slots [r], state float32 [slots, h, dk, dv] in place) -> [n, h * dv]
+    dt_bias float32 [h], slots [r], state float32 [slots, h, dk, dv] in place) -> [n, h * dv]. With
+    a decay per channel, gates [n, h]: b; decays float32 [n, h * dk] follow, and there are neither
+    a_log nor dt_bias.
     """
     h, dk, dv, width = spec.heads, spec.key_dim, spec.value_dim, spec.width
     group, keys = spec.heads // spec.key_heads, spec.key_heads * spec.key_dim
+    channel = spec.channel_decay
+    gate_width = h if channel else 2 * h
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
     def func(
         qkv: T.handle,
         gates: T.handle,
+        decays: T.handle,
         query_indptr: T.handle,
         a_log: T.Buffer((h,), "float32"),
         dt_bias: T.Buffer((h,), "float32"),
@@ -100,7 +105,8 @@ def gated_delta(spec: GatedDeltaSpec) -> tirx.PrimFunc:
     ):
         n, r, r1, count = T.int64(), T.int64(), T.int64(), T.int64()
         X = T.match_buffer(qkv, (n, width), "float32")
-        GATE = T.match_buffer(gates, (n, 2 * h), "float32")
+        GATE = T.match_buffer(gates, (n, gate_width), "float32")
+        DECAY = T.match_buffer(decays, (n, h * dk), "float32")
         PTR = T.match_buffer(query_indptr, (r1,), "int32")
         SLOT = T.match_buffer(slots, (r,), "int32")
         S = T.match_buffer(state, (count, h, dk, dv), "float32")
@@ -128,16 +134,19 @@ def gated_delta(spec: GatedDeltaSpec) -> tirx.PrimFunc:
                         )
                     number[0] = T.rsqrt(number[0] * T.float32(dk))
                     number[1] = T.rsqrt(number[1])
-                    number[2] = GATE[row, h + head] + dt_bias[head]
-                    number[2] = T.max(number[2], T.float32(0)) + T.log1p(
-                        T.exp(T.float32(0) - T.abs(number[2]))
-                    )
-                    number[3] = T.exp(T.float32(0) - T.exp(a_log[head]) * number[2])
+                    if not channel:
+                        number[2] = GATE[row, h + head] + dt_bias[head]
+                        number[2] = T.max(number[2], T.float32(0)) + T.log1p(
+                            T.exp(T.float32(0) - T.abs(number[2]))
+                        )
+                        number[3] = T.exp(T.float32(0) - T.exp(a_log[head]) * number[2])
                     number[4] = T.sigmoid(GATE[row, head])
                     for j in T.serial(dv):
                         delta[j] = T.float32(0)
                         for i in T.serial(dk):
-                            S[SLOT[s], head, i, j] = S[SLOT[s], head, i, j] * number[3]
+                            S[SLOT[s], head, i, j] = S[SLOT[s], head, i, j] * (
+                                DECAY[row, head * dk + i] if channel else number[3]
+                            )
                             delta[j] = delta[j] + S[SLOT[s], head, i, j] * (
                                 X[row, keys + head // group * dk + i] * number[1]
                             )
@@ -151,7 +160,59 @@ def gated_delta(spec: GatedDeltaSpec) -> tirx.PrimFunc:
                                 SLOT[s], head, i, j
                             ] * (X[row, head // group * dk + i] * number[0])
 
-    return tag(func, "gated_delta", spec)
+    unused = (4, 5) if channel else (2,)
+    return tag(without(func, *unused), "gated_delta", spec)
+
+
+@cache
+def mamba(spec: MambaSpec) -> tirx.PrimFunc:
+    """Return the PrimFunc of Mamba's selective scan.
+
+    (x and steps float32 [n, c], bc float32 [n, 2 d], query_indptr [r + 1], constants float32 [d + 1,
+    c], slots [r], state float32 [slots, 1, d, c] in place) -> [n, c]
+    """
+    c, d = spec.channels, spec.state_dim
+
+    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    def func(
+        x: T.handle,
+        steps: T.handle,
+        bc: T.handle,
+        query_indptr: T.handle,
+        constants: T.Buffer((d + 1, c), "float32"),
+        slots: T.handle,
+        state: T.handle,
+        out: T.handle,
+    ):
+        n, r, r1, count = T.int64(), T.int64(), T.int64(), T.int64()
+        X = T.match_buffer(x, (n, c), "float32")
+        STEP = T.match_buffer(steps, (n, c), "float32")
+        BC = T.match_buffer(bc, (n, 2 * d), "float32")
+        PTR = T.match_buffer(query_indptr, (r1,), "int32")
+        SLOT = T.match_buffer(slots, (r,), "int32")
+        S = T.match_buffer(state, (count, 1, d, c), "float32")
+        Y = T.match_buffer(out, (n, c), "float32")
+        for s, channel in T.grid(r, c):
+            with T.sblock("channel"):
+                T.reads()
+                T.writes()
+                step = T.sblock_alloc_buffer((1,), "float32")
+                for after in T.serial(PTR[s + 1] - PTR[s]):
+                    row = PTR[s] + after
+                    step[0] = T.max(STEP[row, channel], T.float32(0)) + T.log1p(
+                        T.exp(T.float32(0) - T.abs(STEP[row, channel]))
+                    )
+                    Y[row, channel] = constants[d, channel] * X[row, channel]
+                    for i in T.serial(d):
+                        S[SLOT[s], 0, i, channel] = (
+                            S[SLOT[s], 0, i, channel] * T.exp(constants[i, channel] * step[0])
+                            + BC[row, i] * step[0] * X[row, channel]
+                        )
+                        Y[row, channel] = (
+                            Y[row, channel] + S[SLOT[s], 0, i, channel] * BC[row, d + i]
+                        )
+
+    return tag(func, "mamba", spec)
 
 
 @cache
@@ -217,5 +278,6 @@ def mamba2(spec: Mamba2Spec) -> tirx.PrimFunc:
 REFERENCES: dict[str, Callable[[Any], tirx.PrimFunc]] = {
     "short_conv": short_conv,
     "gated_delta": gated_delta,
+    "mamba": mamba,
     "mamba2": mamba2,
 }

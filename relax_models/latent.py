@@ -133,7 +133,8 @@ class Attention(nn.Module):
         return op.reshape(q, (n, h * (r + self.rank)))
 
 
-def _queries(cfg: LatentConfig) -> RotatedFirst:
+def queries(cfg: LatentConfig) -> RotatedFirst:
+    """Return the row order of the projections of the queries."""
     return RotatedFirst(cfg.qk_nope_head_dim, cfg.qk_rope_head_dim, cfg.paired)
 
 
@@ -145,9 +146,9 @@ def _whole(cfg: LatentConfig) -> int:
     return cfg.qk_nope_head_dim + cfg.v_head_dim
 
 
-WEIGHTS = (
-    reorder("self_attn.q_proj.weight", _queries),
-    reorder("self_attn.q_b_proj.weight", _queries),
+# Weight rules of the latents.
+LATENTS = (
+    reorder("self_attn.q_b_proj.weight", queries),
     reorder("kv_a_proj_with_mqa.weight", _latents),
     reorder("kv_a_proj_with_mqa.bias", _latents),
     heads(
@@ -163,3 +164,4 @@ WEIGHTS = (
     ),
     drop("rotary_emb.inv_freq"),
 )
+WEIGHTS = (reorder("self_attn.q_proj.weight", queries), *LATENTS)

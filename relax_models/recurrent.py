@@ -17,6 +17,7 @@ from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import GatedDeltaSpec, ShortConvSpec
+from wherry.ops.recurrent import LOG1P
 from wherry.ops.tags import PACK, RECURRENCE, tag
 
 from .activations import activate
@@ -147,14 +148,52 @@ def taps_first(
 
 
 class GatedNorm(RMSNorm):
-    """RMSNorm of each head, times silu of a gate: norm(x) * silu(z)."""
+    """RMSNorm of each head, times a gate."""
 
-    def gated(self, x: Tensor, z: Tensor) -> Tensor:
-        """Normalize each head: x and z [n, h * dv] -> [n, h * dv]."""
+    def each(self, x: Tensor) -> Tensor:
+        """Normalize each head: x [n, h * dv] -> [n, h * dv]."""
         n, width = x.shape
         heads = int(width) // self.size
-        each = self.forward(op.reshape(x, (n * heads, self.size)))
-        return op.reshape(each, (n, width)) * activate(z, "silu", gated=False)
+        return op.reshape(self.forward(op.reshape(x, (n * heads, self.size))), (n, width))
+
+    def gated(self, x: Tensor, z: Tensor) -> Tensor:
+        """Normalize each head, times silu of a gate: x and z [n, h * dv] -> [n, h * dv]."""
+        return self.each(x) * activate(z, "silu", gated=False)
+
+
+def channel_decays(gates: Tensor, a_log: Tensor, dt_bias: Tensor) -> Tensor:
+    """Compute the decays of each element of a key: gates [n, h * dk] -> [n, h * dk].
+
+    They are exp(-exp(a_log) * softplus(gates + dt_bias)), with a_log [1, 1, h, 1] and dt_bias
+    [h * dk].
+    """
+    size = int(dt_bias.shape[0]) // int(a_log.shape[2])
+
+    def number(value: float) -> tirx.PrimExpr:
+        return tirx.const(value, "float32")
+
+    def exp(x: tirx.PrimExpr) -> tirx.PrimExpr:
+        return tirx.exp(tirx.min(tirx.max(x, number(-87.0)), number(87.0)))
+
+    def compute(gates: te.Tensor, a_log: te.Tensor, dt_bias: te.Tensor) -> te.Tensor:
+        x = te.compute(gates.shape, lambda i, j: gates[i, j] + dt_bias[j], "biased")
+        ratio = te.compute(x.shape, lambda *i: _ratio(exp(-tirx.abs(x[i]))), "ratio")
+
+        def element(i: tirx.Var, j: tirx.Var) -> tirx.PrimExpr:
+            square, series = ratio[i, j] * ratio[i, j], number(LOG1P[0])
+            for coefficient in LOG1P[1:]:
+                series = series * square + number(coefficient)
+            softplus = tirx.max(x[i, j], number(0.0)) + number(2.0) * ratio[i, j] * series
+            return exp(-exp(a_log[0, 0, tirx.floordiv(j, size), 0]) * softplus)
+
+        return te.compute(x.shape, element, "decays")
+
+    return op.tensor_expr_op(compute, "decays", [gates, a_log, dt_bias])
+
+
+def _ratio(u: tirx.PrimExpr) -> tirx.PrimExpr:
+    """Return the argument of the series of log(1 + u)."""
+    return u / (tirx.const(2.0, "float32") + u)
 
 
 class GatedDeltaNet(nn.Module):

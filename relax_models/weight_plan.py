@@ -288,7 +288,9 @@ class _Planner:
     def order(self, name: str) -> Order | None:
         """Return the order of a checkpoint tensor's rows; None: unchanged."""
         for word in self.words:
-            if isinstance(word, Reorder) and match(word.theirs, name) is not None:
+            if not isinstance(word, Reorder) or (stars := match(word.theirs, name)) is None:
+                continue
+            if word.layers is None or int(stars[0]) in word.layers(self.config):
                 return word.order(self.config)
         return None
 

@@ -221,8 +221,10 @@ class Order(Protocol):
 class Reorder:
     """Rule: the rows of `theirs` have the order that `order` gives for a configuration."""
 
-    theirs: str
+    theirs: str  # with `layers`, a pattern whose first star is the layer
     order: Callable[[Any], Order]
+    # function of a configuration: layers in which the rule applies; None: in all
+    layers: Callable[[Any], Container[int]] | None = None
 
 
 Word = (
@@ -305,9 +307,14 @@ def tie(ours: str, theirs: str, *, when: str = "tie_word_embeddings") -> Tie:
     return Tie(ours, theirs, when)
 
 
-def reorder(theirs: str, order: Callable[[Any], Order]) -> Reorder:
+def reorder(
+    theirs: str,
+    order: Callable[[Any], Order],
+    *,
+    layers: Callable[[Any], Container[int]] | None = None,
+) -> Reorder:
     """Take a tensor's rows in another order: `reorder("q_proj.weight", pairs)`."""
-    return Reorder(theirs, order)
+    return Reorder(theirs, order, layers)
 
 
 def constant(ours: str, value: float) -> Constant:

@@ -20,6 +20,7 @@ from wherry.ops import (
     LayerNormSpec,
     LinearSpec,
     Mamba2Spec,
+    MambaSpec,
     PagedAttentionSpec,
     PoolSpec,
     QkvAttentionSpec,
@@ -73,6 +74,7 @@ class KernelsByName:
             "expert_linear": (ExpertLinearSpec, kernels.expert_linear),
             "short_conv": (ShortConvSpec, kernels.short_conv),
             "gated_delta": (GatedDeltaSpec, kernels.gated_delta),
+            "mamba": (MambaSpec, kernels.mamba),
             "mamba2": (Mamba2Spec, kernels.mamba2),
         }
         for op, record in (FUSED | OPTIONAL).items():

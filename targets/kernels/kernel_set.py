@@ -17,6 +17,7 @@ from wherry.ops import (
     LayerNormSpec,
     LinearSpec,
     Mamba2Spec,
+    MambaSpec,
     RMSNormSpec,
     RopeAppendSpec,
     RouteSpec,
@@ -153,7 +154,16 @@ class KernelSet(Protocol):
         """Return the PrimFunc of the gated delta rule; it updates the state in place.
 
         (qkv [n, width], gates [n, 2 h], query_indptr [r + 1], a_log [h], dt_bias [h], slots [r],
-        state [slots, h, dk, dv], out [n, h * dv])
+        state [slots, h, dk, dv], out [n, h * dv]); with a decay per channel, gates [n, h] and decays
+        [n, h * dk] instead of gates, a_log and dt_bias
+        """
+        ...
+
+    def mamba(self, spec: MambaSpec) -> PrimFunc | None:
+        """Return the PrimFunc of Mamba's selective scan; it updates the state in place.
+
+        (x [n, c], steps [n, c], bc [n, 2 d], query_indptr [r + 1], constants [d + 1, c], slots [r],
+        state [slots, 1, d, c], out [n, c])
         """
         ...
 

@@ -37,6 +37,8 @@ COMMON: dict[str, Any] = {
 ROUTERS = (".gate.weight", ".gate.wg.weight", "shared_expert_gate.weight", ".router.weight")
 ROUTERS += ("in_proj_a.weight", "in_proj_b.weight", "in_proj_ba.weight", "A_log", "dt_bias")
 ROUTERS += ("conv1d.weight", "conv.conv.weight", "conv.conv.bias", ".g_proj.weight")
+ROUTERS += (".x_proj.weight", ".dt_proj.weight")
+ROUTERS += (".f_a_proj.weight", ".f_b_proj.weight", ".b_proj.weight")
 ROUTERS += (".router.bias", ".router.layer.weight", ".router.proj.weight", ".per_expert_scale")
 ROUTERS += (".modality_router.weight", "_coefs.weight", ".correct_output_scale")
 # The weights of all experts in one tensor.

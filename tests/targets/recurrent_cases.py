@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from wherry.ops import GatedDeltaSpec, Mamba2Spec, ShortConvSpec
+from wherry.ops import GatedDeltaSpec, Mamba2Spec, MambaSpec, ShortConvSpec
 
 CONVS = [
     ShortConvSpec(channels=96, taps=4),
@@ -22,6 +22,12 @@ DELTAS = [
     GatedDeltaSpec(heads=2, key_heads=2, key_dim=128, value_dim=128),
     GatedDeltaSpec(heads=3, key_heads=1, key_dim=6, value_dim=20),  # no whole vectors
     GatedDeltaSpec(heads=1, key_heads=1, key_dim=16, value_dim=64),
+    GatedDeltaSpec(heads=2, key_heads=2, key_dim=32, value_dim=32, channel_decay=True),
+    GatedDeltaSpec(heads=2, key_heads=1, key_dim=6, value_dim=20, channel_decay=True),
+]
+MAMBA = [
+    MambaSpec(channels=96, state_dim=16),
+    MambaSpec(channels=20, state_dim=6),  # no whole vectors
 ]
 MAMBA2 = [
     Mamba2Spec(heads=4, head_dim=16, groups=2, state_dim=8),
@@ -45,20 +51,38 @@ def convolve(spec, x, weight, bias):
     return y * sigmoid(y) if spec.activation == "silu" else y
 
 
-def delta_rule(spec, qkv, gates, a_log, dt_bias):
+def delta_rule(spec, qkv, gates, *rest):
     """The results of one sequence from its first row on, float64 [n, h, dv]."""
     h, g, dk, dv = spec.heads, spec.key_heads, spec.key_dim, spec.value_dim
     state, out = np.zeros((h, dk, dv)), []
-    for row, gate in zip(qkv.astype("float64"), gates.astype("float64"), strict=True):
+    if spec.channel_decay:
+        decays = rest[0].astype("float64").reshape(-1, h, dk, 1)
+    else:
+        a_log, dt_bias = rest
+        rates = np.log1p(np.exp(gates[:, h:].astype("float64") + dt_bias))
+        decays = np.exp(-np.exp(a_log) * rates)[:, :, None, None]
+    rows = (qkv.astype("float64"), gates.astype("float64"), decays)
+    for row, gate, decay in zip(*rows, strict=True):
         q, k, v = np.split(row, [g * dk, 2 * g * dk])
         q, k = (np.repeat(x.reshape(g, dk), h // g, 0) for x in (q, k))
         q, k = (x / np.sqrt((x * x).sum(-1, keepdims=True) + 1e-6) for x in (q, k))
-        decay = np.exp(-np.exp(a_log) * np.log1p(np.exp(gate[h:] + dt_bias)))
-        state *= decay[:, None, None]
+        state *= decay
         kept = np.einsum("hkv,hk->hv", state, k)
         delta = (v.reshape(h, dv) - kept) * sigmoid(gate[:h])[:, None]
         state += k[:, :, None] * delta[:, None]
         out.append(np.einsum("hkv,hk->hv", state, q) / np.sqrt(dk))
+    return np.stack(out)
+
+
+def selective_scan(spec, x, steps, bc, constants):
+    """The results of one sequence from its first row on, float64 [n, c]."""
+    rates, skip = constants[:-1].astype("float64"), constants[-1]
+    state, out = np.zeros((spec.state_dim, spec.channels)), []
+    for row, raw, both in zip(x.astype("float64"), steps, bc.astype("float64"), strict=True):
+        b, c = np.split(both, 2)
+        step = np.log1p(np.exp(raw.astype("float64")))
+        state = state * np.exp(rates * step) + b[:, None] * (step * row)
+        out.append(c @ state + skip * row)
     return np.stack(out)
 
 
@@ -131,15 +155,16 @@ def check_conv(compile_kernel, kernels, spec):
 
 def check_delta(compile_kernel, kernels, spec):
     rng = np.random.default_rng(spec.value_dim)
-    h = spec.heads
+    h, own = spec.heads, spec.channel_decay
     inputs = [
         [
             rng.standard_normal((n, spec.width)).astype("float32"),
-            (4 * rng.standard_normal((n, 2 * h))).astype("float32"),
+            (4 * rng.standard_normal((n, h if own else 2 * h))).astype("float32"),
+            *([rng.random((n, h * spec.key_dim)).astype("float32")] if own else []),
         ]
         for n in LENGTHS
     ]
-    weights = [rng.standard_normal(h).astype("float32") for _ in range(2)]
+    weights = [] if own else [rng.standard_normal(h).astype("float32") for _ in range(2)]
     kernel = compile_kernel(kernels.gated_delta(spec))
     width = h * spec.value_dim
     expected = [delta_rule(spec, *x, *weights).reshape(-1, width) for x in inputs]
@@ -167,3 +192,22 @@ def check_mamba2(compile_kernel, kernels, spec):
         return Slots(kernel, spec, has_sequences=False)
 
     check(begin, inputs, expected, [constants], width, tolerance)
+
+
+def check_mamba(compile_kernel, kernels, spec):
+    rng = np.random.default_rng(spec.channels)
+    c, d = spec.channels, spec.state_dim
+    inputs = [
+        [rng.standard_normal((n, width)).astype("float32") for width in (c, c, 2 * d)]
+        for n in LENGTHS
+    ]
+    constants = rng.standard_normal((d + 1, c)).astype("float32")
+    constants[:d] = -np.exp(constants[:d])
+    kernel = compile_kernel(kernels.mamba(spec))
+    expected = [selective_scan(spec, *x, constants) for x in inputs]
+    scale = max(np.abs(rows).max() for rows in expected)  # a sum of state_dim products
+
+    def begin():
+        return Slots(kernel, spec, has_sequences=False)
+
+    check(begin, inputs, expected, [constants], c, 2e-6 * scale)

@@ -14,9 +14,11 @@ from wherry.targets.kernels.cpu import CpuKernels
 from .recurrent_cases import (
     CONVS,
     DELTAS,
+    MAMBA,
     MAMBA2,
     check_conv,
     check_delta,
+    check_mamba,
     check_mamba2,
     convolve,
     delta_rule,
@@ -40,9 +42,16 @@ def test_mamba2(any_machine, spec):
     check_mamba2(any_machine.build, CpuKernels(any_machine.isa), spec)
 
 
+@pytest.mark.parametrize("spec", MAMBA, ids=lambda s: f"{s.state_dim}x{s.channels}")
+def test_mamba(any_machine, spec):
+    check_mamba(any_machine.build, CpuKernels(any_machine.isa), spec)
+
+
 def test_references(here):
     check_conv(here.build, recurrent_reference, CONVS[1])
     check_delta(here.build, recurrent_reference, DELTAS[0])
+    check_delta(here.build, recurrent_reference, DELTAS[-1])
+    check_mamba(here.build, recurrent_reference, MAMBA[1])
     check_mamba2(here.build, recurrent_reference, MAMBA2[0])
     check_mamba2(here.build, recurrent_reference, MAMBA2[2])
 

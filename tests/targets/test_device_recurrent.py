@@ -6,7 +6,16 @@ import pytest
 
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 
-from .recurrent_cases import CONVS, DELTAS, MAMBA2, check_conv, check_delta, check_mamba2
+from .recurrent_cases import (
+    CONVS,
+    DELTAS,
+    MAMBA,
+    MAMBA2,
+    check_conv,
+    check_delta,
+    check_mamba,
+    check_mamba2,
+)
 
 pytestmark = pytest.mark.gpu
 KERNELS = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=32768), {})
@@ -25,3 +34,8 @@ def test_gated_delta(build, spec):
 @pytest.mark.parametrize("spec", MAMBA2, ids=lambda s: f"{s.state_dim}x{s.head_dim}")
 def test_mamba2(build, spec):
     check_mamba2(build, KERNELS, spec)
+
+
+@pytest.mark.parametrize("spec", MAMBA, ids=lambda s: f"{s.state_dim}x{s.channels}")
+def test_mamba(build, spec):
+    check_mamba(build, KERNELS, spec)

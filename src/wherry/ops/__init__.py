@@ -21,7 +21,7 @@ from .experts import ExpertLinearSpec, GateName, RouteSpec, ScoreName
 from .linear import EmbeddingSpec, FusedLinearSpec, LinearSpec
 from .ragged import PoolingName, PoolSpec, RaggedAttentionSpec
 from .record import FloatName, Record, Scheme
-from .recurrent import GatedDeltaSpec, Mamba2Spec, ShortConvSpec
+from .recurrent import GatedDeltaSpec, Mamba2Spec, MambaSpec, ShortConvSpec
 from .sampling import CandidatesSpec, ChoiceSpec
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "LayerNormSpec",
     "LinearSpec",
     "Mamba2Spec",
+    "MambaSpec",
     "PagedAttentionSpec",
     "PoolSpec",
     "PoolingName",

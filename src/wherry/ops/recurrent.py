@@ -48,13 +48,16 @@ class GatedDeltaSpec(Record):
 
         S = decay * S;  S = S + k (x) beta (v - S^T k);  out = S^T q / sqrt(dk)
 
-    Value head j reads q and k of the key head j // (heads / key_heads).
+    Value head j reads q and k of the key head j // (heads / key_heads). With `channel_decay` (Kimi
+    Delta Attention, https://arxiv.org/abs/2510.26692) each of the dk rows of the state has a decay
+    of its own; a row of the batch has all of them, computed before, in the place of a.
     """
 
     heads: int  # value heads h
     key_heads: int  # g
     key_dim: int  # dk
     value_dim: int  # dv
+    channel_decay: bool = False
 
     def __post_init__(self) -> None:
         check_positive(self, "heads", "key_heads", "key_dim", "value_dim")
@@ -76,15 +79,59 @@ class GatedDeltaSpec(Record):
 
         n is the rows, r the sequences, r1 = r + 1, and count the slots.
         """
-        return [
-            ("qkv", ("n", self.width), "float32"),
-            ("gates", ("n", 2 * self.heads), "float32"),
-            ("query_indptr", ("r1",), "int32"),
+        of_head: list[tuple[str, tuple[int | str, ...], str]] = [
             ("a_log", (self.heads,), "float32"),
             ("dt_bias", (self.heads,), "float32"),
+        ]
+        decays = [("decays", ("n", self.heads * self.key_dim), "float32")]
+        return [
+            ("qkv", ("n", self.width), "float32"),
+            ("gates", ("n", self.heads * (1 if self.channel_decay else 2)), "float32"),
+            *(decays if self.channel_decay else ()),
+            ("query_indptr", ("r1",), "int32"),
+            *(() if self.channel_decay else of_head),
             ("slots", ("r",), "int32"),
             ("state", ("count", *self.state_shape), "float32"),
             ("out", ("n", self.heads * self.value_dim), "float32"),
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MambaSpec(Record):
+    """Spec of Mamba's selective scan (https://arxiv.org/abs/2312.00752).
+
+    A row has x and a step of each channel, and B and C for all channels. A channel has a rate for
+    each element of its state, -exp(A_log), and D. With step = softplus(step) the state s [d] of a
+    channel becomes
+
+        s = exp(rate * step) * s + B * step * x;  out = sum(s * C) + D * x
+    """
+
+    channels: int  # c
+    state_dim: int  # d, elements of a channel's state
+
+    def __post_init__(self) -> None:
+        check_positive(self, "channels", "state_dim")
+
+    @property
+    def state_shape(self) -> tuple[int, int, int]:
+        """Return the shape of a slot's float32 state; its layout belongs to the kernel."""
+        return (1, self.state_dim, self.channels)
+
+    def buffers(self) -> list[tuple[str, tuple[int | str, ...], str]]:
+        """Return name, shape and dtype of a kernel's buffers, as `GatedDeltaSpec.buffers`.
+
+        `constants` has the rates [d, c], then D.
+        """
+        return [
+            ("x", ("n", self.channels), "float32"),
+            ("steps", ("n", self.channels), "float32"),
+            ("bc", ("n", 2 * self.state_dim), "float32"),
+            ("query_indptr", ("r1",), "int32"),
+            ("constants", (self.state_dim + 1, self.channels), "float32"),
+            ("slots", ("r",), "int32"),
+            ("state", ("count", *self.state_shape), "float32"),
+            ("out", ("n", self.channels), "float32"),
         ]
 
 
@@ -149,8 +196,9 @@ LOG1P = tuple(1.0 / (2 * k + 1) for k in reversed(range(8)))
 L2_EPS = 1e-6  # added to the squared length of q and k
 
 # Operations that own a state in a slot: name -> class of the spec.
-RECURRENT: dict[str, type[ShortConvSpec | GatedDeltaSpec | Mamba2Spec]] = {
+RECURRENT: dict[str, type[ShortConvSpec | GatedDeltaSpec | MambaSpec | Mamba2Spec]] = {
     "short_conv": ShortConvSpec,
     "gated_delta": GatedDeltaSpec,
+    "mamba": MambaSpec,
     "mamba2": Mamba2Spec,
 }

@@ -24,19 +24,25 @@ def gated_delta(spec: GatedDeltaSpec, isa: Isa) -> PrimFunc:
         key_head = v.let(T.floordiv(strip.head, spec.heads // spec.key_heads) * dk)
         q = unit(b["qkv"], row, key_head, dk, dk**-0.5, fma)
         k = unit(b["qkv"], row, v.let(key_head + spec.key_heads * dk), dk, 1.0, fma)
-        rate = v.let(v.exp(b["a_log"][strip.head], 1, fma))
-        x = v.let(b["gates"][row, spec.heads + strip.head] + b["dt_bias"][strip.head])
-        decay = v.let(v.exp(T.float32(0) - rate * softplus(x, 1, fma), 1, fma))
         minus = T.float32(0) - b["gates"][row, strip.head]
         beta = v.let(one / (one + v.exp(minus, 1, fma)))
-        read = strip.read(lambda i: k[i])
         values = strip.load(b["qkv"], row, 2 * spec.key_heads * dk + strip.head * dv)
+        if spec.channel_decay:
+            first = v.let(strip.head * dk)
+            decay = lambda i: b["decays"][row, first + i]  # noqa: E731
+            kept = strip.read(lambda i: k[i] * decay(i))
+        else:
+            rate = v.let(v.exp(b["a_log"][strip.head], 1, fma))
+            x = v.let(b["gates"][row, spec.heads + strip.head] + b["dt_bias"][strip.head])
+            whole = v.let(v.exp(T.float32(0) - rate * softplus(x, 1, fma), 1, fma))
+            decay = lambda _i: whole  # noqa: E731
+            kept = [old * strip.splat(whole) for old in strip.read(lambda i: k[i])]
         deltas = [
-            v.let((value - old * strip.splat(decay)) * strip.splat(beta))
-            for value, old in zip(values, read, strict=True)
+            v.let((value - old) * strip.splat(beta))
+            for value, old in zip(values, kept, strict=True)
         ]
         out = strip.update(
-            lambda i: k[i], lambda i: q[i], lambda _i, _j: strip.splat(decay), deltas
+            lambda i: k[i], lambda i: q[i], lambda i, _j: strip.splat(decay(i)), deltas
         )
         strip.store(row, strip.head * dv, out)
 

@@ -16,6 +16,7 @@ from wherry.ops import (
     LayerNormSpec,
     LinearSpec,
     Mamba2Spec,
+    MambaSpec,
     PoolSpec,
     RaggedAttentionSpec,
     RMSNormSpec,
@@ -37,7 +38,7 @@ from .gated_delta import gated_delta
 from .int_layout import LAYOUTS
 from .isa import Isa
 from .linear import float_linear
-from .mamba import mamba2
+from .mamba import mamba, mamba2
 from .norm import add_rms_norm, layer_norm, rms_norm
 from .pool import pool
 from .quantized_linear import quantized_linear
@@ -136,6 +137,10 @@ class CpuKernels:
     def gated_delta(self, spec: GatedDeltaSpec) -> PrimFunc:
         """Return the kernel of the gated delta rule, for any sizes."""
         return gated_delta(spec, self.isa)
+
+    def mamba(self, spec: MambaSpec) -> PrimFunc:
+        """Return the kernel of Mamba's selective scan, for any sizes."""
+        return mamba(spec, self.isa)
 
     def mamba2(self, spec: Mamba2Spec) -> PrimFunc:
         """Return the kernel of Mamba-2's state space, for any sizes."""

@@ -7,11 +7,40 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from wherry.ops import Mamba2Spec
+from wherry.ops import Mamba2Spec, MambaSpec
 
 from . import vector as v
 from .isa import Isa
 from .state_strip import Strip, softplus, walk
+
+
+def mamba(spec: MambaSpec, isa: Isa) -> PrimFunc:
+    """Return the kernel of `KernelSet.mamba`, for any sizes."""
+    d, fma = spec.state_dim, isa.fma
+
+    def row(strip: Strip, row: Any) -> None:
+        b, lanes = strip.b, strip.lanes
+        steps = [softplus(v.let(x), lanes, fma) for x in strip.load(b["steps"], row, 0)]
+        values = [v.let(x) for x in strip.load(b["x"], row, 0)]
+
+        def decay(i: Any, j: int) -> Any:
+            rate = b["constants"][i, v.span(strip.column + j * lanes, lanes)]
+            return v.exp(rate * steps[j], lanes, fma)
+
+        out = strip.update(
+            lambda i: b["bc"][row, i],
+            lambda i: b["bc"][row, d + i],
+            decay,
+            [v.let(x * step) for x, step in zip(values, steps, strict=True)],
+        )
+        skips = strip.load(b["constants"], d, 0)
+        made = [
+            v.fma(x, skip, total, lanes, fma)
+            for x, skip, total in zip(values, skips, out, strict=True)
+        ]
+        strip.store(row, 0, made)
+
+    return walk(spec.buffers(), spec.state_shape, isa, row)
 
 
 def mamba2(spec: Mamba2Spec, isa: Isa) -> PrimFunc:

@@ -20,6 +20,7 @@ from wherry.ops import (
     LayerNormSpec,
     LinearSpec,
     Mamba2Spec,
+    MambaSpec,
     PagedAttentionSpec,
     QkvAttentionSpec,
     RMSNormSpec,
@@ -41,7 +42,7 @@ from .experts import expert_linear
 from .gated_delta import gated_delta
 from .limits import GpuLimits
 from .linear import fused_linear, linear, parameters
-from .mamba import mamba2
+from .mamba import mamba, mamba2
 from .norm import add_rms_norm, layer_norm, rms_norm
 from .paged_attention import paged_attention
 from .qkv_attention import qkv_attention
@@ -152,6 +153,10 @@ class GpuKernels:
     def gated_delta(self, spec: GatedDeltaSpec) -> PrimFunc:
         """Return the kernel of the gated delta rule, for any sizes."""
         return gated_delta(spec, self.limits)
+
+    def mamba(self, spec: MambaSpec) -> PrimFunc:
+        """Return the kernel of Mamba's selective scan, for any sizes."""
+        return mamba(spec, self.limits)
 
     def mamba2(self, spec: Mamba2Spec) -> PrimFunc:
         """Return the kernel of Mamba-2's state space, for any sizes."""

@@ -7,11 +7,30 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from wherry.ops import Mamba2Spec
+from wherry.ops import Mamba2Spec, MambaSpec
 
 from . import emit as e
 from .limits import GpuLimits
 from .state_column import Column, exp, softplus, walk
+
+
+def mamba(spec: MambaSpec, limits: GpuLimits) -> PrimFunc:
+    """Return the kernel of `KernelSet.mamba`, for any sizes."""
+    d = spec.state_dim
+
+    def row(own: Column, row: Any) -> None:
+        b, channel = own.b, own.column
+        step = softplus(e.let(b["steps"][row, channel]))
+        x = e.let(b["x"][row, channel])
+        out = own.update(
+            lambda i: b["bc"][row, i],
+            lambda i: b["bc"][row, d + i],
+            lambda i: exp(b["constants"][i, channel] * step),
+            e.let(x * step),
+        )
+        T.buffer_store(b["out"], e.fma(x, b["constants"][d, channel], out), [row, channel])
+
+    return walk(spec.buffers(), spec.state_shape, limits, row)
 
 
 def mamba2(spec: Mamba2Spec, limits: GpuLimits) -> PrimFunc:
