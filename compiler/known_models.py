@@ -127,6 +127,7 @@ KNOWN = {
         "Qwen3.5-35B-A3B, 122B-A10B, 397B-A17B; Qwen3.6-35B-A3B (text)", "256k", "qwen-coder"
     ),
     "qwen3_next": Known("Qwen3-Next-80B-A3B; Qwen3-Coder-Next", "256k", "hermes"),
+    "recurrent_gemma": Known("RecurrentGemma 2B, 9B", "8k"),
     "roberta": Known("RoBERTa, all-distilroberta, all-roberta-large", "512"),
     "seed_oss": Known("Seed-OSS 36B", "512k", "seed"),
     "smollm3": Known("SmolLM3 3B", "64k", "hermes"),

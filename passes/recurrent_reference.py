@@ -12,7 +12,13 @@ from typing import Any
 from tvm import tirx
 from tvm.script import tirx as T
 
-from wherry.ops import GatedDeltaSpec, Mamba2Spec, MambaSpec, ShortConvSpec
+from wherry.ops import (
+    GatedDeltaSpec,
+    LinearRecurrenceSpec,
+    Mamba2Spec,
+    MambaSpec,
+    ShortConvSpec,
+)
 from wherry.ops.recurrent import L2_EPS
 from wherry.ops.tags import tag
 
@@ -168,8 +174,8 @@ def gated_delta(spec: GatedDeltaSpec) -> tirx.PrimFunc:
 def mamba(spec: MambaSpec) -> tirx.PrimFunc:
     """Return the PrimFunc of Mamba's selective scan.
 
-    (x and steps float32 [n, c], bc float32 [n, 2 d], query_indptr [r + 1], constants float32 [d + 1,
-    c], slots [r], state float32 [slots, 1, d, c] in place) -> [n, c]
+    (x and steps float32 [n, c], bc float32 [n, 2 d], query_indptr [r + 1], constants float32
+    [d + 1, c], slots [r], state float32 [slots, 1, d, c] in place) -> [n, c]
     """
     c, d = spec.channels, spec.state_dim
 
@@ -275,9 +281,49 @@ def mamba2(spec: Mamba2Spec) -> tirx.PrimFunc:
     return tag(func, "mamba2", spec)
 
 
+@cache
+def linear_recurrence(spec: LinearRecurrenceSpec) -> tirx.PrimFunc:
+    """Return the PrimFunc of a linear recurrence.
+
+    (x and decays float32 [n, c], query_indptr [r + 1], slots [r], state float32 [slots, 1, 1, c] in
+    place) -> [n, c]
+    """
+    c = spec.channels
+
+    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    def func(
+        x: T.handle,
+        decays: T.handle,
+        query_indptr: T.handle,
+        slots: T.handle,
+        state: T.handle,
+        out: T.handle,
+    ):
+        n, r, r1, count = T.int64(), T.int64(), T.int64(), T.int64()
+        X = T.match_buffer(x, (n, c), "float32")
+        DECAY = T.match_buffer(decays, (n, c), "float32")
+        PTR = T.match_buffer(query_indptr, (r1,), "int32")
+        SLOT = T.match_buffer(slots, (r,), "int32")
+        S = T.match_buffer(state, (count, 1, 1, c), "float32")
+        Y = T.match_buffer(out, (n, c), "float32")
+        for s, channel in T.grid(r, c):
+            with T.sblock("channel"):
+                T.reads()
+                T.writes()
+                for after in T.serial(PTR[s + 1] - PTR[s]):
+                    row = PTR[s] + after
+                    S[SLOT[s], 0, 0, channel] = (
+                        S[SLOT[s], 0, 0, channel] * DECAY[row, channel] + X[row, channel]
+                    )
+                    Y[row, channel] = S[SLOT[s], 0, 0, channel]
+
+    return tag(func, "linear_recurrence", spec)
+
+
 REFERENCES: dict[str, Callable[[Any], tirx.PrimFunc]] = {
     "short_conv": short_conv,
     "gated_delta": gated_delta,
     "mamba": mamba,
     "mamba2": mamba2,
+    "linear_recurrence": linear_recurrence,
 }

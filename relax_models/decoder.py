@@ -17,9 +17,12 @@ from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import AttentionShape
 
+from . import layer_kinds
 from .activations import clipped
 from .arch import Pairs, RopeConfig, concat, drop, inv_freq, reorder, tie
 from .config import Count, Epsilon, Positions, Size, VocabSize
+from .layer_kinds import FULL as FULL
+from .layer_kinds import WINDOWED as WINDOWED
 from .layers import Embedding, GatedMLP
 from .norms import RMSNorm
 from .step import Batch, attention
@@ -161,9 +164,6 @@ class DecoderConfig:
         return RMSNorm(size or self.hidden_size, self.rms_norm_eps)
 
 
-WINDOWED, FULL = "sliding_attention", "full_attention"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowedConfig(DecoderConfig):
     """Configuration of families in which some or all layers have a sliding window."""
@@ -174,15 +174,10 @@ class WindowedConfig(DecoderConfig):
     def problems(self) -> Iterator[str]:
         """Yield contradictions: inherited ones, and inconsistent `layer_types`."""
         yield from DecoderConfig.problems(self)
-        unknown = sorted(set(self.layer_types) - {WINDOWED, FULL})
-        if unknown:
-            yield f"layer_types: found {', '.join(unknown)}, supported are {FULL} and {WINDOWED}"
-        elif self.layer_types and len(self.layer_types) != self.num_hidden_layers:
-            yield (
-                f"layer_types: {len(self.layer_types)} found for the {self.num_hidden_layers} of "
-                "num_hidden_layers"
-            )
-        elif WINDOWED in self.layer_types and self.window is None:
+        kinds, count = self.layer_types, self.num_hidden_layers
+        found = list(layer_kinds.problems(kinds, (FULL, WINDOWED), count))
+        yield from found
+        if not found and WINDOWED in kinds and self.window is None:
             yield f"layer_types: {WINDOWED} without a sliding_window"
 
     @property

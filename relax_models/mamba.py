@@ -1,4 +1,4 @@
-"""Mamba's layer: a selective scan of each channel, with a convolution before it and a gate after it.
+"""Mamba's layer: a selective scan of each channel, between a convolution and a gate.
 
 A model states the operation; `passes/recurrent_state.py` adds the state and the slots.
 

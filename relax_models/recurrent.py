@@ -169,31 +169,33 @@ def channel_decays(gates: Tensor, a_log: Tensor, dt_bias: Tensor) -> Tensor:
     """
     size = int(dt_bias.shape[0]) // int(a_log.shape[2])
 
-    def number(value: float) -> tirx.PrimExpr:
-        return tirx.const(value, "float32")
-
-    def exp(x: tirx.PrimExpr) -> tirx.PrimExpr:
-        return tirx.exp(tirx.min(tirx.max(x, number(-87.0)), number(87.0)))
-
     def compute(gates: te.Tensor, a_log: te.Tensor, dt_bias: te.Tensor) -> te.Tensor:
-        x = te.compute(gates.shape, lambda i, j: gates[i, j] + dt_bias[j], "biased")
-        ratio = te.compute(x.shape, lambda *i: _ratio(exp(-tirx.abs(x[i]))), "ratio")
-
         def element(i: tirx.Var, j: tirx.Var) -> tirx.PrimExpr:
-            square, series = ratio[i, j] * ratio[i, j], number(LOG1P[0])
-            for coefficient in LOG1P[1:]:
-                series = series * square + number(coefficient)
-            softplus = tirx.max(x[i, j], number(0.0)) + number(2.0) * ratio[i, j] * series
-            return exp(-exp(a_log[0, 0, tirx.floordiv(j, size), 0]) * softplus)
+            rate = _exp(a_log[0, 0, tirx.floordiv(j, size), 0])
+            return _exp(_number(0.0) - rate * softplus(gates[i, j] + dt_bias[j]))
 
-        return te.compute(x.shape, element, "decays")
+        return te.compute(gates.shape, element, "decays")
 
     return op.tensor_expr_op(compute, "decays", [gates, a_log, dt_bias])
 
 
-def _ratio(u: tirx.PrimExpr) -> tirx.PrimExpr:
-    """Return the argument of the series of log(1 + u)."""
-    return u / (tirx.const(2.0, "float32") + u)
+def softplus(x: tirx.PrimExpr) -> tirx.PrimExpr:
+    """Return the expression log(1 + e^x), float32, without a logarithm."""
+    u = _exp(_number(0.0) - tirx.abs(x))
+    ratio = u / (_number(2.0) + u)
+    series = _number(LOG1P[0])
+    for coefficient in LOG1P[1:]:
+        series = series * (ratio * ratio) + _number(coefficient)
+    return tirx.max(x, _number(0.0)) + _number(2.0) * ratio * series
+
+
+def _exp(x: tirx.PrimExpr) -> tirx.PrimExpr:
+    """Return the expression e^x, clamped: in WGSL the result of an overflow is undefined."""
+    return tirx.exp(tirx.min(tirx.max(x, _number(-87.0)), _number(87.0)))
+
+
+def _number(value: float) -> tirx.PrimExpr:
+    return tirx.const(value, "float32")
 
 
 class GatedDeltaNet(nn.Module):

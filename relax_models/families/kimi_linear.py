@@ -1,4 +1,4 @@
-"""Kimi Linear: Kimi Delta Attention, in every fourth layer latent attention; experts as DeepSeek V3.
+"""Kimi Linear: Kimi Delta Attention, and latent attention in some layers; DeepSeek V3's experts.
 
 Kimi Delta Attention is the gated delta rule with a decay for each element of a key. Latent
 attention has no RoPE. Source: transformers' `modeling_kimi_linear.py`.

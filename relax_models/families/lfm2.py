@@ -14,7 +14,7 @@ from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import AttentionShape
 
-from .. import decoder, layers
+from .. import decoder, layer_kinds, layers
 from ..arch import Architecture, concat, rename
 from ..config import Count, Epsilon, Positions, Range, Size
 from ..decoder import FULL, WEIGHTS
@@ -41,17 +41,10 @@ class ConvConfig(decoder.DecoderConfig):
 
     def problems(self) -> Iterator[str]:
         yield from decoder.DecoderConfig.problems(self)
-        unknown = sorted(set(self.layer_types) - set(self.KINDS))
-        if unknown:
-            *most, last = self.KINDS
-            supported = f"{', '.join(most)} and {last}"
-            yield f"layer_types: found {', '.join(unknown)}, supported are {supported}"
-        elif self.layer_types and len(self.layer_types) != self.num_hidden_layers:
-            yield (
-                f"layer_types: {len(self.layer_types)} found for the {self.num_hidden_layers} of "
-                "num_hidden_layers"
-            )
-        elif not any(map(self.attends, range(self.num_hidden_layers))):
+        count = self.num_hidden_layers
+        found = list(layer_kinds.problems(self.layer_types, self.KINDS, count))
+        yield from found
+        if not found and not any(map(self.attends, range(count))):
             yield f"layer_types: no layer of the {self.num_hidden_layers} has attention"
         if self.conv_L_cache < 2:
             yield f"conv_L_cache: {self.conv_L_cache} found, 2 is the least"

@@ -16,15 +16,14 @@ from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import AttentionShape, GatedDeltaSpec
 
-from .. import decoder, layers
+from .. import decoder, layer_kinds, layers
 from ..arch import Architecture, concat, drop, reorder
 from ..config import Count, Positions, Size
-from ..decoder import FULL, WEIGHTS
+from ..decoder import WEIGHTS
+from ..layer_kinds import FULL, LINEAR
 from ..norms import RMSNorm
 from ..recurrent import GatedDeltaNet
 from ..step import Batch, attention
-
-LINEAR = "linear_attention"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,15 +61,10 @@ class Qwen3_5Config(decoder.DecoderConfig):
 
     def problems(self) -> Iterator[str]:
         yield from decoder.DecoderConfig.problems(self)
-        unknown = sorted(set(self.layer_types) - {LINEAR, FULL})
-        if unknown:
-            yield f"layer_types: found {', '.join(unknown)}, supported are {FULL} and {LINEAR}"
-        elif self.layer_types and len(self.layer_types) != self.num_hidden_layers:
-            yield (
-                f"layer_types: {len(self.layer_types)} found for the {self.num_hidden_layers} of "
-                "num_hidden_layers"
-            )
-        elif not any(map(self.attends, range(self.num_hidden_layers))):
+        count = self.num_hidden_layers
+        found = list(layer_kinds.problems(self.layer_types, (FULL, LINEAR), count))
+        yield from found
+        if not found and not any(map(self.attends, range(count))):
             yield f"layer_types: no layer of the {self.num_hidden_layers} is {FULL}"
         if self.linear_num_value_heads % self.linear_num_key_heads:
             yield (

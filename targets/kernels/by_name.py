@@ -18,6 +18,7 @@ from wherry.ops import (
     FusedLinearSpec,
     GatedDeltaSpec,
     LayerNormSpec,
+    LinearRecurrenceSpec,
     LinearSpec,
     Mamba2Spec,
     MambaSpec,
@@ -76,6 +77,7 @@ class KernelsByName:
             "gated_delta": (GatedDeltaSpec, kernels.gated_delta),
             "mamba": (MambaSpec, kernels.mamba),
             "mamba2": (Mamba2Spec, kernels.mamba2),
+            "linear_recurrence": (LinearRecurrenceSpec, kernels.linear_recurrence),
         }
         for op, record in (FUSED | OPTIONAL).items():
             if hasattr(kernels, op):

@@ -15,6 +15,7 @@ from wherry.ops import (
     ExpertLinearSpec,
     GatedDeltaSpec,
     LayerNormSpec,
+    LinearRecurrenceSpec,
     LinearSpec,
     Mamba2Spec,
     MambaSpec,
@@ -154,8 +155,8 @@ class KernelSet(Protocol):
         """Return the PrimFunc of the gated delta rule; it updates the state in place.
 
         (qkv [n, width], gates [n, 2 h], query_indptr [r + 1], a_log [h], dt_bias [h], slots [r],
-        state [slots, h, dk, dv], out [n, h * dv]); with a decay per channel, gates [n, h] and decays
-        [n, h * dk] instead of gates, a_log and dt_bias
+        state [slots, h, dk, dv], out [n, h * dv]); with a decay per channel, gates [n, h] and
+        decays [n, h * dk] instead of gates, a_log and dt_bias
         """
         ...
 
@@ -172,6 +173,14 @@ class KernelSet(Protocol):
 
         (xbc [n, width], steps [n, h], query_indptr [r + 1], constants [3, h], slots [r], state
         [slots, h, n, p], out [n, h * p])
+        """
+        ...
+
+    def linear_recurrence(self, spec: LinearRecurrenceSpec) -> PrimFunc | None:
+        """Return the PrimFunc of a linear recurrence; it updates the state in place.
+
+        (x [n, c], decays [n, c], query_indptr [r + 1], slots [r], state [slots, 1, 1, c], out
+        [n, c])
         """
         ...
 

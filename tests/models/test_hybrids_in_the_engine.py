@@ -30,6 +30,8 @@ def engine(folder, **options):
         pytest.param("qwen3_5_moe_text", marks=pytest.mark.nightly),
         pytest.param("lfm2_moe", marks=pytest.mark.nightly),
         pytest.param("lfm3", marks=pytest.mark.nightly),
+        pytest.param("granitemoehybrid", marks=pytest.mark.nightly),
+        pytest.param("mamba2", marks=pytest.mark.nightly),  # without a KV cache
     ],
 )
 def test_tokens_are_those_of_transformers(tmp_path, name):

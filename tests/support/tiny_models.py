@@ -38,6 +38,7 @@ ROUTERS = (".gate.weight", ".gate.wg.weight", "shared_expert_gate.weight", ".rou
 ROUTERS += ("in_proj_a.weight", "in_proj_b.weight", "in_proj_ba.weight", "A_log", "dt_bias")
 ROUTERS += ("conv1d.weight", "conv.conv.weight", "conv.conv.bias", ".g_proj.weight")
 ROUTERS += (".x_proj.weight", ".dt_proj.weight")
+ROUTERS += ("conv_1d.weight", "input_gate_weight", "recurrent_gate_weight", "recurrent_param")
 ROUTERS += (".f_a_proj.weight", ".f_b_proj.weight", ".b_proj.weight")
 ROUTERS += (".router.bias", ".router.layer.weight", ".router.proj.weight", ".per_expert_scale")
 ROUTERS += (".modality_router.weight", "_coefs.weight", ".correct_output_scale")
@@ -62,6 +63,7 @@ WHOLE: dict[str, tuple[str, dict[str, Any]]] = {
 IMAGES_AND_TEXT = transformers.AutoModelForImageTextToText
 # Their norms multiply by 1 + weight.
 OFFSET_NORMS = ("gemma_", "gemma2_", "gemma3_", "nemotron_", "qwen3_5_", "qwen3_next_")
+OFFSET_NORMS += ("recurrent_gemma_",)
 
 
 def save(folder: Path, model_type: str, seed: int = 0, **config: Any) -> torch.nn.Module:
@@ -103,9 +105,11 @@ def randomise(model: torch.nn.Module, offset: int) -> None:
                 p.copy_(0.1 * torch.randn_like(p))
             elif name.endswith(".D"):
                 p.copy_(1 + 0.2 * torch.randn_like(p))
-            elif name.endswith("A_log"):  # states that last, and states that are soon forgotten
+            elif name.endswith(
+                ("A_log", "recurrent_param")
+            ):  # states that last, and states that are soon forgotten
                 p.copy_(1.5 * torch.randn_like(p) - 1)
-            elif name.endswith(("conv1d.weight", "conv.conv.weight")):
+            elif name.endswith(("conv1d.weight", "conv_1d.weight", "conv.conv.weight")):
                 p.copy_(torch.randn_like(p) * 0.5)
             elif name.endswith("modality_router.weight"):  # its input is divided by the size
                 p.copy_(torch.randn_like(p) * p.shape[1] ** 0.5 / 4)

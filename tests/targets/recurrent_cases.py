@@ -10,7 +10,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from wherry.ops import GatedDeltaSpec, Mamba2Spec, MambaSpec, ShortConvSpec
+from wherry.ops import (
+    GatedDeltaSpec,
+    LinearRecurrenceSpec,
+    Mamba2Spec,
+    MambaSpec,
+    ShortConvSpec,
+)
 
 CONVS = [
     ShortConvSpec(channels=96, taps=4),
@@ -35,6 +41,7 @@ MAMBA2 = [
     # no whole vectors
     Mamba2Spec(heads=3, head_dim=20, groups=3, state_dim=6, least_step=0.5, most_step=1.5),
 ]
+RECURRENCES = [LinearRecurrenceSpec(channels=c) for c in (96, 20)]
 SLOTS = 7
 OWN = {0: 5, 1: 2, 2: 0}  # sequence -> slot
 LENGTHS = (21, 1, 9)
@@ -211,3 +218,24 @@ def check_mamba(compile_kernel, kernels, spec):
         return Slots(kernel, spec, has_sequences=False)
 
     check(begin, inputs, expected, [constants], c, 2e-6 * scale)
+
+
+def check_recurrence(compile_kernel, kernels, spec):
+    rng = np.random.default_rng(spec.channels)
+    c = spec.channels
+    inputs = [
+        [rng.standard_normal((n, c)).astype("float32"), rng.random((n, c)).astype("float32")]
+        for n in LENGTHS
+    ]
+    expected = []
+    for x, decays in inputs:
+        states = [np.zeros(c)]
+        for row, decay in zip(x.astype("float64"), decays, strict=True):
+            states.append(decay * states[-1] + row)
+        expected.append(np.stack(states[1:]))
+    kernel = compile_kernel(kernels.linear_recurrence(spec))
+
+    def begin():
+        return Slots(kernel, spec, has_sequences=False)
+
+    check(begin, inputs, expected, [], c, 2e-6)

@@ -16,10 +16,12 @@ from .recurrent_cases import (
     DELTAS,
     MAMBA,
     MAMBA2,
+    RECURRENCES,
     check_conv,
     check_delta,
     check_mamba,
     check_mamba2,
+    check_recurrence,
     convolve,
     delta_rule,
 )
@@ -47,6 +49,11 @@ def test_mamba(any_machine, spec):
     check_mamba(any_machine.build, CpuKernels(any_machine.isa), spec)
 
 
+@pytest.mark.parametrize("spec", RECURRENCES, ids=lambda s: str(s.channels))
+def test_linear_recurrence(here, spec):
+    check_recurrence(here.build, CpuKernels(here.isa), spec)
+
+
 def test_references(here):
     check_conv(here.build, recurrent_reference, CONVS[1])
     check_delta(here.build, recurrent_reference, DELTAS[0])
@@ -54,6 +61,7 @@ def test_references(here):
     check_mamba(here.build, recurrent_reference, MAMBA[1])
     check_mamba2(here.build, recurrent_reference, MAMBA2[0])
     check_mamba2(here.build, recurrent_reference, MAMBA2[2])
+    check_recurrence(here.build, recurrent_reference, RECURRENCES[1])
 
 
 class Slipped:

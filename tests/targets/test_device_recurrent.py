@@ -11,10 +11,12 @@ from .recurrent_cases import (
     DELTAS,
     MAMBA,
     MAMBA2,
+    RECURRENCES,
     check_conv,
     check_delta,
     check_mamba,
     check_mamba2,
+    check_recurrence,
 )
 
 pytestmark = pytest.mark.gpu
@@ -39,3 +41,8 @@ def test_mamba2(build, spec):
 @pytest.mark.parametrize("spec", MAMBA, ids=lambda s: f"{s.state_dim}x{s.channels}")
 def test_mamba(build, spec):
     check_mamba(build, KERNELS, spec)
+
+
+@pytest.mark.parametrize("spec", RECURRENCES, ids=lambda s: str(s.channels))
+def test_linear_recurrence(build, spec):
+    check_recurrence(build, KERNELS, spec)

@@ -21,7 +21,13 @@ from .experts import ExpertLinearSpec, GateName, RouteSpec, ScoreName
 from .linear import EmbeddingSpec, FusedLinearSpec, LinearSpec
 from .ragged import PoolingName, PoolSpec, RaggedAttentionSpec
 from .record import FloatName, Record, Scheme
-from .recurrent import GatedDeltaSpec, Mamba2Spec, MambaSpec, ShortConvSpec
+from .recurrent import (
+    GatedDeltaSpec,
+    LinearRecurrenceSpec,
+    Mamba2Spec,
+    MambaSpec,
+    ShortConvSpec,
+)
 from .sampling import CandidatesSpec, ChoiceSpec
 
 __all__ = [
@@ -41,6 +47,7 @@ __all__ = [
     "GatedDeltaSpec",
     "GivenName",
     "LayerNormSpec",
+    "LinearRecurrenceSpec",
     "LinearSpec",
     "Mamba2Spec",
     "MambaSpec",

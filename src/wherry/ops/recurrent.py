@@ -190,15 +190,48 @@ class Mamba2Spec(Record):
         ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearRecurrenceSpec(Record):
+    """Spec of a linear recurrence of each channel (RG-LRU, https://arxiv.org/abs/2402.19427).
+
+    A row has x and a decay of each channel, and the state s of a channel becomes s = decay * s + x,
+    which is the result, too.
+    """
+
+    channels: int  # c
+
+    def __post_init__(self) -> None:
+        check_positive(self, "channels")
+
+    @property
+    def state_shape(self) -> tuple[int, int, int]:
+        """Return the shape of a slot's float32 state."""
+        return (1, 1, self.channels)
+
+    def buffers(self) -> list[tuple[str, tuple[int | str, ...], str]]:
+        """Return name, shape and dtype of a kernel's buffers, as `GatedDeltaSpec.buffers`."""
+        return [
+            ("x", ("n", self.channels), "float32"),
+            ("decays", ("n", self.channels), "float32"),
+            ("query_indptr", ("r1",), "int32"),
+            ("slots", ("r",), "int32"),
+            ("state", ("count", *self.state_shape), "float32"),
+            ("out", ("n", self.channels), "float32"),
+        ]
+
+
 # sum of u^(2k) / (2k + 1), highest power first: log(1 + x) = 2 u * this, u = x / (2 + x). Its error
 # is below 2e-8 for 0 <= x <= 1, and needs no logarithm, whose precision differs between devices.
 LOG1P = tuple(1.0 / (2 * k + 1) for k in reversed(range(8)))
 L2_EPS = 1e-6  # added to the squared length of q and k
 
 # Operations that own a state in a slot: name -> class of the spec.
-RECURRENT: dict[str, type[ShortConvSpec | GatedDeltaSpec | MambaSpec | Mamba2Spec]] = {
+RECURRENT: dict[
+    str, type[ShortConvSpec | GatedDeltaSpec | MambaSpec | Mamba2Spec | LinearRecurrenceSpec]
+] = {
     "short_conv": ShortConvSpec,
     "gated_delta": GatedDeltaSpec,
     "mamba": MambaSpec,
     "mamba2": Mamba2Spec,
+    "linear_recurrence": LinearRecurrenceSpec,
 }

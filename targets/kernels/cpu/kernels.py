@@ -14,6 +14,7 @@ from wherry.ops import (
     ExpertLinearSpec,
     GatedDeltaSpec,
     LayerNormSpec,
+    LinearRecurrenceSpec,
     LinearSpec,
     Mamba2Spec,
     MambaSpec,
@@ -38,6 +39,7 @@ from .gated_delta import gated_delta
 from .int_layout import LAYOUTS
 from .isa import Isa
 from .linear import float_linear
+from .linear_recurrence import linear_recurrence
 from .mamba import mamba, mamba2
 from .norm import add_rms_norm, layer_norm, rms_norm
 from .pool import pool
@@ -145,6 +147,10 @@ class CpuKernels:
     def mamba2(self, spec: Mamba2Spec) -> PrimFunc:
         """Return the kernel of Mamba-2's state space, for any sizes."""
         return mamba2(spec, self.isa)
+
+    def linear_recurrence(self, spec: LinearRecurrenceSpec) -> PrimFunc:
+        """Return the kernel of a linear recurrence, for any number of channels."""
+        return linear_recurrence(spec, self.isa)
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
         """Schedule another PrimFunc: vectorize, and use all threads where that pays."""

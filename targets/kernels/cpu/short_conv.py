@@ -15,6 +15,7 @@ from . import vector as v
 from .isa import Isa
 from .tiles import each_row
 
+
 def short_conv(spec: ShortConvSpec, isa: Isa) -> PrimFunc:
     """Return the kernel of `KernelSet.short_conv`, for any number of channels and taps."""
     c, kept = spec.channels, spec.taps - 1

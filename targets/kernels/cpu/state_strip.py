@@ -3,8 +3,8 @@
 A task walks the rows of a sequence in order, over one head and a strip of its columns: columns of a
 state do not depend on each other, and a strip of 32 columns stays in L1 for all rows. A strip is
 contiguous: the state of a head, [dk, dv] to others, is [strips, dk, 32] here. A decode step
-therefore reads and writes each state once, in order. Sums over dk have the same four chains in every
-strip, so a row's bits depend on nothing but the rows before it.
+therefore reads and writes each state once, in order. Sums over dk have the same four chains in
+every strip, so a row's bits depend on nothing but the rows before it.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from wherry.ops import (
     FusedLinearSpec,
     GatedDeltaSpec,
     LayerNormSpec,
+    LinearRecurrenceSpec,
     LinearSpec,
     Mamba2Spec,
     MambaSpec,
@@ -42,6 +43,7 @@ from .experts import expert_linear
 from .gated_delta import gated_delta
 from .limits import GpuLimits
 from .linear import fused_linear, linear, parameters
+from .linear_recurrence import linear_recurrence
 from .mamba import mamba, mamba2
 from .norm import add_rms_norm, layer_norm, rms_norm
 from .paged_attention import paged_attention
@@ -161,6 +163,10 @@ class GpuKernels:
     def mamba2(self, spec: Mamba2Spec) -> PrimFunc:
         """Return the kernel of Mamba-2's state space, for any sizes."""
         return mamba2(spec, self.limits)
+
+    def linear_recurrence(self, spec: LinearRecurrenceSpec) -> PrimFunc:
+        """Return the kernel of a linear recurrence, for any number of channels."""
+        return linear_recurrence(spec, self.limits)
 
     def batch_table(self, spec: BatchTableSpec) -> FusedKernel:
         """Return the kernel that computes the batch table.

@@ -14,6 +14,7 @@ from . import emit as e
 from .elementwise import gated
 from .limits import GpuLimits
 
+
 def short_conv(spec: ShortConvSpec, limits: GpuLimits) -> PrimFunc:
     """Return the kernel of `KernelSet.short_conv`, in two launches: results, then the state."""
     c, kept = spec.channels, spec.taps - 1

@@ -244,7 +244,7 @@ CASES = {
         },
         nightly=True,
     ),
-    "bamba": Case("bamba", {**MAMBA2, "attn_layer_indices": [1]}),
+    "bamba": Case("bamba", {**MAMBA2, "attn_layer_indices": [1]}, nightly=True),
     "bamba-odd": Case(
         "bamba",
         {
@@ -262,7 +262,7 @@ CASES = {
         },
         nightly=True,
     ),
-    "falcon_h1": Case("falcon_h1", {**MAMBA2, **MULTIPLIERS, "mamba_d_ssm": 128}),
+    "falcon_h1": Case("falcon_h1", {**MAMBA2, **MULTIPLIERS, "mamba_d_ssm": 128}, nightly=True),
     "falcon_h1-normed": Case(
         "falcon_h1",
         {
@@ -299,7 +299,9 @@ CASES = {
         nightly=True,
     ),
     "mamba2": Case(
-        "mamba2", {"num_heads": 8, "head_dim": 16, "n_groups": 1, "state_size": 16}
+        "mamba2",
+        {"num_heads": 8, "head_dim": 16, "n_groups": 1, "state_size": 16},
+        nightly=True,
     ),
     "mamba2-odd": Case(
         "mamba2",
@@ -331,10 +333,8 @@ CASES = {
         },
         nightly=True,
     ),
-    "falcon_mamba": Case(
-        "falcon_mamba", {"intermediate_size": 128, "state_size": 8}, nightly=True
-    ),
-    "jamba": Case("jamba", JAMBA),
+    "falcon_mamba": Case("falcon_mamba", {"intermediate_size": 128, "state_size": 8}, nightly=True),
+    "jamba": Case("jamba", JAMBA, nightly=True),
     "jamba-odd": Case(
         "jamba",
         {
@@ -358,6 +358,7 @@ CASES = {
     "kimi_linear": Case(
         "kimi_linear",
         {**KIMI, "layer_types": ["linear_attention", "full_attention", "linear_attention"]},
+        nightly=True,
     ),
     "kimi_linear-published": Case(  # with the fields of the published configuration
         "kimi_linear",
@@ -376,6 +377,24 @@ CASES = {
             "num_expert_group": 2,
             "moe_renormalize": False,
             "tie_word_embeddings": True,
+        },
+        nightly=True,
+    ),
+    "recurrent_gemma": Case(
+        "recurrent_gemma",
+        {"num_hidden_layers": 3, "attention_window_size": 19, "logits_soft_cap": 5.0},
+        nightly=True,
+    ),
+    "recurrent_gemma-odd": Case(
+        "recurrent_gemma",
+        {
+            "block_types": ["attention", "recurrent"],
+            "attention_window_size": 400,
+            "lru_width": 80,
+            "hidden_size": 80,
+            "conv1d_width": 3,
+            "attention_bias": True,
+            "tie_word_embeddings": False,
         },
         nightly=True,
     ),
