@@ -22,7 +22,7 @@ from wherry.ops.tags import PACK, RECURRENCE, tag
 
 from . import decoder, layers
 from .activations import activate
-from .arch import Word, constant, rename, split
+from .arch import Word, constant, either, rename, split
 from .config import Count, Range, Size
 from .layers import Unquantized, exact
 from .recurrent import ShortConv
@@ -251,6 +251,7 @@ MAMBA2 = (_parted("weight"), _parted("bias"), constant("norm.ones", 1.0))
 # Weight rules of families that follow the first Mamba's names.
 BACKBONE = (
     rename("model.embed_tokens.weight", "backbone.embeddings.weight"),
+    either("backbone.embeddings.weight", "backbone.embedding.weight"),
     rename("model.norm.weight", "backbone.norm_f.weight"),
     rename("model.layers.*", "backbone.layers.*"),
 )

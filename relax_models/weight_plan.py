@@ -16,6 +16,7 @@ from .weights import (
     Concat,
     Constant,
     Drop,
+    Either,
     Heads,
     Order,
     Reorder,
@@ -176,6 +177,16 @@ class _Planner:
                 return _Recipe([their if absent and self.is_tied(word) else name])
         return _Recipe([name])
 
+    def present(self, name: str) -> str:
+        """Return the name of a tensor as this checkpoint has it."""
+        if name not in self.theirs:
+            for word in self.words:
+                if isinstance(word, Either):
+                    other = counterpart(word.ours, word.theirs, name)
+                    if other in self.theirs:
+                        return str(other)
+        return name
+
     def stack(self, word: Stack, name: str, stars: Sequence[str]) -> _Recipe:
         """Return the recipe of a parameter that has the matrices of all experts."""
         if word.whole is not None:
@@ -200,7 +211,7 @@ class _Planner:
             if isinstance(word, Heads) and match(word.ours, name) is not None:
                 return self.heads(word, name, shape)
         recipe = self.recipe(name)
-        names = [renamed(self.words, n) for n in recipe.theirs]
+        names = [self.present(renamed(self.words, n)) for n in recipe.theirs]
         self.used.update(names)
         missing = [n for n in names if n not in self.theirs]
         missing += [f"{part} of our own" for part in recipe.parts if part not in self.ours]
@@ -335,6 +346,7 @@ class _Planner:
             if isinstance(word, Tie) and self.is_tied(word):
                 pair = renamed(self.words, word.ours), renamed(self.words, word.theirs)
                 other = counterpart(*pair, name)
+                other = None if other is None else self.present(other)
                 if other is not None and self.theirs.get(other) == self.theirs[name]:
                     return other
         return None

@@ -102,6 +102,14 @@ class Rename:
 
 
 @dataclass(frozen=True, slots=True)
+class Either:
+    """Rule: a checkpoint without the tensor `ours`, a name after all `rename`s, has `theirs`."""
+
+    ours: str
+    theirs: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tie:
     """Rule: `ours` may be the same tensor as `theirs`, if the configuration's `when` is true."""
 
@@ -237,6 +245,7 @@ Word = (
     | Constant
     | UnitRows
     | Rename
+    | Either
     | Tie
     | Drop
     | SpareLayers
@@ -294,6 +303,12 @@ def rename(ours: str, theirs: str) -> Rename:
     """Rename a tensor, or with stars a prefix: `rename("model.*", "transformer.*")`."""
     _same_stars(ours, theirs)
     return Rename(ours, theirs)
+
+
+def either(ours: str, theirs: str) -> Either:
+    """Name a tensor of the checkpoint as only some checkpoints of the family do."""
+    _same_stars(ours, theirs)
+    return Either(ours, theirs)
 
 
 def tie(ours: str, theirs: str, *, when: str = "tie_word_embeddings") -> Tie:

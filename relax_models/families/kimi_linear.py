@@ -17,7 +17,7 @@ from wherry.ops import AttentionShape, GatedDeltaSpec
 from wherry.ops.tags import RECURRENCE
 
 from .. import decoder, experts, latent, layer_kinds
-from ..arch import Architecture, concat, rename, reorder, stack
+from ..arch import Architecture, concat, either, rename, reorder, stack
 from ..config import Count, Epsilon, Positions, Size
 from ..decoder import WEIGHTS
 from ..experts import DOWN, GATE_UP
@@ -201,6 +201,11 @@ ARCH = Architecture(
         reorder("model.layers.*.self_attn.q_proj.weight", latent.queries, layers=_attending),
         *LATENTS,
         *WEIGHTS,
+        # transformers writes the dense layers' feed-forward with the name of the others'.
+        *(
+            either(f"mlp.{name}_proj.weight", f"{_SPARSE}.{name}_proj.weight")
+            for name in ("gate", "up", "down")
+        ),
         rename("mlp.router.weight", f"{_SPARSE}.gate.weight"),
         rename("mlp.e_score_correction_bias", f"{_SPARSE}.gate.e_score_correction_bias"),
         rename("model.layers.*.mlp.shared_experts.*", f"model.layers.*.{_SPARSE}.shared_experts.*"),

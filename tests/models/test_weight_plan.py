@@ -7,12 +7,15 @@ import pytest
 from wherry.errors import ModelError
 from wherry.models.arch import (
     Architecture,
+    Pairs,
     concat,
     constant,
     drop,
+    either,
     heads,
     plan,
     rename,
+    reorder,
     split,
     stack,
     tie,
@@ -80,6 +83,24 @@ def test_transpose_and_stars_and_renames_compose():
         0,
         True,
     )
+
+
+def test_some_checkpoints_have_another_name():
+    words = arch(rename("model.*", "net.*"), either("net.embed.weight", "net.embedding.weight"))
+    ours = {"model.embed.weight": (9, 4)}
+    for name in ("net.embed.weight", "net.embedding.weight"):
+        made = plan(words, ours, {name: (9, 4)})
+        assert pieces(made, "model.embed.weight")[0] == [(name, 0, 9)]
+    with pytest.raises(ModelError, match=r"missing: net.embed.weight, for model.embed.weight"):
+        plan(words, ours, {"net.other.weight": (9, 4)})
+
+
+def test_rows_have_another_order_in_some_layers():
+    words = reorder("layers.*.q.weight", lambda _: Pairs(4, 4), layers=lambda cfg: cfg.some)
+    shapes = {f"layers.{i}.q.weight": (4, 2) for i in range(3)}
+    made = plan(arch(words), shapes, shapes, SimpleNamespace(some=(1,)))
+    orders = [p.pieces[0].order for p in made.parameters]
+    assert orders == [None, Pairs(4, 4), None]
 
 
 TIE = tie("lm_head.weight", "model.embed.weight")
