@@ -62,7 +62,8 @@ def test_tokens_are_those_of_transformers(tmp_path, name):
     prompts = [list(range(150, 250)), *short]
     with engine(folder, kv_tokens=128) as core:
         assert greedy(core, prompts, TOKENS) == [expected(prompt) for prompt in prompts]
-        assert core.stats().preemptions > 0
+        # Without a KV cache a sequence takes no more memory as it grows.
+        assert (core.stats().preemptions > 0) == (name != "mamba2")
     refused = "has a recurrent state, which cannot go back over rejected"
     with pytest.raises(UsageError, match=refused), engine(folder, max_drafts=8):
         pass

@@ -376,7 +376,6 @@ CASES = {
             "q_lora_rank": 40,
             "num_expert_group": 2,
             "moe_renormalize": False,
-            "tie_word_embeddings": True,
         },
         nightly=True,
     ),
