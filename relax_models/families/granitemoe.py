@@ -24,7 +24,7 @@ class GraniteMoeConfig(granite.GraniteConfig):
     num_experts_per_tok: Count = 2
     shared_intermediate_size: Annotated[int, Range(0, 2**20)] = 0
 
-    def experts_of(self, layer: int) -> Experts:
+    def experts_of(self, layer: int) -> Experts | None:
         routing = RouteSpec(
             experts=self.num_local_experts, top_k=self.num_experts_per_tok, normalized=True
         )
