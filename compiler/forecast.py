@@ -76,7 +76,7 @@ def forecast(model: str, folder: Path, **choices: Unpack[Choices]) -> Forecast:
     keep = choice.kept_schemes
     choice = choice.in_scheme(default_scheme(folder))
     scheme, preset = choice.scheme, choice.preset
-    described = describe(folder)
+    described = describe(folder).with_mtp(choice.mtp)
     deployment = choice.deployment(described)
     described = described.at(deployment.context)
     shapes = parameters(described.arch, described.config, described.entries)

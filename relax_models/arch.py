@@ -32,6 +32,7 @@ from .weights import (
 
 __all__ = [
     "Architecture",
+    "Drafts",
     "Groups",
     "InverseFrequencies",
     "Pairs",
@@ -64,6 +65,19 @@ _OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Drafts:
+    """The block of multi-token prediction that comes with a family's checkpoints (`drafts.py`).
+
+    Only the first block is used, repeatedly, where there are several.
+    """
+
+    count: Callable[[Any], int]  # number of blocks that a configuration declares
+    field: str  # the field of config.json that says so
+    make: Callable[[Any], Any]  # makes the `nn.Module` of a configuration; its parameters: draft.*
+    names: Callable[[Any], tuple[Word, ...]]  # the checkpoint's names of the parameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
     """One model family; the file is found by its name.
 
@@ -78,6 +92,7 @@ class Architecture:
         aliases: other values of `model_type` that mean the same, with the same fields.
         base: first part of the checkpoint's names, the head's excepted; checkpoints of embedding
             models omit it.
+        drafts: the block of multi-token prediction; None: the family has none.
     """
 
     name: str
@@ -86,6 +101,7 @@ class Architecture:
     weights: tuple[Word, ...] = ()
     aliases: tuple[str, ...] = ()
     base: str = "model"
+    drafts: Drafts | None = None
 
 
 def plan(
@@ -109,6 +125,8 @@ def plan(
         ModelError: one, listing every missing, surplus and misshapen tensor.
     """
     words = arch.weights
+    if arch.drafts is not None and any(name.startswith("draft.") for name in parameters):
+        words = (*arch.drafts.names(config), *words)
     if headless:
         words += (drop("lm_head.weight"), drop("lm_head.bias"))
     if not any(name.startswith(f"{arch.base}.") for name in checkpoint):

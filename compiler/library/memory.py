@@ -31,7 +31,7 @@ def declared(
         page_size: tokens of one page of the KV cache.
     """
     pages = [
-        bytes_of(own.page_shape, program.cache.dtype)
+        bytes_of(own.page_shape, own.dtype)
         for own in program.cache.state
         for _ in own.layers
     ]
