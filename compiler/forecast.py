@@ -45,6 +45,11 @@ class Forecast:
     stored: int  # bytes of the weights on disk
     parameters: int  # number of parameters before quantization
 
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        """Return the manifest's capabilities on which memory depends."""
+        return ("mtp",) if self.described.mtp else ()
+
 
 @contextmanager
 def described_folder(model: str) -> Iterator[Path]:

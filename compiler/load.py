@@ -50,10 +50,10 @@ class Described:
                 f"here. Those of {', '.join(known)} are. Leave out --mtp, or draft tokens by "
                 "another model: --draft MODEL"
             )
-        if drafts.count(self.config) < 1:
+        if (lacks := drafts.lacks(self.config)) is not None:
             raise UsageError(
                 f"--mtp asks for a block of multi-token prediction; config.json ({has}) says "
-                f"{drafts.field}: 0. Leave out --mtp, or take a checkpoint that has the block."
+                f"{lacks}. Leave out --mtp, or take a checkpoint that has the block."
             )
         made = replace(self, mtp=True)
         if "draft" not in made.entries:

@@ -71,8 +71,9 @@ class Drafts:
     Only the first block is used, repeatedly, where there are several.
     """
 
-    count: Callable[[Any], int]  # number of blocks that a configuration declares
-    field: str  # the field of config.json that says so
+    # Field of config.json and its value by which a configuration has no block that can be used;
+    # None: it has one.
+    lacks: Callable[[Any], str | None]
     make: Callable[[Any], Any]  # makes the `nn.Module` of a configuration; its parameters: draft.*
     names: Callable[[Any], tuple[Word, ...]]  # the checkpoint's names of the parameters
 

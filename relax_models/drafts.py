@@ -23,6 +23,7 @@ Axes: n rows, m logit rows, d hidden.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -88,20 +89,18 @@ def after_layers(layer: Any) -> Drafts:
         )
 
     return Drafts(
-        count=lambda cfg: int(cfg.num_nextn_predict_layers),
-        field="num_nextn_predict_layers",
+        lacks=lambda cfg: None if cfg.num_nextn_predict_layers else "num_nextn_predict_layers: 0",
         make=lambda cfg: DraftBlock(cfg, layer(cfg, cfg.num_hidden_layers), keeps_normed=False),
         names=names,
     )
 
 
-def beside_layers(layer: Any, count: Any, field: str) -> Drafts:
+def beside_layers(layer: Any, lacks: Callable[[Any], str | None]) -> Drafts:
     """Describe blocks whose tensors are called `mtp.*` (Qwen3-Next, Qwen3.5).
 
     Args:
         layer: class of the block's layer, made of a configuration and a layer's number.
-        count: function of a configuration: number of blocks.
-        field: the field of config.json that says so.
+        lacks: see `Drafts`.
     """
     names = (
         rename("draft.layer.*", "mtp.layers.0.*"),
@@ -111,8 +110,7 @@ def beside_layers(layer: Any, count: Any, field: str) -> Drafts:
         rename("draft.norm.*", "mtp.norm.*"),
     )
     return Drafts(
-        count=count,
-        field=field,
+        lacks=lacks,
         make=lambda cfg: DraftBlock(cfg, layer(cfg, cfg.num_hidden_layers), keeps_normed=True),
         names=lambda _cfg: names,
     )

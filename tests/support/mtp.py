@@ -61,9 +61,11 @@ class WithBlock:
     def __init__(self, model_type: str, config: dict[str, Any], seed: int) -> None:
         fields = {**COMMON, **config}
         self.layers = int(fields["num_hidden_layers"])
-        more = {"num_hidden_layers": self.layers + 1}
-        if "layer_types" in fields:
-            more["layer_types"] = [*fields["layer_types"], "full_attention"]
+        more: dict[str, Any] = {"num_hidden_layers": self.layers + 1}
+        if model_type.startswith("qwen3_"):
+            kinds = ["linear_attention", "linear_attention", "linear_attention", "full_attention"]
+            own = fields.get("layer_types") or [kinds[i % 4] for i in range(self.layers)]
+            more["layer_types"] = [*own, "full_attention"]
         torch.manual_seed(seed)
         self.offset = 1 if f"{model_type}_".startswith(OFFSET_NORMS) else 0
         self.model = random_model(model_type, fields | more).float().eval()
@@ -83,8 +85,11 @@ class WithBlock:
 
     def save(self, folder: Path) -> None:
         """Write the checkpoint as its publisher does."""
+        whole = self.model.config
         self.inner.layers.append(self.block)
+        whole.num_hidden_layers += 1  # a configuration that does not fit its layers is not saved
         self.model.save_pretrained(folder)
+        whole.num_hidden_layers -= 1
         self.inner.layers = self.inner.layers[: self.layers]
         names, file = self.names, folder / "model.safetensors"
         prefix = f"model.layers.{self.layers}."
