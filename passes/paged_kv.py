@@ -44,7 +44,7 @@ def cached_attentions(mod: IRModule) -> Iterator[AttentionShape]:
 
 
 def kept_size(mod: IRModule) -> int:
-    """Return the elements of a hidden state that `forward` keeps of each token; 0: it keeps none."""
+    """Return the size of the hidden state that `forward` keeps of each token; 0: it keeps none."""
     for block in mod["forward"].body.blocks:
         for binding in block.bindings:
             if _extern(binding.value) == KEEP_HIDDEN:

@@ -27,8 +27,8 @@ class Batch:
     sequences: Tensor  # [n]
     query_indptr: Tensor  # [r+1]
     logit_rows: Tensor  # [m]
-    # If it is a list, attention only appends K and V to the cache, and adds to the list what depends
-    # on that; whatever else is computed from the layers is not used.
+    # If it is a list, attention only appends K and V to the cache, and adds to the list what
+    # depends on that; whatever else is computed from the layers is not used.
     appended: list[Tensor] | None = None
 
     def wanted(self, x: Tensor) -> Tensor:

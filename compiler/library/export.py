@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm import IRModule
-from tvm.relax.transform import DeadCodeElimination
 from tvm.relax.frontend.nn import Tensor, op, spec
 from tvm.relax.frontend.nn.exporter import Exporter
+from tvm.relax.transform import DeadCodeElimination
 
 from wherry.models.arch import Architecture, Shape
 from wherry.models.layers import EXACT

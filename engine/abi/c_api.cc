@@ -130,9 +130,9 @@ int wherry_engine_create(wherry_model* model, wherry_model* draft, const char* c
     // was trained for one token and is repeated.
     constexpr int kOfModel = 4, kOfBlock = 3;
     const wherry::Metadata& metadata = model->model->metadata();
-    const int drafts = draft != nullptr                       ? kOfModel
+    const int drafts = draft != nullptr                      ? kOfModel
                        : metadata.has(wherry::Entry::kDraft) ? kOfBlock
-                                                              : 0;
+                                                             : 0;
     auto config = wherry::parse_engine_config(config_json, metadata, drafts);
     *out = new wherry_engine{{model->model, draft == nullptr ? nullptr : draft->model, config}};
   });

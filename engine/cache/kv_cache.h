@@ -43,7 +43,8 @@ struct SequenceState {
   // [groups] page ids in order; -1 for a page that the window has passed.
   std::vector<std::vector<int32_t>> pages;
   int32_t slot = -1;
-  int32_t spare = -1;  // slot for the recurrent state before draft tokens; -1 outside of such a step
+  int32_t spare =
+      -1;  // slot for the recurrent state before draft tokens; -1 outside of such a step
   PrefixNode* node = nullptr;  // pinned node of the last page that is in the tree; or null
   int64_t committed = 0;       // number of the sequence's pages in the tree
   // The node with the snapshot that moves with the sequence, and its slot; null if there is none.

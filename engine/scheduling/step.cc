@@ -88,8 +88,8 @@ void Stepper::save_states(const Plan& plan) {
   }
 }
 
-// Proposes draft tokens: those that the mask forces, else those of prompt lookup, the draft model or
-// the block of multi-token prediction.
+// Proposes draft tokens: those that the mask forces, else those of prompt lookup, the draft model
+// or the block of multi-token prediction.
 void Stepper::draft(Plan& plan) {
   std::vector<PlannedRows*> open;
   for (PlannedRows& entry : plan.entries) {
@@ -114,12 +114,8 @@ void Stepper::run_drafter(std::vector<PlannedRows*>& entries) {
   std::vector<DraftJob> jobs;
   for (PlannedRows* entry : entries) {
     Request& request = *entry->request;
-    jobs.push_back({request.id,
-                    request.sampling(),
-                    request.space,
-                    request.sequence,
-                    entry->most_drafts,
-                    {}});
+    jobs.push_back(
+        {request.id, request.sampling(), request.space, request.sequence, entry->most_drafts, {}});
   }
   drafter_->propose(jobs, *session_);
   for (size_t i = 0; i < jobs.size(); ++i)

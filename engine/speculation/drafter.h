@@ -16,8 +16,8 @@ struct DraftJob {
   uint64_t id;
   const SamplingInput input;  // tokens so far, and sampling parameters
   const PrefixSpace& space;
-  const SequenceState& sequence;  // pages of the model, for the newest token and `most` more
-  int64_t most;                   // upper bound on the number of draft tokens
+  const SequenceState& sequence;      // pages of the model, for the newest token and `most` more
+  int64_t most;                       // upper bound on the number of draft tokens
   std::vector<int32_t> draft_tokens;  // the proposed draft tokens, set by propose()
 
   // Returns the context of the next draft token: prompt, output and draft tokens so far.

@@ -126,8 +126,8 @@ speculation = stack(
     click.option(
         "--max-drafts",
         type=click.IntRange(0, 64),
-        help="Draft tokens a step, from the draft model, --mtp, or repetitions in the text; default: 4 "
-        "with --draft, 3 with --mtp, else 0.",
+        help="Draft tokens a step, from the draft model, --mtp, or repetitions in the text; "
+        "default: 4 with --draft, 3 with --mtp, else 0.",
     ),
 )
 # Options for loading a model; names are the fields of wherry.runtime.load.options.LoadOptions.
