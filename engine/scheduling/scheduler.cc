@@ -270,7 +270,7 @@ void Scheduler::plan_running(RequestQueues& queues, Left& left) {
     const int64_t rows = std::min(request->pending(), left.rows - waiting);
     if (!make_room(*request, request->computed + rows, queues)) continue;
     plan_.entries.emplace_back(request, rows);
-    left.work.add(request->computed + 1, rows - 1);
+    left.work.extend(request->computed + 1, rows - 1);
     left.rows -= rows;
     --left.results;
   }
