@@ -307,7 +307,7 @@ TEST(with_a_block_of_multi_token_prediction) {
     wherry_stats stats = storm.stats();
     CHECK(stats.accepted_tokens > 100);
     CHECK(stats.drafted_tokens > stats.accepted_tokens);
-    CHECK(stats.preemptions > 50);
+    CHECK(stats.preemptions > 10);
     CHECK(stats.cached_tokens > 1000);
   }
 }

@@ -199,7 +199,7 @@ TEST(turns_with_draft_tokens_cost_few_tokens_more) {
   Ints chat;
   chats.turn(chat, 1);
   for (uint64_t turn = 2; turn <= 12; ++turn) CHECK(chats.turn(chat, turn) <= kTurn + 4 * kPage);
-  CHECK(chats.stats().accepted_tokens > 100);
+  CHECK(chats.stats().accepted_tokens > 20);
 }
 
 // The only sequence finds a slot for the state before its draft tokens by eviction.
