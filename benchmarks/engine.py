@@ -24,6 +24,7 @@ from wherry.runtime.core.interface import Event, SamplingParams
 from wherry.runtime.core.library import open_core, open_runtime
 from wherry.runtime.core.native import NativeCore
 
+from . import hybrid_models
 from .busy import busy_cores, warning
 from .chain_models import DRAFT, walk, write
 from .rows import ROWS, machine, versions, write_row
@@ -39,8 +40,9 @@ QUANT = "q4f16_1"
 class Bench:
     """A compiled model, and engines of several configurations for it."""
 
-    def __init__(self, folder: Path, draft: Path, threads: int, vocab: int) -> None:
+    def __init__(self, folder: Path, draft: Path, threads: int, vocab: int, models: Path) -> None:
         self.folder, self.draft, self.threads, self.vocab = folder, draft, threads, vocab
+        self.models = models  # folder of checkpoints
         open_runtime("cpu")
 
     def open(self, *, draft: bool = False, **config: Any) -> NativeCore:
@@ -88,14 +90,17 @@ def compared(
     """Compare a request with and without a feature, three times in turn; return the ratio."""
     cores = [bench.open(**on), bench.open(**off)]
     seconds: list[list[float]] = [[], []]
+    processor: list[list[float]] = [[], []]  # CPU time of the process, prompt and answer
     try:
         # warm-up run, which also gives the tokens to compare
         tokens = [timed(core, prompt, **asked)[0] for core in cores]
         assert tokens[0] == tokens[1], "the feature changed the tokens"
         for _ in range(3):
-            for core, times in zip(cores, seconds, strict=True):
+            for core, times, own in zip(cores, seconds, processor, strict=True):
                 core.reset()
+                before = time.process_time()
                 times.append(timed(core, prompt, **asked)[1])
+                own.append(time.process_time() - before)
         stats = cores[0].stats()
     finally:
         for core in cores:
@@ -105,6 +110,7 @@ def compared(
         "ratio": medians[1] / medians[0],
         "with_s": seconds[0],
         "without_s": seconds[1],
+        "cpu_ratio": statistics.median(processor[1]) / statistics.median(processor[0]),
         "accepted_share": stats.accepted_tokens / max(stats.drafted_tokens, 1),
     }
 
@@ -120,6 +126,16 @@ def draft_model(bench: Bench) -> dict[str, Any]:
     """Measure a draft model of a tenth of the size that agrees in four of five tokens."""
     prompt = walk(100, 32, bench.vocab)
     return compared(bench, {"draft": True}, {}, prompt, {"max_tokens": 256})
+
+
+def multi_token(bench: Bench) -> dict[str, Any]:
+    """Measure the block of a hybrid that agrees in four of five tokens."""
+    vocab = hybrid_models.HYBRID["vocab_size"]
+    folder = hybrid_models.write(
+        bench.models / "hybrid-mtp", hybrid_models.HYBRID, agree=DRAFT_AGREES
+    )
+    made = Bench(compiled(folder, "--mtp"), bench.draft, bench.threads, vocab, bench.models)
+    return compared(made, {}, {"max_drafts": 0}, walk(100, 32, vocab), {"max_tokens": 256})
 
 
 def unused_features(bench: Bench) -> dict[str, Any]:
@@ -250,6 +266,7 @@ def shared_prefix(bench: Bench) -> dict[str, Any]:
 WORKLOADS: dict[str, Callable[[Bench], dict[str, Any]]] = {
     "prompt-lookup": prompt_lookup,
     "draft-model": draft_model,
+    "mtp": multi_token,
     "unused-features": unused_features,
     "overhead": overhead,
     "stall": stall,
@@ -257,10 +274,10 @@ WORKLOADS: dict[str, Callable[[Bench], dict[str, Any]]] = {
 }
 
 
-def compiled(folder: Path) -> Path:
+def compiled(folder: Path, *more: str) -> Path:
     """Return the compiled folder of a model; compile it if it does not exist."""
     command = [sys.executable, "-m", "wherry", "compile", str(folder), "--quant", QUANT]
-    command += ["--context", str(CONTEXT)]
+    command += ["--context", str(CONTEXT), *more]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return Path(done.stdout.strip().splitlines()[-1])
 
@@ -281,7 +298,9 @@ def main() -> None:
     made, made_draft = compiled(target), compiled(draft)
     for name in a.workloads or WORKLOADS:
         busy = busy_cores()
-        measured = WORKLOADS[name](Bench(made, made_draft, a.threads, shape["vocab_size"]))
+        measured = WORKLOADS[name](
+            Bench(made, made_draft, a.threads, shape["vocab_size"], a.folder)
+        )
         row = {
             "shape": a.shape,
             "what": f"engine-{name}",

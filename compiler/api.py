@@ -64,6 +64,7 @@ def convert_model(
     quant: str | None = None,
     keep: Collection[str] | None = None,
     calibration: str = NO_CALIBRATION,
+    mtp: bool = False,
     progress: Progress | None = None,
     thorough: bool = False,
 ) -> Path:
@@ -76,6 +77,7 @@ def convert_model(
             checkpoint, else q4f16_1.
         keep: without a scheme, names of checkpoints' schemes in which weights stay; None: all.
         calibration: "none", "builtin" or a text file; see `Choice.calibration`.
+        mtp: whether the block of multi-token prediction is among the weights.
         progress: called with the phase, the steps done, and the steps in total.
         thorough: verify all existing weights, and convert damaged ones again.
     """
@@ -96,9 +98,10 @@ def convert_model(
         place = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
         kind = _kind(scheme, label, keep)
         place += f"-{text.sha256[:8]}" if text else ""
+        place += "-mtp" if mtp else ""
         out = settings.cache_dir() / "weights" / f"{safe(name_of(model))}-{kind}-{place}"
     with Use(folder):
-        described = describe(folder)
+        described = describe(folder).with_mtp(mtp)
         wanted = ModelWeights(
             arch=described.arch,
             parameters=parameters(described.arch, described.config, described.entries),
@@ -163,13 +166,14 @@ def ensure_artifact(
         quant=choice.quant,
         keep=choice.kept_schemes,
         calibration=choice.calibration,
+        mtp=choice.mtp,
         progress=progress,
         thorough=thorough,
     )
     label = label_of(weights)
     choice = choice.in_scheme(scheme_of(weights))
     scheme, preset = choice.scheme, choice.preset
-    described = describe(weights)
+    described = describe(weights).with_mtp(choice.mtp)
     deployment = choice.deployment(described)
     described = described.at(deployment.context)
     key = _key(weights, _inputs_of(preset), scheme.name, deployment)

@@ -94,6 +94,7 @@ class Choices(TypedDict, total=False):
     max_batch: int | None
     prefill_chunk: int | None
     calibration: str
+    mtp: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +121,8 @@ class Choice:
     # The text whose activations decide how 4-bit linears are rounded: "builtin", a file, or "none":
     # each weight by itself.
     calibration: str = "none"
+    # Whether the library has the checkpoint's block of multi-token prediction, which drafts tokens.
+    mtp: bool = False
 
     @property
     def scheme(self) -> Encoder:

@@ -45,6 +45,11 @@ class Forecast:
     stored: int  # bytes of the weights on disk
     parameters: int  # number of parameters before quantization
 
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        """Return the manifest's capabilities on which memory depends."""
+        return ("mtp",) if self.described.mtp else ()
+
 
 @contextmanager
 def described_folder(model: str) -> Iterator[Path]:
@@ -76,7 +81,7 @@ def forecast(model: str, folder: Path, **choices: Unpack[Choices]) -> Forecast:
     keep = choice.kept_schemes
     choice = choice.in_scheme(default_scheme(folder))
     scheme, preset = choice.scheme, choice.preset
-    described = describe(folder)
+    described = describe(folder).with_mtp(choice.mtp)
     deployment = choice.deployment(described)
     described = described.at(deployment.context)
     shapes = parameters(described.arch, described.config, described.entries)

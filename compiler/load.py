@@ -9,7 +9,7 @@ from typing import Any
 
 import wherry.models.families
 from wherry.artifact.head import Head, ScoreHead, read_head
-from wherry.errors import ModelError
+from wherry.errors import ModelError, UsageError
 from wherry.hub.folder import read_json
 from wherry.hub.sentence_transformers import head_of
 from wherry.models.arch import Architecture, read_config
@@ -28,10 +28,37 @@ class Described:
     raw: dict[str, Any]  # content of config.json, or the text model's part of it
     head: Head | None = None  # pooling or score head of a model that generates no text
     is_part: bool = False  # whether the folder also has vision or audio models
+    mtp: bool = False  # whether the block of multi-token prediction belongs to the model
 
     def at(self, context: int) -> Described:
         """Return the model configured for sequences of up to `context` tokens."""
         return replace(self, config=self.config.at(context))
+
+    def with_mtp(self, mtp: bool) -> Described:
+        """Return the model with its block of multi-token prediction, if `mtp` asks for it.
+
+        Raises:
+            UsageError: the model has no such block.
+        """
+        if not mtp:
+            return self
+        has, drafts = f"model_type {self.arch.name}", self.arch.drafts
+        if drafts is None:
+            known = sorted(name for name, arch in families().items() if arch.drafts is not None)
+            raise UsageError(
+                f"--mtp asks for a block of multi-token prediction; {has} has none that is known "
+                f"here. Those of {', '.join(known)} are. Leave out --mtp, or draft tokens by "
+                "another model: --draft MODEL"
+            )
+        if (lacks := drafts.lacks(self.config)) is not None:
+            raise UsageError(
+                f"--mtp asks for a block of multi-token prediction; config.json ({has}) says "
+                f"{lacks}. Leave out --mtp, or take a checkpoint that has the block."
+            )
+        made = replace(self, mtp=True)
+        if "draft" not in made.entries:
+            raise UsageError(f"--mtp drafts tokens; this model ({has}) writes none. Leave it out.")
+        return made
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -46,7 +73,9 @@ class Described:
             return ("forward",)
         named = self.raw.get("architectures") or ["?"]
         bare = all(name.endswith("Model") and "LMHead" not in name for name in named)
-        return ("embed",) if self.head or bare else ("forward", "embed")
+        if self.head or bare:
+            return ("embed",)
+        return ("forward", "embed", "draft") if self.mtp else ("forward", "embed")
 
 
 def architectures() -> list[str]:

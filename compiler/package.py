@@ -225,7 +225,7 @@ def _capabilities(described: Described, *, has_template: bool) -> tuple[str, ...
     if isinstance(described.head, ClassHead):
         return ("classify", "score") if len(described.head.labels) == 1 else ("classify",)
     found = {"forward": ("completion", "chat") if has_template else ("completion",)}
-    found["embed"] = ("embedding",)
+    found |= {"embed": ("embedding",), "draft": ("mtp",)}
     return tuple(name for entry in described.entries for name in found[entry])
 
 

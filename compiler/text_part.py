@@ -40,6 +40,7 @@ _PREFIXES = (
     ("language_model.lm_head.", "lm_head."),
     ("model.language_model.", "model."),
     *((name, name) for name in ("model.layers.", "model.embed_tokens.", "model.norm.", "lm_head.")),
+    ("mtp.", "mtp."),
 )
 _OF_BOTH = ("architectures", "bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings")
 

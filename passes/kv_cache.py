@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from wherry.ops import AttentionShape, page_shape
 
 PAGE_SIZE = 16  # tokens of one page
+HIDDEN = -1  # stands for a layer where pages hold hidden states, see models/drafts.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class State:
     group: int
     layers: tuple[int, ...]
     page_shape: tuple[int, ...]  # shape of one page of one layer
+    dtype: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +39,23 @@ class KVCache:
 
     @classmethod
     def of(
-        cls, layers: Iterable[AttentionShape], dtype: str, *, latents_once: bool = False
+        cls,
+        layers: Iterable[AttentionShape],
+        dtype: str,
+        *,
+        latents_once: bool = False,
+        hidden: int = 0,
     ) -> KVCache:
         """Return the cache that `layers` need; a layer that reads another layer's cache owns none.
 
-        With `latents_once`, kernels read an MLA latent as key and as value from one plane.
+        Args:
+            layers: the attentions of all entries.
+            dtype: dtype of keys and values.
+            latents_once: kernels read an MLA latent as key and as value from one plane.
+            hidden: elements of a hidden state that is kept of each token; 0: none is. Float16
+                suffices, because it decides on draft tokens alone.
         """
-        owners = [layer for layer in layers if layer.kv != "none"]
+        owners = [layer for layer in layers if layer.kv != "none" and not layer.appends]
         windows = sorted({own.window for own in owners}, key=lambda w: (w is not None, w))
         groups = [Group(w, tuple(own.cache for own in owners if own.window == w)) for w in windows]
         state: dict[tuple[int, tuple[int, ...]], list[int]] = {}
@@ -51,11 +63,11 @@ class KVCache:
             planes = 1 if own.latent and latents_once else 2
             page = page_shape(own.kv_heads, PAGE_SIZE, own.head_dim, dtype, planes)
             state.setdefault((windows.index(own.window), page), []).append(own.cache)
-        return cls(
-            dtype=dtype,
-            groups=tuple(groups),
-            state=tuple(State(g, tuple(layers), page) for (g, page), layers in state.items()),
-        )
+        states = [State(g, tuple(layers), page, dtype) for (g, page), layers in state.items()]
+        if hidden:
+            kept = "float32" if dtype == "float32" else "float16"
+            states.append(State(0, (HIDDEN,), (PAGE_SIZE, hidden), kept))
+        return cls(dtype=dtype, groups=tuple(groups), state=tuple(states))
 
     def tables(self) -> dict[str, str]:
         """Return the arrays of all page tables, two per group: name -> symbolic size."""

@@ -10,7 +10,10 @@
 Runs first in the attach phase. Each group of layers gets a page table, each layer that owns a cache
 a tensor of pages, updated in place; a layer that shares a cache reads its owner's (`kv_cache.py`).
 Weights of the norms of q and k go before the pages of `rope_append`, sinks before those of
-`attention`.
+`attention`. Pages of hidden states (`models/drafts.py`) are written and read likewise.
+
+In a module of several entries, an entry whose first use of the cache is `kept_hidden` starts with
+the tensors of the arguments; the other entries' updates are not in its past.
 """
 
 from __future__ import annotations
@@ -22,10 +25,11 @@ from tvm import IRModule, ir, relax, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from wherry.ops import AttentionShape, AttentionSpec, RopeAppendSpec
-from wherry.ops.tags import CACHED_ATTENTION
+from wherry.ops.tags import CACHED_ATTENTION, KEEP_HIDDEN, KEPT_HIDDEN
 
+from .hidden_reference import keep_hidden, kept_hidden
 from .kernels import rewritten
-from .kv_cache import PAGE_SIZE, KVCache
+from .kv_cache import HIDDEN, PAGE_SIZE, KVCache
 from .paged_reference import attention, rope_append
 
 CALL = ir.Op.get("relax.call_dps_packed")
@@ -35,13 +39,23 @@ def cached_attentions(mod: IRModule) -> Iterator[AttentionShape]:
     """Yield the spec of each attention of `forward`, in order."""
     for block in mod["forward"].body.blocks:
         for binding in block.bindings:
-            if _is_attention(binding.value):
+            if _extern(binding.value) == CACHED_ATTENTION:
                 yield _shape(binding.value)
 
 
-def _is_attention(expr: relax.Expr) -> bool:
+def kept_size(mod: IRModule) -> int:
+    """Return the size of the hidden state that `forward` keeps of each token; 0: it keeps none."""
+    for block in mod["forward"].body.blocks:
+        for binding in block.bindings:
+            if _extern(binding.value) == KEEP_HIDDEN:
+                return int(binding.var.ty.shape[1])
+    return 0
+
+
+def _extern(expr: relax.Expr) -> str | None:
+    """Return the name of the external function that `expr` calls; None: it calls none."""
     is_call = isinstance(expr, relax.Call) and expr.op == CALL
-    return is_call and str(expr.args[0].global_symbol) == CACHED_ATTENTION
+    return str(expr.args[0].global_symbol) if is_call else None
 
 
 def _shape(call: relax.Call) -> AttentionShape:
@@ -85,7 +99,7 @@ class _Arguments:
         self.pages = {
             layer: relax.Var(
                 f"state_{i}",
-                relax.TensorType([counts[own.group], *own.page_shape], cache.dtype),
+                relax.TensorType([counts[own.group], *own.page_shape], own.dtype),
             )
             for i, (layer, own) in enumerate(owners)
         }
@@ -108,12 +122,18 @@ class _Rewriter(PyExprMutator):
         super().__init__(mod)
         self.cache = cache
         self.tables, self.group_of = arguments.tables, arguments.group_of
+        self.arguments = arguments
         # layer index -> its pages after the last append
         self.pages: dict[int, relax.Expr] = dict(arguments.pages)
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         call = super().visit_call_(call)
-        if not _is_attention(call):
+        name = _extern(call)
+        if name == KEEP_HIDDEN:
+            return self._keep_hidden(call)
+        if name == KEPT_HIDDEN:
+            return self._kept_hidden(call)
+        if name != CACHED_ATTENTION:
             return call
         shape = _shape(call)
         _, qkv, positions, sequences, query_indptr, *weights = call.args[1].fields
@@ -123,11 +143,34 @@ class _Rewriter(PyExprMutator):
         table = self.tables[self.group_of[shape.cache]]
         rope, spec = specs(shape, self.pages[shape.cache], sinks=bool(sinks))
         q = self._append(rope, qkv, [positions, sequences, *table, *norms], shape.cache)
+        if shape.appends:
+            return relax.op.reshape(q, call.ty.shape)
         rows = [q, positions, sequences, query_indptr, *table]
         var = self.builder_.add_func(attention(spec, qkv.ty.dtype), "attention")
         args = [*rows, *sinks, self.pages[shape.cache]]
         out = self.builder_.emit(relax.call_tir(var, args, out_ty=q.ty))
         return relax.op.reshape(out, call.ty.shape)
+
+    def _keep_hidden(self, call: relax.Call) -> relax.Expr:
+        """Emit a write of hidden states; return them."""
+        x, positions, sequences = call.args[1].fields
+        args = [x, positions, sequences, *self.tables[0], self.pages[HIDDEN]]
+        func = keep_hidden(int(x.ty.shape[1]), PAGE_SIZE, x.ty.dtype, args[-1].ty.dtype)
+        var = self.builder_.add_func(func, "keep_hidden")
+        places, types = [len(args) - 1, -1], [args[-1].ty, x.ty]
+        both = self.builder_.emit(relax.call_tir_inplace(var, relax.Tuple(args), places, types))
+        self.pages[HIDDEN] = self.builder_.emit(relax.TupleGetItem(both, 0))
+        return relax.TupleGetItem(both, 1)
+
+    def _kept_hidden(self, call: relax.Call) -> relax.Expr:
+        """Return a read of the hidden states of the rows before those of the step."""
+        positions, sequences, *after = call.args[1].fields
+        if not after:
+            self.pages = dict(self.arguments.pages)
+        args = [positions, sequences, *self.tables[0], self.pages[HIDDEN]]
+        (ty,) = call.ty_args
+        func = kept_hidden(int(ty.shape[1]), PAGE_SIZE, ty.dtype, args[-1].ty.dtype)
+        return relax.call_tir(self.builder_.add_func(func, "kept_hidden"), args, out_ty=ty)
 
     def _append(
         self, rope: RopeAppendSpec, qkv: relax.Expr, args: list[relax.Expr], layer: int

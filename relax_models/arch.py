@@ -33,6 +33,7 @@ from .weights import (
 
 __all__ = [
     "Architecture",
+    "Drafts",
     "Groups",
     "InverseFrequencies",
     "Pairs",
@@ -66,6 +67,20 @@ _OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Drafts:
+    """The block of multi-token prediction that comes with a family's checkpoints (`drafts.py`).
+
+    Only the first block is used, repeatedly, where there are several.
+    """
+
+    # Field of config.json and its value by which a configuration has no block that can be used;
+    # None: it has one.
+    lacks: Callable[[Any], str | None]
+    make: Callable[[Any], Any]  # makes the `nn.Module` of a configuration; its parameters: draft.*
+    names: Callable[[Any], tuple[Word, ...]]  # the checkpoint's names of the parameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
     """One model family; the file is found by its name.
 
@@ -80,6 +95,7 @@ class Architecture:
         aliases: other values of `model_type` that mean the same, with the same fields.
         base: first part of the checkpoint's names, the head's excepted; checkpoints of embedding
             models omit it.
+        drafts: the block of multi-token prediction; None: the family has none.
     """
 
     name: str
@@ -88,6 +104,7 @@ class Architecture:
     weights: tuple[Word, ...] = ()
     aliases: tuple[str, ...] = ()
     base: str = "model"
+    drafts: Drafts | None = None
 
 
 def plan(
@@ -111,6 +128,8 @@ def plan(
         ModelError: one, listing every missing, surplus and misshapen tensor.
     """
     words = arch.weights
+    if arch.drafts is not None and any(name.startswith("draft.") for name in parameters):
+        words = (*arch.drafts.names(config), *words)
     if headless:
         words += (drop("lm_head.weight"), drop("lm_head.bias"))
     if not any(name.startswith(f"{arch.base}.") for name in checkpoint):

@@ -401,12 +401,16 @@ class Decoder(nn.Module):
         """Return the input of the first layer, [n, d]."""
         return self.tokens(batch)
 
-    def forward(self, batch: Batch) -> Tensor:
-        """Return the normalized hidden states of the logit rows, [m, d]."""
+    def rows(self, batch: Batch) -> Tensor:
+        """Return the results of the last layer, [n, d]."""
         x = self.embedded(batch)
         for block in self.layers:
             x = block(x, batch)
-        return self.norm(batch.wanted(x))
+        return x
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Return the normalized hidden states of the logit rows, [m, d]."""
+        return self.norm(batch.wanted(self.rows(batch)))
 
 
 class CausalLM(nn.Module):
@@ -416,6 +420,7 @@ class CausalLM(nn.Module):
     def __init__(self, cfg: Any) -> None:
         self.scales = cfg.scales()
         self.model = self.decoder(cfg)
+        self.draft: Any = None  # the block of multi-token prediction, see `drafts.py`
         self.lm_head = (
             None
             if cfg.tie_word_embeddings
@@ -424,7 +429,15 @@ class CausalLM(nn.Module):
 
     def hidden(self, batch: Batch) -> Tensor:
         """Return the normalized hidden states of the logit rows, [m, d]."""
-        return self.model(batch)
+        if self.draft is None:
+            return self.model(batch)
+        x = self.model.rows(batch)
+        appended = self.draft.append(self.model, self.model.norm(x), batch)
+        return self.model.norm(batch.wanted_after(x, appended))
+
+    def drafted(self, batch: Batch) -> Tensor:
+        """Compute the draft block's logits float32 [m, vocab] of the tokens after the batch's."""
+        return self.logits(self.draft.hidden(self.model, batch))
 
     def logits(self, x: Tensor) -> Tensor:
         """Compute logits float32 [m, vocab] from the result of `hidden`."""

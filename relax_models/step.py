@@ -8,13 +8,14 @@ docs/design/compiled-library.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
-from tvm import te
+from tvm import te, tirx
 from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import AttentionShape
-from wherry.ops.tags import CACHED_ATTENTION
+from wherry.ops.tags import CACHED_ATTENTION, KEEP_HIDDEN, KEPT_HIDDEN, tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,9 @@ class Batch:
     sequences: Tensor  # [n]
     query_indptr: Tensor  # [r+1]
     logit_rows: Tensor  # [m]
+    # If it is a list, attention only appends K and V to the cache, and adds to the list what
+    # depends on that; whatever else is computed from the layers is not used.
+    appended: list[Tensor] | None = None
 
     def wanted(self, x: Tensor) -> Tensor:
         """Return the rows of x [n, d] whose logits are needed, [m, d]."""
@@ -35,6 +39,46 @@ class Batch:
             "wanted",
             [self.logit_rows, x],
         )
+
+    def wanted_after(self, x: Tensor, before: Tensor) -> Tensor:
+        """Return `wanted(x)`, computed after `before` [n, k], which no other result may need."""
+        rows, d = self.logit_rows.shape[0], int(x.shape[1])
+        func = rows_after(d, int(before.shape[1]), x.dtype, before.dtype)
+        out = Tensor.placeholder([rows, d], x.dtype)
+        return op.tensor_ir_op(func, "wanted_after", [self.logit_rows, x, before], out)
+
+
+@cache
+def rows_after(d: int, k: int, dtype: str, before: str) -> tirx.PrimFunc:
+    """Return the PrimFunc (rows int32 [m], x dtype [n, d], unused before [n, k]) -> [m, d]."""
+    n, m = te.var("n", "int64"), te.var("m", "int64")
+    rows = te.placeholder((m,), "int32", "rows")
+    x = te.placeholder((n, d), dtype, "x")
+    unused = te.placeholder((n, k), before, "before")
+    y = te.compute((m, d), lambda i, j: x[rows[i], j], "wanted")
+    func = te.create_prim_func([rows, x, unused, y]).without_attr("global_symbol")
+    return tag(func, "wanted_after", {})
+
+
+def keep_hidden(x: Tensor, batch: Batch) -> Tensor:
+    """Keep x [n, d] for the rows after these, as `kept_hidden` reads it; return x."""
+    out = Tensor.placeholder(list(x.shape), x.dtype)
+    return op.extern(KEEP_HIDDEN, [x, batch.positions, batch.sequences], out)
+
+
+def kept_hidden(batch: Batch, size: int, dtype: str, after: Tensor | None = None) -> Tensor:
+    """Return what is kept of the row before each row of its sequence, [n, size]; zeros at first.
+
+    Args:
+        batch: the rows.
+        size: elements of a row.
+        dtype: dtype of the result.
+        after: a result of `keep_hidden` in this entry, whose rows are then found; None: this is the
+            first use of the cache in its entry.
+    """
+    out = Tensor.placeholder([batch.tokens.shape[0], size], dtype)
+    rows = [batch.positions, batch.sequences, *([] if after is None else [after])]
+    return op.extern(KEPT_HIDDEN, rows, out)
 
 
 def attention(
@@ -56,7 +100,12 @@ def attention(
     Returns:
         the output of attention, [n, h * e].
     """
+    if batch.appended is not None:
+        shape = replace(shape, appends=True)
     rows = [qkv, batch.positions, batch.sequences, batch.query_indptr]
     out = Tensor.placeholder([qkv.shape[0], shape.heads * shape.head_dim], qkv.dtype)
     args = [shape.to_json(), *rows, *(qk_norm or ()), *([] if sinks is None else [sinks])]
-    return op.extern(CACHED_ATTENTION, args, out)
+    y = op.extern(CACHED_ATTENTION, args, out)
+    if batch.appended is not None:
+        batch.appended.append(y)
+    return y

@@ -390,10 +390,17 @@ def plan_weights(
     plans = [planner.parameter(name) for name in parameters]
     problems = [*planner.problems, *planner.leftovers()]
     if problems:
+        lacks_block = any(p.startswith("missing") and " for draft." in p for p in problems)
+        hint = "Check that config.json belongs to these weights."
+        if lacks_block:
+            hint = (
+                "Tensors of draft.* belong to the block of multi-token prediction, which many "
+                "copies of a checkpoint leave out: leave out --mtp."
+            )
         raise ModelError(
             f"The checkpoint's {len(checkpoint)} tensors do not fit the model's "
             f"{len(parameters)} parameters:\n{listing(problems)}\n"
-            "Check that config.json belongs to these weights."
+            f"{hint}"
         )
     made = tuple(p for p in plans if p is not None)
     assert sum(prod(p.shape) for p in made) == sum(prod(s) for s in parameters.values())

@@ -142,7 +142,7 @@ def build_library(
             "kind": "paged_kv",
             "layers": len(own.layers),
             "shape": list(own.page_shape),
-            "dtype": program.cache.dtype,
+            "dtype": own.dtype,
             "group": own.group,
         }
         for own in program.cache.state

@@ -14,12 +14,13 @@ from typing import Any
 from tvm import IRModule
 from tvm.relax.frontend.nn import Tensor, op, spec
 from tvm.relax.frontend.nn.exporter import Exporter
+from tvm.relax.transform import DeadCodeElimination
 
 from wherry.models.arch import Architecture, Shape
 from wherry.models.layers import EXACT
 from wherry.models.step import Batch
 from wherry.passes.kv_cache import KVCache
-from wherry.passes.paged_kv import cached_attentions
+from wherry.passes.paged_kv import cached_attentions, kept_size
 from wherry.passes.quantize import Quantization, stored_dtypes
 from wherry.passes.recurrent_state import SIZE, SLOTS, SlotState, slot_states
 from wherry.quant.plan import Own
@@ -70,15 +71,21 @@ class Program:
 
 
 def _step(model: Any, entries: tuple[str, ...]) -> Callable[..., Any]:
-    """Return the function to export, which calls the model once for all `entries`."""
-    results: dict[str, Callable[[Tensor], Tensor]] = {
-        "forward": lambda x: model.logits(x),
-        "embed": lambda x: op.astype(x, "float32"),
+    """Return the function to export, which calls the model once for all `entries`.
+
+    "draft" comes last: the state that it finds is not what the others leave (`passes/paged_kv.py`).
+    """
+    assert "draft" not in entries[:-1]
+    results: dict[str, Callable[[Tensor, Batch], Tensor]] = {
+        "forward": lambda x, _batch: model.logits(x),
+        "embed": lambda x, _batch: op.astype(x, "float32"),
+        "draft": lambda _x, batch: model.drafted(batch),
     }
 
     def forward(*arrays: Any) -> Any:
-        x = model.hidden(Batch(*arrays))
-        made = tuple(results[entry](x) for entry in entries)
+        batch = Batch(*arrays)
+        x = model.hidden(batch)
+        made = tuple(results[entry](x, batch) for entry in entries)
         return made if len(made) > 1 else made[0]
 
     return forward
@@ -90,8 +97,14 @@ def is_whole(config: Any) -> bool:
 
 
 def _model(arch: Architecture, config: Any, entries: tuple[str, ...]) -> Any:
-    """Build the model, without the LM head if no entry needs it: embedding models have none."""
+    """Build the model, without the LM head if no entry needs it: embedding models have none.
+
+    For the entry "draft" it has its block of multi-token prediction.
+    """
     model = arch.model(config)
+    if "draft" in entries:
+        assert arch.drafts is not None
+        model.draft = arch.drafts.make(config)
     if "forward" not in entries:
         model.lm_head = None
     return model
@@ -143,7 +156,7 @@ def export(
         scheme: the quantization scheme of the weights.
         dtype: dtype of activations and of weights that `scheme` does not quantize.
         kv_dtype: dtype of the KV cache.
-        entries: entries of the library: "forward", "embed".
+        entries: entries of the library: "forward", "embed", "draft", in this order.
         traits: what the target's kernels ask of the program.
         own: parameters that are stored in other schemes.
     """
@@ -158,6 +171,7 @@ def export(
         effect_mode="none",
     )
     mod, params, _ = Exporter(debug=False).build(spec.ModuleSpec(model, ["forward"], [method]))
+    mod = DeadCodeElimination()(mod)  # what follows the block's append, see models/drafts.py
     quantization = Quantization(
         plan={n: EXACT_SCHEME if n in exact else scheme for n, _ in params},
         references=REFERENCES,
@@ -172,7 +186,12 @@ def export(
         entries=entries,
         quantization=quantization,
         stored={n: dtype or floats[n] for n, dtype in stored.items()},
-        cache=KVCache.of(cached_attentions(mod), kv_dtype, latents_once=traits.latents_once),
+        cache=KVCache.of(
+            cached_attentions(mod),
+            kv_dtype,
+            latents_once=traits.latents_once,
+            hidden=kept_size(mod),
+        ),
         slots=slot_states(mod),
         embedding_size=getattr(config, "embedding_size", config.hidden_size),
         whole=is_whole(config),

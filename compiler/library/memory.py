@@ -30,11 +30,7 @@ def declared(
         program: the compiled program.
         page_size: tokens of one page of the KV cache.
     """
-    pages = [
-        bytes_of(own.page_shape, program.cache.dtype)
-        for own in program.cache.state
-        for _ in own.layers
-    ]
+    pages = [bytes_of(own.page_shape, own.dtype) for own in program.cache.state for _ in own.layers]
     slots = [bytes_of(own.shape, DTYPE) * len(own.calls) for own in program.slots]
     weights = [[bytes_of(p["shape"], p["dtype"]) for p in each] for each in params]
     return {

@@ -33,8 +33,10 @@ def entries(of: tuple[str, ...]) -> tuple[str, ...]:
     """Return the library's entries for WebLLM, whose own `embed` has another meaning.
 
     Raises:
-        UsageError: the model generates no text.
+        UsageError: the model generates no text, or drafts tokens.
     """
+    if "draft" in of:
+        raise UsageError("WebLLM's engine drafts no tokens: leave out --mtp.")
     if "forward" not in of:
         raise UsageError(
             f"WebLLM runs models that write text; this one has {', '.join(of)} alone. "

@@ -126,9 +126,14 @@ int wherry_engine_create(wherry_model* model, wherry_model* draft, const char* c
   return guard([&] {
     required(out, "out") = nullptr;
     required(model, "model");
-    constexpr int kDrafts = 4;  // default of max_drafts for an engine with a draft model
-    auto config = wherry::parse_engine_config(config_json, model->model->metadata(),
-                                              draft == nullptr ? 0 : kDrafts);
+    // Defaults of max_drafts with a draft model, and with a block of multi-token prediction, which
+    // was trained for one token and is repeated.
+    constexpr int kOfModel = 4, kOfBlock = 3;
+    const wherry::Metadata& metadata = model->model->metadata();
+    const int drafts = draft != nullptr                      ? kOfModel
+                       : metadata.has(wherry::Entry::kDraft) ? kOfBlock
+                                                             : 0;
+    auto config = wherry::parse_engine_config(config_json, metadata, drafts);
     *out = new wherry_engine{{model->model, draft == nullptr ? nullptr : draft->model, config}};
   });
 }

@@ -47,8 +47,8 @@ int64_t bytes_of(const StateSpec& spec) {
   return spec.layers * tensor_bytes(spec.dtype, spec.shape);
 }
 
-// Returns the number of slots: one for each sequence, and snapshots that take at most a quarter of
-// the bytes of the pages, but always a few.
+// Returns the number of slots: one for each sequence, snapshots that take at most a quarter of the
+// bytes of the pages, but always a few, and those for states before draft tokens.
 int64_t slots_of(const Metadata& metadata, const KvCacheConfig& config) {
   constexpr int64_t kFewest = 2;
   int64_t slot = 0, pages = 0;
@@ -62,7 +62,8 @@ int64_t slots_of(const Metadata& metadata, const KvCacheConfig& config) {
   int64_t snapshots = slot > 0 ? pages / kSnapshotShare / slot : 2 * config.sequences;
   // More snapshots than pages would be of no use.
   snapshots = std::min(snapshots, config.kv_tokens / metadata.page_size);
-  return config.sequences + std::max(kFewest, snapshots);
+  const int64_t spare = config.drafts ? std::min(config.sequences, kSpareSlots) : 0;
+  return config.sequences + spare + std::max(kFewest, snapshots);
 }
 
 // Whether prefixes of this model can be shared. An encoder-decoder's prefix also depends on its
@@ -363,6 +364,19 @@ void KvCache::thin_out(PrefixNode* node) {
   }
 }
 
+bool KvCache::take_spare(SequenceState& sequence) {
+  if (!slots_ || sequence.spare >= 0) return true;
+  if (slots_->available() == 0 && !tree_.evict_snapshot()) return false;
+  sequence.spare = slots_->take();
+  return true;
+}
+
+void KvCache::settle(SequenceState& sequence, bool back) {
+  if (sequence.spare < 0) return;
+  if (back) std::swap(sequence.slot, sequence.spare);
+  slots_->release(std::exchange(sequence.spare, -1));
+}
+
 void KvCache::release(SequenceState& sequence, const TokenSpan& span, bool keep) {
   if (keep && prefix_cache_ && !sequence.pages.empty()) {
     commit(sequence, span);
@@ -383,6 +397,7 @@ void KvCache::release(SequenceState& sequence, const TokenSpan& span, bool keep)
     }
   }
   if (sequence.slot >= 0) slots_->release(sequence.slot);
+  if (sequence.spare >= 0) slots_->release(sequence.spare);
   pin(sequence, nullptr);
   sequence = SequenceState();
 }

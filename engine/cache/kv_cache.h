@@ -19,6 +19,7 @@ struct KvCacheConfig {
   int64_t sequences = 0;  // maximum number of concurrent sequences
   int64_t chunk = 0;      // maximum number of rows in one step
   bool prefix_cache = true;
+  bool drafts = false;  // whether requests verify draft tokens unless they say otherwise
 };
 
 // Copies that the session must make on the device, in this order, before the step that needs them.
@@ -42,6 +43,8 @@ struct SequenceState {
   // [groups] page ids in order; -1 for a page that the window has passed.
   std::vector<std::vector<int32_t>> pages;
   int32_t slot = -1;
+  int32_t spare =
+      -1;  // slot for the recurrent state before draft tokens; -1 outside of such a step
   PrefixNode* node = nullptr;  // pinned node of the last page that is in the tree; or null
   int64_t committed = 0;       // number of the sequence's pages in the tree
   // The node with the snapshot that moves with the sequence, and its slot; null if there is none.
@@ -109,6 +112,11 @@ class KvCache {
   // keep: the snapshot stays here; otherwise the sequence's next one takes its place, so that a
   // sequence needs one slot however long it is.
   void snapshot(SequenceState& sequence, StateChanges& changes, bool keep);
+  // Takes a slot for the recurrent state before draft tokens, if necessary that of the least
+  // recently used snapshot. Returns false if there is none; true without recurrent state.
+  bool take_spare(SequenceState& sequence);
+  // Ends a step with draft tokens. back: one was rejected, so the sequence gets the spare slot.
+  void settle(SequenceState& sequence, bool back);
   // Frees the sequence's state. keep: its pages stay in the tree until they are evicted.
   void release(SequenceState& sequence, const TokenSpan& span, bool keep);
 

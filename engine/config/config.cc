@@ -89,11 +89,6 @@ EngineConfig parse_engine_config(const char* json, const Metadata& metadata, int
   config.cache_dir = reader.string_or("cache_dir", "");
   config.cache_bytes = bounded(reader, "cache_bytes", config.cache_bytes, 0, INT64_MAX, problems);
   config.max_drafts = static_cast<int>(bounded(reader, "max_drafts", drafts, 0, 64, problems));
-  if (reader.has("max_drafts") && config.max_drafts > 0 && metadata.recurrent()) {
-    problems.add("\"max_drafts\" is ", config.max_drafts, ", but the model ", metadata.name,
-                 " has a recurrent state, which cannot go back over rejected draft tokens: leave "
-                 "it out, or give 0");
-  }
   config.max_slowdown = reader.number_or("max_slowdown", config.max_slowdown);
   if (!(config.max_slowdown > 1)) {
     problems.add("\"max_slowdown\" is ", config.max_slowdown, "; accepted is more than 1");

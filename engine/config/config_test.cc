@@ -46,17 +46,6 @@ TEST(memory_bounds_the_cache) {
   CHECK_EQ(tokens(R"({"kv_memory": 9599})"), 9 * 16);
 }
 
-TEST(a_recurrent_state_has_no_draft_tokens) {
-  Metadata metadata = library();
-  metadata.name = "hybrid";
-  metadata.state = {{true, 0, 2, {999}, {kDLFloat, 32, 1}}};
-  CHECK_CONTAINS(
-      ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_engine_config(R"({"max_drafts": 8})", metadata)),
-      "\"max_drafts\" is 8, but the model hybrid has a recurrent state");
-  CHECK_EQ(parse_engine_config(R"({"max_drafts": 0})", metadata).max_drafts, 0);
-  CHECK_EQ(parse_engine_config(R"({"max_drafts": 8})", library()).max_drafts, 8);
-}
-
 TEST(given_values) {
   EngineConfig config = parse_engine_config(
       R"({"max_batch": 300, "context": 100, "kv_tokens": 1001, "prefill_chunk": 400})", library());

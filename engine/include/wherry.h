@@ -300,8 +300,8 @@ WHERRY_API int wherry_loader_finish(wherry_loader* loader, wherry_model** out);
  *  "cache_dir": folder for the prefix cache on disk, which outlives the process (none); models
  *   with a sliding window or a recurrent state do without, which wherry_stats.disk_problem says,
  *  "cache_bytes": upper bound on the size of that folder (1 GiB),
- *  "max_drafts": draft tokens for a request that sets no number (0; with a draft model 4; an
- *   error with a recurrent state, which cannot go back over rejected ones),
+ *  "max_drafts": draft tokens for a request that sets no number (0; with a draft model 4, with
+ *   a block of multi-token prediction in the library 3),
  *  "max_slowdown": factor by which prefill chunks may lengthen a step of running requests (2),
  *  "max_step_seconds": upper bound on a step with prefill chunks, as far as known (0: no limit)}
  */

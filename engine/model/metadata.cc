@@ -8,7 +8,7 @@
 
 namespace wherry {
 
-const char* const kInterface = "2acbec95d1592c4d";
+const char* const kInterface = "20849a7e6e5b6802";
 
 namespace {
 
@@ -59,10 +59,10 @@ StateSpec parse_state(const ffi::json::Object& object, size_t i, size_t groups,
 }
 
 Entry parse_entry(const std::string& name, Problems& problems) {
-  for (Entry entry : {Entry::kForward, Entry::kEmbed, Entry::kEncode}) {
+  for (Entry entry : {Entry::kForward, Entry::kEmbed, Entry::kEncode, Entry::kDraft}) {
     if (name == name_of(entry)) return entry;
   }
-  problems.add("entry \"", name, "\"; this core knows forward, embed, encode");
+  problems.add("entry \"", name, "\"; this core knows forward, embed, encode, draft");
   return Entry::kForward;
 }
 
@@ -110,6 +110,8 @@ const char* name_of(Entry entry) {
       return "embed";
     case Entry::kEncode:
       return "encode";
+    case Entry::kDraft:
+      return "draft";
   }
   return "";
 }

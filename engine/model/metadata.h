@@ -21,6 +21,9 @@ enum class Entry {
   kForward,  // runs "forward" -> logits of the logit rows [m, vocab]
   kEmbed,    // runs "embed" -> embeddings of the logit rows [m, d]
   kEncode,   // runs "encode": reads the source of an encoder-decoder model into its cross groups
+  // runs "draft" -> logits [m, vocab] of the block of multi-token prediction, for the tokens after
+  // the rows; see DraftBlock
+  kDraft,
 };
 
 // A group of layers that share one page table for each sequence.
@@ -42,6 +45,9 @@ struct StateSpec {
 
 // Snapshots of a recurrent state take at most 1 / kSnapshotShare of the bytes of the KV cache.
 constexpr int64_t kSnapshotShare = 4;
+// Sequences with a recurrent state that verify draft tokens in one step always find a slot for the
+// state before them, up to this number.
+constexpr int64_t kSpareSlots = 4;
 
 struct ParamSpec {
   std::string name;

@@ -33,8 +33,9 @@ struct Batch {
   std::vector<int32_t> source_lengths;  // [r], tokens that the encoder has read
   std::vector<int32_t> logit_rows;      // [m]
 
-  // [m] for kForward, or empty. The scale at which a logit row's candidates are computed, which
-  // then replace the row (sampling/candidates.h); 0 means that the result is the row itself.
+  // [m] for kForward and kDraft, or empty. The scale at which a logit row's candidates are
+  // computed, which then replace the row (sampling/candidates.h); 0 means that the result is the
+  // row itself.
   std::vector<float> scales;
 
   // [m], or empty; requires `scales`. Describes how the device draws tokens as input of the next
@@ -78,8 +79,9 @@ class Session {
   // Starts a step and the copy of its results. On an asynchronous device it returns before the step
   // is done; a CPU runs the step here.
   virtual void launch(const Batch& batch, Entry entry) = 0;
-  // Waits for the step and returns its rows: logits for kForward, embeddings for kEmbed, none for
-  // kEncode. After an exception in launch or collect, the session is ready for the next launch.
+  // Waits for the step and returns its rows: logits for kForward and kDraft, embeddings for kEmbed,
+  // none for kEncode. After an exception in launch or collect, the session is ready for the next
+  // launch.
   virtual Rows collect() = 0;
   // Returns row `i` of the collected results, [columns]; valid until the next launch or collect. If
   // the device returned candidates for the row, row() fetches the whole row now.

@@ -6,6 +6,8 @@
 
 #include "cache/disk/disk_store.h"
 #include "cache/open_session.h"
+#include "speculation/draft_block.h"
+#include "speculation/draft_model.h"
 #include "support/clock.h"
 #include "support/error.h"
 
@@ -40,7 +42,8 @@ void add_times(const RequestTimes& times, double now, wherry_event& event) {
 }
 
 KvCacheConfig cache_config(const EngineConfig& config) {
-  return {config.kv_tokens, config.max_batch, config.prefill_chunk, config.prefix_cache};
+  return {config.kv_tokens, config.max_batch, config.prefill_chunk, config.prefix_cache,
+          config.max_drafts > 0};
 }
 
 SchedulerLimits scheduler_limits(const EngineConfig& config, const Metadata& metadata) {
@@ -60,25 +63,25 @@ std::unique_ptr<Session> session_of(const Model& model, const KvCache& cache,
                       {limits.max_rows, limits.max_batch, limits.logit_rows, config.context});
 }
 
-std::unique_ptr<DraftModel> draft_of(std::shared_ptr<const Model> draft, const Metadata& metadata,
-                                     const EngineConfig& config) {
-  if (!draft) return nullptr;
+std::unique_ptr<Drafter> drafter_of(std::shared_ptr<const Model> draft, const Metadata& metadata,
+                                    const EngineConfig& config) {
+  if (!draft) {
+    if (!metadata.has(Entry::kDraft)) return nullptr;
+    return std::make_unique<DraftBlock>(metadata.groups.size());
+  }
   const Metadata& its = draft->metadata();
   if (its.vocab_size != metadata.vocab_size) {
     throw Error(WHERRY_INVALID_ARGUMENT,
                 concat("the draft model's vocabulary has ", its.vocab_size, " tokens, the model's ",
                        metadata.vocab_size, ": give one with the same tokenizer"));
   }
-  if (metadata.recurrent()) {
-    throw Error(WHERRY_INVALID_ARGUMENT,
-                concat("the model ", metadata.name, " has a recurrent state, which cannot go back ",
-                       "over rejected draft tokens: leave out the draft model"));
-  }
   if (its.recurrent() || !its.has(Entry::kForward)) {
     throw Error(WHERRY_INVALID_ARGUMENT,
                 concat("the draft model ", its.name, " has a state that cannot go back"));
   }
-  return std::make_unique<DraftModel>(std::move(draft), cache_config(config), config.context);
+  KvCacheConfig cache = cache_config(config);
+  cache.drafts = false;
+  return std::make_unique<DraftModel>(std::move(draft), cache, config.context);
 }
 
 std::unique_ptr<DiskTier> disk_of(const Model& model, KvCache& cache, Session& session,
@@ -106,7 +109,7 @@ Engine::Engine(std::shared_ptr<const Model> model, std::shared_ptr<const Model> 
       cache_(model_->metadata(), cache_config(config)),
       budget_(config.max_slowdown, config.max_step_seconds),
       stepper_(session_of(*model_, cache_, config),
-               draft_of(std::move(draft), model_->metadata(), config), budget_, cache_.groups()),
+               drafter_of(std::move(draft), model_->metadata(), config), budget_, cache_.groups()),
       disk_(disk_of(*model_, cache_, stepper_.session(), config)),
       scheduler_(scheduler_limits(config, model_->metadata()), cache_, budget_, disk_.get()) {
   if (disk_) stepper_.use(*disk_);
@@ -158,9 +161,6 @@ void Engine::check_request(const Request& request) const {
        config_.prefill_chunk, " (prefill_chunk)");
   need(request.space.adapter <= metadata.adapters, "adapter ", request.space.adapter,
        "; there are ", metadata.adapters);
-  need(!metadata.recurrent() || !request.drafts.may_draft(0), "it asks for draft tokens, but ",
-       metadata.name, " has a recurrent state, which cannot go back over rejected ones: leave out ",
-       "max_drafts, or give 0");
   const int64_t lacking = cache_.lacking(request.most_cached(), source);
   need(lacking == 0, "a prompt of ", request.prompt_size, " tokens and ", request.max_output,
        " of output take ", lacking, " pages of the cache, which has ", cache_.total(), " (",
@@ -222,7 +222,7 @@ void Engine::reset() {
   ahead_failure_.clear();
   if (disk_) disk_->clear_queue();
   cache_.clear();
-  if (stepper_.draft()) stepper_.draft()->clear();
+  if (stepper_.drafter()) stepper_.drafter()->clear();
   finished_.clear();
   stats_ = wherry_stats{};
 }
@@ -252,7 +252,7 @@ void Engine::remove(Request& request, bool keep_pages) {
   if (disk_ && keep_pages) disk_->enqueue(request.space, request.tokens, request.computed);
   cache_.release(request.sequence, request.span(), keep_pages);
   request.state = RequestState::kFinished;
-  if (stepper_.draft()) finished_.push_back(request.id);
+  if (stepper_.drafter()) finished_.push_back(request.id);
   for (PlannedRows& entry : ahead_.entries) {
     if (entry.request == &request) entry.request = nullptr;
   }

@@ -22,7 +22,6 @@
 #include "scheduling/scheduler.h"
 #include "scheduling/step.h"
 #include "scheduling/step_budget.h"
-#include "speculation/draft_model.h"
 #include "wherry.h"
 
 namespace wherry {

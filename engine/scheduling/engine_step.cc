@@ -65,7 +65,7 @@ bool Engine::plan_step() {
     return true;
   }
   failure_.clear();
-  for (uint64_t id : finished_) stepper_.draft()->remove(id);
+  for (uint64_t id : finished_) stepper_.drafter()->remove(id);
   finished_.clear();
   save_prefixes();
   try {
@@ -284,14 +284,18 @@ void Engine::accept_entry(PlannedRows& entry, Outcome& outcome) {
   }
   const bool prefilling = request.state == RequestState::kPrefilling;
   const int64_t before = request.computed;
-  request.computed += entry.rows + outcome.accepted;
+  auto drafted = static_cast<int64_t>(entry.draft_tokens.size());
+  // A recurrent state that has read a rejected draft token is of no use. The sequence goes back to
+  // the state before the step; the next step computes the tokens that count again.
+  const bool back = cache_.recurrent() && outcome.accepted < drafted;
+  cache_.settle(request.sequence, back);
+  if (!back) request.computed += entry.rows + outcome.accepted;
   if (prefilling) {
     int64_t again = std::min(request.computed, request.prefilled) - before;
     stats_.recomputed_tokens += static_cast<uint64_t>(std::max<int64_t>(again, 0));
     stats_.prefill_tokens += static_cast<uint64_t>(entry.rows);
   }
   queues_.waiting.charge(request.user, request.computed - before);
-  auto drafted = static_cast<int64_t>(entry.draft_tokens.size());
   if (drafted > 0 && !entry.forced) {
     request.drafts.record(drafted, outcome.accepted);
     request.drafted_tokens += static_cast<int32_t>(drafted);
@@ -310,6 +314,7 @@ void Engine::accept_entry(PlannedRows& entry, Outcome& outcome) {
 void Engine::save_state(Request& request, bool prefilling, bool sampled) {
   const int64_t page = cache_.page_size();
   if (request.computed % page != 0) return;
+  request.saved = request.computed;
   const int64_t end = (static_cast<int64_t>(request.tokens.size()) - 1) / page * page;
   const bool last = !sampled && request.computed == end;  // the same prompt can continue here
   const bool keep = prefilling && (last || request.computed == request.branch);

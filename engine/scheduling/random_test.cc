@@ -91,6 +91,9 @@ class Storm {
     model_->on_launch = [least](const Batch&) { std::this_thread::sleep_for(least); };
   }
 
+  // Makes each step of the model, and not of its block, take at least this long.
+  void slow_forward(std::chrono::milliseconds least) { model_->forward_time = least; }
+
   wherry_stats stats() const { return engine_.stats(); }
 
  private:
@@ -100,6 +103,7 @@ class Storm {
     options.window = 0;
     options.window_alone = false;
     options.encoder = false;
+    options.recurrent = false;
     return std::make_shared<FakeModel>(options);
   }
 
@@ -128,7 +132,7 @@ class Storm {
     params.priority = dice_.one_in(10) ? 1 : 0;
     params.user = static_cast<uint64_t>(dice_.below(3));
     params.salt = static_cast<uint64_t>(dice_.below(2));
-    params.max_drafts = dice_.below(options_.recurrent ? 2 : 7) - 1;
+    params.max_drafts = dice_.below(7) - 1;
     if (dice_.one_in(6)) params.prompt_logprobs = dice_.below(3);
     if (dice_.one_in(4)) recipe.prediction = random_prompt();
     if (dice_.one_in(3)) {
@@ -223,6 +227,17 @@ class Storm {
   uint64_t next_ = 0;
 };
 
+FakeOptions chaining() {
+  FakeOptions options;
+  options.vocab = 400;
+  options.sharpness = 6;
+  options.candidates = 70;
+  options.error = 1e-4;
+  options.asynchronous = options.chains = true;
+  options.wrong_choices = 0.03;
+  return options;
+}
+
 // The KV cache has 26 pages of 4 tokens, of which one request may need 14, so preemptions are
 // frequent.
 const char* const kTiny =
@@ -269,10 +284,55 @@ TEST(with_a_window_alone_and_less_cache_than_a_sequence) {
 TEST(with_a_recurrent_state) {
   FakeOptions options;
   options.recurrent = true;
-  const char* config = R"({"max_batch": 6, "prefill_chunk": 12, "kv_tokens": 104})";
-  Storm storm(options, config, false, 3);
+  Storm storm(options, kTiny, false, 3);
   storm.run(4000);
   CHECK(storm.stats().cached_tokens > 1000);
+  storm.slow_steps(std::chrono::milliseconds(2));  // draft tokens pay from here on
+  storm.run(500);
+  CHECK(storm.stats().drafted_tokens > storm.stats().accepted_tokens);
+}
+
+TEST(with_a_block_of_multi_token_prediction) {
+  for (bool recurrent : {false, true}) {
+    FakeOptions options;
+    options.block = true;
+    options.recurrent = recurrent;
+    options.embeds = true;
+    options.agrees = 0.8;
+    Storm storm(options, kTiny, false, 16);
+    storm.slow_forward(std::chrono::milliseconds(2));
+    storm.run(700);
+    storm.slow_forward(std::chrono::milliseconds(0));
+    storm.run(4000);
+    wherry_stats stats = storm.stats();
+    CHECK(stats.accepted_tokens > 100);
+    CHECK(stats.drafted_tokens > stats.accepted_tokens);
+    CHECK(stats.preemptions > 10);
+    CHECK(stats.cached_tokens > 1000);
+  }
+}
+
+TEST(with_a_block_on_a_device) {
+  FakeOptions options;
+  options.vocab = 400;
+  options.sharpness = 6;
+  options.candidates = 70;
+  options.error = 1e-4;
+  options.asynchronous = true;
+  options.block = true;
+  options.window = 9;
+  options.agrees = 0.8;
+  Storm storm(options, kTiny, false, 17);
+  storm.run(4000);
+  CHECK(storm.stats().drafted_tokens > 0);
+}
+
+TEST(with_a_block_beside_chained_steps) {
+  FakeOptions options = chaining();
+  options.block = true;
+  Storm storm(options, kTiny, false, 18, 0.95);
+  storm.run(4000);
+  CHECK(storm.stats().chained_steps > 30);
 }
 
 TEST(with_an_encoder) {
@@ -333,17 +393,6 @@ TEST(with_the_next_step_prepared) {
   CHECK(stats.overlapped_seconds > 0);
   CHECK(stats.overlapped_seconds < stats.host_seconds + stats.sample_seconds);
   CHECK_EQ(stats.chained_steps, 0u);
-}
-
-FakeOptions chaining() {
-  FakeOptions options;
-  options.vocab = 400;
-  options.sharpness = 6;
-  options.candidates = 70;
-  options.error = 1e-4;
-  options.asynchronous = options.chains = true;
-  options.wrong_choices = 0.03;
-  return options;
 }
 
 TEST(with_steps_that_are_launched_before_the_last_one_was_read) {

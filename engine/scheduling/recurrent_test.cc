@@ -48,15 +48,25 @@ wherry_params greedy(int output) {
 class Chats {
  public:
   explicit Chats(const std::string& config, int64_t context = 512)
-      : options_(options_of(context)),
+      : Chats(config, options_of(context)) {}
+  // max_drafts: the engine's default; own: that of each request, or -1.
+  Chats(const std::string& config, const FakeOptions& options, int max_drafts = 0, int own = -1)
+      : options_(options),
+        own_drafts_(own),
         model_(std::make_shared<FakeModel>(options_)),
-        engine_(model_, parse_engine_config(config.c_str(), model_->metadata())) {}
+        engine_(model_, nullptr,
+                parse_engine_config(config.c_str(), model_->metadata(), max_drafts)) {}
+
+  // Makes draft tokens worth their while.
+  void slow_forward() { model_->forward_time = std::chrono::milliseconds(1); }
 
   // Answers all prompts at once; returns how many of their tokens the model computed.
   int64_t ask(const std::vector<Ints>& prompts, std::vector<Ints>* answers = nullptr) {
     const uint64_t before = engine_.stats().prefill_tokens;
     for (size_t i = 0; i < prompts.size(); ++i) {
-      engine_.add(i + 1, prompts[i].data(), prompts[i].size(), greedy(kText));
+      wherry_params params = greedy(kText);
+      params.max_drafts = own_drafts_;
+      engine_.add(i + 1, prompts[i].data(), prompts[i].size(), params);
     }
     std::vector<Ints> got(prompts.size());
     for (size_t left = prompts.size(); left > 0;) {
@@ -89,6 +99,7 @@ class Chats {
 
  private:
   const FakeOptions options_;
+  const int own_drafts_;
   std::shared_ptr<FakeModel> model_;
   Engine engine_;
 };
@@ -160,26 +171,45 @@ TEST(more_conversations_than_the_cache_holds) {
   CHECK(chats.stats().preemptions > 0);
 }
 
-TEST(a_draft_model_is_refused) {
-  auto model = std::make_shared<FakeModel>(options_of(64));
-  auto draft = std::make_shared<FakeModel>();
-  const EngineConfig config =
-      parse_engine_config(R"({"max_batch": 2, "context": 64})", model->metadata());
-  CHECK_CONTAINS(ERROR_OF(WHERRY_INVALID_ARGUMENT, Engine(model, draft, config)),
-                 "leave out the draft model");
+// A model with a block that is always right, and one that always errs: a rejected draft token takes
+// the state back, and its tokens are computed again in the next step.
+TEST(draft_tokens_of_a_block) {
+  for (double agrees : {1.0, 0.0}) {
+    FakeOptions options = options_of(512);
+    options.block = true;
+    options.agrees = agrees;
+    Chats chats(R"({"max_batch": 4, "prefill_chunk": 64, "kv_tokens": 2048, "max_drafts": 3})",
+                options);
+    chats.slow_forward();
+    chats.ask({text(1, kText), text(2, kText), text(3, kText)});
+    const wherry_stats stats = chats.stats();
+    CHECK(stats.drafted_tokens > 0);
+    CHECK_EQ(stats.accepted_tokens, agrees == 1 ? stats.drafted_tokens : 0);
+    if (agrees == 1) CHECK(stats.steps < static_cast<uint64_t>(3 * kText / 2));
+  }
 }
 
-TEST(a_request_for_draft_tokens_is_refused) {
-  auto model = std::make_shared<FakeModel>(options_of(64));
-  Engine engine(model, nullptr, parse_engine_config(R"({"context": 64})", model->metadata()));
-  const Ints prompt = text(1, 5);
-  wherry_params params = greedy(4);
-  params.max_drafts = 3;
-  CHECK_CONTAINS(
-      ERROR_OF(WHERRY_INVALID_ARGUMENT, engine.add(1, prompt.data(), prompt.size(), params)),
-      "leave out max_drafts, or give 0");
-  params.max_drafts = 0;
-  engine.add(1, prompt.data(), prompt.size(), params);
+// Draft tokens pass over the ends of pages, where a state becomes a snapshot. A turn still costs
+// its own tokens, and those of a few pages.
+TEST(turns_with_draft_tokens_cost_few_tokens_more) {
+  FakeOptions options = options_of(512);
+  options.block = true;
+  Chats chats(kRoomy, options, 3);
+  chats.slow_forward();
+  Ints chat;
+  chats.turn(chat, 1);
+  for (uint64_t turn = 2; turn <= 12; ++turn) CHECK(chats.turn(chat, turn) <= kTurn + 4 * kPage);
+  CHECK(chats.stats().accepted_tokens > 20);
+}
+
+// The only sequence finds a slot for the state before its draft tokens by eviction.
+TEST(draft_tokens_of_a_request_alone_take_a_snapshots_slot) {
+  FakeOptions options = options_of(64);
+  options.block = true;
+  Chats chats(R"({"max_batch": 1, "kv_tokens": 64})", options, 0, 3);
+  chats.slow_forward();
+  for (uint64_t i = 0; i < 6; ++i) chats.ask({text(i, 20)});
+  CHECK(chats.stats().accepted_tokens > 0);
 }
 
 }  // namespace

@@ -81,6 +81,7 @@ struct Request {
   // Tokens in whole pages after which another prompt differs: a recurrent state leaves a snapshot
   // there for the next such prompt; 0 if there is no such place.
   int64_t branch = 0;
+  int64_t saved = 0;     // tokens up to the last snapshot of a recurrent state
   int64_t on_disk = 0;   // pages after the computed ones that the disk tier stores
   int64_t restored = 0;  // pages that the step in flight reads back from disk
   SequenceState sequence;

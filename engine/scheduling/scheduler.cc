@@ -222,6 +222,7 @@ void Scheduler::begin(Request& request, RequestQueues& queues, StateChanges& cha
     request.on_disk = disk_->prefetch(request.space, request.tokens, whole, most);
     if ((whole + request.on_disk) * cache_.page_size() <= request.computed) request.on_disk = 0;
   }
+  request.saved = request.computed;
   if (request.prefilled == 0) request.cached_tokens = static_cast<int32_t>(request.computed);
 }
 
@@ -261,11 +262,16 @@ void Scheduler::preempt(Request& request, RequestQueues& queues) {
 void Scheduler::plan_running(RequestQueues& queues, Left& left) {
   // This copy is needed because preemption changes the list.
   const std::vector<Request*> active = queues.active;
+  int64_t waiting = left.running.rows;  // running requests without a row so far
   for (Request* request : active) {
     if (request->state != RequestState::kRunning || !belongs(*request)) continue;
-    if (!make_room(*request, request->computed + 1, queues)) continue;
-    plan_.entries.emplace_back(request, 1);
-    --left.rows;
+    --waiting;
+    // One row, or more after a recurrent state went back over a rejected draft token.
+    const int64_t rows = std::min(request->pending(), left.rows - waiting);
+    if (!make_room(*request, request->computed + rows, queues)) continue;
+    plan_.entries.emplace_back(request, rows);
+    left.work.extend(request->computed + 1, rows - 1);
+    left.rows -= rows;
     --left.results;
   }
 }
@@ -317,29 +323,40 @@ void Scheduler::plan_prompts(RequestQueues& queues, Left& left) {
   }
 }
 
+// Returns the most draft tokens after an entry's rows, as far as snapshots of a recurrent state
+// bound them: only a state after a whole page becomes one. If the last snapshot is far back, the
+// rows end with the page.
+int64_t Scheduler::drafts_to_snapshot(const PlannedRows& entry) const {
+  constexpr int64_t kFar = 4;  // pages
+  const int64_t page = cache_.page_size(), end = entry.request->computed + entry.rows;
+  if (!cache_.recurrent() || end < entry.request->saved + kFar * page) return INT64_MAX;
+  return (page - end % page) % page;
+}
+
 // Gives the step's remaining rows and result rows to draft tokens, as far as pages are free without
 // eviction or preemption.
 void Scheduler::plan_draft_tokens(Left& left) {
-  // A recurrent state cannot be rolled back after a rejection.
-  if (plan_.entry != Entry::kForward || cache_.recurrent()) return;
+  if (plan_.entry != Entry::kForward) return;
   auto may_draft = [this](const PlannedRows& entry) {
     const Request& request = *entry.request;
-    return request.state == RequestState::kRunning &&
+    return request.state == RequestState::kRunning && entry.draws() &&
            (request.mask || request.drafts.may_draft(own_drafts(request)));
   };
   int64_t drafting = std::count_if(plan_.entries.begin(), plan_.entries.end(), may_draft);
   if (drafting == 0) return;
-  const DraftCost cost = budget_.draft_cost(left.running);
+  DraftCost cost = budget_.draft_cost(left.running);
+  cost.again = cache_.recurrent() ? cost.row : 0;
   for (PlannedRows& entry : plan_.entries) {
     if (!may_draft(entry)) continue;
     Request& request = *entry.request;
     int64_t room = request.max_output - request.output_size() - 1;
     int64_t fair = std::min(left.rows, left.results) / drafting--;
-    int64_t wanted = std::min(fair, room);
+    int64_t wanted = std::min({fair, room, drafts_to_snapshot(entry)});
     int64_t drafts = request.drafts.next(wanted, own_drafts(request), cost);
     int64_t draft_tokens = request.mask ? std::max(drafts, std::min(wanted, kForced)) : drafts;
     if (draft_tokens <= 0) continue;
-    if (!cache_.reserve(request.sequence, request.computed + 1 + draft_tokens, 0)) continue;
+    const int64_t end = request.computed + entry.rows + draft_tokens;
+    if (!cache_.reserve(request.sequence, end, 0) || !cache_.take_spare(request.sequence)) continue;
     entry.max_draft_tokens = draft_tokens;
     entry.most_drafts = drafts;
     left.rows -= draft_tokens;

@@ -114,6 +114,7 @@ class Scheduler {
   void begin(Request& request, RequestQueues& queues, StateChanges& changes);
   void plan_running(RequestQueues& queues, Left& left);
   void plan_draft_tokens(Left& left);
+  int64_t drafts_to_snapshot(const PlannedRows& entry) const;
   void plan_prompts(RequestQueues& queues, Left& left);
   int64_t snapshot_point(const Request& request) const;
   int64_t chunk_of(const Request& request, const Left& left) const;

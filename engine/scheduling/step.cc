@@ -27,16 +27,22 @@ std::string current_reason() {
   }
 }
 
-Stepper::Stepper(std::unique_ptr<Session> session, std::unique_ptr<DraftModel> draft,
+Stepper::Stepper(std::unique_ptr<Session> session, std::unique_ptr<Drafter> drafter,
                  StepBudget& budget, size_t groups)
-    : session_(std::move(session)), draft_(std::move(draft)), budget_(budget), groups_(groups) {}
+    : session_(std::move(session)),
+      drafter_(std::move(drafter)),
+      budget_(budget),
+      groups_(groups) {}
 
 void Stepper::launch(Plan& plan) {
   apply(plan.changes);
   restore(plan);
   mask_seconds_ = 0;
   if (plan.entries.empty()) return;
-  if (plan.entry == Entry::kForward) draft(plan);
+  if (plan.entry == Entry::kForward) {
+    draft(plan);
+    save_states(plan);
+  }
   Batch batch = make_batch(plan, groups_);
   if (plan.entry == Entry::kForward) request_candidates(plan, batch);
   plan.launched = now_seconds();
@@ -72,8 +78,18 @@ void Stepper::apply(const StateChanges& changes) {
   }
 }
 
-// Proposes draft tokens: those that the mask forces, else those of prompt lookup or the draft
-// model.
+// Copies recurrent states before their rows with draft tokens: if a draft token is rejected, the
+// sequence goes back to the copy (KvCache::settle).
+void Stepper::save_states(const Plan& plan) {
+  for (const PlannedRows& entry : plan.entries) {
+    if (entry.draft_tokens.empty()) continue;
+    const SequenceState& sequence = entry.request->sequence;
+    if (sequence.spare >= 0) session_->copy_slot(sequence.slot, sequence.spare);
+  }
+}
+
+// Proposes draft tokens: those that the mask forces, else those of prompt lookup, the draft model
+// or the block of multi-token prediction.
 void Stepper::draft(Plan& plan) {
   std::vector<PlannedRows*> open;
   for (PlannedRows& entry : plan.entries) {
@@ -91,19 +107,20 @@ void Stepper::draft(Plan& plan) {
       entry.error = current_reason();
     }
   }
-  if (draft_ && !open.empty()) run_draft_model(open);
+  if (drafter_ && !open.empty()) run_drafter(open);
 }
 
-void Stepper::run_draft_model(std::vector<PlannedRows*>& entries) {
+void Stepper::run_drafter(std::vector<PlannedRows*>& entries) {
   std::vector<DraftJob> jobs;
   for (PlannedRows* entry : entries) {
     Request& request = *entry->request;
-    jobs.push_back({request.id, request.sampling(), request.space, entry->most_drafts, {}});
+    jobs.push_back(
+        {request.id, request.sampling(), request.space, request.sequence, entry->most_drafts, {}});
   }
-  draft_->propose(jobs);
+  drafter_->propose(jobs, *session_);
   for (size_t i = 0; i < jobs.size(); ++i)
     entries[i]->draft_tokens = std::move(jobs[i].draft_tokens);
-  if (draft_->step_seconds() > 0) budget_.record_draft(draft_->step_seconds());
+  if (drafter_->step_seconds() > 0) budget_.record_draft(drafter_->step_seconds());
 }
 
 void Stepper::fill_masks(Plan& plan) {

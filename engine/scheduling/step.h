@@ -11,7 +11,7 @@
 #include "model/row_sampler.h"
 #include "scheduling/scheduler.h"
 #include "scheduling/step_budget.h"
-#include "speculation/draft_model.h"
+#include "speculation/drafter.h"
 
 namespace wherry {
 
@@ -47,7 +47,7 @@ std::string current_reason();
 
 class Stepper {
  public:
-  Stepper(std::unique_ptr<Session> session, std::unique_ptr<DraftModel> draft, StepBudget& budget,
+  Stepper(std::unique_ptr<Session> session, std::unique_ptr<Drafter> drafter, StepBudget& budget,
           size_t groups);
 
   // Proposes the plan's draft tokens, launches its step, and fills grammar masks while the device
@@ -64,13 +64,14 @@ class Stepper {
   void use(DiskTier& disk) { disk_ = &disk; }
 
   Session& session() { return *session_; }
-  DraftModel* draft() { return draft_.get(); }  // null if there is no draft model
+  Drafter* drafter() { return drafter_.get(); }  // null if there is neither draft model nor block
 
  private:
   void apply(const StateChanges& changes);
   void restore(Plan& plan);
   void draft(Plan& plan);
-  void run_draft_model(std::vector<PlannedRows*>& entries);
+  void run_drafter(std::vector<PlannedRows*>& entries);
+  void save_states(const Plan& plan);
   void fill_masks(Plan& plan);
   void request_candidates(Plan& plan, Batch& batch) const;
   bool request_rows(const PlannedRows& entry, const Rows& rows, int64_t end);
@@ -79,7 +80,7 @@ class Stepper {
   void sample_outputs(PlannedRows& entry, const Rows& results, int64_t row, Outcome& outcome);
 
   const std::unique_ptr<Session> session_;
-  const std::unique_ptr<DraftModel> draft_;
+  const std::unique_ptr<Drafter> drafter_;
   RowSampler sampler_;
   StepBudget& budget_;
   const size_t groups_;

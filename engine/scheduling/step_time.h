@@ -21,7 +21,18 @@ struct StepWork {
   void add(int64_t position, int64_t count) {
     rows += count;
     context += position + count;
-    attended += count * (position + 1) + count * (count - 1) / 2;
+    attended += attended_by(position, count);
+  }
+  // Adds further rows of a sequence whose rows before `position` were added.
+  void extend(int64_t position, int64_t count) {
+    rows += count;
+    context += count;
+    attended += attended_by(position, count);
+  }
+
+ private:
+  static int64_t attended_by(int64_t position, int64_t count) {
+    return count * (position + 1) + count * (count - 1) / 2;
   }
 };
 

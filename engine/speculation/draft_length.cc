@@ -16,13 +16,15 @@ int64_t DraftLength::next(int64_t limit, int64_t fallback, const DraftCost& cost
   limit = std::min({limit, kMost, asked_ < 0 ? fallback : static_cast<int64_t>(asked_)});
   if (limit <= 0) return 0;
   // With k draft tokens and acceptance rate a, a step gives 1 + a + ... + a^k tokens on average and
-  // costs 1 + k (row + draft).
+  // costs 1 + k (row + draft), and a row of the next step for each token before a rejected one.
   int64_t best = 0;
-  double tokens = 1, chance = 1, speed = 1;
+  double tokens = 1, chance = 1, speed = 1, again = 0;
   for (int64_t k = 1; k <= limit; ++k) {
+    again += static_cast<double>(k) * chance * (1 - rate_);
     chance *= rate_;
     tokens += chance;
-    double now = tokens / (1 + static_cast<double>(k) * (cost.row + cost.draft));
+    const double drafts = static_cast<double>(k) * (cost.row + cost.draft);
+    double now = tokens / (1 + drafts + again * cost.again);
     if (now > speed) {
       speed = now;
       best = k;

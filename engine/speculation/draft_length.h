@@ -10,7 +10,9 @@ namespace wherry {
 // Costs of a draft token, relative to a step of the running requests without draft tokens.
 struct DraftCost {
   double row = 0;    // cost of verifying a draft token: one row
-  double draft = 0;  // cost of proposing a draft token: a step of the draft model
+  double draft = 0;  // cost of proposing a draft token: a step of the draft model or block
+  // Cost of computing a token again after a rejection, because a recurrent state went back.
+  double again = 0;
 };
 
 class DraftLength {

@@ -34,6 +34,10 @@ TEST(expensive_rows_make_drafts_rare) {
   CHECK_EQ(DraftLength(16).next(16, 0, {0.1, 0.9}), 0);  // 0 because the draft model is too slow
 }
 
+TEST(tokens_that_are_computed_again_make_drafts_shorter) {
+  CHECK(DraftLength(16).next(16, 0, {0.1, 0, 0.3}) < DraftLength(16).next(16, 0, {0.1, 0, 0}));
+}
+
 TEST(none_where_none_is_wanted) {
   CHECK_EQ(DraftLength(0).next(16, 8, {0.01, 0}), 0);
   CHECK_EQ(DraftLength(-1).next(16, 0, {0.01, 0}), 0);

@@ -7,17 +7,6 @@
 
 namespace wherry {
 
-namespace {
-
-// Returns the context of the job's next draft token: prompt, output and draft tokens so far.
-std::vector<int32_t> text_of(const DraftJob& job) {
-  std::vector<int32_t> text = job.input.tokens;
-  text.insert(text.end(), job.draft_tokens.begin(), job.draft_tokens.end());
-  return text;
-}
-
-}  // namespace
-
 DraftModel::DraftModel(std::shared_ptr<const Model> model, const KvCacheConfig& config,
                        int64_t context)
     : model_(std::move(model)),
@@ -47,7 +36,7 @@ DraftModel::CachedSequence& DraftModel::cached_for(const DraftJob& job, StateCha
   return cached;
 }
 
-void DraftModel::propose(std::vector<DraftJob>& jobs) {
+void DraftModel::propose(std::vector<DraftJob>& jobs, Session&) {
   for (;;) {
     StateChanges changes;
     std::vector<Turn> turns;
@@ -66,7 +55,7 @@ void DraftModel::propose(std::vector<DraftJob>& jobs) {
 bool DraftModel::join(DraftJob& job, int64_t& rows_left, std::vector<Turn>& turns,
                       StateChanges& changes) {
   if (static_cast<int64_t>(job.draft_tokens.size()) >= job.most || rows_left == 0) return false;
-  std::vector<int32_t> wanted = text_of(job);
+  std::vector<int32_t> wanted = job.text();
   auto size = static_cast<int64_t>(wanted.size());
   if (size >= context_) return false;
   bool first = job.draft_tokens.empty();
@@ -119,9 +108,7 @@ void DraftModel::step(std::vector<Turn>& turns) {
   Rows logits = session_->collect();
   double seconds = now_seconds() - start;
   // A step that also reads a prompt takes no typical time, so its time is not recorded.
-  if (batch.tokens.size() == turns.size()) {
-    step_seconds_ = step_seconds_ == 0 ? seconds : 0.75 * step_seconds_ + 0.25 * seconds;
-  }
+  if (batch.tokens.size() == turns.size()) record(seconds);
   take_results(turns, logits);
 }
 

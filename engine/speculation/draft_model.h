@@ -10,31 +10,18 @@
 #include "cache/kv_cache.h"
 #include "model/model.h"
 #include "model/row_sampler.h"
+#include "speculation/drafter.h"
 
 namespace wherry {
 
-// A sequence that needs draft tokens.
-struct DraftJob {
-  uint64_t id;
-  const SamplingInput input;  // tokens so far, and sampling parameters
-  const PrefixSpace& space;
-  int64_t most;                       // upper bound on the number of draft tokens
-  std::vector<int32_t> draft_tokens;  // the proposed draft tokens, set by propose()
-};
-
-class DraftModel {
+class DraftModel : public Drafter {
  public:
   // config: the draft model's KV cache gets as many tokens as the target model's.
   DraftModel(std::shared_ptr<const Model> model, const KvCacheConfig& config, int64_t context);
 
-  // Proposes draft tokens for all jobs together, with one step of the draft model for each token.
-  // It samples a draft token as the target model will: greedily, or with the request's own
-  // generator, so that two models with the same logits draw the same token.
-  void propose(std::vector<DraftJob>& jobs);
-
-  void remove(uint64_t id);  // frees the request's state; call it when the request has ended
-  void clear();
-  double step_seconds() const { return step_seconds_; }  // moving average of a draft step's seconds
+  void propose(std::vector<DraftJob>& jobs, Session& session) override;
+  void remove(uint64_t id) override;
+  void clear() override;
 
  private:
   struct CachedSequence {
@@ -60,7 +47,6 @@ class DraftModel {
   const std::unique_ptr<Session> session_;
   RowSampler sampler_;
   std::unordered_map<uint64_t, CachedSequence> sequences_;
-  double step_seconds_ = 0;
 };
 
 }  // namespace wherry

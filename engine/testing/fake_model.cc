@@ -6,6 +6,7 @@
 #include <deque>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "sampling/draw.h"
@@ -23,9 +24,13 @@ void require(bool condition, const char* what) {
   if (!condition) throw Error(WHERRY_INTERNAL, concat("a wrong batch: ", what));
 }
 
+// What the layers keep of a token, and what the block of multi-token prediction keeps of it.
 struct Slot {
   int32_t token = -1;
   int32_t position = -1;
+  int32_t block_token = -1;
+  int32_t block_position = -1;
+  uint64_t hidden = 0;  // the hidden state, which depends on all tokens so far
 };
 
 // Returns the state of a recurrent layer after one more token.
@@ -49,15 +54,17 @@ uint64_t view_of(const std::vector<int32_t>& tokens, int64_t window) {
   return view;
 }
 
-std::vector<float> logits_of(const FakeOptions& options, uint64_t view, int64_t tokens) {
+// drafts: whether the logits are those of a block of multi-token prediction.
+std::vector<float> logits_of(const FakeOptions& options, uint64_t view, int64_t tokens,
+                             bool drafts = false) {
   std::vector<float> logits;
   for (int64_t i = 0; i < options.vocab; ++i) {
     double logit = 6 * uniform(view, static_cast<uint64_t>(i)) - 3;
     logits.push_back(static_cast<float>(options.sharpness * logit));
   }
-  // The draft model has other logits, and another most likely token, after some texts.
+  // The draft model or block has other logits, and another most likely token, after some texts.
   bool differs = uniform(splitmix64(view, 1), static_cast<uint64_t>(tokens)) >= options.agrees;
-  if (options.seed != 0 && differs) std::reverse(logits.begin(), logits.end());
+  if ((options.seed != 0 || drafts) && differs) std::reverse(logits.begin(), logits.end());
   return logits;
 }
 
@@ -76,11 +83,15 @@ class FakeSession : public Session {
   void launch(const Batch& batch, Entry entry) override {
     asked_.clear();
     require(flights_.size() < (chains() ? 2u : 1u), "a launch before the last step was collected");
-    require(batch.scales.empty() || (entry == Entry::kForward && max_candidates() > 0), "scales");
+    const bool draws = entry == Entry::kForward || entry == Entry::kDraft;
+    require(batch.scales.empty() || (draws && max_candidates() > 0), "scales");
     require(batch.scales.empty() || batch.scales.size() == batch.logit_rows.size(), "scales");
     require(batch.chosen_from.empty() || batch.chosen_from.size() == batch.tokens.size(), "chosen");
     require(batch.chosen_from.empty() || !flights_.empty(), "chosen by which step?");
     if (model_.on_launch) model_.on_launch(batch);
+    if (entry == Entry::kForward && model_.forward_time.count() > 0) {
+      std::this_thread::sleep_for(model_.forward_time);
+    }
     check_shapes(batch);
     auto before = flights_.empty() ? nullptr : flights_.back();
     auto flight = std::make_shared<Flight>(Flight{batch, entry, {}, {}, {}, false});
@@ -194,7 +205,13 @@ class FakeSession : public Session {
     std::vector<std::set<int32_t>> owned(groups_.size());
     for (size_t s = 0; s + 1 < batch.query_indptr.size(); ++s) write_rows(batch, s, owned);
     if (flight.entry == Entry::kEncode) return;
-    for (int32_t row : batch.logit_rows) add_result(batch, static_cast<size_t>(row));
+    for (int32_t row : batch.logit_rows) {
+      if (entry_ == Entry::kDraft) {
+        add_draft(batch, static_cast<size_t>(row));
+      } else {
+        add_result(batch, static_cast<size_t>(row));
+      }
+    }
     for (size_t s = 0; s + 1 < batch.query_indptr.size(); ++s) move_state_on(batch, s);
     flight.results = std::move(results_);
     for (size_t i = 0; i < batch.scales.size(); ++i) {
@@ -277,9 +294,24 @@ class FakeSession : public Session {
         bool fresh = owned[g].insert(page).second;
         bool opened = first || b.positions[i] % page_size_ == 0;
         require(fresh || !opened, "two sequences write one page");
-        slot(b, g, s, b.positions[i]) = {b.tokens[i], b.positions[i]};
+        write_row(b, g, s, i);
       }
     }
+  }
+
+  // Writes what the layers keep of a row, unless the block alone runs, and what the block keeps.
+  void write_row(const Batch& b, size_t g, size_t s, size_t row) {
+    const int32_t position = b.positions[row], token = b.tokens[row];
+    Slot& written = slot(b, g, s, position);
+    if (entry_ != Entry::kDraft) {
+      written.token = token;
+      written.position = position;
+    }
+    if (!model_.options.block) return;
+    const uint64_t before = position == 0 ? 0 : slot(b, g, s, position - 1).hidden;
+    written.block_token = token;
+    written.block_position = position;
+    written.hidden = next_state(before, token);
   }
 
   int32_t page_of(const Batch& b, size_t g, size_t s, int32_t position) const {
@@ -303,6 +335,23 @@ class FakeSession : public Session {
       tokens.push_back(found.token);
     }
     return tokens;
+  }
+
+  // Adds the logits of a row of the block, which depend on what it keeps of all tokens so far.
+  void add_draft(const Batch& b, size_t row) {
+    auto s = static_cast<size_t>(b.sequences[row]);
+    const int32_t position = b.positions[row];
+    std::vector<int32_t> tokens;
+    for (int32_t i = 0; i <= position; ++i) {
+      const Slot& found = slot(b, 0, s, i);
+      require(found.block_position == i, "the block's cache lacks a position");
+      tokens.push_back(found.block_token);
+    }
+    require(slot(b, 0, s, position).hidden == state_after(tokens), "another text's hidden state");
+    uint64_t view = view_of(tokens, 0);
+    if (model_.options.recurrent) view ^= splitmix64(state_after(tokens), 2);
+    std::vector<float> result = logits_of(model_.options, view, position + 1, true);
+    results_.insert(results_.end(), result.begin(), result.end());
   }
 
   // Adds the result of a row, which depends on the state of each kind of layer.
@@ -347,7 +396,7 @@ class FakeSession : public Session {
   }
 
   void move_state_on(const Batch& b, size_t s) {
-    if (!model_.options.recurrent) return;
+    if (!model_.options.recurrent || entry_ == Entry::kDraft) return;
     auto last = static_cast<size_t>(b.query_indptr[s + 1]) - 1;
     uint64_t value = state_at(b, s, last);
     states_.at(static_cast<size_t>(b.slots[s])) = {value, b.positions[last] + 1};
@@ -390,6 +439,7 @@ Metadata metadata_of(const FakeOptions& options) {
     metadata.entries.push_back(Entry::kEncode);
   }
   if (options.embeds) metadata.entries.push_back(Entry::kEmbed);
+  if (options.block) metadata.entries.push_back(Entry::kDraft);
   if (options.recurrent) {
     StateSpec spec;
     spec.recurrent = true;

@@ -5,6 +5,7 @@
 #define WHERRY_ENGINE_TESTING_FAKE_MODEL_H_
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -24,6 +25,7 @@ struct FakeOptions {
   int64_t window = 0;         // sliding window of a second group of layers; 0 for no such group
   bool window_alone = false;  // true if all groups have a window
   bool recurrent = false;     // true if the model has recurrent layers
+  bool block = false;         // true if the model has a block of multi-token prediction
   bool encoder = false;       // true if the model has an encoder, with a cross group
   bool embeds = false;        // true if the model also has the entry `embed`
   bool whole = false;         // true if the model only has `embed`, of a whole sequence in one step
@@ -37,7 +39,8 @@ struct FakeOptions {
   double error = 0;      // relative error of the candidates' sums
   bool asks = false;     // true if whole rows must be requested before row()
   double sharpness = 1;  // larger values give more peaked distributions
-  double agrees = 1;     // share of texts after which both models have the same most likely token
+  // Share of texts after which the draft model, or the block, has the same most likely token.
+  double agrees = 1;
 };
 
 class FakeModel : public Model {
@@ -52,6 +55,8 @@ class FakeModel : public Model {
   std::function<void(const Batch&)> on_launch;
   // Callback with the logits of each row and the number of tokens before it.
   std::function<void(float* row, int64_t tokens)> on_logits;
+  // Least time of a launch of kForward; the block of multi-token prediction takes none.
+  std::chrono::milliseconds forward_time{0};
 
  private:
   Metadata metadata_;

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .. import latent
+from .. import drafts, latent
 from ..arch import Architecture
 from ..config import Count, Positions, Size
 from . import deepseek_v2, glm4_moe
@@ -45,4 +45,5 @@ ARCH = Architecture(
     config=DeepseekV3Config,
     model=deepseek_v2.CausalLM,
     weights=deepseek_v2.WEIGHTS,
+    drafts=drafts.after_layers(deepseek_v2.Block),
 )

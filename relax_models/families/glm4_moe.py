@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 
 from wherry.ops import AttentionShape, RouteSpec
 
-from .. import decoder, experts
+from .. import decoder, drafts, experts
 from ..arch import Architecture, spare_layers
 from ..config import Count, Epsilon, Positions, Range, Size
 from ..decoder import WEIGHTS, Biases
@@ -41,7 +41,7 @@ class GroupedConfig:
     topk_group: Count = 1
     first_k_dense_replace: Few = 0
     norm_topk_prob: bool = False
-    num_nextn_predict_layers: Few = 0  # layers of multi-token prediction, which are not used
+    num_nextn_predict_layers: Few = 0  # blocks of multi-token prediction
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()  # type: ignore[misc]
@@ -122,4 +122,5 @@ ARCH = Architecture(
     config=Glm4MoeConfig,
     model=CausalLM,
     weights=(*STACKED, *WEIGHTS, spare_layers("model.layers.*.*", "num_nextn_predict_layers")),
+    drafts=drafts.after_layers(Block),
 )

@@ -12,12 +12,13 @@ from typing import Any, ClassVar
 
 from wherry.ops import RouteSpec
 
+from .. import drafts
 from ..arch import Architecture, concat, drop, rename
 from ..config import Count, Size
 from ..decoder import WEIGHTS
 from ..experts import EACH_OR_WHOLE, Experts
 from . import qwen3_next
-from .qwen3_5_text import GATED, Qwen3_5Config
+from .qwen3_5_text import GATED, Qwen3_5Config, lacks_block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,4 +71,5 @@ ARCH = Architecture(
         qwen3_next.SHARED,
         drop("mtp.*"),
     ),
+    drafts=drafts.beside_layers(qwen3_next.Block, lacks_block),
 )

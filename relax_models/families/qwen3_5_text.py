@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,9 @@ from tvm.relax.frontend.nn import Tensor, op
 
 from wherry.ops import AttentionShape, GatedDeltaSpec
 
-from .. import decoder, layer_kinds, layers
+from .. import decoder, drafts, layer_kinds, layers
 from ..arch import Architecture, concat, drop, reorder
-from ..config import Count, Positions, Size
+from ..config import Count, Positions, Range, Size
 from ..decoder import WEIGHTS
 from ..layer_kinds import FULL, LINEAR
 from ..norms import RMSNorm
@@ -40,6 +40,8 @@ class Qwen3_5Config(decoder.DecoderConfig):
     linear_num_value_heads: Count = 32
     full_attention_interval: Count = 4  # every Nth layer has attention, without `layer_types`
     layer_types: tuple[str, ...] = ()  # kind of each layer; (): `full_attention_interval` decides
+    mtp_num_hidden_layers: Annotated[int, Range(0, 2**12)] = 0  # blocks of multi-token prediction
+    mtp_use_dedicated_embeddings: bool = False
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"partial_rotary_factor": 0.25}
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "hidden_act": ("silu",),
@@ -47,8 +49,6 @@ class Qwen3_5Config(decoder.DecoderConfig):
         "mamba_ssm_dtype": ("float32",),
         "mlp_only_layers": (),
     }
-    # The block of multi-token prediction is not used.
-    IGNORED: ClassVar[tuple[str, ...]] = ("mtp_num_hidden_layers", "mtp_use_dedicated_embeddings")
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
@@ -76,6 +76,8 @@ class Qwen3_5Config(decoder.DecoderConfig):
 
     def attends(self, layer: int) -> bool:
         """Return whether a layer has attention; the others have a recurrent state."""
+        if layer >= self.num_hidden_layers:
+            return True  # the layer of a block of multi-token prediction
         if self.layer_types:
             return self.layer_types[layer] == FULL
         return (layer + 1) % self.full_attention_interval == 0
@@ -163,6 +165,13 @@ class GatesFirst:
         return result
 
 
+def lacks_block(cfg: Qwen3_5Config) -> str | None:
+    """Return why a checkpoint has no block of multi-token prediction that can be used."""
+    if not cfg.mtp_num_hidden_layers:
+        return "mtp_num_hidden_layers: 0"
+    return "mtp_use_dedicated_embeddings: true" if cfg.mtp_use_dedicated_embeddings else None
+
+
 def _gates_first(cfg: Any) -> GatesFirst:
     return GatesFirst(cfg.num_attention_heads, cfg.head_size)
 
@@ -178,4 +187,5 @@ ARCH = Architecture(
         concat("in_proj_ba.weight", "in_proj_b.weight", "in_proj_a.weight"),
         drop("mtp.*"),
     ),
+    drafts=drafts.beside_layers(Block, lacks_block),
 )

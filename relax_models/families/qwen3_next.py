@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tvm.relax.frontend import nn
 
-from .. import experts
+from .. import drafts, experts
 from ..arch import Architecture, drop, rename, reorder, split
 from ..config import Count, Size
 from ..decoder import WEIGHTS
@@ -88,7 +88,7 @@ def _qkvz(cfg: Any, shared: int) -> tuple[int, ...]:
 
 
 # Weight rules of a shared expert, which checkpoints name in the singular.
-SHARED = rename("model.layers.*.mlp.shared_experts.*", "model.layers.*.mlp.shared_expert.*")
+SHARED = rename("*.mlp.shared_experts.*", "*.mlp.shared_expert.*")
 ARCH = Architecture(
     name="qwen3_next",
     config=Qwen3NextConfig,
@@ -103,4 +103,6 @@ ARCH = Architecture(
         SHARED,
         drop("mtp.*"),
     ),
+    # config.json of the published checkpoints does not count the block that they have.
+    drafts=drafts.beside_layers(Block, lambda _cfg: None),
 )

@@ -77,6 +77,11 @@ def resolve(
             f"{folder} is compiled with activations={has_activations!r}, not {activations!r}. "
             "Leave activations out, or give the model that it was compiled from."
         )
+    if options.get("mtp") and "mtp" not in manifest.capabilities:
+        raise UsageError(
+            f"{folder} is compiled without a block of multi-token prediction; mtp=True was "
+            "requested. Leave mtp out, or give the model that it was compiled from."
+        )
     if target != "auto" and target.partition(":")[0] != has_target.partition(":")[0]:
         raise UsageError(
             f"{folder} is compiled for {has_target!r}, not {target!r}. "
@@ -198,7 +203,8 @@ def draft_of(options: LoadOptions) -> Path | None:
     """Return the draft model's compiled folder after a check; None without a draft model."""
     if options.get("draft") is None:
         return None
-    folder = resolve(cast(str, options["draft"]), **for_compiler(options))
+    # A draft model drafts by itself: a block of its own would be of no use.
+    folder = resolve(cast(str, options["draft"]), **{**for_compiler(options), "mtp": False})
     verified(folder)
     return folder
 
@@ -241,14 +247,14 @@ def sized(
     if problems:
         raise UsageError(f"Too much asked of the compiled model: {'; '.join(problems)}.")
     config = compiled | config
+    told = {core: asked[n] for n, core in _SETTINGS.items() if asked.get(n) is not None}
     if "kv_tokens" not in config:
         if asked.get("context"):
             memory.require(asked["context"], manifest, there, drafts)
-        fitting = memory.kv_tokens(manifest, config, there, drafts)
+        fitting = memory.kv_tokens(manifest, config | told, there, drafts)
         if fitting:
             wanted = -(-(asked.get("context") or 0) // memory.PAGE) * memory.PAGE
             config["kv_tokens"] = max(fitting, wanted)
-    told = {core: asked[n] for n, core in _SETTINGS.items() if asked.get(n) is not None}
     if "cache_dir" in told:
         told["cache_dir"] = str(Path(told["cache_dir"]).expanduser().absolute())
     return config | told

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -64,6 +64,10 @@ class Declared(relief.Made, Protocol):
     def memory(self) -> Mapping[str, int]:
         """Return the bytes of the weights, of one token's KV cache, and of a step."""
 
+    @property
+    def capabilities(self) -> Sequence[str]:
+        """Return what the model can: "mtp" if it drafts tokens by itself."""
+
 
 def kv_tokens(
     manifest: Declared, config: Mapping[str, Any], there: Room, draft: Declared | None = None
@@ -94,7 +98,7 @@ def kv_tokens(
         tokens = min(tokens, *(_of_one_tensor(m, there.largest, there.where) for m in models))
     if there.free is None:
         return tokens if there.largest is not None else None
-    fixed = _fixed(models, config.get("max_batch", 1))
+    fixed = _fixed(models, config.get("max_batch", 1)) + _spare(manifest, config, draft)
     left = _pages_of(there.free - fixed, there.share, per_token)
     if left < PAGE:
         raise ResourceError(
@@ -143,6 +147,7 @@ def require(context: int, manifest: Declared, there: Room, draft: Declared | Non
 # What the core reserves for snapshots of a recurrent state (engine/cache/kv_cache.cc): a share of
 # the KV cache, and a few more than the slots of the running sequences.
 SNAPSHOT_SHARE, FEW_SNAPSHOTS = 0.25, 2
+SPARE_SLOTS = 4  # most slots for the states before draft tokens (engine/model/metadata.h)
 
 
 def _per_token(made: Declared) -> int:
@@ -164,6 +169,13 @@ def _fixed(models: list[Declared], sequences: int) -> int:
     """Return the bytes of weights, of a step, and of the recurrent state of all sequences."""
     parts = sum(m.memory.get(part, 0) for m in models for part in ("weights", "workspace"))
     return parts + sum(m.memory.get("slot", 0) * (sequences + FEW_SNAPSHOTS) for m in models)
+
+
+def _spare(made: Declared, config: Mapping[str, Any], draft: Declared | None) -> int:
+    """Return the bytes of the recurrent states before draft tokens, if requests have any."""
+    drafts = config.get("max_drafts", int(draft is not None or "mtp" in made.capabilities))
+    slots = min(config.get("max_batch", 1), SPARE_SLOTS) if drafts else 0
+    return made.memory.get("slot", 0) * slots
 
 
 def _pages_of(free: int, share: float, per_token: int) -> int:

@@ -21,6 +21,9 @@ class CompileOptions(TypedDict, total=False):
     # Type of activations: "int8" (CPUs, weights of 4 and 8 bits: activations rounded in groups of
     # 32), "float16" (GPUs), "float"; "auto": the default of target and scheme
     activations: str
+    # Whether the checkpoint's block of multi-token prediction becomes part of the model and drafts
+    # tokens.
+    mtp: bool
     # callback for the progress of downloads, conversions and compilations
     progress: Progress | None
     # A larger number than the usual one compiles the model again.
@@ -45,7 +48,8 @@ class LoadOptions(CompileOptions, total=False):
     prefix_cache_bytes: int | None  # maximum bytes in prefix_cache_dir; None: 1 GiB
     # draft model: a smaller model with the same tokenizer, for speculative decoding
     draft: str | Path | None
-    # maximum number of draft tokens in a step; None: 4 with a draft model, else 0
+    # maximum number of draft tokens in a step; None: 4 with a draft model, 3 with the model's own
+    # block of multi-token prediction, else 0
     max_drafts: int | None
     # name of the model's tool-call format; None: its chat template determines it
     tool_format: str | None

@@ -5,9 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from wherry.errors import UsageError
-from wherry.runtime.core.interface import SamplingParams
-
 from ..support.cores import greedy, started
 from ..support.tiny_models import compiled, save
 from .families import CASES
@@ -64,10 +61,9 @@ def test_tokens_are_those_of_transformers(tmp_path, name):
         assert greedy(core, prompts, TOKENS) == [expected(prompt) for prompt in prompts]
         # Without a KV cache a sequence takes no more memory as it grows.
         assert (core.stats().preemptions > 0) == (name != "mamba2")
-    refused = "has a recurrent state, which cannot go back over rejected"
-    with pytest.raises(UsageError, match=refused), engine(folder, max_drafts=8):
-        pass
-    with engine(folder, cache_dir=str(tmp_path / "prefixes")) as core:
-        with pytest.raises(UsageError, match=refused):
-            core.add(1, PROMPTS[0], SamplingParams(max_drafts=8))
+    # Draft tokens from the text's repetitions, of which some are rejected.
+    with engine(folder, max_drafts=8, cache_dir=str(tmp_path / "prefixes")) as core:
+        again = [*PROMPTS[1], *wanted[1][:6], *PROMPTS[1]]
+        assert greedy(core, [again], TOKENS) == [expected(again)]
+        assert core.stats().drafted_tokens > 0
         assert "has a recurrent state" in core.stats().disk_problem

@@ -116,4 +116,4 @@ def test_latents_are_stored_once_where_kernels_read_them_so(once, planes):
     latent = replace(SHAPE, kv_heads=1, latent=True)
     cache = KVCache.of([latent, replace(latent, cache=1)], "float16", latents_once=once)
     assert cache.groups == (Group(None, (0, 1)),)
-    assert cache.state == (State(0, (0, 1), (planes, 1, 16, E)),)
+    assert cache.state == (State(0, (0, 1), (planes, 1, 16, E), "float16"),)

@@ -22,7 +22,7 @@ def model(quant="q4f16_1", kind="llvm", memory=MEMORY, **planned):
     """What a manifest says of a model."""
     target = {"name": "cpu", "kind": kind}
     known = {"target": target, "quantization": quant, "deployment": PLANNED | planned}
-    return SimpleNamespace(name="small", memory=memory, **known)
+    return SimpleNamespace(name="small", memory=memory, capabilities=(), **known)
 
 
 MANIFEST, LAYERS = model(), model(memory=LAYERED)

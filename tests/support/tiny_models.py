@@ -339,6 +339,7 @@ def compiled(
     kv_dtype: str = "float32",
     activations: str = "auto",
     context: int | None = None,
+    mtp: bool = False,
 ) -> Path:
     """Compile with room for the logits of every row; the cache is exact unless asked otherwise."""
     return ensure_artifact(
@@ -348,4 +349,5 @@ def compiled(
         kv_dtype=kv_dtype,
         activations=activations,
         limits=Limits(context=context, max_batch=256, prefill_chunk=256),
+        mtp=mtp,
     )

@@ -60,10 +60,11 @@ _READ = (
 # The contract between the engine and a compiled library: names, order, dtypes and meaning of
 # `forward`'s arguments and of the metadata. Change the text whenever one of them changes.
 INTERFACE = (
-    "forward | embed | encode(*inputs, *state, *params); inputs, named by the metadata, i32: "
+    "forward | embed | encode | draft(*inputs, *state, *params); "
+    "inputs, named by the metadata, i32: "
     "tokens[n], positions[n], sequences[n], adapters[n], query_indptr[r+1], "
     "pages.<group>: indptr[r+1] and ids[p], slots[r], source_lengths[r], logit_rows[m]"
-    " -> logits[m, vocab] | embeddings[m, d] | nothing, f32; metadata 2"
+    " -> logits[m, vocab] | embeddings[m, d] | nothing | logits[m, vocab], f32; metadata 2"
 )
 INTERFACE_HASH = hashlib.sha256(INTERFACE.encode()).hexdigest()[:16]
 

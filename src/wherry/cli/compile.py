@@ -41,6 +41,7 @@ def convert_command(model: str, quant: str | None, calibration: str, output: Pat
 @options.calibration
 @options.kv_dtype
 @options.activations
+@options.mtp
 @click.option(
     "--format",
     type=click.Choice(["auto", "library", "objects"]),

@@ -87,6 +87,7 @@ def _capabilities(described: Described, template: str | None) -> list[str]:
     if described.head is not None:
         return ["embedding" if isinstance(described.head, EmbeddingHead) else "score"]
     found = {"forward": ["completion", *(["chat"] if template else [])], "embed": ["embedding"]}
+    found["draft"] = ["mtp"]
     return [name for entry in described.entries for name in found[entry]]
 
 

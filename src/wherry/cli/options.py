@@ -109,7 +109,14 @@ limits = stack(
     click.option("--max-batch", type=click.IntRange(1), help="Requests decoded together."),
     click.option("--prefill-chunk", type=click.IntRange(1), help="Most tokens of one step."),
 )
+mtp = click.option(
+    "--mtp",
+    is_flag=True,
+    help="Draft tokens with the block of multi-token prediction that comes with the checkpoint "
+    "(DeepSeek V3, GLM-4.5, Qwen3.5): the same text, sooner, for the memory of one more layer.",
+)
 speculation = stack(
+    mtp,
     click.option(
         "--draft",
         metavar="MODEL",
@@ -119,7 +126,8 @@ speculation = stack(
     click.option(
         "--max-drafts",
         type=click.IntRange(0, 64),
-        help="Draft tokens a step, from the draft model or from repetitions in the text.",
+        help="Draft tokens a step, from the draft model, --mtp, or repetitions in the text; "
+        "default: 4 with --draft, 3 with --mtp, else 0.",
     ),
 )
 # Options for loading a model; names are the fields of wherry.runtime.load.options.LoadOptions.

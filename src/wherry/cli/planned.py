@@ -71,10 +71,12 @@ class Facts:
 
     @property
     def kv_dtype(self) -> str:
-        """Return the KV cache's dtype, derived from its bytes per token; "none" without it."""
+        """Return the KV cache's dtype, of older folders by its bytes per token; "none" without."""
         config = self.described.config
         if not self.declared.memory["kv_per_token"]:
             return "none"
+        if "kv_dtype" in self.declared.deployment:
+            return str(self.declared.deployment["kv_dtype"])
         layers = range(config.num_hidden_layers)
         attends = getattr(config, "attends", None)  # of families with recurrent layers
         shapes = [config.attention_shape(i) for i in layers if attends is None or attends(i)]
@@ -92,7 +94,7 @@ def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None
     """
     found, program = _look(model, options)
     draft = options.get("draft")
-    drafts = _look(str(draft), options)[0] if draft else None
+    drafts = _look(str(draft), {**options, "mtp": False})[0] if draft else None
     there = _room(found, program)
     try:
         config, problem = _config(found, options, there, drafts), None
@@ -100,7 +102,7 @@ def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None
         problem = e
         config = _config(found, options, memory.Room(None), drafts)
     models = [found] if drafts is None else [found, drafts]
-    rows = config["max_batch"] + (DRAFT_ROWS if draft or options.get("max_drafts") else 0)
+    rows = config["max_batch"] + (DRAFT_ROWS if _may_draft(found, options) else 0)
     context = int(found.declared.deployment["context"])
     needs = Needs(
         name=found.declared.name,
@@ -125,6 +127,12 @@ def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None
         ),
     )
     return needs, problem
+
+
+def _may_draft(found: Facts, options: LoadOptions) -> bool:
+    drafts = options.get("draft") or "mtp" in found.declared.capabilities
+    most = options.get("max_drafts")
+    return bool(drafts) if most is None else most > 0
 
 
 def _look(model: str, options: LoadOptions) -> tuple[Facts, int | None]:

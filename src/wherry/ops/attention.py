@@ -63,6 +63,9 @@ class AttentionShape(Record):
     latent: bool = False  # whether keys are also the values (MLA): see models/latent.py
     # ALiBi, one per query head: slope * distance is subtracted from a score
     slopes: tuple[float, ...] = ()
+    # Whether K and V are appended and nothing attends: the result is the rotated Q. Another call of
+    # the same layer, in another entry, attends to them.
+    appends: bool = False
 
 
 def _check_cache(spec: RopeAppendSpec | AttentionSpec) -> None:

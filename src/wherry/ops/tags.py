@@ -18,6 +18,10 @@ SPEC = "wherry.spec"
 # Name of the call that stands for attention, with a spec (JSON), rows and weights, until the pass
 # `PagedKV` replaces it.
 CACHED_ATTENTION = "wherry.attention"
+# Names of the calls that write and read what a multi-token prediction block knows of a row, until
+# the pass `PagedKV` replaces them: (x, positions, sequences) -> x, which is now kept, and
+# (positions, sequences[, a kept x]) -> what is kept of each row's predecessor.
+KEEP_HIDDEN, KEPT_HIDDEN = "wherry.keep_hidden", "wherry.kept_hidden"
 # Name of the call that stands for an operation with a recurrent state until the pass
 # `RecurrentState` replaces it: the operation's name, its spec (JSON), and its arguments.
 RECURRENCE = "wherry.recurrence"
