@@ -20,13 +20,18 @@ from .header import StoredTensor
 _FACTORS = "rope_freqs.weight"
 _SHORT, _LONG = "rope_factors_short.weight", "rope_factors_long.weight"
 TENSORS = (_FACTORS, _SHORT, _LONG)
+_NEVER = 1e29  # dimensions with a factor from here on do not rotate
 _SCALED = "rope.scaling."
 # Candidates for Llama 3's original context length, tokens; its own comes first.
 _ORIGINALS = (8192, 4096, 16384, 32768, 65536, 131072)
 
 
 def rope(
-    fields: Fields, tensors: Mapping[str, StoredTensor], head: int, made: Mapping[str, Any]
+    fields: Fields,
+    tensors: Mapping[str, StoredTensor],
+    head: int,
+    made: dict[str, Any],
+    yarn: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return `rope_parameters`, and for LongRoPE also `original_max_position_embeddings`.
 
@@ -34,7 +39,9 @@ def rope(
         fields: the metadata fields of the architecture; collects problems.
         tensors: the model's tensors, by their names in GGUF.
         head: number of dimensions of a head.
-        made: the fields of config.json that have been converted already.
+        made: the fields of config.json that have been converted already; RoPE of layers with a
+            window, "local_rope", is taken out of them.
+        yarn: parameters of YaRN that the metadata lack.
     """
     found: dict[str, Any] = {
         "rope_type": "default",
@@ -63,9 +70,11 @@ def rope(
     elif kind in ("linear", "yarn"):
         found |= {"rope_type": kind, "factor": fields.number(f"{_SCALED}factor")}
         if kind == "yarn":
-            found |= _yarn(fields, original)
+            found |= {**_yarn(fields, original), **yarn}
     elif kind != "none":
         fields.problems.append(f"{fields.prefix}{_SCALED}type: found {kind!r}, without its tensors")
+    if local := made.pop("local_rope", None):
+        found = {"sliding_attention": local, "full_attention": found}
     return {"rope_parameters": found, **outer}
 
 
@@ -93,6 +102,10 @@ def _yarn(fields: Fields, original: int) -> dict[str, Any]:
     for name in ("yarn_attn_factor", "attn_factor", "yarn_ext_factor"):
         if (value := fields.number(_SCALED + name, 1.0)) != 1.0:
             fields.problems.append(f"{fields.prefix}{_SCALED}{name}: found {value}, supported is 1")
+    if (name := f"{_SCALED}yarn_log_multiplier") in fields:
+        # DeepSeek's mscale, which llama.cpp takes to be the same in both places.
+        scale = round(10 * fields.number(name), 6)
+        made |= {"mscale": scale, "mscale_all_dim": scale}
     return made | ({"original_max_position_embeddings": original} if original else {})
 
 
@@ -113,9 +126,13 @@ def _factors(fields: Fields, tensor: StoredTensor, rotated: int) -> list[float]:
 def _llama3(factors: list[float], rotated: int, theta: float, longest: int) -> dict[str, Any]:
     """Return the RoPE parameters that result in these frequency factors.
 
-    These are Llama 3's if one of the candidate lengths reproduces the factors. Otherwise the
+    Factors of 1 and, at the end, of 1e30 are Gemma 4's: only the first dimensions rotate. Others
+    are Llama 3's if one of the candidate lengths reproduces the factors. Otherwise the
     result is LongRoPE with an attention factor of 1, which only divides frequencies by factors.
     """
+    rotating = factors.count(1.0)
+    if set(factors[:rotating]) == {1.0} and all(f >= _NEVER for f in factors[rotating:]):
+        return {"rope_type": "proportional", "partial_rotary_factor": rotating / len(factors)}
     plain = inv_freq(RopeConfig(theta=theta), rotated, longest).inv_freq
     for original in _ORIGINALS:
         tried = RopeConfig(

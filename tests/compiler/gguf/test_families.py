@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from wherry.compiler.api import convert_model
-from wherry.compiler.checkpoint.gguf.opening import open_model
+from wherry.compiler.checkpoint.gguf.opening import open_gguf, open_model
 from wherry.compiler.load import describe
 from wherry.errors import ModelError
 
@@ -52,7 +53,22 @@ def test_an_unknown_value_is_an_error(tmp_path):
         open_model(writing.llama(tmp_path / "m.gguf", **{"attention.causal_mask_kind": 3}))
 
 
+def test_multi_token_prediction_is_dropped(tmp_path):
+    """Its blocks come after the layers, which `block_count` counts as well."""
+    extra = {
+        "blk.2.nextn.eh_proj.weight": np.ones((64, 128), np.float32),
+        "blk.2.attn_norm.weight": np.ones(64, np.float32),
+    }
+    sizes = {"block_count": 3, "nextn_predict_layers": 1}
+    file = writing.llama(tmp_path / "m.gguf", layers=2, tensors=extra, **sizes)
+    assert open_model(file).config["num_hidden_layers"] == 2
+    assert open_gguf(file).shapes == open_gguf(writing.llama(tmp_path / "o.gguf")).shapes
+    file = writing.llama(tmp_path / "m.gguf", layers=2, tensors=extra)
+    with pytest.raises(ModelError, match=r"blk\.2\.nextn\.eh_proj"):
+        open_gguf(file)
+
+
 def test_an_unknown_architecture_lists_those_that_are_read(tmp_path):
     file = writing.write(tmp_path / "m.gguf", "mamba", {}, {"block_count": 1})
-    with pytest.raises(ModelError, match=r"architecture 'mamba'.*gemma3, granite, llama"):
+    with pytest.raises(ModelError, match=r"architecture 'mamba'.*gemma3, gemma4, glm4, .*llama"):
         open_model(file)

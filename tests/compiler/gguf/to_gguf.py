@@ -28,6 +28,7 @@ for folder in folders:
         config = base.ModelBase.load_hparams(folder, False)
         kind = get_model_class(config["architectures"][0])
         kind.set_vocab = set_vocab
+        kind.no_mtp = not config.get("mtp_num_hidden_layers")
         kind(folder, base.gguf.LlamaFileType.ALL_F32, folder / "model.gguf").write()
     except Exception as e:
         (folder / "model.gguf").unlink(missing_ok=True)
