@@ -170,7 +170,8 @@ class _Planner:
                     return _Recipe([their], transpose=True)
             elif isinstance(word, Split):
                 for pattern in word.ours:
-                    if (stars := match(pattern, name)) is not None:
+                    stars = match(pattern, name)
+                    if stars is not None and renamed(self.words, name) not in self.theirs:
                         parts = tuple(fill(o, stars) for o in word.ours)
                         return _Recipe([fill(word.theirs, stars)], word.axis, parts=parts)
             elif isinstance(word, Tie) and (

@@ -38,7 +38,7 @@ class Concat:
 class Split:
     """Rule: `theirs`, split along `axis`, gives `ours`, in order.
 
-    The parameters' shapes say where.
+    The parameters' shapes say where. A checkpoint may have `ours` themselves instead.
     """
 
     ours: tuple[str, ...]

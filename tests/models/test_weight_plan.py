@@ -259,6 +259,10 @@ def test_tensors_that_only_some_checkpoints_have_whole():
     with pytest.raises(ModelError, match=r"e_blocks \[2, 5, 1, 16\]"):
         plan(arch(packed), ours, {})
 
+    rule = split("w.weight", "a.weight", "b.weight")
+    (found, _) = plan(arch(rule), parts, parts).parameters
+    assert [p.name for p in found.pieces] == ["a.weight"]
+
     rule = heads("up.weight", "kv.weight", lambda config: (0, 2, 5))
     assert plan(arch(rule), {"up.weight": (3, 2, 4)}, {"kv.weight": (15, 4)}).parameters[0].unpacked
     whole = {"up.weight": (3, 2, 4)}

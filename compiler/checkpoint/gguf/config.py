@@ -48,7 +48,7 @@ def config_of(
             made[ours] = fields.value(theirs)
     if family.model_type in OWN:
         made |= OWN[family.model_type](fields, made, tensors)
-    made |= rope(fields, tensors, _rotating(made), made, family.yarn)
+    made |= rope(fields, tensors, _rotating(made), made)
     _refuse(fields, family)
     if fields.problems:
         raise ModelError(

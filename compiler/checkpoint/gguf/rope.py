@@ -31,7 +31,6 @@ def rope(
     tensors: Mapping[str, StoredTensor],
     head: int,
     made: dict[str, Any],
-    yarn: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return `rope_parameters`, and for LongRoPE also `original_max_position_embeddings`.
 
@@ -39,9 +38,8 @@ def rope(
         fields: the metadata fields of the architecture; collects problems.
         tensors: the model's tensors, by their names in GGUF.
         head: number of dimensions of a head.
-        made: the fields of config.json that have been converted already; RoPE of layers with a
-            window, "local_rope", is taken out of them.
-        yarn: parameters of YaRN that the metadata lack.
+        made: the fields of config.json that have been converted already. Taken out of them are
+            "local_rope", RoPE of layers with a window, and "yarn", more parameters of YaRN.
     """
     found: dict[str, Any] = {
         "rope_type": "default",
@@ -53,6 +51,7 @@ def rope(
     kind = fields.text(f"{_SCALED}type", "none")
     original = fields.integer(f"{_SCALED}original_context_length", 0)
     outer: dict[str, Any] = {}
+    yarn = made.pop("yarn", {})
     if _FACTORS in tensors and (factors := _factors(fields, tensors[_FACTORS], rotated)):
         found |= _llama3(
             factors, rotated, found["rope_theta"], int(made["max_position_embeddings"])
@@ -102,10 +101,6 @@ def _yarn(fields: Fields, original: int) -> dict[str, Any]:
     for name in ("yarn_attn_factor", "attn_factor", "yarn_ext_factor"):
         if (value := fields.number(_SCALED + name, 1.0)) != 1.0:
             fields.problems.append(f"{fields.prefix}{_SCALED}{name}: found {value}, supported is 1")
-    if (name := f"{_SCALED}yarn_log_multiplier") in fields:
-        # DeepSeek's mscale, which llama.cpp takes to be the same in both places.
-        scale = round(10 * fields.number(name), 6)
-        made |= {"mscale": scale, "mscale_all_dim": scale}
     return made | ({"original_max_position_embeddings": original} if original else {})
 
 

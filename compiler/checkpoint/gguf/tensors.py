@@ -14,6 +14,7 @@ from wherry.models.weight_plan import ParameterPlan
 from wherry.models.weights import Order
 
 from ..tensors import FLOATS, Checkpoint, TensorFile
+from .in_order import RowsInOrder, kept_in_order
 from .kept import GgufRows, kept
 from .reencoding import loses, told
 from .types import Layout
@@ -77,9 +78,11 @@ class GgufCheckpoint(Checkpoint):
 
     def kept(
         self, plan: ParameterPlan, wanted: Collection[str] | None = None
-    ) -> Sequence[GgufRows]:
+    ) -> Sequence[GgufRows | RowsInOrder]:
         """See `Checkpoint.kept`."""
-        return kept(plan, self)
+        found = {self.tensor(piece.name).columns for piece in plan.pieces}
+        columns = found.pop() if len(found) == 1 else None
+        return kept(plan, self) if columns is None else kept_in_order(plan, self, columns)
 
     def read_blocks(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.uint8]:
         """Return the bytes of rows [start, stop) of a tensor, uint8 [rows, bytes per row].

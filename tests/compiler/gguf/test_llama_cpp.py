@@ -33,6 +33,7 @@ pytestmark = pytest.mark.nightly
 SEPARATOR = "\n__ggml_vocab_test__\n"
 # llama.cpp takes the two scales to be the same.
 LATENT_YARN = {**YARN, "mscale": 1.3, "mscale_all_dim": 1.3}
+MINISTRAL3 = {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.5}
 LLLG = ["sliding_attention"] * 3 + ["full_attention"]
 # What a file of GGUF does not say, and llama.cpp takes for granted.
 FAMILIES = {
@@ -67,6 +68,8 @@ FAMILIES = {
     "qwen3_5_text": {"mtp": True},
     "qwen3_5_text-odd": {},
     "qwen3_5_moe_text": {},
+    "qwen3_next": {},
+    "ministral3": {"config": {"rope_parameters": MINISTRAL3}},
     "glm4": {},
     "glm4_moe": {},
     "deepseek_v2": {"config": {"rope_parameters": LATENT_YARN}},

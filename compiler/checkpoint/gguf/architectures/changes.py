@@ -59,6 +59,11 @@ def logarithm(tensor: GgufTensor, config: Mapping[str, Any]) -> GgufTensor:
     return replace(tensor, undo=_log_of_minus, order=_value_heads(config, 1))
 
 
+def logarithm_in_groups(tensor: GgufTensor, config: Mapping[str, Any]) -> GgufTensor:
+    """A_log of value heads in the checkpoint's order: the file has -exp(A_log)."""
+    return replace(tensor, undo=_log_of_minus)
+
+
 def heads(tensor: GgufTensor, config: Mapping[str, Any]) -> GgufTensor:
     """A row for each value head, tiled in the file."""
     return replace(tensor, order=_value_heads(config, 1))

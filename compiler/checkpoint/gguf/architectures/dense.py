@@ -41,6 +41,13 @@ DENSE: Mapping[str, Family] = {
     "llama": Family(
         model_type="llama", classes="LlamaForCausalLM", changes=changes.PAIRED, flags=_LLAMA
     ),
+    # Mistral Small from 3.1 on; Ministral 3 has a temperature besides.
+    "mistral3": Family(
+        model_type="mistral",
+        classes="MistralForCausalLM",
+        fixed={"sliding_window": None},
+        changes=changes.PAIRED,
+    ),
     "qwen2": Family(
         model_type="qwen2",
         classes="Qwen2ForCausalLM",
@@ -162,5 +169,8 @@ DENSE: Mapping[str, Family] = {
         flags=_BIASES,
     ),
 }
+MINISTRAL3 = Family(
+    model_type="ministral3", classes="Ministral3ForCausalLM", changes=changes.PAIRED
+)
 # OLMo 3 has OLMo 2's architecture, and a window.
 OLMO3 = Family(model_type="olmo3", classes="Olmo3ForCausalLM", layer=_AFTER, flags=_BIASES)

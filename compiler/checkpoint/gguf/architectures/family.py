@@ -70,8 +70,6 @@ class Family:
     flags: Mapping[str, str] = field(default_factory=dict)
     # Metadata field and field of config.json for the epsilon of norms.
     epsilon: tuple[str, str] = ("attention.layer_norm_rms_epsilon", "rms_norm_eps")
-    # Parameters of YaRN that the metadata lack.
-    yarn: Mapping[str, Any] = field(default_factory=dict)
     explicit_head: bool = True  # whether config.json contains head_dim
     own_heads: bool = False  # whether `own_fields.py` reads the number of dimensions of heads
 

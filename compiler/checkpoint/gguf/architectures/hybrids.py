@@ -20,18 +20,23 @@ _DELTA = {
     "ssm_norm": "linear_attn.norm",
     "ssm_out": "linear_attn.out_proj",
 }
+# The file has in_proj_qkv and in_proj_z, which are one matrix in a checkpoint.
+_NEXT = {**_DELTA, "ssm_ba": "linear_attn.in_proj_ba"}
 _DELTA_FIELDS = {
     "ssm.conv_kernel": "linear_conv_kernel_dim",
     "ssm.state_size": "linear_key_head_dim",
     "ssm.group_count": "linear_num_key_heads",
     "ssm.time_step_rank": "linear_num_value_heads",
 }
-_DELTA_CHANGES = {
+_BOTH_CHANGES = {
     **dict.fromkeys(
         ("attn_norm", "post_attention_norm", "attn_q_norm", "attn_k_norm", "output_norm"),
         changes.minus_one,
     ),
     **changes.ONE_ROW,
+}
+_DELTA_CHANGES = {
+    **_BOTH_CHANGES,
     "attn_qkv": changes.qkv_rows,
     "attn_gate": changes.value_rows,
     "ssm_alpha": changes.heads,
@@ -83,6 +88,22 @@ HYBRIDS: Mapping[str, Family] = {
         },
         varying=_LENGTHS,
         changes=_DELTA_CHANGES,
+    ),
+    "qwen3next": Family(
+        model_type="qwen3_next",
+        classes="Qwen3NextForCausalLM",
+        layer=_NEXT,
+        fields={
+            **_DELTA_FIELDS,
+            **SMALL,
+            "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
+        },
+        varying=_LENGTHS,
+        changes={
+            **_BOTH_CHANGES,
+            "ssm_conv1d": changes.taps,
+            "ssm_a": changes.logarithm_in_groups,
+        },
     ),
     "lfm2": Family(
         model_type="lfm2",

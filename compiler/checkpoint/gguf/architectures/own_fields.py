@@ -19,6 +19,7 @@ _WINDOW = "attention.sliding_window"
 _PATTERN = "attention.sliding_window_pattern"
 _KV_HEADS = "attention.head_count_kv"
 _GATING = "expert_gating_func"
+_MSCALE = "rope.scaling.yarn_log_multiplier"
 _SOFTMAX, _SIGMOID = 1, 2  # codes of `_GATING`
 WINDOWED, FULL = "sliding_attention", "full_attention"
 
@@ -136,7 +137,8 @@ def _windows(fields: Fields, made: Made, tensors: Tensors) -> dict[str, Any]:
 def _gpt_oss(fields: Fields, made: Made, tensors: Tensors) -> dict[str, Any]:
     """Check that all feed-forwards are experts of one width; every other layer has a window."""
     fields.expect("expert_feed_forward_length", made["intermediate_size"])
-    return {"layer_types": [FULL if i % 2 else WINDOWED for i in range(made["num_hidden_layers"])]}
+    kinds = [FULL if i % 2 else WINDOWED for i in range(made["num_hidden_layers"])]
+    return {"layer_types": kinds, "yarn": {"truncate": False}}
 
 
 def _grouped(fields: Fields, made: Made, tensors: Tensors) -> dict[str, Any]:
@@ -187,7 +189,21 @@ def _latent(fields: Fields, made: Made) -> dict[str, Any]:
         "qk_nope_head_dim": key - rotated,
         "v_head_dim": fields.integer(f"attention.value_length{suffix}"),
         "num_key_value_heads": made["num_attention_heads"],
+        # The file has a tenth of DeepSeek's mscale.
+        "yarn": _mscale(round(10 * fields.number(_MSCALE), 6)) if _MSCALE in fields else {},
     }
+
+
+def _mscale(value: float) -> dict[str, float]:
+    """Return YaRN's two scales, which llama.cpp takes to be the same."""
+    return {"mscale": value, "mscale_all_dim": value}
+
+
+def _ministral3(fields: Fields, made: Made, tensors: Tensors) -> dict[str, Any]:
+    """Return Ministral 3's fields: queries grow with their positions."""
+    grows = fields.number("attention.temperature_scale")
+    yarn = {**_mscale(fields.number(_MSCALE, 1.0)), "llama_4_scaling_beta": grows}
+    return {"sliding_window": None, "yarn": yarn}
 
 
 def _llama4(fields: Fields, made: Made, tensors: Tensors) -> dict[str, Any]:
@@ -203,7 +219,7 @@ def _llama4(fields: Fields, made: Made, tensors: Tensors) -> dict[str, Any]:
 
 
 def _delta(fields: Fields, made: Made, tensors: Tensors) -> dict[str, Any]:
-    """Return the fields of Qwen 3.5: which layers attend, and the width of a value head."""
+    """Return which layers of Qwen 3.5 and Qwen3-Next attend, and the width of a value head."""
     count = made["num_hidden_layers"]
     inner, heads = fields.integer("ssm.inner_size"), int(made.get("linear_num_value_heads", 1))
     every = fields.integer("full_attention_interval", 4)
@@ -257,6 +273,8 @@ OWN: Mapping[str, Callable[[Fields, Made, Tensors], dict[str, Any]]] = {
     "deepseek_v2": _deepseek_v2,
     "deepseek_v3": _deepseek_v3,
     "llama4_text": _llama4,
+    "ministral3": _ministral3,
+    "qwen3_next": _delta,
     "qwen3_5_text": _delta,
     "qwen3_5_moe_text": _delta,
     "lfm2": _convolutions,

@@ -107,7 +107,6 @@ SPARSE: Mapping[str, Family] = {
             "ffn_gate_inp": "mlp.router",
         },
         fields={**_LOCAL, "attention.sliding_window": "sliding_window"},
-        yarn={"truncate": False},
         flags=_BIASES,
     ),
     "glm4moe": Family(

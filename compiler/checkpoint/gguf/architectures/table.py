@@ -8,7 +8,7 @@ from typing import Any
 from wherry.errors import ModelError, shown
 
 from ..header import Header
-from .dense import DENSE, OLMO3
+from .dense import DENSE, MINISTRAL3, OLMO3
 from .family import Family
 from .hybrids import HYBRIDS
 from .sparse import DEEPSEEK_V2, DEEPSEEK_V3, MIXTRAL, SPARSE
@@ -45,6 +45,8 @@ def _variant(name: str, metadata: Mapping[str, Any]) -> Family:
         return MIXTRAL
     if name == "olmo2" and "olmo2.attention.sliding_window" in metadata:
         return OLMO3
+    if name == "mistral3" and "mistral3.attention.temperature_scale" in metadata:
+        return MINISTRAL3
     if name == "deepseek2" and metadata.get("deepseek2.expert_gating_func") == _SIGMOID:
         return DEEPSEEK_V3
     return FAMILIES[name]
