@@ -102,12 +102,12 @@ def open_gguf(path: Path) -> GgufCheckpoint:
             continue  # `config_of` reads the former; multi-token prediction has the latter
         if stored.layout.name not in READ:
             unknown.append(f"{stored.name}: {stored.layout.name}")
-        elif (name := model.family.name_of(stored.name)) is None:
+        elif not (names := model.family.names_of(stored.name)):
             unknown.append(
                 f"{stored.name} {list(stored.shape)}, which {_name(model)} does not have"
             )
         else:
-            made.update(_under(name, stored, model))
+            made.update(_under(names, stored, model))
     if unknown:
         raise ModelError(
             f"{path} has tensors that are not read:\n{listing(unknown)}\n"
@@ -121,7 +121,9 @@ def _name(model: GgufModel) -> str:
     return str(model.header.metadata["general.architecture"])
 
 
-def _under(name: str, stored: StoredTensor, model: GgufModel) -> Iterator[tuple[str, GgufTensor]]:
+def _under(
+    names: tuple[str, ...], stored: StoredTensor, model: GgufModel
+) -> Iterator[tuple[str, GgufTensor]]:
     """Yield the Hugging Face tensors, by name, that one tensor of a file contains."""
     tensor = GgufTensor(
         stored.path,
@@ -132,12 +134,13 @@ def _under(name: str, stored: StoredTensor, model: GgufModel) -> Iterator[tuple[
         stored=stored.name,
         layout=stored.layout,
     )
-    if "{}" in name:  # the tensor stacks the matrices, or the biases, of all experts
-        if len(stored.shape) < 2:
+    if "{}" in names[0]:  # the tensor stacks the matrices, or the biases, of all experts
+        each = len(names)
+        if len(stored.shape) < 2 or stored.shape[1] % each:
             raise ModelError(f"{stored.path}: {stored.name} {list(stored.shape)} has no experts")
-        for i, part in enumerate(parts(tensor, stored.shape[0])):
-            yield name.format(i), part
+        for i, part in enumerate(parts(tensor, stored.shape[0], each)):
+            yield names[i % each].format(i // each), part
         return
     if change := model.family.changes.get(part_of(stored.name)):
         tensor = change(tensor, model.config)
-    yield name, tensor
+    yield names[0], tensor

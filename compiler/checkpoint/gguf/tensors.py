@@ -145,14 +145,18 @@ def _bytes(tensor: GgufTensor, start: int, stop: int) -> NDArray[np.uint8]:
     return out
 
 
-def parts(tensor: GgufTensor, count: int) -> list[GgufTensor]:
-    """Split a tensor [count, ...] into `count` tensors [...], such as the matrices of experts."""
-    size = tensor.nbytes // count
+def parts(tensor: GgufTensor, count: int, each: int = 1) -> list[GgufTensor]:
+    """Split a tensor [count, rows, ...] into tensors [rows / each, ...].
+
+    Such a tensor has the matrices of `count` experts, `each` of every expert.
+    """
+    size = tensor.nbytes // (count * each)
+    _, rows, *columns = tensor.shape
     return [
         GgufTensor(
             tensor.path,
             tensor.dtype,
-            tensor.shape[1:],
+            (rows // each, *columns),
             start,
             start + size,
             stored=tensor.stored,

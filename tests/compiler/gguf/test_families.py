@@ -68,6 +68,21 @@ def test_multi_token_prediction_is_dropped(tmp_path):
         open_gguf(file)
 
 
+def test_gate_and_up_of_experts_in_one_tensor(tmp_path):
+    """llama.cpp's --fuse-gate-up-exps: both halves of each expert."""
+    rng = np.random.default_rng(3)
+    gate, up = (rng.normal(size=(3, 96, 64)).astype(np.float32) for _ in range(2))
+    tensors = {"blk.0.ffn_gate_inp.weight": np.ones((3, 64), np.float32)}
+    tensors["blk.0.ffn_gate_up_exps.weight"] = np.concatenate([gate, up], axis=1)
+    tensors["blk.0.ffn_down_exps.weight"] = np.zeros((3, 64, 96), np.float32)
+    sizes = {"expert_count": 3, "expert_used_count": 2}
+    read = open_gguf(writing.llama(tmp_path / "m.gguf", layers=1, tensors=tensors, **sizes))
+    expert = "model.layers.0.block_sparse_moe.experts.{}.{}.weight"
+    for i in range(3):
+        np.testing.assert_array_equal(read.read(expert.format(i, "w1")), gate[i])
+        np.testing.assert_array_equal(read.read(expert.format(i, "w3"), 5, 9), up[i, 5:9])
+
+
 def test_an_unknown_architecture_lists_those_that_are_read(tmp_path):
     file = writing.write(tmp_path / "m.gguf", "mamba", {}, {"block_count": 1})
     with pytest.raises(ModelError, match=r"architecture 'mamba'.*gemma3, gemma4, glm4, .*llama"):

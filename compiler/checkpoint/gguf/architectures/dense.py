@@ -1,4 +1,4 @@
-"""The dense GGUF architectures; Gemma 4 may also have experts beside its feed-forwards."""
+"""The dense GGUF architectures; Gemma 4 may have experts in parallel with its feed-forwards."""
 
 from __future__ import annotations
 

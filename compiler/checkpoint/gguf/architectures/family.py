@@ -41,6 +41,7 @@ _LAYER = {
     "ffn_up_shexp": "mlp.shared_expert.up_proj",
     "ffn_down_shexp": "mlp.shared_expert.down_proj",
 }
+_FUSED, _HALVES = "ffn_gate_up_exps", ("ffn_gate_exps", "ffn_up_exps")
 
 # Undoes what the conversion to GGUF did to a tensor; gets the fields of config.json, too.
 Change = Callable[[GgufTensor, Mapping[str, Any]], GgufTensor]
@@ -73,11 +74,20 @@ class Family:
     explicit_head: bool = True  # whether config.json contains head_dim
     own_heads: bool = False  # whether `own_fields.py` reads the number of dimensions of heads
 
-    def name_of(self, stored: str) -> str | None:
-        """Return the Hugging Face name of a GGUF tensor; None: the family has no such tensor.
+    def names_of(self, stored: str) -> tuple[str, ...]:
+        """Return the Hugging Face names of the tensors in a GGUF tensor; (): the family has none.
 
-        In a tensor of all experts, "{}" stands for the expert's number.
+        In a tensor of all experts, "{}" stands for the expert's number. Some files have two such
+        tensors in one: each expert's gate, then its up.
         """
+        name = self._name_of(stored)
+        if name is None and f".{_FUSED}." in stored:
+            both = (self._name_of(stored.replace(_FUSED, half)) for half in _HALVES)
+            return tuple(n for n in both if n is not None)
+        return () if name is None else (name,)
+
+    def _name_of(self, stored: str) -> str | None:
+        """Return the Hugging Face name of a GGUF tensor."""
         if not stored.startswith("blk."):
             return _named(stored, {**_OUTER, **self.outer})
         _, number, part = (*stored.split(".", 2), "")[:3]
