@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from wherry.compiler.api import convert_model
+from wherry.compiler.checkpoint.gguf.architectures.table import family_of
+from wherry.compiler.checkpoint.gguf.header import read_header
 from wherry.compiler.checkpoint.gguf.opening import open_gguf, open_model
 from wherry.compiler.load import describe
 from wherry.errors import ModelError
@@ -83,7 +85,25 @@ def test_gate_and_up_of_experts_in_one_tensor(tmp_path):
         np.testing.assert_array_equal(read.read(expert.format(i, "w3"), 5, 9), up[i, 5:9])
 
 
+@pytest.mark.parametrize(
+    ("architecture", "metadata", "model_type"),
+    [
+        ("llama", {}, "llama"),
+        ("llama", {"expert_count": 8}, "mixtral"),
+        ("olmo2", {"attention.sliding_window": 4096}, "olmo3"),
+        ("mistral3", {}, "mistral"),
+        ("mistral3", {"attention.temperature_scale": 0.1}, "ministral3"),
+        ("deepseek2", {"expert_gating_func": 1}, "deepseek_v2"),
+        ("deepseek2", {"expert_gating_func": 2}, "deepseek_v3"),
+        ("deepseek2", {"vocab_size": 154880}, "deepseek_v3"),  # GLM-4.7-Flash
+    ],
+)
+def test_architectures_of_several_families(architecture, metadata, model_type, tmp_path):
+    file = writing.write(tmp_path / "m.gguf", architecture, {}, metadata)
+    assert family_of(read_header(file)).model_type == model_type
+
+
 def test_an_unknown_architecture_lists_those_that_are_read(tmp_path):
     file = writing.write(tmp_path / "m.gguf", "mamba", {}, {"block_count": 1})
-    with pytest.raises(ModelError, match=r"architecture 'mamba'.*gemma3, gemma4, glm4, .*llama"):
+    with pytest.raises(ModelError, match=r"architecture 'mamba'.*gemma3, gemma3n, gemma4, .*llama"):
         open_model(file)

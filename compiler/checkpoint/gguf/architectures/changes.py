@@ -50,8 +50,8 @@ def pairs(tensor: GgufTensor, config: Mapping[str, Any]) -> GgufTensor:
 
 
 def minus_one(tensor: GgufTensor, config: Mapping[str, Any]) -> GgufTensor:
-    """Weights of a norm: the file has w + 1."""
-    return replace(tensor, undo=_less_one)
+    """Weights of a norm: the file has w + 1. Biases are the checkpoint's."""
+    return replace(tensor, undo=_less_one) if tensor.stored.endswith(".weight") else tensor
 
 
 def logarithm(tensor: GgufTensor, config: Mapping[str, Any]) -> GgufTensor:

@@ -18,12 +18,32 @@ _AFTER = {  # norms only after attention and feed-forward -> their names in OLMo
     "post_attention_norm": "post_attention_layernorm",
     "post_ffw_norm": "post_feedforward_layernorm",
 }
-_GEMMA4 = {
-    **_SANDWICH,
-    "layer_output_scale.weight": "layer_scalar",
+_LAYER_INPUTS = {  # Gemma's own token table for each layer
     "inp_gate": "per_layer_input_gate",
     "proj": "per_layer_projection",
     "post_norm": "post_per_layer_input_norm",
+}
+_LAYER_TABLES = {
+    "per_layer_token_embd": "model.embed_tokens_per_layer",
+    "per_layer_model_proj": "model.per_layer_model_projection",
+    "per_layer_proj_norm": "model.per_layer_projection_norm",
+}
+_GEMMA3N = {
+    **_SANDWICH,
+    **_LAYER_INPUTS,
+    "altup_correct_coef": "altup.correction_coefs",
+    "altup_correct_scale.weight": "altup.correct_output_scale",
+    "altup_predict_coef": "altup.prediction_coefs",
+    "altup_router": "altup.modality_router",
+    "altup_router_norm": "altup.router_norm",
+    "laurel_l": "laurel.linear_left",
+    "laurel_r": "laurel.linear_right",
+    "laurel_post_norm": "laurel.post_laurel_norm",
+}
+_GEMMA4 = {
+    **_SANDWICH,
+    **_LAYER_INPUTS,
+    "layer_output_scale.weight": "layer_scalar",
     "pre_ffw_norm_2": "pre_feedforward_layernorm_2",
     "post_ffw_norm_1": "post_feedforward_layernorm_1",
     "post_ffw_norm_2": "post_feedforward_layernorm_2",
@@ -73,14 +93,29 @@ DENSE: Mapping[str, Family] = {
         fields={"final_logit_softcapping": "final_logit_softcapping"},
         changes=changes.SHIFTED,
     ),
+    "gemma3n": Family(
+        model_type="gemma3n_text",
+        classes="Gemma3nForCausalLM",
+        outer={
+            **_LAYER_TABLES,
+            "altup_proj": "model.altup_projections.{}",
+            "altup_unembd_proj": "model.altup_unembed_projections.{}",
+        },
+        layer=_GEMMA3N,
+        fields={
+            "final_logit_softcapping": "final_logit_softcapping",
+            "attention.shared_kv_layers": "num_kv_shared_layers",
+            "embedding_length_per_layer_input": "hidden_size_per_layer_input",
+            "altup.active_idx": "altup_active_idx",
+            "altup.num_inputs": "altup_num_inputs",
+        },
+        varying=frozenset({"feed_forward_length"}),
+        flags=_BIASES,
+    ),
     "gemma4": Family(
         model_type="gemma4_text",
         classes="Gemma4ForCausalLM",
-        outer={
-            "per_layer_token_embd": "model.embed_tokens_per_layer",
-            "per_layer_model_proj": "model.per_layer_model_projection",
-            "per_layer_proj_norm": "model.per_layer_projection_norm",
-        },
+        outer=_LAYER_TABLES,
         layer=_GEMMA4,
         fields={
             "final_logit_softcapping": "final_logit_softcapping",
@@ -157,6 +192,38 @@ DENSE: Mapping[str, Family] = {
         model_type="cohere2",
         classes="Cohere2ForCausalLM",
         fields={"logit_scale": "logit_scale", "attention.sliding_window": "sliding_window"},
+        epsilon=_LAYER_NORM,
+    ),
+    "starcoder2": Family(
+        model_type="starcoder2",
+        classes="Starcoder2ForCausalLM",
+        layer={"ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"},
+        fixed={"sliding_window": None},
+        flags={"use_bias": "attn_q.bias"},
+        epsilon=("attention.layer_norm_epsilon", "norm_epsilon"),
+        explicit_head=False,
+    ),
+    "stablelm": Family(
+        model_type="stablelm",
+        classes="StableLmForCausalLM",
+        fields={"use_parallel_residual": "use_parallel_residual"},
+        flags={"use_qkv_bias": "attn_q.bias"},
+        epsilon=_LAYER_NORM,
+        explicit_head=False,
+    ),
+    "nemotron": Family(
+        model_type="nemotron",
+        classes="NemotronForCausalLM",
+        fixed={"hidden_act": "relu2"},
+        changes=changes.SHIFTED,
+        flags=_LLAMA,
+        epsilon=("attention.layer_norm_epsilon", "norm_eps"),
+    ),
+    "jais2": Family(
+        model_type="jais2",
+        classes="Jais2ForCausalLM",
+        fixed={"hidden_act": "relu2"},
+        flags=_LLAMA,
         epsilon=_LAYER_NORM,
     ),
     "hunyuan-dense": Family(

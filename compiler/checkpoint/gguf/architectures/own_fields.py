@@ -6,6 +6,8 @@ What the metadata lack is what llama.cpp takes for granted.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
+from statistics import NormalDist
 from typing import Any
 
 from ..fields import Fields
@@ -97,6 +99,25 @@ def _uniform(fields: Fields, name: str, values: list[Any], kind: Callable[[int],
             )
 
 
+def _gemma3n(fields: Fields, made: Made, tensors: Tensors) -> dict[str, Any]:
+    """Return the fields of Gemma 3n, whose layers differ in width and sparsity.
+
+    The file has how many standard deviations above the mean a gate must be; config.json has the
+    quantile, which is zero in dense layers.
+    """
+    count = made["num_hidden_layers"]
+    above = fields.layers("activation_sparsity_scale", count, -inf)
+    table, laurel = tensors.get("per_layer_token_embd.weight"), tensors.get("blk.0.laurel_l.weight")
+    return {
+        **_windows(fields, made, tensors),
+        "local_rope": _local_rope(fields),
+        "intermediate_size": fields.layers("feed_forward_length", count),
+        "activation_sparsity_pattern": [round(NormalDist().cdf(x), 6) for x in above],
+        **({"vocab_size_per_layer_input": table.shape[0]} if table else {}),
+        **({"laurel_rank": laurel.shape[0]} if laurel else {}),
+    }
+
+
 def _phi3(fields: Fields, made: Made, tensors: Tensors) -> dict[str, Any]:
     window = fields.integer(_WINDOW, 0)
     return {"sliding_window": window or None}
@@ -145,6 +166,10 @@ def _grouped(fields: Fields, made: Made, tensors: Tensors) -> dict[str, Any]:
     """Check that experts are scored by a sigmoid."""
     fields.expect(_GATING, _SIGMOID)
     return {}
+
+
+def _sigmoid_and_windows(fields: Fields, made: Made, tensors: Tensors) -> dict[str, Any]:
+    return {**_grouped(fields, made, tensors), **_windows(fields, made, tensors)}
 
 
 def _expert_width(fields: Fields, made: Made, tensors: Tensors) -> dict[str, Any]:
@@ -261,11 +286,14 @@ OWN: Mapping[str, Callable[[Fields, Made, Tensors], dict[str, Any]]] = {
     "gemma2": _gemma2,
     "gemma3_text": _gemma3,
     "gemma4_text": _gemma4,
+    "gemma3n_text": _gemma3n,
     "phi3": _phi3,
     "smollm3": _smollm3,
     "olmo3": _olmo3,
     "exaone4": _windows,
     "cohere2": _windows,
+    "exaone_moe": _sigmoid_and_windows,
+    "afmoe": _sigmoid_and_windows,
     "gpt_oss": _gpt_oss,
     "glm4_moe": _grouped,
     "dots1": _grouped,

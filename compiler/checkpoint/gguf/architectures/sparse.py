@@ -124,6 +124,42 @@ SPARSE: Mapping[str, Family] = {
         fixed={"sliding_window": None},
         flags=_BIASES,
     ),
+    "exaone-moe": Family(
+        model_type="exaone_moe",
+        classes="ExaoneMoeForCausalLM",
+        layer={**_SHARED, "exp_probs_b.bias": "mlp.e_score_correction_bias"},
+        fields={
+            **SMALL,
+            "expert_group_count": "n_group",
+            "expert_group_used_count": "topk_group",
+            "expert_shared_count": "num_shared_experts",
+            "expert_weights_scale": "routed_scaling_factor",
+            "expert_weights_norm": "norm_topk_prob",
+            "leading_dense_block_count": "first_k_dense_replace",
+        },
+        ignored=("expert_shared_feed_forward_length",),  # the tensors have it
+    ),
+    "afmoe": Family(
+        model_type="afmoe",
+        classes="AfmoeForCausalLM",
+        layer={
+            **_SHARED,
+            "attn_gate": "self_attn.gate_proj",
+            "post_attention_norm": "post_attention_layernorm",
+            "ffn_norm": "pre_mlp_layernorm",
+            "post_ffw_norm": "post_mlp_layernorm",
+            "ffn_gate_inp": "mlp.router.gate",
+            "exp_probs_b.bias": "mlp.expert_bias",
+        },
+        fields={
+            **SMALL,
+            "expert_shared_count": "num_shared_experts",
+            "expert_weights_scale": "route_scale",
+            "leading_dense_block_count": "num_dense_layers",
+        },
+        fixed={"mup_enabled": True},
+        flags=_BIASES,
+    ),
     "minimax-m2": Family(
         model_type="minimax_m2",
         classes="MiniMaxM2ForCausalLM",

@@ -20,6 +20,7 @@ FAMILIES: Mapping[str, Family] = {
     **HYBRIDS,
     "deepseek2": DEEPSEEK_V2,
 }
+_GLM_TOKENS = 154880
 _SIGMOID = 2  # code of `expert_gating_func`
 
 
@@ -49,4 +50,6 @@ def _variant(name: str, metadata: Mapping[str, Any]) -> Family:
         return MINISTRAL3
     if name == "deepseek2" and metadata.get("deepseek2.expert_gating_func") == _SIGMOID:
         return DEEPSEEK_V3
+    if name == "deepseek2" and metadata.get("deepseek2.vocab_size") == _GLM_TOKENS:
+        return DEEPSEEK_V3  # GLM-4.7-Flash, whose first files lack that field
     return FAMILIES[name]
