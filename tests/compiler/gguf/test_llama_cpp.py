@@ -10,10 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gguf
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from wherry.compiler.api import Limits, convert_model, ensure_artifact
 from wherry.compiler.checkpoint.assemble import blocks
 from wherry.compiler.checkpoint.formats import open_checkpoint
 from wherry.compiler.checkpoint.gguf.header import read_header
@@ -23,11 +25,13 @@ from wherry.compiler.checkpoint.gguf.tokenizer import build
 from wherry.compiler.checkpoint.gguf.vocabulary import vocabulary_of
 from wherry.compiler.library.export import parameters
 from wherry.compiler.load import describe, families
+from wherry.compiler.weight_marker import own_of
 from wherry.models.arch import plan, read_config
 
 from ...models.families import CASES
 from ...models.families.case import YARN
 from ...support import llama_cpp, tiny_models
+from . import writing
 
 pytestmark = pytest.mark.nightly
 SEPARATOR = "\n__ggml_vocab_test__\n"
@@ -206,6 +210,30 @@ def test_a_folder_and_its_gguf_are_one_model(converted, name):
         np.testing.assert_allclose(
             got.reshape(wanted.shape), wanted, rtol=0, atol=0 if exact else 2e-7
         )
+
+
+def test_a_model_with_reordered_columns_keeps_its_blocks(converted, tmp_path):
+    """Qwen 3.5's value heads are tiled in the file: the input of ssm_out is reordered instead."""
+    read = gguf.GGUFReader(converted["qwen3_5_text"] / "model.gguf")
+    sizes = {
+        name.removeprefix("qwen35."): field.contents()
+        for name, field in read.fields.items()
+        if name.startswith("qwen35.")
+    }
+    tensors = {t.name: np.array(t.data) for t in read.tensors}
+    kinds = {"attn": "Q4_0", **dict.fromkeys(("ssm_out", "ffn", "embd", "output"), "Q8_0")}
+    file = str(writing.write(tmp_path / "m.gguf", "qwen35", tensors, sizes, kinds=kinds))
+    weights = convert_model(file, tmp_path / "weights")
+    (own,) = own_of(weights)["model.layers.0.linear_attn.out_proj.weight"]
+    assert own.scheme.name == "Q8_0_ordered"
+    limits = Limits(context=128, max_batch=64, prefill_chunk=64)
+    made = [
+        ensure_artifact(file, limits=limits, kv_dtype="float32", **options)
+        for options in ({"quant": "q0f32"}, {"quant": "kept", "activations": "float"})
+    ]
+    prompt = np.random.default_rng(4).integers(0, 300, 50).tolist()
+    expected, got = (tiny_models.Runner(folder).step({0: prompt})[0] for folder in made)
+    assert np.abs(got - expected).max() <= 2e-4 * np.abs(expected).max()
 
 
 def weights(arch, shapes, checkpoint, config):
