@@ -1,7 +1,8 @@
-// Greedy generation with llama.cpp: llama_greedy MODEL COUNT OUT
+// Greedy generation with llama.cpp: llama_greedy MODEL COUNT OUT [float32]
 //
-// Reads prompts from stdin, a line of token ids each. Prints a line of COUNT token ids for each, and
-// writes the logits from which each was taken to OUT, float32 [prompts, COUNT, vocabulary].
+// Reads prompts from stdin, a line of token ids each. Prints a line of COUNT token ids for each,
+// and writes the logits from which each was taken to OUT, float32 [prompts, COUNT, vocabulary]. The
+// KV cache is float16, or float32.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -23,7 +24,8 @@ namespace {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) Fail("llama_greedy MODEL COUNT OUT");
+  const bool wide = argc == 5 && std::string(argv[4]) == "float32";
+  if (argc != 4 && !wide) Fail("llama_greedy MODEL COUNT OUT [float32]");
   const int count = std::atoi(argv[2]);
   std::ofstream out(argv[3], std::ios::binary);
   llama_log_set([](ggml_log_level, const char*, void*) {}, nullptr);
@@ -39,6 +41,7 @@ int main(int argc, char** argv) {
     params.n_ctx = static_cast<uint32_t>(tokens.size()) + count;
     params.n_batch = params.n_ctx;
     params.n_threads = params.n_threads_batch = 1;
+    if (wide) params.type_k = params.type_v = GGML_TYPE_F32;
     llama_context* context = llama_init_from_model(model, params);
     if (!context) Fail("no context can be made");
     for (int i = 0; i < count; ++i) {
