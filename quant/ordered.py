@@ -1,7 +1,8 @@
-"""Schemes for act-order: columns in the order of their groups, stored with that order.
+"""Schemes of matrices whose columns are stored in another order, together with that order.
 
-GPTQ with act-order assigns columns to groups by the size of their activations. A matrix is stored
-with its columns sorted by group, in another scheme, whose groups are consecutive, and
+Files of GGUF have the value heads of some models in an order of their own. GPTQ with act-order
+assigns columns to groups by the size of their activations. A matrix is stored with its columns in
+the file's order, or sorted by group, in another scheme, whose groups are consecutive, and
 
     <prefix>.q_order  int32 [in]   the column of the matrix that each stored column is
 
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .affine import AFFINE, AffineQuant
+from .blocks import BLOCKS, BlockQuant
 from .group import GROUPS, GroupQuant
 from .stored import FloatDtype, Shape, StoredTensor
 
@@ -30,7 +32,7 @@ ORDER = "q_order"
 class OrderedQuant:
     """The scheme that stores a matrix in another scheme with its columns reordered."""
 
-    base: GroupQuant | AffineQuant
+    base: GroupQuant | AffineQuant | BlockQuant
 
     @property
     def name(self) -> str:
@@ -73,5 +75,5 @@ class OrderedQuant:
 
 # Zero points of 4 bits; 8 bits of act-order are symmetric, or have no kernels.
 _ZERO_POINTS = tuple(s for s in AFFINE if s.bits == 4 and s.group and not s.has_minimum)
-_BASES: tuple[GroupQuant | AffineQuant, ...] = (*GROUPS, *_ZERO_POINTS)
+_BASES: tuple[GroupQuant | AffineQuant | BlockQuant, ...] = (*GROUPS, *_ZERO_POINTS, *BLOCKS)
 ORDERED = tuple(OrderedQuant(base=base) for base in _BASES)

@@ -211,11 +211,11 @@ class CausalLM(decoder.CausalLM):
 
 
 GATE_UP, DOWN = "mlp.experts.gate_up_proj.weight", "mlp.experts.down_proj.weight"
-_EXPERT = "mlp.experts.{}"
+EXPERT = "mlp.experts.{}"
 # Weight rules of checkpoints that have one tensor per expert.
 EACH = (
-    stack(GATE_UP, f"{_EXPERT}.gate_proj.weight", f"{_EXPERT}.up_proj.weight"),
-    stack(DOWN, f"{_EXPERT}.down_proj.weight"),
+    stack(GATE_UP, f"{EXPERT}.gate_proj.weight", f"{EXPERT}.up_proj.weight"),
+    stack(DOWN, f"{EXPERT}.down_proj.weight"),
 )
 # Weight rules of families of which some checkpoints have one tensor for all experts.
 EACH_OR_WHOLE = tuple(replace(rule, whole=rule.ours.removesuffix(".weight")) for rule in EACH)

@@ -155,19 +155,24 @@ class _Planner:
     def recipe(self, name: str) -> _Recipe:
         for word in self.words:
             if isinstance(word, Concat):
-                found = [counterpart(word.ours, t, name) for t in word.theirs]
-                names = [n for n in found if n is not None]
-                if names:
-                    return _Recipe(names, word.axis)
+                if (stars := match(word.ours, name)) is not None:
+                    if whole := self.whole(word, stars):
+                        return _Recipe([whole])
+                    return _Recipe([fill(their, stars) for their in word.theirs], word.axis)
             elif isinstance(word, Stack):
                 if (stars := match(word.ours, name)) is not None:
-                    return self.stack(word, name, stars)
+                    whole = self.whole(word, stars)
+                    return _Recipe([whole]) if whole else self.stack(word.theirs, name, stars)
+            elif isinstance(word, Unpack):
+                if (stars := match(word.ours, name)) is not None:
+                    return self.stack(word.each, name, stars)
             elif isinstance(word, Transpose):
                 if (their := counterpart(word.ours, word.theirs, name)) is not None:
                     return _Recipe([their], transpose=True)
             elif isinstance(word, Split):
                 for pattern in word.ours:
-                    if (stars := match(pattern, name)) is not None:
+                    stars = match(pattern, name)
+                    if stars is not None and renamed(self.words, name) not in self.theirs:
                         parts = tuple(fill(o, stars) for o in word.ours)
                         return _Recipe([fill(word.theirs, stars)], word.axis, parts=parts)
             elif isinstance(word, Tie) and (
@@ -187,15 +192,19 @@ class _Planner:
                         return str(other)
         return name
 
-    def stack(self, word: Stack, name: str, stars: Sequence[str]) -> _Recipe:
+    def whole(self, word: Concat | Stack, stars: Sequence[str]) -> str | None:
+        """Return the one tensor that has a parameter, or None if the checkpoint has several."""
+        whole = None if word.whole is None else fill(word.whole, stars)
+        return whole if whole and renamed(self.words, whole) in self.theirs else None
+
+    def stack(self, theirs: Sequence[str], name: str, stars: Sequence[str]) -> _Recipe:
         """Return the recipe of a parameter that has the matrices of all experts."""
-        if word.whole is not None:
-            whole = fill(word.whole, stars)
-            if renamed(self.words, whole) in self.theirs:
-                return _Recipe([whole])
-        names = [fill(their, stars) for their in word.theirs]
-        each = [n.replace("{}", str(e)) for e in range(self.ours[name][0]) for n in names]
-        return _Recipe(each, stacked=True)
+        return _Recipe(self.each(theirs, self.ours[name][0], stars), stacked=True)
+
+    def each(self, theirs: Sequence[str], count: int, stars: Sequence[str]) -> list[str]:
+        """Return the names of the tensors of `count` experts."""
+        names = [fill(their, stars) for their in theirs]
+        return [n.replace("{}", str(e)) for e in range(count) for n in names]
 
     def is_tied(self, word: Tie) -> bool:
         return bool(getattr(self.config, word.when, False))
@@ -206,10 +215,13 @@ class _Planner:
         for word in self.words:
             if isinstance(word, Constant) and match(word.ours, name) is not None:
                 return ParameterPlan(name, shape, (), constant=word.value)
-            if isinstance(word, Unpack) and match(word.ours, name) is not None:
-                return self.unpacked(word, name, shape)
+            if isinstance(word, Unpack) and (stars := match(word.ours, name)) is not None:
+                first = self.each(word.each, 1, stars)
+                if not first or renamed(self.words, first[0]) not in self.theirs:
+                    return self.unpacked(word, name, shape)
             if isinstance(word, Heads) and match(word.ours, name) is not None:
-                return self.heads(word, name, shape)
+                if renamed(self.words, name) not in self.theirs:
+                    return self.heads(word, name, shape)
         recipe = self.recipe(name)
         names = [self.present(renamed(self.words, n)) for n in recipe.theirs]
         self.used.update(names)

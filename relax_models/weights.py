@@ -23,18 +23,22 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Concat:
-    """Rule: `ours` is the concatenation of `theirs` along `axis`."""
+    """Rule: `ours` is the concatenation of `theirs` along `axis`.
+
+    A checkpoint may have `ours` in one tensor instead, under the name `whole`, if the rule has one.
+    """
 
     ours: str
     theirs: tuple[str, ...]
     axis: int = 0
+    whole: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
     """Rule: `theirs`, split along `axis`, gives `ours`, in order.
 
-    The parameters' shapes say where.
+    The parameters' shapes say where. A checkpoint may have `ours` themselves instead.
     """
 
     ours: tuple[str, ...]
@@ -62,19 +66,22 @@ class Unpack:
     half; with "_scales" uint8 [e, rows, groups] the exponents plus 127 of 32 numbers each. Biases
     are [e, rows] on both sides. Source of the format:
     https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf.
+
+    A checkpoint may have `each` instead, if the rule has it: tensors as in `Stack`.
     """
 
     ours: str
     theirs: str
     # the checkpoint's rows alternate between the parameter's first and second half
     interleaved: bool
+    each: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Heads:
     """Rule: `ours` [heads, rows, columns] takes some rows of each head of `theirs`.
 
-    `theirs` is [heads * all, ...].
+    `theirs` is [heads * all, ...]. A checkpoint may have `ours` itself instead.
     """
 
     ours: str
@@ -254,10 +261,13 @@ Word = (
 )
 
 
-def concat(ours: str, *theirs: str, axis: int = 0) -> Concat:
-    """Concatenate tensors: `concat("qkv_proj.weight", "q_proj.weight", "k_proj.weight", ...)`."""
-    _same_stars(ours, *theirs)
-    return Concat(ours, theirs, axis)
+def concat(ours: str, *theirs: str, axis: int = 0, whole: str | None = None) -> Concat:
+    """Concatenate tensors: `concat("qkv_proj.weight", "q_proj.weight", "k_proj.weight", ...)`.
+
+    Some checkpoints of a family have one tensor instead, called `whole`.
+    """
+    _same_stars(ours, *theirs, *([] if whole is None else [whole]))
+    return Concat(ours, theirs, axis, whole)
 
 
 def stack(ours: str, *theirs: str, whole: str | None = None) -> Stack:
@@ -269,10 +279,15 @@ def stack(ours: str, *theirs: str, whole: str | None = None) -> Stack:
     return Stack(ours, theirs, whole)
 
 
-def unpack(ours: str, theirs: str, *, interleaved: bool = False) -> Unpack:
-    """Take all experts' matrices from one tensor, transposed or in MXFP4 (gpt-oss)."""
-    _same_stars(ours, theirs)
-    return Unpack(ours, theirs, interleaved)
+def unpack(
+    ours: str, theirs: str, *, interleaved: bool = False, each: tuple[str, ...] = ()
+) -> Unpack:
+    """Take all experts' matrices from one tensor, transposed or in MXFP4 (gpt-oss).
+
+    Some checkpoints have a tensor per expert instead: `each`, as in `stack`.
+    """
+    _same_stars(ours, theirs, *each)
+    return Unpack(ours, theirs, interleaved, each)
 
 
 def heads(

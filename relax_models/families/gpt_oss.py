@@ -18,7 +18,7 @@ from .. import decoder, experts
 from ..arch import Architecture, unpack
 from ..config import Count, Epsilon, Positions, Range, Size
 from ..decoder import WEIGHTS, Biases
-from ..experts import DOWN, GATE_UP, Experts
+from ..experts import DOWN, EXPERT, GATE_UP, Experts
 from ..step import Batch, attention
 
 Positive = Annotated[float, Range(1e-6, 1e6)]
@@ -104,15 +104,23 @@ def _bias(weight: str) -> str:
     return weight.replace(".weight", ".bias")
 
 
+# Names in GGUF files, which have a matrix and a bias per expert.
+_EACH = (f"{EXPERT}.gate_proj.weight", f"{EXPERT}.up_proj.weight")
+_DOWN = f"{EXPERT}.down_proj.weight"
 ARCH = Architecture(
     name="gpt_oss",
     config=GptOssConfig,
     model=CausalLM,
     weights=(
-        unpack(GATE_UP, "mlp.experts.gate_up_proj", interleaved=True),
-        unpack(_bias(GATE_UP), "mlp.experts.gate_up_proj_bias", interleaved=True),
-        unpack(DOWN, "mlp.experts.down_proj"),
-        unpack(_bias(DOWN), "mlp.experts.down_proj_bias"),
+        unpack(GATE_UP, "mlp.experts.gate_up_proj", interleaved=True, each=_EACH),
+        unpack(
+            _bias(GATE_UP),
+            "mlp.experts.gate_up_proj_bias",
+            interleaved=True,
+            each=tuple(map(_bias, _EACH)),
+        ),
+        unpack(DOWN, "mlp.experts.down_proj", each=(_DOWN,)),
+        unpack(_bias(DOWN), "mlp.experts.down_proj_bias", each=(_bias(_DOWN),)),
         *WEIGHTS,
     ),
 )

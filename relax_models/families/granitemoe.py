@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar
 
 from wherry.ops import RouteSpec
 
-from ..arch import Architecture, concat, rename
+from ..arch import Architecture, concat, rename, stack
 from ..config import Count, Range
 from ..decoder import WEIGHTS
-from ..experts import DOWN, GATE_UP, CausalLM, Experts
+from ..experts import DOWN, EXPERT, GATE_UP, CausalLM, Experts
 from . import granite
 
 
@@ -34,9 +34,19 @@ class GraniteMoeConfig(granite.GraniteConfig):
 
 
 EXPERTS = (
-    concat(GATE_UP, "block_sparse_moe.input_linear.weight"),
-    concat(DOWN, "block_sparse_moe.output_linear.weight"),
-    concat("mlp.shared_experts.gate_up_proj.weight", "shared_mlp.input_linear.weight"),
+    stack(
+        GATE_UP,
+        f"{EXPERT}.gate_proj.weight",
+        f"{EXPERT}.up_proj.weight",
+        whole="block_sparse_moe.input_linear.weight",
+    ),
+    stack(DOWN, f"{EXPERT}.down_proj.weight", whole="block_sparse_moe.output_linear.weight"),
+    concat(
+        "mlp.shared_experts.gate_up_proj.weight",
+        "shared_mlp.gate_proj.weight",
+        "shared_mlp.up_proj.weight",
+        whole="shared_mlp.input_linear.weight",
+    ),
     *WEIGHTS,
     rename("mlp.shared_experts.down_proj.weight", "shared_mlp.output_linear.weight"),
     rename("mlp.router.weight", "block_sparse_moe.router.layer.weight"),

@@ -21,7 +21,7 @@ from .. import decoder, experts
 from ..arch import Architecture, InverseFrequencies, RopeConfig, constant, inv_freq, rename, unpack
 from ..config import Count, Epsilon, Positions, Range, Size
 from ..decoder import FULL, PAIRED, WEIGHTS, Biases
-from ..experts import DOWN, GATE_UP, Experts, route
+from ..experts import DOWN, EXPERT, GATE_UP, Experts, route
 from ..layers import GatedMLP
 from ..step import Batch, attention
 from ..temperature import Temperature, tempered
@@ -210,8 +210,12 @@ ARCH = Architecture(
     config=Llama4Config,
     model=CausalLM,
     weights=(
-        unpack(GATE_UP, "feed_forward.experts.gate_up_proj"),
-        unpack(DOWN, "feed_forward.experts.down_proj"),
+        unpack(
+            GATE_UP,
+            "feed_forward.experts.gate_up_proj",
+            each=(f"{EXPERT}.gate_proj.weight", f"{EXPERT}.up_proj.weight"),
+        ),
+        unpack(DOWN, "feed_forward.experts.down_proj", each=(f"{EXPERT}.down_proj.weight",)),
         constant("self_attn.q_norm.weight", 1.0),
         constant("self_attn.k_norm.weight", 1.0),
         *WEIGHTS,

@@ -21,6 +21,7 @@ from wherry.models.arch import (
     tie,
     transpose,
     unit_rows,
+    unpack,
     unused_in,
 )
 
@@ -256,6 +257,37 @@ def test_experts_come_one_by_one_or_whole():
         plan(arch(words), ours, each | {"b.experts.up": (3, 2, 4)})
     with pytest.raises(ModelError, match=r"surplus: a.experts.0.up.weight \[4, 2\]"):
         plan(arch(words), ours, each | whole | {"a.experts.up": (3, 4, 2)})
+
+
+def test_tensors_that_only_some_checkpoints_have_whole():
+    """Rules with an alternative: the parts of a concatenation, experts one by one, and heads."""
+    both = concat("up.weight", "a.weight", "b.weight", whole="w.weight")
+    parts = {"a.weight": (2, 4), "b.weight": (3, 4)}
+    assert pieces(plan(arch(both), {"up.weight": (5, 4)}, parts), "up.weight")[0] == [
+        ("a.weight", 0, 2),
+        ("b.weight", 0, 3),
+    ]
+    made = plan(arch(both), {"up.weight": (5, 4)}, {"w.weight": (5, 4)})
+    assert pieces(made, "up.weight")[0] == [("w.weight", 0, 5)]
+
+    packed = unpack("e.weight", "e", each=("{}.a.weight", "{}.b.weight"))
+    ours = {"e.weight": (2, 5, 4)}
+    assert plan(arch(packed), ours, {"e": (2, 4, 5)}).parameters[0].unpacked == packed
+    each = {f"{i}.{name}": shape for i in (0, 1) for name, shape in parts.items()}
+    (found,) = plan(arch(packed), ours, each).parameters
+    assert (found.unpacked, found.stacked) == (None, True)
+    assert [p.name for p in found.pieces] == list(each)
+    with pytest.raises(ModelError, match=r"e_blocks \[2, 5, 1, 16\]"):
+        plan(arch(packed), ours, {})
+
+    rule = split("w.weight", "a.weight", "b.weight")
+    (found, _) = plan(arch(rule), parts, parts).parameters
+    assert [p.name for p in found.pieces] == ["a.weight"]
+
+    rule = heads("up.weight", "kv.weight", lambda config: (0, 2, 5))
+    assert plan(arch(rule), {"up.weight": (3, 2, 4)}, {"kv.weight": (15, 4)}).parameters[0].unpacked
+    whole = {"up.weight": (3, 2, 4)}
+    assert plan(arch(rule), whole, whole).parameters[0].unpacked is None
 
 
 def test_names_of_another_checkpoint():

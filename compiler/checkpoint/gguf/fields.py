@@ -57,6 +57,26 @@ class Fields:
             return float(str(np.float32(value))) if abs(value) < 3e38 else float(value)
         return self._wrong(name, value, "a finite number", 1.0)
 
+    def value(self, name: str) -> Any:
+        """Return a boolean, integer or float field, as `flag`, `integer` or `number` returns it."""
+        found = self._same(name, self._given(name, None))
+        if isinstance(found, bool):
+            return found
+        return self.integer(name) if isinstance(found, int) else self.number(name)
+
+    def layers(self, name: str, count: int, default: Any = None) -> list[Any]:
+        """Return a field's values for `count` layers; a single value is that of each layer.
+
+        A list may have values of further layers, which are those of multi-token prediction. If it
+        is missing or too short, adds a problem and returns zeros.
+        """
+        value = self._given(name, default)
+        if isinstance(value, np.ndarray) and len(value) >= count:
+            return [x.item() for x in value[:count]]
+        if isinstance(value, bool | int | float):
+            return [value] * count
+        return [0] * self._wrong(name, value, f"a number for each of {count} layers", count)
+
     def flag(self, name: str, default: bool | None = None) -> bool:
         """Return a boolean field; if it is missing or invalid, adds a problem and returns False."""
         value = self._given(name, default)
@@ -68,6 +88,12 @@ class Fields:
         """Return a string field; if it is missing or invalid, adds a problem and returns ""."""
         value = self._given(name, default)
         return value if isinstance(value, str) else self._wrong(name, value, "a text", "")
+
+    def expect(self, name: str, *expected: int | bool) -> None:
+        """Add a problem if a field is present and has none of the expected values."""
+        if name in self and (found := self.value(name)) not in expected:
+            supported = " or ".join(map(str, expected))
+            self.problems.append(f"{self.prefix}{name}: found {found}, supported is {supported}")
 
     def ignore(self, *names: str) -> None:
         """Mark fields as read, because their values have no effect on the conversion."""

@@ -116,7 +116,7 @@ def _key(files: tuple[Path, ...]) -> str:
 
 @cache
 def _own_code() -> bytes:
-    sources = sorted(Path(__file__).parent.glob("*.py"))
+    sources = sorted(Path(__file__).parent.rglob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).digest()
 
 

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from wherry.errors import ModelError, listing
 from wherry.hub.gguf_files import SPLIT
-from wherry.models.weights import Pairs
 
-from .config import config_of, family_of
-from .families import Family
+from .architectures.family import Family, part_of
+from .architectures.table import family_of
+from .config import config_of
 from .header import Header, StoredTensor, read_header
 from .rope import TENSORS as ROPE_TENSORS
 from .tensors import GgufCheckpoint, GgufTensor, parts
 from .types import READ
-
-_NORM = re.compile(r"(?:.*\.|)(?:\w*_)?norm\.weight")
-_PAIRED = re.compile(r".*\.[qk]_proj\.(?:weight|bias)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +31,14 @@ class GgufModel:
     fingerprint: str  # hash of the files' names, sizes, modification times and headers
     family: Family
     config: Mapping[str, Any]  # fields of config.json
+
+    def spare(self, name: str) -> bool:
+        """Return whether a tensor, by its name in GGUF, is of multi-token prediction."""
+        first = int(self.config["num_hidden_layers"])
+        count = self.header.metadata[f"{_name(self)}.block_count"]
+        blk, _, rest = name.partition(".")
+        number = rest.partition(".")[0]
+        return blk == "blk" and number.isdecimal() and first <= int(number) < count
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
@@ -94,16 +98,16 @@ def open_gguf(path: Path) -> GgufCheckpoint:
     made: dict[str, GgufTensor] = {}
     unknown = []
     for stored in model.tensors.values():
-        if stored.name in ROPE_TENSORS:
-            continue  # `config_of` has converted these tensors to fields of config.json
+        if stored.name in ROPE_TENSORS or model.spare(stored.name):
+            continue  # `config_of` reads the former; multi-token prediction has the latter
         if stored.layout.name not in READ:
             unknown.append(f"{stored.name}: {stored.layout.name}")
-        elif (name := model.family.name_of(stored.name)) is None:
+        elif not (names := model.family.names_of(stored.name)):
             unknown.append(
                 f"{stored.name} {list(stored.shape)}, which {_name(model)} does not have"
             )
         else:
-            made.update(_under(name, stored, model))
+            made.update(_under(names, stored, model))
     if unknown:
         raise ModelError(
             f"{path} has tensors that are not read:\n{listing(unknown)}\n"
@@ -117,7 +121,9 @@ def _name(model: GgufModel) -> str:
     return str(model.header.metadata["general.architecture"])
 
 
-def _under(name: str, stored: StoredTensor, model: GgufModel) -> Iterator[tuple[str, GgufTensor]]:
+def _under(
+    names: tuple[str, ...], stored: StoredTensor, model: GgufModel
+) -> Iterator[tuple[str, GgufTensor]]:
     """Yield the Hugging Face tensors, by name, that one tensor of a file contains."""
     tensor = GgufTensor(
         stored.path,
@@ -128,29 +134,13 @@ def _under(name: str, stored: StoredTensor, model: GgufModel) -> Iterator[tuple[
         stored=stored.name,
         layout=stored.layout,
     )
-    if "{}" in name:  # the tensor stacks one matrix per expert
-        if len(stored.shape) != 3:
+    if "{}" in names[0]:  # the tensor stacks the matrices, or the biases, of all experts
+        each = len(names)
+        if len(stored.shape) < 2 or stored.shape[1] % each:
             raise ModelError(f"{stored.path}: {stored.name} {list(stored.shape)} has no experts")
-        for i, part in enumerate(parts(tensor, stored.shape[0])):
-            yield name.format(i), part
+        for i, part in enumerate(parts(tensor, stored.shape[0], each)):
+            yield names[i % each].format(i // each), part
         return
-    if name.endswith("shared_expert_gate.weight") and len(stored.shape) == 1:
-        tensor = replace(tensor, shape=(1, *stored.shape))
-    if model.family.paired and _PAIRED.fullmatch(name):
-        tensor = replace(tensor, order=_pairs(model.config["head_dim"], stored))
-    if _NORM.fullmatch(stored.name) and model.family.norm_shift:
-        tensor = replace(tensor, shift=model.family.norm_shift)
-    yield name, tensor
-
-
-def _pairs(head: int, stored: StoredTensor) -> Pairs:
-    """Return the row order of a q or k projection for heads of `head` dimensions.
-
-    Raises:
-        ModelError: the tensor's rows are not a whole number of heads.
-    """
-    if head < 2 or head % 2 or stored.shape[0] % head:
-        raise ModelError(
-            f"{stored.path}: {stored.name} {list(stored.shape)} are no heads of {head} dimensions"
-        )
-    return Pairs(head, head)
+    if change := model.family.changes.get(part_of(stored.name)):
+        tensor = change(tensor, model.config)
+    yield names[0], tensor

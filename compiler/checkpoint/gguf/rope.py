@@ -20,13 +20,17 @@ from .header import StoredTensor
 _FACTORS = "rope_freqs.weight"
 _SHORT, _LONG = "rope_factors_short.weight", "rope_factors_long.weight"
 TENSORS = (_FACTORS, _SHORT, _LONG)
+_NEVER = 1e29  # dimensions with a factor from here on do not rotate
 _SCALED = "rope.scaling."
 # Candidates for Llama 3's original context length, tokens; its own comes first.
 _ORIGINALS = (8192, 4096, 16384, 32768, 65536, 131072)
 
 
 def rope(
-    fields: Fields, tensors: Mapping[str, StoredTensor], head: int, made: Mapping[str, Any]
+    fields: Fields,
+    tensors: Mapping[str, StoredTensor],
+    head: int,
+    made: dict[str, Any],
 ) -> dict[str, Any]:
     """Return `rope_parameters`, and for LongRoPE also `original_max_position_embeddings`.
 
@@ -34,7 +38,8 @@ def rope(
         fields: the metadata fields of the architecture; collects problems.
         tensors: the model's tensors, by their names in GGUF.
         head: number of dimensions of a head.
-        made: the fields of config.json that have been converted already.
+        made: the fields of config.json that have been converted already. Taken out of them are
+            "local_rope", RoPE of layers with a window, and "yarn", more parameters of YaRN.
     """
     found: dict[str, Any] = {
         "rope_type": "default",
@@ -46,6 +51,7 @@ def rope(
     kind = fields.text(f"{_SCALED}type", "none")
     original = fields.integer(f"{_SCALED}original_context_length", 0)
     outer: dict[str, Any] = {}
+    yarn = made.pop("yarn", {})
     if _FACTORS in tensors and (factors := _factors(fields, tensors[_FACTORS], rotated)):
         found |= _llama3(
             factors, rotated, found["rope_theta"], int(made["max_position_embeddings"])
@@ -63,9 +69,11 @@ def rope(
     elif kind in ("linear", "yarn"):
         found |= {"rope_type": kind, "factor": fields.number(f"{_SCALED}factor")}
         if kind == "yarn":
-            found |= _yarn(fields, original)
+            found |= {**_yarn(fields, original), **yarn}
     elif kind != "none":
         fields.problems.append(f"{fields.prefix}{_SCALED}type: found {kind!r}, without its tensors")
+    if local := made.pop("local_rope", None):
+        found = {"sliding_attention": local, "full_attention": found}
     return {"rope_parameters": found, **outer}
 
 
@@ -113,9 +121,13 @@ def _factors(fields: Fields, tensor: StoredTensor, rotated: int) -> list[float]:
 def _llama3(factors: list[float], rotated: int, theta: float, longest: int) -> dict[str, Any]:
     """Return the RoPE parameters that result in these frequency factors.
 
-    These are Llama 3's if one of the candidate lengths reproduces the factors. Otherwise the
+    Factors of 1 and, at the end, of 1e30 are Gemma 4's: only the first dimensions rotate. Others
+    are Llama 3's if one of the candidate lengths reproduces the factors. Otherwise the
     result is LongRoPE with an attention factor of 1, which only divides frequencies by factors.
     """
+    rotating = factors.count(1.0)
+    if set(factors[:rotating]) == {1.0} and all(f >= _NEVER for f in factors[rotating:]):
+        return {"rope_type": "proportional", "partial_rotary_factor": rotating / len(factors)}
     plain = inv_freq(RopeConfig(theta=theta), rotated, longest).inv_freq
     for original in _ORIGINALS:
         tried = RopeConfig(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from wherry.models.weight_plan import ParameterPlan
 from wherry.models.weights import Order
 
 from ..tensors import FLOATS, Checkpoint, TensorFile
+from .in_order import RowsInOrder, kept_in_order
 from .kept import GgufRows, kept
 from .reencoding import loses, told
 from .types import Layout
@@ -31,7 +32,9 @@ class GgufTensor(TensorFile):
     stored: str  # name in the GGUF file
     layout: Layout
     order: Order | None = None  # row order; None: the order of the file
-    shift: float = 0.0  # value to add to the elements of a vector
+    columns: Order | None = None  # order of the elements of a row; None: the order of the file
+    # function that the values go through; None: the values of the file
+    undo: Callable[[NDArray[np.float32]], NDArray[np.float32]] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -46,7 +49,8 @@ class GgufTensor(TensorFile):
     @property
     def keeps_bits(self) -> bool:
         """Return whether the blocks from `read_blocks` encode the values that `read` returns."""
-        return not self.shift and (len(self.shape) > 1 or self.order is None)
+        same = self.undo is None and self.columns is None
+        return same and (len(self.shape) > 1 or self.order is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +78,11 @@ class GgufCheckpoint(Checkpoint):
 
     def kept(
         self, plan: ParameterPlan, wanted: Collection[str] | None = None
-    ) -> Sequence[GgufRows]:
+    ) -> Sequence[GgufRows | RowsInOrder]:
         """See `Checkpoint.kept`."""
-        return kept(plan, self)
+        found = {self.tensor(piece.name).columns for piece in plan.pieces}
+        columns = found.pop() if len(found) == 1 else None
+        return kept(plan, self) if columns is None else kept_in_order(plan, self, columns)
 
     def read_blocks(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.uint8]:
         """Return the bytes of rows [start, stop) of a tensor, uint8 [rows, bytes per row].
@@ -102,13 +108,17 @@ class GgufCheckpoint(Checkpoint):
             values = tensor.layout.floats(self.read_blocks(name)).reshape(-1)
             if tensor.order is not None:
                 values = values[tensor.order.source(np.arange(len(values)))]
-            return values[start:stop] + np.float32(tensor.shift)
-        blocks = self.read_blocks(name, start, stop)
-        matrix = blocks.reshape(-1, tensor.layout.row_bytes(tensor.shape[-1]))
-        return tensor.layout.floats(matrix).reshape(len(blocks), *tensor.shape[1:])
+            values = values[start:stop]
+        else:
+            blocks = self.read_blocks(name, start, stop)
+            matrix = blocks.reshape(-1, tensor.layout.row_bytes(tensor.shape[-1]))
+            values = tensor.layout.floats(matrix).reshape(len(blocks), *tensor.shape[1:])
+            if tensor.columns is not None:
+                values = values[..., tensor.columns.source(np.arange(tensor.shape[-1]))]
+        return values if tensor.undo is None else tensor.undo(values)
 
     def read_raw(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """See `Checkpoint.read_raw`; quantized or shifted tensors are returned as float32."""
+        """See `Checkpoint.read_raw`; quantized or changed tensors are returned as float32."""
         tensor = self.tensor(name)
         if tensor.dtype not in FLOATS or not tensor.keeps_bits:
             return self.read(name, start, stop)
@@ -135,14 +145,18 @@ def _bytes(tensor: GgufTensor, start: int, stop: int) -> NDArray[np.uint8]:
     return out
 
 
-def parts(tensor: GgufTensor, count: int) -> list[GgufTensor]:
-    """Split a tensor [count, ...] into `count` tensors [...], such as the matrices of experts."""
-    size = tensor.nbytes // count
+def parts(tensor: GgufTensor, count: int, each: int = 1) -> list[GgufTensor]:
+    """Split a tensor [count, rows, ...] into tensors [rows / each, ...].
+
+    Such a tensor has the matrices of `count` experts, `each` of every expert.
+    """
+    size = tensor.nbytes // (count * each)
+    _, rows, *columns = tensor.shape
     return [
         GgufTensor(
             tensor.path,
             tensor.dtype,
-            tensor.shape[1:],
+            (rows // each, *columns),
             start,
             start + size,
             stored=tensor.stored,

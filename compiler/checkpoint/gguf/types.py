@@ -13,6 +13,8 @@ import gguf
 import numpy as np
 from numpy.typing import NDArray
 
+from .few_bits import FEW_BITS, dequantize
+
 _FLOATS = ("F32", "F16", "BF16")
 # Quantized types whose values `gguf.quants` computes.
 _BLOCKS = (
@@ -22,7 +24,7 @@ _BLOCKS = (
     *("TQ1_0", "TQ2_0", "MXFP4"),
 )
 # Names of all supported types.
-READ = _FLOATS + _BLOCKS
+READ = (*_FLOATS, *_BLOCKS, *FEW_BITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,9 @@ class Layout:
 
     def floats(self, blocks: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Dequantize blocks uint8 [rows, bytes] -> float32 [rows, values], as gguf-py does."""
+        if self.name in FEW_BITS:
+            with np.errstate(invalid="ignore", over="ignore"):
+                return dequantize(self.name, blocks)
         kind = gguf.GGMLQuantizationType[self.name]
         if kind in (gguf.GGMLQuantizationType.F32, gguf.GGMLQuantizationType.F16):
             dtype = "<f4" if self.name == "F32" else "<f2"
@@ -62,7 +67,10 @@ class Layout:
 
 @cache
 def layout_of(number: int) -> Layout | None:
-    """Return the type with a code in GGUF; None if the installed package `gguf` lacks it."""
+    """Return the type with a code in GGUF; None: neither this module nor `gguf` has it."""
+    for name, (code, values, nbytes) in FEW_BITS.items():
+        if code == number:
+            return Layout(name, values, nbytes)
     try:
         kind = gguf.GGMLQuantizationType(number)
     except ValueError:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from wherry.compiler.api import convert_model
-from wherry.compiler.checkpoint.gguf.opening import open_model
+from wherry.compiler.checkpoint.gguf.architectures.table import family_of
+from wherry.compiler.checkpoint.gguf.header import read_header
+from wherry.compiler.checkpoint.gguf.opening import open_gguf, open_model
 from wherry.compiler.load import describe
 from wherry.errors import ModelError
 
@@ -52,7 +55,55 @@ def test_an_unknown_value_is_an_error(tmp_path):
         open_model(writing.llama(tmp_path / "m.gguf", **{"attention.causal_mask_kind": 3}))
 
 
+def test_multi_token_prediction_is_dropped(tmp_path):
+    """Its blocks come after the layers, which `block_count` counts as well."""
+    extra = {
+        "blk.2.nextn.eh_proj.weight": np.ones((64, 128), np.float32),
+        "blk.2.attn_norm.weight": np.ones(64, np.float32),
+    }
+    sizes = {"block_count": 3, "nextn_predict_layers": 1}
+    file = writing.llama(tmp_path / "m.gguf", layers=2, tensors=extra, **sizes)
+    assert open_model(file).config["num_hidden_layers"] == 2
+    assert open_gguf(file).shapes == open_gguf(writing.llama(tmp_path / "o.gguf")).shapes
+    file = writing.llama(tmp_path / "m.gguf", layers=2, tensors=extra)
+    with pytest.raises(ModelError, match=r"blk\.2\.nextn\.eh_proj"):
+        open_gguf(file)
+
+
+def test_gate_and_up_of_experts_in_one_tensor(tmp_path):
+    """llama.cpp's --fuse-gate-up-exps: both halves of each expert."""
+    rng = np.random.default_rng(3)
+    gate, up = (rng.normal(size=(3, 96, 64)).astype(np.float32) for _ in range(2))
+    tensors = {"blk.0.ffn_gate_inp.weight": np.ones((3, 64), np.float32)}
+    tensors["blk.0.ffn_gate_up_exps.weight"] = np.concatenate([gate, up], axis=1)
+    tensors["blk.0.ffn_down_exps.weight"] = np.zeros((3, 64, 96), np.float32)
+    sizes = {"expert_count": 3, "expert_used_count": 2}
+    read = open_gguf(writing.llama(tmp_path / "m.gguf", layers=1, tensors=tensors, **sizes))
+    expert = "model.layers.0.block_sparse_moe.experts.{}.{}.weight"
+    for i in range(3):
+        np.testing.assert_array_equal(read.read(expert.format(i, "w1")), gate[i])
+        np.testing.assert_array_equal(read.read(expert.format(i, "w3"), 5, 9), up[i, 5:9])
+
+
+@pytest.mark.parametrize(
+    ("architecture", "metadata", "model_type"),
+    [
+        ("llama", {}, "llama"),
+        ("llama", {"expert_count": 8}, "mixtral"),
+        ("olmo2", {"attention.sliding_window": 4096}, "olmo3"),
+        ("mistral3", {}, "mistral"),
+        ("mistral3", {"attention.temperature_scale": 0.1}, "ministral3"),
+        ("deepseek2", {"expert_gating_func": 1}, "deepseek_v2"),
+        ("deepseek2", {"expert_gating_func": 2}, "deepseek_v3"),
+        ("deepseek2", {"vocab_size": 154880}, "deepseek_v3"),  # GLM-4.7-Flash
+    ],
+)
+def test_architectures_of_several_families(architecture, metadata, model_type, tmp_path):
+    file = writing.write(tmp_path / "m.gguf", architecture, {}, metadata)
+    assert family_of(read_header(file)).model_type == model_type
+
+
 def test_an_unknown_architecture_lists_those_that_are_read(tmp_path):
     file = writing.write(tmp_path / "m.gguf", "mamba", {}, {"block_count": 1})
-    with pytest.raises(ModelError, match=r"architecture 'mamba'.*gemma3, granite, llama"):
+    with pytest.raises(ModelError, match=r"architecture 'mamba'.*gemma3, gemma3n, gemma4, .*llama"):
         open_model(file)

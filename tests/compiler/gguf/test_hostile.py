@@ -17,7 +17,7 @@ from wherry.errors import ModelError
 
 from . import writing
 
-MUTANTS = 200
+MUTANTS = 500
 
 
 def whole(file, cache):

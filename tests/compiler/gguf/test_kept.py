@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from wherry.compiler.checkpoint.assemble import blocks
+from wherry.compiler.checkpoint.gguf.architectures.changes import Tiled
 from wherry.compiler.checkpoint.gguf.kept import kept
 from wherry.compiler.checkpoint.gguf.opening import open_gguf
 from wherry.models.weight_plan import plan_weights
 from wherry.models.weights import Pairs, concat, reorder
+from wherry.quant.scheme import record
 
 from . import writing
 
@@ -37,6 +41,26 @@ def test_rows_that_are_joined_and_ordered(kind, tmp_path):
     decode = found.scheme.decode
     np.testing.assert_array_equal(decode(found.stored(0, 128)), values)
     np.testing.assert_array_equal(decode(found.stored(50, 107)), values[50:107])
+
+
+@pytest.mark.parametrize("kind", ["Q8_0", "Q4_K", "IQ4_XS"])
+def test_columns_in_an_order_of_their_own(kind, tmp_path):
+    """Blocks are copied, and the scheme has the order; whole and in parts, with the values."""
+    sizes = {"size": 256, "inner": 256, "layers": 1}
+    made = open_gguf(writing.llama(tmp_path / "m.gguf", kinds={"": kind}, **sizes))
+    name = "model.layers.0.self_attn.o_proj.weight"
+    tensor = replace(made.tensor(name), columns=Tiled(0, 4, 4, 16))
+    checkpoint = replace(made, tensors={name: tensor})
+    assert not checkpoint.tensor(name).keeps_bits
+    (plan,) = plan_weights((), {name: (256, 256)}, checkpoint.shapes, None).parameters
+    (found,) = checkpoint.kept(plan)
+    assert found.scheme.name == f"{kind}_ordered" and record(found.scheme.name) == found.scheme
+    values = checkpoint.read(name)
+    np.testing.assert_array_equal(found.scheme.decode(found.stored(0, 256)), values)
+    parts = [found.stored(0, 100), found.stored(100, 256)]
+    joined = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    np.testing.assert_array_equal(found.scheme.decode(joined), values)
+    assert not np.array_equal(values, made.read(name))
 
 
 def test_floats_are_encoded(tmp_path):

