@@ -78,6 +78,7 @@ class Architecture:
         aliases: other values of `model_type` that mean the same, with the same fields.
         base: first part of the checkpoint's names, the head's excepted; checkpoints of embedding
             models omit it.
+        older_base: what older checkpoints have in its place.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Architecture:
     weights: tuple[Word, ...] = ()
     aliases: tuple[str, ...] = ()
     base: str = "model"
+    older_base: str | None = None
 
 
 def plan(
@@ -111,12 +113,21 @@ def plan(
     words = arch.weights
     if headless:
         words += (drop("lm_head.weight"), drop("lm_head.bias"))
-    if not any(name.startswith(f"{arch.base}.") for name in checkpoint):
-        words += (rename(f"{arch.base}.*", "*"),)
+    first = _base(arch, checkpoint)
+    if first != arch.base:
+        words += (rename(f"{arch.base}.*", f"{first}.*" if first else "*"),)
     names = {_newer(name, checkpoint): name for name in checkpoint}
     shapes = {newer: checkpoint[name] for newer, name in names.items()}
-    base = arch.base if getattr(config, "whole", False) else None
+    base = first or arch.base if getattr(config, "whole", False) else None
     return plan_weights(words, parameters, shapes, config, base=base).renamed(names)
+
+
+def _base(arch: Architecture, checkpoint: Mapping[str, Shape]) -> str | None:
+    """Return the first part of the names of a checkpoint's tensors; None: they have none."""
+    for base in (arch.base, arch.older_base):
+        if any(name.startswith(f"{base}.") for name in checkpoint):
+            return base
+    return None
 
 
 def _newer(name: str, checkpoint: Container[str]) -> str:
