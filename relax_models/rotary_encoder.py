@@ -34,6 +34,7 @@ class RotaryConfig(EncoderConfig):
     type_vocab_size: SegmentCount = 1
 
     def problems(self) -> Iterator[str]:
+        """Yield contradictions between fields; all elements of a head have to rotate."""
         yield from EncoderConfig.problems(self)
         if self.head_size % 2 or self.rope.partial_rotary_factor != 1.0:
             yield f"hidden_size: heads of {self.head_size} elements; all of them rotate, in pairs"

@@ -76,8 +76,10 @@ HEADS = (
 
 def _rename(path: Path, theirs: str, published: str) -> None:
     """Give the tensors of a checkpoint another first part of their names."""
-    tensors = {name.replace(theirs, published, 1): t for name, t in load_file(path).items()}
-    assert any(name.startswith(published) for name in tensors)
+    tensors = {
+        name.replace(f"{theirs}.", f"{published}."): t for name, t in load_file(path).items()
+    }
+    assert any(name.startswith(f"{published}.") for name in tensors)
     save_file(tensors, path, {"format": "pt"})
 
 

@@ -102,5 +102,5 @@ def test_eurobert_of_its_older_code(tmp_path):
 
 
 def test_jina_of_its_older_code_is_refused_with_what_to_take(tmp_path):
-    with pytest.raises(ModelError, match="Supported is .* jinaai/jina-embeddings-v3-hf"):
+    with pytest.raises(ModelError, match=r"Supported is .* jinaai/jina-embeddings-v3-hf"):
         read(tmp_path, JINA)

@@ -17,9 +17,7 @@ from wherry.models.arch import read_config
 from wherry.runtime.tools.families import FAMILIES
 
 from . import checked
-from .encoders import CASES as ENCODERS
 from .families import CASES
-from .outside import OUTSIDE
 
 DOCS = Path(__file__).parents[2] / "docs" / "models.md"
 
