@@ -25,8 +25,8 @@ class RobertaConfig(bert.BertConfig):
         if given.get("position_embedding_type") == "rotary":
             raise ModelError(
                 f"config.json has model_type {shown(given.get('model_type'))} with "
-                'position_embedding_type "rotary": jina-embeddings-v3 as its own code has it, whose '
-                "checkpoint holds adapters of several tasks. Supported is the same model as "
+                'position_embedding_type "rotary": jina-embeddings-v3 as its own code has it, '
+                "whose checkpoint holds adapters of several tasks. Supported is the same model as "
                 "transformers has it: jinaai/jina-embeddings-v3-hf, without adapters or with one "
                 "merged into its weights."
             )
