@@ -105,7 +105,8 @@ def onnx_side(folder: Path, batches: Batches) -> Side:
     one = torch.ones(2, 8, dtype=torch.int64)
     axes = {0: "texts", 1: "tokens"}
     torch.onnx.export(
-        Rows(model), (one, one), file, dynamo=False, input_names=["ids", "mask"], output_names=["rows"],
+        Rows(model), (one, one), file, dynamo=False,
+        input_names=["ids", "mask"], output_names=["rows"],
         dynamic_axes={"ids": axes, "mask": axes, "rows": axes},
     )  # fmt: skip
     options = onnxruntime.SessionOptions()
