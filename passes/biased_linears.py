@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tvm import ir, relax
+from tvm_ffi import structural_equal
 
 from .kernels import Answers, Packed
 
@@ -76,7 +77,8 @@ class BiasedLinears:
             linear = self._known.get(h)
             if linear is None or linear.bias is not None:
                 continue
-            if bias.ty.ndim == 1 and str(bias.ty.dtype) == "float32":
+            columns = int(h.ty.shape[-1])
+            if structural_equal(bias.ty, relax.TensorType([columns], "float32")):
                 return replace(linear, bias=bias)
         return None
 
