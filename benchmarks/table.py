@@ -56,6 +56,19 @@ def browser(rows: Iterable[Row]) -> Iterable[list[str]]:
             yield [*cells, *_origin(row)]
 
 
+def embeddings(rows: Iterable[Row]) -> Iterable[list[str]]:
+    """Embeddings of short texts, compared with torch and ONNX Runtime in float32."""
+    yield [
+        "model", "scheme", "texts", "threads", "ratio to torch, CPU time",
+        "ratio to ONNX Runtime, CPU time", "machine", "commit",
+    ]  # fmt: skip
+    for row in rows:
+        if "ratio_onnxruntime_cpu" in row:
+            ratios = [row["ratio_torch_cpu"], row["ratio_onnxruntime_cpu"]]
+            cells = [row["shape"], row["quant"], str(row["texts"]), str(row["threads"])]
+            yield [*cells, *(f"{r:.2f}" for r in ratios), *_origin(row)]
+
+
 def features(rows: Iterable[Row]) -> Iterable[list[str]]:
     """The engine's features: times without over times with."""
     yield ["model", "feature", "speed-up", "machine", "commit"]
@@ -80,7 +93,13 @@ def newest(rows: Iterable[Row]) -> list[Row]:
 def page(rows: list[Row]) -> str:
     """Return the whole page as Markdown."""
     parts = [HEAD]
-    titles = {cpu: "CPU", server: "Server", browser: "Browser", features: "Features of the engine"}
+    titles = {
+        cpu: "CPU",
+        embeddings: "Embeddings",
+        server: "Server",
+        browser: "Browser",
+        features: "Features of the engine",
+    }
     for section, title in titles.items():
         head, *cells = section(newest(rows))
         table = [head, ["---"] * len(head), *cells]

@@ -39,6 +39,7 @@ KNOWN = {
     "dots1": Known("dots.llm1", "32k", "hermes"),
     "ernie4_5": Known("ERNIE 4.5 0.3B", "128k"),
     "ernie4_5_moe": Known("ERNIE 4.5 21B-A3B, 300B-A47B", "128k"),
+    "eurobert": Known("EuroBERT 210M, 610M, 2.1B", "8k"),
     "exaone": Known("EXAONE 3.0, 3.5, Deep", "4k to 32k"),
     "exaone4": Known("EXAONE 4.0 1.2B, 32B", "64k to 128k", "hermes"),
     "exaone_moe": Known("K-EXAONE 236B-A23B", "256k", "hermes"),
@@ -68,6 +69,7 @@ KNOWN = {
     "granitemoe": Known("Granite 3.0 and 3.1 MoE, 1B and 3B", "4k to 128k", "granite"),
     "granitemoehybrid": Known("Granite 4.0 and 4.1, Nano to Small", "32k to 128k", "hermes"),
     "granitemoeshared": Known("Granite MoE with shared experts", "128k", "granite"),
+    "gte": Known("gte-multilingual-base, GTE v1.5, as in transformers", "8k"),
     "helium": Known("Helium 1", "4k"),
     "hunyuan_v1_dense": Known("Hunyuan 0.5B to 7B", "32k to 256k"),
     "hunyuan_v1_moe": Known("Hunyuan A13B", "32k to 256k"),
@@ -78,6 +80,7 @@ KNOWN = {
     "jais2": Known("Jais 2", "8k"),
     "jamba": Known("Jamba 1.5 to 1.7, Jamba Reasoning 3B", "256k", "apriel"),
     "kimi_linear": Known("Kimi Linear 48B-A3B", "1M", "kimi"),
+    "jina_embeddings_v3": Known("jina-embeddings-v3-hf", "8k"),
     "lfm2": Known("LFM2 and LFM2.5, 350M to 2.6B", "32k to 128k", "lfm2"),
     "lfm2_moe": Known("LFM2-8B-A1B, LFM2-24B-A2B", "128k", "lfm2"),
     "lfm3": Known("LFM3 1.7B", "128k"),
@@ -106,6 +109,7 @@ KNOWN = {
     "nemotron_h": Known(
         "Nemotron 3 Nano and Super; Nemotron-H, Nemotron Nano 2", "8k to 1M", "qwen-coder"
     ),
+    "new": Known("gte-multilingual-base, GTE v1.5 and their rerankers", "8k"),
     "nomic_bert": Known("Nomic Embed Text 1 and 1.5", "8k"),
     "olmo": Known("OLMo 1B, 7B", "2k to 4k"),
     "olmo2": Known("OLMo 2 1B to 32B", "4k"),

@@ -41,6 +41,10 @@ An unknown field in config.json is an error that names it, because it may change
 Dynamic RoPE scaling beyond the trained context is an error, too. Encoders give embeddings, scores
 and classes and write no text.
 
+Of jina-embeddings-v3-hf Wherry runs the model without its task adapters, which are folders of their
+own. For a task, merge its adapter first: transformers' `load_adapter`, PEFT's `merge_and_unload`,
+`save_pretrained`.
+
 LongRoPE (Phi-3, Phi-4-mini) has the context of its short factors. Compiled for a longer context
 (`wherry compile --context`) it uses its long factors at every length; transformers switches by the
 length of a text.

@@ -9,9 +9,10 @@
 Runs in the lower phase. A kernel has the reference's signature, so only the callee changes; where
 the target packs weights, a parameter of `forward` changes too, and a function `pack_i` computes it
 from the stored tensors (one function for each kind of packing, whatever the number of layers). A
-weight that two operations share is packed once. The module's attribute `wherry.params` lists the
-parameters of `forward` after the pass, in order, as the metadata of a library does
-(docs/design/compiled-library.md).
+weight that two operations share is packed once. A linear, the addition of its bias and an
+activation of the sum become one kernel, where the target has it (`biased_linears.py`). The module's
+attribute `wherry.params` lists the parameters of `forward` after the pass, in order, as the
+metadata of a library does (docs/design/compiled-library.md).
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from tvm_ffi import structural_hash
 
 from wherry.ops.tags import PACK, tag_of
 
+from .biased_linears import BiasedLinears
 from .kernels import Answers, Fused, Kernels, Packed, is_tir_call, sizes_of, with_scratch
 from .schedule_rest import IS_SCHEDULED
+from .uses import uses_of
 
 PARAMS = "wherry.params"
 
@@ -111,9 +114,27 @@ class _Rewriter(PyExprMutator):
         self.answers = Answers(self.builder_, kernels)
         # names of stored tensors -> packed weight
         self.packed: dict[tuple[str, ...], _PackedWeight] = {}
+        self.uses: dict[relax.Var, int] = {}
+        self.linears = BiasedLinears(self.answers)
+
+    def visit_function_(self, func: relax.Function) -> relax.Expr:
+        self.uses = uses_of(func)
+        return super().visit_function_(func)
+
+    def visit_var_binding_(self, binding: relax.VarBinding) -> None:
+        super().visit_var_binding_(binding)
+        if self.uses.get(binding.var, 0) == 1:
+            self.linears.bind(self.visit_expr(binding.var))
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
-        call = super().visit_call_(call)
+        ty, call = call.ty, super().visit_call_(call)
+        tagged = tag_of(self.mod[call.args[0]]) if is_tir_call(call) else None
+        biased = self.linears.visit(call, tagged)
+        if biased is not None:
+            how, args = biased
+            args[how.inputs :] = self._packed(args[how.inputs :], how).variables
+            var = self.builder_.add_func(how.compute, "biased_linear_kernel")
+            return relax.call_tir(var, args, out_ty=ty)
         if not is_tir_call(call):
             return call
         name = call.args[0].name_hint

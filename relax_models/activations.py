@@ -19,7 +19,7 @@ from wherry.ops.tags import tag
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu", "relu2"]
 # Names of activations in config.json.
 # activations without a gate
-Name = Literal["gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "relu", "relu2"]
+Name = Literal["silu", "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "relu", "relu2"]
 NAMES: dict[str, Activation] = {
     "silu": "silu",
     "swish": "silu",

@@ -96,6 +96,7 @@ class Architecture:
         base: first part of the checkpoint's names, the head's excepted; checkpoints of embedding
             models omit it.
         drafts: the block of multi-token prediction; None: the family has none.
+        older_base: what older checkpoints have in its place.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Architecture:
     aliases: tuple[str, ...] = ()
     base: str = "model"
     drafts: Drafts | None = None
+    older_base: str | None = None
 
 
 def plan(
@@ -132,12 +134,21 @@ def plan(
         words = (*arch.drafts.names(config), *words)
     if headless:
         words += (drop("lm_head.weight"), drop("lm_head.bias"))
-    if not any(name.startswith(f"{arch.base}.") for name in checkpoint):
-        words += (rename(f"{arch.base}.*", "*"),)
+    first = _base(arch, checkpoint)
+    if first != arch.base:
+        words += (rename(f"{arch.base}.*", f"{first}.*" if first else "*"),)
     names = {_newer(name, checkpoint): name for name in checkpoint}
     shapes = {newer: checkpoint[name] for newer, name in names.items()}
-    base = arch.base if getattr(config, "whole", False) else None
+    base = first or arch.base if getattr(config, "whole", False) else None
     return plan_weights(words, parameters, shapes, config, base=base).renamed(names)
+
+
+def _base(arch: Architecture, checkpoint: Mapping[str, Shape]) -> str | None:
+    """Return the first part of the names of a checkpoint's tensors; None: they have none."""
+    for base in (arch.base, arch.older_base):
+        if any(name.startswith(f"{base}.") for name in checkpoint):
+            return base
+    return None
 
 
 def _newer(name: str, checkpoint: Container[str]) -> str:

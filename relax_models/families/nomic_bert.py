@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from tvm.relax.frontend import nn
-from tvm.relax.frontend.nn import Tensor
 
-from .. import encoder
-from ..arch import Architecture, RopeConfig, concat, drop, inv_freq, rename
-from ..config import Positions, Range, Size
-from ..encoder import EncoderConfig, Shared, dropped, named
-from ..layers import Embedding, GatedMLP
-from ..ragged import attend, segments
-from ..rotated import angles, rotated
-from ..step import Batch
-
-ALL = "all"  # the only kind of layer
+from .. import encoder, rotary_encoder
+from ..arch import Architecture, concat, drop, rename
+from ..config import Positions, Size
+from ..encoder import EncoderConfig, dropped, named
+from ..layers import GatedMLP
+from ..rotary_encoder import RotaryConfig, SegmentCount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NomicBertConfig(EncoderConfig):
+class NomicBertConfig(RotaryConfig):
     """Fields of NomicBert's config.json that shape the computation."""
 
-    rope: RopeConfig
     max_position_embeddings: Positions = 2048
-    type_vocab_size: Annotated[int, Range(1, 2**10)] = 2
+    type_vocab_size: SegmentCount = 2
     head_dim: Size | None = None  # None: hidden_size / num_attention_heads
     # Fields of the first version, whose code came with the weights.
     ALIASES: ClassVar[Mapping[str, str]] = {
@@ -81,57 +75,18 @@ class NomicBertConfig(EncoderConfig):
         named = {"rope_theta", "rope_parameters"} & given.keys()
         return given if named else given | {"rope_theta": 1000.0}
 
-    def problems(self) -> Iterator[str]:
-        yield from EncoderConfig.problems(self)
-        if self.head_size % 2 or self.rope.partial_rotary_factor != 1.0:
-            yield f"hidden_size: heads of {self.head_size} elements; all of them rotate, in pairs"
-
     @property
     def head_size(self) -> int:
         return self.head_dim or self.hidden_size // self.num_attention_heads
 
 
-class Attention(encoder.Attention):
-    def forward(self, x: Tensor, batch: Batch, shared: Shared) -> Tensor:
-        qkv = rotated(self.qkv_proj(x), shared.angles[ALL], self.spec)
-        return self.o_proj(attend(qkv, batch, self.spec))
-
-
-class Block(encoder.PostNormBlock):
-    attention = Attention
-
+class Block(rotary_encoder.PostNormBlock):
     def feed_forward(self, cfg: Any) -> nn.Module:
         return GatedMLP(cfg.hidden_size, cfg.intermediate_size)
 
 
-class Tables(nn.Module):
-    """The sum of the tables of tokens and segments, normalized."""
-
-    def __init__(self, cfg: NomicBertConfig) -> None:
-        self.separator = cfg.output.separator if cfg.type_vocab_size > 1 else None
-        self.word_embeddings = Embedding(cfg.vocab_size, cfg.hidden_size)
-        self.token_type_embeddings = Embedding(cfg.type_vocab_size, cfg.hidden_size)
-        self.LayerNorm = cfg.norm()
-
-    def forward(self, batch: Batch) -> Tensor:
-        """Return the input of the first layer, [n, d]."""
-        kinds = self.token_type_embeddings(segments(batch, self.separator))
-        y: Tensor = self.LayerNorm(self.word_embeddings(batch.tokens) + kinds)
-        return y
-
-
-class Encoder(encoder.Encoder):
-    tables = Tables
+class Encoder(rotary_encoder.Encoder):
     block = Block
-
-    def __init__(self, cfg: NomicBertConfig) -> None:
-        super().__init__(cfg)
-        self.table = inv_freq(cfg.rope, cfg.head_size, cfg.max_position_embeddings)
-
-    def shared(self, batch: Batch) -> Shared:
-        """Return the angles of all layers."""
-        frequencies = [float(f) for f in self.table.inv_freq]
-        return Shared(angles={ALL: angles(batch, frequencies, self.table.attention_factor)})
 
 
 class NomicBertModel(encoder.EncoderModel):

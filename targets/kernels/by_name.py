@@ -11,6 +11,7 @@ from wherry.ops import (
     ActivationSpec,
     AttentionSpec,
     BatchTableSpec,
+    BiasedLinearSpec,
     CandidatesSpec,
     ChoiceSpec,
     EmbeddingSpec,
@@ -41,6 +42,7 @@ Answer: TypeAlias = PrimFunc | PackedLinear | FusedKernel | None
 
 # Fused operations that a kernel set may lack: name -> class of the spec.
 FUSED: dict[str, Any] = {
+    "biased_linear": BiasedLinearSpec,
     "fused_linear": FusedLinearSpec,
     "batch_table": BatchTableSpec,
     "paged_attention": PagedAttentionSpec,

@@ -45,7 +45,7 @@ def table() -> dict[str, dict[str, object]]:
     nightly |= _parameters(test_outside_transformers.test_prompts_chunks_and_decoding)
     for name, case in {**CASES, **ENCODERS, **OUTSIDE}.items():
         row = found.setdefault(
-            case.model_type,
+            getattr(case, "named", case.model_type),
             {"reference": "transformers", "float32": ["cpu"], "q4f32_1": [], "nightly": True},
         )
         row["nightly"] = bool(row["nightly"]) and nightly[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,13 @@ class Case:
     model_type: str
     config: dict[str, Any] = field(default_factory=dict)
     nightly: bool = False  # not in the default set of tests
+    # fields of config.json that replace those of transformers, which computes the same by others
+    published: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def named(self) -> str:
+        """The `model_type` that config.json has."""
+        return str(self.published.get("model_type", self.model_type))
 
 
 CASES = {
@@ -60,6 +68,44 @@ CASES = {
         nightly=True,
     ),
     "nomic_bert": Case("nomic_bert", {"type_vocab_size": 2}),
+    "jina_embeddings_v3": Case("jina_embeddings_v3"),
+    "gte": Case("gte"),
+    "gte-no-segments": Case(
+        "gte",
+        {
+            "type_vocab_size": 0,
+            "hidden_act": "silu",
+            "rope_parameters": {"rope_type": "default", "rope_theta": 500.0},
+        },
+        nightly=True,
+    ),
+    "gte-of-older-code": Case(
+        "gte",
+        {"rope_parameters": {"rope_type": "linear", "rope_theta": 16e4, "factor": 8 ** (2 / 16)}},
+        published={
+            "model_type": "new",
+            "rope_parameters": None,
+            "rope_theta": 20000,
+            "rope_scaling": {"type": "ntk", "factor": 8.0},
+            "layer_norm_type": "layer_norm",
+            "logn_attention_clip1": False,
+            "logn_attention_scale": False,
+            "pack_qkv": True,
+            "position_embedding_type": "rope",
+            "unpad_inputs": False,
+            "use_memory_efficient_attention": False,
+        },
+    ),
+    "eurobert": Case("eurobert", {"num_key_value_heads": 2}),
+    "eurobert-heads": Case(
+        "eurobert",
+        {
+            "head_dim": 20,
+            "classifier_pooling": "bos",
+            "rope_parameters": {"rope_type": "default", "rope_theta": 250000.0},
+        },
+        nightly=True,
+    ),
     "embedding-gemma": Case(
         "gemma3_text",
         {
@@ -99,4 +145,6 @@ def save(
             else:
                 p.copy_(torch.randn_like(p) * (0.3 if "embed" in name else 0.1))
     model.save_pretrained(folder)
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | case.published))
     return model

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 from wherry.compiler.load import describe
 
@@ -56,13 +59,38 @@ class TestAgainstTransformers:
                 assert np.array_equal(batch[i][-1], alone[i])
 
 
-HEADS = ("bert", "roberta", "distilbert", "mpnet", "modernbert", "nomic_bert")
+HEADS = (
+    "bert",
+    "roberta",
+    "distilbert",
+    "mpnet",
+    "modernbert",
+    "nomic_bert",
+    "jina_embeddings_v3",
+    "gte",
+    "gte-of-older-code",
+    "eurobert",
+    "eurobert-heads",
+)
+
+
+def _rename(path: Path, theirs: str, published: str) -> None:
+    """Give the tensors of a checkpoint another first part of their names."""
+    tensors = {
+        name.replace(f"{theirs}.", f"{published}."): t for name, t in load_file(path).items()
+    }
+    assert any(name.startswith(f"{published}.") for name in tensors)
+    save_file(tensors, path, {"format": "pt"})
 
 
 @pytest.mark.parametrize("name", parameters({name: CASES[name] for name in HEADS}))
 def test_classes_against_transformers(name, tmp_path):
     kind = transformers.AutoModelForSequenceClassification
     model = save(tmp_path, CASES[name], kind, num_labels=3)
+    if CASES[name].published:
+        _rename(
+            tmp_path / "model.safetensors", f"{CASES[name].model_type}.", f"{CASES[name].named}."
+        )
     assert describe(tmp_path).head.labels == ("LABEL_0", "LABEL_1", "LABEL_2")
     folder = compiled(tmp_path)
     for text in prompts_for(model.config.vocab_size)[1:]:
@@ -72,10 +100,13 @@ def test_classes_against_transformers(name, tmp_path):
         close(got, expected)
 
 
+ON_DEVICES = ("bert", "mpnet", "modernbert", "gte", "eurobert", "embedding-gemma")
+
+
 @pytest.mark.gpu
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["opencl", "vulkan"])
-@pytest.mark.parametrize("name", ["bert", "mpnet", "modernbert", "embedding-gemma"])
+@pytest.mark.parametrize("name", ON_DEVICES)
 def test_four_bits_on_devices(name, kind, tmp_path):
     """The references, scheduled for a device, against CPU kernels on the same weights."""
     gpu.device(kind)

@@ -8,6 +8,7 @@ from tvm.ir import assert_structural_equal
 from tvm.script import tirx as T
 
 from wherry.ops.tags import tag
+from wherry.passes.kernels import is_tir_call
 from wherry.passes.select_kernels import PARAMS, SelectKernels
 
 X = relax.TensorType((4, 2), "float32")
@@ -155,3 +156,88 @@ def test_the_result_is_the_same():
     after = SelectKernels(Kernels(), STORED)(before()).without_attr(PARAMS)
     quick = run(after, x, a.T.astype("float32"), b.T.astype("float32"))
     np.testing.assert_allclose(quick, slow, rtol=1e-6)
+
+
+BIAS = relax.TensorType((2,), "float32")
+RELU = {"dim": 2, "kind": "relu", "gated": False}
+
+
+@T.prim_func(private=True, s_tir=True)
+def relu(x: T.Buffer((4, 2)), y: T.Buffer((4, 2))):
+    for i, j in T.grid(4, 2):
+        with T.sblock("y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            y[vi, vj] = T.max(x[vi, vj], T.float32(0))
+
+
+@T.prim_func(private=True, s_tir=True)
+def biased(x: T.Buffer((4, 2)), b: T.Buffer((2,)), w: T.Buffer((2, 2)), y: T.Buffer((4, 2))):
+    for i, j, k in T.grid(4, 2, 2):
+        with T.sblock("y"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                y[vi, vj] = b[vj]
+            y[vi, vj] = y[vi, vj] + x[vi, vk] * w[vk, vj]
+
+
+class Asked:
+    """A target with a biased linear, without an activation; `asked` has the specs it heard of."""
+
+    def __init__(self, activations=(None,)):
+        self.activations, self.asked = activations, []
+
+    def kernel(self, op, spec):
+        if op != "biased_linear":
+            return Packed() if op == "linear" else None
+        self.asked.append(json.loads(spec))
+        if self.asked[-1]["activation"] not in self.activations:
+            return None
+        return type("Biased", (Packed,), {"compute": biased, "inputs": 2})()
+
+
+def layer(*, reads_twice=False, bias=BIAS):
+    """relu(x W + b), whose first sum may have another reader."""
+    x, w, b = relax.Var("x", X), relax.Var("a.weight", W), relax.Var("a.bias", bias)
+    builder = relax.BlockBuilder()
+    with builder.function("forward", [x, w, b], attrs={"num_input": 1}):
+        with builder.dataflow():
+            linear = builder.add_func(REFERENCE, "linear")
+            activation = builder.add_func(tag(relu, "activation", RELU), "activation")
+            h = builder.emit(relax.call_tir(linear, [x, w], out_ty=X))
+            y = builder.emit(relax.op.add(h, b))
+            y = builder.emit(relax.call_tir(activation, [y], out_ty=X))
+            out = builder.emit_output(relax.op.add(y, h) if reads_twice else y)
+        builder.emit_func_output(out)
+    return builder.get()
+
+
+def called(mod):
+    """The functions that `forward` calls, in order."""
+    values = [b.value for block in mod["forward"].body.blocks for b in block.bindings]
+    return [v.args[0].name_hint for v in values if is_tir_call(v)]
+
+
+BOTH = {"a.weight": "float16", "a.bias": "float32"}
+
+
+def test_a_bias_and_an_activation_go_into_the_kernel():
+    kernels = Asked((None, "relu"))
+    after = SelectKernels(kernels, BOTH)(layer())
+    assert called(after) == ["biased_linear_kernel"]
+    assert kernels.asked == [{"k": 2, "activation": a} for a in (None, "relu")]
+    names = [p["name"] for p in json.loads(str(after.attrs[PARAMS]))]
+    assert names == ["a.bias", "a.packed_0"]
+
+
+def test_an_activation_without_such_a_kernel_stays():
+    after = SelectKernels(Asked(), BOTH)(layer())
+    assert called(after) == ["biased_linear_kernel", "activation"]
+
+
+@pytest.mark.parametrize(
+    "mod", [layer(reads_twice=True), layer(bias=relax.TensorType((1,), "float32"))]
+)
+def test_what_is_no_bias_or_has_another_reader_stays(mod):
+    kernels = Asked()
+    after = SelectKernels(kernels, BOTH)(mod)
+    assert called(after)[0] == "linear_kernel" and not kernels.asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import tvm
 from tvm.target import Target
 
+from wherry.ops import ActivationSpec, BiasedLinearSpec
 from wherry.targets.kernels import EmbeddingSpec, LinearSpec
 from wherry.targets.kernels.cpu import CpuKernels, isa_from_features
 
@@ -263,3 +265,32 @@ def test_embedding(here, n, k, scheme, scale_dtype):
     lookup = here.build(kernels.embedding(spec))
     y = lookup(tokens, *weights, np.zeros((5, k), "float32"))[-1]
     assert np.array_equal(y, table[tokens])
+
+
+@pytest.mark.parametrize("activation", [None, "gelu", "relu2"])
+@pytest.mark.parametrize("scheme", ["f32", "q8"])
+def test_a_bias_and_an_activation_in_the_kernel_of_a_linear(any_machine, scheme, activation):
+    """The bits of one kernel after the other."""
+    rng = np.random.default_rng(6)
+    n, k = 80, 36  # five panels: a strip of three has one beyond the last
+    kernels = CpuKernels(any_machine.isa)
+    plain = spec_of(n, k, scheme, "float16" if scheme == "q8" else None)
+    spec = BiasedLinearSpec(**dataclasses.asdict(plain), activation=activation)
+    linear, biased = kernels.linear(plain), kernels.biased_linear(spec)
+    stored, _ = portable(rng, n, k, scheme, plain.scale_dtype)
+    weights = packed(any_machine, linear, stored)
+    assert biased.weights == linear.weights and biased.inputs == 2
+    x, bias = (rng.standard_normal(s).astype("float32") for s in ((31, k), n))
+    empty = np.full((31, n), np.nan, "float32")
+    expected = any_machine.build(linear.compute)(x, *weights, empty)[-1] + bias
+    if activation is not None:
+        apply = kernels.activation(ActivationSpec(dim=n, kind=activation))
+        expected = any_machine.build(apply)(expected, empty)[-1]
+    compute = any_machine.build(biased.compute)
+    assert np.array_equal(compute(x, bias, *weights, empty)[-1], expected)
+
+
+def test_a_part_of_a_panel_has_no_biased_kernel():
+    kernels = CpuKernels(isa_from_features({"avx2", "fma"}))
+    spec = BiasedLinearSpec(out_features=24, in_features=32, scheme="f32")
+    assert kernels.biased_linear(spec) is None

@@ -18,7 +18,7 @@ from .attention import (
 )
 from .elementwise import ActivationName, ActivationSpec, LayerNormSpec, RMSNormSpec, SwiGLUSpec
 from .experts import ExpertLinearSpec, GateName, RouteSpec, ScoreName
-from .linear import EmbeddingSpec, FusedLinearSpec, LinearSpec
+from .linear import BiasedLinearSpec, EmbeddingSpec, FusedLinearSpec, LinearSpec
 from .ragged import PoolingName, PoolSpec, RaggedAttentionSpec
 from .record import FloatName, Record, Scheme
 from .recurrent import (
@@ -36,6 +36,7 @@ __all__ = [
     "AttentionShape",
     "AttentionSpec",
     "BatchTableSpec",
+    "BiasedLinearSpec",
     "CacheName",
     "CandidatesSpec",
     "ChoiceSpec",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
+from .elementwise import ActivationName
 from .record import FloatName, Record, Scheme, check_floats, check_positive, check_weight
 
 
@@ -26,6 +28,18 @@ class LinearSpec(Record):
     def __post_init__(self) -> None:
         check_positive(self, "out_features", "in_features", "group")
         check_weight(self.scheme, self.scale_dtype, self.group)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BiasedLinearSpec(LinearSpec):
+    """Spec of a linear with a bias and an activation: y = f(x w^T + b), b float32 [N]."""
+
+    activation: ActivationName | None = None
+
+    def __post_init__(self) -> None:
+        LinearSpec.__post_init__(self)
+        if self.activation not in (None, *get_args(ActivationName)):
+            raise ValueError(f"activation {self.activation!r} is not one of {ActivationName}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

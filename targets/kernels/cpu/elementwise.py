@@ -61,7 +61,7 @@ def activation(spec: ActivationSpec, isa: Isa) -> PrimFunc:
 
 def _activate(spec: ActivationSpec, X: Any, Y: Any, row: Any, isa: Isa) -> None:
     def emit(column: Any, lanes: int) -> None:
-        y = _FORMULAS[spec.kind](v.let(X[row, v.span(column, lanes)]), lanes, isa)
+        y = FORMULAS[spec.kind](v.let(X[row, v.span(column, lanes)]), lanes, isa)
         if spec.gated:
             y = y * X[row, v.span(column + spec.dim, lanes)]
         T.buffer_store(Y, y, [row, v.span(column, lanes)])
@@ -113,7 +113,7 @@ def _relu2(x: Any, lanes: int, isa: Isa) -> Any:
     return y * y
 
 
-_FORMULAS = {
+FORMULAS = {
     "silu": _silu,
     "gelu": _gelu,
     "gelu_tanh": gelu_tanh,

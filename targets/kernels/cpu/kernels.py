@@ -10,6 +10,7 @@ from tvm.tirx import PrimFunc
 from wherry.ops import (
     ActivationSpec,
     AttentionSpec,
+    BiasedLinearSpec,
     EmbeddingSpec,
     ExpertLinearSpec,
     GatedDeltaSpec,
@@ -34,6 +35,7 @@ from .block_layout import SUPPORTED
 from .block_linear import block_embedding, block_linear
 from .elementwise import activation, swiglu
 from .embedding import embedding
+from .epilogue import can_finish
 from .experts import expert_linear
 from .gated_delta import gated_delta
 from .int_layout import LAYOUTS
@@ -73,6 +75,14 @@ class CpuKernels:
         if spec.scheme in LAYOUTS:
             return quantized_linear(spec, self.isa)
         return float_linear(spec, self.isa)
+
+    def biased_linear(self, spec: BiasedLinearSpec) -> PackedLinear | None:
+        """Return the linear kernel with a bias; None: block formats, or a part of a panel.
+
+        It reads what `linear` packed.
+        """
+        known = spec.scheme not in FORMATS and can_finish(spec)
+        return self.linear(spec) if known else None
 
     def embedding(self, spec: EmbeddingSpec) -> PrimFunc | None:
         """Return the embedding kernel, which reads what `linear(spec.as_linear())` packed."""

@@ -22,6 +22,8 @@ from wherry.targets.kernels.kernel_set import PackedLinear
 
 from . import script
 from . import vector as v
+from .epilogue import Finish, bias_parameters, finish_of
+from .function import Parameter, prim_func
 from .isa import Isa
 from .tiles import PANEL, PARALLEL_BYTES, over_rows, panels, store_panel
 
@@ -48,10 +50,13 @@ def heights_of(isa: Isa) -> tuple[int, ...]:
 
 
 def float_linear(spec: LinearSpec, isa: Isa) -> PackedLinear:
-    """Return the kernels of a linear whose scheme is "f32" or "f16"."""
+    """Return the kernels of a linear whose scheme is "f32" or "f16", with a bias or without."""
     weight = packed_shape(spec, isa)
     return PackedLinear(
-        weights=(weight,), pack=_pack(spec, weight), compute=_compute(spec, weight, isa)
+        weights=(weight,),
+        pack=_pack(spec, weight),
+        compute=_compute(spec, weight, isa),
+        inputs=1 + len(bias_parameters(spec)),
     )
 
 
@@ -84,25 +89,31 @@ def _compute(spec: LinearSpec, weight: Shape, isa: Isa) -> PrimFunc:
     size = n * k * (2 if dtype == "float16" else 4)
     loop = T.parallel if size >= PARALLEL_BYTES else T.serial
 
-    @script.prim_func(s_tir=True, private=True)
-    def linear(x: T.handle, packed: T.handle, y: T.handle) -> None:
-        T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
-        m = T.int64()
-        X = T.match_buffer(x, (m, k), "float32")
-        W = T.match_buffer(packed, shape, dtype)
-        Y = T.match_buffer(y, (m, n), "float32")
-        for strip in loop(shape[0]):
-            over_rows(m, heights, partial(_tile_of, X, W, Y, strip, isa))
+    parameters: list[Parameter] = [
+        ("x", ("m", k), "float32"),
+        *bias_parameters(spec),
+        ("packed", shape, dtype),
+        ("y", ("m", n), "float32"),
+    ]
 
-    return linear
+    def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
+        finish = finish_of(spec, isa, b.get("bias"))
+        with loop(shape[0]) as strip:
+            tile = partial(_tile_of, b["x"], b["packed"], b["y"], strip, isa, finish)
+            over_rows(sizes["m"], heights, tile)
+
+    return prim_func(parameters, emit)
 
 
-def _tile_of(X: Any, W: Any, Y: Any, strip: Any, isa: Isa, height: int, row: Any) -> None:
+def _tile_of(
+    X: Any, W: Any, Y: Any, strip: Any, isa: Isa, finish: Finish, height: int, row: Any
+) -> None:
     """Emit Y[row : row + height, columns of `strip`]."""
     width = int(W.shape[2]) // PANEL
 
     def epilogue(i: int, p: int, sums: Any) -> None:
-        store_panel(Y, row + i, strip * width + p, int(Y.shape[1]), sums)
+        panel = strip * width + p
+        store_panel(Y, row + i, panel, int(Y.shape[1]), finish(panel, sums))
 
     float_tile(X, W, strip, isa, [row + i for i in range(height)], epilogue)
 

@@ -21,13 +21,14 @@ from tvm.tirx import PrimFunc
 from wherry.ops import LinearSpec
 from wherry.targets.kernels.kernel_set import PackedLinear
 
-from . import script
+from .epilogue import Finish, bias_parameters, finish_of
+from .function import Parameter, prim_func
 from .int8_dot import Int8Dot, int8_dot
 from .int_layout import LAYOUTS, pack_integers, packed_shapes
 from .int_tiles import Epilogue, float_tile, int8_tile
 from .isa import Isa
 from .quantize_rows import Int8Rows, quantize_row
-from .tiles import PARALLEL_BYTES, each_row, over_rows, store_panel
+from .tiles import PARALLEL_BYTES, each_row, over_rows, panels, store_panel
 
 # Bytes of the activation rows that share the loads of the weights: they stay in L2.
 _BLOCK_BYTES = 2**18
@@ -37,8 +38,13 @@ _LEAST_ROWS = 32
 def quantized_linear(spec: LinearSpec, isa: Isa) -> PackedLinear:
     """Return the kernels of a linear whose scheme is "q4" or "q8"."""
     dot = int8_dot(isa.dot, spec.scheme)
-    compute = _int8_compute(spec, dot) if dot else _float_compute(spec, isa)
-    return PackedLinear(weights=packed_shapes(spec), pack=pack_integers(spec), compute=compute)
+    compute = _int8_compute(spec, dot, isa) if dot else _float_compute(spec, isa)
+    return PackedLinear(
+        weights=packed_shapes(spec),
+        pack=pack_integers(spec),
+        compute=compute,
+        inputs=1 + len(bias_parameters(spec)),
+    )
 
 
 def rows_together(k: int) -> int:
@@ -51,42 +57,49 @@ def _panel_loop(spec: LinearSpec) -> Any:
     return T.parallel if size >= PARALLEL_BYTES else T.serial
 
 
-def _int8_compute(spec: LinearSpec, dot: Int8Dot) -> PrimFunc:
-    n, k = spec.out_features, spec.in_features
+def _kernel(spec: LinearSpec, emit: Callable[[dict[str, Any], Any], None]) -> PrimFunc:
+    """Return the PrimFunc (x, bias if any, packed, scales, y); `emit(buffers, m)` has its body."""
     (shape, _), (scale_shape, scale_dtype) = packed_shapes(spec)
+    parameters: list[Parameter] = [
+        ("x", ("m", spec.in_features), "float32"),
+        *bias_parameters(spec),
+        ("packed", shape, "int32"),
+        ("scales", scale_shape, scale_dtype),
+        ("y", ("m", spec.out_features), "float32"),
+    ]
+    return prim_func(parameters, lambda buffers, sizes: emit(buffers, sizes["m"]))
+
+
+def _int8_compute(spec: LinearSpec, dot: Int8Dot, isa: Isa) -> PrimFunc:
+    k, count = spec.in_features, panels(spec.out_features)
     zero = 0 if dot.centred else LAYOUTS[spec.scheme].zero
     loop = _panel_loop(spec)
     together = rows_together(k)
 
-    def emit(m: Any, X: Any, W: Any, S: Any, Y: Any) -> None:
+    def emit(b: dict[str, Any], m: Any) -> None:
+        finish = finish_of(spec, isa, b.get("bias"))
         rows = Int8Rows.of(m, k)
-        each_row(m, 2 * k, lambda row: quantize_row(X, rows, zero, dot.exact, row))
-        with T.serial(T.ceildiv(m, together)) as block, loop(shape[0]) as p:
-            tile = _tile_of(Y, p, block * together, partial(int8_tile, rows, W, S, p, dot))
+        each_row(m, 2 * k, lambda row: quantize_row(b["x"], rows, zero, dot.exact, row))
+        with T.serial(T.ceildiv(m, together)) as block, loop(count) as p:
+            sums = partial(int8_tile, rows, b["packed"], b["scales"], p, dot)
+            tile = _tile_of(b["y"], p, block * together, finish, sums)
             over_rows(T.min(m - block * together, together), dot.heights, tile)
 
-    @script.prim_func(s_tir=True, private=True)
-    def linear(x: T.handle, packed: T.handle, scales: T.handle, y: T.handle) -> None:
-        T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
-        m = T.int64()
-        X = T.match_buffer(x, (m, k), "float32")
-        W = T.match_buffer(packed, shape, "int32")
-        S = T.match_buffer(scales, scale_shape, scale_dtype)
-        Y = T.match_buffer(y, (m, n), "float32")
-        emit(m, X, W, S, Y)
-
-    return linear
+    return _kernel(spec, emit)
 
 
-def _tile_of(Y: Any, p: Any, first: Any, emit: Callable[[list[Any], Epilogue], None]) -> Any:
-    """Return a tile function for `over_rows`, which stores sums in panel p of Y.
+def _tile_of(
+    Y: Any, p: Any, first: Any, finish: Finish, emit: Callable[[list[Any], Epilogue], None]
+) -> Any:
+    """Return a tile function for `over_rows`, which stores finished sums in panel p of Y.
 
     Its rows follow the row `first`.
     """
 
     def tile(height: int, row: Any) -> None:
         rows = [first + row + i for i in range(height)]
-        emit(rows, lambda i, sums: store_panel(Y, rows[i], p, int(Y.shape[1]), sums))
+        columns = int(Y.shape[1])
+        emit(rows, lambda i, sums: store_panel(Y, rows[i], p, columns, finish(p, sums)))
 
     return tile
 
@@ -98,23 +111,13 @@ def float_heights(isa: Isa) -> tuple[int, ...]:
 
 
 def _float_compute(spec: LinearSpec, isa: Isa) -> PrimFunc:
-    n, k, layout = spec.out_features, spec.in_features, LAYOUTS[spec.scheme]
-    (shape, _), (scale_shape, scale_dtype) = packed_shapes(spec)
+    layout, count = LAYOUTS[spec.scheme], panels(spec.out_features)
     loop, heights = _panel_loop(spec), float_heights(isa)
 
-    def emit(m: Any, X: Any, W: Any, S: Any, Y: Any) -> None:
-        with loop(shape[0]) as p:
-            tile = _tile_of(Y, p, 0, partial(float_tile, X, W, S, p, layout, isa))
-            over_rows(m, heights, tile)
+    def emit(b: dict[str, Any], m: Any) -> None:
+        finish = finish_of(spec, isa, b.get("bias"))
+        with loop(count) as p:
+            sums = partial(float_tile, b["x"], b["packed"], b["scales"], p, layout, isa)
+            over_rows(m, heights, _tile_of(b["y"], p, 0, finish, sums))
 
-    @script.prim_func(s_tir=True, private=True)
-    def linear(x: T.handle, packed: T.handle, scales: T.handle, y: T.handle) -> None:
-        T.func_attr({"tirx.noalias": True, "tirx.is_scheduled": True})
-        m = T.int64()
-        X = T.match_buffer(x, (m, k), "float32")
-        W = T.match_buffer(packed, shape, "int32")
-        S = T.match_buffer(scales, scale_shape, scale_dtype)
-        Y = T.match_buffer(y, (m, n), "float32")
-        emit(m, X, W, S, Y)
-
-    return linear
+    return _kernel(spec, emit)

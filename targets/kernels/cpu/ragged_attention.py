@@ -1,8 +1,11 @@
 """Bidirectional attention over the rows of a step, on CPUs.
 
-A task is a tile of 16 rows and a head; a vector has one element for each row of the tile, so that
-scores, softmax and sums need no reduction across lanes. Keys and values of a block are first copied
-next to each other: their distance in qkv may be a multiple of 4 KB, and would share few sets of L1.
+A tile is up to 16 rows of one sequence and a head; a vector has one element for each row of the
+tile, so that scores, softmax and sums need no reduction across lanes. Tiles are counted from the
+sequence's first row: a short text is one tile, wherever it stands in the step. A task is a head and
+the tiles that begin in a chunk of 64 rows; it allocates its buffers once. Keys and values of a
+block are first copied next to each other: their distance in qkv may be a multiple of 4 KB, and
+would share few sets of L1.
 
 A row visits the blocks of its sequence, counted from the sequence's first row, in ascending order,
 and an online softmax merges them; each lane is computed by itself. So a row's bits do not depend on
@@ -26,6 +29,7 @@ from .isa import Isa
 from .tiles import over_rows
 
 LANES = 16  # rows of a tile
+CHUNK = 64  # rows in which the tiles of a task begin
 BLOCK = 128  # keys of a block
 LOWEST = -3.0e38
 _LOG2_E = 1.4426950408889634
@@ -83,7 +87,7 @@ class _Memory:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Rows of one sequence in a tile, and the rows that they attend to; all are rows of the step.
+    """A tile: rows of one sequence, and the rows that they attend to; all are rows of the step.
 
     The rows are first .. stop - 1, the sequence's begin .. end - 1.
     """
@@ -108,25 +112,34 @@ class _Emitter:
 
     def emit(self, n: Any) -> None:
         """Emit the kernel for `n` rows."""
-        tiles = T.ceildiv(n, LANES)
-        # The tiles of a head follow each other: they read the same keys and values.
-        with T.parallel(self.spec.heads * tiles) as task, T.sblock("task"):
+        chunks = T.ceildiv(n, CHUNK)
+        # The chunks of a head follow each other: they read the same keys and values.
+        with T.parallel(self.spec.heads * chunks) as task, T.sblock("task"):
             T.reads()
             T.writes()
-            head, tile = v.let(task // tiles), v.let(task % tiles)
+            head, chunk = v.let(task // chunks), v.let(task % chunks)
             memory = _Memory.alloc(self.spec.head_dim)
-            end = v.let(T.min((tile + 1) * LANES, n))
+            end = v.let(T.min((chunk + 1) * CHUNK, n))
             first = T.sblock_alloc_buffer((1,), "int64")
-            T.buffer_store(first, tile * LANES, [0])
+            T.buffer_store(first, self._first_tile(chunk * CHUNK), [0])
             with T.While(first[0] < end), T.sblock("run"):
                 T.reads()
                 T.writes()
-                sequence = v.let(self.rows.Sequence[first[0]])
-                begin = v.let(T.Cast("int64", self.rows.Indptr[sequence]))
-                after = v.let(T.Cast("int64", self.rows.Indptr[sequence + 1]))
-                stop = v.let(T.min(end, after))
+                begin, after = self._sequence_of(first[0])
+                stop = v.let(T.min(first[0] + LANES, after))
                 self._run(memory, _Run(head, v.let(first[0]), stop, begin, after))
                 T.buffer_store(first, stop, [0])
+
+    def _sequence_of(self, row: Any) -> tuple[Any, Any]:
+        """Return the first row of the sequence of `row`, and the row after its last."""
+        sequence = v.let(self.rows.Sequence[row])
+        begin, after = (self.rows.Indptr[sequence + i] for i in (0, 1))
+        return v.let(T.Cast("int64", begin)), v.let(T.Cast("int64", after))
+
+    def _first_tile(self, row: Any) -> Any:
+        """Return where the first tile begins that does not begin before `row`."""
+        begin, after = self._sequence_of(row)
+        return T.min(begin + T.ceildiv(row - begin, LANES) * LANES, after)
 
     def _run(self, memory: _Memory, run: _Run) -> None:
         """Emit the attention of rows of one sequence, for one head."""
@@ -185,7 +198,7 @@ class _Emitter:
         self._copy(memory.keys, key, count, (h + kv_head) * e)
         self._copy(memory.values, key, count, (h + g + kv_head) * e)
         together = self.together
-        heights = (together, 1) if together > 1 else (1,)
+        heights = tuple(height for height in (8, 4, 2, 1) if height <= together)
         over_rows(count, heights, lambda height, i: self._scores(memory, height, i))
         if self.spec.window is not None or self.rows.Bias is not None:
             self._change_scores(memory, run, key, count)
