@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache as remembered
 from importlib.metadata import version
@@ -41,6 +41,7 @@ from wherry.targets.web_toolchain import core_digest
 
 from .calibration.choice import NONE as NO_CALIBRATION
 from .calibration.choice import calibration_of, calibration_text
+from .checkpoint.kept import NOTHING, KeptSchemes
 from .choices import Choice, Choices
 from .choices import Limits as Limits
 from .convert import ModelWeights, convert
@@ -62,7 +63,7 @@ def convert_model(
     out: Path | None = None,
     *,
     quant: str | None = None,
-    keep: Collection[str] | None = None,
+    keep: KeptSchemes | None = None,
     calibration: str = NO_CALIBRATION,
     progress: Progress | None = None,
     thorough: bool = False,
@@ -74,7 +75,7 @@ def convert_model(
         out: the output folder; None: a folder in the cache.
         quant: name of a quantization scheme; None or "kept": the encoding of a quantized
             checkpoint, else q4f16_1.
-        keep: without a scheme, names of checkpoints' schemes in which weights stay; None: all.
+        keep: without a scheme, the checkpoint's schemes in which weights stay; None: all.
         calibration: "none", "builtin" or a text file; see `Choice.calibration`.
         progress: called with the phase, the steps done, and the steps in total.
         thorough: verify all existing weights, and convert damaged ones again.
@@ -84,7 +85,7 @@ def convert_model(
         find_scheme(quant)  # reports errors now, not after a download
     folder = model_folder(model, progress)
     scheme = find_scheme(quant or default_scheme(folder))
-    label = None if quant or keep == frozenset() else own_label(folder)
+    label = None if quant or keep == NOTHING else own_label(folder)
     own = out is None
     text = calibration_text(calibration)
     if text and label is not None:
@@ -122,16 +123,16 @@ def convert_model(
     return out
 
 
-def _kind(scheme: Scheme, label: str | None, keep: Collection[str] | None) -> str:
+def _kind(scheme: Scheme, label: str | None, keep: KeptSchemes | None) -> str:
     """Return the part of a weight folder's name that tells how the weights are stored."""
     if label is None:
         return scheme.name
     if keep is None:
         return KEPT
-    more = sorted(set(keep) - portable())
-    if not more:
+    more = [sorted(names - portable()) for names in (keep.matrices, keep.experts)]
+    if not any(more):
         return f"{KEPT}-portable"
-    return f"{KEPT}-{hashlib.sha256(' '.join(more).encode()).hexdigest()[:6]}"
+    return f"{KEPT}-{hashlib.sha256(json.dumps(more).encode()).hexdigest()[:6]}"
 
 
 def ensure_artifact(

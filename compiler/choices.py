@@ -12,6 +12,7 @@ from wherry.quant.scheme import find as find_scheme
 from wherry.targets.target import TargetPreset
 from wherry.targets.target import find as find_target
 
+from .checkpoint.kept import NOTHING, KeptSchemes
 from .library.build import Deployment
 from .library.export import is_whole
 from .load import Described
@@ -131,8 +132,8 @@ class Choice:
         return find_scheme(DEFAULT_QUANT if self.quant in (None, KEPT) else self.quant)
 
     @property
-    def kept_schemes(self) -> frozenset[str] | None:
-        """Return the names of checkpoints' schemes in which weights stay; None: all.
+    def kept_schemes(self) -> KeptSchemes | None:
+        """Return the schemes of checkpoints in which weights stay; None: all.
 
         Without `quant` these are the schemes that all libraries of the target have fast kernels
         for, among them those of `wherry.quant.scheme.portable`.
@@ -140,12 +141,14 @@ class Choice:
         if self.quant == KEPT:
             return None
         if self.quant is not None:
-            return frozenset()
+            return NOTHING
         preset = self.preset
         if preset.interface:
-            return frozenset()
-        read = [level.kernels.fast_blocks for level in (preset, *preset.variants)]
-        return portable() | kept_in(frozenset.intersection(*read))
+            return NOTHING
+        kernels = [level.kernels for level in (preset, *preset.variants)]
+        matrices = frozenset.intersection(*(own.fast_blocks for own in kernels))
+        experts = frozenset.intersection(*(own.expert_blocks for own in kernels))
+        return KeptSchemes(portable() | kept_in(matrices), portable() | kept_in(experts))
 
     def in_scheme(self, name: str) -> Choice:
         """This choice with the scheme of what is not kept, if it names none."""

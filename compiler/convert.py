@@ -33,6 +33,7 @@ from wherry.models.arch import Architecture, Shape, WeightPlan
 from wherry.quant.plan import to_json as own_to_json
 from wherry.quant.scheme import Encoder, find, finite
 
+from .checkpoint.kept import NOTHING
 from .checkpoint.tensors import Checkpoint
 from .encoding import CONFIG, Encoding, Keep, encoding_of, read_plan
 from .text_part import others
@@ -163,7 +164,8 @@ def _run(out: Path, job: _Job, progress: Progress | None) -> None:
             job.checkpoint.folder.name,
             listing(job.plan.unused, limit=8),
         )
-    kept = [p for p in job.plan.parameters if p.name in job.encoding.kept]
+    same_names = job.encoding.kept.keys() | job.encoding.exact
+    kept = [p for p in job.plan.parameters if p.name in same_names]
     same = {piece.name for p in kept for piece in p.pieces}
     if text := job.checkpoint.told(job.encoding.scheme.name, same):
         logger.warning("%s", text)
@@ -218,7 +220,7 @@ def _prepare(
     # Parameters in MXFP4 have two pieces, blocks and scales, which are not floats.
     plain = [p for p in made.parameters if len(p.pieces) == 1 or not p.unpacked]
     encoding = encoding_of(
-        checkpoint, made, scheme, wanted.exact, keep=keep.schemes if keep else ()
+        checkpoint, made, scheme, wanted.exact, keep=keep.schemes if keep else NOTHING
     )
     read = [piece.name for p in plain if p.name not in encoding.kept for piece in p.pieces]
     checkpoint.require_floats([*read, *(name for pair in made.equal for name in pair)])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,12 @@ from wherry.hub.folder import read_json
 from wherry.models.arch import Architecture, Shape, WeightPlan, plan, read_config
 from wherry.models.weight_plan import ParameterPlan
 from wherry.quant.plan import Own, Rows, parts
-from wherry.quant.scheme import EXACT, Encoder, portable, store
+from wherry.quant.scheme import EXACT, Encoder, store
 from wherry.quant.stored import StoredTensor
 
 from .checkpoint.assemble import BLOCK_BYTES, blocks
 from .checkpoint.formats import open_checkpoint
-from .checkpoint.kept import KeptRows
+from .checkpoint.kept import KeptRows, KeptSchemes
 from .checkpoint.tensors import Checkpoint
 from .rounding import Rounding
 from .text_part import text_names
@@ -34,7 +35,7 @@ class Keep:
     """Which weights of a quantized checkpoint stay as they are."""
 
     label: str  # the name of the encoding that users see, "Q4_K"
-    schemes: Collection[str] | None = None  # names of the checkpoint's schemes; None: all of them
+    schemes: KeptSchemes | None = None  # the checkpoint's schemes; None: all of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +123,7 @@ def encoding_of(
     scheme: Encoder,
     exact: frozenset[str],
     *,
-    keep: Collection[str] | None,
+    keep: KeptSchemes | None,
 ) -> Encoding:
     """Return how the parameters are stored.
 
@@ -131,8 +132,8 @@ def encoding_of(
         made: the plan of the parameters.
         scheme: encodes what is not kept.
         exact: parameters that are stored in float32.
-        keep: names of the checkpoint's schemes in which matrices stay; None: all of them; ():
-            none. If matrices stay so, all floats that no scheme quantizes are float32.
+        keep: the checkpoint's schemes in which matrices stay; None: all of them. If any stay, all
+            floats that no scheme quantizes are float32.
     """
     own: dict[str, tuple[Rows, ...]] = {}
     kept: dict[str, Sequence[KeptRows]] = {}
@@ -141,19 +142,17 @@ def encoding_of(
             own[p.name] = parts(p.name, [(p.shape[0] if p.shape else 1, EXACT)])
         elif p.name not in exact and (found := _kept(checkpoint, p, keep)):
             kept[p.name] = found
-            each = [rows.rows for rows in found] if len(found) > 1 else [p.shape[-2]]
+            each = [rows.rows // prod(p.shape[:-2]) for rows in found]
             schemes = [rows.scheme for rows in found]
             own[p.name] = parts(p.name, list(zip(each, schemes, strict=True)))
     return Encoding(scheme=scheme, exact=exact, own=own if kept else {}, kept=kept)
 
 
 def _kept(
-    checkpoint: Checkpoint, made: ParameterPlan, keep: Collection[str] | None
+    checkpoint: Checkpoint, made: ParameterPlan, keep: KeptSchemes | None
 ) -> Sequence[KeptRows]:
     """Return the rows of a parameter that stay as they are; (): the parameter is encoded."""
-    if keep is not None and len(made.shape) > 2:
-        keep = portable() & set(keep)  # experts have kernels for no other schemes
-    found = checkpoint.kept(made, keep)
-    stays = all(keep is None or rows.scheme.name in keep for rows in found)
-    # A stack of experts has one scheme.
-    return found if stays and (len(made.shape) == 2 or len(found) == 1) else ()
+    wanted = None if keep is None else keep.of(made.shape)
+    found = checkpoint.kept(made, wanted)
+    stays = all(wanted is None or rows.scheme.name in wanted for rows in found)
+    return found if stays else ()

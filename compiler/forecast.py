@@ -7,7 +7,7 @@ a step. Code generation takes most of a compilation's time and changes none of t
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -22,6 +22,7 @@ from wherry.models.arch import Shape
 from wherry.quant.scheme import Encoder
 
 from .api import name_of
+from .checkpoint.kept import KeptSchemes
 from .choices import Choice, Choices
 from .encoding import Encoding, encoding_of, read_plan
 from .library.build import build_library
@@ -126,7 +127,7 @@ def _encoding(
     described: Described,
     shapes: Mapping[str, Shape],
     scheme: Encoder,
-    keep: Collection[str] | None,
+    keep: KeptSchemes | None,
 ) -> tuple[Encoding, str]:
     """Return how a conversion would store the parameters, and the name that it shows for that."""
     exact = exact_parameters(described.arch, described.config, described.entries)

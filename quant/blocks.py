@@ -33,15 +33,15 @@ class BlockQuant:
         return LLAMA_CPP[self.name.lower()]
 
     def quantizes(self, name: str, shape: Shape) -> bool:
-        """Return whether the parameter is a matrix whose rows are whole blocks."""
+        """Return whether the parameter is a matrix, or experts', whose rows are whole blocks."""
         named = name.endswith(".weight") and not name.endswith("norm.weight")
-        return named and len(shape) == 2 and shape[1] % self.format.block == 0
+        return named and len(shape) in (2, 3) and shape[-1] % self.format.unit == 0
 
     def stored(self, name: str, shape: Shape) -> tuple[StoredTensor, ...]:
         """Return the tensors that `wherry.ops.blocks` lists."""
-        prefix, (rows, columns) = name.removesuffix("weight"), shape
+        prefix, rows = name.removesuffix("weight"), tuple(shape[:-1])
         return tuple(
-            StoredTensor(prefix + suffix, (rows, columns // each), dtype)
+            StoredTensor(prefix + suffix, (*rows, -(-shape[-1] // each)), dtype)
             for suffix, (each, dtype) in self.format.columns.items()
         )
 
@@ -58,27 +58,35 @@ class BlockQuant:
     def decode(
         self, stored: Mapping[str, NDArray[Any]], columns: int | None = None
     ) -> NDArray[np.float32]:
-        """Dequantize the stored tensors [rows, ...] -> float32 [rows, in], as gguf-py does."""
+        """Dequantize the stored tensors [..., n] -> float32 [..., in], as gguf-py does."""
         own = self.format
         q = _integers(stored["q_weight"], own.low).astype(np.int32)
         if own.high:
             q |= _integers(stored["q_high"], own.high).astype(np.int32) << own.low
         values = np.array(own.codebook, np.int32)[q] if own.codebook else q - own.zero
-        scale = stored["q_scale"].astype(np.float32)
-        minimum = stored["q_min"].astype(np.float32) if own.minimum else None
-        if own.bias is not None:
-            groups = own.block // own.group
-            sub = _integers(stored["q_sub"], 8).astype(np.float32) - np.float32(own.bias)
-            scale = np.repeat(scale, groups, axis=1) * sub
+        of_column = np.arange(q.shape[-1]) // own.group
+        of_group = np.arange(of_column[-1] + 1) * own.group // own.block
+        scale = stored["q_scale"].astype(np.float32)[..., of_group]
+        minimum = stored["q_min"].astype(np.float32)[..., of_group] if own.minimum else None
+        if own.two_levels:
+            scale = scale * self._bytes(stored["q_sub"])[..., : len(of_group)]
             if minimum is not None:
                 subs = _integers(stored["q_submin"], 8).astype(np.float32)
-                minimum = -(np.repeat(minimum, groups, axis=1) * subs)
+                minimum = -(minimum * subs[..., : len(of_group)])
         with np.errstate(invalid="ignore"):  # the conversion reports scales that are not finite
-            w = np.repeat(scale, own.group, axis=1) * values.astype(np.float32)
+            w = scale[..., of_column] * values.astype(np.float32)
             if minimum is not None:
-                w = w + np.repeat(minimum, own.group, axis=1)
-        found: NDArray[np.float32] = w[:, :columns]
+                w = w + minimum[..., of_column]
+        found: NDArray[np.float32] = w[..., :columns]
         return found
+
+    def _bytes(self, words: NDArray[np.uint32]) -> NDArray[np.float32]:
+        """Return the numbers that the bytes of groups are."""
+        bytes_ = _integers(words, 8)
+        if self.format.bytes is not None:
+            return _FLOATS[self.format.bytes][bytes_]
+        assert self.format.bias is not None
+        return bytes_.astype(np.float32) - np.float32(self.format.bias)
 
     def element(self, stored: Sequence[Any], row: Any, column: Any) -> Any:
         """Return the TIR expression of one dequantized element, in float32."""
@@ -98,9 +106,10 @@ class BlockQuant:
         minimum = None
         if own.minimum:
             minimum = tensors["q_min"][row, column // own.block].astype("float32")
-        if own.bias is not None:
+        if own.two_levels:
             group = column // own.group
-            scale = scale * (field("q_sub", 8, group) - own.bias).astype("float32")
+            byte = field("q_sub", 8, group)
+            scale = scale * (_float_of(byte, own.bytes) if own.bytes else _plus(byte, -own.bias))
             if minimum is not None:
                 minimum = -minimum * field("q_submin", 8, group).astype("float32")
         w = scale * value.astype("float32")
@@ -108,12 +117,18 @@ class BlockQuant:
 
     def kernel_spec(self) -> dict[str, Any]:
         """Return the fields of a kernel's `LinearSpec` that depend on the scheme."""
-        return {"scheme": self.name.lower(), "scale_dtype": "float16", "group": self.format.group}
+        return {
+            "scheme": self.name.lower(),
+            "scale_dtype": self.format.floats,
+            "group": self.format.group,
+        }
 
 
 def _words(fields: NDArray[Any], bits: int) -> NDArray[np.uint32]:
-    """Pack unsigned fields [rows, n] into words [rows, n * bits / 32], lowest first."""
+    """Pack unsigned fields [rows, n] into words [rows, ceil(n * bits / 32)], lowest first."""
     per = 32 // bits
+    if spare := -fields.shape[-1] % per:
+        fields = np.pad(fields, ((0, 0), (0, spare)))
     apart = fields.astype(np.uint32).reshape(len(fields), -1, per)
     shifts = np.arange(per, dtype=np.uint32) * np.uint32(bits)
     packed: NDArray[np.uint32] = np.bitwise_or.reduce(apart << shifts, axis=-1)
@@ -124,7 +139,7 @@ def _integers(words: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
     """Unpack what `_words` packed."""
     shifts = np.arange(32 // bits, dtype=np.uint32) * np.uint32(bits)
     found: NDArray[np.uint32] = (words[..., None] >> shifts) & np.uint32(2**bits - 1)
-    return found.reshape(len(words), -1)
+    return found.reshape(*words.shape[:-1], -1)
 
 
 def _looked_up(codebook: tuple[int, ...], q: Any) -> Any:
@@ -143,4 +158,32 @@ def _looked_up(codebook: tuple[int, ...], q: Any) -> Any:
     return values[0]
 
 
+def _plus(byte: Any, bias: int) -> Any:
+    return (byte + bias).astype("float32")
+
+
+def _float_of(byte: Any, kind: str) -> Any:
+    """Return the TIR expression of the float that a byte is, which is finite; see `BlockFormat`."""
+    from tvm import tirx
+
+    if kind == "e8m0":  # byte 0 is 2^-127, whose bits in float32 are those of a subnormal
+        return tirx.reinterpret("float32", tirx.max(byte << 23, 0x400000))
+    small = byte.astype("float32") * tirx.const(2.0**-9, "float32")
+    return tirx.Select(byte < 8, small, tirx.reinterpret("float32", (byte + 960) << 20))
+
+
+def _floats() -> dict[str, NDArray[np.float32]]:
+    """Return the floats of the 256 bytes of each kind; those that are none are NaN."""
+    byte = np.arange(256)
+    exponent, mantissa = byte >> 3, byte & 7
+    normal = np.ldexp((8 + mantissa).astype(np.float32), np.minimum(exponent, 15) - 10)
+    e4m3 = np.where(byte < 8, np.ldexp(mantissa.astype(np.float32), -9), normal)
+    e8m0 = np.ldexp(np.float32(1), np.minimum(byte, 254) - 127)
+    return {
+        "e4m3": np.where(byte < 127, e4m3, np.float32(np.nan)).astype(np.float32),
+        "e8m0": np.where(byte < 255, e8m0, np.nan).astype(np.float32),
+    }
+
+
+_FLOATS = _floats()
 BLOCKS = tuple(BlockQuant(name=name.upper()) for name in LLAMA_CPP)

@@ -15,6 +15,8 @@ _HALVES = {
     "Q3_K": (108,),
     "Q6_K": (208,),
 }
+# Types whose scales are bytes: range of the bytes, and their number in a block.
+_BYTES = {"MXFP4": (118, 124, 1), "NVFP4": (1, 40, 4)}
 _SCALES = {256: 2e-4, 32: 2e-3}  # of blocks with two levels, and of those with one
 
 
@@ -23,7 +25,10 @@ def random_blocks(name: str, rows: int, columns: int, seed: int = 0) -> np.ndarr
     rng = np.random.default_rng(seed)
     values, nbytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[name]]
     blocks = rng.integers(0, 256, (rows * columns // values, nbytes), np.uint8)
-    for place in _HALVES[name]:
+    if name in _BYTES:
+        first, last, count = _BYTES[name]
+        blocks[:, :count] = rng.integers(first, last, (len(blocks), count), np.uint8)
+    for place in _HALVES.get(name, ()):
         scale = _SCALES[values] * rng.uniform(0.5, 1.5, len(blocks)) * (-1 if name == "Q8_0" else 1)
         if place == 2 and values == 32:
             scale = -scale * 8  # a minimum, half the range of the integers below zero

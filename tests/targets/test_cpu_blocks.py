@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gguf
 import numpy as np
 import pytest
 
@@ -20,8 +21,13 @@ pytestmark = pytest.mark.cpu
 N, K = 40, 512
 # One scheme of others' zero points and minimums for each dtype, group and number of bits.
 BY_DAY = ("affine4f16_g128", "affine4f32_g64_min", "affine8f16_g32", "affine8f16_g64_min")
+OTHERS = ("IQ4_NL", "IQ4_XS", "MXFP4")  # codebooks, of which NVFP4 runs by day
 SCHEMES = [
-    *(s for s in BLOCKS if s.name.lower() in SUPPORTED),
+    *(
+        pytest.param(s, marks=pytest.mark.nightly if s.name in OTHERS else ())
+        for s in BLOCKS
+        if s.name.lower() in SUPPORTED
+    ),
     *(
         s if s.name in BY_DAY else pytest.param(s, marks=pytest.mark.nightly)
         for s in AFFINE
@@ -56,9 +62,11 @@ def raw(scheme):
     """Random rows; the first have the largest and the smallest integers and group scales."""
     found = random_blocks(scheme.name, N, K)
     halves = {"Q6_K": slice(208, 210), "Q4_1": slice(0, 4), "Q5_1": slice(0, 4)}
+    halves |= {"MXFP4": slice(0, 1), "NVFP4": slice(0, 4)}
     kept = halves.get(scheme.name, slice(0, 4 if scheme.name in ("Q4_K", "Q5_K") else 2))
+    each = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[scheme.name]][1]
     for row, byte in ((0, 0xFF), (1, 0x00), (2, 0x80), (3, 0x7F)):
-        blocks = found[row].reshape(-1, found.shape[1] * scheme.format.block // K)
+        blocks = found[row].reshape(-1, each)
         scales = blocks[:, kept].copy()
         blocks[:] = byte
         blocks[:, kept] = scales

@@ -22,7 +22,7 @@ from wherry.ops.blocks import BlockFormat
 
 from . import vector as v
 from .block_layout import OPERANDS
-from .int8_dot import Int8Dot, Words, nibbles
+from .int8_dot import Int8Dot, Words, looked_up, nibbles
 from .int_layout import GROUP
 from .int_tiles import Epilogue, float_scale, prefetch_weights, words_of
 from .quantize_rows import Int8Rows, factor
@@ -52,7 +52,7 @@ class BlockWeights:
         """Return the zero point of `quantize_row`; None: rows have x_scale * X instead."""
         if self.corrected:
             return None
-        return 0 if dot.centred else self.format.zero
+        return 0 if dot.centred else self.format.offset
 
 
 def block_tile(
@@ -132,6 +132,10 @@ def _operands(own: BlockFormat, words: list[Any], dot: Int8Dot) -> list[Any]:
         flipped = [T.bitwise_xor(word, integer(-0x7F7F7F80)) for word in words]
         return [v.let(T.reinterpret(f"int8x{4 * lanes}", word)) for word in flipped]
     low = nibbles(words[: own.low])
+    if own.codebook:
+        added = 0 if dot.centred else own.offset
+        values = looked_up(dot, [value + added for value in own.codebook], low)
+        return [T.reinterpret(f"int8x{4 * lanes}", x) for x in values] if dot.centred else values
     if not own.high:
         return low
     high = [v.let(word) for word in words[own.low :]]
@@ -163,7 +167,7 @@ def _scales(
     missing = 128.0 if dot.centred else 0.0
     if own.zeros:
         return levels[:1], v.let((v.splat(missing, lanes) - levels[1]) * levels[0])
-    if own.bias is None:
+    if not own.two_levels:
         minimum = levels[1] if own.minimum else None
         if minimum is not None and missing:
             minimum = v.let(minimum + levels[0] * v.splat(missing, lanes))
@@ -171,12 +175,29 @@ def _scales(
     shift = T.broadcast(T.Cast("int32", g % 2 * 16), lanes)
     pair = v.let(T.shift_right(weights.U[p, g // 2, columns], shift))
 
-    def byte(place: int, bias: int) -> Any:
+    def byte(place: int) -> Any:
         moved = T.shift_right(pair, T.broadcast(T.int32(8 * place), lanes)) if place else pair
-        integer = T.bitwise_and(moved, T.broadcast(T.int32(255), lanes))
-        return T.Cast(v.float_type(lanes), integer - T.broadcast(T.int32(bias), lanes))
+        return T.bitwise_and(moved, T.broadcast(T.int32(255), lanes))
 
-    scales = [v.let(levels[0] * byte(half, own.bias)) for half in range(weights.halves)]
+    scales = [v.let(levels[0] * float_of(own, byte(half), lanes)) for half in range(weights.halves)]
     if not own.minimum:
         return scales, None
-    return scales, v.let(v.splat(0.0, lanes) - levels[1] * byte(1, 0))
+    return scales, v.let(v.splat(0.0, lanes) - levels[1] * T.Cast(v.float_type(lanes), byte(1)))
+
+
+def float_of(own: BlockFormat, byte: Any, lanes: int) -> Any:
+    """Emit the numbers that the bytes int32 of groups are, float32; see `BlockFormat`."""
+
+    def integer(n: int) -> Any:
+        return T.int32(n) if lanes == 1 else T.broadcast(T.int32(n), lanes)
+
+    if own.bytes is None:
+        assert own.bias is not None
+        return T.Cast(v.float_type(lanes), byte - integer(own.bias))
+    byte = v.let(byte)
+    if own.bytes == "e8m0":  # byte 0 is 2^-127, a subnormal
+        bits = v.maximum(v.let(T.shift_left(byte, integer(23))), integer(0x400000))
+        return T.reinterpret(v.float_type(lanes), bits)
+    normal = T.reinterpret(v.float_type(lanes), T.shift_left(byte + integer(960), integer(20)))
+    small = T.Cast(v.float_type(lanes), byte) * v.splat(2.0**-9, lanes)
+    return T.Select(byte < integer(8), small, normal)

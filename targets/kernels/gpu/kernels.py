@@ -46,6 +46,7 @@ from .recurrent import gated_delta, short_conv
 from .rope import rope_append
 from .route import route
 from .schedule import schedule
+from .weights import stored_shapes
 
 
 class GpuKernels:
@@ -63,6 +64,12 @@ class GpuKernels:
         # layout for some of them; long prompts take several times as long with the others there.
         self.blocks = frozenset(FORMATS)
         self.fast_blocks = tensor_cores.OFFSETS if limits.tensor_cores else self.blocks
+        # Experts have no such layout, and a launch binds four other tensors.
+        self.expert_blocks = frozenset(
+            name
+            for name, own in FORMATS.items()
+            if not limits.tensor_cores and self._can_bind(4 + len(own.columns))
+        )
 
     def linear(self, spec: LinearSpec) -> PrimFunc | FusedKernel:
         """Return the linear kernel, for every scheme.
@@ -129,12 +136,14 @@ class GpuKernels:
         return route(spec, self.limits)
 
     def expert_linear(self, spec: ExpertLinearSpec) -> PrimFunc | FusedKernel | None:
-        """Return the expert linear kernel, for every scheme of our own.
+        """Return the expert linear kernel, for every scheme.
 
         It reads the portable layout, unless tensor cores have a layout of their own. None with
-        float16 activations and the portable layout, and for block formats.
+        float16 activations and the portable layout, and for block formats if a launch would bind
+        too many tensors.
         """
-        if spec.scheme in FORMATS:
+        bound = 4 + spec.bias + spec.residual + len(stored_shapes(spec.linear()))
+        if spec.scheme in FORMATS and not self._can_bind(bound):
             return None
         if self.limits.tensor_cores and tensor_cores.fits_experts(spec):
             return tensor_cores.expert_linear(spec)
