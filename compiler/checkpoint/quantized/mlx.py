@@ -1,4 +1,4 @@
-"""Reads MLX's affine quantization (https://ml-explore.github.io/mlx, `mlx.core.quantize`).
+"""Reads MLX's quantization (https://ml-explore.github.io/mlx, `mlx.core.quantize`).
 
 Layout of a matrix [out, in] with b bits and groups of consecutive columns:
 
@@ -8,8 +8,9 @@ Layout of a matrix [out, in] with b bits and groups of consecutive columns:
 
     w[o, i] = q[o, i] * scales[o, i // group] + biases[o, i // group]
 
-Embeddings are quantized, too. config.json has `quantization` with bits, group_size, and entries for
-modules with others.
+In the modes mxfp4, nvfp4 and mxfp8 the integers are floats of 4 or 8 bits, scales are bytes, and
+there are no biases. Embeddings are quantized, too. config.json has `quantization` with bits,
+group_size, and entries for modules with others.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from wherry.errors import ModelError
 from .bits import unpack
 from .matrix import AffineRows
 from .pieces import SCALES, AffineModule, Pieces
+from .scaled import ScaledMatrix
 
 BITS = (2, 3, 4, 5, 6, 8)
 
@@ -60,44 +62,90 @@ class MlxMatrix(AffineModule):
         return self.rows(start, stop).floats(self.groups())
 
 
+@dataclass(frozen=True, slots=True)
+class _Floats:
+    """How a mode of floats encodes matrices: scales are bytes, and there are no biases."""
+
+    kind: str
+    bits: int
+    group: int
+    number: str  # safetensors name of the numbers' dtype
+    scale: str
+
+
+# Modes of `mlx.core.quantize` besides "affine".
+_FLOATS = {
+    "mxfp4": _Floats("MXFP4", 4, 32, "F4", "F8_E8M0"),
+    "nvfp4": _Floats("NVFP4", 4, 16, "F4", "F8_E4M3"),
+    "mxfp8": _Floats("MXFP8", 8, 32, "F8_E4M3", "F8_E8M0"),
+}
+
+
 def read_mlx(pieces: Pieces) -> None:
     """Take the modules of an MLX model.
 
     Raises:
-        ModelError: the mode of a module is not "affine".
+        ModelError: the mode of a module is unknown.
     """
     for module in pieces.modules("scales"):
         own = pieces.settings.get(module.removesuffix("."))
         found = dict(pieces.settings) | (dict(own) if isinstance(own, Mapping) else {})
         mode = found.get("mode", "affine")
-        bits, group = _size(found.get("bits")), _size(found.get("group_size"))
-        if mode != "affine":
+        if mode == "affine":
+            _affine(pieces, module, _size(found.get("bits")), _size(found.get("group_size")))
+        elif isinstance(mode, str) and mode in _FLOATS:
+            _of_floats(pieces, module, _FLOATS[mode])
+        else:
             raise ModelError(
                 f"{pieces.checkpoint.folder} is an MLX model with mode {repr(mode)[:100]}; Wherry "
-                "reads 'affine'. Take such a model, or the original one, and --quant."
+                f"reads affine, {', '.join(_FLOATS)}. Take such a model, or the original one, and "
+                "--quant."
             )
-        words = pieces.take(f"{module}weight", ("U32",), (None, None))
-        if words is None:
-            continue
-        out = words.shape[0]
-        scales = pieces.take(f"{module}scales", SCALES, (out, None))
-        if scales is None:
-            continue
-        pieces.take(f"{module}biases", SCALES, scales.shape)
-        if bits not in BITS or words.shape[1] * 32 != scales.shape[1] * group * bits:
-            pieces.wrong(
-                f"{module}weight {list(words.shape)} with scales {list(scales.shape)} has no "
-                f"integers of {bits} bits in groups of {group}"
-            )
-            continue
-        pieces.matrices[f"{module}weight"] = MlxMatrix(
+
+
+def _of_floats(pieces: Pieces, module: str, mode: _Floats) -> None:
+    """Take a module of numbers of 4 or 8 bits with a byte of scale for each group."""
+    words = pieces.take(f"{module}weight", ("U32",), (None, None))
+    if words is None:
+        return
+    out, columns = words.shape[0], words.shape[1] * 32 // mode.bits
+    if pieces.take(f"{module}scales", ("U8",), (out, -(-columns // mode.group))) is not None:
+        pieces.matrices[f"{module}weight"] = ScaledMatrix(
             checkpoint=pieces.checkpoint,
-            module=module,
-            shape=(out, scales.shape[1] * group),
-            bits=bits,
-            group=group,
-            scale_dtype=scales.dtype,
+            weight=f"{module}weight",
+            scale=f"{module}scales",
+            shape=(out, columns),
+            block=(1, mode.group),
+            kind=mode.kind,
+            number_dtype=mode.number,
+            scale_dtype=mode.scale,
         )
+
+
+def _affine(pieces: Pieces, module: str, bits: int, group: int) -> None:
+    """Take a module of integers."""
+    words = pieces.take(f"{module}weight", ("U32",), (None, None))
+    if words is None:
+        return
+    out = words.shape[0]
+    scales = pieces.take(f"{module}scales", SCALES, (out, None))
+    if scales is None:
+        return
+    pieces.take(f"{module}biases", SCALES, scales.shape)
+    if bits not in BITS or words.shape[1] * 32 != scales.shape[1] * group * bits:
+        pieces.wrong(
+            f"{module}weight {list(words.shape)} with scales {list(scales.shape)} has no "
+            f"integers of {bits} bits in groups of {group}"
+        )
+        return
+    pieces.matrices[f"{module}weight"] = MlxMatrix(
+        checkpoint=pieces.checkpoint,
+        module=module,
+        shape=(out, scales.shape[1] * group),
+        bits=bits,
+        group=group,
+        scale_dtype=scales.dtype,
+    )
 
 
 def _size(value: Any) -> int:

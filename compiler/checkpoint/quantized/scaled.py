@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from wherry.quant.blocks import BLOCKS, BlockQuant
 
 from ..tensors import Checkpoint
 from .bits import TABLES, fp4
 from .pieces import SCALES, Pieces, numbers
 
 FP8 = ("F8_E4M3", "F8_E5M2")
+_SCHEMES = {scheme.name: scheme for scheme in BLOCKS}
+_CHECKED = 1 << 24  # weights whose scales are checked at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +24,8 @@ class ScaledMatrix:
     """w[r, c] = number[r, c] * (scale[r // rows, c // columns] * factor).
 
     The numbers are FP8 in a tensor [out, in], or FP4 in one [out, in / 2], in which the low half of
-    a byte is the even column. Blocks at the end of a matrix may be smaller.
+    a byte is the even column. MLX has four bytes in a word. Blocks at the end of a matrix may be
+    smaller.
     """
 
     checkpoint: Checkpoint
@@ -30,22 +36,65 @@ class ScaledMatrix:
     kind: str
     factor: str = ""  # name of a tensor with one second scale
     divides: bool = False  # whether scales are divided by it
+    # safetensors names of the dtypes, where those of the tensors are other ones, of bytes or words
+    number_dtype: str = ""
+    scale_dtype: str = ""
 
     def floats(self, start: int, stop: int) -> NDArray[np.float32]:
         """See `Matrix.floats`."""
         rows, columns = self.block
-        grid = numbers(self.checkpoint, self.scale).reshape(-1, -(-self.shape[1] // columns))
+        grid = self._scales(0, None).reshape(-1, -(-self.shape[1] // columns))
         if self.factor:
             second = numbers(self.checkpoint, self.factor).reshape(())
             with np.errstate(divide="ignore", invalid="ignore"):  # the conversion finds NaN
                 grid = grid / second if self.divides else grid * second
         of_row, of_column = np.arange(start, stop) // rows, np.arange(self.shape[1]) // columns
-        raw = self.checkpoint.read_raw(self.weight, start, stop)
-        dtype = self.checkpoint.tensors[self.weight].dtype
-        found = TABLES[dtype][raw] if dtype in TABLES else fp4(raw.view(np.uint8))
+        raw = self.checkpoint.read_raw(self.weight, start, stop).view(np.uint8)
+        dtype = self.number_dtype or self.checkpoint.tensors[self.weight].dtype
+        found = TABLES[dtype][raw] if dtype in TABLES else fp4(raw)
         with np.errstate(over="ignore", invalid="ignore"):
             made: NDArray[np.float32] = found.reshape(stop - start, -1) * grid[of_row][:, of_column]
         return made
+
+    def _scales(self, start: int, stop: int | None) -> NDArray[np.float32]:
+        """Return rows of the tensor of scales."""
+        if self.scale_dtype:
+            return TABLES[self.scale_dtype][self.checkpoint.read_raw(self.scale, start, stop)]
+        found: NDArray[np.float32] = numbers(self.checkpoint, self.scale, start, stop)
+        return found
+
+    @property
+    def held(self) -> BlockQuant | None:
+        """Return the scheme that has the bits; None: there is none."""
+        group = {"MXFP4": 32, "NVFP4": 16}.get(self.kind)
+        if group is None or self.block != (1, group) or self.shape[1] % group:
+            return None
+        least_nan = 255 if self.kind == "MXFP4" else 127  # or a negative scale
+        step = max(1, _CHECKED // self.shape[1])
+        for start in range(0, self.shape[0], step):
+            stop = min(start + step, self.shape[0])
+            if (self.checkpoint.read_raw(self.scale, start, stop) >= least_nan).any():
+                return None
+        return _SCHEMES[self.kind]
+
+    def stored(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
+        """Return rows [start, stop) as the scheme `held` stores them.
+
+        A second scale that divides becomes its reciprocal, rounded to float32.
+        """
+        unit = np.float32(0.5)  # the scheme's integers are twice the numbers
+        if self.factor:
+            second = np.float32(numbers(self.checkpoint, self.factor).reshape(()))
+            with np.errstate(divide="ignore"):  # the conversion finds infinities
+                unit = unit / second if self.divides else unit * second
+        scales = self.checkpoint.read_raw(self.scale, start, stop).view(np.uint8)
+        scales = np.pad(scales, ((0, 0), (0, -scales.shape[1] % 4)))
+        codes = self.checkpoint.read_raw(self.weight, start, stop)
+        return {
+            "q_weight": codes.view("<u4").astype(np.uint32, copy=False),
+            "q_scale": np.full((stop - start, 1), unit, np.float32),
+            "q_sub": scales.view("<u4").astype(np.uint32, copy=False),
+        }
 
 
 def read_scaled(

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from wherry.compiler.api import convert_model
+from wherry.compiler.checkpoint.kept import KeptSchemes
 from wherry.compiler.weight_marker import own_of
 
 from ...support.tiny_models import Runner, compiled, save
@@ -70,7 +71,7 @@ def test_logits(name, tmp_path, caplog):
     if case.scheme is None:
         quant = "q0f32"
     else:
-        quant = "kept" if case.scheme.startswith("affine") else None
+        quant = None if case.scheme.startswith("q") else "kept"
     got = logits(tmp_path, quant=quant, activations="float")
     assert np.abs(got - expected).max() <= 2e-4
     assert not caplog.messages
@@ -82,8 +83,8 @@ def test_logits(name, tmp_path, caplog):
 @pytest.mark.parametrize("name", ["nf4", "mlx-4"])
 def test_what_is_rounded_is_said(name, tmp_path, caplog):
     quantize(tmp_path, CASES[name])
-    keep = {"q4f16_1", "q0f16"}  # as on a target without kernels for MLX
-    convert_model(str(tmp_path), tmp_path / "out", keep=keep)
+    keep = frozenset({"q4f16_1", "q0f16"})  # as on a target without kernels for MLX
+    convert_model(str(tmp_path), tmp_path / "out", keep=KeptSchemes(keep, keep))
     kind = {"nf4": "bitsandbytes nf4", "mlx-4": "MLX 4-bit"}[name]
     text = f"{tmp_path.name}: {kind} (100%) of the quantized weights are re-encoded as q8f16_1."
     first, second = caplog.messages
