@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.ops.blocks import LLAMA_CPP, BlockFormat
+from wherry.ops.blocks import FORMATS, FP8, LLAMA_CPP, BlockFormat
 
 from .raw_blocks import UNPACK
 from .stored import FloatDtype, Shape, StoredTensor
@@ -30,7 +30,7 @@ class BlockQuant:
     @property
     def format(self) -> BlockFormat:
         """Return the structure of the type."""
-        return LLAMA_CPP[self.name.lower()]
+        return FORMATS[self.name.lower()]
 
     def quantizes(self, name: str, shape: Shape) -> bool:
         """Return whether the parameter is a matrix, or experts', whose rows are whole blocks."""
@@ -63,7 +63,9 @@ class BlockQuant:
         q = _integers(stored["q_weight"], own.low).astype(np.int32)
         if own.high:
             q |= _integers(stored["q_high"], own.high).astype(np.int32) << own.low
-        values = np.array(own.codebook, np.int32)[q] if own.codebook else q - own.zero
+        values: NDArray[Any] = q - own.zero
+        if own.codebook or own.e4m3:
+            values = _E4M3[q] if own.e4m3 else np.array(own.codebook, np.int32)[q]
         of_column = np.arange(q.shape[-1]) // own.group
         of_group = np.arange(of_column[-1] + 1) * own.group // own.block
         scale = stored["q_scale"].astype(np.float32)[..., of_group]
@@ -90,6 +92,8 @@ class BlockQuant:
 
     def element(self, stored: Sequence[Any], row: Any, column: Any) -> Any:
         """Return the TIR expression of one dequantized element, in float32."""
+        from tvm import tirx  # only the graph needs it
+
         own = self.format
         tensors = dict(zip(own.columns, stored, strict=True))
 
@@ -102,6 +106,9 @@ class BlockQuant:
         if own.high:
             q = q + field("q_high", own.high, column) * 2**own.low
         value = _looked_up(own.codebook, q) if own.codebook else q - own.zero
+        if own.e4m3:
+            size = _float_of(q & 127, "e4m3")
+            value = tirx.Select(q < 128, size, -size)
         scale = tensors["q_scale"][row, column // own.block].astype("float32")
         minimum = None
         if own.minimum:
@@ -186,4 +193,7 @@ def _floats() -> dict[str, NDArray[np.float32]]:
 
 
 _FLOATS = _floats()
+_E4M3 = np.concatenate([_FLOATS["e4m3"][:128], -_FLOATS["e4m3"][:128]])
+# Types of llama.cpp; `split` makes their stored tensors.
 BLOCKS = tuple(BlockQuant(name=name.upper()) for name in LLAMA_CPP)
+FLOATS_8 = tuple(BlockQuant(name=name.upper()) for name in FP8)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from wherry.errors import UsageError
 
 from .affine import AFFINE
-from .blocks import BLOCKS
+from .blocks import BLOCKS, FLOATS_8
 from .float import FLOATS, FloatScheme
 from .group import GROUPS
 from .ordered import ORDERED
@@ -109,7 +109,7 @@ EXACT = FloatScheme(name="exact", float_dtype="float32")
 
 
 # Schemes of checkpoint formats: weights are kept in them, and never encoded.
-_KEPT: tuple[Scheme, ...] = (*BLOCKS, *AFFINE, *ORDERED)
+_KEPT: tuple[Scheme, ...] = (*BLOCKS, *FLOATS_8, *AFFINE, *ORDERED)
 
 
 def schemes() -> dict[str, Encoder]:

@@ -74,13 +74,15 @@ def open_mxfp4(raw: Checkpoint) -> Mxfp4Checkpoint:
     """Return a checkpoint that keeps the bits of gpt-oss' experts; only headers have been read.
 
     Raises:
-        ModelError: tensors of blocks or scales have another dtype than bytes.
+        ModelError: tensors of blocks or scales have another dtype than bytes, or another size.
     """
     for name, tensor in raw.tensors.items():
-        if name.endswith(("_blocks", "_scales")) and tensor.dtype != "U8":
+        size = tensor.stop - tensor.offset
+        packed = name.endswith(("_blocks", "_scales"))
+        if packed and (tensor.dtype != "U8" or size != prod(tensor.shape)):
             raise ModelError(
-                f"{raw.folder}: {name} is {tensor.dtype}, and MXFP4 has bytes (U8). Download the "
-                "model again."
+                f"{raw.folder}: {name} is {tensor.dtype} {list(tensor.shape)} in {size} bytes, and "
+                "MXFP4 has bytes (U8). Download the model again."
             )
     return Mxfp4Checkpoint(raw.folder, raw.tensors, raw.files, f"{raw.fingerprint} mxfp4")
 

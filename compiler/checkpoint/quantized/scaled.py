@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.quant.blocks import BLOCKS, BlockQuant
+from wherry.quant.blocks import BLOCKS, FLOATS_8, BlockQuant
 
 from ..tensors import Checkpoint
 from .bits import TABLES, fp4
 from .pieces import SCALES, Pieces, numbers
 
 FP8 = ("F8_E4M3", "F8_E5M2")
-_SCHEMES = {scheme.name: scheme for scheme in BLOCKS}
+_SCHEMES = {scheme.name: scheme for scheme in (*BLOCKS, *FLOATS_8)}
 _CHECKED = 1 << 24  # weights whose scales are checked at once
 
 
@@ -66,35 +66,64 @@ class ScaledMatrix:
     @property
     def held(self) -> BlockQuant | None:
         """Return the scheme that has the bits; None: there is none."""
-        group = {"MXFP4": 32, "NVFP4": 16}.get(self.kind)
-        if group is None or self.block != (1, group) or self.shape[1] % group:
+        scheme = self._scheme
+        if scheme is None or self.shape[1] % scheme.format.unit:
             return None
-        least_nan = 255 if self.kind == "MXFP4" else 127  # or a negative scale
+        kind = scheme.format.bytes
+        if kind is None:
+            return scheme
+        least_nan = 255 if kind == "e8m0" else 127  # or a negative scale
         step = max(1, _CHECKED // self.shape[1])
         for start in range(0, self.shape[0], step):
             stop = min(start + step, self.shape[0])
             if (self.checkpoint.read_raw(self.scale, start, stop) >= least_nan).any():
                 return None
-        return _SCHEMES[self.kind]
+        return scheme
+
+    @property
+    def _scheme(self) -> BlockQuant | None:
+        """Return the scheme of the format, whatever its numbers are."""
+        groups = {"MXFP4": 32, "NVFP4": 16, "MXFP8": 32}
+        if self.kind in groups:
+            return _SCHEMES[self.kind] if self.block == (1, groups[self.kind]) else None
+        dtype = self.checkpoint.tensors[self.weight].dtype
+        if dtype != "F8_E4M3" or self.factor:
+            return None
+        if self.block[1] >= self.shape[1]:
+            return _SCHEMES["FP8_ROW"]
+        return _SCHEMES["FP8_G128"] if self.block[1] == 128 else None
 
     def stored(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
         """Return rows [start, stop) as the scheme `held` stores them.
 
         A second scale that divides becomes its reciprocal, rounded to float32.
         """
-        unit = np.float32(0.5)  # the scheme's integers are twice the numbers
-        if self.factor:
-            second = np.float32(numbers(self.checkpoint, self.factor).reshape(()))
-            with np.errstate(divide="ignore"):  # the conversion finds infinities
-                unit = unit / second if self.divides else unit * second
-        scales = self.checkpoint.read_raw(self.scale, start, stop).view(np.uint8)
-        scales = np.pad(scales, ((0, 0), (0, -scales.shape[1] % 4)))
+        own = self._scheme
+        assert own is not None
         codes = self.checkpoint.read_raw(self.weight, start, stop)
-        return {
-            "q_weight": codes.view("<u4").astype(np.uint32, copy=False),
-            "q_scale": np.full((stop - start, 1), unit, np.float32),
-            "q_sub": scales.view("<u4").astype(np.uint32, copy=False),
-        }
+        made = {"q_weight": codes.view("<u4").astype(np.uint32, copy=False)}
+        if own.format.bytes is not None:
+            scales = self.checkpoint.read_raw(self.scale, start, stop).view(np.uint8)
+            scales = np.pad(scales, ((0, 0), (0, -scales.shape[1] % 4)))
+            made["q_scale"] = np.full((stop - start, 1), self._unit(own), np.float32)
+            made["q_sub"] = scales.view("<u4").astype(np.uint32, copy=False)
+        else:
+            grid = self._scales(0, None).reshape(-1, -(-self.shape[1] // self.block[1]))
+            made["q_scale"] = grid[np.arange(start, stop) // self.block[0]]
+        if own.format.e4m3:  # the conversion finds rows whose scales are no numbers
+            wrong = (codes.view(np.uint8) & 127 == 127).any(axis=1, keepdims=True)
+            made["q_scale"] = np.where(wrong, np.float32(np.nan), made["q_scale"])
+        return {name: made[name] for name in own.format.columns}
+
+    def _unit(self, own: BlockQuant) -> np.float32:
+        """Return what the scales of groups are multiplied by."""
+        # codebooks have twice the numbers
+        unit = np.float32(0.5 if own.format.codebook else 1)
+        if not self.factor:
+            return unit
+        second = np.float32(numbers(self.checkpoint, self.factor).reshape(()))
+        with np.errstate(divide="ignore"):  # the conversion finds infinities
+            return np.float32(unit / second if self.divides else unit * second)
 
 
 def read_scaled(

@@ -50,6 +50,8 @@ class BlockFormat:
     bytes: Literal["e8m0", "e4m3"] | None = None
     # Values of the integers; (): the integers themselves.
     codebook: tuple[int, ...] = ()
+    # Whether the 8 bits of an integer are a float: a sign, and the bits of "e4m3".
+    e4m3: bool = False
 
     @property
     def two_levels(self) -> bool:
@@ -64,6 +66,8 @@ class BlockFormat:
     @property
     def unit(self) -> int:
         """Return the number of columns of which rows have a multiple: their blocks or groups."""
+        if self.e4m3:
+            return 4  # the last block may be cut
         return self.group if self.block == ROW else self.block
 
     @property
@@ -109,6 +113,12 @@ LLAMA_CPP: dict[str, BlockFormat] = {
 }
 
 
+# FP8: a scale for each row, or for blocks of 128 columns; MXFP8.
+FP8: dict[str, BlockFormat] = {
+    "fp8_row": BlockFormat(block=ROW, group=ROW, low=8, floats="float32", e4m3=True),
+    "fp8_g128": BlockFormat(block=128, group=128, low=8, floats="float32", e4m3=True),
+    "mxfp8": BlockFormat(block=ROW, low=8, floats="float32", bytes="e8m0", e4m3=True),
+}
 _SHORT = {"float16": "f16", "float32": "f32"}
 
 
@@ -132,4 +142,4 @@ AFFINE: dict[str, BlockFormat] = {
     )
 }
 # Name of a spec's scheme -> its structure.
-FORMATS = LLAMA_CPP | AFFINE
+FORMATS = LLAMA_CPP | FP8 | AFFINE

@@ -32,7 +32,9 @@ OPERANDS = 8  # of four weights each, in a group of 32
 # Formats with kernels: their integers, or the values of a codebook, are the operands of a dot
 # product, with a scale for each.
 SUPPORTED = frozenset(
-    name for name, own in FORMATS.items() if own.low in (4, 8) and not (own.codebook and own.high)
+    name
+    for name, own in FORMATS.items()
+    if own.low in (4, 8) and not own.e4m3 and not (own.codebook and own.high)
 )
 
 

@@ -147,6 +147,12 @@ def _float_of(byte: Any, kind: str) -> Any:
     return T.Select(byte < T.int32(8), T.Cast("float32", byte) * T.float32(2.0**-9), normal)
 
 
+def _signed(byte: Any) -> Any:
+    """Emit the float of FP8 that a byte int32 is: "e4m3" with a sign."""
+    size = e.let(_float_of(e.let(T.bitwise_and(byte, T.int32(127))), "e4m3"))
+    return T.Select(byte < T.int32(128), size, T.float32(0) - size)
+
+
 def _dequantized(numbers: list[Any], scale: Any, minimum: Any) -> list[Any]:
     """Emit numbers times their scale plus their minimum; None leaves the operation out."""
     if scale is None:
@@ -179,7 +185,9 @@ def _numbers(
             word, place = high
             upper = _bits(word, place + i * own.high, own.high)
             field = T.bitwise_or(field, T.shift_left(upper, T.uint32(own.low)))
-        if own.codebook:
+        if own.e4m3:
+            made.append(_signed(e.let(T.Cast("int32", field))))
+        elif own.codebook:
             made.append(T.Cast("float32", _looked_up(own.codebook, e.let(field))))
         else:
             grown = T.reinterpret("float32", T.bitwise_or(field, T.uint32(MAGIC)))

@@ -27,7 +27,7 @@ from wherry.ops import (
     ShortConvSpec,
     SwiGLUSpec,
 )
-from wherry.ops.blocks import FORMATS
+from wherry.ops.blocks import FORMATS, FP8
 
 from ..kernel_set import FusedKernel
 from . import tensor_cores
@@ -63,12 +63,12 @@ class GpuKernels:
         # Block formats that linears and embeddings read, see `KernelsByName`. Tensor cores have a
         # layout for some of them; long prompts take several times as long with the others there.
         self.blocks = frozenset(FORMATS)
-        self.fast_blocks = tensor_cores.OFFSETS if limits.tensor_cores else self.blocks
+        self.fast_blocks = tensor_cores.OFFSETS if limits.tensor_cores else self._fast()
         # Experts have no such layout, and a launch binds four other tensors.
         self.expert_blocks = frozenset(
             name
-            for name, own in FORMATS.items()
-            if not limits.tensor_cores and self._can_bind(4 + len(own.columns))
+            for name in self._fast()
+            if not limits.tensor_cores and self._can_bind(4 + len(FORMATS[name].columns))
         )
 
     def linear(self, spec: LinearSpec) -> PrimFunc | FusedKernel:
@@ -91,6 +91,14 @@ class GpuKernels:
         if self.limits.tensor_cores and tensor_cores.fits_fused(spec):
             return tensor_cores.fused_linear(spec, self.limits.asked_shared_bytes)
         return fused_linear(spec, self.limits)
+
+    def _fast(self) -> frozenset[str]:
+        """Return the formats that are as fast as another encoding of the same size.
+
+        Scales of FP8 may exceed float16, so matrix units of float16 do not read it.
+        """
+        units = self.limits.wave_matrices or self.limits.cooperative_matrices
+        return self.blocks - frozenset(FP8) if units else self.blocks
 
     def _can_bind(self, count: int) -> bool:
         """Return whether a launch may bind `count` tensors."""

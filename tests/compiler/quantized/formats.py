@@ -77,7 +77,7 @@ CASES = {
     "compressed-fp8": Case(
         _compressed("float-quantized", 8, type="float"),
         partial(writing.fp8, block=(1, 1024), suffix="weight_scale"),
-        None,
+        "FP8_ROW",
     ),
     "compressed-nvfp4": Case(
         _compressed("nvfp4-pack-quantized", 4, type="float"),
@@ -85,11 +85,11 @@ CASES = {
         "NVFP4",
         rtol=2.0**-22,
     ),
-    "fp8-blocks": Case(_FP8, partial(writing.fp8, block=(128, 128)), None),
+    "fp8-blocks": Case(_FP8, partial(writing.fp8, block=(128, 128)), "FP8_G128"),
     "fp8-whole": Case(
         {"quant_method": "fp8"},
         partial(writing.fp8, block=(4096, 4096), suffix="weight_scale"),
-        None,
+        "FP8_ROW",
     ),
     "modelopt-nvfp4": Case(
         {"quant_method": "modelopt", "quant_algo": "NVFP4"},
@@ -115,7 +115,7 @@ CASES = {
         for mode, bits, group, scheme in (
             ("mxfp4", 4, 32, "MXFP4"),
             ("nvfp4", 4, 16, "NVFP4"),
-            ("mxfp8", 8, 32, None),
+            ("mxfp8", 8, 32, "MXFP8"),
         )
     },
     **{

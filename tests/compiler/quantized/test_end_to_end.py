@@ -8,6 +8,8 @@ import re
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file
+from transformers import AutoModelForCausalLM
 
 from wherry.compiler.api import convert_model
 from wherry.compiler.checkpoint.kept import KeptSchemes
@@ -92,3 +94,35 @@ def test_what_is_rounded_is_said(name, tmp_path, caplog):
     changed = re.fullmatch(r".*: re-encoding changed these weights by ([\d.]+)% .*", second)
     # 254 levels of the largest of 32 weights, 2.2 standard deviations: 1 / (127 / 2.2 * sqrt(12))
     assert changed and 0.3 < float(changed[1]) < 0.7
+
+
+EXPERTS = {"moe_intermediate_size": 128, "num_experts": 4, "num_experts_per_tok": 2}
+
+
+@pytest.mark.parametrize("name", ["awq", pytest.param("mlx-4", marks=pytest.mark.nightly)])
+def test_experts_with_zero_points(name, tmp_path, caplog):
+    """Their bits stay, with kernels; transformers has the same weights as floats."""
+    case, floats = CASES[name], tmp_path / "floats"
+    save(floats, "qwen3_moe", **SIZES, **EXPERTS)
+    tensors, left = {}, {}
+    for tensor, w in load_file(floats / "model.safetensors").items():
+        if "_proj" in tensor:
+            made, left[tensor] = _written(case, w, tensor)
+            tensors |= {tensor.removesuffix("weight") + s: array for s, array in made.items()}
+        else:
+            tensors[tensor] = w if w.ndim == 1 or "gate" in tensor else w.astype(np.float16)
+            left[tensor] = tensors[tensor].astype(np.float32)
+    config = json.loads((floats / "config.json").read_text()) | {case.field: case.settings}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    writing.write(tmp_path / "model.safetensors", tensors)
+    writing.write(floats / "model.safetensors", left)
+    model = AutoModelForCausalLM.from_pretrained(floats, dtype=torch.float32).eval()
+    with torch.no_grad():
+        expected = model(torch.tensor([PROMPT])).logits[0].numpy()
+    got = logits(tmp_path, quant=None)
+    assert np.sqrt(np.mean((got - expected) ** 2) / np.mean(expected**2)) < 0.02
+    assert not caplog.messages
+    own = own_of(convert_model(str(tmp_path)))
+    assert [p.scheme.name for p in own["model.layers.0.mlp.experts.down_proj.weight"]] == [
+        case.scheme
+    ]

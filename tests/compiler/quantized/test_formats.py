@@ -245,3 +245,20 @@ def test_streams_of_bits(width, count):
     words = writing.stream(values, width)
     assert words.shape[1] == bits.words_of(count, width)
     np.testing.assert_array_equal(bits.unpack(words, width, count), values)
+
+
+def test_mlx_has_all_experts_in_one_tensor(tmp_path):
+    made, left = zip(*(writing.mlx(weights(e)) for e in range(2)), strict=True)
+    module = "model.layers.0.mlp.switch_mlp.up_proj."
+    tensors = {module + name: np.stack([m[name] for m in made]) for name in made[0]}
+    tensors["model.norm.weight"] = np.ones(IN, np.float16)
+    folder = writing.save(tmp_path, tensors, None, quantization=CASES["mlx-4"].settings)
+    checkpoint = open_checkpoint(folder)
+    names = [f"model.layers.0.mlp.experts.{e}.up_proj.weight" for e in range(2)]
+    assert checkpoint.shapes == {"model.norm.weight": (IN,)} | dict.fromkeys(names, (OUT, IN))
+    pieces = tuple(Piece(name, 0, OUT, None) for name in names)
+    (rows,) = checkpoint.kept(ParameterPlan("x.weight", (2, OUT, IN), pieces, stacked=True))
+    assert rows.scheme.name == "affine4f16_g64_min"
+    np.testing.assert_array_equal(rows.scheme.decode(whole(rows), IN), np.concatenate(left))
+    for name, expected in zip(names, left, strict=True):
+        np.testing.assert_array_equal(checkpoint.read(name, 3, 50), expected[3:50])

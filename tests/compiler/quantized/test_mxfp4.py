@@ -10,9 +10,14 @@ import torch
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 from wherry.compiler.api import convert_model
+from wherry.compiler.checkpoint.assemble import blocks
 from wherry.compiler.checkpoint.formats import open_checkpoint
 from wherry.compiler.checkpoint.kept import NOTHING
+from wherry.compiler.encoding import read_plan
+from wherry.compiler.library.export import parameters
+from wherry.compiler.load import describe
 from wherry.compiler.weight_marker import own_of
+from wherry.errors import ModelError
 
 from ...models.families import CASES
 from ...support import gpu
@@ -93,15 +98,17 @@ def test_where_there_are_no_kernels_it_is_told(tmp_path, caplog):
     assert caplog.messages[0] == f"{tmp_path.name}: {text}"
 
 
+def test_tensors_that_are_no_bytes(tmp_path):
+    (tmp_path / "config.json").write_text('{"quantization_config": {"quant_method": "mxfp4"}}')
+    writing.write(tmp_path / "model.safetensors", {"a.up_blocks": np.zeros((2, 3), np.float32)})
+    with pytest.raises(ModelError, match=r"a\.up_blocks is F32 \[2, 3\] in 24 bytes"):
+        open_checkpoint(tmp_path)
+
+
 def test_rows_in_the_parameters_order(tmp_path):
     """Blocks of rows at any place, and what a scale that is no number leaves."""
     published(tmp_path)
     checkpoint = open_checkpoint(tmp_path)
-    from wherry.compiler.checkpoint.assemble import blocks
-    from wherry.compiler.encoding import read_plan
-    from wherry.compiler.library.export import parameters
-    from wherry.compiler.load import describe
-
     described = describe(tmp_path)
     shapes = parameters(described.arch, described.config)
     _, plan, _ = read_plan(tmp_path, described.arch, shapes)
