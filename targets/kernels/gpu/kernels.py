@@ -64,11 +64,9 @@ class GpuKernels:
         # layout for some of them; long prompts take several times as long with the others there.
         self.blocks = frozenset(FORMATS)
         self.fast_blocks = tensor_cores.OFFSETS if limits.tensor_cores else self._fast()
-        # Experts have no such layout, and a launch binds four other tensors.
+        # A launch for experts binds four other tensors.
         self.expert_blocks = frozenset(
-            name
-            for name in self._fast()
-            if not limits.tensor_cores and self._can_bind(4 + len(FORMATS[name].columns))
+            name for name in self.fast_blocks if self._can_bind(4 + len(FORMATS[name].columns))
         )
 
     def linear(self, spec: LinearSpec) -> PrimFunc | FusedKernel:

@@ -37,8 +37,6 @@ def source() -> str:
 
 def fits(spec: ExpertLinearSpec) -> bool:
     """Return whether `expert_linear` supports the spec."""
-    if spec.scheme in layout.OFFSETS:
-        return False
     return layout.fits(spec.linear()) and (spec.gate is None or spec.width % layout.ROWS == 0)
 
 
