@@ -116,7 +116,7 @@ class BlockQuant:
         if own.two_levels:
             group = column // own.group
             byte = field("q_sub", 8, group)
-            scale = scale * (_float_of(byte, own.bytes) if own.bytes else _plus(byte, -own.bias))
+            scale = scale * (_float_of(byte, own.bytes) if own.bytes else _less(byte, own.bias))
             if minimum is not None:
                 minimum = -minimum * field("q_submin", 8, group).astype("float32")
         w = scale * value.astype("float32")
@@ -165,8 +165,8 @@ def _looked_up(codebook: tuple[int, ...], q: Any) -> Any:
     return values[0]
 
 
-def _plus(byte: Any, bias: int) -> Any:
-    return (byte + bias).astype("float32")
+def _less(byte: Any, bias: int | None) -> Any:
+    return (byte - bias).astype("float32")
 
 
 def _float_of(byte: Any, kind: str) -> Any:

@@ -58,9 +58,11 @@ class ScaledMatrix:
 
     def _scales(self, start: int, stop: int | None) -> NDArray[np.float32]:
         """Return rows of the tensor of scales."""
+        found: NDArray[np.float32]
         if self.scale_dtype:
-            return TABLES[self.scale_dtype][self.checkpoint.read_raw(self.scale, start, stop)]
-        found: NDArray[np.float32] = numbers(self.checkpoint, self.scale, start, stop)
+            found = TABLES[self.scale_dtype][self.checkpoint.read_raw(self.scale, start, stop)]
+        else:
+            found = numbers(self.checkpoint, self.scale, start, stop)
         return found
 
     @property
