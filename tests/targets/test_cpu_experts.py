@@ -100,7 +100,6 @@ def test_expert_linear_of_each_instruction_set(any_machine, spec, scheme, scale_
 
 # Block formats by day: two levels with minimums, halves of a group with floats, and zero points.
 BY_DAY = ("q4_k", "nvfp4", "affine4f16_g128")
-BLOCKS = [n if n in BY_DAY else pytest.param(n, marks=NIGHTLY) for n in sorted(SUPPORTED)]
 OF_BLOCKS = (
     ExpertLinearSpec(
         experts=4, top_k=2, out_features=48, in_features=256, scheme="f32", gate="silu", bias=True
@@ -111,8 +110,16 @@ OF_BLOCKS = (
 )
 
 
-@pytest.mark.parametrize("name", BLOCKS)
-@pytest.mark.parametrize("spec", OF_BLOCKS, ids=("gated", "combined"))
+BLOCKS = [
+    pytest.param(
+        spec, name, marks=() if name in BY_DAY and (spec.combined or name == "q4_k") else NIGHTLY
+    )
+    for name in sorted(SUPPORTED)
+    for spec in OF_BLOCKS
+]
+
+
+@pytest.mark.parametrize(("spec", "name"), BLOCKS)
 def test_blocks(here, spec, name):
     check(here, in_blocks(spec, name))
 

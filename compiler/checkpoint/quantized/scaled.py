@@ -103,7 +103,9 @@ class ScaledMatrix:
         own = self._scheme
         assert own is not None
         codes = self.checkpoint.read_raw(self.weight, start, stop)
-        made = {"q_weight": codes.view("<u4").astype(np.uint32, copy=False)}
+        made: dict[str, NDArray[Any]] = {
+            "q_weight": codes.view("<u4").astype(np.uint32, copy=False)
+        }
         if own.format.bytes is not None:
             scales = self.checkpoint.read_raw(self.scale, start, stop).view(np.uint8)
             scales = np.pad(scales, ((0, 0), (0, -scales.shape[1] % 4)))

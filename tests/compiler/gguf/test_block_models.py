@@ -63,11 +63,11 @@ def log_softmax(x: np.ndarray) -> np.ndarray:
     return x - np.log(np.exp(x).sum(-1, keepdims=True))
 
 
-OTHERS = ("blocks", "other experts")
+OTHERS = ("blocks", *EXPERTS)
 
 
 @pytest.mark.parametrize(
-    "mix", ["k-quants", "experts", *(pytest.param(m, marks=pytest.mark.nightly) for m in OTHERS)]
+    "mix", ["k-quants", *(pytest.param(m, marks=pytest.mark.nightly) for m in OTHERS)]
 )
 def test_kernels(mix, tmp_path, caplog):
     file = write(tmp_path, mix)

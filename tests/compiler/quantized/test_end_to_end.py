@@ -99,7 +99,8 @@ def test_what_is_rounded_is_said(name, tmp_path, caplog):
 EXPERTS = {"moe_intermediate_size": 128, "num_experts": 4, "num_experts_per_tok": 2}
 
 
-@pytest.mark.parametrize("name", ["awq", pytest.param("mlx-4", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["awq", "mlx-4"])
 def test_experts_with_zero_points(name, tmp_path, caplog):
     """Their bits stay, with kernels; transformers has the same weights as floats."""
     case, floats = CASES[name], tmp_path / "floats"
