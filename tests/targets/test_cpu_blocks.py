@@ -55,8 +55,9 @@ def linear_of(machine, scheme):
 def raw(scheme):
     """Random rows; the first have the largest and the smallest integers and group scales."""
     found = random_blocks(scheme.name, N, K)
-    halves = {"Q6_K": slice(208, 210), "Q4_1": slice(0, 4), "Q5_1": slice(0, 4)}
-    kept = halves.get(scheme.name, slice(0, 4 if scheme.name in ("Q4_K", "Q5_K") else 2))
+    at_end = {"Q2_K": slice(80, 84), "Q3_K": slice(108, 110), "Q6_K": slice(208, 210)}
+    two = scheme.name in ("Q4_1", "Q5_1", "Q4_K", "Q5_K")
+    kept = at_end.get(scheme.name, slice(0, 4 if two else 2))
     for row, byte in ((0, 0xFF), (1, 0x00), (2, 0x80), (3, 0x7F)):
         blocks = found[row].reshape(-1, found.shape[1] * scheme.format.block // K)
         scales = blocks[:, kept].copy()

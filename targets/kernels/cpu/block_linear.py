@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
@@ -32,7 +33,7 @@ from .tiles import PANEL, PARALLEL_BYTES, each_row, over_rows, store_panel
 def block_linear(spec: LinearSpec, isa: Isa) -> PackedLinear | None:
     """Return the kernels of a linear; None without an int8 dot product."""
     own, n, k = FORMATS[spec.scheme], spec.out_features, spec.in_features
-    dot = block_dot(isa.dot, own.low + own.high)
+    dot = block_dot(isa.dot, 8 if own.codebook else own.low + own.high)
     if dot is None:
         return None
     parameters = [("x", ("m", k), "float32"), *packed_parameters(spec), ("y", ("m", n), "float32")]
@@ -99,15 +100,18 @@ def _decode(weights: BlockWeights, Y: Any, isa: Isa, at: tuple[Any, Any, Any]) -
     own, (row, token, g) = weights.format, at
     p, c = T.floordiv(token, PANEL), T.floormod(token, PANEL)
     loaded = [v.let(weights.W[p, g, j, c]) for j in range(words(own))]
-    scales, offset = _scalar_scales(weights, p, g, c)
+    scales, offsets = _scalar_scales(weights, p, g, c)
     for o in range(OPERANDS):
-        scale = scales[o * len(scales) // OPERANDS]
+        half = o * len(scales) // OPERANDS
+        scale = scales[half]
         for b in range(4):
-            value = T.Cast("float32", _integer(own, loaded, o, b) - T.int32(own.zero))
+            q = _integer(own, loaded, o, b)
+            integer = _code_value(own.codebook, q) if own.codebook else q - T.int32(own.zero)
+            value = T.Cast("float32", integer)
             if own.minimum:
-                value = v.fma(value, scale, offset, 1, isa.fma)
+                value = v.fma(value, scale, offsets[half], 1, isa.fma)
             else:
-                value = (value - offset if own.zeros else value) * scale
+                value = (value - offsets[half] if own.zeros else value) * scale
             T.buffer_store(Y, value, [row, g * GROUP + 4 * o + b])
 
 
@@ -115,6 +119,9 @@ def _integer(own: BlockFormat, loaded: list[Any], o: int, b: int) -> Any:
     """Return byte b of operand o."""
     if own.low == 8:
         return _field(loaded[o], 8 * b, 8)
+    if own.low == 2:
+        low = _field(loaded[o // 4], 8 * b + o % 4 * 2, 2)
+        return low + _field(loaded[2], 8 * b + o, 1) * T.int32(4) if own.high else low
     low = _field(loaded[o % 4], 8 * b + 4 * (o // 4), 4)
     if not own.high:
         return low
@@ -126,8 +133,18 @@ def _field(word: Any, shift: int, bits: int) -> Any:
     return T.bitwise_and(T.shift_right(word, T.int32(shift)), T.int32(2**bits - 1))
 
 
-def _scalar_scales(weights: BlockWeights, p: Any, g: Any, c: Any) -> tuple[list[Any], Any | None]:
-    """Emit the scale of each half of a group, and its minimum or zero point, of one row."""
+def _code_value(codebook: tuple[int, ...], q: Any) -> Any:
+    """Emit a codebook's value of one integer, int32: a byte of one of two constants."""
+    table = np.array(codebook, np.int8).view("<i8")
+    low, high = (T.IntImm("int64", int(half)) for half in table)
+    shift = T.Cast("int64", T.bitwise_and(q, T.int32(7)) * 8)
+    return T.Cast("int32", T.Cast("int8", T.shift_right(T.Select(q < 8, low, high), shift)))
+
+
+def _scalar_scales(
+    weights: BlockWeights, p: Any, g: Any, c: Any
+) -> tuple[list[Any], list[Any]]:
+    """Emit the scale of each half of a group, and their minimums or zero point, of one row."""
     own = weights.format
     block = T.floordiv(g, own.block // GROUP)
     levels = [
@@ -135,14 +152,15 @@ def _scalar_scales(weights: BlockWeights, p: Any, g: Any, c: Any) -> tuple[list[
         for level in range(1 + weights.corrected)
     ]
     if own.bias is None:
-        return levels[:1], levels[1] if weights.corrected else None
-    shift = T.Cast("int32", T.floormod(g, 2) * 16)
-    pair = v.let(T.shift_right(weights.U[p, T.floordiv(g, 2), c], shift))
+        return levels[:1], levels[1:]
+    index, shift = weights.pair(g)
+    pair = v.let(T.shift_right(weights.U[p, index, c], shift))
+    halves = weights.halves
     scales = [
         v.let(levels[0] * T.Cast("float32", _field(pair, 8 * half, 8) - T.int32(own.bias)))
-        for half in range(weights.halves)
+        for half in range(halves)
     ]
     if not own.minimum:
-        return scales, None
-    least = levels[1] * T.Cast("float32", _field(pair, 8, 8))
-    return scales, v.let(T.float32(0) - least)
+        return scales, []
+    bytes_ = [T.Cast("float32", _field(pair, 8 * (halves + h), 8)) for h in range(halves)]
+    return scales, [v.let(T.float32(0) - levels[1] * byte) for byte in bytes_]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from tvm.script import tirx as T
 
 from wherry.ops import Scheme
@@ -39,6 +40,7 @@ class Int8Dot:
     half: bool = True  # whether hardware converts float16 scales to float32
     # whether a word is read as an element of a vector, not by a broadcast load
     by_element: bool = False
+    family: str = "x86"  # LLVM's name of the architecture
 
 
 def int8_dot(kind: Dot, scheme: Scheme) -> Int8Dot | None:
@@ -47,7 +49,7 @@ def int8_dot(kind: Dot, scheme: Scheme) -> Int8Dot | None:
 
 
 def block_dot(kind: Dot, bits: int) -> Int8Dot | None:
-    """Return the dot product for integers of 4, 5, 6 or 8 bits of a block format.
+    """Return the dot product for integers of 2 to 6 or of 8 bits of a block format.
 
     Its operands are unsigned; of 8 bits, where the instruction is signed, they are `centred`: bytes
     minus 128. Integers of 6 bits come in halves of a group. None for "none".
@@ -58,7 +60,7 @@ def block_dot(kind: Dot, bits: int) -> Int8Dot | None:
         return _BYTES[kind]
     own = replace(_NIBBLES[kind], exact=True)
     # products of `fitting` operands that an int16 holds
-    fitting = {4: 8, 5: 4, 6: 2}[bits]
+    fitting = {5: 4, 6: 2}.get(bits, 8)
     if kind == "avx2":
         return replace(own, compute=_pmaddubsw(8, *_AVX2, fitting))
     if kind == "ssse3":
@@ -77,6 +79,32 @@ def nibbles(words: list[Vector]) -> list[Vector]:
         return v.let(T.bitwise_and(shifted, T.broadcast(T.int32(0x0F0F0F0F), lanes)))
 
     return [nibble(word, shift) for shift in (0, 4) for word in words]
+
+
+# What is added to the values of a codebook, -127 to 127, for dot products of unsigned weights.
+CODE_ZERO = 128
+# lanes -> instruction that looks bytes up in a table of 16, by those of a vector
+_LOOKUPS = {
+    "x86": {16: "avx512.pshuf.b.512", 8: "avx2.pshuf.b", 4: "ssse3.pshuf.b.128"},
+    "aarch64": {4: "neon.tbl1.v16i8"},
+}
+
+
+def code_values(codebook: tuple[int, ...], nibble: Vector, dot: Int8Dot) -> Vector:
+    """Emit the values of a codebook of 16 for nibbles in bytes, as the dot product wants them.
+
+    They are int8 if it is `centred`, else plus `CODE_ZERO`.
+    """
+    zero, lanes = 0 if dot.centred else CODE_ZERO, dot.lanes
+    table = np.array([value + zero for value in codebook], np.int64).astype(np.uint8)
+    words = [T.int32(int(word)) for word in table.view("<i4")]
+    vectors = [T.broadcast(word, lanes) for word in words]
+    repeated = v.shuffle(vectors, [c % 4 * lanes for c in range(lanes)])
+    kind = f"int8x{4 * lanes}"
+    table_bytes, index = T.reinterpret(kind, repeated), T.reinterpret(kind, nibble)
+    name = f"llvm.{dot.family}.{_LOOKUPS[dot.family][lanes]}"
+    found = T.call_llvm_pure_intrin(kind, name, table_bytes, index)
+    return v.let(found if dot.centred else T.reinterpret(v.int_type(lanes), found))
 
 
 def _unchanged(words: list[Vector]) -> list[Vector]:
@@ -222,9 +250,16 @@ _NIBBLES: dict[Dot, Int8Dot] = {
         half=False,
     ),
     "dotprod": Int8Dot(
-        lanes=4, heights=(8, 4, 1), compute=_sdot, operands=nibbles, by_element=True
+        lanes=4,
+        heights=(8, 4, 1),
+        compute=_sdot,
+        operands=nibbles,
+        by_element=True,
+        family="aarch64",
     ),
-    "neon": Int8Dot(lanes=4, heights=(4, 1), compute=_smull(8), operands=nibbles),
+    "neon": Int8Dot(
+        lanes=4, heights=(4, 1), compute=_smull(8), operands=nibbles, family="aarch64"
+    ),
 }
 
 
