@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,14 +43,18 @@ class Encoding:
 
     scheme: Encoder
     exact: frozenset[str]  # parameters that are stored in float32, whatever the scheme
-    # Parameters that are stored in other schemes; {}: the conversion keeps no bits.
+    # Parameters that are stored in other schemes: kept bits, or the plan of a mix.
     own: Own = field(default_factory=dict)
     kept: Mapping[str, Sequence[KeptRows]] = field(default_factory=dict)  # their sources
     rounding: Rounding = field(default_factory=Rounding)  # of what `blocks` has encoded anew
 
     def scheme_of(self, name: str) -> Encoder:
         """Return the scheme that encodes a parameter, which is not kept."""
-        return EXACT if name in self.exact or name in self.own else self.scheme
+        if name in self.exact:
+            return EXACT
+        if name not in self.own:
+            return self.scheme
+        return cast("Encoder", self.own[name][0].scheme)
 
     def tensors(self, name: str, shape: Shape) -> list[StoredTensor]:
         """Return the tensors that store a parameter, in their order on disk."""
@@ -123,6 +127,7 @@ def encoding_of(
     exact: frozenset[str],
     *,
     keep: Collection[str] | None,
+    mixed: Own | None = None,
 ) -> Encoding:
     """Return how the parameters are stored.
 
@@ -133,6 +138,7 @@ def encoding_of(
         exact: parameters that are stored in float32.
         keep: names of the checkpoint's schemes in which matrices stay; None: all of them; ():
             none. If matrices stay so, all floats that no scheme quantizes are float32.
+        mixed: matrices that are encoded in other schemes than `scheme`, where nothing is kept.
     """
     own: dict[str, tuple[Rows, ...]] = {}
     kept: dict[str, Sequence[KeptRows]] = {}
@@ -144,7 +150,7 @@ def encoding_of(
             each = [rows.rows for rows in found] if len(found) > 1 else [p.shape[-2]]
             schemes = [rows.scheme for rows in found]
             own[p.name] = parts(p.name, list(zip(each, schemes, strict=True)))
-    return Encoding(scheme=scheme, exact=exact, own=own if kept else {}, kept=kept)
+    return Encoding(scheme=scheme, exact=exact, own=own if kept else mixed or {}, kept=kept)
 
 
 def _kept(

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from wherry.ops.blocks import LLAMA_CPP, BlockFormat
 
+from .block_encoder import encode, words
 from .raw_blocks import UNPACK
 from .stored import FloatDtype, Shape, StoredTensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockQuant:
-    """The scheme of one block type; it does not encode."""
+    """The scheme of one block type."""
 
     name: str  # llama.cpp's name, "Q4_K"
     float_dtype: FloatDtype = "float16"
@@ -33,26 +34,30 @@ class BlockQuant:
         return LLAMA_CPP[self.name.lower()]
 
     def quantizes(self, name: str, shape: Shape) -> bool:
-        """Return whether the parameter is a matrix whose rows are whole blocks."""
+        """Return whether the parameter is a matrix whose rows the type can store."""
         named = name.endswith(".weight") and not name.endswith("norm.weight")
-        return named and len(shape) == 2 and shape[1] % self.format.block == 0
+        return named and len(shape) == 2 and shape[1] % self.format.multiple == 0
 
     def stored(self, name: str, shape: Shape) -> tuple[StoredTensor, ...]:
         """Return the tensors that `wherry.ops.blocks` lists."""
         prefix, (rows, columns) = name.removesuffix("weight"), shape
         return tuple(
-            StoredTensor(prefix + suffix, (rows, columns // each), dtype)
+            StoredTensor(prefix + suffix, (rows, -(-columns // each)), dtype)
             for suffix, (each, dtype) in self.format.columns.items()
         )
+
+    def encode(self, w: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
+        """Encode rows w [rows, in]; types of which `block_encoder.encodes` is False cannot."""
+        return encode(self.format, w)
 
     def split(self, blocks: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Return the stored tensors of raw rows, uint8 [rows, bytes of a row]."""
         made, own = UNPACK[self.name](blocks), self.format
-        found = {"q_weight": _words(made["q"] & (2**own.low - 1), own.low)}
+        found = {"q_weight": words(made["q"] & (2**own.low - 1), own.low)}
         if own.high:
-            found["q_high"] = _words(made["q"] >> own.low, own.high)
+            found["q_high"] = words(made["q"] >> own.low, own.high)
         floats = {name: made[name] for name in ("q_scale", "q_min") if name in made}
-        bytes_ = {n: _words(made[n], 8) for n in ("q_sub", "q_submin") if n in made}
+        bytes_ = {n: words(made[n], 8) for n in ("q_sub", "q_submin") if n in made}
         return {name: np.ascontiguousarray(a) for name, a in (found | floats | bytes_).items()}
 
     def decode(
@@ -67,12 +72,12 @@ class BlockQuant:
         scale = stored["q_scale"].astype(np.float32)
         minimum = stored["q_min"].astype(np.float32) if own.minimum else None
         if own.bias is not None:
-            groups = own.block // own.group
-            sub = _integers(stored["q_sub"], 8).astype(np.float32) - np.float32(own.bias)
-            scale = np.repeat(scale, groups, axis=1) * sub
+            each, groups = own.block // own.group, q.shape[1] // own.group
+            sub = _integers(stored["q_sub"], 8)[:, :groups].astype(np.float32)
+            scale = np.repeat(scale, each, axis=1)[:, :groups] * (sub - np.float32(own.bias))
             if minimum is not None:
-                subs = _integers(stored["q_submin"], 8).astype(np.float32)
-                minimum = -(np.repeat(minimum, groups, axis=1) * subs)
+                subs = _integers(stored["q_submin"], 8)[:, :groups].astype(np.float32)
+                minimum = -(np.repeat(minimum, each, axis=1)[:, :groups] * subs)
         with np.errstate(invalid="ignore"):  # the conversion reports scales that are not finite
             w = np.repeat(scale, own.group, axis=1) * values.astype(np.float32)
             if minimum is not None:
@@ -109,15 +114,6 @@ class BlockQuant:
     def kernel_spec(self) -> dict[str, Any]:
         """Return the fields of a kernel's `LinearSpec` that depend on the scheme."""
         return {"scheme": self.name.lower(), "scale_dtype": "float16", "group": self.format.group}
-
-
-def _words(fields: NDArray[Any], bits: int) -> NDArray[np.uint32]:
-    """Pack unsigned fields [rows, n] into words [rows, n * bits / 32], lowest first."""
-    per = 32 // bits
-    apart = fields.astype(np.uint32).reshape(len(fields), -1, per)
-    shifts = np.arange(per, dtype=np.uint32) * np.uint32(bits)
-    packed: NDArray[np.uint32] = np.bitwise_or.reduce(apart << shifts, axis=-1)
-    return packed
 
 
 def _integers(words: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:

@@ -18,8 +18,8 @@ that a type lacks are left out:
     q_sub     uint32   [N, K / group / 4]   s, four bytes a word, lowest first
     q_submin  uint32   [N, K / group / 4]   m
 
-Rows have whole blocks in llama.cpp's types; in the others the last block of a row may be cut.
-Kernels read rows of whole groups of 32.
+The last block of a row may be cut, which llama.cpp's own files never have: in types with two levels
+to a multiple of 64 weights, in the others to one of 32.
 """
 
 from __future__ import annotations
@@ -48,6 +48,22 @@ class BlockFormat:
     def two_levels(self) -> bool:
         """Return whether each group has a byte besides the float16 of its block."""
         return self.bias is not None
+
+    @property
+    def bits(self) -> int:
+        """Return the number of bits of an integer."""
+        return self.low + self.high
+
+    @property
+    def multiple(self) -> int:
+        """Return what the number of a row's weights is a multiple of."""
+        return 64 if self.two_levels else 32
+
+    @property
+    def bits_per_weight(self) -> float:
+        """Return the stored bits of a weight in a row of whole blocks."""
+        sizes = {"uint32": 32, "float16": 16, "float32": 32}
+        return sum(sizes[dtype] / each for each, dtype in self.columns.values())
 
     @property
     def columns(self) -> dict[str, tuple[int, str]]:

@@ -141,9 +141,7 @@ def _code_value(codebook: tuple[int, ...], q: Any) -> Any:
     return T.Cast("int32", T.Cast("int8", T.shift_right(T.Select(q < 8, low, high), shift)))
 
 
-def _scalar_scales(
-    weights: BlockWeights, p: Any, g: Any, c: Any
-) -> tuple[list[Any], list[Any]]:
+def _scalar_scales(weights: BlockWeights, p: Any, g: Any, c: Any) -> tuple[list[Any], list[Any]]:
     """Emit the scale of each half of a group, and their minimums or zero point, of one row."""
     own = weights.format
     block = T.floordiv(g, own.block // GROUP)

@@ -257,9 +257,7 @@ _NIBBLES: dict[Dot, Int8Dot] = {
         by_element=True,
         family="aarch64",
     ),
-    "neon": Int8Dot(
-        lanes=4, heights=(4, 1), compute=_smull(8), operands=nibbles, family="aarch64"
-    ),
+    "neon": Int8Dot(lanes=4, heights=(4, 1), compute=_smull(8), operands=nibbles, family="aarch64"),
 }
 
 
