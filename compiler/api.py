@@ -34,8 +34,8 @@ from wherry.cache import pruning
 from wherry.cache.entries import key_of, safe
 from wherry.errors import ArtifactError, UsageError, listing
 from wherry.hub.gguf_files import SUFFIX, stem
-from wherry.quant.mix import TYPES, Mix, base_of, mix_of
-from wherry.quant.scheme import DEFAULT, KEPT, Scheme, portable
+from wherry.quant.mix import Mix, base_of, mix_of
+from wherry.quant.scheme import DEFAULT, KEPT, TYPES, Scheme, portable
 from wherry.targets.target import TargetPreset
 from wherry.targets.web_toolchain import core_digest
 

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import TypedDict
 
 from wherry.errors import UsageError
+from wherry.quant.mix import Mix, base_of, mix_of
 from wherry.quant.scheme import DEFAULT as DEFAULT_QUANT
-from wherry.quant.scheme import KEPT, Encoder, Scheme, kept_in, portable
-from wherry.quant.mix import TYPES, Mix, base_of, mix_of
+from wherry.quant.scheme import KEPT, TYPES, Encoder, Scheme, kept_in, portable
 from wherry.targets.target import TargetPreset
 from wherry.targets.target import find as find_target
 
@@ -146,9 +146,10 @@ class Choice:
             )
         if mix and mix.type and mix.name not in self.types:
             known = ", ".join(sorted(self.types)) or "none of the block types"
+            bits = mix.type.format.bits_per_weight
             raise UsageError(
                 f"{self.preset.name} has no fast kernels for {mix.name}; it has them for {known}. "
-                f"Type: --quant {mix.base.name}, or --quant auto:{mix.type.format.bits_per_weight:.1f}"
+                f"Type: --quant {mix.base.name}, or --quant auto:{bits:.1f}"
             )
         return mix
 

@@ -31,12 +31,11 @@ from wherry.errors import ModelError, ResourceError, UsageError, listing
 from wherry.hub.folder import side_files
 from wherry.models.arch import Architecture, Shape, WeightPlan
 from wherry.quant.block_encoder import VERSION as BLOCK_ENCODER
-from wherry.quant.mix import TYPES as ALL_TYPES
 from wherry.quant.mix import Mix, base_of, mix_of
 from wherry.quant.plan import Own
 from wherry.quant.plan import from_json as own_from_json
 from wherry.quant.plan import to_json as own_to_json
-from wherry.quant.scheme import finite
+from wherry.quant.scheme import TYPES, finite
 
 from .allocation import VERSION as ALLOCATION
 from .allocation import of_checkpoint
@@ -96,7 +95,7 @@ def convert(
     *,
     scheme: str,
     keep: Keep | None = None,
-    types: Collection[str] = ALL_TYPES,
+    types: Collection[str] = TYPES,
     progress: Progress | None = None,
     thorough: bool = False,
     calibration: Calibration | None = None,
@@ -249,9 +248,9 @@ def _prepare(
     _check_equal(checkpoint, made)
     shards = lay_out([encoding.tensors(p.name, p.shape) for p in made.parameters])
     text = f"{SCHEMA_VERSION} {encoding.scheme!r} {shards!r} {made!r} {checkpoint.fingerprint}"
-    if encoding.own:
+    if encoding.kept:
         text += f" {own_to_json(encoding.own)} {keep.label if keep else None}"
-    text += f" {BLOCK_ENCODER} {allocation}" if mix else ""
+    text += f" {allocation}" if mix else ""
     text += f" {how.calibration.key}" if how.calibration else ""
     key = hashlib.sha256(text.encode()).hexdigest()
     written = {} if wanted.head is None else {HEAD: to_json(wanted.head).encode()}

@@ -23,7 +23,7 @@ from wherry.models.arch import Shape
 from wherry.quant.mix import Mix
 from wherry.quant.scheme import Encoder
 
-from .allocation import allocate, matrices, normal_rows, of_checkpoint
+from .allocation import allocate, matrices, normal_rows, of_checkpoint, units_of
 from .api import name_of
 from .choices import Choice, Choices
 from .encoding import Encoding, encoding_of, read_plan
@@ -141,7 +141,7 @@ def _mixed(
     exact = exact_parameters(described.arch, described.config, described.entries)
     if mix.bits is None or not _has_weights(folder):
         found = matrices(shapes, mix.base, exact)
-        own = allocate(mix, found, normal_rows(found), types)
+        own = mix.uniform(found) if mix.type else allocate(mix, units_of(found), normal_rows, types)
     else:
         checkpoint, made, _ = read_plan(
             folder,

@@ -1,10 +1,10 @@
 """Encodes weights in block formats (`wherry.ops.blocks`): the inverse of `BlockQuant.decode`.
 
 The scale of each group, and its minimum, are found by search. Formats with two levels then round
-the scales of a block's groups to multiples of a common d, and the minimums to multiples of dmin; the
-weights are rounded last, with the scales that are stored. The stored bytes of these multiples have
-more values than the 4 or 6 bits of llama.cpp's own files, and the encoder uses them, because it
-costs no memory here.
+the scales of a block's groups to multiples of a common d, and the minimums to multiples of dmin.
+The weights are rounded last, with the scales that are stored. The stored bytes of these multiples
+have more values than the 4 or 6 bits of llama.cpp's own files, and the encoder uses them, because
+it costs no memory here.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def encodes(own: BlockFormat) -> bool:
 def encode(own: BlockFormat, w: Floats) -> dict[str, NDArray[Any]]:
     """Encode rows w float32 [rows, in] -> the stored tensors of the format by name.
 
-    `in` is a multiple of `own.multiple`. The scale of a block with an infinity or NaN is not finite.
+    `in` is a multiple of `own.multiple`. A scale of a block with an infinity or NaN is not finite.
     """
     rows, columns = w.shape
     step = max(1, _BLOCK // columns)

@@ -15,16 +15,14 @@ from dataclasses import dataclass
 
 from wherry.errors import UsageError
 
-from .block_encoder import encodes
-from .blocks import BLOCKS, BlockQuant
+from .blocks import BlockQuant
 from .plan import Rows, parts
-from .scheme import Encoder, find
+from .scheme import TYPES, Encoder, find
 from .stored import Shape
 
 AUTO = "auto"
 LEAST, MOST = 3.2, 8.5  # average bits that there are types for
 _FEW_BITS = 4.8  # types with at most so many bits have a base of 4 bits
-TYPES: Mapping[str, BlockQuant] = {b.name.lower(): b for b in BLOCKS if encodes(b.format)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ As `search.py`, for w ~ q s + m with integers q from 0 to a largest one and a mi
 given integers, the best s and m are those of linear regression; where its m is positive, m is 0 and
 the best s is a / b as in `search.py`. The search rounds the weights in several ways and selects
 the one with the least error. Each way is a number k: q = (w - low) / (high - low) * k, where low
-and high are the least and the largest weight, or 0 if they are not on either side of it.
+is the least weight, or 0 if that is positive, and high the largest.
 
 All steps are float32 operations in a fixed order, so the result is the same on every machine.
 """
@@ -26,18 +26,19 @@ def best_lines(w: Floats, most: int, tried: tuple[float, ...]) -> tuple[Floats, 
         most: the largest integer.
         tried: values of k; the first of equally good ones wins.
     """
-    low, high = np.minimum(w.min(0), np.float32(0)), w.max(0)
+    low: Floats = np.minimum(w.min(0), np.float32(0)).astype(np.float32)
     with np.errstate(invalid="ignore", over="ignore"):
-        width = np.maximum(high, np.float32(0)) - low  # max and min propagate NaN
+        width = w.max(0) - low  # max and min propagate NaN
     finite = np.isfinite(width)
+    width = np.where(width == 0, -low, width)  # all weights are the same
     some = finite & (width >= LEAST)
     width = np.where(some, width, np.float32(1))
     low = np.where(some, low, np.float32(0))
     # the weights in the unit of the width, so that no sum overflows
     unit = (np.where(some, w, np.float32(0)) / width).astype(np.float32, copy=False)
-    first = low / width
-    scale, minimum = _fitted(unit, first, most, tried)
-    return np.where(finite, width * scale, np.float32(np.inf)), width * minimum
+    scale, minimum = _fitted(unit, (low / width).astype(np.float32), most, tried)
+    infinite = np.float32(np.inf)
+    return np.where(finite, width * scale, infinite).astype(np.float32), width * minimum
 
 
 def _fitted(

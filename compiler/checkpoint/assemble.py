@@ -44,18 +44,27 @@ def blocks(
         yield start, _unit(rows) if plan.unit_rows else rows
 
 
-def some_rows(plan: ParameterPlan, checkpoint: Checkpoint, count: int) -> NDArray[np.float32]:
+def some_rows(
+    plan: ParameterPlan, checkpoint: Checkpoint, count: int, within: tuple[int, int] | None = None
+) -> NDArray[np.float32]:
     """Read about `count` rows of a matrix or of experts, spread over it: [n, columns].
 
     Where the file does not have rows one after another, they are those of the first block.
+
+    Args:
+        plan: the parameter.
+        checkpoint: the source of its weights.
+        count: number of rows.
+        within: first and last row (exclusive) of those that count; None: all.
     """
     if plan.constant is not None or plan.unpacked or plan.transpose:
         rows = next(iter(blocks(plan, checkpoint)))[1]
         rows = rows.reshape(-1, rows.shape[-1])
         return np.ascontiguousarray(rows[:: max(1, len(rows) // count)][:count])
-    total, read = plan.rows[0], _stacked if plan.axis == 0 else _side_by_side
-    each = min(total, max(1, count // _PLACES))
-    starts = sorted({i * (total - each) // (_PLACES - 1) for i in range(_PLACES)})
+    low, high = within or (0, plan.rows[0])
+    read = _stacked if plan.axis == 0 else _side_by_side
+    each = min(high - low, max(1, count // _PLACES))
+    starts = sorted({low + i * (high - low - each) // (_PLACES - 1) for i in range(_PLACES)})
     found = [read(plan, checkpoint, start, start + each) for start in starts]
     rows = np.concatenate(found).reshape(-1, plan.shape[-1])
     return _unit(rows) if plan.unit_rows else rows
