@@ -21,6 +21,7 @@ from wherry.hub import download, source
 from wherry.hub.file_names import GGUF_RECORD
 from wherry.models.arch import Shape
 from wherry.quant.mix import Mix
+from wherry.quant.plan import to_json as own_to_json
 from wherry.quant.scheme import Encoder
 
 from .allocation import allocate, matrices, normal_rows, of_checkpoint, units_of
@@ -47,6 +48,8 @@ class Forecast:
     memory: dict[str, int]  # bytes by purpose, as in the manifest's `memory`
     stored: int  # bytes of the weights on disk
     parameters: int  # number of parameters before quantization
+    plan: dict[str, list[list[Any]]]  # as in the manifest
+    shapes: Mapping[str, Shape]  # of all parameters
 
 
 @contextmanager
@@ -124,6 +127,8 @@ def forecast(model: str, folder: Path, **choices: Unpack[Choices]) -> Forecast:
         ),
         stored=sum(tensor.nbytes for tensor in tensors),
         parameters=sum(map(prod, shapes.values())),
+        plan=own_to_json(encoding.own),
+        shapes=shapes,
     )
 
 

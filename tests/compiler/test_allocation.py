@@ -141,6 +141,6 @@ def test_a_complete_conversion_is_not_measured_again(source, tmp_path):
 def test_what_a_target_has_kernels_for():
     assert Choice(target="cpu", quant="q3_k").mix.type is record("Q3_K")
     assert Choice(target="cpu", quant="auto:4.5").types == set(TYPES)
-    with pytest.raises(UsageError, match="Type: --quant q4f16_1, or --quant auto:4.6"):
+    with pytest.raises(UsageError, match=r"Type: --quant q4f16_1, or --quant auto:4\.6"):
         _ = Choice(target="cuda", host="linux-x86_64", quant="q4_k").mix
     assert Choice(target="cuda", host="linux-x86_64", quant="auto:5").mix.bits == 5

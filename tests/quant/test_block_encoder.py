@@ -91,5 +91,5 @@ def test_names_of_mixes():
     assert mix_of("auto:4.50").name == "auto:4.5" and mix_of("AUTO:4.5").bits == 4.5
     assert mix_of(None) is None and mix_of("q4f16_1") is None
     for wrong in ("auto", "auto:", "auto:2", "auto:9", "auto:4.5.1", "auto:nan", "auto:-4"):
-        with pytest.raises(UsageError, match="--quant auto:4.5"):
+        with pytest.raises(UsageError, match=r"--quant auto:4\.5"):
             mix_of(wrong)

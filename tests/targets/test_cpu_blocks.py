@@ -8,6 +8,7 @@ import pytest
 from wherry.ops.blocks import FORMATS
 from wherry.quant.affine import AFFINE, AffineQuant
 from wherry.quant.blocks import BLOCKS
+from wherry.quant.scheme import TYPES
 from wherry.targets.kernels import EmbeddingSpec, LinearSpec
 from wherry.targets.kernels.cpu import CpuKernels
 from wherry.targets.kernels.cpu.block_layout import SUPPORTED
@@ -105,6 +106,24 @@ def test_embedding(scheme):
     # with a minimum, one rounding instead of two
     rtol = 1e-6 if FORMATS[scheme.kernel_spec()["scheme"]].minimum else 0
     np.testing.assert_allclose(y, scheme.decode(stored)[tokens], rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("name", ["avx512vnni", pytest.param("ssse3", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("scheme", TYPES.values(), ids=list(TYPES))
+def test_rows_with_a_cut_block(name, scheme):
+    """576 weights are two blocks of 256 and a quarter of one, as our encoders store them."""
+    machine, columns = named_machine(name), 576
+    rng = np.random.default_rng(5)
+    stored = scheme.encode(rng.standard_normal((N, columns)).astype("float32"))
+    weight = scheme.decode(stored)
+    spec = LinearSpec(out_features=N, in_features=columns, **scheme.kernel_spec())
+    linear = CpuKernels(machine.isa).linear(spec)
+    weights = packed(machine, linear, stored)
+    x = np.zeros((columns, columns), "float32")  # one element a row: no rounding of others
+    np.fill_diagonal(x, 1.0)
+    out = np.full((columns, N), np.nan, "float32")
+    y = machine.build(linear.compute)(x, *weights, out)[-1]
+    np.testing.assert_allclose(y.T, weight, rtol=1e-5, atol=1e-5)
 
 
 def test_instruction_sets_without_kernels():
