@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,22 +44,31 @@ class Encoding:
 
     scheme: Encoder
     exact: frozenset[str]  # parameters that are stored in float32, whatever the scheme
-    # Parameters that are stored in other schemes; {}: the conversion keeps no bits.
+    # Parameters that are stored in other schemes: kept bits, or the plan of a mix.
     own: Own = field(default_factory=dict)
     kept: Mapping[str, Sequence[KeptRows]] = field(default_factory=dict)  # their sources
     rounding: Rounding = field(default_factory=Rounding)  # of what `blocks` has encoded anew
 
+    def parts(self, name: str, shape: Shape) -> tuple[Rows, ...]:
+        """Return the parts of a parameter, which has one unless several schemes store it."""
+        if name in self.own and name not in self.exact:
+            return self.own[name]
+        rows = shape[-2] if len(shape) > 1 else 1
+        return (Rows(name, rows, EXACT if name in self.exact else self.scheme),)
+
     def scheme_of(self, name: str) -> Encoder:
-        """Return the scheme that encodes a parameter, which is not kept."""
-        return EXACT if name in self.exact or name in self.own else self.scheme
+        """Return the scheme that encodes a parameter, which has one and is not kept."""
+        (part,) = self.parts(name, ())
+        return cast("Encoder", part.scheme)
 
     def tensors(self, name: str, shape: Shape) -> list[StoredTensor]:
         """Return the tensors that store a parameter, in their order on disk."""
-        if name not in self.kept:
-            return list(self.scheme_of(name).stored(name, shape))
+        found = self.parts(name, shape)
+        if len(found) == 1 and name not in self.kept:
+            return list(found[0].scheme.stored(name, shape))
         return [
             tensor
-            for part in self.own[name]
+            for part in found
             for tensor in part.scheme.stored(part.name, (*shape[:-2], part.rows, shape[-1]))
         ]
 
@@ -81,16 +90,37 @@ class Encoding:
 
     def _encoded(self, made: ParameterPlan, checkpoint: Checkpoint) -> Stored:
         """Yield the stored tensors of a parameter that is encoded, as `blocks` does."""
-        scheme, base = self.scheme_of(made.name), made.name.removesuffix("weight")
-        loses = scheme.quantizes(made.name, made.shape) and any(
+        found = self.parts(made.name, made.shape)
+        if len(found) == 1:
+            for start, rows in blocks(made, checkpoint):
+                yield start, rows, self._stored(made, checkpoint, found[0], rows, made.shape)
+            return
+        bounds = np.cumsum([0, *(part.rows for part in found)]).tolist()
+        for first, rows in blocks(made, checkpoint):
+            for part, low, high in zip(found, bounds[:-1], bounds[1:], strict=True):
+                start, stop = max(first, low), min(first + len(rows), high)
+                if start < stop:
+                    own = rows[start - first : stop - first]
+                    shape = (part.rows, made.shape[-1])
+                    yield start - low, own, self._stored(made, checkpoint, part, own, shape)
+
+    def _stored(
+        self,
+        made: ParameterPlan,
+        checkpoint: Checkpoint,
+        part: Rows,
+        rows: NDArray[np.float32],
+        shape: Shape,
+    ) -> Mapping[str, NDArray[Any]]:
+        """Encode some rows of a part with a shape."""
+        scheme, base = cast("Encoder", part.scheme), part.name.removesuffix("weight")
+        stored = store(scheme, part.name, rows, shape)
+        if scheme.quantizes(part.name, shape) and any(
             checkpoint.loses(piece.name, scheme.name) for piece in made.pieces
-        )
-        for start, rows in blocks(made, checkpoint):
-            stored = store(scheme, made.name, rows, made.shape)
-            if loses:
-                own = {name.removeprefix(base): array for name, array in stored.items()}
-                self.rounding.add(scheme, rows, own, made.shape[-1])
-            yield start, rows, stored
+        ):
+            own = {name.removeprefix(base): array for name, array in stored.items()}
+            self.rounding.add(scheme, rows, own, shape[-1])
+        return stored
 
 
 def read_plan(
@@ -124,6 +154,7 @@ def encoding_of(
     exact: frozenset[str],
     *,
     keep: KeptSchemes | None,
+    mixed: Own | None = None,
 ) -> Encoding:
     """Return how the parameters are stored.
 
@@ -134,6 +165,7 @@ def encoding_of(
         exact: parameters that are stored in float32.
         keep: the checkpoint's schemes in which matrices stay; None: all of them. If any stay, all
             floats that no scheme quantizes are float32.
+        mixed: matrices that are encoded in other schemes than `scheme`, where nothing is kept.
     """
     own: dict[str, tuple[Rows, ...]] = {}
     kept: dict[str, Sequence[KeptRows]] = {}
@@ -145,7 +177,7 @@ def encoding_of(
             each = [rows.rows // prod(p.shape[:-2]) for rows in found]
             schemes = [rows.scheme for rows in found]
             own[p.name] = parts(p.name, list(zip(each, schemes, strict=True)))
-    return Encoding(scheme=scheme, exact=exact, own=own if kept else {}, kept=kept)
+    return Encoding(scheme=scheme, exact=exact, own=own if kept else mixed or {}, kept=kept)
 
 
 def _kept(

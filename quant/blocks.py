@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from wherry.ops.blocks import FORMATS, FP8, LLAMA_CPP, BlockFormat
 
+from .block_encoder import encode, words
 from .raw_blocks import UNPACK
 from .stored import FloatDtype, Shape, StoredTensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockQuant:
-    """The scheme of one block type; it does not encode."""
+    """The scheme of one block type."""
 
     name: str  # llama.cpp's name, "Q4_K"
     float_dtype: FloatDtype = "float16"
@@ -33,9 +34,9 @@ class BlockQuant:
         return FORMATS[self.name.lower()]
 
     def quantizes(self, name: str, shape: Shape) -> bool:
-        """Return whether the parameter is a matrix, or experts', whose rows are whole blocks."""
+        """Return whether the parameter is a matrix, or experts', whose rows the type can store."""
         named = name.endswith(".weight") and not name.endswith("norm.weight")
-        return named and len(shape) in (2, 3) and shape[-1] % self.format.unit == 0
+        return named and len(shape) in (2, 3) and shape[-1] % self.format.multiple == 0
 
     def stored(self, name: str, shape: Shape) -> tuple[StoredTensor, ...]:
         """Return the tensors that `wherry.ops.blocks` lists."""
@@ -45,14 +46,18 @@ class BlockQuant:
             for suffix, (each, dtype) in self.format.columns.items()
         )
 
+    def encode(self, w: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
+        """Encode rows w [rows, in]; types of which `block_encoder.encodes` is False cannot."""
+        return encode(self.format, w)
+
     def split(self, blocks: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Return the stored tensors of raw rows, uint8 [rows, bytes of a row]."""
         made, own = UNPACK[self.name](blocks), self.format
-        found = {"q_weight": _words(made["q"] & (2**own.low - 1), own.low)}
+        found = {"q_weight": words(made["q"] & (2**own.low - 1), own.low)}
         if own.high:
-            found["q_high"] = _words(made["q"] >> own.low, own.high)
+            found["q_high"] = words(made["q"] >> own.low, own.high)
         floats = {name: made[name] for name in ("q_scale", "q_min") if name in made}
-        bytes_ = {n: _words(made[n], 8) for n in ("q_sub", "q_submin") if n in made}
+        bytes_ = {n: words(made[n], 8) for n in ("q_sub", "q_submin") if n in made}
         return {name: np.ascontiguousarray(a) for name, a in (found | floats | bytes_).items()}
 
     def decode(
@@ -131,19 +136,8 @@ class BlockQuant:
         }
 
 
-def _words(fields: NDArray[Any], bits: int) -> NDArray[np.uint32]:
-    """Pack unsigned fields [rows, n] into words [rows, ceil(n * bits / 32)], lowest first."""
-    per = 32 // bits
-    if spare := -fields.shape[-1] % per:
-        fields = np.pad(fields, ((0, 0), (0, spare)))
-    apart = fields.astype(np.uint32).reshape(len(fields), -1, per)
-    shifts = np.arange(per, dtype=np.uint32) * np.uint32(bits)
-    packed: NDArray[np.uint32] = np.bitwise_or.reduce(apart << shifts, axis=-1)
-    return packed
-
-
 def _integers(words: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
-    """Unpack what `_words` packed."""
+    """Unpack what `words` packed."""
     shifts = np.arange(32 // bits, dtype=np.uint32) * np.uint32(bits)
     found: NDArray[np.uint32] = (words[..., None] >> shifts) & np.uint32(2**bits - 1)
     return found.reshape(*words.shape[:-1], -1)

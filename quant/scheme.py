@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from wherry.errors import UsageError
 
 from .affine import AFFINE
-from .blocks import BLOCKS, FLOATS_8
+from .block_encoder import encodes
+from .blocks import BLOCKS, FLOATS_8, BlockQuant
 from .float import FLOATS, FloatScheme
 from .group import GROUPS
 from .ordered import ORDERED
@@ -118,6 +119,10 @@ def schemes() -> dict[str, Encoder]:
     return {scheme.name: scheme for scheme in known}
 
 
+# Block types that are encoded, too: names that `wherry.quant.mix.mix_of` knows.
+TYPES: Mapping[str, BlockQuant] = {b.name.lower(): b for b in BLOCKS if encodes(b.format)}
+
+
 def portable() -> frozenset[str]:
     """Return the names of the schemes that the kernels of every target read."""
     ordered = (scheme.name for scheme in ORDERED if scheme.base.name in schemes())
@@ -146,7 +151,8 @@ def find(name: str) -> Encoder:
     if name not in known:
         meant, why = advice(name, known)
         raise UsageError(
-            f"Unknown quantization {name!r}; there are {', '.join(known)}. "
+            f"Unknown quantization {name!r}; there are {', '.join((*known, *TYPES))}, and "
+            "auto:BITS, as auto:4.5. "
             f"{why + ' ' if why else ''}Type: --quant {meant or DEFAULT}"
         )
     return known[name]

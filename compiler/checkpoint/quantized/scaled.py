@@ -69,7 +69,7 @@ class ScaledMatrix:
     def held(self) -> BlockQuant | None:
         """Return the scheme that has the bits; None: there is none."""
         scheme = self._scheme
-        if scheme is None or self.shape[1] % scheme.format.unit:
+        if scheme is None or self.shape[1] % scheme.format.multiple:
             return None
         kind = scheme.format.bytes
         if kind is None:

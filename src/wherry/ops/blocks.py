@@ -19,8 +19,8 @@ type lacks are left out:
     q_sub     uint32   [N, K / group / 4]   s, four bytes a word, lowest first
     q_submin  uint32   [N, K / group / 4]   m
 
-Rows have whole blocks in llama.cpp's types; in the others the last block of a row may be cut.
-Kernels read rows of whole groups of 32.
+The last block of a row may be cut, which llama.cpp's own files never have: in types with two levels
+to a multiple of 64 weights, in the others to one of 32.
 """
 
 from __future__ import annotations
@@ -64,11 +64,24 @@ class BlockFormat:
         return -min(self.codebook) if self.codebook else self.zero
 
     @property
-    def unit(self) -> int:
-        """Return the number of columns of which rows have a multiple: their blocks or groups."""
+    def bits(self) -> int:
+        """Return the number of bits of an integer."""
+        return self.low + self.high
+
+    @property
+    def multiple(self) -> int:
+        """Return what the number of a row's weights is a multiple of."""
         if self.e4m3:
-            return 4  # the last block may be cut
-        return self.group if self.block == ROW else self.block
+            return 4
+        if self.bytes is not None:
+            return self.group
+        return 64 if self.two_levels else 32
+
+    @property
+    def bits_per_weight(self) -> float:
+        """Return the stored bits of a weight in a row of whole blocks."""
+        sizes = {"uint32": 32, "float16": 16, "float32": 32}
+        return sum(sizes[dtype] / each for each, dtype in self.columns.values())
 
     @property
     def columns(self) -> dict[str, tuple[int, str]]:

@@ -3,13 +3,14 @@
     W int32  [ceil(N/16), K/32, words, 16]   integers, as in `int_layout`, then their upper bits
     S floats [ceil(N/16), ceil(K/block), 1 | 2, 16]   d, and the minimum, dmin or zero point; 0 in
                                                       rows beyond N
-    U int32  [ceil(N/16), ceil(K/64), 16]   with two levels: the bytes of two groups of 32
+    U int32  [ceil(N/16), ceil(K/64), 16]   with two levels: the bytes of two groups of 32, lowest
+                                      first; of one group ([., K/32, .]) if a group has four bytes
 
 W[p, g, j, c] belongs to row 16p + c and to the weights from k = 32g, which are eight operands of
 four: operand o has the weights 4o to 4o + 3. Byte b of an upper word has bits of the weights
 4o + b: with one upper bit, bit o of the only word; with two, the bits from 2 (o % 4) on of word
-o // 4. The two bytes of a group in U are s and m, or, if 16 weights share a scale, the s of both
-halves. The lower group comes first.
+o // 4. Words of formats with two lower bits are like upper words with two bits. The bytes of a
+group in U are s and m, or, if 16 weights share a scale, the s of both halves and then their m.
 """
 
 from __future__ import annotations
@@ -31,11 +32,7 @@ from .tiles import PANEL, panels
 OPERANDS = 8  # of four weights each, in a group of 32
 # Formats with kernels: their integers, or the values of a codebook, are the operands of a dot
 # product, with a scale for each.
-SUPPORTED = frozenset(
-    name
-    for name, own in FORMATS.items()
-    if own.low in (4, 8) and not own.e4m3 and not (own.codebook and own.high)
-)
+SUPPORTED = frozenset(name for name, own in FORMATS.items() if not own.e4m3)
 
 
 def words(own: BlockFormat) -> int:
@@ -48,6 +45,13 @@ def levels(own: BlockFormat) -> tuple[str, ...]:
     return tuple(name for name in ("q_scale", "q_min", "q_zero") if name in own.columns)
 
 
+def sub_bytes(own: BlockFormat) -> int:
+    """Return the number of bytes of a group of 32 in U, 2 or 4; 0 with one level of scales."""
+    if not own.two_levels:
+        return 0
+    return max(2, GROUP // own.group * (1 + own.minimum))
+
+
 def packed_parameters(spec: LinearSpec, count: int | None = None) -> list[Parameter]:
     """Return name, shape and dtype of the packed tensors; `count`: number of panels of experts."""
     own, count = FORMATS[spec.scheme], count or panels(spec.out_features)
@@ -56,7 +60,8 @@ def packed_parameters(spec: LinearSpec, count: int | None = None) -> list[Parame
         ("W", (count, g, words(own), PANEL), "int32"),
         ("S", (count, -(-k // own.block), len(levels(own)), PANEL), own.floats),
     ]
-    return [*made, ("U", (count, -(-g // 2), PANEL), "int32")] if own.two_levels else made
+    sub = -(-g * sub_bytes(own) // 4)
+    return [*made, ("U", (count, sub, PANEL), "int32")] if own.two_levels else made
 
 
 def packed_shapes(spec: LinearSpec) -> tuple[Shape, ...]:
@@ -123,6 +128,10 @@ def _pack_words(
 ) -> None:
     p, g, c = at
     for j in range(own.low):
+        if own.low == 2:
+            word = _upper_word(stored("q_weight", g * 2 + j), 2)
+            T.buffer_store(b["W"], word, [p, g, j, c])
+            continue
         word = word_of("q8" if own.low == 8 else "q4", lambda i: stored("q_weight", i), g, j)
         T.buffer_store(b["W"], word, [p, g, j, c])
     for j in range(own.high):
@@ -131,7 +140,7 @@ def _pack_words(
 
 
 def _upper_word(stored: Any, bits: int) -> Any:
-    """Emit an upper word of W from the word of q_high with the same weights."""
+    """Emit a word of W whose bytes have fields of 1 or 2 bits, from the stored word with them."""
     made = T.uint32(0)
     for i in range(32 // bits):
         field = (stored >> T.uint32(i * bits)) & T.uint32(2**bits - 1)
@@ -152,6 +161,14 @@ def _pack_bytes(
     own: BlockFormat, b: dict[str, Any], stored: StoredRow, at: tuple[Any, Any, Any]
 ) -> None:
     p, i, c = at
+    if sub_bytes(own) == 4:  # each of q_sub and q_submin has two bytes for a group
+        shift = T.Cast("uint32", i % 2 * 16)
+        half, least = (
+            (stored(name, i // 2) >> shift) & T.uint32(0xFFFF) for name in ("q_sub", "q_submin")
+        )
+        both = T.reinterpret("int32", half | least << T.uint32(16))
+        T.buffer_store(b["U"], both, [p, i, c])
+        return
     if own.group < GROUP:  # four scales of two groups are one stored word
         T.buffer_store(b["U"], T.reinterpret("int32", stored("q_sub", i)), [p, i, c])
         return

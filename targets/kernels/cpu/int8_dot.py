@@ -52,7 +52,7 @@ def int8_dot(kind: Dot, scheme: Scheme) -> Int8Dot | None:
 
 
 def block_dot(kind: Dot, own: BlockFormat) -> Int8Dot | None:
-    """Return the dot product for integers of 4, 5, 6 or 8 bits of a block format, or its codebook.
+    """Return the dot product for a block format: integers of 2 to 6 or 8 bits, or a codebook.
 
     Its operands are unsigned; of 8 bits, where the instruction is signed, they are `centred`: bytes
     minus 128, or the values of a codebook. Integers of 6 bits come in halves of a group. None for
@@ -67,7 +67,7 @@ def block_dot(kind: Dot, own: BlockFormat) -> Int8Dot | None:
         return _BYTES[kind]
     made = replace(_NIBBLES[kind], exact=True)
     # products of `fitting` operands that an int16 holds
-    fitting = {4: 8, 5: 4, 6: 2}[bits]
+    fitting = {5: 4, 6: 2}.get(bits, 8)
     if kind == "avx2":
         return replace(made, compute=_pmaddubsw(8, *_AVX2, fitting))
     if kind == "ssse3":
