@@ -174,9 +174,8 @@ def _run(out: Path, job: _Job, progress: Progress | None) -> None:
             job.checkpoint.folder.name,
             listing(job.plan.unused, limit=8),
         )
-    same_names = job.encoding.kept.keys() | job.encoding.exact
-    kept = [p for p in job.plan.parameters if p.name in same_names]
-    same = {piece.name for p in kept for piece in p.pieces}
+    exact = {*job.encoding.kept, *job.encoding.exact}
+    same = {piece.name for p in job.plan.parameters if p.name in exact for piece in p.pieces}
     if text := job.checkpoint.told(job.encoding.scheme.name, same):
         logger.warning("%s", text)
     done = _resume(out, job)
