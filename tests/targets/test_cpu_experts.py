@@ -11,6 +11,7 @@ from wherry.targets.kernels import ExpertLinearSpec
 from wherry.targets.kernels.cpu import CpuKernels
 from wherry.targets.kernels.cpu.block_layout import SUPPORTED
 
+from .conftest import machine as named_machine
 from .expert_cases import ROUTES, Bank, arguments, empty, in_blocks, route, slots_of
 from .test_cpu_linear import packed
 
@@ -126,8 +127,14 @@ def test_blocks(here, spec, name):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", BY_DAY)
-def test_blocks_of_each_instruction_set(more_machines, name):
-    check(more_machines, in_blocks(OF_BLOCKS[1], name))
+@pytest.mark.parametrize("isa", ["avx512", "avxvnni", "avx2", "ssse3"])
+def test_blocks_of_each_instruction_set(isa, name):
+    check(named_machine(isa), in_blocks(OF_BLOCKS[1], name))
+
+
+def test_blocks_without_a_dot_product():
+    kernels = CpuKernels(named_machine("sse2").isa)
+    assert kernels.expert_linear(in_blocks(OF_BLOCKS[1], "q4_k")) is None
 
 
 @pytest.mark.parametrize("spec", SPECS[:1], ids=lambda s: f"{s.out_features}x{s.in_features}")
