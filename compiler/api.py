@@ -34,13 +34,14 @@ from wherry.cache import pruning
 from wherry.cache.entries import key_of, safe
 from wherry.errors import ArtifactError, UsageError, listing
 from wherry.hub.gguf_files import SUFFIX, stem
-from wherry.quant.scheme import DEFAULT, KEPT, Scheme, portable
-from wherry.quant.scheme import find as find_scheme
+from wherry.quant.mix import Mix, base_of, mix_of
+from wherry.quant.scheme import DEFAULT, KEPT, TYPES, Scheme, portable
 from wherry.targets.target import TargetPreset
 from wherry.targets.web_toolchain import core_digest
 
 from .calibration.choice import NONE as NO_CALIBRATION
 from .calibration.choice import calibration_of, calibration_text
+from .checkpoint.kept import NOTHING, KeptSchemes
 from .choices import Choice, Choices
 from .choices import Limits as Limits
 from .convert import ModelWeights, convert
@@ -62,7 +63,8 @@ def convert_model(
     out: Path | None = None,
     *,
     quant: str | None = None,
-    keep: Collection[str] | None = None,
+    keep: KeptSchemes | None = None,
+    types: Collection[str] = TYPES,
     calibration: str = NO_CALIBRATION,
     mtp: bool = False,
     progress: Progress | None = None,
@@ -73,9 +75,10 @@ def convert_model(
     Args:
         model: "demo", a folder, a GGUF file, or hf://ORG/NAME[@REVISION].
         out: the output folder; None: a folder in the cache.
-        quant: name of a quantization scheme; None or "kept": the encoding of a quantized
+        quant: name of a quantization scheme or mix; None or "kept": the encoding of a quantized
             checkpoint, else q4f16_1.
-        keep: without a scheme, names of checkpoints' schemes in which weights stay; None: all.
+        types: names of the block types that a mix ("auto:4.5") may choose from.
+        keep: without a scheme, the checkpoint's schemes in which weights stay; None: all.
         calibration: "none", "builtin" or a text file; see `Choice.calibration`.
         mtp: whether the block of multi-token prediction is among the weights.
         progress: called with the phase, the steps done, and the steps in total.
@@ -83,10 +86,11 @@ def convert_model(
     """
     quant = None if quant == KEPT else quant
     if quant is not None:
-        find_scheme(quant)  # reports errors now, not after a download
+        base_of(quant)  # reports errors now, not after a download
+    mix = mix_of(quant)
     folder = model_folder(model, progress)
-    scheme = find_scheme(quant or default_scheme(folder))
-    label = None if quant or keep == frozenset() else own_label(folder)
+    scheme = base_of(quant or default_scheme(folder))
+    label = None if quant or keep == NOTHING else own_label(folder)
     own = out is None
     text = calibration_text(calibration)
     if text and label is not None:
@@ -96,7 +100,7 @@ def convert_model(
         )
     if out is None:
         place = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
-        kind = _kind(scheme, label, keep)
+        kind = _mixed(mix, types) if mix else _kind(scheme, label, keep)
         place += f"-{text.sha256[:8]}" if text else ""
         place += "-mtp" if mtp else ""
         out = settings.cache_dir() / "weights" / f"{safe(name_of(model))}-{kind}-{place}"
@@ -114,27 +118,36 @@ def convert_model(
             folder,
             out,
             wanted,
-            scheme=scheme.name,
+            scheme=mix.name if mix else scheme.name,
             keep=None if label is None else Keep(label, keep),
+            types=types,
             progress=progress,
             thorough=thorough,
-            calibration=calibration_of(described, text, folder, wanted.parameters, scheme),
+            calibration=calibration_of(described, text, folder, wanted.parameters, scheme, mix),
         )
     if own:
         touch(out)
     return out
 
 
-def _kind(scheme: Scheme, label: str | None, keep: Collection[str] | None) -> str:
+def _kind(scheme: Scheme, label: str | None, keep: KeptSchemes | None) -> str:
     """Return the part of a weight folder's name that tells how the weights are stored."""
     if label is None:
         return scheme.name
     if keep is None:
         return KEPT
-    more = sorted(set(keep) - portable())
-    if not more:
+    more = [sorted(names - portable()) for names in (keep.matrices, keep.experts)]
+    if not any(more):
         return f"{KEPT}-portable"
-    return f"{KEPT}-{hashlib.sha256(' '.join(more).encode()).hexdigest()[:6]}"
+    return f"{KEPT}-{hashlib.sha256(json.dumps(more).encode()).hexdigest()[:6]}"
+
+
+def _mixed(mix: Mix, types: Collection[str]) -> str:
+    """Return the part of a weight folder's name for a mix of some types."""
+    name = mix.name.replace(":", "-")
+    if mix.type or set(types) == set(TYPES):
+        return name
+    return f"{name}-{hashlib.sha256(' '.join(sorted(types)).encode()).hexdigest()[:6]}"
 
 
 def ensure_artifact(
@@ -160,11 +173,12 @@ def ensure_artifact(
         choices: the fields of `Choice`.
     """
     choice = Choice(**choices)
-    _ = choice.preset  # reports errors now, not after a conversion
+    _ = choice.preset, choice.mix  # report errors now, not after a conversion
     weights = convert_model(
         model,
         quant=choice.quant,
         keep=choice.kept_schemes,
+        types=choice.types,
         calibration=choice.calibration,
         mtp=choice.mtp,
         progress=progress,

@@ -6,12 +6,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import TypedDict
 
 from wherry.errors import UsageError
+from wherry.quant.mix import Mix, base_of, mix_of
 from wherry.quant.scheme import DEFAULT as DEFAULT_QUANT
-from wherry.quant.scheme import KEPT, Encoder, Scheme, kept_in, portable
-from wherry.quant.scheme import find as find_scheme
+from wherry.quant.scheme import KEPT, TYPES, Encoder, Scheme, kept_in, portable
 from wherry.targets.target import TargetPreset
 from wherry.targets.target import find as find_target
 
+from .checkpoint.kept import NOTHING, KeptSchemes
 from .library.build import Deployment
 from .library.export import is_whole
 from .load import Described
@@ -104,8 +105,9 @@ class Choice:
     target: str = "auto"  # name of a target preset; "auto": the fastest target of this machine
     # host CPU that drives the device: name or LLVM triple; None: the target's default
     host: str | None = None
-    # Name of a quantization scheme, or "kept": the encoding of the checkpoint. None: q4f16_1, of a
-    # quantized checkpoint its own encoding, as far as the target has kernels for it.
+    # Name of a quantization scheme or mix ("q4_k", "auto:4.5"), or "kept": the encoding of the
+    # checkpoint. None: q4f16_1, of a quantized checkpoint its own encoding, as far as the target
+    # has kernels for it.
     quant: str | None = None
     kv_dtype: str = "auto"  # "float32", "float16" or "int8"; "auto": the target's default
     # The dtype of activations in matrix products: "int8" (with 4-bit and 8-bit weights, on CPUs),
@@ -126,16 +128,51 @@ class Choice:
 
     @property
     def scheme(self) -> Encoder:
-        """Return the quantization scheme of the weights.
+        """Return the quantization scheme of the weights; of a mix, that of its other weights.
 
         Raises:
             UsageError: there is no scheme of this name.
         """
-        return find_scheme(DEFAULT_QUANT if self.quant in (None, KEPT) else self.quant)
+        return base_of(DEFAULT_QUANT if self.quant in (None, KEPT) else self.quant)
 
     @property
-    def kept_schemes(self) -> frozenset[str] | None:
-        """Return the names of checkpoints' schemes in which weights stay; None: all.
+    def mix(self) -> Mix | None:
+        """Return the mix that the weights are encoded in; None: a scheme.
+
+        Raises:
+            UsageError: the target has no fast kernels for its type.
+        """
+        mix = mix_of(self.quant)
+        if mix and self.preset.interface:
+            raise UsageError(
+                f"The libraries of {self.target} have one scheme for all weights, and --quant "
+                f"{mix.name} has several. Type: --quant {mix.base.name}"
+            )
+        if mix and mix.type and mix.name not in self.types:
+            known = ", ".join(sorted(self.types)) or "none of the block types"
+            bits = mix.type.format.bits_per_weight
+            raise UsageError(
+                f"{self.preset.name} has no fast kernels for {mix.name}; it has them for {known}. "
+                f"Type: --quant {mix.base.name}, or --quant auto:{bits:.1f}"
+            )
+        return mix
+
+    @property
+    def types(self) -> frozenset[str]:
+        """Return the block types that all libraries of the target have fast kernels for."""
+        return self._fast_blocks & TYPES.keys()
+
+    @property
+    def _fast_blocks(self) -> frozenset[str]:
+        preset = self.preset
+        if preset.interface:
+            return frozenset()
+        read = [level.kernels.fast_blocks for level in (preset, *preset.variants)]
+        return frozenset.intersection(*read)
+
+    @property
+    def kept_schemes(self) -> KeptSchemes | None:
+        """Return the schemes of checkpoints in which weights stay; None: all.
 
         Without `quant` these are the schemes that all libraries of the target have fast kernels
         for, among them those of `wherry.quant.scheme.portable`.
@@ -143,12 +180,13 @@ class Choice:
         if self.quant == KEPT:
             return None
         if self.quant is not None:
-            return frozenset()
-        preset = self.preset
-        if preset.interface:
-            return frozenset()
-        read = [level.kernels.fast_blocks for level in (preset, *preset.variants)]
-        return portable() | kept_in(frozenset.intersection(*read))
+            return NOTHING
+        if self.preset.interface:
+            return NOTHING
+        kernels = [level.kernels for level in (self.preset, *self.preset.variants)]
+        experts = frozenset.intersection(*(own.expert_blocks for own in kernels))
+        matrices = kept_in(self._fast_blocks)
+        return KeptSchemes(portable() | matrices, portable() | kept_in(experts))
 
     def in_scheme(self, name: str) -> Choice:
         """This choice with the scheme of what is not kept, if it names none."""

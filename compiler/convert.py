@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from math import prod
 from pathlib import Path
@@ -30,9 +30,16 @@ from wherry.base.temporary import write_atomically
 from wherry.errors import ModelError, ResourceError, UsageError, listing
 from wherry.hub.folder import side_files
 from wherry.models.arch import Architecture, Shape, WeightPlan
+from wherry.quant.block_encoder import VERSION as BLOCK_ENCODER
+from wherry.quant.mix import Mix, base_of, mix_of
+from wherry.quant.plan import Own
+from wherry.quant.plan import from_json as own_from_json
 from wherry.quant.plan import to_json as own_to_json
-from wherry.quant.scheme import Encoder, find, finite
+from wherry.quant.scheme import TYPES, finite
 
+from .allocation import VERSION as ALLOCATION
+from .allocation import of_checkpoint
+from .checkpoint.kept import NOTHING
 from .checkpoint.tensors import Checkpoint
 from .encoding import CONFIG, Encoding, Keep, encoding_of, read_plan
 from .text_part import others
@@ -71,6 +78,7 @@ class _Job:
     plan: WeightPlan
     encoding: Encoding
     label: str  # name of the encoding that users see
+    allocation: str  # hash of what determines the plan of a mix, or ""
     shards: tuple[Shard, ...]
     side_files: tuple[Path, ...]
     written: Mapping[str, bytes]  # contents of generated side files, by name
@@ -88,6 +96,7 @@ def convert(
     *,
     scheme: str,
     keep: Keep | None = None,
+    types: Collection[str] = TYPES,
     progress: Progress | None = None,
     thorough: bool = False,
     calibration: Calibration | None = None,
@@ -104,9 +113,11 @@ def convert(
         source: folder with config.json, safetensors and tokenizer files.
         out: output folder, created if it does not exist; not `source`.
         wanted: the model's parameters.
-        scheme: a name that `wherry.quant.scheme.find` knows.
+        scheme: a name that `wherry.quant.scheme.find` or `wherry.quant.mix.mix_of` knows.
+        types: names of the block types that a mix may choose from.
         keep: which weights of a quantized checkpoint stay as they are; None: none.
-        progress: called after each block of rows, for `what` = "convert".
+        progress: called after each block of rows, for `what` = "convert"; before, with a mix, after
+            each matrix, for "measure".
         thorough: verify all existing files, whatever is known about them.
         calibration: encodes linears with error feedback; None: all weights by search.
 
@@ -118,7 +129,7 @@ def convert(
     """
     if out.resolve() == source.resolve():
         raise UsageError(f"{out} is the model itself. Choose another folder: -o DIR")
-    job = _prepare(source, out, wanted, find(scheme), keep, calibration)
+    job = _prepare(source, out, wanted, _Wanted(scheme, keep, types, calibration), progress)
     _refuse_others(out, job)
     if not (out / _JOURNAL).exists() and _is_complete(out, job, thorough, say=False):
         return  # before the lock, because the folder may be read-only
@@ -199,13 +210,18 @@ def _run(out: Path, job: _Job, progress: Progress | None) -> None:
     _finish(out, job, done)
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """How the weights are to be stored; the fields are arguments of `convert`."""
+
+    scheme: str
+    keep: Keep | None
+    types: Collection[str]
+    calibration: Calibration | None
+
+
 def _prepare(
-    source: Path,
-    out: Path,
-    wanted: ModelWeights,
-    scheme: Encoder,
-    keep: Keep | None,
-    calibration: Calibration | None,
+    source: Path, out: Path, wanted: ModelWeights, how: _Wanted, progress: Progress | None
 ) -> _Job:
     """Plan a conversion and check the checkpoint.
 
@@ -215,19 +231,28 @@ def _prepare(
     checkpoint, made, names = read_plan(
         source, wanted.arch, wanted.parameters, part=wanted.part, headless=wanted.headless
     )
+    scheme, keep = base_of(how.scheme), how.keep
     # Parameters in MXFP4 have two pieces, blocks and scales, which are not floats.
     plain = [p for p in made.parameters if len(p.pieces) == 1 or not p.unpacked]
     encoding = encoding_of(
-        checkpoint, made, scheme, wanted.exact, keep=keep.schemes if keep else ()
+        checkpoint, made, scheme, wanted.exact, keep=keep.schemes if keep else NOTHING
     )
     read = [piece.name for p in plain if p.name not in encoding.kept for piece in p.pieces]
     checkpoint.require_floats([*read, *(name for pair in made.equal for name in pair)])
+    mix = mix_of(how.scheme)
+    allocation = _allocation_key(mix, how.types, made, checkpoint) if mix else ""
+    if mix:
+        own = _allocated_before(out, allocation)
+        if own is None:
+            own = of_checkpoint(mix, made, checkpoint, wanted.exact, how.types, progress)
+        encoding = replace(encoding, own=own)
     _check_equal(checkpoint, made)
     shards = lay_out([encoding.tensors(p.name, p.shape) for p in made.parameters])
     text = f"{SCHEMA_VERSION} {encoding.scheme!r} {shards!r} {made!r} {checkpoint.fingerprint}"
-    if encoding.own:
+    if encoding.kept:
         text += f" {own_to_json(encoding.own)} {keep.label if keep else None}"
-    text += f" {calibration.key}" if calibration else ""
+    text += f" {allocation}" if mix else ""
+    text += f" {how.calibration.key}" if how.calibration else ""
     key = hashlib.sha256(text.encode()).hexdigest()
     written = {} if wanted.head is None else {HEAD: to_json(wanted.head).encode()}
     if wanted.part is not None:
@@ -240,15 +265,33 @@ def _prepare(
         checkpoint=checkpoint,
         plan=made,
         encoding=encoding,
-        label=keep.label if keep and encoding.kept else scheme.name,
+        label=keep.label if keep and encoding.kept else mix.name if mix else scheme.name,
+        allocation=allocation,
         shards=shards,
         side_files=side_files(source),
         written=written,
         key=key,
         tokenizer=tokenizer,
         skipped=others(checkpoint.shapes, names),
-        calibration=calibration,
+        calibration=how.calibration,
     )
+
+
+def _allocation_key(
+    mix: Mix, types: Collection[str], made: WeightPlan, checkpoint: Checkpoint
+) -> str:
+    """Return a hash of everything that determines the plan of a mix."""
+    text = f"{ALLOCATION} {BLOCK_ENCODER} {mix!r} {sorted(types)} {made!r} {checkpoint.fingerprint}"
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _allocated_before(out: Path, key: str) -> Own | None:
+    """Return the plan with a key that a conversion to `out` has recorded; None: there is none."""
+    for name in (MARKER, _JOURNAL):
+        found = read_record(out / name)
+        if found.get("allocation") == key:
+            return own_from_json(found.get("own", {}))
+    return None
 
 
 def _made_before(out: Path, tokenizer: str) -> bytes | None:
@@ -426,14 +469,17 @@ def _not_finite(job: _Job, name: str, largest: float) -> str:
 def _write_journal(out: Path, job: _Job, done: Mapping[str, FileRecord]) -> None:
     files = {name: asdict(r) for name, r in done.items()}
     others = [*(p.name for p in job.side_files), *job.written]
-    journal = {"job": job.key, "files": files, "others": others}
+    journal = {"job": job.key, "files": files, "others": others, **_own_fields(job)}
     write_record(out / _JOURNAL, journal)
 
 
 def _own_fields(job: _Job) -> dict[str, Any]:
-    """Return the marker's fields of a conversion that keeps the checkpoint's bits."""
+    """Return the marker's fields of a conversion that keeps the checkpoint's bits, or of a mix."""
     own = job.encoding.own
-    return {"label": job.label, "own": own_to_json(own)} if own else {}
+    if not own and not job.allocation:
+        return {}
+    mixed = {"allocation": job.allocation} if job.allocation else {}
+    return {"label": job.label, "own": own_to_json(own), **mixed}
 
 
 def _finish(out: Path, job: _Job, shards: Mapping[str, FileRecord]) -> None:

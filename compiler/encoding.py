@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,12 @@ from wherry.hub.folder import read_json
 from wherry.models.arch import Architecture, Shape, WeightPlan, plan, read_config
 from wherry.models.weight_plan import ParameterPlan
 from wherry.quant.plan import Own, Rows, parts
-from wherry.quant.scheme import EXACT, Encoder, portable, store
+from wherry.quant.scheme import EXACT, Encoder, store
 from wherry.quant.stored import StoredTensor
 
 from .checkpoint.assemble import BLOCK_BYTES, blocks
 from .checkpoint.formats import open_checkpoint
-from .checkpoint.kept import KeptRows
+from .checkpoint.kept import KeptRows, KeptSchemes
 from .checkpoint.tensors import Checkpoint
 from .rounding import Rounding
 from .text_part import text_names
@@ -34,7 +35,7 @@ class Keep:
     """Which weights of a quantized checkpoint stay as they are."""
 
     label: str  # the name of the encoding that users see, "Q4_K"
-    schemes: Collection[str] | None = None  # names of the checkpoint's schemes; None: all of them
+    schemes: KeptSchemes | None = None  # the checkpoint's schemes; None: all of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,22 +44,31 @@ class Encoding:
 
     scheme: Encoder
     exact: frozenset[str]  # parameters that are stored in float32, whatever the scheme
-    # Parameters that are stored in other schemes; {}: the conversion keeps no bits.
+    # Parameters that are stored in other schemes: kept bits, or the plan of a mix.
     own: Own = field(default_factory=dict)
     kept: Mapping[str, Sequence[KeptRows]] = field(default_factory=dict)  # their sources
     rounding: Rounding = field(default_factory=Rounding)  # of what `blocks` has encoded anew
 
+    def parts(self, name: str, shape: Shape) -> tuple[Rows, ...]:
+        """Return the parts of a parameter, which has one unless several schemes store it."""
+        if name in self.own and name not in self.exact:
+            return self.own[name]
+        rows = shape[-2] if len(shape) > 1 else 1
+        return (Rows(name, rows, EXACT if name in self.exact else self.scheme),)
+
     def scheme_of(self, name: str) -> Encoder:
-        """Return the scheme that encodes a parameter, which is not kept."""
-        return EXACT if name in self.exact or name in self.own else self.scheme
+        """Return the scheme that encodes a parameter, which has one and is not kept."""
+        (part,) = self.parts(name, ())
+        return cast("Encoder", part.scheme)
 
     def tensors(self, name: str, shape: Shape) -> list[StoredTensor]:
         """Return the tensors that store a parameter, in their order on disk."""
-        if name not in self.kept:
-            return list(self.scheme_of(name).stored(name, shape))
+        found = self.parts(name, shape)
+        if len(found) == 1 and name not in self.kept:
+            return list(found[0].scheme.stored(name, shape))
         return [
             tensor
-            for part in self.own[name]
+            for part in found
             for tensor in part.scheme.stored(part.name, (*shape[:-2], part.rows, shape[-1]))
         ]
 
@@ -80,16 +90,37 @@ class Encoding:
 
     def _encoded(self, made: ParameterPlan, checkpoint: Checkpoint) -> Stored:
         """Yield the stored tensors of a parameter that is encoded, as `blocks` does."""
-        scheme, base = self.scheme_of(made.name), made.name.removesuffix("weight")
-        loses = scheme.quantizes(made.name, made.shape) and any(
+        found = self.parts(made.name, made.shape)
+        if len(found) == 1:
+            for start, rows in blocks(made, checkpoint):
+                yield start, rows, self._stored(made, checkpoint, found[0], rows, made.shape)
+            return
+        bounds = np.cumsum([0, *(part.rows for part in found)]).tolist()
+        for first, rows in blocks(made, checkpoint):
+            for part, low, high in zip(found, bounds[:-1], bounds[1:], strict=True):
+                start, stop = max(first, low), min(first + len(rows), high)
+                if start < stop:
+                    own = rows[start - first : stop - first]
+                    shape = (part.rows, made.shape[-1])
+                    yield start - low, own, self._stored(made, checkpoint, part, own, shape)
+
+    def _stored(
+        self,
+        made: ParameterPlan,
+        checkpoint: Checkpoint,
+        part: Rows,
+        rows: NDArray[np.float32],
+        shape: Shape,
+    ) -> Mapping[str, NDArray[Any]]:
+        """Encode some rows of a part with a shape."""
+        scheme, base = cast("Encoder", part.scheme), part.name.removesuffix("weight")
+        stored = store(scheme, part.name, rows, shape)
+        if scheme.quantizes(part.name, shape) and any(
             checkpoint.loses(piece.name, scheme.name) for piece in made.pieces
-        )
-        for start, rows in blocks(made, checkpoint):
-            stored = store(scheme, made.name, rows, made.shape)
-            if loses:
-                own = {name.removeprefix(base): array for name, array in stored.items()}
-                self.rounding.add(scheme, rows, own, made.shape[-1])
-            yield start, rows, stored
+        ):
+            own = {name.removeprefix(base): array for name, array in stored.items()}
+            self.rounding.add(scheme, rows, own, shape[-1])
+        return stored
 
 
 def read_plan(
@@ -122,7 +153,8 @@ def encoding_of(
     scheme: Encoder,
     exact: frozenset[str],
     *,
-    keep: Collection[str] | None,
+    keep: KeptSchemes | None,
+    mixed: Own | None = None,
 ) -> Encoding:
     """Return how the parameters are stored.
 
@@ -131,8 +163,9 @@ def encoding_of(
         made: the plan of the parameters.
         scheme: encodes what is not kept.
         exact: parameters that are stored in float32.
-        keep: names of the checkpoint's schemes in which matrices stay; None: all of them; ():
-            none. If matrices stay so, all floats that no scheme quantizes are float32.
+        keep: the checkpoint's schemes in which matrices stay; None: all of them. If any stay, all
+            floats that no scheme quantizes are float32.
+        mixed: matrices that are encoded in other schemes than `scheme`, where nothing is kept.
     """
     own: dict[str, tuple[Rows, ...]] = {}
     kept: dict[str, Sequence[KeptRows]] = {}
@@ -141,19 +174,17 @@ def encoding_of(
             own[p.name] = parts(p.name, [(p.shape[0] if p.shape else 1, EXACT)])
         elif p.name not in exact and (found := _kept(checkpoint, p, keep)):
             kept[p.name] = found
-            each = [rows.rows for rows in found] if len(found) > 1 else [p.shape[-2]]
+            each = [rows.rows // prod(p.shape[:-2]) for rows in found]
             schemes = [rows.scheme for rows in found]
             own[p.name] = parts(p.name, list(zip(each, schemes, strict=True)))
-    return Encoding(scheme=scheme, exact=exact, own=own if kept else {}, kept=kept)
+    return Encoding(scheme=scheme, exact=exact, own=own if kept else mixed or {}, kept=kept)
 
 
 def _kept(
-    checkpoint: Checkpoint, made: ParameterPlan, keep: Collection[str] | None
+    checkpoint: Checkpoint, made: ParameterPlan, keep: KeptSchemes | None
 ) -> Sequence[KeptRows]:
     """Return the rows of a parameter that stay as they are; (): the parameter is encoded."""
-    if keep is not None and len(made.shape) > 2:
-        keep = portable() & set(keep)  # experts have kernels for no other schemes
-    found = checkpoint.kept(made, keep)
-    stays = all(keep is None or rows.scheme.name in keep for rows in found)
-    # A stack of experts has one scheme.
-    return found if stays and (len(made.shape) == 2 or len(found) == 1) else ()
+    wanted = None if keep is None else keep.of(made.shape)
+    found = checkpoint.kept(made, wanted)
+    stays = all(wanted is None or rows.scheme.name in wanted for rows in found)
+    return found if stays else ()

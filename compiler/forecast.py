@@ -18,10 +18,15 @@ from typing_extensions import Unpack
 
 from wherry.base import settings
 from wherry.hub import download, source
+from wherry.hub.file_names import GGUF_RECORD
 from wherry.models.arch import Shape
+from wherry.quant.mix import Mix
+from wherry.quant.plan import to_json as own_to_json
 from wherry.quant.scheme import Encoder
 
+from .allocation import allocate, matrices, normal_rows, of_checkpoint, units_of
 from .api import name_of
+from .checkpoint.kept import KeptSchemes
 from .choices import Choice, Choices
 from .encoding import Encoding, encoding_of, read_plan
 from .library.build import build_library
@@ -44,6 +49,8 @@ class Forecast:
     memory: dict[str, int]  # bytes by purpose, as in the manifest's `memory`
     stored: int  # bytes of the weights on disk
     parameters: int  # number of parameters before quantization
+    plan: dict[str, list[list[Any]]]  # as in the manifest
+    shapes: Mapping[str, Shape]  # of all parameters
 
     @property
     def capabilities(self) -> tuple[str, ...]:
@@ -85,7 +92,10 @@ def forecast(model: str, folder: Path, **choices: Unpack[Choices]) -> Forecast:
     deployment = choice.deployment(described)
     described = described.at(deployment.context)
     shapes = parameters(described.arch, described.config, described.entries)
-    encoding, label = _encoding(folder, described, shapes, scheme, keep)
+    if mix := choice.mix:
+        encoding, label = _mixed(mix, folder, described, shapes, choice.types), mix.name
+    else:
+        encoding, label = _encoding(folder, described, shapes, scheme, keep)
     program = export(
         described.arch,
         described.config,
@@ -123,7 +133,42 @@ def forecast(model: str, folder: Path, **choices: Unpack[Choices]) -> Forecast:
         ),
         stored=sum(tensor.nbytes for tensor in tensors),
         parameters=sum(map(prod, shapes.values())),
+        plan=own_to_json(encoding.own),
+        shapes=shapes,
     )
+
+
+def _mixed(
+    mix: Mix,
+    folder: Path,
+    described: Described,
+    shapes: Mapping[str, Shape],
+    types: Collection[str],
+) -> Encoding:
+    """Return how a conversion with a mix would store the parameters.
+
+    Of a model whose weights are not here, the types of matrices may differ, but hardly their bytes.
+    """
+    exact = exact_parameters(described.arch, described.config, described.entries)
+    if mix.bits is None or not _has_weights(folder):
+        found = matrices(shapes, mix.base, exact)
+        own = mix.uniform(found) if mix.type else allocate(mix, units_of(found), normal_rows, types)
+    else:
+        checkpoint, made, _ = read_plan(
+            folder,
+            described.arch,
+            shapes,
+            part=described.raw if described.is_part else None,
+            headless="forward" not in described.entries,
+        )
+        own = of_checkpoint(mix, made, checkpoint, exact, types)
+    return Encoding(scheme=mix.base, exact=exact, own=own)
+
+
+def _has_weights(folder: Path) -> bool:
+    """Return whether a folder has more of a model than its small files."""
+    weights = (path for kind in ("*.safetensors", "*.bin") for path in folder.glob(kind))
+    return (folder / GGUF_RECORD).is_file() or any(weights)
 
 
 def _encoding(
@@ -131,7 +176,7 @@ def _encoding(
     described: Described,
     shapes: Mapping[str, Shape],
     scheme: Encoder,
-    keep: Collection[str] | None,
+    keep: KeptSchemes | None,
 ) -> tuple[Encoding, str]:
     """Return how a conversion would store the parameters, and the name that it shows for that."""
     exact = exact_parameters(described.arch, described.config, described.entries)

@@ -10,11 +10,12 @@ from wherry.hub import source
 from wherry.hub.file_names import GGUF_RECORD
 from wherry.quant.scheme import DEFAULT, OF_ENCODERS
 
-from .checkpoint.quantized.recognise import recognise
+from .checkpoint.quantized.recognise import OF_EXPERTS, recognise
 from .load import describe
 
 # The scheme of what no scheme of a quantized checkpoint holds: 4 bits would lose more than the
-# first quantization.
+# first quantization. The experts of gpt-oss, in MXFP4, would take twice the memory in it: where a
+# target has no kernels for them, they have 4 bits.
 _OF_QUANTIZED = "q8f16_1"
 
 
@@ -49,7 +50,8 @@ def default_scheme(folder: Path) -> str:
         ModelError: config.json describes no supported model.
     """
     if not (folder / GGUF_RECORD).is_file():
-        if recognise(folder):
+        found = recognise(folder)
+        if found is not None and found.method != OF_EXPERTS:
             return _OF_QUANTIZED
         return OF_ENCODERS if getattr(describe(folder).config, "whole", False) else DEFAULT
     from .checkpoint.gguf.folder import scheme_of

@@ -28,6 +28,7 @@ from wherry.base.temporary import temporary_folder, write_atomically
 from wherry.errors import ArtifactError, UsageError, listing
 from wherry.hub.folder import read_json
 from wherry.quant.plan import Own
+from wherry.quant.plan import to_json as own_to_json
 from wherry.quant.scheme import Scheme
 from wherry.targets.target import TargetPreset
 
@@ -120,6 +121,7 @@ def package(
             capabilities=_capabilities(described, has_template=_has_template(making)),
             library=built.files[0].name,
             files=files,
+            plan=own_to_json(made.own),
         )
         write_atomically(making / MANIFEST, manifest.to_json())
         _put(making, folder)

@@ -10,7 +10,8 @@ unquantized ones. Expert weights are the last argument of an "expert_linear", wh
 replaces by the reference for the scheme. If a stored tensor of a matrix exceeds the largest buffer
 that the target can bind, the pass splits the matrix into ranges of rows, whose names the loader
 understands: "lm_head.q_weight[0:76032]". A matrix of which several schemes store different rows has
-a part for each, too, whose stored tensors have names of their own. Parameters that are not read as
+a part for each, too, whose stored tensors have names of their own; so have experts whose gates are
+stored in another scheme than their up projections. Parameters that are not read as
 matrices (norms, biases) remain unchanged.
 
 A matrix whose columns are stored in another order (act-order) has that order as its last stored
@@ -80,6 +81,9 @@ class References(Protocol):
 
         `spec` is the JSON of an `ExpertLinearSpec`, which describes the other arguments.
         """
+
+    def expert_gate(self, spec: str, dtype: str) -> tirx.PrimFunc:
+        """Return a PrimFunc (y dtype [n, 2 width]) -> dtype [n, width]: the gate of a spec."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,8 +266,7 @@ class _Rewriter(PyExprMutator):
             return self._linear(self.visit_expr(call.args[0]), parts, _shape(weight))
         if call.op == _TAKE:
             return self._lookup(self.visit_expr(call.args[1]), parts, _shape(weight), call.ty)
-        assert len(parts) == 1, "experts are stored whole"
-        return self._expert_linear(call, parts[0])
+        return self._expert_linear(call, parts)
 
     def _matrix(self, call: relax.Call) -> relax.Var | None:
         """Return the weight that a linear, embedding or expert call reads; None for other calls."""
@@ -324,15 +327,42 @@ class _Rewriter(PyExprMutator):
         """Return a call to a PrimFunc that is created from a TE function."""
         return self.builder_.call_te(func, *args, primfunc_name_hint=name)
 
-    def _expert_linear(self, call: relax.Call, part: _Part) -> relax.Expr:
-        """Return a call to the reference for the scheme, which replaces the float reference."""
-        scheme = part.scheme
-        _, spec = tag_of(self.mod[call.args[0].name_hint]) or ("", "{}")
-        fields = json.dumps({**json.loads(spec), **scheme.kernel_spec()}, sort_keys=True)
+    def _expert_linear(self, call: relax.Call, parts: list[_Part]) -> relax.Expr:
+        """Return the calls for the schemes that replace the float reference.
+
+        The results of several parts are concatenated, and a gate is computed from both halves.
+        """
+        _, text = tag_of(self.mod[call.args[0].name_hint]) or ("", "{}")
+        spec, ty = json.loads(text), call.ty_args[0]
         *args, _ = [self.visit_expr(arg) for arg in call.args[1].fields]
-        func = self.quantization.references.expert_linear(scheme, fields, str(args[0].ty.dtype))
+        if len(parts) == 1:
+            return self._experts_of(spec, args, parts[0], ty)
+        made = []
+        for part in parts:
+            own = {**spec, "gate": None, "out_features": part.stop - part.first}
+            given = [*args[:-1], self._columns(args[-1], part)] if spec["bias"] else args
+            result = relax.TensorType([ty.shape[0], part.stop - part.first], ty.dtype)
+            made.append(self.builder_.emit(self._experts_of(own, given, part, result)))
+        joined = relax.op.concat(made, axis=-1)
+        if spec["gate"] is None:
+            return joined
+        func = self.quantization.references.expert_gate(text, str(ty.dtype))
+        var = self.builder_.add_func(func, "expert_gate")
+        return relax.call_tir(var, [self.builder_.emit(joined)], out_ty=ty)
+
+    def _columns(self, bias: relax.Expr, part: _Part) -> relax.Expr:
+        """Return the bias [experts, rows] of a part."""
+        return self.builder_.emit(relax.op.strided_slice(bias, [1], [part.first], [part.stop]))
+
+    def _experts_of(
+        self, spec: dict[str, Any], args: list[relax.Expr], part: _Part, ty: relax.TensorType
+    ) -> relax.Expr:
+        """Return a call to the reference for a part's scheme."""
+        fields = json.dumps({**spec, **part.scheme.kernel_spec()}, sort_keys=True)
+        dtype = str(args[0].ty.dtype)
+        func = self.quantization.references.expert_linear(part.scheme, fields, dtype)
         var = self.builder_.add_func(func, "expert_linear")
-        return relax.call_tir(var, [*args, *part.stored], out_ty=call.ty_args[0])
+        return relax.call_tir(var, [*args, *part.stored], out_ty=ty)
 
 
 def _within(part: _Part) -> Callable[[te.Tensor], te.Tensor]:

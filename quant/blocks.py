@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.ops.blocks import LLAMA_CPP, BlockFormat
+from wherry.ops.blocks import FORMATS, FP8, LLAMA_CPP, BlockFormat
 
+from .block_encoder import encode, words
 from .raw_blocks import UNPACK
 from .stored import FloatDtype, Shape, StoredTensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockQuant:
-    """The scheme of one block type; it does not encode."""
+    """The scheme of one block type."""
 
     name: str  # llama.cpp's name, "Q4_K"
     float_dtype: FloatDtype = "float16"
@@ -30,58 +31,74 @@ class BlockQuant:
     @property
     def format(self) -> BlockFormat:
         """Return the structure of the type."""
-        return LLAMA_CPP[self.name.lower()]
+        return FORMATS[self.name.lower()]
 
     def quantizes(self, name: str, shape: Shape) -> bool:
-        """Return whether the parameter is a matrix whose rows are whole blocks."""
+        """Return whether the parameter is a matrix, or experts', whose rows the type can store."""
         named = name.endswith(".weight") and not name.endswith("norm.weight")
-        return named and len(shape) == 2 and shape[1] % self.format.block == 0
+        return named and len(shape) in (2, 3) and shape[-1] % self.format.multiple == 0
 
     def stored(self, name: str, shape: Shape) -> tuple[StoredTensor, ...]:
         """Return the tensors that `wherry.ops.blocks` lists."""
-        prefix, (rows, columns) = name.removesuffix("weight"), shape
+        prefix, rows = name.removesuffix("weight"), tuple(shape[:-1])
         return tuple(
-            StoredTensor(prefix + suffix, (rows, columns // each), dtype)
+            StoredTensor(prefix + suffix, (*rows, -(-shape[-1] // each)), dtype)
             for suffix, (each, dtype) in self.format.columns.items()
         )
+
+    def encode(self, w: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
+        """Encode rows w [rows, in]; types of which `block_encoder.encodes` is False cannot."""
+        return encode(self.format, w)
 
     def split(self, blocks: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Return the stored tensors of raw rows, uint8 [rows, bytes of a row]."""
         made, own = UNPACK[self.name](blocks), self.format
-        found = {"q_weight": _words(made["q"] & (2**own.low - 1), own.low)}
+        found = {"q_weight": words(made["q"] & (2**own.low - 1), own.low)}
         if own.high:
-            found["q_high"] = _words(made["q"] >> own.low, own.high)
+            found["q_high"] = words(made["q"] >> own.low, own.high)
         floats = {name: made[name] for name in ("q_scale", "q_min") if name in made}
-        bytes_ = {n: _words(made[n], 8) for n in ("q_sub", "q_submin") if n in made}
+        bytes_ = {n: words(made[n], 8) for n in ("q_sub", "q_submin") if n in made}
         return {name: np.ascontiguousarray(a) for name, a in (found | floats | bytes_).items()}
 
     def decode(
         self, stored: Mapping[str, NDArray[Any]], columns: int | None = None
     ) -> NDArray[np.float32]:
-        """Dequantize the stored tensors [rows, ...] -> float32 [rows, in], as gguf-py does."""
+        """Dequantize the stored tensors [..., n] -> float32 [..., in], as gguf-py does."""
         own = self.format
         q = _integers(stored["q_weight"], own.low).astype(np.int32)
         if own.high:
             q |= _integers(stored["q_high"], own.high).astype(np.int32) << own.low
-        values = np.array(own.codebook, np.int32)[q] if own.codebook else q - own.zero
-        scale = stored["q_scale"].astype(np.float32)
-        minimum = stored["q_min"].astype(np.float32) if own.minimum else None
-        if own.bias is not None:
-            groups = own.block // own.group
-            sub = _integers(stored["q_sub"], 8).astype(np.float32) - np.float32(own.bias)
-            scale = np.repeat(scale, groups, axis=1) * sub
+        values: NDArray[Any] = q - own.zero
+        if own.codebook or own.e4m3:
+            values = _E4M3[q] if own.e4m3 else np.array(own.codebook, np.int32)[q]
+        of_column = np.arange(q.shape[-1]) // own.group
+        of_group = np.arange(of_column[-1] + 1) * own.group // own.block
+        scale = stored["q_scale"].astype(np.float32)[..., of_group]
+        minimum = stored["q_min"].astype(np.float32)[..., of_group] if own.minimum else None
+        if own.two_levels:
+            scale = scale * self._bytes(stored["q_sub"])[..., : len(of_group)]
             if minimum is not None:
                 subs = _integers(stored["q_submin"], 8).astype(np.float32)
-                minimum = -(np.repeat(minimum, groups, axis=1) * subs)
+                minimum = -(minimum * subs[..., : len(of_group)])
         with np.errstate(invalid="ignore"):  # the conversion reports scales that are not finite
-            w = np.repeat(scale, own.group, axis=1) * values.astype(np.float32)
+            w = scale[..., of_column] * values.astype(np.float32)
             if minimum is not None:
-                w = w + np.repeat(minimum, own.group, axis=1)
-        found: NDArray[np.float32] = w[:, :columns]
+                w = w + minimum[..., of_column]
+        found: NDArray[np.float32] = w[..., :columns]
         return found
+
+    def _bytes(self, words: NDArray[np.uint32]) -> NDArray[np.float32]:
+        """Return the numbers that the bytes of groups are."""
+        bytes_ = _integers(words, 8)
+        if self.format.bytes is not None:
+            return _FLOATS[self.format.bytes][bytes_]
+        assert self.format.bias is not None
+        return bytes_.astype(np.float32) - np.float32(self.format.bias)
 
     def element(self, stored: Sequence[Any], row: Any, column: Any) -> Any:
         """Return the TIR expression of one dequantized element, in float32."""
+        from tvm import tirx  # only the graph needs it
+
         own = self.format
         tensors = dict(zip(own.columns, stored, strict=True))
 
@@ -94,13 +111,17 @@ class BlockQuant:
         if own.high:
             q = q + field("q_high", own.high, column) * 2**own.low
         value = _looked_up(own.codebook, q) if own.codebook else q - own.zero
+        if own.e4m3:
+            size = _float_of(q & 127, "e4m3")
+            value = tirx.Select(q < 128, size, -size)
         scale = tensors["q_scale"][row, column // own.block].astype("float32")
         minimum = None
         if own.minimum:
             minimum = tensors["q_min"][row, column // own.block].astype("float32")
-        if own.bias is not None:
+        if own.two_levels:
             group = column // own.group
-            scale = scale * (field("q_sub", 8, group) - own.bias).astype("float32")
+            byte = field("q_sub", 8, group)
+            scale = scale * (_float_of(byte, own.bytes) if own.bytes else _less(byte, own.bias))
             if minimum is not None:
                 minimum = -minimum * field("q_submin", 8, group).astype("float32")
         w = scale * value.astype("float32")
@@ -108,23 +129,18 @@ class BlockQuant:
 
     def kernel_spec(self) -> dict[str, Any]:
         """Return the fields of a kernel's `LinearSpec` that depend on the scheme."""
-        return {"scheme": self.name.lower(), "scale_dtype": "float16", "group": self.format.group}
-
-
-def _words(fields: NDArray[Any], bits: int) -> NDArray[np.uint32]:
-    """Pack unsigned fields [rows, n] into words [rows, n * bits / 32], lowest first."""
-    per = 32 // bits
-    apart = fields.astype(np.uint32).reshape(len(fields), -1, per)
-    shifts = np.arange(per, dtype=np.uint32) * np.uint32(bits)
-    packed: NDArray[np.uint32] = np.bitwise_or.reduce(apart << shifts, axis=-1)
-    return packed
+        return {
+            "scheme": self.name.lower(),
+            "scale_dtype": self.format.floats,
+            "group": self.format.group,
+        }
 
 
 def _integers(words: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
-    """Unpack what `_words` packed."""
+    """Unpack what `words` packed."""
     shifts = np.arange(32 // bits, dtype=np.uint32) * np.uint32(bits)
     found: NDArray[np.uint32] = (words[..., None] >> shifts) & np.uint32(2**bits - 1)
-    return found.reshape(len(words), -1)
+    return found.reshape(*words.shape[:-1], -1)
 
 
 def _looked_up(codebook: tuple[int, ...], q: Any) -> Any:
@@ -143,4 +159,35 @@ def _looked_up(codebook: tuple[int, ...], q: Any) -> Any:
     return values[0]
 
 
+def _less(byte: Any, bias: int | None) -> Any:
+    return (byte - bias).astype("float32")
+
+
+def _float_of(byte: Any, kind: str) -> Any:
+    """Return the TIR expression of the float that a byte is, which is finite; see `BlockFormat`."""
+    from tvm import tirx
+
+    if kind == "e8m0":  # byte 0 is 2^-127, whose bits in float32 are those of a subnormal
+        return tirx.reinterpret("float32", tirx.max(byte << 23, 0x400000))
+    small = byte.astype("float32") * tirx.const(2.0**-9, "float32")
+    return tirx.Select(byte < 8, small, tirx.reinterpret("float32", (byte + 960) << 20))
+
+
+def _floats() -> dict[str, NDArray[np.float32]]:
+    """Return the floats of the 256 bytes of each kind; those that are none are NaN."""
+    byte = np.arange(256)
+    exponent, mantissa = byte >> 3, byte & 7
+    normal = np.ldexp((8 + mantissa).astype(np.float32), np.minimum(exponent, 15) - 10)
+    e4m3 = np.where(byte < 8, np.ldexp(mantissa.astype(np.float32), -9), normal)
+    e8m0 = np.ldexp(np.float32(1), np.minimum(byte, 254) - 127)
+    return {
+        "e4m3": np.where(byte < 127, e4m3, np.float32(np.nan)).astype(np.float32),
+        "e8m0": np.where(byte < 255, e8m0, np.nan).astype(np.float32),
+    }
+
+
+_FLOATS = _floats()
+_E4M3 = np.concatenate([_FLOATS["e4m3"][:128], -_FLOATS["e4m3"][:128]])
+# Types of llama.cpp; `split` makes their stored tensors.
 BLOCKS = tuple(BlockQuant(name=name.upper()) for name in LLAMA_CPP)
+FLOATS_8 = tuple(BlockQuant(name=name.upper()) for name in FP8)

@@ -17,11 +17,19 @@ _CALIBRATED = (
     "To run a checkpoint of that format, give it as MODEL without --quant: it keeps its bits. The "
     "schemes of this list are made from float weights."
 )
+_MIXES = (
+    "llama.cpp's mixes of types are auto:BITS here: types chosen for the model at hand, with so "
+    "many bits a weight on average."
+)
 # Rows (pattern of a whole name in lower case, scheme to suggest, reason); the first match counts.
 _KNOWN = (
     (r"q0bf16|bf16|bfloat16", "q0f16", _BFLOAT16),
     (r"q8bf16_\w+", "q8f16_1", _HALVES),
     (r"q[34]bf16_\w+", "q4f16_1", _HALVES),
+    (r"q2_k_[slm]+|iq2_\w+", "auto:3.2", _MIXES),
+    (r"q3_k_x?[slm]+|iq3_\w+", "auto:3.9", _MIXES),
+    (r"q4_k_[sm]", "auto:4.8", _MIXES),
+    (r"q5_k_[sm]", "auto:5.7", _MIXES),
     (r".*(awq|gptq|bitsandbytes|bnb|exl[23]|hqq|gguf).*", "q4f16_1", _CALIBRATED),
     (r"q8f16_\w+|q[68]_\w+|e[45]m[23]\w*|fp8\w*|w8a(8|16)|8(-?bit)?", "q8f16_1", _OTHERS),
     (r"(u?i|u?int)?8(-?bit)?", "q8f16_1", _OTHERS),

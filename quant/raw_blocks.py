@@ -127,6 +127,21 @@ def _iq4_xs(blocks: Raw) -> Fields:
     return _rows({"q": _shifted(qs, 16, 4), "q_scale": _half(d), "q_sub": sub})
 
 
+def _mxfp4(blocks: Raw) -> Fields:
+    e, qs = _cut(blocks, 1, 16)
+    # An exponent of 255 is no number; the conversion reports scales that are not finite.
+    scale = np.where((e == 255).any(axis=1), np.nan, 0.5).astype(np.float32)
+    return _rows({"q": _shifted(qs, 16, 4), "q_sub": e, "q_scale": scale})
+
+
+def _nvfp4(blocks: Raw) -> Fields:
+    scales, qs = _cut(blocks, 4, 32)
+    used = scales & np.uint8(127)
+    used = np.where(used == 127, np.uint8(0), used)  # no number, which llama.cpp reads as 0
+    q = _shifted(qs, 8, 4)
+    return _rows({"q": q, "q_sub": used, "q_scale": np.full((len(qs), 1), 0.5, np.float32)})
+
+
 # llama.cpp's name of a type -> the function that takes its blocks apart.
 UNPACK: dict[str, Callable[[Raw], Fields]] = {
     "Q4_0": _q4_0,
@@ -141,4 +156,6 @@ UNPACK: dict[str, Callable[[Raw], Fields]] = {
     "Q6_K": _q6_k,
     "IQ4_NL": _q4_0,
     "IQ4_XS": _iq4_xs,
+    "MXFP4": _mxfp4,
+    "NVFP4": _nvfp4,
 }

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from wherry.errors import UsageError
 
 from .affine import AFFINE
-from .blocks import BLOCKS
+from .block_encoder import encodes
+from .blocks import BLOCKS, FLOATS_8, BlockQuant
 from .float import FLOATS, FloatScheme
 from .group import GROUPS
 from .ordered import ORDERED
@@ -109,13 +110,17 @@ EXACT = FloatScheme(name="exact", float_dtype="float32")
 
 
 # Schemes of checkpoint formats: weights are kept in them, and never encoded.
-_KEPT: tuple[Scheme, ...] = (*BLOCKS, *AFFINE, *ORDERED)
+_KEPT: tuple[Scheme, ...] = (*BLOCKS, *FLOATS_8, *AFFINE, *ORDERED)
 
 
 def schemes() -> dict[str, Encoder]:
     """Return the schemes for `--quant` by name."""
     known: tuple[Encoder, ...] = (*FLOATS, *GROUPS)
     return {scheme.name: scheme for scheme in known}
+
+
+# Block types that are encoded, too: names that `wherry.quant.mix.mix_of` knows.
+TYPES: Mapping[str, BlockQuant] = {b.name.lower(): b for b in BLOCKS if encodes(b.format)}
 
 
 def portable() -> frozenset[str]:
@@ -146,7 +151,8 @@ def find(name: str) -> Encoder:
     if name not in known:
         meant, why = advice(name, known)
         raise UsageError(
-            f"Unknown quantization {name!r}; there are {', '.join(known)}. "
+            f"Unknown quantization {name!r}; there are {', '.join((*known, *TYPES))}, and "
+            "auto:BITS, as auto:4.5. "
             f"{why + ' ' if why else ''}Type: --quant {meant or DEFAULT}"
         )
     return known[name]

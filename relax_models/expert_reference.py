@@ -7,13 +7,14 @@ ascending order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import cache
 from typing import Any
 
 from tvm import te, tirx
 from tvm.script import tirx as T
 
-from wherry.ops import RouteSpec
+from wherry.ops import ActivationSpec, ExpertLinearSpec, RouteSpec, SwiGLUSpec
 from wherry.ops.tags import tag
 
 from .activations import formula
@@ -270,6 +271,28 @@ def expert_linear(
     args += [*([bias] if spec["bias"] else []), *stored, z]
     func = te.create_prim_func(args).without_attr("global_symbol")
     return tag(func, "expert_linear", dict(spec))
+
+
+@cache
+def gate(spec: ExpertLinearSpec, dtype: str) -> tirx.PrimFunc:
+    """Return the PrimFunc (y dtype [n, 2 width]) -> dtype [n, width] of a spec's gate.
+
+    It is for experts whose two halves are computed apart.
+    """
+    n, width, fields = te.var("n", "int64"), spec.width, asdict(spec)
+    y = te.placeholder((n, 2 * width), dtype, "y")
+
+    def value(s: Any, o: Any) -> Any:
+        both = (y[s, o].astype("float32"), y[s, o + width].astype("float32"))
+        return _gated(fields, *both).astype(dtype)
+
+    z = te.compute((n, width), value, "z")
+    func = te.create_prim_func([y, z]).without_attr("global_symbol")
+    if spec.gate == "silu":
+        return tag(func, "swiglu", SwiGLUSpec(dim=width))
+    if spec.gate == "gelu_tanh":
+        return tag(func, "activation", ActivationSpec(dim=width, kind="gelu_tanh", gated=True))
+    return func
 
 
 def _gated(spec: Mapping[str, Any], gate: Any, up: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -104,6 +104,16 @@ class ParameterPlan:
         if self.stacked or (len(self.shape) == 3 and self.unpacked):
             return (self.shape[0] * self.shape[1], *self.shape[2:])
         return self.shape
+
+    @property
+    def of_expert(self) -> int:
+        """Return the number of pieces of an expert; of a parameter that is not stacked, all."""
+        return len(self.pieces) // self.shape[0] if self.stacked else len(self.pieces)
+
+    def of_each_expert(self, which: Collection[int]) -> tuple[Piece, ...]:
+        """Return some pieces of each expert in turn, `which` of the `of_expert`."""
+        own = self.of_expert
+        return tuple(piece for i, piece in enumerate(self.pieces) if i % own in which)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wherry.models.arch import Shape
+from wherry.quant.mix import Mix
 from wherry.quant.scheme import Scheme
 
 from ..load import Described
@@ -34,6 +35,7 @@ def calibration_of(
     folder: Path,
     parameters: Mapping[str, Shape],
     scheme: Scheme,
+    mix: Mix | None = None,
 ) -> Calibration | None:
     """Return how a conversion encodes linears; None: by search, with the reason in the log.
 
@@ -43,8 +45,12 @@ def calibration_of(
         folder: the source's folder.
         parameters: shapes of the model's parameters by name.
         scheme: the scheme of the weights.
+        mix: the mix that they are encoded in.
     """
     if text is None:
+        return None
+    if mix:
+        _log.warning("%s: block types are encoded without a calibration text.", mix.name)
         return None
     if reason := refused(described, parameters, scheme):
         _log.warning("%s, so its weights are encoded without a calibration text.", reason)

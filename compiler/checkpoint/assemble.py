@@ -13,6 +13,7 @@ from wherry.models.weight_plan import ParameterPlan, rows_of
 from .tensors import Checkpoint, widen
 from .unpack import experts
 
+_PLACES = 8  # of a parameter from which `some_rows` reads
 BLOCK_BYTES = 8 << 20  # approximate size of a block of rows in float32, bytes
 
 
@@ -41,6 +42,32 @@ def blocks(
         read = _stacked if plan.axis == 0 else _side_by_side
         rows = read(plan, checkpoint, start, stop)
         yield start, _unit(rows) if plan.unit_rows else rows
+
+
+def some_rows(
+    plan: ParameterPlan, checkpoint: Checkpoint, count: int, within: tuple[int, int] | None = None
+) -> NDArray[np.float32]:
+    """Read about `count` rows of a matrix or of experts, spread over it: [n, columns].
+
+    Where the file does not have rows one after another, they are those of the first block.
+
+    Args:
+        plan: the parameter.
+        checkpoint: the source of its weights.
+        count: number of rows.
+        within: first and last row (exclusive) of those that count; None: all.
+    """
+    if plan.constant is not None or plan.unpacked or plan.transpose:
+        rows = next(iter(blocks(plan, checkpoint)))[1]
+        rows = rows.reshape(-1, rows.shape[-1])
+        return np.ascontiguousarray(rows[:: max(1, len(rows) // count)][:count])
+    low, high = within or (0, plan.rows[0])
+    read = _stacked if plan.axis == 0 else _side_by_side
+    each = min(high - low, max(1, count // _PLACES))
+    starts = sorted({low + i * (high - low - each) // (_PLACES - 1) for i in range(_PLACES)})
+    found = [read(plan, checkpoint, start, start + each) for start in starts]
+    rows = np.concatenate(found).reshape(-1, plan.shape[-1])
+    return _unit(rows) if plan.unit_rows else rows
 
 
 def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:

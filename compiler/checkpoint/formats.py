@@ -13,7 +13,8 @@ from wherry.hub.sentence_transformers import dense_folders
 from .dense import with_dense
 from .pickled import open_pickled
 from .quantized.checkpoint import open_quantized
-from .quantized.recognise import recognise
+from .quantized.mxfp4 import open_mxfp4
+from .quantized.recognise import OF_EXPERTS, recognise
 from .safetensors import open_safetensors
 from .tensors import Checkpoint
 
@@ -43,7 +44,11 @@ def _of_transformer(folder: Path) -> Checkpoint:
     quantized = recognise(folder)
     if found := _files(folder, file_names.SAFETENSORS, file_names.SAFETENSORS_INDEX):
         checkpoint = open_safetensors(folder, *found)
-        return open_quantized(checkpoint, quantized) if quantized else checkpoint
+        if quantized is None:
+            return checkpoint
+        if quantized.method == OF_EXPERTS:
+            return open_mxfp4(checkpoint)
+        return open_quantized(checkpoint, quantized)
     if quantized:
         raise ModelError(
             f"{folder} has {quantized.name} weights without {file_names.SAFETENSORS}. Save them as "

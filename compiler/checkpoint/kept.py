@@ -8,11 +8,31 @@ bits than q and k, and the model reads all three as one parameter.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
 from wherry.quant.scheme import Scheme
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSchemes:
+    """Names of the schemes in which weights of a checkpoint stay."""
+
+    matrices: frozenset[str] = frozenset()
+    experts: frozenset[str] = frozenset()
+
+    def of(self, shape: tuple[int, ...]) -> frozenset[str]:
+        """Return the names for a parameter [rows, columns] or [experts, rows, columns]."""
+        return self.experts if len(shape) > 2 else self.matrices
+
+    def __bool__(self) -> bool:
+        """Return whether any weights stay."""
+        return bool(self.matrices or self.experts)
+
+
+NOTHING = KeptSchemes()  # everything is encoded
 
 
 class KeptRows(Protocol):

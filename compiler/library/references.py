@@ -11,6 +11,7 @@ from functools import cache
 from tvm import te, tirx
 
 from wherry.models.expert_reference import expert_linear as expert_linear_of
+from wherry.models.expert_reference import gate as expert_gate
 from wherry.ops import ExpertLinearSpec
 from wherry.ops.tags import tag
 from wherry.passes.quantize import MATRIX, References
@@ -75,6 +76,9 @@ class _References:
 
     def expert_linear(self, scheme: Scheme, spec: str, dtype: str) -> tirx.PrimFunc:
         return _expert_linear(scheme, ExpertLinearSpec.from_json(spec), dtype)
+
+    def expert_gate(self, spec: str, dtype: str) -> tirx.PrimFunc:
+        return expert_gate(ExpertLinearSpec.from_json(spec), dtype)
 
 
 REFERENCES: References = _References()

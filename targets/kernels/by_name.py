@@ -63,6 +63,8 @@ class KernelsByName:
         self.blocks: frozenset[str] = getattr(kernels, "blocks", frozenset())
         # Those of them that are as fast in all steps as the schemes of our own.
         self.fast_blocks: frozenset[str] = getattr(kernels, "fast_blocks", self.blocks)
+        # Those that linears of experts read as fast.
+        self.expert_blocks: frozenset[str] = getattr(kernels, "expert_blocks", self.fast_blocks)
         self._operations: dict[str, tuple[Any, Callable[[Any], Answer]]] = {
             "linear": (LinearSpec, kernels.linear),
             "embedding": (EmbeddingSpec, self._embedding),

@@ -165,3 +165,67 @@ def test_rows_of_a_matrix_in_several_schemes():
     assert text.count("R.concat") == 2  # `up`, and the table as the head
     dtypes = stored_dtypes(Function(FLOATING).finished(before), quantization(own=own))
     assert (dtypes["up.1.q_min"], dtypes["norm.weight"]) == ("float16", None)
+
+
+def experts(names: dict, emit: Callable) -> object:
+    """A function with experts of two matrices, a gate and biases, of which a row takes two."""
+    f = Function(names)
+    n, builder = f.n, f.builder
+    given = {
+        "ids": ([n, 2], "int32"),
+        "starts": ([EXPERTS + 1], "int32"),
+        "slots": ([2 * n], "int32"),
+        "x": ([n, D], "float32"),
+    }
+    inputs = {name: relax.Var(name, relax.TensorType(*ty)) for name, ty in given.items()}
+    with builder.function("forward", [*inputs.values(), *f.v.values()], {"num_input": 4}):
+        with builder.dataflow():
+            args = [inputs[name] for name in ("x", "ids", "starts", "slots")]
+            out = builder.emit_output(emit(f, args))
+        builder.emit_func_output(out)
+    return builder.get()
+
+
+def test_experts_whose_gate_is_in_another_scheme():
+    """Each half is multiplied by itself, and the gate is computed from both."""
+    made = {"experts": EXPERTS, "top_k": 2, "in_features": D, "bias": True}
+    whole = ExpertLinearSpec(scheme="f32", out_features=2 * D, gate="silu", **made)
+    bias = {"experts.bias": ((EXPERTS, 2 * D), "float32")}
+    both = (find("q8f16_1"), find("q4f16_1"))
+
+    def call(f, name, func, args, columns):
+        var = f.builder.add_func(func, name)
+        ty = relax.TensorType([2 * f.n, columns], "float32")
+        return relax.call_tir(var, args, out_ty=ty)
+
+    def floats(f, args):
+        weight = te.placeholder((EXPERTS, 2 * D, D), "float32", "weight")
+        func = expert_linear(asdict(whole), FLOATS, [weight], "float32")
+        stored = [f.v["experts.bias"], f.v["experts.weight"]]
+        return call(f, "expert_linear", func, [*args, *stored], D)
+
+    def apart(f, args):
+        results = []
+        for i, scheme in enumerate(both):
+            own = ExpertLinearSpec(out_features=D, **made, **scheme.kernel_spec())
+            cut = relax.op.strided_slice(f.v["experts.bias"], [1], [i * D], [(i + 1) * D])
+            stored = [f.builder.emit(cut)]
+            stored += [v for name, v in f.v.items() if name.startswith(f"experts.{i}.")]
+            func = REFERENCES.expert_linear(scheme, own.to_json(), "float32")
+            one = call(f, "expert_linear", func, [*args, *stored], D)
+            results.append(f.builder.emit(one))
+        joined = f.builder.emit(relax.op.concat(results, axis=-1))
+        return call(
+            f, "expert_gate", REFERENCES.expert_gate(whole.to_json(), "float32"), [joined], D
+        )
+
+    stored = {
+        f"experts.{i}.{t.name.rpartition('.')[2]}": (t.shape, t.dtype)
+        for i, scheme in enumerate(both)
+        for t in scheme.stored("x.weight", (EXPERTS, D, D))
+    }
+    before = experts(bias | {"experts.weight": ((EXPERTS, 2 * D, D), "float32")}, floats)
+    own = parts("experts.weight", [(D, scheme) for scheme in both])
+    rewrite = Quantize(Quantization(plan={}, references=REFERENCES, own={"experts.weight": own}))
+    after = experts(bias | stored, apart)
+    assert_structural_equal(rewrite(before), after, map_free_vars=True)

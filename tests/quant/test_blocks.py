@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 
 import gguf
+import ml_dtypes
 import numpy as np
 import pytest
 import tvm
 from tvm import te
 
-from wherry.quant.blocks import BLOCKS
+from wherry.quant.blocks import BLOCKS, FLOATS_8
 from wherry.quant.plan import from_json, parts, to_json
 from wherry.quant.scheme import EXACT, record
 
-from ..support.random_blocks import random_blocks
+from ..support.random_blocks import random_blocks, random_floats
 
 ROWS, COLUMNS = 6, 512
 
@@ -33,10 +34,20 @@ def test_values(scheme):
     assert record(scheme.name) == scheme
 
 
-@pytest.mark.parametrize("scheme", BLOCKS, ids=lambda scheme: scheme.name)
+def test_numbers_of_fp8():
+    """Of all codes, by the package that defines the dtype."""
+    codes = np.delete(np.arange(256, dtype=np.uint8), (0x7F, 0xFF))[:252]
+    stored = {"q_weight": codes.view("<u4")[None], "q_scale": np.full((1, 1), 0.5, np.float32)}
+    expected = codes.view(ml_dtypes.float8_e4m3fn).astype(np.float32)[None] / 2
+    np.testing.assert_array_equal(FLOATS_8[0].decode(stored), expected)
+
+
+@pytest.mark.parametrize("scheme", (*BLOCKS, *FLOATS_8), ids=lambda scheme: scheme.name)
 def test_elements(scheme):
-    raw = random_blocks(scheme.name, ROWS, COLUMNS)
-    stored = scheme.split(raw)
+    if scheme in FLOATS_8:
+        stored = random_floats(scheme, ROWS, COLUMNS)
+    else:
+        stored = scheme.split(random_blocks(scheme.name, ROWS, COLUMNS))
     tensors = [te.placeholder(a.shape, str(a.dtype), name) for name, a in stored.items()]
     y = te.compute((ROWS, COLUMNS), lambda i, k: scheme.element(tensors, i, k), "y")
     func = tvm.compile(te.create_prim_func([*tensors, y]), target="llvm")

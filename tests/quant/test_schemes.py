@@ -142,7 +142,7 @@ def test_what_a_half_cannot_hold_shows(bad):
 
 def test_find_lists_the_schemes():
     assert find("q4f16_1").float_dtype == "float16"
-    with pytest.raises(UsageError, match="q4f32_1, q8f16_1, q8f32_1"):
+    with pytest.raises(UsageError, match="q4f32_1, q8f16_1, q8f32_1, q2_k"):
         find("q5_k_m")
 
 
@@ -151,8 +151,9 @@ def test_find_lists_the_schemes():
     [
         ("q0bf16", "q0f16", "between 2^-14 and 65504 exactly"),
         ("q4bf16_1", "q4f16_1", "suits checkpoints in bfloat16"),
-        ("Q4_K_M", "q4f16_1", "has 4 bits in groups of 32"),
-        ("IQ3_XS", "q4f16_1", "another program's"),
+        ("Q4_0", "q4f16_1", "has 4 bits in groups of 32"),
+        ("Q4_K_M", "auto:4.8", "chosen for the model"),
+        ("IQ3_XS", "auto:3.9", "mixes of types"),
         ("Q8_0", "q8f16_1", "has 8 bits"),
         ("q4f16_0", "q4f16_1", "another program's"),
         ("q3f16_1", "q4f16_1", "another program's"),

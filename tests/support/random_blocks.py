@@ -6,6 +6,7 @@ import gguf
 import numpy as np
 
 from wherry.quant.affine import AffineQuant
+from wherry.quant.blocks import BlockQuant
 
 # Bytes at which a block's float16 fields begin; two is a scale and a minimum.
 _HALVES = {
@@ -15,6 +16,8 @@ _HALVES = {
     "Q3_K": (108,),
     "Q6_K": (208,),
 }
+# Types whose scales are bytes: range of the bytes, and their number in a block.
+_BYTES = {"MXFP4": (118, 124, 1), "NVFP4": (1, 40, 4)}
 _SCALES = {256: 2e-4, 32: 2e-3}  # of blocks with two levels, and of those with one
 
 
@@ -23,12 +26,33 @@ def random_blocks(name: str, rows: int, columns: int, seed: int = 0) -> np.ndarr
     rng = np.random.default_rng(seed)
     values, nbytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[name]]
     blocks = rng.integers(0, 256, (rows * columns // values, nbytes), np.uint8)
-    for place in _HALVES[name]:
+    if name in _BYTES:
+        first, last, count = _BYTES[name]
+        blocks[:, :count] = rng.integers(first, last, (len(blocks), count), np.uint8)
+    for place in _HALVES.get(name, ()):
         scale = _SCALES[values] * rng.uniform(0.5, 1.5, len(blocks)) * (-1 if name == "Q8_0" else 1)
         if place == 2 and values == 32:
             scale = -scale * 8  # a minimum, half the range of the integers below zero
         blocks[:, place : place + 2] = scale.astype(np.float16)[:, None].view(np.uint8)
     return blocks.reshape(rows, -1)
+
+
+def random_floats(
+    scheme: BlockQuant, rows: int, columns: int, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Stored tensors of random weights in FP8 of about 0.03; the first row has subnormals."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 0x60, (rows, columns), np.uint8) | rng.integers(
+        0, 2, (rows, columns), np.uint8
+    ) << np.uint8(7)
+    codes[0] &= 0x87
+    shapes = {t.name.rpartition(".")[2]: t.shape for t in scheme.stored("x.weight", codes.shape)}
+    scale = rng.uniform(0.001, 0.004, shapes["q_scale"]).astype(np.float32)
+    made = {"q_weight": codes.view("<u4").astype(np.uint32), "q_scale": scale}
+    if "q_sub" in shapes:
+        words = np.uint32(0x7D7F7E80)  # powers of two around one
+        made["q_sub"] = np.full(shapes["q_sub"], words, np.uint32)
+    return made
 
 
 def random_affine(

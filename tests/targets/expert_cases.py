@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from wherry.ops.blocks import FORMATS
+from wherry.quant.affine import AFFINE, AffineQuant
+from wherry.quant.blocks import BLOCKS, FLOATS_8
 from wherry.targets.kernels import ExpertLinearSpec, RouteSpec
 
+from ..support.random_blocks import random_affine, random_blocks, random_floats
 from .test_cpu_linear import portable
 
 ROUTES = {
@@ -95,10 +99,7 @@ class Bank:
 
     @classmethod
     def of(cls, rng: np.random.Generator, spec: ExpertLinearSpec) -> Bank:
-        made = [
-            portable(rng, spec.out_features, spec.in_features, spec.scheme, spec.scale_dtype)
-            for _ in range(spec.experts)
-        ]
+        made = [_matrix(rng, spec, expert) for expert in range(spec.experts)]
         stored = [np.stack(tensors) for tensors in zip(*(s for s, _ in made), strict=True)]
         bias = rng.standard_normal((spec.experts, spec.out_features)).astype("float32")
         return cls(spec, stored, np.stack([w for _, w in made]), bias)
@@ -116,6 +117,28 @@ class Bank:
         if spec.combined:
             y = (y.reshape(*ids.shape, -1) * weights[..., None]).sum(1)
         return y
+
+
+def _matrix(rng: np.random.Generator, spec: ExpertLinearSpec, expert: int) -> Any:
+    """Stored tensors of an expert, and what they are."""
+    n, k = spec.out_features, spec.in_features
+    if spec.scheme not in FORMATS:
+        return portable(rng, n, k, spec.scheme, spec.scale_dtype)
+    every = (*BLOCKS, *FLOATS_8, *AFFINE)
+    scheme = next(s for s in every if s.kernel_spec()["scheme"] == spec.scheme)
+    if isinstance(scheme, AffineQuant):
+        stored = random_affine(scheme, n, k, expert)
+    elif scheme in FLOATS_8:
+        stored = random_floats(scheme, n, k, expert)
+    else:
+        stored = scheme.split(random_blocks(scheme.name, n, k, expert))
+    return list(stored.values()), scheme.decode(stored, k)
+
+
+def in_blocks(spec: ExpertLinearSpec, name: str) -> ExpertLinearSpec:
+    """A spec with weights in a block format."""
+    own = FORMATS[name]
+    return replace(spec, scheme=name, scale_dtype=own.floats, group=own.group)
 
 
 def gated(spec: ExpertLinearSpec, gate: np.ndarray, up: np.ndarray) -> np.ndarray:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gguf
 import numpy as np
 import pytest
 
 from wherry.ops.blocks import FORMATS
 from wherry.quant.affine import AFFINE, AffineQuant
 from wherry.quant.blocks import BLOCKS
+from wherry.quant.scheme import TYPES
 from wherry.targets.kernels import EmbeddingSpec, LinearSpec
 from wherry.targets.kernels.cpu import CpuKernels
 from wherry.targets.kernels.cpu.block_layout import SUPPORTED
@@ -20,8 +22,13 @@ pytestmark = pytest.mark.cpu
 N, K = 40, 512
 # One scheme of others' zero points and minimums for each dtype, group and number of bits.
 BY_DAY = ("affine4f16_g128", "affine4f32_g64_min", "affine8f16_g32", "affine8f16_g64_min")
+OTHERS = ("IQ4_NL", "IQ4_XS", "MXFP4")  # codebooks, of which NVFP4 runs by day
 SCHEMES = [
-    *(s for s in BLOCKS if s.name.lower() in SUPPORTED),
+    *(
+        pytest.param(s, marks=pytest.mark.nightly if s.name in OTHERS else ())
+        for s in BLOCKS
+        if s.name.lower() in SUPPORTED
+    ),
     *(
         s if s.name in BY_DAY else pytest.param(s, marks=pytest.mark.nightly)
         for s in AFFINE
@@ -55,10 +62,13 @@ def linear_of(machine, scheme):
 def raw(scheme):
     """Random rows; the first have the largest and the smallest integers and group scales."""
     found = random_blocks(scheme.name, N, K)
-    halves = {"Q6_K": slice(208, 210), "Q4_1": slice(0, 4), "Q5_1": slice(0, 4)}
-    kept = halves.get(scheme.name, slice(0, 4 if scheme.name in ("Q4_K", "Q5_K") else 2))
+    at_end = {"Q2_K": slice(80, 84), "Q3_K": slice(108, 110), "Q6_K": slice(208, 210)}
+    at_end |= {"MXFP4": slice(0, 1), "NVFP4": slice(0, 4)}
+    two = scheme.name in ("Q4_1", "Q5_1", "Q4_K", "Q5_K")
+    kept = at_end.get(scheme.name, slice(0, 4 if two else 2))
+    each = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[scheme.name]][1]
     for row, byte in ((0, 0xFF), (1, 0x00), (2, 0x80), (3, 0x7F)):
-        blocks = found[row].reshape(-1, found.shape[1] * scheme.format.block // K)
+        blocks = found[row].reshape(-1, each)
         scales = blocks[:, kept].copy()
         blocks[:] = byte
         blocks[:, kept] = scales
@@ -104,6 +114,24 @@ def test_embedding(scheme):
     # with a minimum, one rounding instead of two
     rtol = 1e-6 if FORMATS[scheme.kernel_spec()["scheme"]].minimum else 0
     np.testing.assert_allclose(y, scheme.decode(stored)[tokens], rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("name", ["avx512vnni", pytest.param("ssse3", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("scheme", TYPES.values(), ids=list(TYPES))
+def test_rows_with_a_cut_block(name, scheme):
+    """576 weights are two blocks of 256 and a quarter of one, as our encoders store them."""
+    machine, columns = named_machine(name), 576
+    rng = np.random.default_rng(5)
+    stored = scheme.encode(rng.standard_normal((N, columns)).astype("float32"))
+    weight = scheme.decode(stored)
+    spec = LinearSpec(out_features=N, in_features=columns, **scheme.kernel_spec())
+    linear = CpuKernels(machine.isa).linear(spec)
+    weights = packed(machine, linear, stored)
+    x = np.zeros((columns, columns), "float32")  # one element a row: no rounding of others
+    np.fill_diagonal(x, 1.0)
+    out = np.full((columns, N), np.nan, "float32")
+    y = machine.build(linear.compute)(x, *weights, out)[-1]
+    np.testing.assert_allclose(y.T, weight, rtol=1e-5, atol=1e-5)
 
 
 def test_instruction_sets_without_kernels():

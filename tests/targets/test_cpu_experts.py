@@ -9,8 +9,10 @@ import pytest
 
 from wherry.targets.kernels import ExpertLinearSpec
 from wherry.targets.kernels.cpu import CpuKernels
+from wherry.targets.kernels.cpu.block_layout import SUPPORTED
 
-from .expert_cases import ROUTES, Bank, arguments, empty, route, slots_of
+from .conftest import machine as named_machine
+from .expert_cases import ROUTES, Bank, arguments, empty, in_blocks, route, slots_of
 from .test_cpu_linear import packed
 
 pytestmark = pytest.mark.cpu
@@ -97,6 +99,44 @@ def test_expert_linear_of_each_instruction_set(any_machine, spec, scheme, scale_
     check(any_machine, replace(spec, scheme=scheme, scale_dtype=scale_dtype))
 
 
+# Block formats by day: two levels with minimums, halves of a group with floats, and zero points.
+BY_DAY = ("q4_k", "nvfp4", "affine4f16_g128")
+OF_BLOCKS = (
+    ExpertLinearSpec(
+        experts=4, top_k=2, out_features=48, in_features=256, scheme="f32", gate="silu", bias=True
+    ),
+    ExpertLinearSpec(
+        experts=5, top_k=3, out_features=40, in_features=512, scheme="f32", combined=True
+    ),
+)
+
+
+BLOCKS = [
+    pytest.param(
+        spec, name, marks=() if name in BY_DAY and (spec.combined or name == "q4_k") else NIGHTLY
+    )
+    for name in sorted(SUPPORTED)
+    for spec in OF_BLOCKS
+]
+
+
+@pytest.mark.parametrize(("spec", "name"), BLOCKS)
+def test_blocks(here, spec, name):
+    check(here, in_blocks(spec, name))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", BY_DAY)
+@pytest.mark.parametrize("isa", ["avx512", "avxvnni", "avx2", "ssse3"])
+def test_blocks_of_each_instruction_set(isa, name):
+    check(named_machine(isa), in_blocks(OF_BLOCKS[1], name))
+
+
+def test_blocks_without_a_dot_product():
+    kernels = CpuKernels(named_machine("sse2").isa)
+    assert kernels.expert_linear(in_blocks(OF_BLOCKS[1], "q4_k")) is None
+
+
 @pytest.mark.parametrize("spec", SPECS[:1], ids=lambda s: f"{s.out_features}x{s.in_features}")
 def test_float_activations(here, spec):
     check(here, replace(spec, scheme="q4", scale_dtype="float16"), "float")
@@ -126,7 +166,7 @@ def check(machine, spec, activations="int8"):
     y, expected = run(slice(None)), bank.expected(x, ids, shares)
     error = np.sqrt(np.mean((y - expected) ** 2) / np.mean(expected**2))
     isa = CpuKernels(machine.isa, activations).isa
-    int8 = spec.scheme in ("q4", "q8") and isa.dot != "none"
+    int8 = spec.scheme not in ("f32", "f16") and isa.dot != "none"
     assert error < (0.02 if int8 else 2e-6)
     whole = y.reshape(rows, made, -1)
     # In any company, and in another order: the same bits.

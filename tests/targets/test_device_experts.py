@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from wherry.ops.blocks import FORMATS
 from wherry.targets.kernels import ExpertLinearSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 
-from .expert_cases import ROUTES, Bank, arguments, empty, route, slots_of
+from .expert_cases import ROUTES, Bank, arguments, empty, in_blocks, route, slots_of
 
 pytestmark = pytest.mark.gpu
 KERNELS = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=32768), {})
@@ -103,6 +106,44 @@ def test_expert_linear(build, spec):
     # GEMV and GEMM are different kernels: the same bits.
     for some in (slice(0, 1), slice(4, 9), np.random.default_rng(1).permutation(ROWS)):
         assert np.array_equal(run(some), y[some])
+
+
+# Block formats by day: two levels with minimums and upper bits, floats, and zero points.
+BY_DAY = ("q5_k", "mxfp4", "affine4f16_g64")
+BLOCKS = [n if n in BY_DAY else pytest.param(n, marks=NIGHTLY) for n in sorted(FORMATS)]
+OF_BLOCKS = (
+    ExpertLinearSpec(
+        experts=3, top_k=2, out_features=24, in_features=256, scheme="f32", gate="silu", bias=True
+    ),
+    ExpertLinearSpec(
+        experts=3,
+        top_k=2,
+        out_features=40,
+        in_features=512,
+        scheme="f32",
+        combined=True,
+        residual=True,
+    ),
+)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+@pytest.mark.parametrize(
+    "spec", [OF_BLOCKS[1], pytest.param(OF_BLOCKS[0], marks=NIGHTLY)], ids=("combined", "gated")
+)
+def test_blocks(build, spec, name):
+    run, y = expert_linear(build, KERNELS, in_blocks(spec, name), 1e-5)
+    for some in (slice(0, 1), slice(4, 9)):
+        assert np.array_equal(run(some), y[some])
+
+
+def test_launches_that_bind_too_many_tensors():
+    """Q4_K has five; with x, ids, weights and y a launch would bind nine."""
+    few = GpuKernels(replace(KERNELS.limits, storage_buffers=8), {})
+    assert few.expert_linear(in_blocks(replace(OF_BLOCKS[1], residual=False), "q4_k")) is None
+    assert few.expert_linear(in_blocks(OF_BLOCKS[1], "q6_k")) is None
+    assert few.expert_linear(in_blocks(replace(OF_BLOCKS[1], residual=False), "q6_k")) is not None
+    assert "q4_k" not in few.expert_blocks and "q6_k" in few.expert_blocks
 
 
 def expert_linear(build, kernels, spec, bound=3e-6):

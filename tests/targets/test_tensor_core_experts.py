@@ -8,6 +8,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 
+from wherry.ops.blocks import FORMATS
 from wherry.targets.kernels import ExpertLinearSpec, RouteSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits, tensor_cores
 from wherry.targets.kernels.gpu.tensor_cores import layout
@@ -16,7 +17,7 @@ from wherry.targets.kernels.gpu.tensor_cores.plan import Gemm, Gemv
 
 from ..support import cuda
 from ..support.builders import builder
-from .expert_cases import Bank, arguments, slots_of
+from .expert_cases import Bank, arguments, in_blocks, slots_of
 from .test_tensor_core_linear import BOUND, numpy_layout
 
 experts = import_module("wherry.targets.kernels.gpu.tensor_cores.experts")
@@ -58,8 +59,12 @@ CASES = {
     "sum of one": spec_of(4, 1, 24, 64, "q8", combined=True, residual=True, **HALF_OUT),
     "GELU": spec_of(4, 2, 2 * 16, 64, "f16", gate="gelu_tanh"),
     "no choice": spec_of(3, 3, 40, 128, "q4", routed=False),
+    "sum of zero points": in_blocks(
+        spec_of(3, 2, 24, 192, "q4", combined=True, **HALF_IN), "affine4f16_g64"
+    ),
+    "gate of minimums": in_blocks(spec_of(4, 2, 2 * 16, 64, "q4", gate="silu"), "q4_1"),
 }
-BY_DAY = ("gate", "sum")
+BY_DAY = ("gate", "sum", "sum of zero points")
 
 
 def plan_of(spec):
@@ -84,12 +89,19 @@ def test_a_row_that_shared_memory_cannot_hold(build):
     check(build, spec, replace(plan_of(spec), turns=1))
 
 
+def _packed(build, bank):
+    """The packed tensor of a block format, by the kernel that packs it."""
+    spec = bank.spec.linear()
+    empty = np.full(layout.size(spec, bank.spec.experts), 77, "uint32")
+    return build(layout.pack(spec, bank.spec.experts))(*bank.stored, empty)[-1]
+
+
 def check(build, spec, plan):
     rng = np.random.default_rng(spec.out_features + spec.in_features)
     kernel = tensor_cores.expert_linear(spec, plan)
     compute = build(kernel.compute)
     bank = Bank.of(rng, spec)
-    packed = expert_layout(bank)
+    packed = expert_layout(bank) if spec.scheme not in FORMATS else _packed(build, bank)
     assert kernel.packed == (packed.shape, "uint32")
     ids = np.array([np.sort(rng.permutation(spec.experts)[: spec.top_k]) for _ in range(ROWS)])
     ids[5:25] = np.arange(spec.top_k)  # some have many slots, and some rows none of the others

@@ -71,14 +71,17 @@ class GgufRows:
 def kept(plan: ParameterPlan, checkpoint: _Blocks) -> Sequence[GgufRows]:
     """Return a parameter's rows, one item for each run of tensors of one type.
 
-    The result is empty if blocks cannot be copied: the parameter is a vector or a stack of experts,
-    the conversion changes its values or cuts its rows, or a tensor has a type without a scheme.
-    Files with mixed bit widths often store v with more bits than q and k, and all three form one
-    parameter, which then has two runs.
+    The result is empty if blocks cannot be copied: the parameter is a vector, the conversion
+    changes its values or cuts its rows, or a tensor has a type without a scheme. Files with mixed
+    bit widths often store v with more bits than q and k, and all three form one parameter, which
+    then has two runs. A stack of experts has an item for each run of an expert's tensors, with the
+    rows of all experts.
     """
     tensors: list[_Tensor] = [checkpoint.tensor(piece.name) for piece in plan.pieces]
     changed = plan.transpose or plan.unpacked or plan.unit_rows or plan.constant is not None
-    if changed or len(plan.shape) != 2 or (plan.axis and len(tensors) > 1):
+    if changed or len(plan.shape) < 2 or (plan.axis and len(tensors) > 1):
+        return ()
+    if len(plan.shape) == 3 and not plan.stacked:
         return ()
     columns = plan.shape[-1]
     for tensor in tensors:
@@ -86,5 +89,12 @@ def kept(plan: ParameterPlan, checkpoint: _Blocks) -> Sequence[GgufRows]:
             return ()
         if tensor.layout.name not in _SCHEMES:
             return ()
-    runs = groupby(plan.pieces, key=lambda piece: checkpoint.tensor(piece.name).layout)
-    return [GgufRows(_SCHEMES[layout.name], tuple(pieces), checkpoint) for layout, pieces in runs]
+    own = plan.of_expert
+    kinds = [tuple(t.layout.name for t in tensors[i::own]) for i in range(own)]
+    if any(len(set(kind)) > 1 for kind in kinds):
+        return ()
+    runs = groupby(range(own), key=lambda i: kinds[i][0])
+    return [
+        GgufRows(_SCHEMES[name], plan.of_each_expert(list(which)), checkpoint)
+        for name, which in runs
+    ]

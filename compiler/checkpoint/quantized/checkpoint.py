@@ -84,8 +84,10 @@ def open_quantized(raw: Checkpoint, quantized: Quantized) -> QuantizedCheckpoint
             f"{len(raw.tensors)} tensors is one. Download the model again."
         )
     tensors = {n: t for n, t in raw.tensors.items() if n not in pieces.taken}
+    of_module = {n.rpartition(".")[0]: n for n in pieces.taken}
     for name, matrix in pieces.matrices.items():
-        some = raw.tensors[next(n for n in raw.tensors if n.startswith(_module(name)))]
+        # a matrix of an expert may come from a tensor of all
+        some = raw.tensors[of_module.get(name.removesuffix(".weight"), next(iter(pieces.taken)))]
         size = 4 * prod(matrix.shape)
         tensors[name] = TensorFile(some.path, "F32", matrix.shape, some.offset, some.offset + size)
     return QuantizedCheckpoint(
@@ -96,11 +98,6 @@ def open_quantized(raw: Checkpoint, quantized: Quantized) -> QuantizedCheckpoint
         raw,
         MappingProxyType(pieces.matrices),
     )
-
-
-def _module(name: str) -> str:
-    """Return the name of the module of a weight, with a dot at the end."""
-    return name.removesuffix("weight")
 
 
 def told(checkpoint: QuantizedCheckpoint, scheme: str, kept: Collection[str]) -> str | None:

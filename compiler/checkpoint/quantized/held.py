@@ -18,7 +18,7 @@ columns are sorted by group (`quant/ordered.py`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -37,6 +37,7 @@ _UNIT = 32  # columns of a group of `quant/group.py`
 _HALF_MAX = 65504.0  # kernels for matrix units dequantize to float16, see `GroupQuant.held`
 _CHECKED = 1 << 24  # integers that are checked at once
 _GROUPS = {(s.bits, s.float_dtype): s for s in GROUPS}
+_GROUP_SIZES = sorted({s.group for s in AFFINE if s.group})
 _ORDERED = {s.base.name: s for s in ORDERED}
 _AFFINE = {(s.bits, s.group, s.float_dtype, s.has_minimum): s for s in AFFINE}
 
@@ -100,26 +101,8 @@ class AffineHolding:
         return self.base.arrays(q, rows.scale, offset)
 
 
-def holding(
-    matrix: AffineMatrix, wanted: Collection[str] | None = None, *, stacked: bool = False
-) -> Holding | None:
-    """Return the scheme that stores a matrix bit for bit; None: no scheme does.
-
-    Args:
-        matrix: the matrix.
-        wanted: names of schemes that are preferred to others, smaller ones too; None: none are.
-        stacked: whether the matrix is an expert's: those have kernels in the schemes of
-            `quant/group.py` alone.
-    """
-    found = list(_holdings(matrix))
-    if stacked:
-        found.sort(key=lambda own: not isinstance(own, GroupHolding))
-    fitting = [own for own in found if wanted is None or own.scheme.name in wanted]
-    return next(iter(fitting or found), None)
-
-
-def _holdings(matrix: AffineMatrix) -> Iterator[Holding]:
-    """Yield the schemes that store a matrix, the smallest first."""
+def holdings(matrix: AffineMatrix) -> Iterator[Holding]:
+    """Yield the schemes that store a matrix bit for bit, the smallest first."""
     scale, zero = matrix.scales()
     if not np.isfinite(scale).all():
         return
@@ -128,26 +111,34 @@ def _holdings(matrix: AffineMatrix) -> Iterator[Holding]:
     if order is not None and not _is_even(groups[order], matrix.group):
         return
     bits = None if zero is None else _bits(matrix, zero)
-    affine = None if bits == 4 else _affine(matrix, scale, order)
-    if affine is not None and matrix.bits <= 4:
-        yield affine
+    affine = [] if bits == 4 else list(_affine(matrix, scale, order))
+    if matrix.bits <= 4:
+        yield from affine
     if bits and (matrix.group % _UNIT == 0 or scale.shape[1] == 1):
-        base = _GROUPS[bits, "float16" if _in_float16(scale, bits) else "float32"]
-        yield GroupHolding(
-            base=base,
-            scheme=base if order is None else _ORDERED[base.name],
-            repeats=-(-matrix.group // _UNIT),
-            order=order,
-        )
-    if affine is not None and matrix.bits > 4:
-        yield affine
+        for dtype in _dtypes(half=_in_float16(scale, bits)):
+            base = _GROUPS[bits, dtype]
+            yield GroupHolding(
+                base=base,
+                scheme=base if order is None else _ORDERED[base.name],
+                repeats=-(-matrix.group // _UNIT),
+                order=order,
+            )
+    if matrix.bits > 4:
+        yield from affine
+
+
+def _dtypes(*, half: bool) -> tuple[FloatDtype, ...]:
+    """Return the dtypes that represent some floats, `half`: float16 does."""
+    return ("float16", "float32") if half else ("float32",)
 
 
 def _affine(
     matrix: AffineMatrix, scale: NDArray[np.float32], order: NDArray[np.int64] | None
-) -> AffineHolding | None:
-    """Return the scheme of `quant/affine.py` for a matrix; None: there is none."""
-    group = 0 if scale.shape[1] == 1 else matrix.group
+) -> Iterator[AffineHolding]:
+    """Yield the schemes of `quant/affine.py` for a matrix."""
+    group = matrix.group
+    if scale.shape[1] == 1:  # a short row is one group of a scheme with kernels
+        group = next((g for g in _GROUP_SIZES if matrix.shape[1] <= g), 0)
     minima = getattr(matrix, "minima", None)
     values = [scale, scale * (2**matrix.bits - 1)]
     if minima is not None:
@@ -155,12 +146,11 @@ def _affine(
         values = [scale, least, least + scale * (2**matrix.bits - 1)]
     half = all(_exact(v) for v in (values[:1] if minima is None else values[:2]))
     half = half and all(float(np.abs(v).max(initial=0)) <= _HALF_MAX for v in values)
-    dtype: FloatDtype = "float16" if half else "float32"
-    base = _AFFINE.get((4 if matrix.bits <= 4 else 8, group, dtype, minima is not None))
-    if base is None or (order is not None and base.name not in _ORDERED):
-        return None
-    scheme = base if order is None else _ORDERED[base.name]
-    return AffineHolding(base=base, scheme=scheme, order=order)
+    for dtype in _dtypes(half=half):
+        base = _AFFINE.get((4 if matrix.bits <= 4 else 8, group, dtype, minima is not None))
+        if base is not None and (order is None or base.name in _ORDERED):
+            scheme = base if order is None else _ORDERED[base.name]
+            yield AffineHolding(base=base, scheme=scheme, order=order)
 
 
 def _is_even(groups: NDArray[np.int64], group: int) -> bool:

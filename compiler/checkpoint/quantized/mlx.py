@@ -1,4 +1,4 @@
-"""Reads MLX's affine quantization (https://ml-explore.github.io/mlx, `mlx.core.quantize`).
+"""Reads MLX's quantization (https://ml-explore.github.io/mlx, `mlx.core.quantize`).
 
 Layout of a matrix [out, in] with b bits and groups of consecutive columns:
 
@@ -8,6 +8,8 @@ Layout of a matrix [out, in] with b bits and groups of consecutive columns:
 
     w[o, i] = q[o, i] * scales[o, i // group] + biases[o, i // group]
 
+In the modes mxfp4, nvfp4 and mxfp8 the integers are floats of 4 or 8 bits, scales are bytes, and
+there are no biases. A module "switch_mlp" has the matrices of all experts, [experts, out, ...].
 Embeddings are quantized, too. config.json has `quantization` with bits, group_size, and entries for
 modules with others.
 """
@@ -15,7 +17,8 @@ modules with others.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,9 +26,11 @@ from numpy.typing import NDArray
 
 from wherry.errors import ModelError
 
+from ..tensors import Checkpoint
 from .bits import unpack
 from .matrix import AffineRows
 from .pieces import SCALES, AffineModule, Pieces
+from .scaled import ScaledMatrix
 
 BITS = (2, 3, 4, 5, 6, 8)
 
@@ -34,6 +39,8 @@ BITS = (2, 3, 4, 5, 6, 8)
 class MlxMatrix(AffineModule):
     """A matrix in MLX's affine layout."""
 
+    first: int = 0  # its first row in the tensors
+
     @property
     def kind(self) -> str:
         """See `Matrix.kind`."""
@@ -41,63 +48,147 @@ class MlxMatrix(AffineModule):
 
     def scales(self) -> tuple[NDArray[np.float32], None]:
         """See `AffineMatrix.scales`."""
-        return self.checkpoint.read(f"{self.module}scales"), None
+        return self._read("scales", 0, self.shape[0]), None
 
     def minima(self) -> NDArray[np.float32]:
         """Return all minima [out, groups]."""
-        return self.checkpoint.read(f"{self.module}biases")
+        return self._read("biases", 0, self.shape[0])
 
     def rows(self, start: int, stop: int) -> AffineRows:
         """See `AffineMatrix.rows`."""
-        words = self.checkpoint.read_raw(f"{self.module}weight", start, stop)
-        scale, minimum = (
-            self.checkpoint.read(self.module + name, start, stop) for name in ("scales", "biases")
-        )
+        first, last = self.first + start, self.first + stop
+        words = self.checkpoint.read_raw(f"{self.module}weight", first, last)
+        scale, minimum = (self._read(name, start, stop) for name in ("scales", "biases"))
         return AffineRows(unpack(words, self.bits, self.shape[1]), scale, None, minimum)
+
+    def _read(self, name: str, start: int, stop: int) -> NDArray[np.float32]:
+        """Return rows of a tensor of the module."""
+        return self.checkpoint.read(self.module + name, self.first + start, self.first + stop)
 
     def floats(self, start: int, stop: int) -> NDArray[np.float32]:
         """See `Matrix.floats`."""
         return self.rows(start, stop).floats(self.groups())
 
 
+@dataclass(frozen=True, slots=True)
+class _Floats:
+    """How a mode of floats encodes matrices: scales are bytes, and there are no biases."""
+
+    kind: str
+    bits: int
+    group: int
+    number: str  # safetensors name of the numbers' dtype
+    scale: str
+
+
+# Modes of `mlx.core.quantize` besides "affine".
+_FLOATS = {
+    "mxfp4": _Floats("MXFP4", 4, 32, "F4", "F8_E8M0"),
+    "nvfp4": _Floats("NVFP4", 4, 16, "F4", "F8_E4M3"),
+    "mxfp8": _Floats("MXFP8", 8, 32, "F8_E4M3", "F8_E8M0"),
+}
+
+
 def read_mlx(pieces: Pieces) -> None:
     """Take the modules of an MLX model.
 
     Raises:
-        ModelError: the mode of a module is not "affine".
+        ModelError: the mode of a module is unknown.
     """
     for module in pieces.modules("scales"):
         own = pieces.settings.get(module.removesuffix("."))
         found = dict(pieces.settings) | (dict(own) if isinstance(own, Mapping) else {})
         mode = found.get("mode", "affine")
-        bits, group = _size(found.get("bits")), _size(found.get("group_size"))
-        if mode != "affine":
+        if mode == "affine":
+            _affine(pieces, module, _size(found.get("bits")), _size(found.get("group_size")))
+        elif isinstance(mode, str) and mode in _FLOATS:
+            _of_floats(pieces, module, _FLOATS[mode])
+        else:
             raise ModelError(
                 f"{pieces.checkpoint.folder} is an MLX model with mode {repr(mode)[:100]}; Wherry "
-                "reads 'affine'. Take such a model, or the original one, and --quant."
+                f"reads affine, {', '.join(_FLOATS)}. Take such a model, or the original one, and "
+                "--quant."
             )
-        words = pieces.take(f"{module}weight", ("U32",), (None, None))
-        if words is None:
-            continue
-        out = words.shape[0]
-        scales = pieces.take(f"{module}scales", SCALES, (out, None))
-        if scales is None:
-            continue
-        pieces.take(f"{module}biases", SCALES, scales.shape)
-        if bits not in BITS or words.shape[1] * 32 != scales.shape[1] * group * bits:
-            pieces.wrong(
-                f"{module}weight {list(words.shape)} with scales {list(scales.shape)} has no "
-                f"integers of {bits} bits in groups of {group}"
-            )
-            continue
-        pieces.matrices[f"{module}weight"] = MlxMatrix(
+
+
+def _of_floats(pieces: Pieces, module: str, mode: _Floats) -> None:
+    """Take a module of numbers of 4 or 8 bits with a byte of scale for each group."""
+    words = pieces.take(f"{module}weight", ("U32",), (None, None))
+    if words is None:
+        return
+    out, columns = words.shape[0], words.shape[1] * 32 // mode.bits
+    if pieces.take(f"{module}scales", ("U8",), (out, -(-columns // mode.group))) is not None:
+        pieces.matrices[f"{module}weight"] = ScaledMatrix(
             checkpoint=pieces.checkpoint,
+            weight=f"{module}weight",
+            scale=f"{module}scales",
+            shape=(out, columns),
+            block=(1, mode.group),
+            kind=mode.kind,
+            number_dtype=mode.number,
+            scale_dtype=mode.scale,
+        )
+
+
+def _affine(pieces: Pieces, module: str, bits: int, group: int) -> None:
+    """Take a module of integers; one of all experts has tensors [experts, out, ...]."""
+    stored = pieces.checkpoint.tensors.get(f"{module}weight")
+    several = stored is not None and len(stored.shape) == 3
+    lead: tuple[None, ...] = (None, None) if several else (None,)
+    words = pieces.take(f"{module}weight", ("U32",), (*lead, None))
+    if words is None:
+        return
+    scales = pieces.take(f"{module}scales", SCALES, (*words.shape[:-1], None))
+    if scales is None:
+        return
+    pieces.take(f"{module}biases", SCALES, scales.shape)
+    if bits not in BITS or words.shape[-1] * 32 != scales.shape[-1] * group * bits:
+        pieces.wrong(
+            f"{module}weight {list(words.shape)} with scales {list(scales.shape)} has no "
+            f"integers of {bits} bits in groups of {group}"
+        )
+        return
+    names = [f"{module}weight"]
+    if several:
+        names = [_of_expert(module, expert) for expert in range(words.shape[0])]
+    out = words.shape[-2]
+    checkpoint = _flat(pieces.checkpoint, module) if several else pieces.checkpoint
+    for number, name in enumerate(names):
+        pieces.matrices[name] = MlxMatrix(
+            checkpoint=checkpoint,
             module=module,
-            shape=(out, scales.shape[1] * group),
+            shape=(out, scales.shape[-1] * group),
             bits=bits,
             group=group,
             scale_dtype=scales.dtype,
+            first=number * out,
         )
+
+
+def _flat(checkpoint: Checkpoint, module: str) -> Checkpoint:
+    """Return a checkpoint in which a module's tensors are the rows of all experts."""
+    names = [f"{module}{name}" for name in ("weight", "scales", "biases")]
+    found = {name: checkpoint.tensors[name] for name in names if name in checkpoint.tensors}
+    rows = {
+        name: replace(tensor, shape=(prod(tensor.shape[:-1]), tensor.shape[-1]))
+        for name, tensor in found.items()
+    }
+    return Checkpoint(checkpoint.folder, rows, checkpoint.files, checkpoint.fingerprint)
+
+
+# Names of Mixtral's matrices in the original checkpoint.
+_MIXTRAL = {"gate_proj": "w1", "up_proj": "w3", "down_proj": "w2"}
+
+
+def _of_expert(module: str, expert: int) -> str:
+    """Return the name of an expert's weight in the checkpoint that MLX has converted.
+
+    "layers.0.mlp.switch_mlp.up_proj." has those of "layers.0.mlp.experts.7.up_proj.weight".
+    """
+    before, _, matrix = module.removesuffix(".").rpartition(".switch_mlp.")
+    if before.endswith("block_sparse_moe"):
+        matrix = _MIXTRAL.get(matrix, matrix)
+    return f"{before}.experts.{expert}.{matrix}.weight"
 
 
 def _size(value: Any) -> int:

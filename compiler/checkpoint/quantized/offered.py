@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,8 +17,9 @@ from wherry.quant.scheme import Scheme
 from wherry.quant.stored import cast
 
 from ..tensors import Checkpoint
-from .held import Holding, holding
+from .held import Holding, holdings
 from .matrix import AffineMatrix, Matrix
+from .scaled import ScaledMatrix
 
 _CHECKED = 1 << 24  # numbers that are checked at once
 _BY_DTYPE = {scheme.float_dtype: scheme for scheme in FLOATS}
@@ -65,6 +67,16 @@ class _Quantized:
 
     def stored(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
         return self.held.stored(self.matrix.rows(start, stop))
+
+
+@dataclass(frozen=True, slots=True)
+class _Scaled:
+    matrix: ScaledMatrix
+    scheme: Scheme
+    order: None = None
+
+    def stored(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
+        return self.matrix.stored(start, stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,20 +137,52 @@ def offered(
     joined = plan.axis and len(plan.pieces) > 1
     if changed or joined or len(plan.shape) < 2 or not plan.pieces:
         return ()
+    if len(plan.shape) == 3:
+        return _of_experts(plan, checkpoint, wanted)
     runs: list[list[tuple[Piece, _Rows]]] = []
-    of_experts = len(plan.shape) == 3
     for piece in plan.pieces:
-        source = _source(piece.name, checkpoint, plan.shape[-1], wanted, stacked=of_experts)
+        source = _source(piece.name, checkpoint, plan.shape[-1], wanted)
         if source is None:
             return ()
         if runs and _alike(runs[-1][-1][1], source):
             runs[-1].append((piece, source))
         else:
             runs.append([(piece, source)])
-    made = [OfferedRows(tuple(run)) for run in runs]
-    if of_experts and (len(made) > 1 or made[0].sources[0][1].order is not None):
-        return ()  # experts are stored whole, and have no order of their own
+    return [OfferedRows(tuple(run)) for run in runs]
+
+
+def _of_experts(
+    plan: ParameterPlan, checkpoint: _Source, wanted: Collection[str] | None
+) -> Sequence[OfferedRows]:
+    """Return what `offered` does, of a stack of experts.
+
+    All experts have one scheme for each of their tensors, such as gate and up, and no order of
+    columns: x has one order for all.
+    """
+    if not plan.stacked:
+        return ()
+    own = plan.of_expert
+    possible = [_by_name(_sources(p.name, checkpoint, plan.shape[-1])) for p in plan.pieces]
+    chosen = []
+    for i in range(own):
+        names = [n for n in possible[i] if wanted is None or n in wanted]
+        common = [n for n in names if all(n in others for others in possible[i::own])]
+        if not common:
+            return ()
+        chosen.append(common[0])
+    made = []
+    for name, which in groupby(range(own), key=chosen.__getitem__):
+        some = set(which)
+        sources = [
+            (piece, possible[i][name]) for i, piece in enumerate(plan.pieces) if i % own in some
+        ]
+        made.append(OfferedRows(tuple(sources)))
     return made
+
+
+def _by_name(sources: Iterator[_Rows]) -> dict[str, _Rows]:
+    """Return the sources without an order of columns by the names of their schemes."""
+    return {own.scheme.name: own for own in sources if own.order is None}
 
 
 def _alike(a: _Rows, b: _Rows) -> bool:
@@ -149,25 +193,32 @@ def _alike(a: _Rows, b: _Rows) -> bool:
 
 
 def _source(
-    name: str,
-    checkpoint: _Source,
-    columns: int,
-    wanted: Collection[str] | None,
-    *,
-    stacked: bool,
+    name: str, checkpoint: _Source, columns: int, wanted: Collection[str] | None
 ) -> _Rows | None:
     """Return how a tensor is stored bit for bit; None: it cannot be."""
+    found = list(_sources(name, checkpoint, columns))
+    fitting = [own for own in found if wanted is None or own.scheme.name in wanted]
+    return next(iter(fitting or found), None)
+
+
+def _sources(name: str, checkpoint: _Source, columns: int) -> Iterator[_Rows]:
+    """Yield the ways to store a tensor bit for bit, the smallest first."""
     matrix = checkpoint.matrices.get(name)
     if matrix is not None:
-        if not isinstance(matrix, AffineMatrix) or matrix.shape[1] != columns:
-            return None
-        held = holding(matrix, wanted, stacked=stacked)
-        return None if held is None else _Quantized(matrix, held)
+        if isinstance(matrix, AffineMatrix) and matrix.shape[1] == columns:
+            for held in holdings(matrix):
+                yield _Quantized(matrix, held)
+        elif isinstance(matrix, ScaledMatrix) and matrix.shape[1] == columns:
+            scheme = matrix.held
+            if scheme is not None:
+                yield _Scaled(matrix, scheme)
+        return
     tensor = checkpoint.raw.tensors[name]
     if len(tensor.shape) != 2 or tensor.shape[1] != columns:
-        return None
-    half = tensor.dtype == "F16" or (tensor.dtype == "BF16" and _in_range(checkpoint.raw, name))
-    return _Float(checkpoint.raw, name, _BY_DTYPE["float16" if half else "float32"])
+        return
+    if tensor.dtype == "F16" or (tensor.dtype == "BF16" and _in_range(checkpoint.raw, name)):
+        yield _Float(checkpoint.raw, name, _BY_DTYPE["float16"])
+    yield _Float(checkpoint.raw, name, _BY_DTYPE["float32"])
 
 
 def _in_range(checkpoint: Checkpoint, name: str) -> bool:

@@ -15,6 +15,7 @@ from .awq import read_awq
 from .bitsandbytes import read_bitsandbytes
 from .compressed import read_compressed
 from .fp8 import read_fp8, read_modelopt
+from .gemma import read_gemma
 from .gptq import read_gptq
 from .mlx import read_mlx
 from .pieces import Pieces
@@ -28,9 +29,10 @@ READERS: Mapping[str, tuple[str, Callable[[Pieces], None]]] = {
     "fbgemm_fp8": ("FP8", read_fp8),
     "modelopt": ("ModelOpt", read_modelopt),
     "bitsandbytes": ("bitsandbytes", read_bitsandbytes),
+    "gemma": ("Gemma QAT", read_gemma),
     "mlx": ("MLX", read_mlx),
 }
-_OF_FAMILIES = ("mxfp4",)  # gpt-oss' experts, which its weight map unpacks
+OF_EXPERTS = "mxfp4"  # gpt-oss' method, of which `mxfp4.py` reads the experts
 _MODELOPT_ALGORITHMS = ("FP8", "NVFP4", "MIXED_PRECISION", None)
 
 
@@ -38,13 +40,13 @@ _MODELOPT_ALGORITHMS = ("FP8", "NVFP4", "MIXED_PRECISION", None)
 class Quantized:
     """How the weights of a folder are quantized."""
 
-    method: str  # a key of READERS
+    method: str  # a key of READERS, or OF_EXPERTS
     settings: Mapping[str, Any]  # the format's own description
 
     @property
     def name(self) -> str:
         """Return the format's name for messages."""
-        return READERS[self.method][0]
+        return "MXFP4" if self.method == OF_EXPERTS else READERS[self.method][0]
 
     def read(self, pieces: Pieces) -> None:
         """Take the tensors of quantized modules.
@@ -85,8 +87,8 @@ def _of_settings(path: Path, field: str, found: Any, method: str = "") -> Quanti
     named = method or found.get("quant_method")
     if named is None and "quantization_status" in found:  # compressed-tensors before 0.5
         named = "compressed-tensors"
-    if named in _OF_FAMILIES:
-        return None
+    if named == OF_EXPERTS:
+        return Quantized(named, found)
     algorithm = found.get("quant_algo")
     if named == "modelopt" and algorithm not in _MODELOPT_ALGORITHMS:
         raise ModelError(_unknown(path, f"ModelOpt's {repr(algorithm)[:100]}"))

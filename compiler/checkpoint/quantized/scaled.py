@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from wherry.quant.blocks import BLOCKS, FLOATS_8, BlockQuant
 
 from ..tensors import Checkpoint
 from .bits import TABLES, fp4
 from .pieces import SCALES, Pieces, numbers
 
 FP8 = ("F8_E4M3", "F8_E5M2")
+_SCHEMES = {scheme.name: scheme for scheme in (*BLOCKS, *FLOATS_8)}
+_CHECKED = 1 << 24  # weights whose scales are checked at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +24,8 @@ class ScaledMatrix:
     """w[r, c] = number[r, c] * (scale[r // rows, c // columns] * factor).
 
     The numbers are FP8 in a tensor [out, in], or FP4 in one [out, in / 2], in which the low half of
-    a byte is the even column. Blocks at the end of a matrix may be smaller.
+    a byte is the even column. MLX has four bytes in a word. Blocks at the end of a matrix may be
+    smaller.
     """
 
     checkpoint: Checkpoint
@@ -30,22 +36,98 @@ class ScaledMatrix:
     kind: str
     factor: str = ""  # name of a tensor with one second scale
     divides: bool = False  # whether scales are divided by it
+    # safetensors names of the dtypes, where those of the tensors are other ones, of bytes or words
+    number_dtype: str = ""
+    scale_dtype: str = ""
 
     def floats(self, start: int, stop: int) -> NDArray[np.float32]:
         """See `Matrix.floats`."""
         rows, columns = self.block
-        grid = numbers(self.checkpoint, self.scale).reshape(-1, -(-self.shape[1] // columns))
+        grid = self._scales(0, None).reshape(-1, -(-self.shape[1] // columns))
         if self.factor:
             second = numbers(self.checkpoint, self.factor).reshape(())
             with np.errstate(divide="ignore", invalid="ignore"):  # the conversion finds NaN
                 grid = grid / second if self.divides else grid * second
         of_row, of_column = np.arange(start, stop) // rows, np.arange(self.shape[1]) // columns
-        raw = self.checkpoint.read_raw(self.weight, start, stop)
-        dtype = self.checkpoint.tensors[self.weight].dtype
-        found = TABLES[dtype][raw] if dtype in TABLES else fp4(raw.view(np.uint8))
+        raw = self.checkpoint.read_raw(self.weight, start, stop).view(np.uint8)
+        dtype = self.number_dtype or self.checkpoint.tensors[self.weight].dtype
+        found = TABLES[dtype][raw] if dtype in TABLES else fp4(raw)
         with np.errstate(over="ignore", invalid="ignore"):
             made: NDArray[np.float32] = found.reshape(stop - start, -1) * grid[of_row][:, of_column]
         return made
+
+    def _scales(self, start: int, stop: int | None) -> NDArray[np.float32]:
+        """Return rows of the tensor of scales."""
+        found: NDArray[np.float32]
+        if self.scale_dtype:
+            found = TABLES[self.scale_dtype][self.checkpoint.read_raw(self.scale, start, stop)]
+        else:
+            found = numbers(self.checkpoint, self.scale, start, stop)
+        return found
+
+    @property
+    def held(self) -> BlockQuant | None:
+        """Return the scheme that has the bits; None: there is none."""
+        scheme = self._scheme
+        if scheme is None or self.shape[1] % scheme.format.multiple:
+            return None
+        kind = scheme.format.bytes
+        if kind is None:
+            return scheme
+        least_nan = 255 if kind == "e8m0" else 127  # or a negative scale
+        step = max(1, _CHECKED // self.shape[1])
+        for start in range(0, self.shape[0], step):
+            stop = min(start + step, self.shape[0])
+            if (self.checkpoint.read_raw(self.scale, start, stop) >= least_nan).any():
+                return None
+        return scheme
+
+    @property
+    def _scheme(self) -> BlockQuant | None:
+        """Return the scheme of the format, whatever its numbers are."""
+        groups = {"MXFP4": 32, "NVFP4": 16, "MXFP8": 32}
+        if self.kind in groups:
+            return _SCHEMES[self.kind] if self.block == (1, groups[self.kind]) else None
+        dtype = self.checkpoint.tensors[self.weight].dtype
+        if dtype != "F8_E4M3" or self.factor:
+            return None
+        if self.block[1] >= self.shape[1]:
+            return _SCHEMES["FP8_ROW"]
+        return _SCHEMES["FP8_G128"] if self.block[1] == 128 else None
+
+    def stored(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
+        """Return rows [start, stop) as the scheme `held` stores them.
+
+        A second scale that divides becomes its reciprocal, rounded to float32.
+        """
+        own = self._scheme
+        assert own is not None
+        codes = self.checkpoint.read_raw(self.weight, start, stop)
+        made: dict[str, NDArray[Any]] = {
+            "q_weight": codes.view("<u4").astype(np.uint32, copy=False)
+        }
+        if own.format.bytes is not None:
+            scales = self.checkpoint.read_raw(self.scale, start, stop).view(np.uint8)
+            scales = np.pad(scales, ((0, 0), (0, -scales.shape[1] % 4)))
+            made["q_scale"] = np.full((stop - start, 1), self._unit(own), np.float32)
+            made["q_sub"] = scales.view("<u4").astype(np.uint32, copy=False)
+        else:
+            grid = self._scales(0, None).reshape(-1, -(-self.shape[1] // self.block[1]))
+            made["q_scale"] = grid[np.arange(start, stop) // self.block[0]]
+        if own.format.e4m3:  # the conversion finds rows whose scales are no numbers
+            wrong = (codes.view(np.uint8) & 127 == 127).any(axis=1, keepdims=True)
+            made["q_scale"] = np.where(wrong, np.float32(np.nan), made["q_scale"])
+        return {name: made[name] for name in own.format.columns}
+
+    def _unit(self, own: BlockQuant) -> np.float32:
+        """Return what the scales of groups are multiplied by."""
+        # codebooks have twice the numbers
+        unit = np.float32(0.5 if own.format.codebook else 1)
+        if not self.factor:
+            return unit
+        second = np.float32(numbers(self.checkpoint, self.factor).reshape(()))
+        with np.errstate(divide="ignore"):  # the conversion finds infinities
+            return np.float32(unit / second if self.divides else unit * second)
 
 
 def read_scaled(

@@ -18,7 +18,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -117,6 +117,9 @@ class Manifest:
     capabilities: tuple[Text, ...]
     library: FileName  # file name of the library that every machine of the target can load
     files: dict[FileName, FileRecord]
+    # Parameters that are not stored in one scheme for all: name -> [[rows, name of the scheme]] of
+    # its parts. {}: there are none, or the folder is older than the field.
+    plan: dict[Text, list[list[int | Text]]] = field(default_factory=dict)
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
     def to_json(self) -> str:
@@ -213,7 +216,8 @@ def read_manifest(folder: Path) -> Manifest:
 def _parse(raw: dict[str, Any], path: Path) -> Manifest:
     stated = raw.pop("digest", None)
     known = {f.name for f in fields(Manifest)}
-    problems = [f"missing field {n!r}" for n in sorted(known - set(raw))]
+    optional = {f.name for f in fields(Manifest) if f.default_factory is not MISSING}
+    problems = [f"missing field {n!r}" for n in sorted(known - optional - set(raw))]
     problems += [f"unknown field {n!r}" for n in sorted(set(raw) - known)]
     given = {name: raw[name] for name in known & set(raw)}
     manifest = None

@@ -57,6 +57,7 @@ def _described(facts: Facts, folder: Path, entries: list[Entry]) -> dict[str, An
         "thinking": any(name in (template or "") for name in THINKING_VARIABLES),
         "template": template,
         "quantization": facts.quantization,
+        "schemes": dict(facts.shares),
         "target": facts.target["name"],
         "kv_dtype": facts.kv_dtype,
         "memory": dict(facts.declared.memory),

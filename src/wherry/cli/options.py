@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from wherry.quant.scheme import DEFAULT, OF_ENCODERS, schemes
+from wherry.quant.scheme import DEFAULT, OF_ENCODERS, TYPES, schemes
 from wherry.runtime.load.options import NAMES, LoadOptions
 from wherry.targets.hosts import HOSTS
 
@@ -54,9 +54,10 @@ quant = click.option(
     "-q",
     "--quant",
     metavar="SCHEME",
-    help=f"How weights are stored: {', '.join(schemes())}; default: {DEFAULT}, of encoders "
-    f"(embeddings, rerankers, classifiers) {OF_ENCODERS}. kept: as in a quantized checkpoint, for "
-    "which it is the default as far as the target has kernels.",
+    help=f"How weights are stored: {', '.join(schemes())}; block types {', '.join(TYPES)}; "
+    "auto:BITS, as auto:4.5: a type for each matrix, with so many bits a weight on average. "
+    f"Default: {DEFAULT}, of encoders (embeddings, rerankers, classifiers) {OF_ENCODERS}. kept: as "
+    "in a quantized checkpoint, for which it is the default as far as the target has kernels.",
 )
 kv_dtype = click.option(
     "--kv-dtype",

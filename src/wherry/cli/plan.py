@@ -48,7 +48,7 @@ def lines(found: planned.Needs) -> list[str]:
     share = f"; {batch} requests at once share it" if batch > 1 else ""
     rows = [
         ("program", found.program, "Python, libraries and tokenizer, measured here"),
-        ("weights", found.weights, f"{found.quantization}, {found.parameters:,} parameters"),
+        ("weights", found.weights, _weights(found)),
         ("a step", found.step, f"{found.prefill_chunk} tokens of prompts, {batch} answers"),
         ("cache", found.cache, cache + share),
         *([("state", found.state, f"of {batch} sequences, and snapshots")] if found.state else []),
@@ -63,6 +63,10 @@ def lines(found: planned.Needs) -> list[str]:
         *(f"  {name:<8} {_size(count):>12}  {about}".rstrip() for name, count, about in rows),
         *([f"  --context auto takes {found.largest:,} tokens"] if found.largest else []),
     ]
+
+
+def _weights(found: planned.Needs) -> str:
+    return f"{found.quantization}, {found.parameters:,} parameters of {found.bits:.2f} bits"
 
 
 def _verdict(found: planned.Needs) -> str:

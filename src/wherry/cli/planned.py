@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import prod
 from pathlib import Path
@@ -28,6 +29,7 @@ class Needs:
     target: str
     quantization: str
     parameters: int
+    bits: float  # of a parameter in memory, on average
     # bytes of the process without a model; None: the system does not report them
     program: int | None
     weights: int
@@ -68,6 +70,7 @@ class Facts:
     quantization: str
     described: Described
     parameters: int  # number of parameters before quantization
+    shares: Mapping[str, float]  # of the parameters, by the scheme of those with one of their own
 
     @property
     def kv_dtype(self) -> str:
@@ -109,6 +112,7 @@ def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None
         target=str(found.target["name"]),
         quantization=found.quantization,
         parameters=found.parameters,
+        bits=8 * found.declared.memory["weights"] / max(found.parameters, 1),
         program=program,
         weights=sum(m.declared.memory["weights"] for m in models),
         step=sum(_step(m, rows) for m in models),
@@ -167,10 +171,30 @@ def look(model: str, folder: Path, options: LoadOptions) -> Facts:
         described = describe(folder)
         shapes = parameters(described.arch, described.config, described.entries)
         count = sum(map(prod, shapes.values()))
-        return Facts(manifest, manifest.target, manifest.quantization, described, count)
+        own = shares_of(manifest.plan, shapes)
+        return Facts(manifest, manifest.target, manifest.quantization, described, count, own)
     chosen: dict[str, Any] = {**for_compiler(options)}
     made = forecast(model, folder, **chosen)
-    return Facts(made, made.target, made.quantization, made.described, made.parameters)
+    own = shares_of(made.plan, made.shapes)
+    return Facts(made, made.target, made.quantization, made.described, made.parameters, own)
+
+
+def shares_of(
+    plan: Mapping[str, Sequence[Sequence[Any]]], shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, float]:
+    """Return the share of the parameters that each scheme of a plan stores, the largest first.
+
+    Args:
+        plan: parts of each parameter, as in the manifest.
+        shapes: shapes of all parameters by name.
+    """
+    count: Counter[str] = Counter()
+    for name, found in plan.items():
+        for rows, scheme in found:
+            shape = shapes.get(name, ())
+            count[scheme] += prod(shape) if len(found) == 1 else rows * shape[-1]
+    total = max(sum(map(prod, shapes.values())), 1)
+    return {scheme: number / total for scheme, number in count.most_common()}
 
 
 def _room(found: Facts, program: int | None) -> memory.Room:

@@ -65,7 +65,14 @@ def lines(found: dict[str, Any], template: str | None) -> Iterator[str]:
         yield from _row("template", "; ".join(filter(None, [calls, thinks])))
     else:
         yield from _row("template", "none")
-    yield from _row("weights", f"{size(memory['weights'])} in {found['quantization']}")
+    bits = 8 * memory["weights"] / max(found["parameters"], 1)
+    about = f"{size(memory['weights'])} in {found['quantization']}, {bits:.2f} bits a weight"
+    yield from _row("weights", about)
+    if found["schemes"]:
+        each = (
+            f"{share:.1%} in {name}" for name, share in found["schemes"].items() if share >= 0.001
+        )
+        yield from _row("", ", ".join(each))
     cache = f"{size(memory['kv_per_token'])} a token in {found['kv_dtype']}"
     yield from _row("memory", f"{cache}, {size(memory['workspace'])} a step, for {found['target']}")
     if found["quality"]:

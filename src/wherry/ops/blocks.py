@@ -1,4 +1,4 @@
-"""Block formats: how llama.cpp's quantized types, AWQ, GPTQ and MLX encode weights.
+"""Block formats: how llama.cpp's quantized types, AWQ, GPTQ, MLX, MXFP4 and NVFP4 encode weights.
 
 A weight is an integer q of `low + high` bits. Scales and minimums belong to groups along K:
 
@@ -7,8 +7,9 @@ A weight is an integer q of `low + high` bits. Scales and minimums belong to gro
 In types with one level, a block has a float scale and, with `minimum`, a float minimum or, with
 `zeros`, a zero point of its own; a group is a block. In types with two levels, a block has a
 float16 scale d and, with `minimum`, a float16 dmin, and each group has a byte s and, with
-`minimum`, a byte m: scale = d * (s - bias), minimum = -dmin * m. Stored tensors, of which those
-that a type lacks are left out:
+`minimum`, a byte m: scale = d * (s - bias), minimum = -dmin * m. In MXFP4 and NVFP4 the byte is a
+float (`bytes`), scale = d * float(s), and a row is one block. Stored tensors, of which those that a
+type lacks are left out:
 
     q_weight  uint32   [N, K * low / 32]    lowest first
     q_high    uint32   [N, K * high / 32]   the upper bits of the integers
@@ -18,14 +19,17 @@ that a type lacks are left out:
     q_sub     uint32   [N, K / group / 4]   s, four bytes a word, lowest first
     q_submin  uint32   [N, K / group / 4]   m
 
-Rows have whole blocks in llama.cpp's types; in the others the last block of a row may be cut.
-Kernels read rows of whole groups of 32.
+The last block of a row may be cut, which llama.cpp's own files never have: in types with two levels
+to a multiple of 64 weights, in the others to one of 32.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from typing import Literal
+
+ROW = 1 << 20  # a block that no row exceeds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +44,44 @@ class BlockFormat:
     minimum: bool = False
     zeros: bool = False  # whether each block has a zero point, an integer stored as a float
     floats: str = "float16"  # dtype of scales, minimums and zero points
-    bias: int | None = None  # of the bytes s; None: there is one level of scales
+    bias: int | None = None  # of the bytes s if they are integers
+    # Floats that the bytes s are; None: integers, or there is one level of scales. "e8m0": 2^(s -
+    # 127); "e4m3": 4 bits of exponent (bias 7) and 3 of mantissa, without a sign.
+    bytes: Literal["e8m0", "e4m3"] | None = None
     # Values of the integers; (): the integers themselves.
     codebook: tuple[int, ...] = ()
+    # Whether the 8 bits of an integer are a float: a sign, and the bits of "e4m3".
+    e4m3: bool = False
 
     @property
     def two_levels(self) -> bool:
-        """Return whether each group has a byte besides the float16 of its block."""
-        return self.bias is not None
+        """Return whether each group has a byte besides the float of its block."""
+        return self.bias is not None or self.bytes is not None
+
+    @property
+    def offset(self) -> int:
+        """Return the number to add to the values of integers that makes them all unsigned."""
+        return -min(self.codebook) if self.codebook else self.zero
+
+    @property
+    def bits(self) -> int:
+        """Return the number of bits of an integer."""
+        return self.low + self.high
+
+    @property
+    def multiple(self) -> int:
+        """Return what the number of a row's weights is a multiple of."""
+        if self.e4m3:
+            return 4
+        if self.bytes is not None:
+            return self.group
+        return 64 if self.two_levels else 32
+
+    @property
+    def bits_per_weight(self) -> float:
+        """Return the stored bits of a weight in a row of whole blocks."""
+        sizes = {"uint32": 32, "float16": 16, "float32": 32}
+        return sum(sizes[dtype] / each for each, dtype in self.columns.values())
 
     @property
     def columns(self) -> dict[str, tuple[int, str]]:
@@ -68,6 +102,8 @@ class BlockFormat:
         }
 
 
+# Twice the numbers of E2M1, of 4 bits: 0, 0.5, 1, 1.5, 2, 3, 4, 6, and the same with a sign.
+_E2M1 = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
 _IQ4 = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
 # llama.cpp's name in lower case -> its structure.
 LLAMA_CPP: dict[str, BlockFormat] = {
@@ -83,9 +119,19 @@ LLAMA_CPP: dict[str, BlockFormat] = {
     "q6_k": BlockFormat(block=256, low=4, high=2, zero=32, group=16, bias=128),
     "iq4_nl": BlockFormat(block=32, low=4, codebook=_IQ4),
     "iq4_xs": BlockFormat(block=256, low=4, bias=32, codebook=_IQ4),
+    "mxfp4": BlockFormat(block=ROW, low=4, codebook=_E2M1, floats="float32", bytes="e8m0"),
+    "nvfp4": BlockFormat(
+        block=ROW, low=4, group=16, codebook=_E2M1, floats="float32", bytes="e4m3"
+    ),
 }
 
 
+# FP8: a scale for each row, or for blocks of 128 columns; MXFP8.
+FP8: dict[str, BlockFormat] = {
+    "fp8_row": BlockFormat(block=ROW, group=ROW, low=8, floats="float32", e4m3=True),
+    "fp8_g128": BlockFormat(block=128, group=128, low=8, floats="float32", e4m3=True),
+    "mxfp8": BlockFormat(block=ROW, low=8, floats="float32", bytes="e8m0", e4m3=True),
+}
 _SHORT = {"float16": "f16", "float32": "f32"}
 
 
@@ -109,4 +155,4 @@ AFFINE: dict[str, BlockFormat] = {
     )
 }
 # Name of a spec's scheme -> its structure.
-FORMATS = LLAMA_CPP | AFFINE
+FORMATS = LLAMA_CPP | FP8 | AFFINE

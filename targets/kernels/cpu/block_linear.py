@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
@@ -19,7 +20,7 @@ from wherry.targets.kernels.kernel_set import PackedLinear
 
 from . import vector as v
 from .block_layout import OPERANDS, pack_blocks, packed_parameters, packed_shapes, words
-from .block_tiles import BlockWeights, block_tile
+from .block_tiles import BlockWeights, block_tile, float_of
 from .function import prim_func
 from .int8_dot import Int8Dot, block_dot
 from .int_layout import GROUP
@@ -32,7 +33,7 @@ from .tiles import PANEL, PARALLEL_BYTES, each_row, over_rows, store_panel
 def block_linear(spec: LinearSpec, isa: Isa) -> PackedLinear | None:
     """Return the kernels of a linear; None without an int8 dot product."""
     own, n, k = FORMATS[spec.scheme], spec.out_features, spec.in_features
-    dot = block_dot(isa.dot, own.low + own.high)
+    dot = block_dot(isa.dot, own)
     if dot is None:
         return None
     parameters = [("x", ("m", k), "float32"), *packed_parameters(spec), ("y", ("m", n), "float32")]
@@ -99,22 +100,40 @@ def _decode(weights: BlockWeights, Y: Any, isa: Isa, at: tuple[Any, Any, Any]) -
     own, (row, token, g) = weights.format, at
     p, c = T.floordiv(token, PANEL), T.floormod(token, PANEL)
     loaded = [v.let(weights.W[p, g, j, c]) for j in range(words(own))]
-    scales, offset = _scalar_scales(weights, p, g, c)
+    scales, offsets = _scalar_scales(weights, p, g, c)
     for o in range(OPERANDS):
-        scale = scales[o * len(scales) // OPERANDS]
+        half = o * len(scales) // OPERANDS
+        scale = scales[half]
         for b in range(4):
-            value = T.Cast("float32", _integer(own, loaded, o, b) - T.int32(own.zero))
+            value = T.Cast("float32", _integer(own, loaded, o, b))
             if own.minimum:
-                value = v.fma(value, scale, offset, 1, isa.fma)
+                value = v.fma(value, scale, offsets[half], 1, isa.fma)
             else:
-                value = (value - offset if own.zeros else value) * scale
+                value = (value - offsets[half] if own.zeros else value) * scale
             T.buffer_store(Y, value, [row, g * GROUP + 4 * o + b])
 
 
 def _integer(own: BlockFormat, loaded: list[Any], o: int, b: int) -> Any:
+    """Return the value of byte b of operand o."""
+    byte = _byte(own, loaded, o, b)
+    return _looked_up(own.codebook, v.let(byte)) if own.codebook else byte - T.int32(own.zero)
+
+
+def _looked_up(codebook: tuple[int, ...], index: Any) -> Any:
+    """Emit the value, int32, of a codebook of 16 int8: bytes of two int64."""
+    low, high = (T.int64(int(n)) for n in np.array(codebook, np.int8).view("<i8"))
+    half = T.Select(index < T.int32(8), low, high)
+    place = T.Cast("int64", T.bitwise_and(index, T.int32(7)) * T.int32(8))
+    return T.Cast("int32", T.Cast("int8", T.shift_right(half, place)))
+
+
+def _byte(own: BlockFormat, loaded: list[Any], o: int, b: int) -> Any:
     """Return byte b of operand o."""
     if own.low == 8:
         return _field(loaded[o], 8 * b, 8)
+    if own.low == 2:
+        low = _field(loaded[o // 4], 8 * b + o % 4 * 2, 2)
+        return low + _field(loaded[2], 8 * b + o, 1) * T.int32(4) if own.high else low
     low = _field(loaded[o % 4], 8 * b + 4 * (o // 4), 4)
     if not own.high:
         return low
@@ -126,23 +145,24 @@ def _field(word: Any, shift: int, bits: int) -> Any:
     return T.bitwise_and(T.shift_right(word, T.int32(shift)), T.int32(2**bits - 1))
 
 
-def _scalar_scales(weights: BlockWeights, p: Any, g: Any, c: Any) -> tuple[list[Any], Any | None]:
-    """Emit the scale of each half of a group, and its minimum or zero point, of one row."""
+def _scalar_scales(weights: BlockWeights, p: Any, g: Any, c: Any) -> tuple[list[Any], list[Any]]:
+    """Emit the scale of each half of a group, and their minimums or zero point, of one row."""
     own = weights.format
     block = T.floordiv(g, own.block // GROUP)
     levels = [
         v.let(T.Cast("float32", weights.S[p, block, level, c]))
         for level in range(1 + weights.corrected)
     ]
-    if own.bias is None:
-        return levels[:1], levels[1] if weights.corrected else None
-    shift = T.Cast("int32", T.floormod(g, 2) * 16)
-    pair = v.let(T.shift_right(weights.U[p, T.floordiv(g, 2), c], shift))
+    if not own.two_levels:
+        return levels[:1], levels[1:]
+    index, shift = weights.pair(g)
+    pair = v.let(T.shift_right(weights.U[p, index, c], shift))
+    halves = weights.halves
     scales = [
-        v.let(levels[0] * T.Cast("float32", _field(pair, 8 * half, 8) - T.int32(own.bias)))
-        for half in range(weights.halves)
+        v.let(levels[0] * float_of(own, v.let(_field(pair, 8 * half, 8)), 1))
+        for half in range(halves)
     ]
     if not own.minimum:
-        return scales, None
-    least = levels[1] * T.Cast("float32", _field(pair, 8, 8))
-    return scales, v.let(T.float32(0) - least)
+        return scales, []
+    bytes_ = [T.Cast("float32", _field(pair, 8 * (halves + h), 8)) for h in range(halves)]
+    return scales, [v.let(T.float32(0) - levels[1] * byte) for byte in bytes_]

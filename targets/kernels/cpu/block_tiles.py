@@ -7,7 +7,9 @@
 
 A zero point for each block is a minimum of -zero_point * scale. The rows' x_scale * X are computed
 once, so that a minimum costs one multiply-add for each 16 columns of a group.
-Formats in which 16 weights share a scale have two D, one for each half of the group.
+Formats in which 16 weights share a scale have two D, one for each half of the group. Integers of a
+codebook are replaced by its values, as bytes plus 128 or, where the dot product is signed, as they
+are.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from tvm.script import tirx as T
 from wherry.ops.blocks import BlockFormat
 
 from . import vector as v
-from .block_layout import OPERANDS
-from .int8_dot import Int8Dot, Words, nibbles
+from .block_layout import OPERANDS, sub_bytes
+from .int8_dot import Int8Dot, Words, looked_up, nibbles
 from .int_layout import GROUP
 from .int_tiles import Epilogue, float_scale, prefetch_weights, words_of
 from .quantize_rows import Int8Rows, factor
@@ -52,7 +54,13 @@ class BlockWeights:
         """Return the zero point of `quantize_row`; None: rows have x_scale * X instead."""
         if self.corrected:
             return None
-        return 0 if dot.centred else self.format.zero
+        return 0 if dot.centred else self.format.offset
+
+    def pair(self, g: Any) -> tuple[Any, Any]:
+        """Return the index in U of group g's bytes, and their shift."""
+        if sub_bytes(self.format) == 4:
+            return g, T.int32(0)
+        return T.floordiv(g, 2), T.Cast("int32", T.floormod(g, 2) * 16)
 
 
 def block_tile(
@@ -95,7 +103,7 @@ def _group(
     lanes, halves = dot.lanes, weights.halves
     loaded = [weights.W[p, g, j, columns] for j in range(int(weights.W.shape[2]))]
     operands = _operands(weights.format, loaded, dot)
-    scales, minimum = _scales(weights, at, dot)
+    scales, minimums = _scales(weights, at, dot)
     each = OPERANDS // halves
     for row, row_sums in zip(rows, sums, strict=True):
         words = words_of(x.integers, row, g, dot)
@@ -107,9 +115,9 @@ def _group(
             scaled = T.Cast(v.float_type(lanes), total)
             both = factor(scale, x.scales[row, g], True, lanes)
             added = v.fma(scaled, both, row_sums[columns], lanes, dot.fma)
-            if minimum is not None:
+            if minimums:
                 x_sum = v.splat(T.reinterpret("float32", zeros), lanes)
-                added = v.fma(minimum, x_sum, added, lanes, dot.fma)
+                added = v.fma(minimums[half], x_sum, added, lanes, dot.fma)
             T.buffer_store(row_sums, added, [columns])
 
 
@@ -131,28 +139,46 @@ def _operands(own: BlockFormat, words: list[Any], dot: Int8Dot) -> list[Any]:
         # the bytes minus 128 as int8
         flipped = [T.bitwise_xor(word, integer(-0x7F7F7F80)) for word in words]
         return [v.let(T.reinterpret(f"int8x{4 * lanes}", word)) for word in flipped]
+    if own.low == 2:
+        return [
+            v.let(
+                T.bitwise_or(
+                    _fields(words[o // 4], 2, o % 4, 0, lanes),
+                    _fields(words[2], 1, o, 2, lanes),
+                )
+                if own.high
+                else _fields(words[o // 4], 2, o % 4, 0, lanes)
+            )
+            for o in range(OPERANDS)
+        ]
     low = nibbles(words[: own.low])
+    if own.codebook:
+        added = 0 if dot.centred else own.offset
+        values = looked_up(dot, [value + added for value in own.codebook], low)
+        return [T.reinterpret(f"int8x{4 * lanes}", x) for x in values] if dot.centred else values
     if not own.high:
         return low
+    per = 8 // own.high  # operands that an upper word has bits of
     high = [v.let(word) for word in words[own.low :]]
-    mask = {1: 0x10101010, 2: 0x30303030}[own.high]
-    made = []
-    for o, nibble in enumerate(low):
-        place = o % (8 // own.high) * own.high  # of the operand's bits in a byte
-        word = high[o * own.high // 8]
-        moved = word
-        if place < 4:
-            moved = T.shift_left(word, integer(4 - place))
-        elif place > 4:
-            moved = T.shift_right(word, integer(place - 4))
-        made.append(v.let(T.bitwise_or(nibble, T.bitwise_and(moved, integer(mask)))))
-    return made
+    return [
+        v.let(T.bitwise_or(nibble, _fields(high[o // per], own.high, o % per, 4, lanes)))
+        for o, nibble in enumerate(low)
+    ]
+
+
+def _fields(word: Any, bits: int, index: int, place: int, lanes: int) -> Any:
+    """Emit field `index` of `bits` bits of each byte of a word, moved to bit `place`."""
+    shift = place - bits * index
+    move = T.shift_left if shift > 0 else T.shift_right
+    moved = move(word, T.broadcast(T.int32(abs(shift)), lanes)) if shift else word
+    mask = ((2**bits - 1) << place) * 0x01010101
+    return T.bitwise_and(moved, T.broadcast(T.int32(mask), lanes))
 
 
 def _scales(
     weights: BlockWeights, at: tuple[Any, Any, Any], dot: Int8Dot
-) -> tuple[list[Any], Any | None]:
-    """Emit the scale of each half of a group, and the minimum that it has or needs."""
+) -> tuple[list[Any], list[Any]]:
+    """Emit the scale of each half of a group, and the minimums that they have or need, or []."""
     (p, g, columns), own, lanes = at, weights.format, dot.lanes
     block = g // (own.block // GROUP)
     levels = [
@@ -162,21 +188,42 @@ def _scales(
     # operands of `centred` dot products are bytes minus 128
     missing = 128.0 if dot.centred else 0.0
     if own.zeros:
-        return levels[:1], v.let((v.splat(missing, lanes) - levels[1]) * levels[0])
-    if own.bias is None:
-        minimum = levels[1] if own.minimum else None
-        if minimum is not None and missing:
+        return levels[:1], [v.let((v.splat(missing, lanes) - levels[1]) * levels[0])]
+    if not own.two_levels:
+        if not own.minimum:
+            return levels[:1], []
+        minimum = levels[1]
+        if missing:
             minimum = v.let(minimum + levels[0] * v.splat(missing, lanes))
-        return levels[:1], minimum
-    shift = T.broadcast(T.Cast("int32", g % 2 * 16), lanes)
-    pair = v.let(T.shift_right(weights.U[p, g // 2, columns], shift))
+        return levels[:1], [minimum]
+    index, shift = weights.pair(g)
+    pair = v.let(T.shift_right(weights.U[p, index, columns], T.broadcast(shift, lanes)))
 
-    def byte(place: int, bias: int) -> Any:
+    def byte(place: int) -> Any:
         moved = T.shift_right(pair, T.broadcast(T.int32(8 * place), lanes)) if place else pair
-        integer = T.bitwise_and(moved, T.broadcast(T.int32(255), lanes))
-        return T.Cast(v.float_type(lanes), integer - T.broadcast(T.int32(bias), lanes))
+        return T.bitwise_and(moved, T.broadcast(T.int32(255), lanes))
 
-    scales = [v.let(levels[0] * byte(half, own.bias)) for half in range(weights.halves)]
+    halves, zero = weights.halves, v.splat(0.0, lanes)
+    scales = [v.let(levels[0] * float_of(own, byte(half), lanes)) for half in range(halves)]
     if not own.minimum:
-        return scales, None
-    return scales, v.let(v.splat(0.0, lanes) - levels[1] * byte(1, 0))
+        return scales, []
+    least = [T.Cast(v.float_type(lanes), byte(halves + half)) for half in range(halves)]
+    return scales, [v.let(zero - levels[1] * own_least) for own_least in least]
+
+
+def float_of(own: BlockFormat, byte: Any, lanes: int) -> Any:
+    """Emit the numbers that the bytes int32 of groups are, float32; see `BlockFormat`."""
+
+    def integer(n: int) -> Any:
+        return T.int32(n) if lanes == 1 else T.broadcast(T.int32(n), lanes)
+
+    if own.bytes is None:
+        assert own.bias is not None
+        return T.Cast(v.float_type(lanes), byte - integer(own.bias))
+    byte = v.let(byte)
+    if own.bytes == "e8m0":  # byte 0 is 2^-127, a subnormal
+        bits = v.maximum(v.let(T.shift_left(byte, integer(23))), integer(0x400000))
+        return T.reinterpret(v.float_type(lanes), bits)
+    normal = T.reinterpret(v.float_type(lanes), T.shift_left(byte + integer(960), integer(20)))
+    small = T.Cast(v.float_type(lanes), byte) * v.splat(2.0**-9, lanes)
+    return T.Select(byte < integer(8), small, normal)

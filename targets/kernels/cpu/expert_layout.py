@@ -6,7 +6,7 @@ projection: a tile has all inputs of a result, and reads consecutive memory.
 
     integers  W int32 [E * 2U, G, words, 16], S scale_dtype [E * 2U, G, 16]
     floats    W [E * U, K, 32]
-
+    blocks    W, S and U of `block_layout`, with E * 2U panels
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
 from wherry.ops import ExpertLinearSpec
+from wherry.ops.blocks import FORMATS
 
+from .block_layout import StoredRow, pack_panels
+from .block_layout import packed_parameters as packed_blocks
 from .function import Parameter, prim_func
 from .int_layout import LAYOUTS, LEAST, empty_word, groups, word_of
 from .linear import FLOATS
@@ -32,24 +35,36 @@ def units(spec: ExpertLinearSpec) -> int:
     return -(-spec.width // (PANEL if spec.gate else 2 * PANEL))
 
 
+def packed_parameters(spec: ExpertLinearSpec) -> list[Parameter]:
+    """Return name, shape and dtype of each packed tensor."""
+    count = spec.experts * units(spec)
+    if spec.scheme in FORMATS:
+        return packed_blocks(spec.linear(), 2 * count)
+    if spec.scheme not in LAYOUTS:
+        return [("W", (count, spec.in_features, 2 * PANEL), FLOATS[spec.scheme])]
+    g, words = groups(spec.in_features), LAYOUTS[spec.scheme].words
+    return [
+        ("W", (2 * count, g, words, PANEL), "int32"),
+        ("S", (2 * count, g, PANEL), str(spec.scale_dtype)),
+    ]
+
+
 def packed_shapes(spec: ExpertLinearSpec) -> tuple[Shape, ...]:
     """Return shape and dtype of each packed tensor."""
-    count = spec.experts * units(spec)
-    if spec.scheme not in LAYOUTS:
-        return (((count, spec.in_features, 2 * PANEL), FLOATS[spec.scheme]),)
-    g, words = groups(spec.in_features), LAYOUTS[spec.scheme].words
-    return (
-        ((2 * count, g, words, PANEL), "int32"),
-        ((2 * count, g, PANEL), str(spec.scale_dtype)),
+    return tuple(
+        (tuple(int(d) for d in shape), dtype) for _, shape, dtype in packed_parameters(spec)
     )
 
 
 def stored_parameters(spec: ExpertLinearSpec) -> list[Parameter]:
     """Return the parameters of the stored (portable) tensors: name, shape, dtype."""
-    e, n = spec.experts, spec.out_features
+    e, n, k = spec.experts, spec.out_features, spec.in_features
+    if spec.scheme in FORMATS:
+        columns = FORMATS[spec.scheme].columns
+        return [(name, (e, n, -(-k // each)), dtype) for name, (each, dtype) in columns.items()]
     if spec.scheme not in LAYOUTS:
-        return [("stored", (e, n, spec.in_features), FLOATS[spec.scheme])]
-    g = groups(spec.in_features)
+        return [("stored", (e, n, k), FLOATS[spec.scheme])]
+    g = groups(k)
     return [
         ("stored", (e, n, LAYOUTS[spec.scheme].words * g), "uint32"),
         ("stored_scales", (e, n, g), str(spec.scale_dtype)),
@@ -58,11 +73,28 @@ def stored_parameters(spec: ExpertLinearSpec) -> list[Parameter]:
 
 def pack_experts(spec: ExpertLinearSpec) -> PrimFunc:
     """Return the packing PrimFunc (*stored, *packed)."""
-    names = ("packed", "scales")
-    shapes = packed_shapes(spec)
-    packed: list[Parameter] = [(n, s, d) for n, (s, d) in zip(names, shapes, strict=False)]
     emit = _pack_integers if spec.scheme in LAYOUTS else _pack_floats
-    return prim_func([*stored_parameters(spec), *packed], lambda b, _: emit(spec, b))
+    if spec.scheme in FORMATS:
+        emit = _pack_blocks
+    parameters = [*stored_parameters(spec), *packed_parameters(spec)]
+    return prim_func(parameters, lambda b, _: emit(spec, b))
+
+
+def _source(spec: ExpertLinearSpec, p: Any, c: Any) -> tuple[Any, Any, Any]:
+    """Return expert and row that a lane of panel p has, and whether it is no padding."""
+    each, width = 2 * units(spec), spec.width
+    unit, half = p % each // 2, p % 2
+    column = unit * PANEL + c if spec.gate else unit * 2 * PANEL + half * PANEL + c
+    row = T.min(column, width - 1) + (half * width if spec.gate else 0)
+    return p // each, row, column < width
+
+
+def _pack_blocks(spec: ExpertLinearSpec, b: dict[str, Any]) -> None:
+    def source(p: Any, c: Any) -> StoredRow:
+        expert, row, inside = _source(spec, p, c)
+        return StoredRow(b, (expert, row), inside)
+
+    pack_panels(FORMATS[spec.scheme], b, source)
 
 
 def _each_panel(
@@ -72,14 +104,12 @@ def _each_panel(
 
     `inside` is false for padding.
     """
-    each, width = 2 * units(spec), spec.width
-    with T.parallel(spec.experts * each) as p, T.grid(inner, PANEL) as (i, c), T.sblock("pack"):
+    count = spec.experts * 2 * units(spec)
+    with T.parallel(count) as p, T.grid(inner, PANEL) as (i, c), T.sblock("pack"):
         T.reads()
         T.writes()
-        unit, half = p % each // 2, p % 2
-        column = unit * PANEL + c if spec.gate else unit * 2 * PANEL + half * PANEL + c
-        row = T.min(column, width - 1) + (half * width if spec.gate else 0)
-        emit(p, i, c, column < width, (p // each, row))
+        expert, row, inside = _source(spec, p, c)
+        emit(p, i, c, inside, (expert, row))
 
 
 def _pack_integers(spec: ExpertLinearSpec, b: dict[str, Any]) -> None:
@@ -90,11 +120,11 @@ def _pack_integers(spec: ExpertLinearSpec, b: dict[str, Any]) -> None:
         scale = b["stored_scales"][(*source, i)]
         used = T.And(inside, T.abs(T.Cast("float32", scale)) >= least)
         kept = T.if_then_else(used, scale, T.Cast(scale_dtype, least))
-        T.buffer_store(b["scales"], kept, [p, i, c])
+        T.buffer_store(b["S"], kept, [p, i, c])
         for j in range(words):
             word = word_of(spec.scheme, lambda at: b["stored"][(*source, at)], i, j)
             word = T.if_then_else(used, word, empty_word(spec.scheme))
-            T.buffer_store(b["packed"], word, [p, i, j, c])
+            T.buffer_store(b["W"], word, [p, i, j, c])
 
     _each_panel(spec, emit, groups(spec.in_features))
 
@@ -104,6 +134,6 @@ def _pack_floats(spec: ExpertLinearSpec, b: dict[str, Any]) -> None:
 
     def emit(p: Any, k: Any, c: Any, inside: Any, source: Any) -> None:
         value = T.if_then_else(inside, b["stored"][(*source, k)], T.Cast(dtype, T.float32(0)))
-        T.buffer_store(b["packed"], value, [p // 2, k, p % 2 * PANEL + c])
+        T.buffer_store(b["W"], value, [p // 2, k, p % 2 * PANEL + c])
 
     _each_panel(spec, emit, spec.in_features)

@@ -16,13 +16,15 @@ from typing import Any
 from tvm.script import tirx as T
 
 from wherry.ops import ExpertLinearSpec
+from wherry.ops.blocks import FORMATS, BlockFormat
 from wherry.targets.kernels.kernel_set import PackedLinear
 
 from . import vector as v
+from .block_tiles import BlockWeights, block_tile
 from .elementwise import gelu_tanh
-from .expert_layout import pack_experts, packed_shapes, units
+from .expert_layout import pack_experts, packed_parameters, packed_shapes, units
 from .function import Parameter, prim_func
-from .int8_dot import int8_dot
+from .int8_dot import block_dot, int8_dot
 from .int_layout import LAYOUTS
 from .int_tiles import float_tile as integer_tile
 from .int_tiles import int8_tile
@@ -34,23 +36,29 @@ from .tiles import PANEL, PARALLEL_BYTES, each_row, over_rows
 
 STRIP = 4  # minimum units (pairs of panels) of a thread, for consecutive reads of tens of kilobytes
 _BITS = {"f32": 32, "f16": 16, "q4": 4, "q8": 8}
-Sums = list[Any]  # per row: a buffer float32 [2, 16] with the sums of a unit
+_BITS |= {name: own.low + own.high for name, own in FORMATS.items()}
+# A function of a unit, rows of x, and a buffer float32 [2, 16] for the sums of each row.
+Tile = Callable[[Any, Sequence[Any], list[Any]], None]
 
 
-def expert_linear(spec: ExpertLinearSpec, isa: Isa) -> PackedLinear:
-    """Return the kernel of an expert linear for any scheme; see `KernelSet.expert_linear`."""
-    shapes = packed_shapes(spec)
-    names = ("packed", "scales")
+def expert_linear(spec: ExpertLinearSpec, isa: Isa) -> PackedLinear | None:
+    """Return the kernel of an expert linear; see `KernelSet.expert_linear`.
+
+    None for block formats without an int8 dot product.
+    """
+    own = FORMATS.get(spec.scheme)
+    if own and block_dot(isa.dot, own) is None:
+        return None
     parameters: list[Parameter] = [
         ("x", ("n" if spec.shared_rows else "s", spec.in_features), "float32"),
         *(_order(spec) if spec.routed else []),
         *([("weights", ("n", spec.top_k), "float32")] if spec.combined else []),
         *([("bias", (spec.experts, spec.out_features), "float32")] if spec.bias else []),
-        *((name, *shape) for name, shape in zip(names, shapes, strict=False)),
+        *packed_parameters(spec),
         ("y", ("n" if spec.combined else "t", spec.width), "float32"),
     ]
     return PackedLinear(
-        weights=shapes,
+        weights=packed_shapes(spec),
         pack=pack_experts(spec),
         compute=prim_func(parameters, lambda b, sizes: _Emitter(spec, isa, b, sizes).emit()),
         inputs=spec.inputs,
@@ -111,25 +119,42 @@ class _Emitter:
             return i * self.spec.experts + expert
         return v.let(self.b["slots"][first + i])
 
-    def _tiles(self) -> tuple[tuple[int, ...], Callable[[Any, Sequence[Any], list[Any]], None]]:
+    def _tiles(self) -> tuple[tuple[int, ...], Tile]:
         """Return tile heights, and a function that emits the sums of a unit for rows of x."""
-        spec, isa, x, W = self.spec, self.isa, self.b["x"], self.b["packed"]
+        spec, isa, x, W = self.spec, self.isa, self.b["x"], self.b["W"]
+        if spec.scheme in FORMATS:
+            return self._block_tiles(FORMATS[spec.scheme])
         if spec.scheme not in LAYOUTS:
             return heights_of(isa), partial(_float_sums, x, W, isa)
         dot, layout = int8_dot(isa.dot, spec.scheme), LAYOUTS[spec.scheme]
         if dot is None:
-            emit = partial(integer_tile, x, W, self.b["scales"])
+            emit = partial(integer_tile, x, W, self.b["S"])
             return float_heights(isa), partial(
                 _panel_sums, lambda p, rows, epilogue: emit(p, layout, isa, rows, epilogue)
             )
-        rows = Int8Rows.of(x.shape[0], spec.in_features)
-        zero = 0 if dot.centred else layout.zero
-        cost = 2 * spec.in_features
-        each_row(x.shape[0], cost, lambda row: quantize_row(x, rows, zero, dot.exact, row))
+        rows = self._int8_rows(1, 0 if dot.centred else layout.zero, dot.exact)
         return dot.heights, partial(
             _panel_sums,
-            lambda p, own, epilogue: int8_tile(rows, W, self.b["scales"], p, dot, own, epilogue),
+            lambda p, own, epilogue: int8_tile(rows, W, self.b["S"], p, dot, own, epilogue),
         )
+
+    def _block_tiles(self, own: BlockFormat) -> tuple[tuple[int, ...], Tile]:
+        """Return what `_tiles` returns, of a block format."""
+        dot = block_dot(self.isa.dot, own)
+        assert dot is not None, "`expert_linear` has asked"
+        weights = BlockWeights(own, self.b["W"], self.b["S"], self.b.get("U"))
+        rows = self._int8_rows(weights.halves, weights.zero(dot), True)
+        return dot.heights, partial(
+            _panel_sums,
+            lambda p, some, epilogue: block_tile(rows, weights, p, dot, some, epilogue),
+        )
+
+    def _int8_rows(self, parts: int, zero: int | None, exact: bool) -> Int8Rows:
+        """Emit the quantization of all rows of x; the arguments are those of `quantize_row`."""
+        x, columns = self.b["x"], self.spec.in_features
+        rows = Int8Rows.of(x.shape[0], columns, parts)
+        each_row(x.shape[0], 2 * columns, lambda row: quantize_row(x, rows, zero, exact, row))
+        return rows
 
     def _clear(self, row: Any, strip: Any) -> None:
         width, begin = self.spec.width, strip * STRIP * 2 * PANEL

@@ -7,13 +7,15 @@ instruction is unsigned, else minus 127, so that any two products stay within in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from tvm.script import tirx as T
 
 from wherry.ops import Scheme
+from wherry.ops.blocks import BlockFormat
 
 from . import vector as v
 from .int_layout import LAYOUTS
@@ -39,6 +41,9 @@ class Int8Dot:
     half: bool = True  # whether hardware converts float16 scales to float32
     # whether a word is read as an element of a vector, not by a broadcast load
     by_element: bool = False
+    # LLVM's intrinsic that looks bytes up in a table of 16 bytes: (table, indexes), the table
+    # repeated for each 16 indexes
+    lookup: str = "llvm.aarch64.neon.tbl1.v16i8"
 
 
 def int8_dot(kind: Dot, scheme: Scheme) -> Int8Dot | None:
@@ -46,26 +51,51 @@ def int8_dot(kind: Dot, scheme: Scheme) -> Int8Dot | None:
     return (_NIBBLES if scheme == "q4" else _BYTES).get(kind)
 
 
-def block_dot(kind: Dot, bits: int) -> Int8Dot | None:
-    """Return the dot product for integers of 4, 5, 6 or 8 bits of a block format.
+def block_dot(kind: Dot, own: BlockFormat) -> Int8Dot | None:
+    """Return the dot product for a block format: integers of 2 to 6 or 8 bits, or a codebook.
 
     Its operands are unsigned; of 8 bits, where the instruction is signed, they are `centred`: bytes
-    minus 128. Integers of 6 bits come in halves of a group. None for "none".
+    minus 128, or the values of a codebook. Integers of 6 bits come in halves of a group. None for
+    "none".
     """
     if kind == "none":
         return None
+    bits = own.low + own.high
+    if own.codebook:
+        bits = 5 if max(own.codebook) + own.offset < 2**5 else 8
     if bits == 8:
         return _BYTES[kind]
-    own = replace(_NIBBLES[kind], exact=True)
+    made = replace(_NIBBLES[kind], exact=True)
     # products of `fitting` operands that an int16 holds
-    fitting = {4: 8, 5: 4, 6: 2}[bits]
+    fitting = {5: 4, 6: 2}.get(bits, 8)
     if kind == "avx2":
-        return replace(own, compute=_pmaddubsw(8, *_AVX2, fitting))
+        return replace(made, compute=_pmaddubsw(8, *_AVX2, fitting))
     if kind == "ssse3":
-        return replace(own, compute=_pmaddubsw(4, *_SSSE3, fitting))
+        return replace(made, compute=_pmaddubsw(4, *_SSSE3, fitting))
     if kind == "neon":
-        return replace(own, compute=_smull(min(8, 2 * fitting)))
-    return own
+        return replace(made, compute=_smull(min(8, 2 * fitting)))
+    return made
+
+
+def looked_up(dot: Int8Dot, table: Sequence[int], bytes_: list[Vector]) -> list[Vector]:
+    """Emit the bytes of a table of 16, int8 or uint8, whose indexes are the bytes of vectors."""
+    kind = f"int8x{4 * dot.lanes}"
+    places = T.bitwise_and(T.ramp(0, 1, dot.lanes), T.broadcast(T.int32(3), dot.lanes))
+    packed = np.array(table, np.int16).astype(np.uint8).view("<i4")
+    words = T.broadcast(T.int32(int(packed[0])), dot.lanes)
+    for i in range(1, 4):
+        own = T.broadcast(T.int32(int(packed[i])), dot.lanes)
+        words = T.Select(places == T.broadcast(T.int32(i), dot.lanes), own, words)
+    whole = T.reinterpret(kind, v.let(words))
+    return [
+        v.let(
+            T.reinterpret(
+                v.int_type(dot.lanes),
+                T.call_llvm_pure_intrin(kind, dot.lookup, whole, T.reinterpret(kind, own)),
+            )
+        )
+        for own in bytes_
+    ]
 
 
 def nibbles(words: list[Vector]) -> list[Vector]:
@@ -210,11 +240,30 @@ def _smull(fitting: int) -> Callable[[Vector, list[Vector], Words], Vector]:
 _AVX2 = ("llvm.x86.avx2.pmadd.ub.sw", "llvm.x86.avx2.pmadd.wd")
 _SSSE3 = ("llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.sse2.pmadd.wd")
 _NIBBLES: dict[Dot, Int8Dot] = {
-    "vnni512": Int8Dot(lanes=16, heights=(16, 8, 4, 2, 1), compute=_vpdpbusd(16), operands=nibbles),
-    "avxvnni": Int8Dot(lanes=8, heights=(8, 4, 1), compute=_vpdpbusd(8), operands=nibbles),
-    "avx2": Int8Dot(lanes=8, heights=(4, 1), compute=_pmaddubsw(8, *_AVX2), operands=nibbles),
+    "vnni512": Int8Dot(
+        lanes=16,
+        heights=(16, 8, 4, 2, 1),
+        compute=_vpdpbusd(16),
+        operands=nibbles,
+        lookup="llvm.x86.avx512.pshuf.b.512",
+    ),
+    "avxvnni": Int8Dot(
+        lanes=8,
+        heights=(8, 4, 1),
+        compute=_vpdpbusd(8),
+        operands=nibbles,
+        lookup="llvm.x86.avx2.pshuf.b",
+    ),
+    "avx2": Int8Dot(
+        lanes=8,
+        heights=(4, 1),
+        compute=_pmaddubsw(8, *_AVX2),
+        operands=nibbles,
+        lookup="llvm.x86.avx2.pshuf.b",
+    ),
     "ssse3": Int8Dot(
         lanes=4,
+        lookup="llvm.x86.ssse3.pshuf.b.128",
         heights=(4, 1),
         compute=_pmaddubsw(4, *_SSSE3),
         operands=nibbles,

@@ -134,11 +134,11 @@ class CpuKernels:
         return route(spec, self.isa)
 
     def expert_linear(self, spec: ExpertLinearSpec) -> PackedLinear | None:
-        """Return the expert linear kernel.
+        """Return the expert linear kernel, for every scheme; of block formats, those of `blocks`.
 
-        It is None with a residual, which the next norm adds on CPUs, and for block formats.
+        It is None with a residual, which the next norm adds on CPUs.
         """
-        if spec.residual or spec.scheme in FORMATS:
+        if spec.residual or (spec.scheme in FORMATS and spec.scheme not in self.blocks):
             return None
         return expert_linear(spec, self.isa)
 

@@ -103,10 +103,13 @@ class BlockWeights(Weights):
 
     def _scale(self, row: Any, k: Any) -> Any:
         """Emit the scale of column k, float32."""
-        scale, bias = self._float("q_scale", row, k), self.format.bias
-        if bias is None:
+        scale, own = self._float("q_scale", row, k), self.format
+        if not own.two_levels:
             return e.let(scale)
-        return e.let(scale * T.Cast("float32", self._byte("q_sub", row, k) - bias))
+        byte = self._byte("q_sub", row, k)
+        if own.bytes is None:
+            return e.let(scale * T.Cast("float32", byte - own.bias))
+        return e.let(scale * _float_of(e.let(byte), own.bytes))
 
     def _zero(self, row: Any, k: Any) -> Any:
         """Emit 2^23 plus the zero point of column k, float32: it is an integer, so this is exact.
@@ -130,6 +133,24 @@ class BlockWeights(Weights):
             byte = T.Cast("float32", self._byte("q_submin", row, k))
             minimum = T.float32(0) - minimum * byte
         return scale, e.let(minimum)
+
+
+def _float_of(byte: Any, kind: str) -> Any:
+    """Emit the float that a byte int32 is, which is finite; see `BlockFormat.bytes`.
+
+    Devices may flush the subnormals of float32: byte 0 of "e8m0".
+    """
+    if kind == "e8m0":
+        bits = T.max(T.shift_left(byte, T.int32(23)), T.int32(0x400000))
+        return T.reinterpret("float32", bits)
+    normal = T.reinterpret("float32", T.shift_left(byte + T.int32(960), T.int32(20)))
+    return T.Select(byte < T.int32(8), T.Cast("float32", byte) * T.float32(2.0**-9), normal)
+
+
+def _signed(byte: Any) -> Any:
+    """Emit the float of FP8 that a byte int32 is: "e4m3" with a sign."""
+    size = e.let(_float_of(e.let(T.bitwise_and(byte, T.int32(127))), "e4m3"))
+    return T.Select(byte < T.int32(128), size, T.float32(0) - size)
 
 
 def _dequantized(numbers: list[Any], scale: Any, minimum: Any) -> list[Any]:
@@ -164,7 +185,9 @@ def _numbers(
             word, place = high
             upper = _bits(word, place + i * own.high, own.high)
             field = T.bitwise_or(field, T.shift_left(upper, T.uint32(own.low)))
-        if own.codebook:
+        if own.e4m3:
+            made.append(_signed(e.let(T.Cast("int32", field))))
+        elif own.codebook:
             made.append(T.Cast("float32", _looked_up(own.codebook, e.let(field))))
         else:
             grown = T.reinterpret("float32", T.bitwise_or(field, T.uint32(MAGIC)))

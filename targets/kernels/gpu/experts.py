@@ -19,6 +19,7 @@ from wherry.ops import ExpertLinearSpec, FusedLinearSpec
 
 from ..kernel_set import FusedKernel
 from . import emit as e
+from .block_weights import matrix
 from .cooperative import gemm as cooperative
 from .elementwise import gated, gelu_tanh
 from .gemm import ThreadTile, shape_for
@@ -29,7 +30,7 @@ from .route import gemv_slots
 from .simdgroups.gemm import MatrixTile
 from .simdgroups.plan import slots_tile
 from .tile import Share, Tile
-from .weights import ExpertMatrix, Weights, fits_float16, stored_shapes
+from .weights import ExpertMatrix, fits_float16, stored_shapes
 
 
 def expert_linear(spec: ExpertLinearSpec, limits: GpuLimits) -> PrimFunc | FusedKernel:
@@ -89,7 +90,7 @@ class _Linear:
         """Return the operands with the weights of one expert."""
         count = len(stored_shapes(self.spec.linear()))
         stored = tuple(ExpertMatrix(self.b[f"w{i}"], expert) for i in range(count))
-        return Operands(self.b["x"], Weights(self.spec.linear(), stored), self.b["y"])
+        return Operands(self.b["x"], matrix(self.spec.linear(), stored), self.b["y"])
 
     def x_row(self, slot: Any) -> Any:
         """Return the row of x that a slot reads."""

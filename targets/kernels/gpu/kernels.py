@@ -30,7 +30,7 @@ from wherry.ops import (
     ShortConvSpec,
     SwiGLUSpec,
 )
-from wherry.ops.blocks import FORMATS
+from wherry.ops.blocks import FORMATS, FP8
 
 from ..kernel_set import FusedKernel
 from . import tensor_cores
@@ -52,6 +52,7 @@ from .rope import rope_append
 from .route import route
 from .schedule import schedule
 from .short_conv import short_conv
+from .weights import stored_shapes
 
 
 class GpuKernels:
@@ -68,7 +69,11 @@ class GpuKernels:
         # Block formats that linears and embeddings read, see `KernelsByName`. Tensor cores have a
         # layout for some of them; long prompts take several times as long with the others there.
         self.blocks = frozenset(FORMATS)
-        self.fast_blocks = tensor_cores.OFFSETS if limits.tensor_cores else self.blocks
+        self.fast_blocks = tensor_cores.OFFSETS if limits.tensor_cores else self._fast()
+        # A launch for experts binds four other tensors.
+        self.expert_blocks = frozenset(
+            name for name in self.fast_blocks if self._can_bind(4 + len(FORMATS[name].columns))
+        )
 
     def linear(self, spec: LinearSpec) -> PrimFunc | FusedKernel:
         """Return the linear kernel, for every scheme.
@@ -90,6 +95,14 @@ class GpuKernels:
         if self.limits.tensor_cores and tensor_cores.fits_fused(spec):
             return tensor_cores.fused_linear(spec, self.limits.asked_shared_bytes)
         return fused_linear(spec, self.limits)
+
+    def _fast(self) -> frozenset[str]:
+        """Return the formats that are as fast as another encoding of the same size.
+
+        Scales of FP8 may exceed float16, so matrix units of float16 do not read it.
+        """
+        units = self.limits.wave_matrices or self.limits.cooperative_matrices
+        return self.blocks - frozenset(FP8) if units else self.blocks
 
     def _can_bind(self, count: int) -> bool:
         """Return whether a launch may bind `count` tensors."""
@@ -135,12 +148,14 @@ class GpuKernels:
         return route(spec, self.limits)
 
     def expert_linear(self, spec: ExpertLinearSpec) -> PrimFunc | FusedKernel | None:
-        """Return the expert linear kernel, for every scheme of our own.
+        """Return the expert linear kernel, for every scheme.
 
         It reads the portable layout, unless tensor cores have a layout of their own. None with
-        float16 activations and the portable layout, and for block formats.
+        float16 activations and the portable layout, and for block formats if a launch would bind
+        too many tensors.
         """
-        if spec.scheme in FORMATS:
+        bound = 4 + spec.bias + spec.residual + len(stored_shapes(spec.linear()))
+        if spec.scheme in FORMATS and not self._can_bind(bound):
             return None
         if self.limits.tensor_cores and tensor_cores.fits_experts(spec):
             return tensor_cores.expert_linear(spec)

@@ -24,12 +24,31 @@ MIXES = {
     "blocks": {"embd": "Q8_0", "attn_q": "Q4_0", "attn_k": "Q5_0", "attn_v": "Q5_1", "": "Q4_1"},
     "others": {"embd": "Q8_0", "attn": "Q3_K", "gate": "IQ4_NL", "up": "IQ4_XS", "": "Q2_K"},
 }
+# Experts whose types differ by layer, and by gate and up. Routers are floats.
+EXPERTS = {
+    "experts": {
+        "gate_inp": "F32",
+        "0.ffn_down_exps": "Q6_K",
+        "1.ffn_down_exps": "Q5_0",
+        "1.ffn_up_exps": "Q5_K",
+        "": "Q4_K",
+    },
+    "other experts": {
+        "gate_inp": "F32",
+        "0.ffn_down_exps": "Q5_1",
+        "0.ffn": "Q4_1",
+        "1.ffn_down_exps": "Q8_0",
+        "": "Q4_0",
+    },
+}
 LIMITS = Limits(context=128, max_batch=64, prefill_chunk=64)  # all rows have logits
 PROMPT = np.random.default_rng(4).integers(0, 300, 50).tolist()
 
 
 def write(folder: Path, mix: str) -> str:
     sizes = {"size": 256, "inner": 512, "layers": 1, "context_length": 128}
+    if mix in EXPERTS:
+        return str(writing.experts(folder / "experts.gguf", EXPERTS[mix]))
     return str(writing.llama(folder / f"{mix}.gguf", kinds=MIXES[mix], **sizes))
 
 
@@ -44,7 +63,12 @@ def log_softmax(x: np.ndarray) -> np.ndarray:
     return x - np.log(np.exp(x).sum(-1, keepdims=True))
 
 
-@pytest.mark.parametrize("mix", ["k-quants", pytest.param("blocks", marks=pytest.mark.nightly)])
+OTHERS = ("blocks", *EXPERTS)
+
+
+@pytest.mark.parametrize(
+    "mix", ["k-quants", *(pytest.param(m, marks=pytest.mark.nightly) for m in OTHERS)]
+)
 def test_kernels(mix, tmp_path, caplog):
     file = write(tmp_path, mix)
     expected = logits(file, quant="q0f32")
@@ -68,7 +92,7 @@ def test_a_forecast_has_the_numbers_of_the_manifest(tmp_path):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("mix", MIXES)
+@pytest.mark.parametrize("mix", (*MIXES, *EXPERTS))
 def test_without_kernels(mix, tmp_path):
     """Float activations: the references read the blocks, and round nothing."""
     file = write(tmp_path, mix)
@@ -79,7 +103,7 @@ def test_without_kernels(mix, tmp_path):
 
 @pytest.mark.gpu
 @pytest.mark.nightly
-@pytest.mark.parametrize("mix", MIXES)
+@pytest.mark.parametrize("mix", (*MIXES, *EXPERTS))
 @pytest.mark.parametrize("kind", gpu.KINDS)
 def test_devices(kind, mix, tmp_path):
     gpu.device(kind)

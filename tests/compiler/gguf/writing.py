@@ -38,10 +38,11 @@ def write(
     (vocabulary or letters)(writer)
     for name, array in tensors.items():
         own = [k for part, k in (kinds or {}).items() if part in name and array.ndim > 1]
-        if own:
+        if own and own[0] != "F32":
             to = gguf.GGMLQuantizationType[own[0]]
-            raw = random_blocks(own[0], *array.shape, seed=len(name))
-            writer.add_tensor(name, raw, raw_dtype=to)
+            rows = array.size // array.shape[-1]
+            raw = random_blocks(own[0], rows, array.shape[-1], seed=len(name))
+            writer.add_tensor(name, raw.reshape(*array.shape[:-1], -1), raw_dtype=to)
         elif array.ndim > 1 and kind != "F32":
             to = gguf.GGMLQuantizationType[kind]
             writer.add_tensor(name, gguf.quants.quantize(array, to), raw_dtype=to)
@@ -166,6 +167,49 @@ def llama(
     return write(
         file, "llama", {**made, **(tensors or {})}, {**sizes, **metadata}, kind=kind, kinds=kinds
     )
+
+
+def experts(file: Path, kinds: Mapping[str, str]) -> Path:
+    """A random Qwen3 MoE of two layers with four experts, of which a row has two."""
+    rng = np.random.default_rng(0)
+    size, inner, heads, head = 256, 512, 4, 64
+    shapes = {"token_embd": (320, size), "output_norm": (size,), "output": (320, size)}
+    for layer in range(2):
+        matrices = {
+            "attn_q": (heads * head, size),
+            "attn_k": (heads * head, size),
+            "attn_v": (heads * head, size),
+            "attn_output": (size, heads * head),
+            "ffn_gate_inp": (4, size),
+            "ffn_gate_exps": (4, inner, size),
+            "ffn_up_exps": (4, inner, size),
+            "ffn_down_exps": (4, size, inner),
+            "attn_norm": (size,),
+            "attn_q_norm": (head,),
+            "attn_k_norm": (head,),
+            "ffn_norm": (size,),
+        }
+        shapes |= {f"blk.{layer}.{name}": shape for name, shape in matrices.items()}
+    made = {
+        f"{name}.weight": rng.normal(scale=0.1, size=shape).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+    sizes = {
+        "block_count": 2,
+        "context_length": 128,
+        "embedding_length": size,
+        "feed_forward_length": inner,
+        "expert_feed_forward_length": inner,
+        "expert_count": 4,
+        "expert_used_count": 2,
+        "attention.head_count": heads,
+        "attention.head_count_kv": heads,
+        "attention.key_length": head,
+        "attention.value_length": head,
+        "attention.layer_norm_rms_epsilon": 1e-5,
+        "rope.freq_base": 10000.0,
+    }
+    return write(file, "qwen3moe", made, sizes, kinds=kinds)
 
 
 def halves(file: Path, first: Path, second: Path) -> None:

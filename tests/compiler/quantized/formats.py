@@ -20,6 +20,8 @@ class Case:
     write: Callable[[np.ndarray], writing.Written]
     scheme: str | None  # that stores the bits; None: they are encoded again
     field: str = "quantization_config"
+    # of the scheme's numbers: a second scale that divides becomes a reciprocal
+    rtol: float = 0.0
 
 
 def _compressed(format: str, bits: int = 4, **weights: Any) -> dict[str, Any]:
@@ -32,6 +34,7 @@ _GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 128, "sym": True}
 _V2 = {**_GPTQ, "checkpoint_format": "gptq_v2"}
 _FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128]}
 _BNB = {"quant_method": "bitsandbytes", "load_in_4bit": True}
+_GEMMA = {"quant_method": "gemma", "num_bits": 2, "quantize_embeddings": True}
 _PACK = partial(_compressed, "pack-quantized")
 
 CASES = {
@@ -74,23 +77,24 @@ CASES = {
     "compressed-fp8": Case(
         _compressed("float-quantized", 8, type="float"),
         partial(writing.fp8, block=(1, 1024), suffix="weight_scale"),
-        None,
+        "FP8_ROW",
     ),
     "compressed-nvfp4": Case(
         _compressed("nvfp4-pack-quantized", 4, type="float"),
         partial(writing.nvfp4, divides=True),
-        None,
+        "NVFP4",
+        rtol=2.0**-22,
     ),
-    "fp8-blocks": Case(_FP8, partial(writing.fp8, block=(128, 128)), None),
+    "fp8-blocks": Case(_FP8, partial(writing.fp8, block=(128, 128)), "FP8_G128"),
     "fp8-whole": Case(
         {"quant_method": "fp8"},
         partial(writing.fp8, block=(4096, 4096), suffix="weight_scale"),
-        None,
+        "FP8_ROW",
     ),
     "modelopt-nvfp4": Case(
         {"quant_method": "modelopt", "quant_algo": "NVFP4"},
         partial(writing.nvfp4, divides=False),
-        None,
+        "NVFP4",
     ),
     "mlx-4": Case(
         {"bits": 4, "group_size": 64}, writing.mlx, "affine4f16_g64_min", field="quantization"
@@ -101,6 +105,30 @@ CASES = {
         "affine8f16_g64_min",
         field="quantization",
     ),
+    **{
+        f"mlx-{mode}": Case(
+            {"bits": bits, "group_size": group, "mode": mode},
+            partial(writing.mlx_floats, mode=mode),
+            scheme,
+            field="quantization",
+        )
+        for mode, bits, group, scheme in (
+            ("mxfp4", 4, 32, "MXFP4"),
+            ("nvfp4", 4, 16, "NVFP4"),
+            ("mxfp8", 8, 32, "MXFP8"),
+        )
+    },
+    **{
+        f"gemma-{bits}": Case(
+            {
+                **_GEMMA,
+                "module_quant_configs": {r"layers\.\d+\.(mlp|self_)": {"num_bits": bits}},
+            },
+            partial(writing.gemma, bits=bits),
+            scheme,
+        )
+        for bits, scheme in ((2, "q4f32_1"), (4, "q4f32_1"), (8, "q8f32_1"))
+    },
     "nf4": Case(_BNB, writing.nf4, None),
     "nf4-simple": Case(_BNB, partial(writing.nf4, nested=False), None),
     "int8": Case({"quant_method": "bitsandbytes"}, writing.int8, None),

@@ -113,6 +113,17 @@ def mlx(home: Path) -> None:
             save(home, f"mlx-{bits}-{group}", made, settings, np.array(expected))
 
 
+def mlx_floats(home: Path) -> None:
+    import mlx.core as mx
+
+    for mode, bits, group in (("mxfp4", 4, 32), ("nvfp4", 4, 16), ("mxfp8", 8, 32)):
+        given = {"group_size": group, "bits": bits, "mode": mode}
+        w, s = mx.quantize(mx.array(weights().numpy()), **given)
+        expected = mx.dequantize(w, s, **given).astype(mx.float32)
+        made = {"weight": np.array(w), "scales": np.array(s)}
+        save(home, f"mlx-{mode}", made, given, np.array(expected))
+
+
 def bitsandbytes(home: Path) -> None:
     from bitsandbytes import functional
 
@@ -144,5 +155,5 @@ def fp8(home: Path) -> None:
 
 
 if __name__ == "__main__":
-    for make in (awq, compressed, mlx, bitsandbytes, fp8):
+    for make in (awq, compressed, mlx, mlx_floats, bitsandbytes, fp8):
         make(Path(sys.argv[1]))

@@ -8,8 +8,11 @@ import re
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file
+from transformers import AutoModelForCausalLM
 
 from wherry.compiler.api import convert_model
+from wherry.compiler.checkpoint.kept import KeptSchemes
 from wherry.compiler.weight_marker import own_of
 
 from ...support.tiny_models import Runner, compiled, save
@@ -70,7 +73,7 @@ def test_logits(name, tmp_path, caplog):
     if case.scheme is None:
         quant = "q0f32"
     else:
-        quant = "kept" if case.scheme.startswith("affine") else None
+        quant = None if case.scheme.startswith("q") else "kept"
     got = logits(tmp_path, quant=quant, activations="float")
     assert np.abs(got - expected).max() <= 2e-4
     assert not caplog.messages
@@ -82,8 +85,8 @@ def test_logits(name, tmp_path, caplog):
 @pytest.mark.parametrize("name", ["nf4", "mlx-4"])
 def test_what_is_rounded_is_said(name, tmp_path, caplog):
     quantize(tmp_path, CASES[name])
-    keep = {"q4f16_1", "q0f16"}  # as on a target without kernels for MLX
-    convert_model(str(tmp_path), tmp_path / "out", keep=keep)
+    keep = frozenset({"q4f16_1", "q0f16"})  # as on a target without kernels for MLX
+    convert_model(str(tmp_path), tmp_path / "out", keep=KeptSchemes(keep, keep))
     kind = {"nf4": "bitsandbytes nf4", "mlx-4": "MLX 4-bit"}[name]
     text = f"{tmp_path.name}: {kind} (100%) of the quantized weights are re-encoded as q8f16_1."
     first, second = caplog.messages
@@ -91,3 +94,38 @@ def test_what_is_rounded_is_said(name, tmp_path, caplog):
     changed = re.fullmatch(r".*: re-encoding changed these weights by ([\d.]+)% .*", second)
     # 254 levels of the largest of 32 weights, 2.2 standard deviations: 1 / (127 / 2.2 * sqrt(12))
     assert changed and 0.3 < float(changed[1]) < 0.7
+
+
+EXPERTS = {"moe_intermediate_size": 128, "num_experts": 4, "num_experts_per_tok": 2}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["awq", "mlx-4"])
+def test_experts_with_zero_points(name, tmp_path, caplog):
+    """Their bits stay, with kernels; transformers has the same weights as floats."""
+    case, floats = CASES[name], tmp_path / "floats"
+    save(floats, "qwen3_moe", **SIZES, **EXPERTS)
+    tensors, left = {}, {}
+    for tensor, w in load_file(floats / "model.safetensors").items():
+        if "_proj" in tensor:
+            made, left[tensor] = _written(case, w, tensor)
+            tensors |= {tensor.removesuffix("weight") + s: array for s, array in made.items()}
+        else:
+            tensors[tensor] = w if w.ndim == 1 or "gate" in tensor else w.astype(np.float16)
+            left[tensor] = tensors[tensor].astype(np.float32)
+    config = json.loads((floats / "config.json").read_text()) | {case.field: case.settings}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    writing.write(tmp_path / "model.safetensors", tensors)
+    writing.write(floats / "model.safetensors", left)
+    model = AutoModelForCausalLM.from_pretrained(floats, dtype=torch.float32).eval()
+    with torch.no_grad():
+        expected = model(torch.tensor([PROMPT])).logits[0].numpy()
+    got = logits(tmp_path, quant=None)
+    errors = np.linalg.norm(got - expected, axis=1) / np.linalg.norm(expected, axis=1)
+    assert np.median(errors) < 0.02  # int8 activations; a few rows get another expert
+    assert errors.max() < 0.5
+    assert not caplog.messages
+    own = own_of(convert_model(str(tmp_path)))
+    assert [p.scheme.name for p in own["model.layers.0.mlp.experts.down_proj.weight"]] == [
+        case.scheme
+    ]

@@ -39,6 +39,11 @@ QUICK, ALL = 20, 500  # mutants of each format
             {"quant_method": "compressed-tensors", "transform_config": {"R1": {}}},
             "rotated weights",
         ),
+        ({"quant_method": "gemma", "num_bits": 3}, r"num_bits \[3\]; they are 2, 4 or 8"),
+        (
+            {"quant_method": "gemma", "module_quant_configs": {"(a+)+": {"num_bits": 4}}},
+            r"module_quant_configs .*at most 4 repetitions, and none of a group",
+        ),
         ({"quant_method": "fp8", "weight_block_size": [0, 128]}, r"weight_block_size \[0, 128\]"),
     ],
 )
@@ -69,6 +74,7 @@ def test_missing_tensors_are_listed(name, tmp_path):
     case = CASES[name]
     made, _ = case.write(weights())
     optional = {"g_idx", "weight_format", "weight_zero_point", "weight_g_idx"}
+    optional |= {"input_activation_scale", "output_activation_scale"}
     for number, suffix in enumerate(set(made) - optional):
         rest = {MODULE + s: a for s, a in made.items() if s != suffix}
         folder = tmp_path / str(number)

@@ -77,7 +77,7 @@ def test_the_scheme_has_the_same_bits(case, tmp_path):
     assert [(t.name, t.shape, t.dtype) for t in told] == [
         (f"x.{n}", a.shape, a.dtype.name) for n, a in stored.items()
     ]
-    np.testing.assert_array_equal(rows.scheme.decode(stored, IN), left)
+    np.testing.assert_allclose(rows.scheme.decode(stored, IN), left, rtol=case.rtol, atol=0)
 
 
 def test_a_parameter_of_several_matrices(tmp_path):
@@ -113,12 +113,50 @@ def test_a_target_that_has_no_kernels_for_zero_points(name, tmp_path):
     np.testing.assert_array_equal(rows.scheme.decode(whole(rows), IN), left)
 
 
-def test_experts_are_in_a_scheme_with_kernels(tmp_path):
-    folder, _ = folder_of(CASES["awq"], tmp_path, [f"experts.{i}.up_proj." for i in range(2)])
-    pieces = tuple(Piece(f"experts.{i}.up_proj.weight", 0, OUT, None) for i in range(2))
-    plan = ParameterPlan("x.weight", (2, OUT, IN), pieces, stacked=True)
-    (rows,) = open_checkpoint(folder).kept(plan)
-    assert rows.scheme.name == "q8f16_1"
+def experts(folder, *names, wanted=None):
+    """What a checkpoint offers of a stack of experts, each of which has tensors `names`."""
+    each = [f"experts.{e}.{name}_proj.weight" for e in range(2) for name in names]
+    plan = ParameterPlan(
+        "x.weight",
+        (2, OUT * len(names), IN),
+        tuple(Piece(name, 0, OUT, None) for name in each),
+        stacked=True,
+    )
+    return open_checkpoint(folder).kept(plan, wanted)
+
+
+@pytest.mark.parametrize(("wanted", "scheme"), [(None, "affine4f16_g128"), (portable(), "q8f16_1")])
+def test_experts(wanted, scheme, tmp_path):
+    names = [f"experts.{e}.{n}_proj." for e in range(2) for n in ("gate", "up")]
+    folder, left = folder_of(CASES["awq"], tmp_path, names)
+    (rows,) = experts(folder, "gate", "up", wanted=wanted)
+    assert (rows.scheme.name, rows.rows) == (scheme, 4 * OUT)
+    np.testing.assert_array_equal(rows.scheme.decode(whole(rows), IN), np.concatenate(left))
+
+
+def test_experts_have_one_scheme_for_each_of_their_tensors(tmp_path):
+    """One expert's scales need float32, so those of all have it; gate and up are apart."""
+    tensors, left = {}, {}
+    for e, dtype in enumerate((np.float16, np.float32)):
+        for name, count in (("gate", 4), ("up", 8)):
+            how = {"bits": count, "dtype": dtype, "symmetric": count == 4}
+            made, own = writing.compressed(weights(e), **how)
+            tensors |= {f"experts.{e}.{name}_proj.{n}": array for n, array in made.items()}
+            left.setdefault(name, []).append(own)
+    groups = {str(n): {"targets": ["Linear"], "weights": {"num_bits": n}} for n in (4, 8)}
+    settings = {**CASES["compressed-4"].settings, "config_groups": groups}
+    folder = writing.save(tmp_path, tensors, settings)
+    found = experts(folder, "gate", "up")
+    assert [rows.scheme.name for rows in found] == ["q4f32_1", "affine8f32_g128"]
+    for rows, name in zip(found, ("gate", "up"), strict=True):
+        expected = np.concatenate(left[name])
+        np.testing.assert_array_equal(rows.scheme.decode(whole(rows), IN), expected)
+
+
+def test_experts_with_an_order_of_columns_are_encoded(tmp_path):
+    names = [f"experts.{e}.up_proj." for e in range(2)]
+    folder, _ = folder_of(CASES["gptq-act-order"], tmp_path, names)
+    assert experts(folder, "up") == ()
 
 
 def test_rows_in_another_order(tmp_path):
@@ -207,3 +245,20 @@ def test_streams_of_bits(width, count):
     words = writing.stream(values, width)
     assert words.shape[1] == bits.words_of(count, width)
     np.testing.assert_array_equal(bits.unpack(words, width, count), values)
+
+
+def test_mlx_has_all_experts_in_one_tensor(tmp_path):
+    made, left = zip(*(writing.mlx(weights(e)) for e in range(2)), strict=True)
+    module = "model.layers.0.mlp.switch_mlp.up_proj."
+    tensors = {module + name: np.stack([m[name] for m in made]) for name in made[0]}
+    tensors["model.norm.weight"] = np.ones(IN, np.float16)
+    folder = writing.save(tmp_path, tensors, None, quantization=CASES["mlx-4"].settings)
+    checkpoint = open_checkpoint(folder)
+    names = [f"model.layers.0.mlp.experts.{e}.up_proj.weight" for e in range(2)]
+    assert checkpoint.shapes == {"model.norm.weight": (IN,)} | dict.fromkeys(names, (OUT, IN))
+    pieces = tuple(Piece(name, 0, OUT, None) for name in names)
+    (rows,) = checkpoint.kept(ParameterPlan("x.weight", (2, OUT, IN), pieces, stacked=True))
+    assert rows.scheme.name == "affine4f16_g64_min"
+    np.testing.assert_array_equal(rows.scheme.decode(whole(rows), IN), np.concatenate(left))
+    for name, expected in zip(names, left, strict=True):
+        np.testing.assert_array_equal(checkpoint.read(name, 3, 50), expected[3:50])

@@ -188,6 +188,42 @@ def nvfp4(w: np.ndarray, *, divides: bool) -> Written:
     return {weight: packed, "weight_scale": inner, factor: np.array([second])}, left
 
 
+def mlx_floats(w: np.ndarray, *, mode: str) -> Written:
+    """MLX's floats of 4 or 8 bits, with a byte of scale for each group."""
+    apart = w.reshape(len(w), -1, 16 if mode == "nvfp4" else 32)
+    largest = np.abs(apart).max(-1) / (448 if mode == "mxfp8" else 6)
+    if mode == "nvfp4":
+        inner = largest.astype(ml_dtypes.float8_e4m3fn)
+    else:
+        inner = np.exp2(np.ceil(np.log2(largest))).astype(ml_dtypes.float8_e8m0fnu)
+    scale = inner.astype(np.float32)[..., None]
+    numbers = apart / np.maximum(scale, 1e-9)
+    if mode == "mxfp8":
+        found = numbers.astype(ml_dtypes.float8_e4m3fn)
+        packed = found.view(np.uint8).reshape(w.shape)
+    else:
+        found = numbers.astype(ml_dtypes.float4_e2m1fn)
+        codes = found.view(np.uint8).reshape(w.shape)
+        packed = codes[:, 0::2] | codes[:, 1::2] << 4
+    left = found.astype(np.float32) * scale
+    return {"weight": packed.view("<u4"), "scales": inner.view(np.uint8)}, left.reshape(w.shape)
+
+
+def gemma(w: np.ndarray, *, bits: int = 4) -> Written:
+    """Gemma's quantization-aware training, with a scale a row."""
+    most = 2 ** (bits - 1) - 1
+    scale = (np.abs(w).max(1, keepdims=True) / most).astype(np.float32)
+    q = np.clip(np.rint(w / scale), -most - 1, most).astype(np.int8)
+    left = q.astype(np.float32) * scale
+    if bits < 8:
+        parts = (q + (most + 1)).astype(np.uint8).reshape(len(w), -1, 8 // bits)
+        shifts = np.arange(8 // bits, dtype=np.uint8) * np.uint8(bits)
+        q = np.bitwise_or.reduce(parts << shifts, axis=-1)
+    zero = np.array(0.25, np.float32)  # scales of activations
+    made = {"input_activation_scale": zero, "output_activation_scale": zero}
+    return {"weight": q, "weight_scale": scale, **made}, left
+
+
 def nf4(w: np.ndarray, *, nested: bool = True) -> Written:
     flat = w.reshape(-1, 64)
     largest = np.abs(flat).max(-1).astype(np.float32)

@@ -79,9 +79,9 @@ def size(spec: LinearSpec, experts: int = 1) -> int:
     return scales_at(spec, experts) + floats * ROWS * experts * tiles(spec) * chunks(spec)
 
 
-def offsets_at(spec: LinearSpec) -> int:
+def offsets_at(spec: LinearSpec, experts: int = 1) -> int:
     """Return the offset in the packed tensor of a block format's offsets, in uint32."""
-    return scales_at(spec) + ROWS * tiles(spec) * chunks(spec)
+    return scales_at(spec, experts) + ROWS * experts * tiles(spec) * chunks(spec)
 
 
 def pack(spec: LinearSpec, experts: int | None = None) -> PrimFunc:
@@ -195,9 +195,9 @@ def _pack_offset(own: _Chunk, thread: Any) -> None:
         return T.Cast("float16", stored + T.float32(1024))
 
     _pack_nibbles(own, thread)
-    own.store_floats(thread, scales_at(own.spec), of_block("q_scale"))
+    own.store_floats(thread, scales_at(own.spec, own.experts), of_block("q_scale"))
     load = of_block("q_min") if kind.minimum else zero
-    own.store_floats(thread, offsets_at(own.spec), load)
+    own.store_floats(thread, offsets_at(own.spec, own.experts), load)
 
 
 def _pack_nibbles(own: _Chunk, thread: Any) -> None:
