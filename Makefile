@@ -3,8 +3,8 @@
 #   make check   lint, types and the Python tests that need neither the core nor a device: minutes
 #   make test    install into .venv and check everything that CI checks
 #   make threads the engine's threads under ThreadSanitizer, which CI checks too
-#   make wheels  wheels for Linux that need no compiler, in dist/; accept-wheel and accept-site check one,
-#                which CI does too
+#   make wheels  wheels for Linux and macOS that need no compiler, in dist/; accept-wheel and accept-site
+#                check one, which CI does too; accept-wheel-aarch64 checks another under QEMU
 #   make nightly the tests that take minutes: AddressSanitizer, damaged files and requests by the thousand,
 #                clients of other servers, Ray
 
@@ -18,7 +18,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 # Tests start Python some hundred times; without bytecode each would compile TVM's sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test threads nightly lint lint-python lint-cxx lint-web native python installed wheels build-wheels accept-wheel accept-site docs charts page pyodide notebook gpu-bundle gpu-check format generated clean
+.PHONY: demo check test threads nightly lint lint-python lint-cxx lint-web native python installed wheels build-wheels accept-wheel accept-wheel-aarch64 accept-site docs charts page pyodide notebook gpu-bundle gpu-check format generated clean
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
@@ -75,7 +75,7 @@ python: native
 nightly: native
 	$(call tested,tsan)
 	$(call tested,asan)
-	$(BIN)/pip install --quiet --no-compile ziglang==0.17.1 # as in pyproject.toml's apps
+	$(BIN)/pip install --quiet --no-compile ziglang==0.17.1 lief==1.0.0 # as in wheels/requirements.txt
 	$(MAKE) --no-print-directory build-wheels
 	$(MAKE) --no-print-directory accept-wheel
 	$(BIN)/python -m pytest -m nightly -n 2 --dist loadgroup --no-loadscope-reorder
@@ -84,7 +84,7 @@ nightly: native
 installed: $(VENV)/.tested
 	cd / && WHERRY_CACHE="$(abspath build/installed-cache)" "$(abspath $(BIN))/wherry" run demo --seed 1 "Hello!" | grep .
 
-# manylinux_2_28 for x86_64 and 64-bit Arm, with the core for browsers and the page that `native` built.
+# manylinux_2_28 for x86_64 and 64-bit Arm, and macOS 14 on Apple silicon, with the core for browsers and the page that `native` built.
 WHEEL_TOOLS := build/wheels/tools
 wheels: native
 	$(MAKE) --no-print-directory build-wheels
@@ -95,6 +95,10 @@ build-wheels: $(WHEEL_TOOLS)/.installed
 # As root: installs the wheel in a folder that has Debian's Python alone, and runs it there.
 accept-wheel: $(WHEEL_TOOLS)/.installed
 	$(WHEEL_TOOLS)/bin/python -m wheels.bare_root dist/wherry-*_x86_64.whl build/wheels/bare
+
+# The same for 64-bit Arm, under QEMU, which runs a tenth as fast or less: what its CPU code does.
+accept-wheel-aarch64: $(WHEEL_TOOLS)/.installed
+	$(WHEEL_TOOLS)/bin/python -m wheels.bare_root dist/wherry-*_aarch64.whl build/wheels/bare-aarch64 doctor run
 
 # What that wheel packaged for browsers runs in Node and in Chromium, with this machine's tokens.
 accept-site: $(VENV)/.tested $(WEB)

@@ -1,6 +1,6 @@
 # The rooms of the core; a file belongs to the build because it lies in one.
 set(WHERRY_ROOMS abi cache cache/disk config matcher model sampling scheduling speculation support
-    tensors vm vm/cuda vm/graphs weights)
+    system tensors vm vm/cuda vm/graphs weights)
 
 # wherry_sources(OUT FOLDER ROOM...): the sources of rooms, without tests.
 function(wherry_sources out folder)

@@ -14,19 +14,20 @@ ROOT = Path(__file__).parent.parent
 # machine is one kind of model, and scheduling knows models by their interface alone.
 ENGINE: dict[str, set[str]] = {
     "support": set(),
+    "system": set(),
     "matcher": {"support"},
     "sampling": {"support"},
-    "tensors": {"support"},
+    "tensors": {"support", "system"},
     "model": {"sampling", "support"},
     "config": {"model", "support"},
-    "weights": {"model", "tensors", "support"},
-    "vm": {"config", "model", "sampling", "support", "tensors", "weights"},
-    "cache": {"model", "support"},
+    "weights": {"model", "tensors", "support", "system"},
+    "vm": {"config", "model", "sampling", "support", "system", "tensors", "weights"},
+    "cache": {"model", "support", "system"},
     "speculation": {"cache", "model", "sampling", "support"},
-    "scheduling": {"cache", "config", "model", "sampling", "speculation", "support"},
+    "scheduling": {"cache", "config", "model", "sampling", "speculation", "support", "system"},
     "abi": {"config", "matcher", "model", "sampling", "scheduling", "support", "vm"},
     "backends": {"support"},  # plugins, libraries of their own
-    "testing": {"cache", "matcher", "model", "sampling", "scheduling", "support"},
+    "testing": {"cache", "matcher", "model", "sampling", "scheduling", "support", "system"},
     "programs": {"support", "testing"},
 }
 # What each folder of app/ includes besides itself and the folders of engine/ that are open to it.

@@ -1,6 +1,6 @@
 """Checks an installed wheel where there is no compiler: start, run, compile, serve, package.
 
-    python wheels/accept.py [--site DIR]
+    python wheels/accept.py [STEP ...] [--site DIR]
 
 Runs the command `wherry` that lies next to this Python, with an empty PATH and a cache of its own;
 `package` needs the extra `browser`. Prints a line of JSON: seconds of each step.
@@ -204,17 +204,20 @@ STEPS: dict[str, Callable[[Path], None]] = {
 def main() -> None:
     """Run all steps; exit with a message at the first that fails."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("steps", nargs="*", help=f"default: all of {', '.join(STEPS)}")
     parser.add_argument("--site", type=Path, help="where to keep the site that `package` made")
     options = parser.parse_args()
+    if unknown := set(options.steps) - set(STEPS):
+        parser.error(f"no steps: {', '.join(unknown)}; there are {', '.join(STEPS)}")
     folders = [Path(folder) for folder in os.get_exec_path()]
     found = [name for name in COMPILERS if any((folder / name).exists() for folder in folders)]
     seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, step in STEPS.items():
+        for name in options.steps or STEPS:
             start = time.monotonic()
-            step(Path(folder))
+            STEPS[name](Path(folder))
             seconds[name] = round(time.monotonic() - start, 1)
-        if options.site:
+        if options.site and Path(folder, SITE).exists():
             shutil.copytree(Path(folder, SITE), options.site)
     print(json.dumps({"seconds": seconds, "on this machine's PATH": found}))
 

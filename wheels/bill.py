@@ -17,7 +17,7 @@ from cyclonedx.model.license import LicenseExpression
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
-from .machines import Libstdcxx
+from .sources import Part
 
 NAME = "wherry.cdx.json"
 
@@ -38,17 +38,15 @@ def _component(
     )
 
 
-def _inside(libstdcxx: Libstdcxx, browser: Path | None) -> Iterator[Component]:
+def _inside(parts: list[Part], browser: Path | None) -> Iterator[Component]:
     """The parts of others that are compiled into files of the wheel."""
-    gcc = "GPL-3.0-or-later WITH GCC-exception-3.1"
     for name in ("apache-tvm", "apache-tvm-ffi"):
-        about = "its headers' inline functions, in libwherry*.so"
+        about = "its headers' inline functions, in libwherry*"
         if browser is not None:
             about += "; its runtime, in web/wherry-core.o"
         yield _component(name, version(name), "pypi", "Apache-2.0", about)
-    yield _component(
-        "libstdc++", libstdcxx.version, "generic", gcc, "what GCC 8's lacks, in libwherry*.so"
-    )
+    for part in parts:
+        yield _component(part.name, part.version, "generic", part.licence, part.about)
     if browser is None:
         return
     said = subprocess.run(["em++", "--version"], check=True, capture_output=True, text=True)
@@ -69,12 +67,12 @@ def _needed(metadata: str) -> Iterator[Component]:
         yield _component(match[1], exact[1] if exact else None, "pypi", None, about)
 
 
-def write_bill(folder: Path, libstdcxx: Libstdcxx, browser: Path | None, when: int) -> Path:
+def write_bill(folder: Path, parts: list[Part], browser: Path | None, when: int) -> Path:
     """Write `*.dist-info/sboms/wherry.cdx.json` into an unpacked wheel; return it.
 
     Args:
         folder: the unpacked wheel.
-        libstdcxx: the C++ library of which parts are inside.
+        parts: what is inside of others besides TVM's headers.
         browser: the build that the core for browsers came from, if it is inside.
         when: seconds since 1970, which the bill says it was made at.
     """
@@ -83,7 +81,7 @@ def write_bill(folder: Path, libstdcxx: Libstdcxx, browser: Path | None, when: i
     head = Parser().parsestr(metadata)
     wherry = _component(head["Name"], head["Version"], "pypi", "Apache-2.0", head["Summary"])
     wherry.type = ComponentType.APPLICATION
-    inside = list(_inside(libstdcxx, browser))
+    inside = list(_inside(parts, browser))
     names = {part.name for part in inside}
     needed = [part for part in _needed(metadata) if part.name not in names]
     bill = Bom(

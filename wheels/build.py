@@ -1,10 +1,10 @@
 """Builds wheels that need no compiler: `python -m wheels.build`, which `make wheels` runs.
 
-    dist/wherry-VERSION-py3-none-manylinux_2_28_ARCH.whl    for every supported Python
+    dist/wherry-VERSION-py3-none-PLATFORM.whl    for every supported Python
     dist/SHA256SUMS
 
-Zig's Clang compiles the C++ (manylinux/zig.cmake). The same sources make the
-same bytes.
+Zig's Clang compiles the C++; a folder here for each system says how (zig.cmake, system.py). The same
+sources make the same bytes.
 """
 
 from __future__ import annotations
@@ -14,101 +14,33 @@ import hashlib
 import os
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from .finish import finish
-from .link_libraries import make_stub
-from .machines import MACHINES, Libstdcxx, Machine, find_libstdcxx
+from .machines import MACHINES, Machine
+from .macos import system as macos
+from .manylinux import system as manylinux
+from .sources import PIP, ROOT, site_packages, zig
 
-ROOT = Path(__file__).resolve().parent.parent
 HERE = Path(__file__).resolve().parent
-_PIP = (sys.executable, "-m", "pip")
 LARGEST = 25 * 1000**2  # bytes of a wheel
+SYSTEMS: dict[str, ModuleType] = {"manylinux": manylinux, "macos": macos}
 
 
-def _zig() -> Path:
-    import ziglang
-
-    return Path(ziglang.__file__).parent / "zig"
-
-
-def _site_packages() -> Path:
-    import tvm_ffi
-
-    return Path(tvm_ffi.__file__).parent.parent
-
-
-def make_link_folder(machine: Machine, libstdcxx: Libstdcxx, out: Path) -> None:
-    """Make what the C++ is linked to besides the C library: two stubs and glibc.o."""
-    out.mkdir(parents=True, exist_ok=True)
-    zig = [str(_zig()), "cc", "-target", machine.target]
-    make_stub(libstdcxx.shared, "libstdc++.so.6", zig, out / "libstdc++.o")
-    make_stub(libstdcxx.unwinder, "libgcc_s.so.1", zig, out / "libgcc_s.o")
-    source = HERE / "manylinux" / "glibc.c"
-    subprocess.run([*zig, "-O2", "-g0", "-fPIC", "-c", source, "-o", out / "glibc.o"], check=True)
-
-
-def vulkan_headers(out: Path) -> Path:
-    """Return a folder with links to Vulkan's headers, without this machine's glibc's."""
-    found = Path("/usr/include")
-    if not (found / "vulkan" / "vulkan_core.h").is_file():
-        raise SystemExit("Vulkan's headers were not found. Type: apt-get install libvulkan-dev")
-    out.mkdir(parents=True, exist_ok=True)
-    for name in ("vulkan", "vk_video"):
-        link = out / name
-        link.unlink(missing_ok=True)
-        link.symlink_to(found / name)
-    return out
-
-
-def tvm_libraries(machine: Machine, out: Path) -> dict[str, str]:
-    """Return CMake's settings for TVM's libraries of a machine that is not this one."""
-    if machine.architecture == os.uname().machine:
-        return {}
-    pins = [pin for pin in build_requirements() if pin.startswith("apache-tvm")]
-    wheels = ["--only-binary=:all:", "--platform", machine.platform, *pins]
-    subprocess.run([*_PIP, "download", "--quiet", "--no-deps", "--dest", out, *wheels], check=True)
-    for wheel in out.glob("*.whl"):
-        with zipfile.ZipFile(wheel) as archive:
-            for name in archive.namelist():
-                if name in ("tvm_ffi/lib/libtvm_ffi.so", "tvm/lib/libtvm_runtime.so"):
-                    archive.extract(name, out)
-    return {
-        "WHERRY_TVM_FFI_LIBRARY": str(out / "tvm_ffi/lib/libtvm_ffi.so"),
-        "WHERRY_TVM_RUNTIME": str(out / "tvm/lib/libtvm_runtime.so"),
-    }
-
-
-def build_requirements() -> list[str]:
-    """Return what pyproject.toml's build-system asks for."""
-    line = next(
-        line
-        for line in (ROOT / "pyproject.toml").read_text().splitlines()
-        if line.startswith("requires = ")
-    )
-    return [part for part in line.split('"')[1::2]]
-
-
-def settings(machine: Machine, libstdcxx: Libstdcxx, work: Path, browser: Path | None) -> list[str]:
-    """Return pip's configuration settings for scikit-build-core."""
+def settings(machine: Machine, own: dict[str, Any], work: Path, browser: Path | None) -> list[str]:
+    """Return pip's configuration settings for scikit-build-core; own: the system's for CMake."""
     values = {
-        "CMAKE_TOOLCHAIN_FILE": HERE / "manylinux" / "zig.cmake",
+        "CMAKE_TOOLCHAIN_FILE": HERE / machine.system / "zig.cmake",
         "CMAKE_UNITY_BUILD": "ON",
         "Python_EXECUTABLE": sys.executable,
-        "WHERRY_ZIG": _zig(),
-        "WHERRY_ARCHITECTURE": machine.architecture,
-        "WHERRY_LINK": work / "link",
-        "WHERRY_LIBSTDCXX_A": libstdcxx.static,
-        "WHERRY_LIBSTDCXX_HEADERS": ";".join(map(str, libstdcxx.headers)),
-        "WHERRY_PREFIXES": f"{ROOT};{_site_packages()}",
-        "WHERRY_OPENCL": "ON",
-        "WHERRY_VULKAN": "ON",
-        "WHERRY_VULKAN_HEADERS": vulkan_headers(work / "vulkan"),
+        "WHERRY_ZIG": zig(),
+        "WHERRY_PREFIXES": f"{ROOT};{site_packages()}",
         "WHERRY_WEB": "OFF",
         "WHERRY_PAGE": "OFF",
         "WHERRY_WEB_BUILT": browser or "",
-        **tvm_libraries(machine, work / "tvm"),
+        **own,
     }
     given = [f"cmake.define.{name}={value}" for name, value in values.items()]
     given += [f"build-dir={work / 'cmake'}", "cmake.build-type=Release", "install.strip=false"]
@@ -125,12 +57,12 @@ def build(machine: Machine, browser: Path | None, work: Path, out: Path) -> Path
         out: the folder of the wheel.
     """
     work = work.resolve()
-    libstdcxx = find_libstdcxx(machine)
-    make_link_folder(machine, libstdcxx, work / "link")
+    system = SYSTEMS[machine.system]
+    prepared = system.prepare(machine, work)
     raw = work / "raw"
     for old in raw.glob("*.whl"):
         old.unlink()
-    given = settings(machine, libstdcxx, work, browser)
+    given = settings(machine, prepared.settings, work, browser)
     tools = Path(sys.executable).parent
     environment = {
         **os.environ,
@@ -142,12 +74,13 @@ def build(machine: Machine, browser: Path | None, work: Path, out: Path) -> Path
         "ZIG_LOCAL_CACHE_DIR": str(work / "zig"),
     }
     subprocess.run(
-        [*_PIP, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", raw, *given, ROOT],
+        [*PIP, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", raw, *given, ROOT],
         check=True,
         env=environment,
     )
     (made,) = raw.glob("*.whl")
-    wheel = finish(made, machine, libstdcxx, browser, work / "finish", out)
+    wheel = finish(made, machine, prepared.parts, browser, work / "finish", out)
+    system.check(wheel, machine, work)
     if wheel.stat().st_size > LARGEST:
         raise SystemExit(f"{wheel} has {wheel.stat().st_size} bytes; {LARGEST} are accepted")
     return wheel
@@ -165,7 +98,7 @@ def write_sums(out: Path) -> None:
 def main() -> None:
     """Build the wheels that the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--architecture", action="append", choices=MACHINES, help="default: all")
+    parser.add_argument("--machine", action="append", choices=MACHINES, help="default: all")
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "wheels")
     core = parser.add_mutually_exclusive_group(required=True)
@@ -176,7 +109,7 @@ def main() -> None:
     if browser and not (browser / "web" / "wherry-core.o").is_file():
         raise SystemExit(f"{browser} has no web/wherry-core.o. Type: make native, or --no-browser")
     options.out.mkdir(parents=True, exist_ok=True)
-    for name in options.architecture or MACHINES:
+    for name in options.machine or MACHINES:
         wheel = build(MACHINES[name], browser, options.work / name, options.out)
         print(f"{wheel}: {wheel.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
     write_sums(options.out)

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 from .bill import write_bill
-from .machines import Libstdcxx, Machine
-from .symbols import audit, check_symbols
+from .machines import Machine
+from .sources import ROOT, Part
 
-ROOT = Path(__file__).resolve().parent.parent
+LIBRARIES = (".so", ".dylib")
 
 
 def commit_time() -> int:
@@ -40,13 +40,13 @@ def set_tag(folder: Path, platform: str) -> None:
 def set_modes(folder: Path) -> None:
     """Give files the same modes under any umask: 755 for folders and libraries, else 644."""
     for path in folder.rglob("*"):
-        path.chmod(0o755 if path.is_dir() or path.suffix == ".so" else 0o644)
+        path.chmod(0o755 if path.is_dir() or path.suffix in LIBRARIES else 0o644)
 
 
 def finish(
     wheel: Path,
     machine: Machine,
-    libstdcxx: Libstdcxx,
+    parts: list[Part],
     browser: Path | None,
     work: Path,
     out: Path,
@@ -56,7 +56,7 @@ def finish(
     Args:
         wheel: the build backend's.
         machine: what it was built for.
-        libstdcxx: the C++ library of which parts are inside.
+        parts: what is inside of others.
         browser: the build that the core for browsers came from, if it is inside.
         work: a folder for the unpacked wheel, emptied first.
         out: the folder of the finished wheel.
@@ -68,7 +68,7 @@ def finish(
     subprocess.run([*tool, "unpack", "--dest", work, wheel], check=True, stdout=subprocess.DEVNULL)
     (folder,) = work.iterdir()
     set_tag(folder, machine.platform)
-    write_bill(folder, libstdcxx, browser, when)
+    write_bill(folder, parts, browser, when)
     set_modes(folder)
     made = out / f"{folder.name}-py3-none-{machine.platform}.whl"
     subprocess.run(
@@ -77,5 +77,4 @@ def finish(
         env=environment,
         stdout=subprocess.DEVNULL,
     )
-    check_symbols(audit(made), machine.platform)
     return made

@@ -1,87 +1,62 @@
-"""The machines that wheels are built for, and what their C++ is compiled with."""
+"""The machines that wheels are built for."""
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
+import os
+import sys
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Literal
 
 GLIBC = "2.28"  # of manylinux_2_28: RHEL 8, Debian 10, Ubuntu 18.10 and later
+MACOS = "14.0"  # the oldest that apache-tvm-ffi-orcjit has a wheel for
 
 
 @dataclass(frozen=True)
 class Machine:
-    """architecture: as Python's wheels and GNU's triples name it."""
-
-    architecture: str
-
-    @property
-    def platform(self) -> str:
-        """The wheel's tag."""
-        return f"manylinux_{GLIBC.replace('.', '_')}_{self.architecture}"
-
-    @property
-    def target(self) -> str:
-        """Zig's name of the machine and its C library."""
-        return f"{self.architecture}-linux-gnu.{GLIBC}"
-
-    @property
-    def package(self) -> str:
-        """Debian's package that has GCC's C++ library for it."""
-        return f"g++-{self.architecture.replace('_', '-')}-linux-gnu"
-
-
-MACHINES = {name: Machine(name) for name in ("x86_64", "aarch64")}
-
-
-@dataclass(frozen=True)
-class Libstdcxx:
-    """GCC's C++ library for a machine.
+    """A system and a kind of CPU.
 
     Attributes:
-        version: GCC's.
-        headers: folders, in the order in which they are searched.
-        static: libstdc++.a.
-        shared: libstdc++.so.6.
-        unwinder: libgcc_s.so.1.
+        system: as CMake's folder here is named.
+        architecture: as GNU's triples name it.
+        platform: the wheel's tag.
     """
 
-    version: str
-    headers: list[Path]
-    static: Path
-    shared: Path
-    unwinder: Path
+    system: Literal["manylinux", "macos"]
+    architecture: str
+    platform: str
+
+    @property
+    def debian(self) -> str:
+        """Debian's name of the architecture."""
+        return {"x86_64": "amd64", "aarch64": "arm64"}[self.architecture]
 
 
-def find_libstdcxx(machine: Machine) -> Libstdcxx:
-    """Ask the machine's GCC for its C++ library."""
-    compiler = f"{machine.architecture}-linux-gnu-g++"
-    if shutil.which(compiler) is None:
-        raise SystemExit(
-            f"{compiler} was not found: a wheel for {machine.architecture} needs GCC's C++ library "
-            f"for it. Type: apt-get install {machine.package}"
-        )
+def _linux(architecture: str) -> Machine:
+    platform = f"manylinux_{GLIBC.replace('.', '_')}_{architecture}"
+    return Machine("manylinux", architecture, platform)
 
-    def ask(*arguments: str) -> str:
-        done = subprocess.run(
-            [compiler, *arguments], check=True, capture_output=True, text=True, input=""
-        )
-        return done.stdout.strip() or done.stderr
 
-    def find(name: str) -> Path:
-        path = Path(ask(f"-print-file-name={name}")).resolve()
-        if not path.is_absolute() or not path.is_file():
-            raise SystemExit(f"{compiler} has no {name}. Type: apt-get install {machine.package}")
-        return path
+# Named as the hosts of wherry.targets.hosts.
+MACHINES = {
+    "linux-x86_64": _linux("x86_64"),
+    "linux-aarch64": _linux("aarch64"),
+    "macos": Machine("macos", "aarch64", f"macosx_{MACOS.replace('.', '_')}_arm64"),
+}
 
-    searched = ask("-E", "-x", "c++", "-v", "-o", "/dev/null", "-")
-    folders = re.findall(r"^ (/\S+/c\+\+/\S+)$", searched, re.MULTILINE)
-    return Libstdcxx(
-        version=ask("-dumpfullversion"),
-        headers=[Path(folder).resolve() for folder in folders],
-        static=find("libstdc++.a"),
-        shared=find("libstdc++.so"),
-        unwinder=find("libgcc_s.so.1"),
-    )
+
+def here() -> Machine | None:
+    """Return this machine; None if no wheel is built for it."""
+    return MACHINES.get(f"{sys.platform}-{os.uname().machine}")
+
+
+def of_wheel(name: str) -> Machine:
+    """Return the machine that a wheel's name says it is for.
+
+    Raises:
+        SystemExit: it is for none of ours.
+    """
+    for machine in MACHINES.values():
+        if name.endswith(f"-{machine.platform}.whl"):
+            return machine
+    known = ", ".join(machine.platform for machine in MACHINES.values())
+    raise SystemExit(f"{name} is for none of {known}")

@@ -47,7 +47,7 @@ function(wherry_add_plugin kind)
   endif()
   set_target_properties(${_plugin} PROPERTIES
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
-    INSTALL_RPATH "$ORIGIN/../tvm_ffi/lib:$ORIGIN/../tvm/lib")
+    INSTALL_RPATH "${_origin}/../tvm_ffi/lib;${_origin}/../tvm/lib")
   if(WHERRY_DEV_RPATH)
     set_target_properties(${_plugin} PROPERTIES
       BUILD_RPATH "${_tvm_ffi_folder};${_tvm_folder}/lib")

@@ -8,10 +8,7 @@
 #include "scheduling/engine.h"
 #include "support/clock.h"
 #include "support/error.h"
-
-#if defined(__linux__)
-#include <pthread.h>
-#endif
+#include "system/this_thread.h"
 
 namespace wherry {
 
@@ -381,9 +378,7 @@ void Engine::stop() {
 }
 
 void Engine::run_thread() {
-#if defined(__linux__)
-  pthread_setname_np(pthread_self(), "wherry-engine");
-#endif
+  this_thread::set_name("wherry-engine");
   Lock lock(mutex_);
   for (;;) {
     work_.wait(lock, [this] { return stopping_ || (has_work() && !paused_); });

@@ -1,16 +1,12 @@
 #include "tensors/device.h"
 
-#ifndef __EMSCRIPTEN__
-#include <sys/mman.h>
-#include <unistd.h>
-#endif
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <utility>
 
 #include "support/error.h"
+#include "system/pages.h"
 
 namespace wherry {
 
@@ -40,18 +36,17 @@ struct HostAllocation {
 #if defined(__EMSCRIPTEN__)  // WebAssembly memory never shrinks
 using PagesAllocation = HostAllocation;
 #else
-// Allocates memory with mmap: unwritten pages cost nothing, and munmap returns all of them to the
-// system. calloc would clear memory that an earlier model freed, and free may not return it.
+// calloc would clear memory that an earlier model freed, and free may not return it.
 struct PagesAllocation {
   void AllocData(DLTensor* tensor) {
     bytes = std::max<size_t>(ffi::GetDataSize(*tensor), 1);
-    pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED) no_memory(bytes);
-    tensor->data = pages;
+    memory = pages::allocate(bytes);
+    if (memory == nullptr) no_memory(bytes);
+    tensor->data = memory;
   }
-  void FreeData(DLTensor*) { munmap(pages, bytes); }
+  void FreeData(DLTensor*) { pages::release(memory, bytes); }
 
-  void* pages = nullptr;
+  void* memory = nullptr;
   size_t bytes = 0;
 };
 #endif
@@ -133,21 +128,8 @@ ffi::Tensor allocate(const std::vector<int64_t>& shape, DLDataType dtype, DLDevi
   return to_device(zeros, device);
 }
 
-void return_memory([[maybe_unused]] const ffi::Tensor& tensor, [[maybe_unused]] size_t offset,
-                   [[maybe_unused]] size_t bytes) {
-#ifndef __EMSCRIPTEN__  // WebAssembly memory never shrinks
-#ifdef __APPLE__
-  constexpr int kAdvice = MADV_FREE;
-#else
-  constexpr int kAdvice = MADV_DONTNEED;
-#endif
-  // Only whole pages of the system, because the others have content of the neighbours.
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto start = reinterpret_cast<uintptr_t>(tensor.data_ptr()) + offset;
-  const uintptr_t first = (start + page - 1) / page * page, last = (start + bytes) / page * page;
-  // A failure only keeps the memory.
-  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, kAdvice);
-#endif
+void return_memory(const ffi::Tensor& tensor, size_t offset, size_t bytes) {
+  pages::discard(static_cast<char*>(tensor.data_ptr()) + offset, bytes);
 }
 
 ffi::Tensor to_device(const ffi::Tensor& tensor, DLDevice device) {

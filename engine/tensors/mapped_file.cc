@@ -1,14 +1,11 @@
 #include "tensors/mapped_file.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 
 #include "support/error.h"
+#include "system/files.h"
+#include "system/pages.h"
 
 namespace wherry {
 
@@ -19,32 +16,25 @@ namespace {
   throw Error(status, concat(path, ": cannot ", action, ": ", std::strerror(error)));
 }
 
-// A file descriptor that closes itself, also when an exception is thrown.
-struct Descriptor {
-  int fd;
-  ~Descriptor() { close(fd); }
-};
-
 }  // namespace
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) fail(path, "open", errno);
-  Descriptor descriptor{fd};
-  struct stat info{};
-  if (fstat(fd, &info) != 0) fail(path, "read the size", errno);
-  if (!S_ISREG(info.st_mode)) throw Error(WHERRY_NOT_FOUND, path + " is not a file");
+  const files::File opened(path, files::Open::kRead);
+  if (!opened) fail(path, "open", errno);
+  const std::optional<files::Info> info = opened.info();
+  if (!info && errno == EISDIR) throw Error(WHERRY_NOT_FOUND, path + " is not a file");
+  if (!info) fail(path, "read the size", errno);
   std::shared_ptr<MappedFile> file(new MappedFile);
-  file->size_ = static_cast<size_t>(info.st_size);
-  if (file->size_ == 0) return file;  // mmap rejects a length of 0
-  void* data = mmap(nullptr, file->size_, PROT_READ, MAP_PRIVATE, fd, 0);
-  if (data == MAP_FAILED) fail(path, "map", errno);
+  file->size_ = static_cast<size_t>(info->bytes);
+  if (file->size_ == 0) return file;  // nothing to map
+  void* data = pages::map(opened, file->size_);
+  if (data == nullptr) fail(path, "map", errno);
   file->data_ = static_cast<char*>(data);
   return file;
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) munmap(data_, size_);
+  if (data_ != nullptr) pages::unmap(data_, size_);
 }
 
 std::string read_file(const std::string& path) {

@@ -1,12 +1,14 @@
 #include "testing/testing.h"
 
-#include <unistd.h>
-
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <vector>
+
+#include "system/files.h"
+#include "system/path.h"
 
 namespace wherry::testing {
 
@@ -60,19 +62,22 @@ std::string error_of(const char* file, int line, wherry_status status,
 }
 
 TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "wherry-test-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw Failure{"mkdtemp failed"};
-  path_ = name;
+  static std::atomic<int> count{0};
+  const std::filesystem::path parent = std::filesystem::temp_directory_path();
+  do {
+    path_ = text_of(parent / concat("wherry-test-", files::process_id(), "-", count.fetch_add(1),
+                                    "-", files::wall_clock() % 1000000));
+  } while (!std::filesystem::create_directory(path_of(path_)));
 }
 
 TemporaryFolder::~TemporaryFolder() {
   std::error_code error;
-  std::filesystem::remove_all(path_, error);
+  std::filesystem::remove_all(path_of(path_), error);
 }
 
 std::string TemporaryFolder::write(const std::string& name, const std::string& content) const {
   std::string path = path_ + "/" + name;
-  std::ofstream(path, std::ios::binary) << content;
+  std::ofstream(path_of(path), std::ios::binary) << content;
   return path;
 }
 

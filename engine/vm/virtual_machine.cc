@@ -4,6 +4,7 @@
 
 #include "support/error.h"
 #include "support/hash.h"
+#include "system/path.h"
 #include "tensors/mapped_file.h"
 #include "vm/objects.h"
 #include "vm/threads.h"
@@ -24,11 +25,12 @@ ffi::Module open_library(const std::string& lib) {
   }
   std::error_code error;
   // The path is absolute, because dlopen searches bare names in system folders.
-  std::filesystem::path path = std::filesystem::absolute(lib, error);
+  std::filesystem::path path = std::filesystem::absolute(path_of(lib), error);
   if (!std::filesystem::is_regular_file(path, error)) {
     throw Error(WHERRY_NOT_FOUND, "no compiled library " + lib);
   }
-  return is_archive(lib) ? load_objects(path.string()) : ffi::Module::LoadFromFile(path.string());
+  const std::string file = text_of(path);
+  return is_archive(lib) ? load_objects(file) : ffi::Module::LoadFromFile(file);
 }
 
 }  // namespace

@@ -1,8 +1,5 @@
 #include "weights/packed_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -16,6 +13,7 @@
 #include "support/error.h"
 #include "support/hash.h"
 #include "support/parallel.h"
+#include "system/path.h"
 
 namespace wherry {
 
@@ -91,13 +89,13 @@ std::string packed_path(const std::string& folder, uint64_t key) {
   static const char* kDigits = "0123456789abcdef";
   std::string digits;
   for (int shift = 60; shift >= 0; shift -= 4) digits += kDigits[key >> shift & 15];
-  return (fs::path(folder) / ("packed-" + digits + ".bin")).string();
+  return text_of(path_of(folder) / ("packed-" + digits + ".bin"));
 }
 
 std::unique_ptr<const PackedFile> PackedFile::open(const std::string& path, uint64_t key,
                                                    const PackedLayout& layout) {
   std::error_code error;
-  if (!fs::is_regular_file(path, error)) return nullptr;
+  if (!fs::is_regular_file(path_of(path), error)) return nullptr;
   std::shared_ptr<const MappedFile> file = MappedFile::open(path);
   if (file->size() != static_cast<size_t>(layout.file_size())) return nullptr;
   Header header = make_header(key, layout, file->data() + layout.checksums());
@@ -126,29 +124,30 @@ PackedWriter::PackedWriter(const std::string& path, uint64_t key, const PackedLa
     : path_(path), key_(key), layout_(layout), checksums_(layout.entries().size()) {
   // Counts temporary files, because two engines of a process may write at the same time.
   static std::atomic<int> count{0};
-  fs::path target(path);
+  const fs::path target = path_of(path);
   std::error_code error;
   fs::create_directories(target.parent_path(), error);
-  temporary_ = (target.parent_path() / concat(".", target.filename().string(), ".", getpid(), ".",
-                                              count.fetch_add(1), ".tmp"))
-                   .string();
+  const std::string name = text_of(target.filename());
+  temporary_ = text_of(target.parent_path() / concat(".", name, ".", files::process_id(), ".",
+                                                     count.fetch_add(1), ".tmp"));
   room_ = room_of(target.parent_path());
   if (room_ < static_cast<uint64_t>(layout.file_size())) fail_full("has");
-  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd_ < 0) fail(temporary_, "create");
+  file_ = files::File(temporary_, files::Open::kReplace);
+  if (!file_) fail(temporary_, "create");
   try {
-    if (ftruncate(fd_, layout.file_size()) != 0) fail(temporary_, "set the size");
+    if (!file_.set_size(static_cast<uint64_t>(layout.file_size()))) {
+      fail(temporary_, "set the size");
+    }
   } catch (...) {
-    close(fd_);
-    unlink(temporary_.c_str());
+    files::remove(temporary_);
     throw;
   }
 }
 
 PackedWriter::~PackedWriter() {
-  if (fd_ < 0) return;
-  close(fd_);
-  unlink(temporary_.c_str());
+  if (!file_) return;
+  file_.close();
+  files::remove(temporary_);
 }
 
 void PackedWriter::fail(const std::string& path, const char* action) const {
@@ -160,7 +159,7 @@ void PackedWriter::fail(const std::string& path, const char* action) const {
 void PackedWriter::fail_full(const char* has) const {
   const uint64_t wanted = static_cast<uint64_t>(layout_.file_size());
   throw Error(WHERRY_NO_SPACE, concat("The packed weights take ", megabytes(wanted), ", ",
-                                      fs::path(path_).parent_path().string(), " ", has, " ",
+                                      text_of(path_of(path_).parent_path()), " ", has, " ",
                                       megabytes(room_), " free"));
 }
 
@@ -171,14 +170,8 @@ void PackedWriter::write(size_t entry, const void* data) {
 }
 
 void PackedWriter::write_at(int64_t offset, const void* data, int64_t nbytes) {
-  const char* p = static_cast<const char*>(data);
-  while (nbytes > 0) {
-    ssize_t written = pwrite(fd_, p, static_cast<size_t>(nbytes), offset);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) fail(temporary_, "write");
-    p += written;
-    offset += written;
-    nbytes -= written;
+  if (!file_.write_at(data, static_cast<size_t>(nbytes), static_cast<uint64_t>(offset))) {
+    fail(temporary_, "write");
   }
 }
 
@@ -187,10 +180,9 @@ void PackedWriter::commit() {
   write_at(layout_.checksums(), list, static_cast<int64_t>(checksums_.size() * sizeof(uint64_t)));
   Header header = make_header(key_, layout_, list);
   write_at(0, &header, sizeof header);
-  if (fsync(fd_) != 0) fail(temporary_, "flush");
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "rename");
-  close(fd_);
-  fd_ = -1;
+  if (!file_.flush()) fail(temporary_, "flush");
+  if (!files::rename(temporary_, path_)) fail(path_, "rename");
+  file_.close();
 }
 
 }  // namespace wherry

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "system/files.h"
 #include "tensors/mapped_file.h"
 
 namespace wherry {
@@ -102,7 +103,7 @@ class PackedWriter {
   PackedLayout layout_;
   std::vector<uint64_t> checksums_;
   uint64_t room_ = 0;  // free bytes on the disk before the first write
-  int fd_ = -1;
+  files::File file_;
 };
 
 }  // namespace wherry

@@ -7,6 +7,7 @@
 
 #include "model/metadata.h"
 #include "support/json_reader.h"
+#include "system/path.h"
 #include "tensors/mapped_file.h"
 
 namespace wherry {
@@ -56,22 +57,22 @@ StoredTensor parse_tensor(const ffi::json::Object& object, size_t shard, int64_t
 // Parses a shard and, if a folder is given, checks the shard's file. Paths out of the folder are
 // errors.
 Shard parse_shard(JsonReader& reader, const std::string* folder, Problems& problems) {
-  fs::path relative = reader.string("dataPath");
-  fs::path path = folder == nullptr ? relative : fs::path(*folder) / relative;
-  Shard shard{path.string(), reader.integer("nbytes")};
+  const fs::path relative = path_of(reader.string("dataPath"));
+  const fs::path path = folder == nullptr ? relative : path_of(*folder) / relative;
+  Shard shard{text_of(path), reader.integer("nbytes")};
   std::string format = reader.string_or("format", "raw-shard");
   if (format != "raw-shard") {
     problems.add(reader.where(), ": format \"", format, "\"; known is raw-shard");
   }
-  bool leaves = relative.is_absolute();
+  bool leaves = relative.is_absolute() || relative.has_root_name();
   for (const fs::path& part : relative) leaves = leaves || part == "..";
   if (leaves) {
-    problems.add(reader.where(), ": ", relative.string(), " is outside the folder");
+    problems.add(reader.where(), ": ", text_of(relative), " is outside the folder");
     return shard;
   }
   if (folder == nullptr) return shard;
   std::error_code error;
-  uintmax_t size = fs::file_size(shard.path, error);
+  uintmax_t size = fs::file_size(path, error);
   if (error) {
     problems.add(shard.path, ": ", error.message());
   } else if (static_cast<int64_t>(size) < shard.nbytes) {
@@ -95,7 +96,7 @@ ffi::Tensor widen_bf16(const char* data, const StoredTensor& stored) {
 }  // namespace
 
 TensorCache TensorCache::open(const std::string& folder) {
-  const std::string path = (fs::path(folder) / "tensor-cache.json").string();
+  const std::string path = text_of(path_of(folder) / "tensor-cache.json");
   return read(read_file(path), path, &folder);
 }
 

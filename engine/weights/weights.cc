@@ -7,6 +7,7 @@
 #include "support/checksum.h"
 #include "support/error.h"
 #include "support/hash.h"
+#include "system/path.h"
 #include "support/parallel.h"
 #include "weights/pack_groups.h"
 #include "weights/packed_file.h"
@@ -145,8 +146,8 @@ uint64_t packed_key(const Metadata& metadata, const TensorCache& cache, uint64_t
   Hash hash;
   hash.number(library_hash).text(metadata.json).text(cache.index_text());
   for (const Shard& shard : cache.shards()) {
-    hash.number(std::filesystem::file_size(shard.path));
-    auto time = std::filesystem::last_write_time(shard.path).time_since_epoch().count();
+    hash.number(std::filesystem::file_size(path_of(shard.path)));
+    auto time = std::filesystem::last_write_time(path_of(shard.path)).time_since_epoch().count();
     hash.number(static_cast<uint64_t>(time));
   }
   return hash.value();

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from wherry.machine import memory
+
 
 @dataclass(frozen=True, slots=True)
 class _Version:
@@ -35,7 +37,8 @@ def available(proc: Path = Path("/proc")) -> int | None:
     Args:
         proc: the /proc folder.
     """
-    found = [left for left in (_meminfo(proc, "MemAvailable"), *_groups(proc)) if left is not None]
+    told = (_meminfo(proc, "MemAvailable"), memory.available(), *_groups(proc))
+    found = [left for left in told if left is not None]
     return max(0, min(found)) if found else None
 
 

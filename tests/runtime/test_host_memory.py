@@ -1,9 +1,13 @@
-"""Memory in containers, by made-up trees of control groups."""
+"""Memory in containers, by made-up trees of control groups; and what macOS and Windows tell."""
 
 from __future__ import annotations
 
+import ctypes
+import struct
+
 import pytest
 
+from wherry.machine import memory
 from wherry.runtime.load.host_memory import available
 
 GB = 10**9
@@ -119,3 +123,42 @@ def test_both_versions_at_once(proc, tmp_path):
 
 def test_this_machine_tells():
     assert available() > 10_000_000
+
+
+class Mach:
+    """The two calls of libSystem that tell the memory; status 0 is success."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+
+    def mach_host_self(self) -> int:
+        return 7
+
+    def host_statistics64(self, host, flavor, found, count) -> int:
+        assert (host, flavor) == (7, 4)
+        assert count._obj.value * 4 == ctypes.sizeof(found._obj)
+        # As the kernel writes them: four counts of pages first.
+        ctypes.memmove(found, struct.pack("4I", 1000, 2000, 30, 4000), 16)
+        return self.status
+
+
+def test_macos_tells_free_and_inactive_pages():
+    assert memory.of_macos(Mach(0), 16384) == 1030 * 16384
+    assert memory.of_macos(Mach(1), 16384) is None
+
+
+class Kernel:
+    """kernel32's call: bytes available in memory, and what may still be committed."""
+
+    def __init__(self, physical: int, commit: int) -> None:
+        self.numbers = struct.pack("2I7Q", 64, 50, 1 << 34, physical, 1 << 35, commit, 0, 0, 0)
+
+    def GlobalMemoryStatusEx(self, found) -> int:
+        assert found._obj.length == ctypes.sizeof(found._obj) == len(self.numbers) == 64
+        ctypes.memmove(found, self.numbers, 64)
+        return 1
+
+
+def test_windows_tells_what_may_be_committed():
+    assert memory.of_windows(Kernel(8 << 30, 9 << 30)) == 8 << 30
+    assert memory.of_windows(Kernel(8 << 30, 7 << 30)) == 7 << 30

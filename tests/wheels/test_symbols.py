@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from wheels.symbols import check_symbols
+from wheels.manylinux.symbols import check_symbols
 
 PLATFORM = "manylinux_2_28_x86_64"
 

@@ -2,7 +2,7 @@
 # links to the functions of the one that is named (PyPI's ziglang).
 #
 # The C++ library is GCC's, as TVM's wheels use it: exceptions and classes cross between TVM's libraries
-# and ours, so that both need one libstdc++ and one unwinder. wheels/link_libraries.py makes what is
+# and ours, so that both need one libstdc++ and one unwinder. wheels/manylinux/stubs.py makes what is
 # linked: WHERRY_LINK has stubs of libstdc++ and libgcc_s with what manylinux_2_28 allows, and
 # WHERRY_LIBSTDCXX_A is the static library that has the rest, of which nothing is exported
 # (engine/exports.map).

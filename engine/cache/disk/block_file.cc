@@ -1,14 +1,10 @@
 #include "cache/disk/block_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 
 #include "support/checksum.h"
+#include "system/files.h"
 
 namespace wherry {
 
@@ -46,36 +42,13 @@ void write_header(const BlockLabel& label, char* header) {
   std::memcpy(header + sizeof fields, label.tokens.data(), label.tokens.size() * sizeof(int32_t));
 }
 
-// Fills both parts from the file; returns false at the end of the file or on a read error.
-bool read_parts(int fd, iovec parts[2]) {
-  iovec* part = parts;
-  int left = 2;
-  while (left > 0) {
-    ssize_t n = readv(fd, part, left);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    auto got = static_cast<size_t>(n);
-    while (left > 0 && got >= part->iov_len) {
-      got -= part->iov_len;
-      ++part;
-      --left;
-    }
-    if (left > 0) {
-      part->iov_base = static_cast<char*>(part->iov_base) + got;
-      part->iov_len -= got;
-    }
-  }
-  return true;
-}
-
-bool is_wanted(int fd, const BlockLabel& label, void* out) {
-  struct stat info{};
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return false;
-  if (static_cast<uint64_t>(info.st_size) != label.file_bytes()) return false;
+bool is_wanted(const files::File& file, const BlockLabel& label, void* out) {
+  const std::optional<files::Info> info = file.info();
+  if (!info || info->bytes != label.file_bytes()) return false;
   size_t header_bytes = label.header_bytes();
   std::vector<char> found(header_bytes), expected(header_bytes);
-  iovec parts[2] = {{found.data(), header_bytes}, {out, label.block_bytes}};
-  if (!read_parts(fd, parts)) return false;
+  if (!file.read_at(found.data(), header_bytes, 0)) return false;
+  if (!file.read_at(out, label.block_bytes, header_bytes)) return false;
   write_header(label, expected.data());
   uint64_t checksum = checksum_of(expected.data(), header_bytes, out, label.block_bytes);
   std::memcpy(expected.data() + offsetof(Fields, checksum), &checksum, sizeof checksum);
@@ -97,12 +70,9 @@ void seal_block(const BlockLabel& label, char* file) {
 }
 
 BlockRead read_block(const std::string& path, const BlockLabel& label, void* out) {
-  // O_NONBLOCK prevents a hang if the path is a pipe.
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return errno == ELOOP ? BlockRead::kRefused : BlockRead::kAbsent;
-  bool good = is_wanted(fd, label, out);
-  close(fd);
-  return good ? BlockRead::kGood : BlockRead::kRefused;
+  const files::File file(path, files::Open::kPlain);
+  if (!file) return errno == ELOOP ? BlockRead::kRefused : BlockRead::kAbsent;
+  return is_wanted(file, label, out) ? BlockRead::kGood : BlockRead::kRefused;
 }
 
 }  // namespace wherry

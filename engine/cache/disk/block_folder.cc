@@ -1,25 +1,17 @@
 #include "cache/disk/block_folder.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <functional>
 
 #include "cache/disk/folder_lock.h"
 #include "support/error.h"
+#include "system/path.h"
 
 namespace wherry {
 
 namespace {
 
-constexpr int64_t kSecond = 1000000000;  // nanoseconds
 // Age difference of neighbouring blocks in a chain. A chain is useless without its beginning, so
 // among blocks used at the same time eviction takes the last ones first: each counts as a little
 // older than the one before it.
@@ -52,53 +44,15 @@ bool is_incoming(const std::string& name) {
   return stem.find('-') != std::string::npos && all_in(stem, "0123456789-");
 }
 
-// Calls `call` for each name in a folder; for no name if the folder is not readable.
-void for_each_name(const std::string& folder, const std::function<void(const std::string&)>& call) {
-  DIR* stream = opendir(folder.c_str());
-  if (stream == nullptr) return;
-  while (const dirent* entry = readdir(stream)) call(entry->d_name);
-  closedir(stream);
-}
-
-timespec timespec_of(int64_t time) {
-  timespec result{};
-  result.tv_sec = static_cast<time_t>(time / kSecond);
-  result.tv_nsec = static_cast<long>(time % kSecond);
-  return result;
-}
-
-int64_t time_of(const struct stat& info) {
-#if defined(__APPLE__)
-  const timespec& time = info.st_mtimespec;
-#else
-  const timespec& time = info.st_mtim;
-#endif
-  return static_cast<int64_t>(time.tv_sec) * kSecond + time.tv_nsec;
-}
-
 int64_t time_of_use(const ChainKey& key, int64_t time) { return time - kDepthAge * key.depth; }
 
 void make_folder(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) fail_on(path, "create");
-}
-
-void write_all(int fd, const char* data, size_t n, const std::string& path) {
-  while (n > 0) {
-    ssize_t written = ::write(fd, data, n);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) fail_on(path, "write");
-    data += written;
-    n -= static_cast<size_t>(written);
-  }
+  if (!files::make_folder(path)) fail_on(path, "create");
 }
 
 }  // namespace
 
-int64_t wall_clock() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<int64_t>(now.tv_sec) * kSecond + now.tv_nsec;
-}
+int64_t wall_clock() { return files::wall_clock(); }
 
 struct BlockFolder::Found {
   std::string path;
@@ -113,7 +67,7 @@ class BlockFolder::Lock : public FolderLock {
 
   static std::string file_in(const std::string& folder) {
     std::error_code ignored;  // opening the lock file on the next line reports a failure
-    std::filesystem::create_directories(std::filesystem::path(folder).parent_path(), ignored);
+    std::filesystem::create_directories(path_of(folder).parent_path(), ignored);
     make_folder(folder);
     make_folder(folder + "/incoming");
     return folder + "/lock";
@@ -123,13 +77,13 @@ class BlockFolder::Lock : public FolderLock {
 // Makes the path absolute, so that the process may change its working directory.
 BlockFolder::BlockFolder(const std::string& path, uint64_t max_bytes) : max_bytes_(max_bytes) {
   std::error_code ignored;
-  std::filesystem::path full = std::filesystem::absolute(path, ignored).lexically_normal();
-  path_ = (full.has_filename() ? full : full.parent_path()).string();
+  std::filesystem::path full = std::filesystem::absolute(path_of(path), ignored).lexically_normal();
+  path_ = text_of(full.has_filename() ? full : full.parent_path());
 }
 
 void BlockFolder::check() const {
   check_lock(Lock::file_in(path_));
-  if (access(incoming().c_str(), W_OK | X_OK) != 0) fail_on(incoming(), "write");
+  if (!files::can_write_in(incoming())) fail_on(incoming(), "write");
 }
 
 std::string BlockFolder::file_of(const ChainKey& key) const {
@@ -137,63 +91,49 @@ std::string BlockFolder::file_of(const ChainKey& key) const {
   return path_ + "/" + digits.substr(0, 2) + "/" + digits + kBlockSuffix;
 }
 
-bool BlockFolder::has(const ChainKey& key) const { return access(file_of(key).c_str(), R_OK) == 0; }
+bool BlockFolder::has(const ChainKey& key) const { return files::can_read(file_of(key)); }
 
 BlockRead BlockFolder::read(const BlockLabel& label, void* out) const {
   std::string path = file_of(label.key);
   BlockRead result = read_block(path, label, out);
   // The sum of bytes is corrected at the next walk of the folder.
-  if (result == BlockRead::kRefused) unlink(path.c_str());
+  if (result == BlockRead::kRefused) files::remove(path);
   return result;
 }
 
 void BlockFolder::read_ahead(const ChainKey& key) const {
-  int fd = ::open(file_of(key).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return;
-#if defined(__APPLE__)
-  struct stat info{};
-  if (fstat(fd, &info) == 0) {
-    radvisory all{0, static_cast<int>(info.st_size)};
-    fcntl(fd, F_RDADVISE, &all);
-  }
-#elif defined(POSIX_FADV_WILLNEED)
-  posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
-#endif
-  close(fd);
+  const files::File file(file_of(key), files::Open::kPlain);
+  if (file) file.read_ahead();
 }
 
 void BlockFolder::touch(const ChainKey& key, int64_t time) const {
-  timespec used = timespec_of(time_of_use(key, time));
-  timespec times[2] = {used, used};
-  utimensat(AT_FDCWD, file_of(key).c_str(), times, AT_SYMLINK_NOFOLLOW);
+  files::set_modified(file_of(key), time_of_use(key, time));
 }
 
-void BlockFolder::write(const ChainKey& key, const char* file, size_t bytes, int64_t time) {
+void BlockFolder::write(const ChainKey& key, const char* data, size_t bytes, int64_t time) {
   if (has(key)) return touch(key, time);  // another process wrote the block in the meantime
   std::string temporary;
-  int fd = create_incoming(bytes, &temporary);
+  files::File file = create_incoming(bytes, &temporary);
   try {
-    write_all(fd, file, bytes, incoming());
-    timespec used = timespec_of(time_of_use(key, time));
-    timespec times[2] = {used, used};
-    futimens(fd, times);
+    if (!file.write_at(data, bytes, 0)) fail_on(incoming(), "write");
+    file.set_modified(time_of_use(key, time));
     std::string path = file_of(key);
-    if (rename(temporary.c_str(), path.c_str()) != 0) {
-      std::string shard = std::filesystem::path(path).parent_path().string();
+    if (!files::rename(temporary, path)) {
+      std::string shard = path.substr(0, path.rfind('/'));
       make_folder(shard);
-      if (rename(temporary.c_str(), path.c_str()) != 0) fail_on(shard, "rename a file to one in");
+      if (!files::rename(temporary, path)) fail_on(shard, "rename a file to one in");
     }
   } catch (...) {
-    unlink(temporary.c_str());
-    unlock_and_close(fd);
+    files::remove(temporary);
+    file.unlock();
     throw;
   }
-  unlock_and_close(fd);
+  file.unlock();
 }
 
 // Creates a temporary file. Adds its bytes to the sum before they are written: a writer that is
 // killed or fails leaves a sum that is too high until the next walk, but never too low.
-int BlockFolder::create_incoming(size_t bytes, std::string* name) {
+files::File BlockFolder::create_incoming(size_t bytes, std::string* name) {
   static std::atomic<uint64_t> count{0};
   Lock lock(path_);
   uint64_t wanted = allocated(bytes);
@@ -205,21 +145,21 @@ int BlockFolder::create_incoming(size_t bytes, std::string* name) {
   }
   lock.set_number(*in_use + wanted);
   bytes_ = *in_use + wanted;
-  int fd;
+  files::File file;
   do {  // tries further names, because processes in two containers may have the same id
-    *name = concat(incoming(), "/", getpid(), "-", count.fetch_add(1), kIncomingSuffix);
-    fd = ::open(name->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  } while (fd < 0 && errno == EEXIST);
-  if (fd < 0) fail_on(incoming(), "create a file in");
+    *name = concat(incoming(), "/", files::process_id(), "-", count.fetch_add(1), kIncomingSuffix);
+    file = files::File(*name, files::Open::kNew);
+  } while (!file && errno == EEXIST);
+  if (!file) fail_on(incoming(), "create a file in");
   // Sets the file's size now, because walks count it.
-  if (!try_lock(fd) || ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
+  if (!file.try_lock() || !file.set_size(bytes)) {
     int reason = errno;
-    unlink(name->c_str());
-    unlock_and_close(fd);
+    files::remove(*name);
+    file.unlock();
     errno = reason;
     fail_on(incoming(), "set the size of a file in");
   }
-  return fd;
+  return file;
 }
 
 void BlockFolder::sweep() {
@@ -239,7 +179,7 @@ uint64_t BlockFolder::make_room(uint64_t wanted) {
             [](const Found& a, const Found& b) { return a.time < b.time; });
   for (const Found& block : blocks) {
     if (total + wanted <= goal) break;
-    if (unlink(block.path.c_str()) != 0 && errno != ENOENT) fail_on(path_, "remove a block in");
+    if (!files::remove(block.path) && errno != ENOENT) fail_on(path_, "remove a block in");
     total -= block.bytes;
     ++evicted_;
   }
@@ -248,33 +188,30 @@ uint64_t BlockFolder::make_room(uint64_t wanted) {
 
 uint64_t BlockFolder::remove_leftovers() {
   uint64_t total = 0;
-  for_each_name(incoming(), [&](const std::string& name) {
+  files::for_each_name(incoming(), [&](const std::string& name) {
     if (!is_incoming(name)) return;
     std::string path = incoming() + "/" + name;
-    int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return;
-    struct stat info{};
-    if (try_lock(fd)) {
-      unlink(path.c_str());  // the file's writer is gone
-      unlock_and_close(fd);
+    files::File file(path, files::Open::kPlain);
+    if (!file) return;
+    if (file.try_lock()) {
+      files::remove(path);  // the file's writer is gone
+      file.unlock();
       return;
     }
-    if (fstat(fd, &info) == 0) total += allocated(static_cast<uint64_t>(info.st_size));
-    close(fd);
+    if (std::optional<files::Info> info = file.info()) total += allocated(info->bytes);
   });
   return total;
 }
 
 std::vector<BlockFolder::Found> BlockFolder::find_blocks() const {
   std::vector<Found> blocks;
-  for_each_name(path_, [&](const std::string& shard) {
+  files::for_each_name(path_, [&](const std::string& shard) {
     if (shard.size() != 2 || !all_in(shard, "0123456789abcdef")) return;
-    for_each_name(path_ + "/" + shard, [&](const std::string& name) {
+    files::for_each_name(path_ + "/" + shard, [&](const std::string& name) {
       if (!is_block(shard, name)) return;
       std::string path = path_ + "/" + shard + "/" + name;
-      struct stat info{};
-      if (lstat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) return;
-      blocks.push_back({path, time_of(info), allocated(static_cast<uint64_t>(info.st_size))});
+      std::optional<files::Info> info = files::info_of(path);
+      if (info) blocks.push_back({path, info->modified, allocated(info->bytes)});
     });
   });
   return blocks;

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "cache/disk/block_file.h"
+#include "system/files.h"
 
 namespace wherry {
 
@@ -48,7 +49,7 @@ class BlockFolder {
 
   // Writes a sealed block file under a temporary name, then renames it. Creates the folder,
   // readable by its owner alone, because blocks contain users' texts. Throws.
-  void write(const ChainKey& key, const char* file, size_t bytes, int64_t time);
+  void write(const ChainKey& key, const char* data, size_t bytes, int64_t time);
   // Removes the files of killed writers, and blocks beyond the limit. Throws.
   void sweep();
 
@@ -61,7 +62,7 @@ class BlockFolder {
 
   std::string file_of(const ChainKey& key) const;
   std::string incoming() const { return path_ + "/incoming"; }
-  int create_incoming(size_t bytes, std::string* name);  // returns the file's locked descriptor
+  files::File create_incoming(size_t bytes, std::string* name);  // returns the locked file
   // Evicts until `wanted` more bytes fit; returns bytes in use.
   uint64_t make_room(uint64_t wanted);
   // Removes files of killed writers; returns the bytes of files being written.

@@ -1,9 +1,5 @@
 #include "cache/disk/block_folder.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <filesystem>
 
 #include "cache/disk/folder_lock.h"
@@ -159,8 +155,8 @@ TEST(leftovers_of_the_dead_go_and_those_of_the_living_count) {
   std::vector<BlockLabel> labels = texts(3);
   std::string dead = bench.make_incoming("12345-0.tmp", "half a block");
   std::string alive = bench.make_incoming("12345-1.tmp", std::string(kBlock, 'x'));
-  int fd = ::open(alive.c_str(), O_RDWR | O_CLOEXEC);
-  CHECK(try_lock(fd));
+  files::File writer(alive, files::Open::kLock);
+  CHECK(writer.try_lock());
   BlockFolder folder(bench.path, 4 * kAllocated - 1);
   folder.sweep();
   CHECK(!fs::exists(dead));
@@ -170,7 +166,8 @@ TEST(leftovers_of_the_dead_go_and_those_of_the_living_count) {
   // Two of the three are blocks, one is a file being written.
   CHECK_EQ(folder.bytes(), 3 * kAllocated);
   CHECK(fs::exists(alive));
-  unlock_and_close(fd);
+  writer.unlock();
+  writer.close();
   folder.sweep();
   CHECK(!fs::exists(alive));
   CHECK_EQ(folder.bytes(), 2 * kAllocated);

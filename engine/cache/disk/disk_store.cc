@@ -1,12 +1,11 @@
 #include "cache/disk/disk_store.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "support/error.h"
+#include "system/this_thread.h"
 
 namespace wherry {
 
@@ -17,16 +16,6 @@ constexpr size_t kKeptBytes = 8 << 20;
 constexpr size_t kFewestQueued = 4;  // number of blocks that may always be queued
 // Upper bounds on queued keys; further keys are ignored.
 constexpr size_t kMostAhead = 1 << 13, kMostTouches = 1 << 16;
-
-// Leaves signals to the program's other threads. A limit on file sizes (ulimit -f) sends SIGXFSZ to
-// the writing thread, which would end the process; with the signal blocked, the write fails with
-// EFBIG instead.
-void block_signals() {
-  sigset_t all;
-  sigfillset(&all);
-  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) sigdelset(&all, fault);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
-}
 
 }  // namespace
 
@@ -174,7 +163,7 @@ void DiskStore::set_problem(const std::string& reason) {
 }
 
 void DiskStore::run() {
-  block_signals();
+  this_thread::block_signals();
   std::string problem;
   try {
     folder_.sweep();

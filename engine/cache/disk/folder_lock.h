@@ -6,10 +6,12 @@
 #include <optional>
 #include <string>
 
+#include "system/files.h"
+
 namespace wherry {
 
-// An advisory lock on a file (flock: the system releases it when the process ends). Creates the
-// file if it is missing.
+// An advisory lock on a file (the system releases it when the process ends). Creates the file if it
+// is missing.
 class FolderLock {
  public:
   // Takes the lock. Throws WHERRY_INTERNAL if the file cannot be created, or stays locked for
@@ -25,17 +27,12 @@ class FolderLock {
 
  private:
   const std::string path_;
-  int fd_ = -1;
+  files::File file_;
 };
 
 // Checks that the lock file can be created and locked; another process may hold the lock now.
 // Throws WHERRY_INTERNAL.
 void check_lock(const std::string& path);
-
-// Takes the lock without waiting; returns false if another descriptor holds it.
-bool try_lock(int fd);
-// Releases the lock and closes the descriptor, also if a forked child inherited it.
-void unlock_and_close(int fd);
 
 // Throws WHERRY_INTERNAL with errno's text. path: name folders, not temporary files, because the
 // engine stores every distinct reason.

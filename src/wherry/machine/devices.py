@@ -1,19 +1,20 @@
-"""Lists this machine's devices, through CUDA's driver or Wherry's plugins."""
+"""Lists this machine's devices, through CUDA's driver, Apple's framework or Wherry's plugins."""
 
 from __future__ import annotations
 
 import ctypes
 import json
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 from wherry.errors import UsageError
 
-from . import cuda_driver
+from . import cuda_driver, metal_driver
 from .plugins import PLUGINS, open_plugin
 from .tvm_runtime import open_runtime
 
-KINDS = ("cuda", *PLUGINS)
+KINDS = ("cuda", *(("metal",) if sys.platform == "darwin" else ()), *PLUGINS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,7 @@ class Device:
     """A device; its index in the list is its device number."""
 
     name: str  # the driver's name of the device
-    kind: str  # kind of device: "cuda", "opencl", "vulkan"
+    kind: str  # kind of device: "cuda", "metal", "opencl", "vulkan"
     memory_bytes: int  # total memory
     available_bytes: int | None  # free memory; None: the driver does not report it
     largest_buffer_bytes: int  # bytes of the largest buffer that a kernel can bind
@@ -41,6 +42,8 @@ def list_devices(kind: str) -> list[Device]:
     """
     if kind == "cuda":
         return [_cuda(gpu) for gpu in cuda_driver.gpus()]
+    if kind == "metal" in KINDS:
+        return [_metal(gpu) for gpu in metal_driver.gpus() if gpu.supported]
     return [
         Device(
             name=found["name"],
@@ -66,6 +69,9 @@ def problems(kind: str) -> str:
     """
     if kind == "cuda":
         return cuda_driver.problem()
+    if kind == "metal" in KINDS:
+        old = [gpu.name for gpu in metal_driver.gpus() if not gpu.supported]
+        return f"{', '.join(old)}: the target metal needs an M1 or later" if old else ""
     return str(_listed(kind)["problems"]).strip()
 
 
@@ -81,6 +87,21 @@ def _cuda(gpu: cuda_driver.Gpu) -> Device:
         software=False,
         threads_per_block=None,
         code=gpu.code,
+    )
+
+
+def _metal(gpu: metal_driver.Gpu) -> Device:
+    return Device(
+        name=gpu.name,
+        kind="metal",
+        memory_bytes=gpu.memory_bytes,
+        available_bytes=max(0, gpu.memory_bytes - gpu.used_bytes),
+        largest_buffer_bytes=gpu.largest_buffer_bytes,
+        discrete=gpu.discrete,
+        driver="Metal",
+        software=False,
+        threads_per_block=None,
+        code=None,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from wherry.errors import ToolchainError
 from . import cuda_driver
 from .plugins import PLUGINS, file_name, open_library, open_plugin
 
-# Devices whose libraries are for programs that bring a TVM runtime.
-WITHOUT_RUNTIME = ("rocm", "metal", "webgpu")
+# Devices whose libraries are for programs that bring a TVM runtime; TVM's package has one for Metal
+# on macOS.
+WITHOUT_RUNTIME = ("rocm", "webgpu", *(() if sys.platform == "darwin" else ("metal",)))
 
 
 def _package_library(
@@ -53,7 +55,7 @@ def _open_ffi() -> None:
 
 @cache
 def open_runtime(kind: str) -> None:
-    """Open TVM's runtime for a device of `kind` ("cpu", "cuda", "opencl").
+    """Open TVM's runtime for a device of `kind` ("cpu", "cuda", "metal", "opencl").
 
     Plugins drive devices that TVM's wheel has no runtime for. Only libraries are opened: importing
     tvm_ffi would import an installed PyTorch (1.2 s), and importing tvm the compiler.
@@ -73,5 +75,6 @@ def open_runtime(kind: str) -> None:
         open_plugin(kind)
     elif kind != "cpu":
         library = _package_library("tvm", f"tvm_runtime_{kind}")
-        cuda_driver.open_libraries()
+        if kind == "cuda":
+            cuda_driver.open_libraries()
         open_library(library)

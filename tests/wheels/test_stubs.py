@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from wheels.link_libraries import Symbol, allowed, assembly, read_symbols, version_script
+from wheels.manylinux.stubs import Symbol, allowed, assembly, read_symbols, version_script
 
 # As readelf prints them; of libstdc++ and libgcc_s.
 TABLE = """

@@ -1,0 +1,24 @@
+"""macOS: what CMake is given besides the checkout, and what is checked of a finished wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..machines import Machine
+from ..sources import Prepared, tvm_libraries
+from .symbols import check_libraries
+
+
+def prepare(machine: Machine, work: Path) -> Prepared:
+    """Fetch TVM's libraries for macOS; Macs' GPUs are driven by TVM's run time for Metal."""
+    settings = {
+        "WHERRY_OPENCL": "OFF",
+        "WHERRY_VULKAN": "OFF",
+        **tvm_libraries(machine, ".dylib", work / "tvm"),
+    }
+    return Prepared(settings, [])
+
+
+def check(wheel: Path, machine: Machine, work: Path) -> None:
+    """Check the libraries of a finished wheel."""
+    check_libraries(wheel, work / "tvm")
