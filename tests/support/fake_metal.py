@@ -89,12 +89,18 @@ class Settings(ctypes.Structure):
 class Fake:
     """The classes' record of what a program did."""
 
-    def __init__(self) -> None:
-        self._library = ctypes.CDLL(os.environ[LIBRARY], ctypes.RTLD_GLOBAL)
+    def __init__(self, plugin: ctypes.CDLL) -> None:
+        self._plugin = plugin
+        self._plugin.wherry_metal_devices.restype = ctypes.c_char_p
+        self._library = ctypes.CDLL(os.environ[LIBRARY])
         for name in ("broken", "events", "objects"):
             getattr(self._library, f"fake_metal_{name}").restype = ctypes.c_char_p
         self._library.fake_metal_settings.restype = ctypes.POINTER(Settings)
         self.settings: Settings = self._library.fake_metal_settings().contents
+
+    def listed(self) -> bytes:
+        """The plugin's devices, as JSON."""
+        return self._plugin.wherry_metal_devices()
 
     def broken(self) -> list[str]:
         """The rules of Metal's that the program broke."""
@@ -115,9 +121,9 @@ def opened(cache_folder: str = "") -> Fake:
     from wherry.runtime.core.library import open_runtime
 
     open_runtime("cpu")
-    fake = Fake()
+    ctypes.CDLL(os.environ[LIBRARY], ctypes.RTLD_GLOBAL)
     plugin = ctypes.CDLL(str(plugins.find_plugin("metal")), ctypes.RTLD_GLOBAL)
     plugin.wherry_metal_open.restype = ctypes.c_char_p
     problem = plugin.wherry_metal_open(version("apache-tvm").encode(), cache_folder.encode())
     assert problem is None, problem
-    return fake
+    return Fake(plugin)

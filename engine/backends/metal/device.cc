@@ -86,8 +86,9 @@ void MetalDevice::free(void* data) {
   }
   memory_.give(std::unique_ptr<Buffer>(static_cast<Buffer*>(data)));
   if (--tensors_ > 0) return;
+  stream_.abandon();  // no model is loaded
   for (Fetched& fetched : fetched_) drop(fetched);
-  memory_.trim();  // no model is loaded
+  memory_.trim();
 }
 
 void MetalDevice::drop(Fetched& fetched) {

@@ -99,6 +99,15 @@ void Stream::wait_for(uint64_t number) {
   throw_failure();
 }
 
+void Stream::abandon() {
+  end_encoder();
+  commands_.reset();
+  count_ = 0;
+  for (const Committed& one : committed_) Api::get().wait_until_completed(one.commands.get());
+  committed_.clear();
+  failure_.clear();
+}
+
 void Stream::collect(const Committed& ended) {
   if (failure_.empty()) failure_ = failure_of(ended.commands.get());
 }

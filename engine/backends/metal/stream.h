@@ -38,6 +38,9 @@ class Stream {
   // error if commands failed.
   void wait_for(uint64_t number);
   void wait() { wait_for(number_); }
+  // Drops the recorded commands, waits for the committed ones and forgets their errors: nobody is
+  // left to read results.
+  void abandon();
 
  private:
   enum class Kind { kNone, kCompute, kCopies };
