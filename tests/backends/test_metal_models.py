@@ -1,4 +1,4 @@
-"""Models through the Metal plugin, the core and an emulated GPU: the tokens of the CPU's float32."""
+"""Models through the core, the Metal plugin and an emulated GPU: the CPU's tokens in float32."""
 
 from __future__ import annotations
 

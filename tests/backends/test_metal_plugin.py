@@ -33,9 +33,7 @@ def kernels(tmp_path_factory):
             for t in T.thread_binding(THREADS, thread="threadIdx.x"):
                 with T.sblock("add"):
                     y[b * THREADS + t] = (
-                        x[b * THREADS + t]
-                        + z[0] * T.cast(n, "float32")
-                        + T.cast(k, "float32")
+                        x[b * THREADS + t] + z[0] * T.cast(n, "float32") + T.cast(k, "float32")
                     )
 
     target = Target(dict(find("metal").device), host={"kind": "llvm"})
@@ -169,7 +167,7 @@ def test_rules_are_kept_and_nothing_leaks(sequence):
     assert sequence["objects"] == {"FakeDevice": 1, "FakeQueue": 1}
 
 
-REFUSED = r"""
+REFUSED = r'''
 settings = fake.settings
 a, b, c = tensor(x), tensor(0 * x), tensor(z)
 module = load()
@@ -192,7 +190,9 @@ def blob(source, *more):
     call = one + b"\x03\x40\x01\0" + one + text(b"threadIdx.x") + bytes(8)
     return text(b"metal") + one + 2 * text(b"k") + call + one + text(b"k") + text(source)
 read = tvm_ffi.get_global_func("ffi.Module.load_from_bytes.metal")
-kernel = b"kernel void k(device float* y [[ buffer(0) ]], uint threadIdx [[thread_position_in_threadgroup]]) { %s }"
+kernel = b"""kernel void k(device float* y [[ buffer(0) ]],
+  uint blockIdx [[threadgroup_position_in_grid]],
+  uint threadIdx [[thread_position_in_threadgroup]]) { %s }"""
 metal = b"#include <metal_stdlib>\nusing namespace metal;\n"
 def launch(body, threads):
     own = read(blob(metal + kernel % body))
@@ -214,7 +214,7 @@ for name, bytes_ in {
     told[name] = error(read, bytes_)
 told["listed"] = json.loads(fake.listed())
 del a, b, c, module
-"""
+'''
 
 SAID = {
     "background": r"RuntimeError: Metal: the GPU failed: Insufficient Permission\. An app may not",

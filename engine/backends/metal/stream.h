@@ -38,8 +38,8 @@ class Stream {
   // error if commands failed.
   void wait_for(uint64_t number);
   void wait() { wait_for(number_); }
-  // Drops the recorded commands, waits for the committed ones and forgets their errors: nobody is
-  // left to read results.
+  // Drops the recorded commands, waits for the committed ones and forgets their errors; for when
+  // no tensor is left that has results.
   void abandon();
 
  private:

@@ -34,7 +34,7 @@ LIBC = frozenset(
     {"memcpy", "memmove", "memset", "memcmp", "bzero", "memset_pattern16"}
     | {name + suffix for name in _MATH.split() for suffix in ("", "f")}
 )
-# Symbols of Objective-C's run time and of Metal that the plugin for Metal calls. Apple has them since
+# Symbols of Objective-C and of Metal that the plugin for Metal calls. Apple has them since
 # iOS 8; zig has no lists of them.
 METAL = frozenset(
     {"objc_msgSend", "objc_getClass", "sel_registerName", "MTLCreateSystemDefaultDevice"}
