@@ -82,7 +82,10 @@ def check(compiled, model, quant, vocabulary, tmp_path, loads=1):
     assert found["broken"] == []
     assert found["live"] == [{"FakeDevice": 1, "FakeQueue": 1}] * loads
     assert "compile with fast math" not in found["events"]
-    return found["events"]
+    # One of each for a step, and for the functions that pack weights.
+    events = found["events"]
+    assert events["commit"] == events["command buffer"] >= TOKENS
+    assert events["compute encoder"] <= events["command buffer"]
 
 
 @pytest.mark.nightly

@@ -56,18 +56,22 @@ def _run(*words: str | Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def python(script: str, *arguments: str, **env: str) -> str:
-    """Run a script in a process of its own, which `opened` gives the plugin; what it printed."""
+def environment() -> dict[str, str]:
+    """What a process needs to run kernels."""
     kernels = metal.folder() / "fake-kernels"
     kernels.mkdir(exist_ok=True)
     flags = ["-std=c++20", "-shared", "-fPIC", *metal.KERNEL_FLAGS, f"-I{metal.HERE}", "-w"]
-    fake = {
+    return {
         LIBRARY: str(library()),
         "WHERRY_FAKE_METAL_COMPILER": " ".join([metal.clang(), *flags]),
         "WHERRY_FAKE_METAL_FOLDER": str(kernels),
-        "PYTHONPATH": f"{command.SRC}:{ROOT}",
     }
-    return command.python(script, *arguments, **{**fake, **env})
+
+
+def python(script: str, *arguments: str, **env: str) -> str:
+    """Run a script in a process of its own, which `opened` gives the plugin; what it printed."""
+    path = {"PYTHONPATH": f"{command.SRC}:{ROOT}"}
+    return command.python(script, *arguments, **{**environment(), **path, **env})
 
 
 class Settings(ctypes.Structure):

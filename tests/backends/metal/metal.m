@@ -28,6 +28,12 @@ static FakeMetalSettings settings = {
 };
 FakeMetalSettings* fake_metal_settings(void) { return &settings; }
 
+// For programs that cannot call the function above.
+__attribute__((constructor)) static void read_environment(void) {
+  const char* family = getenv("WHERRY_FAKE_METAL_FAMILY");
+  if (family != NULL) settings.family = atol(family);
+}
+
 static pthread_mutex_t gpu = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long allocated;
 

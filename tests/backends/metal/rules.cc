@@ -2,6 +2,8 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <string>
@@ -22,6 +24,14 @@ const char* json(const std::map<std::string, long>& counts) {
   answer += "}";
   return answer.c_str();
 }
+
+// Writes the broken rules to a file at the program's end, if one is named.
+struct Report {
+  ~Report() {
+    const char* path = std::getenv("WHERRY_FAKE_METAL_REPORT");
+    if (path != nullptr) std::ofstream(path) << broken;
+  }
+} report;
 
 }  // namespace
 
