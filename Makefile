@@ -11,7 +11,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-CXX_FILES := $(shell find engine app tests/targets/metal tests/packager web/core mobile -name '*.cc' -o -name '*.h')
+CXX_FILES := $(shell find engine app tests/targets/metal tests/backends/metal tests/packager web/core mobile -name '*.cc' -o -name '*.h')
 SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/plugins.cmake
 PACKAGES := app/data compiler passes quant relax_models runtime_py targets src/wherry
 export CMAKE_BUILD_PARALLEL_LEVEL ?= 2

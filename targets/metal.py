@@ -2,9 +2,10 @@
 
 Supported Macs have M1 or later: their SIMD groups multiply matrices, as on phones since A14.
 
-TVM generates Metal source, which the device's driver compiles with fast math: it may reorder sums,
-so a row's last bits may depend on its batch. All of Apple's GPUs since A11 and M1 have threadgroups
-of 1024 threads, SIMD groups of 32 threads, and 32 KiB of threadgroup memory.
+TVM generates Metal source, which the device's driver compiles when a program loads it: TVM's own
+runtime with fast math, which may reorder sums, so a row's last bits may depend on its batch; the
+plugin for apps (engine/backends/metal) without. All of Apple's GPUs since A11 and M1 have
+threadgroups of 1024 threads, SIMD groups of 32 threads, and 32 KiB of threadgroup memory.
 """
 
 from __future__ import annotations

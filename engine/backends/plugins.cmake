@@ -31,6 +31,7 @@ function(wherry_add_plugin kind)
     engine/backends/system_library.cc
     engine/backends/devices.cc
     engine/backends/files.cc
+    engine/backends/parallel.cc
     engine/backends/plugin.cc
     ${_sources})
   set_target_properties(${_plugin} PROPERTIES UNITY_BUILD OFF)
@@ -40,7 +41,7 @@ function(wherry_add_plugin kind)
   # The run time's classes; the device's own library is looked up when the plugin is used.
   find_library(WHERRY_TVM_RUNTIME tvm_runtime PATHS "${_tvm_folder}/lib" NO_DEFAULT_PATH REQUIRED)
   target_link_libraries(${_plugin} PRIVATE
-    tvm_ffi::header tvm_ffi::shared "${WHERRY_TVM_RUNTIME}" ${CMAKE_DL_LIBS})
+    tvm_ffi::header tvm_ffi::shared "${WHERRY_TVM_RUNTIME}" Threads::Threads ${CMAKE_DL_LIBS})
   if(UNIX AND NOT APPLE)  # as for the core
     target_link_options(${_plugin} PRIVATE "LINKER:--version-script=${_exports}")
     set_target_properties(${_plugin} PROPERTIES LINK_DEPENDS "${_exports}")
@@ -62,6 +63,24 @@ if(WHERRY_OPENCL)
   wherry_add_plugin(opencl api.cc device.cc module.cc plugin.cc program.cc source.cc)
 endif()
 
+# Elsewhere than on Apple's systems this is for tests, which bring an Objective-C run time and classes
+# of their own (tests/backends/metal).
+set(WHERRY_METAL AUTO CACHE STRING
+    "Build the plugin for Metal devices: ON, OFF, AUTO (on Apple's systems, and for tests)")
+if(WHERRY_METAL STREQUAL "AUTO")
+  set(WHERRY_METAL OFF)
+  if(_have_tvm AND (APPLE OR WHERRY_TESTS))
+    set(WHERRY_METAL ON)
+  endif()
+endif()
+if(WHERRY_METAL)
+  wherry_add_plugin(metal
+    archive.cc device.cc kernels.cc memory.cc module.cc objc.cc pipelines.cc plugin.cc stream.cc)
+  if(APPLE)
+    target_link_libraries(wherry_metal PRIVATE "-framework Metal" "-framework Foundation" objc)
+  endif()
+endif()
+
 # Vulkan's headers come with its SDK, or with a package: libvulkan-dev on Debian.
 find_path(WHERRY_VULKAN_HEADERS vulkan/vulkan_core.h
   HINTS "$ENV{VULKAN_SDK}/include" "$ENV{VULKAN_SDK}/Include")
@@ -81,7 +100,6 @@ if(WHERRY_VULKAN)
   wherry_add_plugin(vulkan
     api.cc device.cc kernels.cc memory.cc module.cc physical.cc pipelines.cc plugin.cc stream.cc)
   target_include_directories(wherry_vulkan SYSTEM PRIVATE "${WHERRY_VULKAN_HEADERS}")
-  target_link_libraries(wherry_vulkan PRIVATE Threads::Threads)
 elseif(_have_tvm)
   message(STATUS "No Vulkan headers: the plugin for Vulkan devices is not built "
     "(Debian: apt-get install libvulkan-dev)")

@@ -1,6 +1,6 @@
 # Plugins of GPUs inside the library. They open the system's drivers when a model is loaded, so that
 # machines without one run everything else; models.cc refers to them.
-set(WHERRY_DRIVERS "" CACHE STRING "Plugins to compile in: opencl;vulkan, or none")
+set(WHERRY_DRIVERS "" CACHE STRING "Plugins to compile in: metal;opencl;vulkan, or none")
 set(WHERRY_VULKAN_HEADERS "" CACHE PATH "Folder of vulkan/vulkan_core.h; empty: the compiler's own")
 
 if(WHERRY_DRIVERS)

@@ -16,9 +16,10 @@ from wherry.artifact.manifest import sha256_of
 from wherry.cli.group import cli
 from wherry.errors import UsageError
 from wherry.packager import compilers, object_files, package, xcframework
-from wherry.packager.check import LIBC, RUNTIME
+from wherry.packager.check import LIBC, METAL, RUNTIME
 from wherry.packager.platforms import PLATFORMS
 
+from ..support import apple_linker
 from ..support.command import wherry
 from ..support.java import jdk
 
@@ -289,9 +290,12 @@ def test_each_cpu_gets_the_highest_level_that_it_has(linux, tmp_path):
 
 @pytest.mark.nightly
 def test_apple_s_libraries_need_nothing_that_is_not_there(tmp_path):
-    """Compiled with zig for the device; `wherry package` checks symbols itself and would fail."""
+    """Compiled with zig for the device, with the plugin for Metal, and linked to a program.
+
+    `wherry package` checks symbols itself and would fail.
+    """
     out = tmp_path / "out"
-    words = ("package", "demo", "--target", "iphone", *LIMITS, "-o", str(out))
+    words = ("package", "demo", "--target", "iphone:metal", *LIMITS, "-o", str(out))
     done = wherry(*words, timeout=1800)
     assert done.returncode == 0, done.stderr
     library = out / xcframework.NAME / "ios-arm64" / "libwherry.a"
@@ -301,3 +305,10 @@ def test_apple_s_libraries_need_nothing_that_is_not_there(tmp_path):
     assert defined >= RUNTIME and "wherry_engine_step" in defined
     # What newer systems' libc++ has is not called.
     assert not [name for name in object_files.undefined(found) if "__hash_memory" in name]
+    main, zig = tmp_path / "main.o", compilers.zig_folder() / "zig"
+    source = tmp_path / "main.c"
+    body = "int main(void) { return wherry_app_abi_version(); }"
+    source.write_text(f"int wherry_app_abi_version(void);\n{body}\n")
+    command = [zig, "cc", "-target", "aarch64-ios.16.0", "-c", source, "-o", main]
+    subprocess.run([str(word) for word in command], check=True)
+    assert apple_linker.linked(library, main, tmp_path / "app") >= METAL

@@ -11,8 +11,10 @@ from types import SimpleNamespace
 import pytest
 
 from wherry.errors import UsageError
-from wherry.packager import drivers, linked
+from wherry.packager import drivers, linked, package
 from wherry.packager.platforms import DEVICES, PLATFORMS, TARGETS, platforms_of
+from wherry.targets.hosts import HOSTS
+from wherry.targets.target import find
 
 
 def test_the_cpu_is_always_there():
@@ -24,11 +26,13 @@ def test_the_cpu_is_always_there():
 
 
 def test_devices_of_platforms():
-    assert set(DEVICES) < set(linked.PREFERRED) and linked.PREFERRED[-1] == "cpu"
+    assert {*DEVICES, "metal", "cpu"} == set(linked.PREFERRED) and linked.PREFERRED[-1] == "cpu"
     for name, platform in PLATFORMS.items():
         on_gpus = {t for t in TARGETS if t.startswith(f"{name}:")} - {f"{name}:cpu"}
-        assert on_gpus == {f"{name}:{device}" for device in platform.devices}
-        assert bool(on_gpus) == (platform.system != "apple")
+        assert on_gpus == {f"{name}:{device}" for device in platform.gpus}
+        assert set(platform.gpus) == ({"metal"} if platform.system == "apple" else set(DEVICES))
+        for target in platform.gpus.values():  # which the platform's host can drive
+            assert find(target, platform.host).host["mtriple"] == HOSTS[platform.host].triple
     with pytest.raises(UsageError, match=r"(?s)'iphone:opencl'.*android:vulkan.*--target android"):
         platforms_of(["iphone:opencl"])
 
@@ -110,3 +114,13 @@ def test_a_plugin_takes_headers_that_an_ndk_has(monkeypatch, tmp_path):
     assert told["WHERRY_VULKAN_HEADERS"] == str(tmp_path / "include")
     told = dict(drivers.definitions(android, ["vulkan"]))
     assert told == {"WHERRY_DRIVERS": "vulkan", "WHERRY_VULKAN_HEADERS": ""}
+
+
+def test_an_app_of_apple_s_links_what_the_plugin_calls(tmp_path):
+    assert drivers.libraries(["opencl", "vulkan"]) == ()
+    package._write_headers(tmp_path / "plain")
+    package._write_headers(tmp_path / "metal", drivers.libraries(["metal"]))
+    linked_too = {'"objc"', 'framework "Foundation"', 'framework "Metal"'}
+    for name, libraries in (("plain", set()), ("metal", linked_too)):
+        text = (tmp_path / name / "module.modulemap").read_text()
+        assert set(re.findall(r"link (.+)", text)) == {'"c++"', *libraries}

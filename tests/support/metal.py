@@ -29,6 +29,8 @@ REQUIRED = "WHERRY_REQUIRE_CLANG"  # set in CI, where PoCL brings clang
 HERE = Path(__file__).parents[1] / "targets" / "metal"
 # 15 is the first with _Float16 on x86-64; a plain clang++ may be older.
 CLANGS = (*(f"clang++-{v}" for v in range(25, 14, -1)), "clang++")
+# No contraction: what is fused is written so. No attributes: those of MSL are not clang's.
+KERNEL_FLAGS = ("-O1", "-march=native", "-ffp-contract=off", "-Wno-unknown-attributes")
 AXES = [f"{scope}.{axis}" for scope in ("blockIdx", "threadIdx") for axis in "xyz"]
 
 
@@ -54,14 +56,20 @@ def compiled(sources: list[Path], out: Path, *options: str | Path) -> Path:
     return out
 
 
+def package_options() -> list[str]:
+    """Compile and link with TVM's run time and tvm-ffi."""
+    packages = [Path(p.__file__).parent for p in (tvm_ffi, tvm)]
+    options = [f"-isystem{p}/include" for p in packages]
+    for package, library in zip(packages, ("tvm_ffi", "tvm_runtime"), strict=True):
+        options += [f"-L{package}/lib", f"-l{library}", f"-Wl,-rpath,{package}/lib"]
+    return options
+
+
 @cache
 def device() -> tvm.runtime.Device:
     """Metal device 0, emulated."""
-    packages = [Path(p.__file__).parent for p in (tvm_ffi, tvm)]
-    options: list[str | Path] = [f"-I{HERE}", *(f"-isystem{p}/include" for p in packages)]
-    for package, library in zip(packages, ("tvm_ffi", "tvm_runtime"), strict=True):
-        options += [f"-L{package}/lib", f"-l{library}", f"-Wl,-rpath,{package}/lib"]
     sources = [HERE / "device.cc", HERE / "emulator.cc"]
+    options = (f"-I{HERE}", *package_options())
     path = compiled(sources, folder() / "libmetal_device.so", "-O1", *options)
     ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
     tvm_ffi.register_global_func("ffi.Module.load_from_bytes.metal", load)
@@ -101,11 +109,9 @@ def kernel_library(text: str) -> Path:
     path = folder() / f"kernels{len(list(folder().iterdir()))}.so"
     source = path.with_suffix(".cc")
     source.write_text(text)
-    # No contraction: what is fused is written so. No attributes: those of MSL are not clang's.
-    options = ("-O1", "-march=native", "-ffp-contract=off", "-Wno-unknown-attributes")
     library = folder() / "libmetal_device.so"
     warnings = ("-Wdouble-promotion", "-Wno-unused", "-Wno-parentheses-equality")
-    options += (*warnings, f"-I{HERE}", str(library), f"-Wl,-rpath,{folder()}")
+    options = (*KERNEL_FLAGS, *warnings, f"-I{HERE}", str(library), f"-Wl,-rpath,{folder()}")
     return compiled([source], path, *options)
 
 

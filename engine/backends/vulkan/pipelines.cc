@@ -3,21 +3,16 @@
 #include <tvm/ffi/error.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
-#include <exception>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "backends/files.h"
+#include "backends/parallel.h"
 #include "support/hash.h"
 
 namespace wherry::vulkan {
 
 namespace {
-
-constexpr unsigned kThreads = 4;  // number of threads that compile pipelines
 
 std::string count(uint64_t n, const char* what) { return std::to_string(n) + " " + what; }
 
@@ -257,26 +252,9 @@ void Pipelines::build_all(const std::map<std::string, KernelInfo>& kernels, VkPi
   };
   std::vector<Job> jobs;
   for (const auto& [name, info] : kernels) jobs.push_back({&name, &info, &built_[name]});
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr failure;
-  auto work = [&] {
-    for (size_t i = next++; i < jobs.size(); i = next++) {
-      try {
-        compile(device_, *jobs[i].name, *jobs[i].info, cache, *jobs[i].pipeline);
-      } catch (...) {
-        std::lock_guard<std::mutex> lock(mutex);
-        if (!failure) failure = std::current_exception();
-      }
-    }
-  };
-  std::vector<std::thread> threads;
-  unsigned wanted =
-      std::min({kThreads, std::thread::hardware_concurrency(), static_cast<unsigned>(jobs.size())});
-  for (unsigned i = 1; i < wanted; ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
-  if (failure) std::rethrow_exception(failure);
+  backends::in_parallel(jobs.size(), [&](size_t i) {
+    compile(device_, *jobs[i].name, *jobs[i].info, cache, *jobs[i].pipeline);
+  });
 }
 
 }  // namespace wherry::vulkan

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from wherry.errors import ToolchainError, UsageError
-from wherry.packager.platforms import DEVICES, PLATFORMS, TARGETS, platforms_of
+from wherry.packager.platforms import PLATFORMS, TARGETS, platforms_of
 
 from . import completion, options
 from .progress import shown
@@ -44,8 +44,8 @@ def _variants(
     show_default=True,
     help="For a site: webgpu (the browser's GPU), wasm (its CPU), or both; the browser takes the "
     "GPU if it can. For an app: its systems, whose CPUs run the model: "
-    f"{', '.join(PLATFORMS)}; and on Android and Linux their GPUs, too: android:opencl, "
-    "android:vulkan. A load takes the first that works: opencl, vulkan, cpu.",
+    f"{', '.join(PLATFORMS)}; and their GPUs, too: iphone:metal, android:opencl, "
+    "android:vulkan. A load takes the first that works: metal, opencl, vulkan, cpu.",
 )
 @click.option(
     "-q",
@@ -177,7 +177,7 @@ def _package_app(
                 platform.name: {
                     device: ensure_artifact(
                         model,
-                        target=DEVICES.get(device) or (f"cpu:{cpu}" if cpu else platform.cpu),
+                        target=platform.gpus.get(device) or (f"cpu:{cpu}" if cpu else platform.cpu),
                         host=platform.host,
                         quant=quants[0] if quants else None,
                         limits=limits,

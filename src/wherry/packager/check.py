@@ -34,6 +34,11 @@ LIBC = frozenset(
     {"memcpy", "memmove", "memset", "memcmp", "bzero", "memset_pattern16"}
     | {name + suffix for name in _MATH.split() for suffix in ("", "f")}
 )
+# Symbols of Objective-C and of Metal that the plugin for Metal calls. Apple has them since
+# iOS 8; zig has no lists of them.
+METAL = frozenset(
+    {"objc_msgSend", "objc_getClass", "sel_registerName", "MTLCreateSystemDefaultDevice"}
+)
 # Symbols of the C++ standard library, mangled: std::, exceptions, allocation, and the type
 # information of built-in types (char32_t is Di) and of pointers to them.
 _BUILTIN = r"T[IS](PK?)?([vbwcahstijlmxynofdeg]|D[inusdef])$"
@@ -69,7 +74,7 @@ def check_library(platform: Platform, library: Path) -> None:
     missing: Iterable[str] = ()
     if platform.system == "apple" and zig:
         system = _system(zig / "lib" / "libc" / "darwin" / "libSystem.tbd")
-        missing = object_files.undefined(found) - system - _ALSO
+        missing = object_files.undefined(found) - system - METAL - _ALSO
         missing = [name for name in missing if not in_cpp_library(name)]
     _raise(platform, [*_foreign(platform, found), *_needed(missing)])
 

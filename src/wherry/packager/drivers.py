@@ -11,6 +11,7 @@ from wherry.targets.toolchain import Requirement
 from .platforms import Platform
 
 _VULKAN = Path("vulkan/vulkan_core.h")
+_METAL = ('"objc"', 'framework "Foundation"', 'framework "Metal"')
 
 
 def requirements(platform: Platform, devices: Collection[str]) -> tuple[Requirement, ...]:
@@ -30,6 +31,11 @@ def requirements(platform: Platform, devices: Collection[str]) -> tuple[Requirem
 def missing(platform: Platform, devices: Collection[str]) -> tuple[Requirement, ...]:
     """Return the requirements that are not installed."""
     return tuple(one for one in requirements(platform, devices) if one.found is None)
+
+
+def libraries(devices: Collection[str]) -> tuple[str, ...]:
+    """Return the libraries that an app links for the plugins, as a module map names them."""
+    return _METAL if "metal" in devices else ()
 
 
 def definitions(platform: Platform, devices: Collection[str]) -> list[tuple[str, str]]:

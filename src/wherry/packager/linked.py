@@ -14,8 +14,8 @@ from pathlib import Path
 
 from wherry.artifact.manifest import Manifest
 
-# Kinds of devices, the preferred ones first. A phone's OpenCL is the older and faster of its two.
-PREFERRED = ("opencl", "vulkan", "cpu")
+# Kinds of devices, the preferred ones first. Of Android's two OpenCL is the older and faster.
+PREFERRED = ("metal", "opencl", "vulkan", "cpu")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -182,7 +182,7 @@ def _write_code(
     place = folder / platform.folder
     if platform.system == "apple":
         place = folder / xcframework.NAME / platform.folder
-        _write_headers(place / xcframework.HEADERS)
+        _write_headers(place / xcframework.HEADERS, drivers.libraries(plugins))
     # An Android app needs only the shared library.
     taken = [p for p in built if platform.system != "android" or p.suffix != ".a"]
     places = [folder / platform.programs if p.name == PROGRAM else place for p in taken]
@@ -202,7 +202,8 @@ def _made(folder: Path, platform: Platform, path: Path) -> Made:
     return Made(platform=platform.name, path=name, size=found.size, sha256=found.sha256)
 
 
-def _write_headers(folder: Path) -> None:
+def _write_headers(folder: Path, libraries: Sequence[str] = ()) -> None:
+    """Write the headers and a module map, by which an app links the system's libraries, too."""
     folder.mkdir(parents=True)
     headers = sorted(
         path
@@ -211,7 +212,8 @@ def _write_headers(folder: Path) -> None:
     )
     for header in headers:
         shutil.copyfile(header, folder / header.name)
-    lines = [f'header "{header.name}"' for header in headers] + ['link "c++"', "export *"]
+    lines = [f'header "{header.name}"' for header in headers]
+    lines += [f"link {library}" for library in ('"c++"', *libraries)] + ["export *"]
     body = "".join(f"    {line}\n" for line in lines)
     (folder / "module.modulemap").write_text(f"module CWherry {{\n{body}}}\n")
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from wherry.errors import UsageError, listing
 from wherry.targets.hosts import HOSTS
 
 MIN_SDK = 26  # Android 8.0
-# Kind of device -> target that GPUs of phones and boards are compiled for. Groups of 128 threads
+# Kind of device -> target that GPUs of Android and boards are compiled for. Groups of 128 threads
 # run on all of them: Mali emulates local memory in main memory, so smaller groups wait less for it.
 DEVICES = {"opencl": "opencl:128", "vulkan": "vulkan:128"}
 IOS = "16.0"  # oldest supported version of iOS; targets/hosts.py names it, too
@@ -30,11 +30,8 @@ class Platform:
     plist: tuple[str, str] = ("", "")  # Info.plist's SupportedPlatform and SupportedPlatformVariant
     sdk: str = ""
     cpu: str = "cpu"  # target of its CPUs; with "+" there is code for several levels
-
-    @property
-    def devices(self) -> tuple[str, ...]:
-        """Return the kinds of devices besides the CPU that an app can use."""
-        return () if self.system == "apple" else tuple(DEVICES)
+    # Kind of device besides the CPU that an app can use -> target that it is compiled for.
+    gpus: Mapping[str, str] = field(default_factory=lambda: DEVICES)
 
     @property
     def programs(self) -> str:
@@ -75,6 +72,8 @@ PLATFORMS = {
             zig=f"aarch64-ios.{IOS}",
             plist=("ios", ""),
             sdk="iphoneos",
+            # Older GPUs multiply no matrices; phones with one run the code for their CPU.
+            gpus={"metal": "iphone:a14"},
         ),
         Platform(
             name="ios-simulator",
@@ -85,6 +84,7 @@ PLATFORMS = {
             zig=f"aarch64-ios.{IOS}-simulator",
             plist=("ios", "simulator"),
             sdk="iphonesimulator",
+            gpus={"metal": "iphone:simulator"},
         ),
         Platform(
             name="macabi",
@@ -95,6 +95,7 @@ PLATFORMS = {
             zig=f"aarch64-maccatalyst.{IOS}",
             plist=("ios", "maccatalyst"),
             sdk="macosx",
+            gpus={"metal": "metal:macabi"},
         ),
         Platform(
             name="linux-x86_64",
@@ -114,7 +115,7 @@ PLATFORMS = {
 # Values of --target: a platform, or one of its devices.
 TARGETS = (
     *PLATFORMS,
-    *(f"{p.name}:{device}" for p in PLATFORMS.values() for device in ("cpu", *p.devices)),
+    *(f"{p.name}:{device}" for p in PLATFORMS.values() for device in ("cpu", *p.gpus)),
 )
 
 

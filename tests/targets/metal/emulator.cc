@@ -182,6 +182,19 @@ void check_limits(const Kernel& kernel, const unsigned* extents) {
   if (buffers > kMostBuffers) refuse(kernel, "binds " + std::to_string(buffers) + " buffers");
 }
 
+void run(const Kernel& kernel, void* const* buffers, const void* scalars, const unsigned* extents) {
+  check_limits(kernel, extents);
+  unsigned groups = 0, block[3];
+  for (block[2] = 0; block[2] < extents[2]; ++block[2]) {
+    for (block[1] = 0; block[1] < extents[1]; ++block[1]) {
+      for (block[0] = 0; block[0] < extents[0]; ++block[0]) {
+        Thread thread{buffers, scalars, block, nullptr};
+        Group::of_this_thread().run(kernel, thread, extents + 3, ++groups % 2 == 0);
+      }
+    }
+  }
+}
+
 void launch(const Kernel& kernel, tvm::ffi::PackedArgs args) {
   int count = kernel.buffers + kernel.scalars;
   if (args.size() != count + kernel.axis_count) {
@@ -197,16 +210,7 @@ void launch(const Kernel& kernel, tvm::ffi::PackedArgs args) {
   for (int i = 0; i < kernel.axis_count; ++i) {
     extents[kernel.axes[i]] = static_cast<unsigned>(args[count + i].cast<int64_t>());
   }
-  check_limits(kernel, extents);
-  unsigned groups = 0, block[3];
-  for (block[2] = 0; block[2] < extents[2]; ++block[2]) {
-    for (block[1] = 0; block[1] < extents[1]; ++block[1]) {
-      for (block[0] = 0; block[0] < extents[0]; ++block[0]) {
-        Thread thread{buffers.data(), scalars.data(), block, nullptr};
-        Group::of_this_thread().run(kernel, thread, extents + 3, ++groups % 2 == 0);
-      }
-    }
-  }
+  run(kernel, buffers.data(), scalars.data(), extents);
 }
 
 }  // namespace
@@ -216,6 +220,16 @@ int metal_launch(const emulator::Kernel* kernel, const void* args, int count) {
   TVM_FFI_SAFE_CALL_BEGIN();
   emulator::launch(*kernel, {static_cast<const tvm::ffi::AnyView*>(args), count});
   TVM_FFI_SAFE_CALL_END();
+}
+
+char* metal_run(const emulator::Kernel* kernel, void* const* buffers, const void* scalars,
+                const unsigned* extents) {
+  try {
+    emulator::run(*kernel, buffers, scalars, extents);
+  } catch (const tvm::ffi::Error& error) {
+    return strdup(std::string(error.message()).c_str());
+  }
+  return nullptr;
 }
 
 void metal_barrier(bool of_threadgroup_memory, int line) {

@@ -32,6 +32,10 @@ extern "C" {
 // Launches a kernel with the signature of a tvm-ffi function: args is TVMFFIAny[count]; a nonzero
 // result means that an error was set.
 int metal_launch(const emulator::Kernel* kernel, const void* args, int count);
+// Runs a kernel. scalars: eight bytes each; extents: of the grid along x, y, z, then of a group.
+// Returns null or an error, which the caller frees.
+char* metal_run(const emulator::Kernel* kernel, void* const* buffers, const void* scalars,
+                const unsigned* extents);
 void metal_barrier(bool of_threadgroup_memory, int line);
 // Exchanges `bytes` bytes of each lane of the SIMD group at a source line; returns the bytes of all
 // lanes, in steps of kLaneBytes.

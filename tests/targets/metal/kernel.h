@@ -68,18 +68,23 @@ struct Signature<kFunction> {
 
 }  // namespace emulator
 
-#define METAL_KERNEL(index, name, ...)                                                   \
+// Defines kernel_<index>_self, a kernel whose group has the threadgroup memory of section
+// group_<index>.
+#define METAL_KERNEL_SELF(index, name, ...)                                              \
   extern "C" __attribute__((weak)) char __start_group_##index[], __stop_group_##index[]; \
-  extern "C" int __tvm_ffi_##name(void*, const void* args, int count, void*) {           \
-    using S = emulator::Signature<kernel_##index::name>;                                 \
-    static constexpr int axes[] = {__VA_ARGS__};                                         \
-    static const emulator::Kernel self{#name,                                            \
-                                       S::call,                                          \
-                                       S::kBuffers,                                      \
-                                       S::kScalars,                                      \
-                                       axes,                                             \
-                                       sizeof axes / sizeof *axes,                       \
-                                       __start_group_##index,                            \
-                                       __stop_group_##index};                            \
-    return metal_launch(&self, args, count);                                             \
+  static constexpr int kernel_##index##_axes[] = {__VA_ARGS__};                          \
+  static const emulator::Kernel kernel_##index##_self{                                   \
+      #name,                                                                             \
+      emulator::Signature<kernel_##index::name>::call,                                   \
+      emulator::Signature<kernel_##index::name>::kBuffers,                               \
+      emulator::Signature<kernel_##index::name>::kScalars,                               \
+      kernel_##index##_axes,                                                             \
+      sizeof kernel_##index##_axes / sizeof *kernel_##index##_axes,                      \
+      __start_group_##index,                                                             \
+      __stop_group_##index};
+
+#define METAL_KERNEL(index, name, ...)                                         \
+  METAL_KERNEL_SELF(index, name, __VA_ARGS__)                                  \
+  extern "C" int __tvm_ffi_##name(void*, const void* args, int count, void*) { \
+    return metal_launch(&kernel_##index##_self, args, count);                  \
   }

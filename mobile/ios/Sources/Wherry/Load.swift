@@ -21,7 +21,11 @@ public struct EngineOptions: Sendable {
     public var kvTokens: Int?
     /// Number of threads for the kernels; nil: all cores.
     public var threads: Int?
-    /// A folder for packed weights: the next load maps them instead of packing the weights again.
+    /// "cpu" or "metal"; nil: the first of the package's devices that works, else the CPU;
+    /// `EngineStats.passedOver` says why.
+    public var device: String?
+    /// A folder for packed weights and for what Metal has compiled: the next load maps them instead
+    /// of packing the weights again.
     public var packDir: URL?
     /// Whether a load fails at once if the device has too little memory.
     public var checkMemory = true
@@ -36,6 +40,7 @@ public struct EngineOptions: Sendable {
         made["max_batch"] = maxBatch.map { .int(Int64($0)) } ?? made["max_batch"]
         made["kv_tokens"] = kvTokens.map { .int(Int64($0)) } ?? made["kv_tokens"]
         made["threads"] = threads.map { .int(Int64($0)) } ?? made["threads"]
+        made["device"] = device.map { .string($0) } ?? made["device"]
         made["pack_dir"] = packDir.map { .string($0.path) } ?? made["pack_dir"]
         return made
     }

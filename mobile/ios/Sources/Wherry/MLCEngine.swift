@@ -67,6 +67,23 @@ public struct EngineStats: Sendable {
     public let json: [String: JSONValue]
     public var pagesTotal: Int64 { number("pages_total") }
     public var pagesFree: Int64 { number("pages_free") }
+    /// What runs the model: "cpu" or "metal".
+    public var device: String? { json["device"].flatMap(Self.text) }
+    /// Code of the package that a load would have preferred, and why it does not run here.
+    public var passedOver: [String: String] {
+        guard case .array(let rows)? = json["passed_over"] else { return [:] }
+        var made: [String: String] = [:]
+        for case .object(let row) in rows {
+            guard let code = row["code"].flatMap(Self.text) else { continue }
+            made[code] = row["reason"].flatMap(Self.text) ?? ""
+        }
+        return made
+    }
+
+    private static func text(_ value: JSONValue) -> String? {
+        if case .string(let text) = value { return text }
+        return nil
+    }
 
     private func number(_ name: String) -> Int64 {
         if case .int(let value)? = json[name] { return value }

@@ -56,4 +56,16 @@ final class TypeTests: XCTestCase {
             JSONValue.self, from: try JSONEncoder().encode(value))
         XCTAssertEqual(again, value)
     }
+
+    func testADeviceIsAsked() throws {
+        var options = EngineOptions()
+        XCTAssertNil(options.json["device"])
+        options.device = "metal"
+        XCTAssertEqual(options.json["device"], "metal")
+        let stats = EngineStats(json: [
+            "device": "cpu", "passed_over": [["code": "iphone:a14", "reason": "no Metal device"]],
+        ])
+        XCTAssertEqual(stats.device, "cpu")
+        XCTAssertEqual(stats.passedOver, ["iphone:a14": "no Metal device"])
+    }
 }
