@@ -83,9 +83,13 @@ class RecurrentGemmaConfig(decoder.DecoderConfig):
         """Return whether a layer has attention; the others have a recurrence."""
         return self.block_types[layer % len(self.block_types)] == ATTENTION
 
+    def windowed(self, layer: int) -> bool:
+        """Return whether a layer has the sliding window: all attention has it."""
+        return self.attends(layer)
+
     def window_of(self, layer: int) -> int | None:
         window = self.attention_window_size
-        return window if window < self.context else None
+        return window if self.windowed(layer) and window < self.context else None
 
     def biases(self) -> Biases:
         return Biases(qkv=self.attention_bias, out=True)
