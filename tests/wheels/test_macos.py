@@ -26,7 +26,12 @@ CXX = (
     "___gxx_personality_v0",
     "___dynamic_cast",
 )
-OTHERS = ("_TVMFFIFunctionCall", "__ZN3tvm3ffi6Module12LoadFromFileE", "__ZTIN6wherry5ErrorE", "_malloc")
+OTHERS = (
+    "_TVMFFIFunctionCall",
+    "__ZN3tvm3ffi6Module12LoadFromFileE",
+    "__ZTIN6wherry5ErrorE",
+    "_malloc",
+)
 
 
 def test_names_of_the_c_plus_plus_library():
@@ -60,7 +65,16 @@ def link(tmp_path_factory):
         source_file = library.with_suffix(".c")
         source_file.write_text(source)
         target = ["-target", f"aarch64-macos.{version}", f"-Wl,-install_name,@rpath/{library.name}"]
-        command = [str(zig()), "cc", "-shared", *target, *flags, str(source_file), "-o", str(library)]
+        command = [
+            str(zig()),
+            "cc",
+            "-shared",
+            *target,
+            *flags,
+            str(source_file),
+            "-o",
+            str(library),
+        ]
         subprocess.run(command, check=True, env={**os.environ, "ZIG_LOCAL_CACHE_DIR": str(root)})
         return library
 

@@ -107,6 +107,8 @@ def check_libraries(wheel: Path, packages: Path) -> None:
         with zipfile.ZipFile(wheel) as archive:
             names = [name for name in archive.namelist() if name.endswith(".dylib")]
             archive.extractall(folder, names)
-        found = [f"{name}: {why}" for name in names for why in problems(Path(folder, name), packages)]
+        found = [
+            f"{name}: {why}" for name in names for why in problems(Path(folder, name), packages)
+        ]
     if found or not names:
         raise SystemExit(f"{wheel} has libraries {names}:\n" + "\n".join(found))

@@ -51,7 +51,9 @@ def gpus() -> list[Gpu]:
     if not listed:
         return []
     count = _send(objc, listed, "count", ctypes.c_ulong)
-    return [_gpu(objc, _send(objc, listed, "objectAtIndex:", ctypes.c_void_p, i)) for i in range(count)]
+    return [
+        _gpu(objc, _send(objc, listed, "objectAtIndex:", ctypes.c_void_p, i)) for i in range(count)
+    ]
 
 
 def _gpu(objc: ctypes.CDLL, device: int) -> Gpu:
