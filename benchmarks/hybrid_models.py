@@ -83,7 +83,7 @@ def write(folder: Path, config: dict[str, Any], *, agree: float) -> Path:
         return folder
     rng = np.random.default_rng(1)
     d, vocab, layers = config["hidden_size"], config["vocab_size"], config["num_hidden_layers"]
-    shapes = {"model.norm.weight": (d,), "mtp.norm.weight": (d,)}
+    shapes: dict[str, tuple[int, ...]] = {"model.norm.weight": (d,), "mtp.norm.weight": (d,)}
     shapes |= {f"mtp.pre_fc_norm_{name}.weight": (d,) for name in ("embedding", "hidden")}
     for i in range(layers):
         shapes |= _layer(config, f"model.layers.{i}", attends=i % 4 == 3)

@@ -24,14 +24,13 @@ Axes: n rows, m logit rows, d hidden.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor, op
 
 from .arch import Drafts, rename
-from .step import Batch, keep_hidden, kept_hidden
+from .step import Appending, Batch, keep_hidden, kept_hidden
 
 
 class DraftBlock(nn.Module):
@@ -51,9 +50,9 @@ class DraftBlock(nn.Module):
         Returns a tensor [n, k] that depends on both; the caller has to use it.
         """
         kept = keep_hidden(hidden, batch)
-        appended: list[Tensor] = []
-        self._layer(decoder, replace(batch, appended=appended), kept)
-        (last,) = appended
+        rows = Appending.of(batch)
+        self._layer(decoder, rows, kept)
+        (last,) = rows.appended
         return last
 
     def hidden(self, decoder: Any, batch: Batch) -> Tensor:

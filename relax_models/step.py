@@ -27,9 +27,6 @@ class Batch:
     sequences: Tensor  # [n]
     query_indptr: Tensor  # [r+1]
     logit_rows: Tensor  # [m]
-    # If it is a list, attention only appends K and V to the cache, and adds to the list what
-    # depends on that; whatever else is computed from the layers is not used.
-    appended: list[Tensor] | None = None
 
     def wanted(self, x: Tensor) -> Tensor:
         """Return the rows of x [n, d] whose logits are needed, [m, d]."""
@@ -46,6 +43,22 @@ class Batch:
         func = rows_after(d, int(before.shape[1]), x.dtype, before.dtype)
         out = Tensor.placeholder([rows, d], x.dtype)
         return op.tensor_ir_op(func, "wanted_after", [self.logit_rows, x, before], out)
+
+
+@dataclass(frozen=True, slots=True)
+class Appending(Batch):
+    """A batch for which attention only appends K and V to the cache.
+
+    Whatever else is computed from the layers' results is not used.
+    """
+
+    appended: list[Tensor]  # what depends on the appends, one tensor for each
+
+    @classmethod
+    def of(cls, batch: Batch) -> Appending:
+        """Return `batch` for appends alone."""
+        rows = (batch.tokens, batch.positions, batch.sequences, batch.query_indptr)
+        return cls(*rows, batch.logit_rows, [])
 
 
 @cache
@@ -100,12 +113,12 @@ def attention(
     Returns:
         the output of attention, [n, h * e].
     """
-    if batch.appended is not None:
+    if isinstance(batch, Appending):
         shape = replace(shape, appends=True)
     rows = [qkv, batch.positions, batch.sequences, batch.query_indptr]
     out = Tensor.placeholder([qkv.shape[0], shape.heads * shape.head_dim], qkv.dtype)
     args = [shape.to_json(), *rows, *(qk_norm or ()), *([] if sinks is None else [sinks])]
     y = op.extern(CACHED_ATTENTION, args, out)
-    if batch.appended is not None:
+    if isinstance(batch, Appending):
         batch.appended.append(y)
     return y

@@ -204,7 +204,9 @@ def draft_of(options: LoadOptions) -> Path | None:
     if options.get("draft") is None:
         return None
     # A draft model drafts by itself: a block of its own would be of no use.
-    folder = resolve(cast(str, options["draft"]), **{**for_compiler(options), "mtp": False})
+    own = for_compiler(options)
+    own["mtp"] = False
+    folder = resolve(cast(str, options["draft"]), **own)
     verified(folder)
     return folder
 
