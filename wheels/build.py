@@ -3,8 +3,8 @@
     dist/wherry-VERSION-py3-none-PLATFORM.whl    for every supported Python
     dist/SHA256SUMS
 
-Zig's Clang compiles the C++; a folder here for each system says how (zig.cmake, system.py). The same
-sources make the same bytes.
+Zig's Clang compiles the C++; a folder here for each system says how (zig.cmake, system.py). The
+same sources make the same bytes.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ Answers = list[list[Any]]  # for each request all objects that it was answered w
 
 
 class RequestTable:
-    """Requests to the demo model, to its copy with another template, and to models that call tools."""
+    """Requests to the demo model, to its copy with another template, and to tool models."""
 
     def __init__(self, demo: Path, folder: Path) -> None:
         self.demo = demo

@@ -4,7 +4,8 @@
 
 The command finds the cases' file in the environment variable WHERRY_TEST_CASES:
 {"folder": a compiled model, "options": for wherry_app_open, "text": what Python's engine writes,
-"table": a file of request_table.py whose requests are texts, "answers": the file to write, with the JSON of each object as a text}
+"table": a file of request_table.py whose requests are texts, "answers": the file to
+write, with the JSON of each object as a text}
 """
 
 from __future__ import annotations

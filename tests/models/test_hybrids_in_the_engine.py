@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from wherry.runtime.core.interface import SamplingParams
+
 from ..support.cores import greedy, started
 from ..support.tiny_models import compiled, save
 from .families import CASES
@@ -61,9 +63,14 @@ def test_tokens_are_those_of_transformers(tmp_path, name):
         assert greedy(core, prompts, TOKENS) == [expected(prompt) for prompt in prompts]
         # Without a KV cache a sequence takes no more memory as it grows.
         assert (core.stats().preemptions > 0) == (name != "mamba2")
-    # Draft tokens from the text's repetitions, of which some are rejected.
+    # Draft tokens from a predicted answer, of which some are rejected.
     with engine(folder, max_drafts=8, cache_dir=str(tmp_path / "prefixes")) as core:
-        again = [*PROMPTS[1], *wanted[1][:6], *PROMPTS[1]]
-        assert greedy(core, [again], TOKENS) == [expected(again)]
-        assert core.stats().drafted_tokens > 0
+        wrong = (*wanted[1][:6], 319, *wanted[1][7:])
+        core.add(1, PROMPTS[1], SamplingParams(max_tokens=TOKENS, temperature=0, prediction=wrong))
+        tokens = []
+        while len(tokens) < TOKENS:
+            tokens += [event.token for event in core.wait_events(120_000)]
+        assert tokens == wanted[1]
+        stats = core.stats()
+        assert stats.drafted_tokens > 0
         assert "has a recurrent state" in core.stats().disk_problem

@@ -1,9 +1,9 @@
 """Checks the libraries of a macOS wheel, which cannot be loaded here.
 
-What dyld would do is checked from the files: each library is for the system and the CPU of the tag,
-it finds the libraries that it needs by its own path, and each of these has the symbols that are taken
-from it. Of the system's two, libSystem's symbols are checked by the linker, out of Apple's list, and
-libc++'s by its headers (link.py).
+What dyld would do is checked from the files: each library is for the system and the CPU of the
+tag, it finds the libraries that it needs by its own path, and each of these has the symbols that
+are taken from it. Of the system's two, libSystem's symbols are checked by the linker, out of
+Apple's list, and libc++'s by its headers (link.py).
 """
 
 from __future__ import annotations

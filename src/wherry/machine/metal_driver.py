@@ -1,7 +1,7 @@
 """Lists Macs' GPUs through Apple's Metal framework, in the order of TVM's run time.
 
-It imports neither TVM nor NumPy. Metal's functions are Objective-C's: a message is a C call, with the
-object, the method's selector and arguments.
+It imports neither TVM nor NumPy. Metal's functions are Objective-C's: a message is a C call, with
+the object, the method's selector and arguments.
 """
 
 from __future__ import annotations
