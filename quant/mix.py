@@ -22,7 +22,7 @@ from .stored import Shape
 
 AUTO = "auto"
 LEAST, MOST = 3.2, 8.5  # average bits that there are types for
-_FEW_BITS = 4.8  # types with at most so many bits have a base of 4 bits
+_FEW_BITS = 4.8  # types with at most this number of bits have a base of 4 bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

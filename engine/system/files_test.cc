@@ -105,7 +105,7 @@ TEST(a_lock_is_one_file_s_at_a_time) {
   CHECK(first.try_lock());
   CHECK(!second.try_lock());
   CHECK_EQ(errno, EWOULDBLOCK);
-  CHECK(second.write_at("x", 1, 0));  // it keeps nobody from writing
+  CHECK(second.write_at("x", 1, 0));  // it prevents no write
   CHECK_EQ(content(bench.at("lock")), "x");
   first.unlock();
   CHECK(second.try_lock());
@@ -135,7 +135,7 @@ TEST(a_link_is_refused_where_it_matters) {
   bench.folder.write("f", "abc");
   std::error_code error;
   fs::create_symlink(path_of(bench.at("f")), path_of(bench.at("link")), error);
-  if (error) return;  // Windows allows links to administrators, and wine to nobody
+  if (error) return;  // Windows allows links to administrators, and wine refuses them
   CHECK_EQ(content(bench.at("link")), "abc");
   for (Open how : {Open::kPlain, Open::kLock}) {
     CHECK(!File(bench.at("link"), how));

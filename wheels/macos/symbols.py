@@ -20,7 +20,7 @@ from ..machines import MACOS
 from .link import LIBCXX, is_libcxx
 
 LIBSYSTEM = "/usr/lib/libSystem.B.dylib"
-# The libraries of packages that a wheel depends on, beside wherry/ where it is installed.
+# The libraries of packages that a wheel depends on, which are installed next to wherry/.
 OTHERS = {"@rpath/libtvm_ffi.dylib": "tvm_ffi/lib"}
 
 

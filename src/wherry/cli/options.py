@@ -55,7 +55,7 @@ quant = click.option(
     "--quant",
     metavar="SCHEME",
     help=f"How weights are stored: {', '.join(schemes())}; block types {', '.join(TYPES)}; "
-    "auto:BITS, as auto:4.5: a type for each matrix, with so many bits a weight on average. "
+    "auto:BITS, as auto:4.5: a type for each matrix, BITS bits a weight on average. "
     f"Default: {DEFAULT}, of encoders (embeddings, rerankers, classifiers) {OF_ENCODERS}. kept: as "
     "in a quantized checkpoint, for which it is the default as far as the target has kernels.",
 )
