@@ -1,4 +1,4 @@
-"""Embeddings of short texts, with torch and ONNX Runtime beside: `python -m benchmarks.embeddings`.
+"""Embeddings of short texts, against torch and ONNX Runtime: `python -m benchmarks.embeddings`.
 
 MODEL is a sentence-transformers folder with the modules Transformer, Pooling (mean) and Normalize.
 All sides run in one process with one thread, in turn, on the same texts; a time is CPU time and

@@ -57,7 +57,7 @@ _SENSITIVITY = (
 )
 _TIED = 659.0  # of an embedding that is the LM head, too
 _OTHERS = 200.0  # of a matrix with another name
-# Parts of a parameter have types of their own if a weight of one counts so many times as much.
+# Parts of a parameter have types of their own if a weight of one counts this many times as much.
 _APART = 4.0
 Floats = NDArray[np.float32]
 
@@ -173,7 +173,7 @@ def units_of(
     tied = not any("lm_head" in name for name in shapes)
     found: list[tuple[str, int, Shape, list[tuple[str, float]]]] = []
     for name, shape in shapes.items():
-        joined = _joined(name, shape, plans and plans[name], tied)
+        joined = _joined(name, shape, plans[name] if plans else None, tied)
         for first, rows, kinds in joined:
             found.append((name, first, (*shape[:-2], rows, shape[-1]), kinds))
     count = Counter(kind for *_, kinds in found for kind, _ in kinds)

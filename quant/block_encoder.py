@@ -95,7 +95,7 @@ def _integers(own: BlockFormat, groups: Floats, scale: Floats) -> Floats:
     """Round groups [group, n] with scales [n] -> unsigned integers as floats."""
     if not own.codebook:
         return integers(groups, scale, _symmetric(own)) + np.float32(own.zero)
-    unit = groups / np.where(scale == 0, np.float32(np.inf), scale)
+    unit = groups / np.where(scale == 0, np.float32(np.inf), scale).astype(np.float32)
     return _nearest(own.codebook)(unit).astype(np.float32)
 
 
@@ -109,7 +109,8 @@ def _nearest(codebook: tuple[int, ...]) -> Callable[[Floats], NDArray[np.intp]]:
 
     def nearest(x: Floats) -> NDArray[np.intp]:
         at = np.nan_to_num(np.floor(x * np.float32(2)), nan=0.0)
-        return table[np.clip(at, -256, 255).astype(np.intp) + 256]
+        found: NDArray[np.intp] = table[np.clip(at, -256, 255).astype(np.intp) + 256]
+        return found
 
     return nearest
 

@@ -12,11 +12,11 @@ namespace wherry::files {
 
 namespace {
 
-constexpr int64_t kTick = 100;                          // nanoseconds of Windows' file times
-constexpr int64_t kEpoch = 116444736000000000;          // ticks from 1601 to 1970
+constexpr int64_t kTick = 100;                  // nanoseconds of Windows' file times
+constexpr int64_t kEpoch = 116444736000000000;  // ticks from 1601 to 1970
 constexpr DWORD kShared = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
-// Where the lock lies: Windows keeps others from reading and writing what is locked, so it is a byte
-// that no file has.
+// Where the lock lies: Windows keeps others from reading and writing what is locked, so it is a
+// byte that no file has.
 constexpr DWORD kLockHigh = 0x40000000;
 
 HANDLE of(intptr_t handle) { return reinterpret_cast<HANDLE>(handle); }

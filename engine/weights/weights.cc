@@ -7,8 +7,8 @@
 #include "support/checksum.h"
 #include "support/error.h"
 #include "support/hash.h"
-#include "system/path.h"
 #include "support/parallel.h"
+#include "system/path.h"
 #include "weights/pack_groups.h"
 #include "weights/packed_file.h"
 

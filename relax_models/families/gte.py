@@ -60,7 +60,7 @@ def _without_ntk(given: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(scaling, dict) or scaling.get("type") != "ntk":
         return given
     names = ("hidden_size", "num_attention_heads", "rope_theta")
-    numbers = [*(given.get(name) for name in names), scaling.get("factor")]
+    numbers: list[Any] = [*(given.get(name) for name in names), scaling.get("factor")]
     if not all(type(number) in (int, float) and 0 < number < _MOST for number in numbers):
         return given
     hidden, heads, theta, factor = numbers

@@ -9,7 +9,7 @@ from wherry.ops import FusedLinearSpec
 from wherry.ops.blocks import FORMATS
 from wherry.quant.affine import AFFINE, AffineQuant
 from wherry.quant.blocks import BLOCKS, FLOATS_8
-from wherry.quant.scheme import record
+from wherry.quant.scheme import TYPES, record
 from wherry.targets.kernels import EmbeddingSpec, LinearSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 
@@ -40,6 +40,25 @@ def stored_of(scheme, rows, columns):
     if scheme in FLOATS_8:
         return random_floats(scheme, rows, columns)
     return scheme.split(random_blocks(scheme.name, rows, columns))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["q4_k", *(pytest.param(n, marks=pytest.mark.nightly) for n in TYPES if n != "q4_k")],
+)
+def test_rows_with_a_cut_block(build, name):
+    """320 weights are a block of 256 and a quarter of one, as our encoders store them."""
+    scheme, k = TYPES[name], 320
+    stored = scheme.encode(np.random.default_rng(5).standard_normal((N, k)).astype("float32"))
+    weight = scheme.decode(stored)
+    compute = build(
+        KERNELS.linear(LinearSpec(out_features=N, in_features=k, **scheme.kernel_spec()))
+    )
+    x = np.eye(k, dtype="float32")
+    y = compute(x, *stored.values(), np.full((k, N), np.nan, "float32"))[-1]
+    np.testing.assert_allclose(y.T, weight, rtol=1e-5, atol=1e-6)
+    one = compute(x[300:301], *stored.values(), np.full((1, N), np.nan, "float32"))[-1]
+    assert np.array_equal(one[0], y[300])
 
 
 @each

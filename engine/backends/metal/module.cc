@@ -66,7 +66,8 @@ class Library {
         launch.numbers.push_back(number_of(name, type, value));
       }
     }
-    launch.pipeline = on(index, device).of(name, sizes[3] * sizes[4] * sizes[5]);
+    const Own pipeline = on(index, device).of(name, sizes[3] * sizes[4] * sizes[5]);
+    launch.pipeline = pipeline.get();
     device.launch(launch);
   }
 

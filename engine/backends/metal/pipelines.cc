@@ -112,7 +112,7 @@ void Pipelines::set_state(Built& built, Own state) const {
   built.state = std::move(state);
 }
 
-Id Pipelines::of(const std::string& name, UInt threads) {
+Own Pipelines::of(const std::string& name, UInt threads) {
   std::lock_guard<std::mutex> lock(mutex_);
   Built& built = built_.at(name);
   if (threads > built.most) {
@@ -124,7 +124,7 @@ Id Pipelines::of(const std::string& name, UInt threads) {
     TVM_FFI_THROW(RuntimeError) << "kernel " << name << " has groups of " << threads << " threads; "
                                 << device_.name() << " allows it " << built.most;
   }
-  return built.state.get();
+  return Own::retained(built.state.get());
 }
 
 }  // namespace wherry::metal

@@ -25,7 +25,7 @@ class Pipelines {
   // Returns a kernel's MTLComputePipelineState for groups of this many threads. A kernel that uses
   // many registers is compiled again, for fewer of them, if its groups would be too large. Throws a
   // RuntimeError if they are too large still.
-  Id of(const std::string& name, UInt threads);
+  Own of(const std::string& name, UInt threads);
 
  private:
   struct Built {

@@ -1,15 +1,17 @@
 #include "cache/disk/disk_store.h"
 
-#include <sys/resource.h>
-
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
 #include "cache/disk/folder_lock.h"
 #include "testing/disk_blocks.h"
-#include "testing/processes.h"
 #include "testing/testing.h"
+#if !defined(_WIN32)
+#include <sys/resource.h>
+
+#include "testing/processes.h"
+#endif
 
 namespace wherry {
 namespace {
@@ -17,7 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 using testing::bytes_in;
 using testing::chain_of;
+#if !defined(_WIN32)
 using testing::ChildProcess;
+#endif
 using testing::count_incoming;
 using testing::Found;
 using testing::keys_of;
@@ -229,6 +233,7 @@ TEST(a_folder_that_cannot_be_written_is_read_and_tried_again) {
   CHECK(loads(store, chain[2]));
 }
 
+#if !defined(_WIN32)  // no fork there
 // Simulates a full disk: a write fails in the middle of a block and raises a signal.
 TEST(a_limit_on_files_does_not_end_the_process) {
   testing::TemporaryFolder folder;
@@ -254,6 +259,7 @@ TEST(a_limit_on_files_does_not_end_the_process) {
   DiskStore store(options_of(folder.path(), 1000));
   CHECK(loads(store, small));
 }
+#endif
 
 TEST(a_store_larger_than_its_limit_is_made_smaller_at_the_start) {
   testing::TemporaryFolder folder;
