@@ -3,7 +3,8 @@
 MODEL is a sentence-transformers folder with the modules Transformer, Pooling (mean) and Normalize.
 All sides run in one process with one thread, in turn, on the same texts; a time is CPU time and
 includes tokenization. The peers take batches of 32 texts of similar length, as
-sentence-transformers makes them, in float32.
+sentence-transformers makes them, in float32. ONNX Runtime's side needs
+`pip install onnx onnxruntime`.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def torch_side(model: torch.nn.Module, batches: Batches) -> Side:
     def compute(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
         with torch.inference_mode():
             given = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
-            return model(**given).last_hidden_state.numpy()
+            rows: np.ndarray = model(**given).last_hidden_state.numpy()
+            return rows
 
     return peer(batches, compute)
 
@@ -91,17 +93,18 @@ class Rows(torch.nn.Module):
 
     def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Compute float32 [texts, tokens, d]."""
-        return self.model(input_ids=ids, attention_mask=mask).last_hidden_state
+        rows: torch.Tensor = self.model(input_ids=ids, attention_mask=mask).last_hidden_state
+        return rows
 
 
 def onnx_side(folder: Path, batches: Batches) -> Side:
     """Return ONNX Runtime's side: torch's exported graph with all of its optimizations."""
-    import onnxruntime
+    import onnxruntime  # of no extra: this file's docstring says how to install it
 
     # the mask of the fused attention has no ONNX operators
     model = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
 
-    file = io.BytesIO()
+    file: Any = io.BytesIO()
     one = torch.ones(2, 8, dtype=torch.int64)
     axes = {0: "texts", 1: "tokens"}
     torch.onnx.export(

@@ -95,7 +95,8 @@ def _integers(own: BlockFormat, groups: Floats, scale: Floats) -> Floats:
     """Round groups [group, n] with scales [n] -> unsigned integers as floats."""
     if not own.codebook:
         return integers(groups, scale, _symmetric(own)) + np.float32(own.zero)
-    unit = groups / np.where(scale == 0, np.float32(np.inf), scale).astype(np.float32)
+    divisor: Floats = np.where(scale == 0, np.float32(np.inf), scale)
+    unit: Floats = groups / divisor
     return _nearest(own.codebook)(unit).astype(np.float32)
 
 
