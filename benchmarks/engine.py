@@ -134,7 +134,8 @@ def multi_token(bench: Bench) -> dict[str, Any]:
     folder = hybrid_models.write(
         bench.models / "hybrid-mtp", hybrid_models.HYBRID, agree=DRAFT_AGREES
     )
-    made = Bench(compiled(folder, "--mtp"), bench.draft, bench.threads, vocab, bench.models)
+    found = compiled(folder, "--mtp")
+    made = Bench(found, found, bench.threads, vocab, bench.models)
     return compared(made, {}, {"max_drafts": 0}, walk(100, 32, vocab), {"max_tokens": 256})
 
 
