@@ -41,7 +41,7 @@ from wherry.targets.web_toolchain import core_digest
 
 from .calibration.choice import NONE as NO_CALIBRATION
 from .calibration.choice import calibration_of, calibration_text
-from .checkpoint.kept import NOTHING, KeptSchemes
+from .checkpoint.kept import ANY, NOTHING, Allowed, KeptSchemes
 from .choices import Choice, Choices
 from .choices import Limits as Limits
 from .convert import ModelWeights, convert
@@ -63,8 +63,7 @@ def convert_model(
     out: Path | None = None,
     *,
     quant: str | None = None,
-    keep: KeptSchemes | None = None,
-    types: Collection[str] = TYPES,
+    allowed: Allowed = ANY,
     calibration: str = NO_CALIBRATION,
     mtp: bool = False,
     progress: Progress | None = None,
@@ -77,14 +76,15 @@ def convert_model(
         out: the output folder; None: a folder in the cache.
         quant: name of a quantization scheme or mix; None or "kept": the encoding of a quantized
             checkpoint, else q4f16_1.
-        types: names of the block types that a mix ("auto:4.5") may choose from.
-        keep: without a scheme, the checkpoint's schemes in which weights stay; None: all.
+        allowed: without a scheme, the checkpoint's schemes in which weights stay, and the block
+            types that a mix ("auto:4.5") may choose from.
         calibration: "none", "builtin" or a text file; see `Choice.calibration`.
         mtp: whether the block of multi-token prediction is among the weights.
         progress: called with the phase, the steps done, and the steps in total.
         thorough: verify all existing weights, and convert damaged ones again.
     """
     quant = None if quant == KEPT else quant
+    keep, types = allowed.keep, allowed.types
     if quant is not None:
         base_of(quant)  # reports errors now, not after a download
     mix = mix_of(quant)
@@ -113,6 +113,7 @@ def convert_model(
             head=described.head,
             headless="forward" not in described.entries,
             part=described.raw if described.is_part else None,
+            types=types,
         )
         convert(
             folder,
@@ -120,7 +121,6 @@ def convert_model(
             wanted,
             scheme=mix.name if mix else scheme.name,
             keep=None if label is None else Keep(label, keep),
-            types=types,
             progress=progress,
             thorough=thorough,
             calibration=calibration_of(described, text, folder, wanted.parameters, scheme, mix),
@@ -177,8 +177,7 @@ def ensure_artifact(
     weights = convert_model(
         model,
         quant=choice.quant,
-        keep=choice.kept_schemes,
-        types=choice.types,
+        allowed=Allowed(choice.kept_schemes, choice.types),
         calibration=choice.calibration,
         mtp=choice.mtp,
         progress=progress,

@@ -68,6 +68,7 @@ class ModelWeights:
     # The text model's config.json, if the checkpoint also contains other models, such as a vision
     # encoder.
     part: Mapping[str, Any] | None = None
+    types: Collection[str] = tuple(TYPES)  # names of the block types that a mix may choose from
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,6 @@ def convert(
     *,
     scheme: str,
     keep: Keep | None = None,
-    types: Collection[str] = TYPES,
     progress: Progress | None = None,
     thorough: bool = False,
     calibration: Calibration | None = None,
@@ -114,7 +114,6 @@ def convert(
         out: output folder, created if it does not exist; not `source`.
         wanted: the model's parameters.
         scheme: a name that `wherry.quant.scheme.find` or `wherry.quant.mix.mix_of` knows.
-        types: names of the block types that a mix may choose from.
         keep: which weights of a quantized checkpoint stay as they are; None: none.
         progress: called after each block of rows, for `what` = "convert"; before, with a mix, after
             each matrix, for "measure".
@@ -129,7 +128,7 @@ def convert(
     """
     if out.resolve() == source.resolve():
         raise UsageError(f"{out} is the model itself. Choose another folder: -o DIR")
-    job = _prepare(source, out, wanted, _Wanted(scheme, keep, types, calibration), progress)
+    job = _prepare(source, out, wanted, _Wanted(scheme, keep, wanted.types, calibration), progress)
     _refuse_others(out, job)
     if not (out / _JOURNAL).exists() and _is_complete(out, job, thorough, say=False):
         return  # before the lock, because the folder may be read-only

@@ -7,13 +7,13 @@ bits than q and k, and the model reads all three as one parameter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from wherry.quant.scheme import Scheme
+from wherry.quant.scheme import TYPES, Scheme
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,17 @@ class KeptSchemes:
 
 
 NOTHING = KeptSchemes()  # everything is encoded
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """The schemes of a target that a conversion may use besides the one that was asked for."""
+
+    keep: KeptSchemes | None = None  # the checkpoint's, in which weights stay; None: all
+    types: Collection[str] = tuple(TYPES)  # names of the block types that a mix may choose from
+
+
+ANY = Allowed()
 
 
 class KeptRows(Protocol):

@@ -19,7 +19,7 @@ from ..encoder import EncoderConfig, Shared
 from ..layers import Embedding, GatedMLP, Unquantized
 from ..norms import RMSNorm
 from ..ragged import pooled
-from ..rotary_encoder import RotaryConfig
+from ..rotary_encoder import RotaryConfig, SegmentCount
 from ..step import Batch
 
 
@@ -32,7 +32,7 @@ class EuroBertConfig(RotaryConfig):
     hidden_act: Name = "silu"
     norm_eps: Epsilon = 1e-5
     classifier_pooling: Literal["bos", "mean", "late"] = "late"
-    type_vocab_size: int = field(default=0, metadata=NOT_READ)  # there are no segments
+    type_vocab_size: SegmentCount = field(default=0, metadata=NOT_READ)  # there are no segments
     SPELLED: ClassVar[Mapping[str, str]] = {"norm_eps": "rms_norm_eps"}
     # A field of the first version, whose code came with the weights.
     ALIASES: ClassVar[Mapping[str, str]] = {"clf_pooling": "classifier_pooling"}

@@ -45,10 +45,6 @@ ANSWERS: list[Request] = [
     {"messages": ASK, "tools": TOOLS, **GREEDY},
     {"messages": HISTORY, "tools": TOOLS, **GREEDY},
     {"messages": [*ASK, {"role": "tool", "tool_call_id": "1", "content": "🦊"}], **GREEDY},
-    # More turns than the context has room for, after a system message, and with a limit of its own.
-    {"messages": [SYSTEM, *LONG], "truncation": "auto", "temperature": 0, "max_tokens": 8},
-    {"messages": LONG[2:], "truncation": "auto", "temperature": 0, "max_tokens": 300},
-    {"messages": ASK, "truncation": "auto", **GREEDY},
     {"prompt": "Once upon a time", **GREEDY},
     {"prompt": ["Once upon", "A fox"], "temperature": 0, "n": 2},
     {"prompt": [40, 41, 42], **GREEDY, "logprobs": 2},
@@ -69,6 +65,10 @@ ANSWERS: list[Request] = [
     {"prompt": "é", **_HOT, "seed": 4, "logprobs": 3},
     {"messages": ASK, **_HOT, "seed": 5, "logprobs": True, "top_logprobs": 2},
     {"messages": ASK, **_HOT, "seed": 6, "stop": ["\ufffd"]},
+    # More turns than the context has room for, after a system message, and with a limit of its own.
+    {"messages": [SYSTEM, *LONG], "truncation": "auto", "temperature": 0, "max_tokens": 8},
+    {"messages": LONG[2:], "truncation": "auto", "temperature": 0, "max_tokens": 300},
+    {"messages": ASK, "truncation": "auto", **GREEDY},
 ]
 
 if guided_cases.available():

@@ -162,7 +162,9 @@ class TestFit:
         sizes = {"weights": 1_000_000, "workspace": 0, "kv_per_token": 1000}
         limits = {"context": 4096, "max_batch": 8, "prefill_chunk": 512}
         known = {"quantization": "q4f16_1", "target": {"kind": "llvm"}}
-        return SimpleNamespace(name="small", memory=sizes, deployment=limits, **known)
+        return SimpleNamespace(
+            name="small", memory=sizes, deployment=limits, capabilities=(), **known
+        )
 
     def sized(self, small, free, **options):
         from wherry.runtime.load.loading import sized

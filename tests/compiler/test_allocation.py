@@ -39,8 +39,8 @@ SHAPES = {"embed.weight": (2048, 256), **LAYERS}
 
 
 def run(source, out, quant, types=TYPES, progress=None):
-    wanted = ModelWeights(arch=toy.ARCH, parameters=toy.parameters(**SIZE))
-    convert(source, out, wanted, scheme=quant, types=types, progress=progress)
+    wanted = ModelWeights(arch=toy.ARCH, parameters=toy.parameters(**SIZE), types=types)
+    convert(source, out, wanted, scheme=quant, progress=progress)
     return load_state(out)
 
 

@@ -88,9 +88,7 @@ def test_classes_against_transformers(name, tmp_path):
     kind = transformers.AutoModelForSequenceClassification
     model = save(tmp_path, CASES[name], kind, num_labels=3)
     if CASES[name].published:
-        _rename(
-            tmp_path / "model.safetensors", f"{CASES[name].model_type}.", f"{CASES[name].named}."
-        )
+        _rename(tmp_path / "model.safetensors", CASES[name].model_type, CASES[name].named)
     assert describe(tmp_path).head.labels == ("LABEL_0", "LABEL_1", "LABEL_2")
     folder = compiled(tmp_path)
     for text in prompts_for(model.config.vocab_size)[1:]:

@@ -39,7 +39,14 @@ def test_a_half_would_lose_what_is_kept(tmp_path):
     assert state["model.norm.weight"].dtype == np.float16
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if "expert" in str(CASES[name].config)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, case in CASES.items()
+        if "expert" in str(case.config) and case.config.get("num_local_experts") != 0
+    ],
+)
 def test_every_mixture_has_exact_routers(name):
     case = CASES[name]
     hf = transformers.AutoConfig.for_model(case.model_type, **{**COMMON, **case.config})

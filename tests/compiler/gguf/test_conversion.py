@@ -11,7 +11,7 @@ import pytest
 
 from wherry.compiler.api import convert_model, name_of
 from wherry.compiler.checkpoint.gguf.opening import open_gguf
-from wherry.compiler.checkpoint.kept import NOTHING
+from wherry.compiler.checkpoint.kept import NOTHING, Allowed
 from wherry.compiler.weight_cache import load_state
 from wherry.compiler.weight_marker import label_of, own_of
 from wherry.errors import ModelError
@@ -35,7 +35,7 @@ def test_the_nearest_scheme(kind, scheme, told, tmp_path, caplog):
     sizes = {"size": 256, "inner": 256} if kind == "TQ2_0" else {}
     file = writing.llama(tmp_path / "m.gguf", kind=kind, layers=1, **sizes)
     with caplog.at_level(logging.WARNING):
-        out = convert_model(str(file), tmp_path / "out", keep=NOTHING)
+        out = convert_model(str(file), tmp_path / "out", allowed=Allowed(NOTHING))
     assert json.loads((out / "wherry-weights.json").read_text())["scheme"] == scheme
     if told:
         assert caplog.messages[0] == told and "re-encoding changed" in caplog.messages[1]

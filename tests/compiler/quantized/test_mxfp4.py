@@ -12,7 +12,7 @@ from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 from wherry.compiler.api import convert_model
 from wherry.compiler.checkpoint.assemble import blocks
 from wherry.compiler.checkpoint.formats import open_checkpoint
-from wherry.compiler.checkpoint.kept import NOTHING
+from wherry.compiler.checkpoint.kept import NOTHING, Allowed
 from wherry.compiler.encoding import read_plan
 from wherry.compiler.library.export import parameters
 from wherry.compiler.load import describe
@@ -92,7 +92,7 @@ def test_devices(kind, tmp_path):
 
 def test_where_there_are_no_kernels_it_is_told(tmp_path, caplog):
     published(tmp_path)
-    weights = convert_model(str(tmp_path), tmp_path / "out", keep=NOTHING)
+    weights = convert_model(str(tmp_path), tmp_path / "out", allowed=Allowed(NOTHING))
     assert own_of(weights) == {}
     text = "MXFP4 (100%) of the quantized weights are re-encoded as q4f16_1."
     assert caplog.messages[0] == f"{tmp_path.name}: {text}"
