@@ -48,7 +48,7 @@ lint-python:
 	$(BIN)/python -m tests.lint_words
 
 lint-cxx:
-	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
+	@$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
 
 lint-web:
 	npm run --silent --prefix web lint

@@ -69,8 +69,8 @@ bool all_of(Call call, int fd, Bytes* at, size_t bytes, uint64_t offset) {
 }  // namespace
 
 File::File(const std::string& path, Open how)
-    : handle_(::open(path.c_str(), flags_of(how) | O_CLOEXEC,
-                     how == Open::kReplace ? 0644 : 0600)) {}
+    : handle_(
+          ::open(path.c_str(), flags_of(how) | O_CLOEXEC, how == Open::kReplace ? 0644 : 0600)) {}
 
 void File::close() {
   if (handle_ == kClosed) return;

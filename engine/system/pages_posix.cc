@@ -10,8 +10,7 @@
 namespace wherry::pages {
 
 void* allocate(size_t bytes) {
-  void* memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
@@ -33,8 +32,7 @@ void discard([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
 }
 
 void* map(const files::File& file, size_t bytes) {
-  void* memory =
-      mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, static_cast<int>(file.handle()), 0);
+  void* memory = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, static_cast<int>(file.handle()), 0);
   return memory == MAP_FAILED ? nullptr : memory;
 }
 

@@ -27,8 +27,7 @@ void discard(void* memory, size_t bytes) {
 void* map(const files::File& file, size_t bytes) {
   HANDLE mapping = CreateFileMappingW(reinterpret_cast<HANDLE>(file.handle()), nullptr,
                                       PAGE_READONLY, 0, 0, nullptr);
-  void* memory =
-      mapping == nullptr ? nullptr : MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, bytes);
+  void* memory = mapping == nullptr ? nullptr : MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, bytes);
   if (memory == nullptr) errno = GetLastError() == ERROR_NOT_ENOUGH_MEMORY ? ENOMEM : EIO;
   if (mapping != nullptr) CloseHandle(mapping);  // the view keeps it
   return memory;

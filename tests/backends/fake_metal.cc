@@ -1,5 +1,5 @@
-// Metal's framework and Objective-C's run time in the least form: a list of one GPU that answers the
-// messages of wherry/machine/metal_driver.py. FAMILY, a macro, is the newest that it is of.
+// Metal's framework and Objective-C's run time in the least form: a list of one GPU that answers
+// the messages of wherry/machine/metal_driver.py. FAMILY, a macro, is the newest that it is of.
 #include <cstdint>
 #include <cstring>
 #include <set>

@@ -1,4 +1,5 @@
-// NVIDIA's driver as far as wherry/machine/cuda_driver.py asks it: one GPU, or the error FAKE_CUDA_ERROR.
+// NVIDIA's driver as far as wherry/machine/cuda_driver.py asks it: one GPU, or the error
+// FAKE_CUDA_ERROR.
 #include <cstdio>
 #include <cstdlib>
 

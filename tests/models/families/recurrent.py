@@ -365,9 +365,9 @@ CASES = {
         {
             **KIMI,
             "linear_attn_config": {
-                # Last, as in the published model. int8 rounds other numbers of latent attention than
-                # transformers' computation does, and recurrences after it enlarge the difference
-                # (with [1, 3] to 1.2e-3 in test_quantized_families; by KDA alone it is 3e-5).
+                # Last, as in the published model. int8 rounds other numbers of latent attention
+                # than transformers' computation does, and recurrences after it enlarge the
+                # difference (with [1, 3] to 1.2e-3 in test_quantized_families; by KDA alone 3e-5).
                 "full_attn_layers": [4],
                 "kda_layers": [1, 2, 3],
                 "head_dim": 20,
