@@ -10,8 +10,13 @@ from .symbols import check_libraries
 
 
 def prepare(machine: Machine, work: Path) -> Prepared:
-    """Fetch TVM's libraries for macOS; Macs' GPUs are driven by TVM's run time for Metal."""
+    """Fetch TVM's libraries for macOS; Macs' GPUs are driven by TVM's run time for Metal.
+
+    The plugin for Metal, for apps, is left out: it is linked to Apple's frameworks, of which no
+    package has a list.
+    """
     settings = {
+        "WHERRY_METAL": "OFF",
         "WHERRY_OPENCL": "OFF",
         "WHERRY_VULKAN": "OFF",
         **tvm_libraries(machine, ".dylib", work / "tvm"),
