@@ -26,6 +26,7 @@ KNOWN = {
     "baichuan": Known("Baichuan and Baichuan 2, 7B and 13B", "4k"),
     "bamba": Known("Bamba 9B", "4k to 256k"),
     "bert": Known("all-MiniLM, BGE, E5, GTE; MS MARCO cross-encoders", "512"),
+    "bitnet": Known("BitNet b1.58 2B-4T", "4k"),
     "bloom": Known("BLOOM, BLOOMZ 560M to 176B", "2k"),
     "camembert": Known("CamemBERT, French embeddings", "512"),
     "codegen": Known("CodeGen 350M to 16B", "2k"),
@@ -139,4 +140,5 @@ KNOWN = {
     "starcoder2": Known("StarCoder2 3B, 7B, 15B", "16k"),
     "vaultgemma": Known("VaultGemma 1B", "1k"),
     "xlm-roberta": Known("BGE-M3, multilingual E5, BGE rerankers", "512 to 8k"),
+    "zamba2": Known("Zamba2 1.2B, 2.7B, 7B", "4k"),
 }

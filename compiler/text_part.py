@@ -43,6 +43,7 @@ _PREFIXES = (
     ("mtp.", "mtp."),
 )
 _OF_BOTH = ("architectures", "bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings")
+_OF_BOTH += ("quantization_config",)  # says whether linears round their rows
 
 
 def text_part(raw: Mapping[str, Any]) -> dict[str, Any] | None:

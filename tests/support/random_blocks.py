@@ -6,6 +6,7 @@ import gguf
 import numpy as np
 
 from wherry.quant.affine import AffineQuant
+from wherry.quant.block_encoder import words
 from wherry.quant.blocks import BlockQuant
 
 # Bytes at which a block's float16 fields begin; two is a scale and a minimum.
@@ -53,6 +54,17 @@ def random_floats(
         words = np.uint32(0x7D7F7E80)  # powers of two around one
         made["q_sub"] = np.full(shapes["q_sub"], words, np.uint32)
     return made
+
+
+def random_ternary(
+    scheme: BlockQuant, rows: int, columns: int, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Stored tensors of random weights of BitNet; each of the first rows has one integer alone."""
+    rng = np.random.default_rng(seed)
+    q = rng.integers(0, 3, (rows, columns), np.uint8)
+    q[:4] = np.arange(4, dtype=np.uint8)[:, None]
+    scale = rng.uniform(0.01, 0.04, (rows, 1)).astype(np.float32)
+    return {"q_weight": words(q, scheme.format.low), "q_scale": scale}
 
 
 def random_affine(
