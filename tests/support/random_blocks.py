@@ -16,6 +16,8 @@ _HALVES = {
     "Q2_K": (80, 82),
     "Q3_K": (108,),
     "Q6_K": (208,),
+    "TQ1_0": (52,),
+    "TQ2_0": (64,),
 }
 # Types whose scales are bytes: range of the bytes, and their number in a block.
 _BYTES = {"MXFP4": (118, 124, 1), "NVFP4": (1, 40, 4)}
@@ -31,7 +33,8 @@ def random_blocks(name: str, rows: int, columns: int, seed: int = 0) -> np.ndarr
         first, last, count = _BYTES[name]
         blocks[:, :count] = rng.integers(first, last, (len(blocks), count), np.uint8)
     for place in _HALVES.get(name, ()):
-        scale = _SCALES[values] * rng.uniform(0.5, 1.5, len(blocks)) * (-1 if name == "Q8_0" else 1)
+        usual = 0.03 if name.startswith("TQ") else _SCALES[values]
+        scale = usual * rng.uniform(0.5, 1.5, len(blocks)) * (-1 if name == "Q8_0" else 1)
         if place == 2 and values == 32:
             scale = -scale * 8  # a minimum, half the range of the integers below zero
         blocks[:, place : place + 2] = scale.astype(np.float16)[:, None].view(np.uint8)

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.cpu
 N, K = 40, 512
 # One scheme of others' zero points and minimums for each dtype, group and number of bits.
 BY_DAY = ("affine4f16_g128", "affine4f32_g64_min", "affine8f16_g32", "affine8f16_g64_min")
-OTHERS = ("IQ4_NL", "IQ4_XS", "MXFP4")  # codebooks, of which NVFP4 runs by day
+# Codebooks, of which NVFP4 runs by day, and ternary weights, of which BitNet's do.
+OTHERS = ("IQ4_NL", "IQ4_XS", "MXFP4", "TQ1_0", "TQ2_0")
 SCHEMES = [
     *(
         pytest.param(s, marks=pytest.mark.nightly if s.name in OTHERS else ())
@@ -66,6 +67,7 @@ def raw(scheme):
     """Random rows; the first have the largest and the smallest integers and group scales."""
     found = random_blocks(scheme.name, N, K)
     at_end = {"Q2_K": slice(80, 84), "Q3_K": slice(108, 110), "Q6_K": slice(208, 210)}
+    at_end |= {"TQ1_0": slice(52, 54), "TQ2_0": slice(64, 66)}
     at_end |= {"MXFP4": slice(0, 1), "NVFP4": slice(0, 4)}
     two = scheme.name in ("Q4_1", "Q5_1", "Q4_K", "Q5_K")
     kept = at_end.get(scheme.name, slice(0, 4 if two else 2))

@@ -120,6 +120,8 @@ LLAMA_CPP: dict[str, BlockFormat] = {
     "q4_k": BlockFormat(block=256, low=4, minimum=True, bias=0),
     "q5_k": BlockFormat(block=256, low=4, high=1, minimum=True, bias=0),
     "q6_k": BlockFormat(block=256, low=4, high=2, zero=32, group=16, bias=128),
+    "tq1_0": BlockFormat(block=256, group=256, low=2, zero=1),
+    "tq2_0": BlockFormat(block=256, group=256, low=2, zero=1),
     "iq4_nl": BlockFormat(block=32, low=4, codebook=_IQ4),
     "iq4_xs": BlockFormat(block=256, low=4, bias=32, codebook=_IQ4),
     "mxfp4": BlockFormat(block=ROW, low=4, codebook=_E2M1, floats="float32", bytes="e8m0"),

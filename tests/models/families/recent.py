@@ -6,7 +6,7 @@ from .case import BOTH, LLAMA3, WINDOWED, YARN, Case
 from .experts import LATENT
 
 CASES = {
-    "bitnet": Case("bitnet"),
+    "bitnet": Case("bitnet", nightly=True),  # test_bitnet.py by day
     "bitnet-biases": Case(
         "bitnet",
         {
