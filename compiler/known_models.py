@@ -134,6 +134,7 @@ KNOWN = {
     "qwen3_next": Known("Qwen3-Next-80B-A3B; Qwen3-Coder-Next", "256k", "hermes"),
     "recurrent_gemma": Known("RecurrentGemma 2B, 9B", "8k"),
     "roberta": Known("RoBERTa, all-distilroberta, all-roberta-large", "512"),
+    "rwkv7": Known("RWKV-7 Goose World 0.1B to 2.9B", "no end"),
     "seed_oss": Known("Seed-OSS 36B", "512k", "seed"),
     "smollm3": Known("SmolLM3 3B", "64k", "hermes"),
     "stablelm": Known("StableLM 3B, 2 1.6B, 2 12B; Stable Code", "4k to 16k"),

@@ -85,15 +85,20 @@ class Rwkv7Config(RecurrentConfig):
         return DplrSpec(heads=self.hidden_size // e, key_dim=e, value_dim=e)
 
 
-def mixed(x: Tensor, factor: nn.Parameter, batch: Batch) -> Tensor:
-    """Mix rows with the rows before them: x + (before - x) * factor, [n, d] -> [n, d]."""
-    d = int(x.shape[1])
-    shape = tuple(int(size) for size in factor.shape)
-    out = Tensor.placeholder([2, d], "float32")
-    taps = op.tensor_ir_op(mixing_taps(shape), "mixing_taps", [factor], out)
-    spec = ShortConvSpec(channels=d, taps=2, activation="none")
-    args = ["short_conv", spec.to_json(), x, batch.sequences, batch.query_indptr, taps]
-    return op.extern(RECURRENCE, args, Tensor.placeholder(list(x.shape), x.dtype))
+class Mix(nn.Module):
+    """Mixes rows with the rows before them: x + (before - x) * factor; factor `shape` [..., d]."""
+
+    def __init__(self, *shape: int) -> None:
+        self.factor = exact(shape)
+
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
+        """x [n, d] -> [n, d]."""
+        shape = tuple(int(size) for size in self.factor.shape)
+        out = Tensor.placeholder([2, shape[-1]], "float32")
+        taps = op.tensor_ir_op(mixing_taps(shape), "mixing_taps", [self.factor], out)
+        spec = ShortConvSpec(channels=shape[-1], taps=2, activation="none")
+        args = ["short_conv", spec.to_json(), x, batch.sequences, batch.query_indptr, taps]
+        return op.extern(RECURRENCE, args, Tensor.placeholder(list(x.shape), x.dtype))
 
 
 @cache
@@ -170,7 +175,7 @@ class TimeMix(nn.Module):
         d, e = cfg.hidden_size, cfg.head_dim
         self.spec, self.eps = cfg.state(), _EPS_FUSED if cfg.fuse_norm else _EPS
         self.x_r, self.x_w, self.x_k, self.x_v, self.x_a, self.x_g = (
-            exact((1, 1, d)) for _ in range(6)
+            Mix(1, 1, d) for _ in range(6)
         )
         self.k_k, self.k_a, self.r_k = exact((d,)), exact((d,)), exact((d // e, e))
         self.r_proj = nn.Linear(d, d, bias=False)
@@ -187,8 +192,7 @@ class TimeMix(nn.Module):
     def forward(self, x: Tensor, batch: Batch, first: Tensor | None) -> tuple[Tensor, Tensor]:
         """Compute the result and the values of the first layer: x, first [n, d] -> twice [n, d]."""
         r, w, k, v, a, g = (
-            mixed(x, factor, batch)
-            for factor in (self.x_r, self.x_w, self.x_k, self.x_v, self.x_a, self.x_g)
+            mix(x, batch) for mix in (self.x_r, self.x_w, self.x_k, self.x_v, self.x_a, self.x_g)
         )
         values = self.v_proj(v)
         if self.v_lora is not None and first is not None:
@@ -256,13 +260,13 @@ class ChannelMix(nn.Module):
     """Feed-forward with a squared ReLU, of rows that are mixed with those before them."""
 
     def __init__(self, cfg: Rwkv7Config) -> None:
-        self.x_k = exact((cfg.hidden_size,))
+        self.x_k = Mix(cfg.hidden_size)
         self.key = nn.Linear(cfg.hidden_size, cfg.size, bias=False)
         self.value = nn.Linear(cfg.size, cfg.hidden_size, bias=False)
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
         """Compute the feed-forward: x [n, d] -> [n, d]."""
-        return self.value(activate(self.key(mixed(x, self.x_k, batch)), "relu2", gated=False))
+        return self.value(activate(self.key(self.x_k(x, batch)), "relu2", gated=False))
 
 
 class Block(nn.Module):
@@ -304,6 +308,7 @@ ARCH = Architecture(
         constant("attn.unit_norm.weight", 1.0),
         TIED,
         rename("model.embed_tokens.weight", "model.embeddings.weight"),
+        rename("model.layers.*.x_*.factor", "model.layers.*.x_*"),
         rename("model.layers.*_lora.down.*", "model.layers.*_lora.lora.0.*"),
         rename("model.layers.*_lora.up.*", "model.layers.*_lora.lora.2.*"),
     ),

@@ -22,7 +22,7 @@ from wherry.models.arch import read_config
 from ..support import gpu
 from ..support.tiny_models import Runner, compiled, save
 
-SIZES = {"num_hidden_layers": 3, "hidden_size": 128, "intermediate_size": 192}
+SIZES = {"num_hidden_layers": 2, "hidden_size": 128, "intermediate_size": 192}
 CHUNKS = ((0, 9), (9, 10), (10, 11), (11, 50), (50, 70))  # tokens
 SETTINGS = {"quant_method": "bitnet", "quantization_mode": "offline", "linear_class": "bitlinear"}
 PUBLISHED = {  # of microsoft/bitnet-b1.58-2B-4T

@@ -44,7 +44,7 @@ MAMBA2 = [
 ]
 RECURRENCES = [LinearRecurrenceSpec(channels=c) for c in (96, 20)]
 DPLR = [
-    DplrSpec(heads=2, key_dim=64, value_dim=64),
+    DplrSpec(heads=2, key_dim=32, value_dim=32),
     DplrSpec(heads=3, key_dim=6, value_dim=20),  # no whole vectors
 ]
 SLOTS = 7
