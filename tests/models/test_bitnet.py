@@ -90,8 +90,8 @@ def logits_of(model, prompt):
 def check(folder, prompt, expected, plain, target="cpu", **choices):
     """Whole and in chunks: the same bits, and the numbers of transformers' own linears.
 
-    What lies halfway between two integers may be rounded to the other one, in a few rows: these
-    change as much as floats in place of all integers change the others.
+    What lies halfway between two integers may be rounded to the other one, which changes a row, and
+    through attention those after it, by less than floats in the place of all integers would.
     """
     made = compiled(folder, target=target, **choices)
     whole = Runner(made, device=target).step({0: prompt})[0]
@@ -99,9 +99,9 @@ def check(folder, prompt, expected, plain, target="cpu", **choices):
     parts = np.concatenate([run.step({0: prompt[a:b]})[0] for a, b in CHUNKS])
     assert np.array_equal(parts, whole)
     errors, cost = (np.abs(x - expected).max(1) for x in (whole, plain))
-    assert np.median(errors) <= 2e-5
-    assert np.median(cost) >= 1e-2
-    assert errors.max() <= 4 * cost.max()
+    assert np.quantile(errors, 0.1) <= 1e-5
+    assert errors.mean() <= cost.mean() / 3
+    assert cost.min() >= 1e-2
 
 
 @pytest.mark.cpu

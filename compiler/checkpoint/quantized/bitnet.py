@@ -34,6 +34,8 @@ _READ: Mapping[str, tuple[Any, ...]] = {
     "linear_class": ("bitlinear", "autobitlinear"),
     "quantization_mode": ("offline",),
     "use_rms_norm": (False,),
+    # Others' inputs would not be rounded; None: transformers leaves out the LM head.
+    "modules_to_not_convert": (None, ["lm_head"]),
 }
 
 

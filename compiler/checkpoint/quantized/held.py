@@ -38,8 +38,8 @@ from .matrix import AffineMatrix, AffineRows
 
 _UNIT = 32  # columns of a group of `quant/group.py`
 _HALF_MAX = 65504.0  # kernels for matrix units dequantize to float16, see `GroupQuant.held`
-# Kernels add the exponent of an activation's scale to that of a scale, and 2 * scale is a float16.
-_TERNARY_SCALES = (2.0**-60, _HALF_MAX / 2)
+# Twice the scale is a float16 that no device flushes to zero.
+_TERNARY_SCALES = (2.0**-14, _HALF_MAX / 2)
 _CHECKED = 1 << 24  # integers that are checked at once
 _GROUPS = {(s.bits, s.float_dtype): s for s in GROUPS}
 _GROUP_SIZES = sorted({s.group for s in AFFINE if s.group})

@@ -49,6 +49,10 @@ QUICK, ALL = 20, 500  # mutants of each format
             "BitNet weights of quantization_mode 'online'; Wherry reads 'offline'",
         ),
         ({"quant_method": "bitnet", "use_rms_norm": True}, "use_rms_norm True"),
+        (
+            {"quant_method": "bitnet", "modules_to_not_convert": ["lm_head", "o_proj"]},
+            "modules_to_not_convert .*; Wherry reads None or",
+        ),
         ({"quant_method": "fp8", "weight_block_size": [0, 128]}, r"weight_block_size \[0, 128\]"),
     ],
 )
