@@ -6,10 +6,13 @@ import json
 import math
 
 import pytest
+import torch
+import transformers
 
+from wherry.compiler.library.export import parameters
 from wherry.compiler.load import families
 from wherry.errors import ModelError
-from wherry.models.arch import read_config
+from wherry.models.arch import plan, read_config
 
 DENSE = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 4, "vocab_size": 320}
 HEADS = {**DENSE, "num_attention_heads": 4, "num_key_value_heads": 2}
@@ -232,6 +235,18 @@ def test_an_infinite_step_is_no_limit():
         assert read("granitemoehybrid", time_step_limit=limit).mamba2().spec.most_step is None
     spec = read("granitemoehybrid", time_step_limit=[0.5, 2.0]).mamba2().spec
     assert (spec.least_step, spec.most_step) == (0.5, 2.0)
+
+
+def test_copies_of_a_shared_block_are_left_out():
+    """Transformers' own names of all tensors, with a block for each layer that uses it."""
+    hf = transformers.AutoConfig.for_model("zamba2", **PUBLISHED["zamba2"])
+    with torch.device("meta"):
+        model = transformers.AutoModelForCausalLM.from_config(hf)
+    tensors = {name: tuple(w.shape) for name, w in model.state_dict().items()}
+    arch, config = families()["zamba2"], read("zamba2")
+    planned = plan(arch, parameters(arch, config), tensors, config)
+    copies = [name for name in tensors if name.startswith("model.layers.3.shared_transformer.")]
+    assert copies and set(planned.dropped) == {*copies, "lm_head.weight"}
 
 
 def test_recurrences_without_attention_have_no_end():
