@@ -13,6 +13,7 @@ from wherry.errors import ModelError, UsageError
 from wherry.hub.folder import read_json
 from wherry.hub.sentence_transformers import head_of
 from wherry.models.arch import Architecture, read_config
+from wherry.models.bit_linear import with_bit_linears
 
 from .checkpoint.quantized.recognise import recognise
 from .encoders import class_head, default_head, output_of, require_last
@@ -112,7 +113,7 @@ def describe(folder: Path) -> Described:
             weights are quantized in a format that is not read.
     """
     whole = read_json(folder / "config.json")
-    recognise(folder)
+    quantized = recognise(folder)
     part = text_part(whole)
     raw = whole if part is None else part
     name = raw.get("model_type")
@@ -132,6 +133,8 @@ def describe(folder: Path) -> Described:
         config = config.giving(output_of(folder, head, config.hidden_size))
     else:
         require_last(folder, head)
+    if quantized is not None and quantized.rounds_inputs:
+        arch = with_bit_linears(arch)
     return Described(arch, config, raw, head, part is not None)
 
 

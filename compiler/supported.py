@@ -33,7 +33,8 @@ memory it takes. `wherry list --supported` prints this table.
   with transformers, on tiny random configurations with each feature of the family: float32 logits
   differ by less than 2e-4, and 4-bit models give the tokens of the dequantized weights; WebGPU's
   kernels are compiled and checked. Each night a configuration takes its turn on one device.
-  Families that transformers does not have are compared with a family of equal structure.
+  Families that transformers does not have are compared with a family of equal structure, or with
+  their formulas in PyTorch (RWKV-7).
 
 ## What is not supported
 

@@ -42,7 +42,10 @@ _PREFIXES = (
     *((name, name) for name in ("model.layers.", "model.embed_tokens.", "model.norm.", "lm_head.")),
     ("mtp.", "mtp."),
 )
-_OF_BOTH = ("architectures", "bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings")
+_OF_BOTH = (
+    *("architectures", "bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings"),
+    "quantization_config",  # says whether linears round their rows
+)
 
 
 def text_part(raw: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from tvm import tirx
 from tvm.script import tirx as T
 
 from wherry.ops import (
+    DplrSpec,
     GatedDeltaSpec,
     LinearRecurrenceSpec,
     Mamba2Spec,
@@ -320,10 +321,64 @@ def linear_recurrence(spec: LinearRecurrenceSpec) -> tirx.PrimFunc:
     return tag(func, "linear_recurrence", spec)
 
 
+@cache
+def dplr(spec: DplrSpec) -> tirx.PrimFunc:
+    """Return the PrimFunc of a transition that is diagonal plus low rank.
+
+    (rows float32 [n, width], query_indptr [r + 1], slots [r], state float32 [slots, h, dk, dv] in
+    place) -> [n, h * dv]
+    """
+    h, dk, dv, width = spec.heads, spec.key_dim, spec.value_dim, spec.width
+    keys = h * dk
+
+    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    def func(
+        rows: T.handle,
+        query_indptr: T.handle,
+        slots: T.handle,
+        state: T.handle,
+        out: T.handle,
+    ):
+        n, r, r1, count = T.int64(), T.int64(), T.int64(), T.int64()
+        X = T.match_buffer(rows, (n, width), "float32")
+        PTR = T.match_buffer(query_indptr, (r1,), "int32")
+        SLOT = T.match_buffer(slots, (r,), "int32")
+        S = T.match_buffer(state, (count, h, dk, dv), "float32")
+        Y = T.match_buffer(out, (n, h * dv), "float32")
+        for s, head in T.grid(r, h):
+            with T.sblock("head"):
+                T.reads()
+                T.writes()
+                read = T.sblock_alloc_buffer((1,), "float32")
+                for after in T.serial(PTR[s + 1] - PTR[s]):
+                    row = PTR[s] + after
+                    for j in T.serial(dv):
+                        read[0] = T.float32(0)
+                        for i in T.serial(dk):
+                            read[0] = (
+                                read[0] + S[SLOT[s], head, i, j] * X[row, 3 * keys + head * dk + i]
+                            )
+                        Y[row, head * dv + j] = T.float32(0)
+                        for i in T.serial(dk):
+                            S[SLOT[s], head, i, j] = (
+                                S[SLOT[s], head, i, j] * X[row, keys + head * dk + i]
+                                + X[row, 4 * keys + head * dk + i] * read[0]
+                                + X[row, 2 * keys + head * dk + i]
+                                * X[row, 5 * keys + head * dv + j]
+                            )
+                            Y[row, head * dv + j] = (
+                                Y[row, head * dv + j]
+                                + S[SLOT[s], head, i, j] * X[row, head * dk + i]
+                            )
+
+    return tag(func, "dplr", spec)
+
+
 REFERENCES: dict[str, Callable[[Any], tirx.PrimFunc]] = {
     "short_conv": short_conv,
     "gated_delta": gated_delta,
     "mamba": mamba,
     "mamba2": mamba2,
     "linear_recurrence": linear_recurrence,
+    "dplr": dplr,
 }

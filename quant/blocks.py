@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.ops.blocks import FORMATS, FP8, LLAMA_CPP, BlockFormat
+from wherry.ops.blocks import FORMATS, FP8, LLAMA_CPP, TERNARY, BlockFormat
 
 from .block_encoder import encode, words
 from .raw_blocks import UNPACK
@@ -191,3 +191,4 @@ _E4M3 = np.concatenate([_FLOATS["e4m3"][:128], -_FLOATS["e4m3"][:128]])
 # Types of llama.cpp; `split` makes their stored tensors.
 BLOCKS = tuple(BlockQuant(name=name.upper()) for name in LLAMA_CPP)
 FLOATS_8 = tuple(BlockQuant(name=name.upper()) for name in FP8)
+TERNARIES = tuple(BlockQuant(name=name.upper()) for name in TERNARY)

@@ -118,6 +118,28 @@ def _q6_k(blocks: Raw) -> Fields:
     return _rows({"q": q, "q_scale": _half(d), "q_sub": scales ^ np.uint8(128)})
 
 
+def _digits(field: Raw, run: int, count: int) -> Raw:
+    """Unpack `count` digits of base 3 of each byte, [rows, blocks, n], in the order of `_shifted`.
+
+    A byte is a fraction of 256: times 3, what exceeds 255 is its first digit.
+    """
+    powers = 3 ** np.arange(count, dtype=np.uint8)[:, None]
+    rest = field.reshape(*field.shape[:2], -1, 1, run) * powers  # without the digits before
+    digits: Raw = (rest.astype(np.uint16) * 3 >> 8).astype(np.uint8)
+    return digits.reshape(*field.shape[:2], -1)
+
+
+def _tq1_0(blocks: Raw) -> Fields:
+    first, second, high, d = _cut(blocks, 32, 16, 4, 2)
+    parts = [_digits(first, 32, 5), _digits(second, 16, 5), _digits(high, 4, 4)]
+    return _rows({"q": np.concatenate(parts, axis=2), "q_scale": _half(d)})
+
+
+def _tq2_0(blocks: Raw) -> Fields:
+    qs, d = _cut(blocks, 64, 2)
+    return _rows({"q": _shifted(qs, 32, 2), "q_scale": _half(d)})
+
+
 def _iq4_xs(blocks: Raw) -> Fields:
     d, high, low, qs = _cut(blocks, 2, 2, 4, 128)
     # Low nibbles are the even groups, two bits of each byte of `high` belong to one group.
@@ -154,6 +176,8 @@ UNPACK: dict[str, Callable[[Raw], Fields]] = {
     "Q4_K": _q4_k,
     "Q5_K": _q5_k,
     "Q6_K": _q6_k,
+    "TQ1_0": _tq1_0,
+    "TQ2_0": _tq2_0,
     "IQ4_NL": _q4_0,
     "IQ4_XS": _iq4_xs,
     "MXFP4": _mxfp4,

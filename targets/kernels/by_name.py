@@ -14,6 +14,7 @@ from wherry.ops import (
     BiasedLinearSpec,
     CandidatesSpec,
     ChoiceSpec,
+    DplrSpec,
     EmbeddingSpec,
     ExpertLinearSpec,
     FusedLinearSpec,
@@ -82,6 +83,7 @@ class KernelsByName:
             "mamba": (MambaSpec, kernels.mamba),
             "mamba2": (Mamba2Spec, kernels.mamba2),
             "linear_recurrence": (LinearRecurrenceSpec, kernels.linear_recurrence),
+            "dplr": (DplrSpec, kernels.dplr),
         }
         for op, record in (FUSED | OPTIONAL).items():
             if hasattr(kernels, op):

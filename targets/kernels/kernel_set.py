@@ -11,6 +11,7 @@ from tvm.tirx import PrimFunc
 from wherry.ops import (
     ActivationSpec,
     AttentionSpec,
+    DplrSpec,
     EmbeddingSpec,
     ExpertLinearSpec,
     GatedDeltaSpec,
@@ -181,6 +182,14 @@ class KernelSet(Protocol):
 
         (x [n, c], decays [n, c], query_indptr [r + 1], slots [r], state [slots, 1, 1, c], out
         [n, c])
+        """
+        ...
+
+    def dplr(self, spec: DplrSpec) -> PrimFunc | None:
+        """Return the PrimFunc of a diagonal plus low-rank transition; it updates the state.
+
+        (rows [n, width], query_indptr [r + 1], slots [r], state [slots, h, dk, dv], out [n, h *
+        dv])
         """
         ...
 

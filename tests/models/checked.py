@@ -14,7 +14,7 @@ import pytest
 from wherry.compiler.supported import CHECKED
 from wherry.machine.plugins import PLUGINS
 
-from . import test_outside_transformers, test_quantized_families
+from . import test_outside_transformers, test_quantized_families, test_rwkv7
 from .encoders import CASES as ENCODERS
 from .encoders import parameters
 from .families import CASES, PARAMETERS
@@ -53,6 +53,12 @@ def table() -> dict[str, dict[str, object]]:
             row["reference"] = f"transformers' {OUTSIDE[name].like}, renamed"
         if name in test_quantized_families.FAMILIES:
             row["q4f32_1"] = ["cpu", *PLUGINS, "webgpu"]
+    found["rwkv7"] = {
+        "reference": "its formulas in PyTorch",
+        "float32": ["cpu"],
+        "q4f32_1": ["cpu", *PLUGINS, "webgpu"],
+        "nightly": _parameters(test_rwkv7.test_logits)["published"],
+    }
     return dict(sorted(found.items()))
 
 

@@ -30,6 +30,7 @@ def engine(folder, **options):
         pytest.param("lfm2_moe", marks=pytest.mark.nightly),
         pytest.param("lfm3", marks=pytest.mark.nightly),
         pytest.param("granitemoehybrid", marks=pytest.mark.nightly),
+        pytest.param("zamba2", marks=pytest.mark.nightly),
         pytest.param("mamba2", marks=pytest.mark.nightly),  # without a KV cache
     ],
 )

@@ -6,10 +6,13 @@ import json
 import math
 
 import pytest
+import torch
+import transformers
 
+from wherry.compiler.library.export import parameters
 from wherry.compiler.load import families
 from wherry.errors import ModelError
-from wherry.models.arch import read_config
+from wherry.models.arch import plan, read_config
 
 DENSE = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 4, "vocab_size": 320}
 HEADS = {**DENSE, "num_attention_heads": 4, "num_key_value_heads": 2}
@@ -151,6 +154,38 @@ MAMBA = {
     "use_bias": False,
     "use_conv_bias": True,
 }
+ZAMBA2 = {
+    **HEADS,
+    "adapter_rank": 128,
+    "add_bias_linear": False,
+    "attention_head_dim": 32,
+    "attention_hidden_size": 128,
+    "chunk_size": 256,
+    "hybrid_layer_ids": [1, 3],
+    "intermediate_size": 256,
+    "kv_channels": 16,
+    "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"],
+    "mamba_d_conv": 4,
+    "mamba_d_state": 128,
+    "mamba_expand": 2,
+    "mamba_headdim": 16,
+    "mamba_ngroups": 1,
+    "n_mamba_heads": 8,
+    "num_key_value_heads": 4,
+    "num_logits_to_keep": 1,
+    "num_mem_blocks": 1,
+    "num_query_groups": 4,
+    "rope_theta": 10000,
+    **INIT,
+    "time_step_limit": None,
+    "use_conv_bias": True,
+    "use_long_context": False,
+    "use_mamba_kernels": True,
+    "use_mem_eff_path": False,
+    "use_mem_rope": True,
+    "use_shared_attention_adapter": True,
+    "use_shared_mlp_adapter": True,
+}
 GRIFFIN = {
     **HEADS,
     "_block_types": ["recurrent", "recurrent", "attention"],
@@ -168,6 +203,7 @@ PUBLISHED = {
     "falcon_h1": FALCON,
     "kimi_linear": KIMI,
     "mamba": MAMBA,
+    "zamba2": ZAMBA2,
     "recurrent_gemma": GRIFFIN,
 }
 
@@ -201,6 +237,18 @@ def test_an_infinite_step_is_no_limit():
     assert (spec.least_step, spec.most_step) == (0.5, 2.0)
 
 
+def test_copies_of_a_shared_block_are_left_out():
+    """Transformers' own names of all tensors, with a block for each layer that uses it."""
+    hf = transformers.AutoConfig.for_model("zamba2", **PUBLISHED["zamba2"])
+    with torch.device("meta"):
+        model = transformers.AutoModelForCausalLM.from_config(hf)
+    tensors = {name: tuple(w.shape) for name, w in model.state_dict().items()}
+    arch, config = families()["zamba2"], read("zamba2")
+    planned = plan(arch, parameters(arch, config), tensors, config)
+    copies = [name for name in tensors if name.startswith("model.layers.3.shared_transformer.")]
+    assert copies and set(planned.dropped) == {*copies, "lm_head.weight"}
+
+
 def test_recurrences_without_attention_have_no_end():
     assert read("mamba").longest > 2**20
 
@@ -218,6 +266,11 @@ def test_recurrences_without_attention_have_no_end():
         ("nemotron_h", {"mlp_hidden_act": "silu"}, "mlp_hidden_act: found 'silu'"),
         ("falcon_h1", {"ssm_multipliers": [1.0]}, "ssm_multipliers: 1 found, expected 5"),
         ("kimi_linear", {"mla_use_nope": False}, "mla_use_nope: found False"),
+        ("zamba2", {"attention_head_dim": 16}, "heads have 64 elements, expected 2"),
+        ("zamba2", {"num_key_value_heads": 2}, "num_key_value_heads: 2 found, and adapters"),
+        ("zamba2", {"tie_word_embeddings": False}, "tie_word_embeddings: found False"),
+        ("zamba2", {"layers_block_type": ["mamba"]}, "layer_types: 1 found for the 4"),
+        ("zamba2", {"use_long_context": True}, "use_long_context: found True"),
         ("mamba", {"conv_kernel": 1}, "conv_kernel: a convolution of 1 tap"),
         ("recurrent_gemma", {"_block_types": ["linear"]}, "block_types: found linear"),
     ],

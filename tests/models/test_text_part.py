@@ -197,8 +197,8 @@ def test_names_of_all_spellings():
     [
         ({"model_type": "mllama", "text_config": {"model_type": "mllama_text_model"}}, "Only the"),
         (
-            {"model_type": "llava", "text_config": {"model_type": "zamba2"}},
-            "has model_type 'llava', whose text_config has 'zamba2'; supported are afmoe",
+            {"model_type": "llava", "text_config": {"model_type": "zamba"}},
+            "has model_type 'llava', whose text_config has 'zamba'; supported are afmoe",
         ),
         ({"model_type": "llava", "text_config": {"model_type": "llama"}}, "hidden_size: missing"),
     ],

@@ -6,6 +6,7 @@ import gguf
 import numpy as np
 
 from wherry.quant.affine import AffineQuant
+from wherry.quant.block_encoder import words
 from wherry.quant.blocks import BlockQuant
 
 # Bytes at which a block's float16 fields begin; two is a scale and a minimum.
@@ -15,6 +16,8 @@ _HALVES = {
     "Q2_K": (80, 82),
     "Q3_K": (108,),
     "Q6_K": (208,),
+    "TQ1_0": (52,),
+    "TQ2_0": (64,),
 }
 # Types whose scales are bytes: range of the bytes, and their number in a block.
 _BYTES = {"MXFP4": (118, 124, 1), "NVFP4": (1, 40, 4)}
@@ -30,7 +33,8 @@ def random_blocks(name: str, rows: int, columns: int, seed: int = 0) -> np.ndarr
         first, last, count = _BYTES[name]
         blocks[:, :count] = rng.integers(first, last, (len(blocks), count), np.uint8)
     for place in _HALVES.get(name, ()):
-        scale = _SCALES[values] * rng.uniform(0.5, 1.5, len(blocks)) * (-1 if name == "Q8_0" else 1)
+        usual = 0.03 if name.startswith("TQ") else _SCALES[values]
+        scale = usual * rng.uniform(0.5, 1.5, len(blocks)) * (-1 if name == "Q8_0" else 1)
         if place == 2 and values == 32:
             scale = -scale * 8  # a minimum, half the range of the integers below zero
         blocks[:, place : place + 2] = scale.astype(np.float16)[:, None].view(np.uint8)
@@ -53,6 +57,17 @@ def random_floats(
         words = np.uint32(0x7D7F7E80)  # powers of two around one
         made["q_sub"] = np.full(shapes["q_sub"], words, np.uint32)
     return made
+
+
+def random_ternary(
+    scheme: BlockQuant, rows: int, columns: int, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Stored tensors of random weights of BitNet; each of the first rows has one integer alone."""
+    rng = np.random.default_rng(seed)
+    q = rng.integers(0, 3, (rows, columns), np.uint8)
+    q[:4] = np.arange(4, dtype=np.uint8)[:, None]
+    scale = rng.uniform(0.01, 0.04, (rows, 1)).astype(np.float32)
+    return {"q_weight": words(q, scheme.format.low), "q_scale": scale}
 
 
 def random_affine(

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from wherry.ops import (
+    DplrSpec,
     GatedDeltaSpec,
     LinearRecurrenceSpec,
     Mamba2Spec,
@@ -42,6 +43,10 @@ MAMBA2 = [
     Mamba2Spec(heads=3, head_dim=20, groups=3, state_dim=6, least_step=0.5, most_step=1.5),
 ]
 RECURRENCES = [LinearRecurrenceSpec(channels=c) for c in (96, 20)]
+DPLR = [
+    DplrSpec(heads=2, key_dim=32, value_dim=32),
+    DplrSpec(heads=3, key_dim=6, value_dim=20),  # no whole vectors
+]
 SLOTS = 7
 OWN = {0: 5, 1: 2, 2: 0}  # sequence -> slot
 LENGTHS = (21, 1, 9)
@@ -78,6 +83,20 @@ def delta_rule(spec, qkv, gates, *rest):
         delta = (v.reshape(h, dv) - kept) * sigmoid(gate[:h])[:, None]
         state += k[:, :, None] * delta[:, None]
         out.append(np.einsum("hkv,hk->hv", state, q) / np.sqrt(dk))
+    return np.stack(out)
+
+
+def dplr(spec, rows):
+    """The results of one sequence from its first row on, float64 [n, h * dv]."""
+    h, dk = spec.heads, spec.key_dim
+    state, out = np.zeros((h, dk, spec.value_dim)), []
+    for row in rows.astype("float64"):
+        *parts, v = np.split(row, [h * dk * i for i in range(1, 6)])
+        r, decays, k, a, b = (part.reshape(h, dk) for part in parts)
+        kept = np.einsum("hkv,hk->hv", state, a)
+        state = state * decays[..., None] + b[..., None] * kept[:, None]
+        state += k[..., None] * v.reshape(h, 1, -1)
+        out.append(np.einsum("hkv,hk->hv", state, r).reshape(-1))
     return np.stack(out)
 
 
@@ -239,3 +258,23 @@ def check_recurrence(compile_kernel, kernels, spec):
         return Slots(kernel, spec, has_sequences=False)
 
     check(begin, inputs, expected, [], c, 2e-6)
+
+
+def check_dplr(compile_kernel, kernels, spec):
+    rng = np.random.default_rng(spec.value_dim)
+    h, dk = spec.heads, spec.key_dim
+    inputs = []
+    for n in LENGTHS:
+        r, k, key = rng.standard_normal((3, n, h, dk))
+        key /= np.linalg.norm(key, axis=-1, keepdims=True)
+        b = key * rng.random((n, h, dk))
+        parts = [r, rng.random((n, h, dk)), k, -key, b, rng.standard_normal((n, h, spec.value_dim))]
+        inputs.append([np.concatenate([p.reshape(n, -1) for p in parts], 1).astype("float32")])
+    expected = [dplr(spec, rows) for (rows,) in inputs]
+    kernel = compile_kernel(kernels.dplr(spec))
+    scale = max(np.abs(rows).max() for rows in expected)  # a sum of key_dim products
+
+    def begin():
+        return Slots(kernel, spec, has_sequences=False)
+
+    check(begin, inputs, expected, [], h * spec.value_dim, 2e-6 * scale)

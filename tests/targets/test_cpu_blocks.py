@@ -8,13 +8,13 @@ import pytest
 
 from wherry.ops.blocks import FORMATS
 from wherry.quant.affine import AFFINE, AffineQuant
-from wherry.quant.blocks import BLOCKS
+from wherry.quant.blocks import BLOCKS, TERNARIES
 from wherry.quant.scheme import TYPES
 from wherry.targets.kernels import EmbeddingSpec, LinearSpec
 from wherry.targets.kernels.cpu import CpuKernels
 from wherry.targets.kernels.cpu.block_layout import SUPPORTED
 
-from ..support.random_blocks import random_affine, random_blocks
+from ..support.random_blocks import random_affine, random_blocks, random_ternary
 from .conftest import machine as named_machine
 
 pytestmark = pytest.mark.cpu
@@ -22,13 +22,15 @@ pytestmark = pytest.mark.cpu
 N, K = 40, 512
 # One scheme of others' zero points and minimums for each dtype, group and number of bits.
 BY_DAY = ("affine4f16_g128", "affine4f32_g64_min", "affine8f16_g32", "affine8f16_g64_min")
-OTHERS = ("IQ4_NL", "IQ4_XS", "MXFP4")  # codebooks, of which NVFP4 runs by day
+# Codebooks, of which NVFP4 runs by day, and ternary weights, of which BitNet's do.
+OTHERS = ("IQ4_NL", "IQ4_XS", "MXFP4", "TQ1_0", "TQ2_0")
 SCHEMES = [
     *(
         pytest.param(s, marks=pytest.mark.nightly if s.name in OTHERS else ())
         for s in BLOCKS
         if s.name.lower() in SUPPORTED
     ),
+    *TERNARIES,
     *(
         s if s.name in BY_DAY else pytest.param(s, marks=pytest.mark.nightly)
         for s in AFFINE
@@ -46,6 +48,8 @@ def stored_of(scheme):
     """Random stored tensors."""
     if isinstance(scheme, AffineQuant):
         return random_affine(scheme, N, K)
+    if scheme in TERNARIES:
+        return random_ternary(scheme, N, K)
     return scheme.split(raw(scheme))
 
 
@@ -63,6 +67,7 @@ def raw(scheme):
     """Random rows; the first have the largest and the smallest integers and group scales."""
     found = random_blocks(scheme.name, N, K)
     at_end = {"Q2_K": slice(80, 84), "Q3_K": slice(108, 110), "Q6_K": slice(208, 210)}
+    at_end |= {"TQ1_0": slice(52, 54), "TQ2_0": slice(64, 66)}
     at_end |= {"MXFP4": slice(0, 1), "NVFP4": slice(0, 4)}
     two = scheme.name in ("Q4_1", "Q5_1", "Q4_K", "Q5_K")
     kept = at_end.get(scheme.name, slice(0, 4 if two else 2))
@@ -100,6 +105,22 @@ def test_linear(name, scheme):
             assert np.array_equal(run(x[start : start + m]), y[start : start + m])
     order = rng.permutation(19)
     assert np.array_equal(run(x[order]), y[order])
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_rows_that_a_model_has_rounded_are_not_rounded_again(name):
+    """Integers of 8 bits times a power of two, a row each: BitNet's activations."""
+    (scheme,), machine = TERNARIES, named_machine(name)
+    stored = random_ternary(scheme, N, K)
+    linear = linear_of(machine, scheme)
+    rng = np.random.default_rng(2)
+    most = np.repeat(rng.integers(1, 128, (9, K // 32)), 32, axis=1)  # of a group
+    x = rng.integers(-most, most + 1) * 2.0 ** rng.integers(-20, 5, (9, 1))
+    weights, out = packed(machine, linear, stored), np.full((9, N), np.nan, "float32")
+    y = machine.build(linear.compute)(x.astype("float32"), *weights, out)[-1]
+    expected = x @ scheme.decode(stored).astype("float64").T
+    bound = 1e-6 * np.abs(expected).max(1, keepdims=True)
+    assert (np.abs(y - expected) <= bound).all()
 
 
 @each

@@ -14,11 +14,13 @@ from wherry.targets.kernels.cpu import CpuKernels
 from .recurrent_cases import (
     CONVS,
     DELTAS,
+    DPLR,
     MAMBA,
     MAMBA2,
     RECURRENCES,
     check_conv,
     check_delta,
+    check_dplr,
     check_mamba,
     check_mamba2,
     check_recurrence,
@@ -54,7 +56,13 @@ def test_linear_recurrence(here, spec):
     check_recurrence(here.build, CpuKernels(here.isa), spec)
 
 
+@pytest.mark.parametrize("spec", DPLR, ids=lambda s: f"{s.key_dim}x{s.value_dim}")
+def test_dplr(any_machine, spec):
+    check_dplr(any_machine.build, CpuKernels(any_machine.isa), spec)
+
+
 def test_references(here):
+    check_dplr(here.build, recurrent_reference, DPLR[1])
     check_conv(here.build, recurrent_reference, CONVS[1])
     check_delta(here.build, recurrent_reference, DELTAS[0])
     check_delta(here.build, recurrent_reference, DELTAS[-1])

@@ -8,13 +8,18 @@ import pytest
 from wherry.ops import FusedLinearSpec
 from wherry.ops.blocks import FORMATS
 from wherry.quant.affine import AFFINE, AffineQuant
-from wherry.quant.blocks import BLOCKS, FLOATS_8
+from wherry.quant.blocks import BLOCKS, FLOATS_8, TERNARIES
 from wherry.quant.scheme import TYPES, record
 from wherry.targets.kernels import EmbeddingSpec, LinearSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 
 from ..support import metal
-from ..support.random_blocks import random_affine, random_blocks, random_floats
+from ..support.random_blocks import (
+    random_affine,
+    random_blocks,
+    random_floats,
+    random_ternary,
+)
 
 pytestmark = pytest.mark.gpu
 KERNELS = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=32768), {})
@@ -24,14 +29,15 @@ N = 70
 BY_DAY = ("Q8_0", "Q4_K", "Q5_K", "NVFP4", "FP8_G128", "affine4f16_g64", "affine4f16_g32_min")
 EACH = [
     s if s.name in BY_DAY else pytest.param(s, marks=pytest.mark.nightly)
-    for s in (*BLOCKS, *FLOATS_8, *(s for s in AFFINE if s.group))
+    for s in (*BLOCKS, *FLOATS_8, *TERNARIES, *(s for s in AFFINE if s.group))
 ]
 each = pytest.mark.parametrize("scheme", EACH, ids=lambda scheme: scheme.name)
 
 
 def columns_of(scheme):
     """Some groups of 32 a row; the last block of a zero point is cut."""
-    return 416 if isinstance(scheme, AffineQuant) or scheme in FLOATS_8 else 512
+    cut = isinstance(scheme, AffineQuant) or scheme in (*FLOATS_8, *TERNARIES)
+    return 416 if cut else 512
 
 
 def stored_of(scheme, rows, columns):
@@ -39,6 +45,8 @@ def stored_of(scheme, rows, columns):
         return random_affine(scheme, rows, columns)
     if scheme in FLOATS_8:
         return random_floats(scheme, rows, columns)
+    if scheme in TERNARIES:
+        return random_ternary(scheme, rows, columns)
     return scheme.split(random_blocks(scheme.name, rows, columns))
 
 

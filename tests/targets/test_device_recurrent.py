@@ -9,11 +9,13 @@ from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 from .recurrent_cases import (
     CONVS,
     DELTAS,
+    DPLR,
     MAMBA,
     MAMBA2,
     RECURRENCES,
     check_conv,
     check_delta,
+    check_dplr,
     check_mamba,
     check_mamba2,
     check_recurrence,
@@ -46,3 +48,8 @@ def test_mamba(build, spec):
 @pytest.mark.parametrize("spec", RECURRENCES, ids=lambda s: str(s.channels))
 def test_linear_recurrence(build, spec):
     check_recurrence(build, KERNELS, spec)
+
+
+@pytest.mark.parametrize("spec", DPLR, ids=lambda s: f"{s.key_dim}x{s.value_dim}")
+def test_dplr(build, spec):
+    check_dplr(build, KERNELS, spec)

@@ -11,6 +11,7 @@ so they are stored with the opposite sign of integer and scale.
                                                    -15 to 15
     8 bits, symmetric, no -128                     q8f16_1
     others, and MLX                                quant/affine.py
+    BitNet                                         TERNARY, else q4f16_1
 
 Scales that float16 cannot represent (some in bfloat16) are float32: q4f32_1. With act-order,
 columns are sorted by group (`quant/ordered.py`).
@@ -26,6 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.quant.affine import AFFINE, AffineQuant, packed
+from wherry.quant.block_encoder import words
+from wherry.quant.blocks import TERNARIES, BlockQuant
 from wherry.quant.group import GROUPS, GroupQuant
 from wherry.quant.ordered import ORDERED
 from wherry.quant.scheme import Scheme
@@ -35,6 +38,8 @@ from .matrix import AffineMatrix, AffineRows
 
 _UNIT = 32  # columns of a group of `quant/group.py`
 _HALF_MAX = 65504.0  # kernels for matrix units dequantize to float16, see `GroupQuant.held`
+# Twice the scale is a float16 that no device flushes to zero.
+_TERNARY_SCALES = (2.0**-14, _HALF_MAX / 2)
 _CHECKED = 1 << 24  # integers that are checked at once
 _GROUPS = {(s.bits, s.float_dtype): s for s in GROUPS}
 _GROUP_SIZES = sorted({s.group for s in AFFINE if s.group})
@@ -101,11 +106,25 @@ class AffineHolding:
         return self.base.arrays(q, rows.scale, offset)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TernaryHolding:
+    """A matrix of integers of 2 bits less one, with a scale for each row."""
+
+    scheme: BlockQuant
+    order: None = None
+
+    def stored(self, rows: AffineRows) -> dict[str, NDArray[Any]]:
+        """See `Holding.stored`."""
+        return {"q_weight": words(rows.q, self.scheme.format.low), "q_scale": rows.scale}
+
+
 def holdings(matrix: AffineMatrix) -> Iterator[Holding]:
     """Yield the schemes that store a matrix bit for bit, the smallest first."""
     scale, zero = matrix.scales()
     if not np.isfinite(scale).all():
         return
+    if zero is not None and _is_ternary(matrix, scale, zero):
+        yield TernaryHolding(scheme=TERNARIES[0])
     groups = matrix.groups()
     order = np.argsort(groups, kind="stable") if (np.diff(groups) < 0).any() else None
     if order is not None and not _is_even(groups[order], matrix.group):
@@ -151,6 +170,15 @@ def _affine(
         if base is not None and (order is None or base.name in _ORDERED):
             scheme = base if order is None else _ORDERED[base.name]
             yield AffineHolding(base=base, scheme=scheme, order=order)
+
+
+def _is_ternary(matrix: AffineMatrix, scale: NDArray[np.float32], zero: NDArray[Any]) -> bool:
+    """Return whether the ternary scheme holds a matrix: rows have one scale, and 1 stands for 0."""
+    own = TERNARIES[0].format
+    fits = matrix.bits == own.low and scale.shape[1] == 1 and matrix.shape[1] % own.multiple == 0
+    size = np.abs(scale)
+    small, large = _TERNARY_SCALES
+    return fits and bool((zero == own.zero).all() and ((small <= size) & (size <= large)).all())
 
 
 def _is_even(groups: NDArray[np.int64], group: int) -> bool:

@@ -12,6 +12,8 @@ from wherry.hub.file_names import MODELOPT
 from wherry.hub.folder import read_json
 
 from .awq import read_awq
+from .bitnet import METHOD as BITNET
+from .bitnet import read_bitnet
 from .bitsandbytes import read_bitsandbytes
 from .compressed import read_compressed
 from .fp8 import read_fp8, read_modelopt
@@ -31,6 +33,7 @@ READERS: Mapping[str, tuple[str, Callable[[Pieces], None]]] = {
     "bitsandbytes": ("bitsandbytes", read_bitsandbytes),
     "gemma": ("Gemma QAT", read_gemma),
     "mlx": ("MLX", read_mlx),
+    BITNET: ("BitNet", read_bitnet),
 }
 OF_EXPERTS = "mxfp4"  # gpt-oss' method, of which `mxfp4.py` reads the experts
 _MODELOPT_ALGORITHMS = ("FP8", "NVFP4", "MIXED_PRECISION", None)
@@ -47,6 +50,11 @@ class Quantized:
     def name(self) -> str:
         """Return the format's name for messages."""
         return "MXFP4" if self.method == OF_EXPERTS else READERS[self.method][0]
+
+    @property
+    def rounds_inputs(self) -> bool:
+        """Return whether the model was trained with linears that round their inputs."""
+        return self.method == BITNET
 
     def read(self, pieces: Pieces) -> None:
         """Take the tensors of quantized modules.

@@ -22,6 +22,7 @@ from .linear import BiasedLinearSpec, EmbeddingSpec, FusedLinearSpec, LinearSpec
 from .ragged import PoolingName, PoolSpec, RaggedAttentionSpec
 from .record import FloatName, Record, Scheme
 from .recurrent import (
+    DplrSpec,
     GatedDeltaSpec,
     LinearRecurrenceSpec,
     Mamba2Spec,
@@ -40,6 +41,7 @@ __all__ = [
     "CacheName",
     "CandidatesSpec",
     "ChoiceSpec",
+    "DplrSpec",
     "EmbeddingSpec",
     "ExpertLinearSpec",
     "FloatName",

@@ -1,4 +1,4 @@
-"""Block formats: how llama.cpp's quantized types, AWQ, GPTQ, MLX, MXFP4 and NVFP4 encode weights.
+"""Block formats: how llama.cpp's types, AWQ, GPTQ, MLX, MXFP4, NVFP4 and BitNet encode weights.
 
 A weight is an integer q of `low + high` bits. Scales and minimums belong to groups along K:
 
@@ -52,6 +52,9 @@ class BlockFormat:
     codebook: tuple[int, ...] = ()
     # Whether the 8 bits of an integer are a float: a sign, and the bits of "e4m3".
     e4m3: bool = False
+    # Whether models with such weights have rounded the rows that a linear reads to integers of 8
+    # bits times a power of two: int8 groups whose scales are powers of two represent them.
+    rounded_rows: bool = False
 
     @property
     def two_levels(self) -> bool:
@@ -117,6 +120,8 @@ LLAMA_CPP: dict[str, BlockFormat] = {
     "q4_k": BlockFormat(block=256, low=4, minimum=True, bias=0),
     "q5_k": BlockFormat(block=256, low=4, high=1, minimum=True, bias=0),
     "q6_k": BlockFormat(block=256, low=4, high=2, zero=32, group=16, bias=128),
+    "tq1_0": BlockFormat(block=256, group=256, low=2, zero=1),
+    "tq2_0": BlockFormat(block=256, group=256, low=2, zero=1),
     "iq4_nl": BlockFormat(block=32, low=4, codebook=_IQ4),
     "iq4_xs": BlockFormat(block=256, low=4, bias=32, codebook=_IQ4),
     "mxfp4": BlockFormat(block=ROW, low=4, codebook=_E2M1, floats="float32", bytes="e8m0"),
@@ -131,6 +136,12 @@ FP8: dict[str, BlockFormat] = {
     "fp8_row": BlockFormat(block=ROW, group=ROW, low=8, floats="float32", e4m3=True),
     "fp8_g128": BlockFormat(block=128, group=128, low=8, floats="float32", e4m3=True),
     "mxfp8": BlockFormat(block=ROW, low=8, floats="float32", bytes="e8m0", e4m3=True),
+}
+# BitNet's -1, 0 and 1 with a scale for each row.
+TERNARY: dict[str, BlockFormat] = {
+    "ternary": BlockFormat(
+        block=ROW, group=ROW, low=2, zero=1, floats="float32", rounded_rows=True
+    ),
 }
 _SHORT = {"float16": "f16", "float32": "f32"}
 
@@ -155,4 +166,4 @@ AFFINE: dict[str, BlockFormat] = {
     )
 }
 # Name of a spec's scheme -> its structure.
-FORMATS = LLAMA_CPP | FP8 | AFFINE
+FORMATS = LLAMA_CPP | FP8 | TERNARY | AFFINE

@@ -220,6 +220,47 @@ class LinearRecurrenceSpec(Record):
         ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DplrSpec(Record):
+    """Spec of a transition that is diagonal plus low rank (RWKV-7, https://arxiv.org/abs/2503.14456).
+
+    A row has r, decays, k, a and b of each head, [dk] each, and v [dv]. The state S [dk, dv] of a
+    head becomes
+
+        S = decays * S + b (x) S^T a + k (x) v;  out = S^T r
+
+    The right side has the state before the row. Unlike in the gated delta rule, what is read (a)
+    and where the difference is written (b) are vectors of their own.
+    """
+
+    heads: int  # h
+    key_dim: int  # dk
+    value_dim: int  # dv
+
+    def __post_init__(self) -> None:
+        check_positive(self, "heads", "key_dim", "value_dim")
+
+    @property
+    def width(self) -> int:
+        """Return the elements of a row: r, decays, k, a, b [h, dk] and v [h, dv]."""
+        return self.heads * (5 * self.key_dim + self.value_dim)
+
+    @property
+    def state_shape(self) -> tuple[int, int, int]:
+        """Return the shape of a slot's float32 state; its layout belongs to the kernel."""
+        return (self.heads, self.key_dim, self.value_dim)
+
+    def buffers(self) -> list[tuple[str, tuple[int | str, ...], str]]:
+        """Return name, shape and dtype of a kernel's buffers, as `GatedDeltaSpec.buffers`."""
+        return [
+            ("rows", ("n", self.width), "float32"),
+            ("query_indptr", ("r1",), "int32"),
+            ("slots", ("r",), "int32"),
+            ("state", ("count", *self.state_shape), "float32"),
+            ("out", ("n", self.heads * self.value_dim), "float32"),
+        ]
+
+
 # sum of u^(2k) / (2k + 1), highest power first: log(1 + x) = 2 u * this, u = x / (2 + x). Its error
 # is below 2e-8 for 0 <= x <= 1, and needs no logarithm, whose precision differs between devices.
 LOG1P = tuple(1.0 / (2 * k + 1) for k in reversed(range(8)))
@@ -227,11 +268,13 @@ L2_EPS = 1e-6  # added to the squared length of q and k
 
 # Operations that own a state in a slot: name -> class of the spec.
 RECURRENT: dict[
-    str, type[ShortConvSpec | GatedDeltaSpec | MambaSpec | Mamba2Spec | LinearRecurrenceSpec]
+    str,
+    type[ShortConvSpec | GatedDeltaSpec | MambaSpec | Mamba2Spec | LinearRecurrenceSpec | DplrSpec],
 ] = {
     "short_conv": ShortConvSpec,
     "gated_delta": GatedDeltaSpec,
     "mamba": MambaSpec,
     "mamba2": Mamba2Spec,
     "linear_recurrence": LinearRecurrenceSpec,
+    "dplr": DplrSpec,
 }

@@ -55,7 +55,7 @@ def _compute(spec: LinearSpec, dot: Int8Dot) -> Callable[[dict[str, Any], dict[s
         weights = BlockWeights(own, b["W"], b["S"], b.get("U"))
         rows = Int8Rows.of(m, k, weights.halves)
         zero = weights.zero(dot)
-        each_row(m, 2 * k, lambda row: quantize_row(X, rows, zero, True, row))
+        each_row(m, 2 * k, lambda row: quantize_row(X, rows, zero, dot.exact, row))
         with T.serial(T.ceildiv(m, together)) as block, loop(int(b["W"].shape[0])) as p:
 
             def tile(height: int, row: Any) -> None:

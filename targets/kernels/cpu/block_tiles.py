@@ -1,7 +1,8 @@
 """Tiles of linears whose weights are in a block format: some rows by one panel of 16 columns.
 
-`block_layout` describes the packed weights. Activations are int8 with a scale per 32 elements, max
-/ 127. For a group, with the integer sums D = sum(q x) - zero sum(x) and X = sum(x):
+`block_layout` describes the packed weights. Activations are int8 with a scale per 32 elements: max
+/ 127, or a power of two where models have rounded rows themselves. For a group, with the integer
+sums D = sum(q x) - zero sum(x) and X = sum(x):
 
     y += x_scale * scale * D + minimum * (x_scale * X)
 
@@ -113,7 +114,7 @@ def _group(
             own = operands[half * each : (half + 1) * each]
             total = dot.compute(T.broadcast(start, lanes), own, _from(words, half * each))
             scaled = T.Cast(v.float_type(lanes), total)
-            both = factor(scale, x.scales[row, g], True, lanes)
+            both = factor(scale, x.scales[row, g], dot.exact, lanes)
             added = v.fma(scaled, both, row_sums[columns], lanes, dot.fma)
             if minimums:
                 x_sum = v.splat(T.reinterpret("float32", zeros), lanes)

@@ -143,7 +143,7 @@ class _Emitter:
         dot = block_dot(self.isa.dot, own)
         assert dot is not None, "`expert_linear` has asked"
         weights = BlockWeights(own, self.b["W"], self.b["S"], self.b.get("U"))
-        rows = self._int8_rows(weights.halves, weights.zero(dot), True)
+        rows = self._int8_rows(weights.halves, weights.zero(dot), dot.exact)
         return dot.heights, partial(
             _panel_sums,
             lambda p, some, epilogue: block_tile(rows, weights, p, dot, some, epilogue),

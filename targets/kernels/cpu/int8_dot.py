@@ -65,7 +65,7 @@ def block_dot(kind: Dot, own: BlockFormat) -> Int8Dot | None:
         bits = 5 if max(own.codebook) + own.offset < 2**5 else 8
     if bits == 8:
         return _BYTES[kind]
-    made = replace(_NIBBLES[kind], exact=True)
+    made = replace(_NIBBLES[kind], exact=not own.rounded_rows)
     # products of `fitting` operands that an int16 holds
     fitting = {5: 4, 6: 2}.get(bits, 8)
     if kind == "avx2":

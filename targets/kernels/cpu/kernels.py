@@ -11,6 +11,7 @@ from wherry.ops import (
     ActivationSpec,
     AttentionSpec,
     BiasedLinearSpec,
+    DplrSpec,
     EmbeddingSpec,
     ExpertLinearSpec,
     GatedDeltaSpec,
@@ -33,6 +34,7 @@ from wherry.targets.kernels.kernel_set import PackedLinear
 from .attention import attention
 from .block_layout import SUPPORTED
 from .block_linear import block_embedding, block_linear
+from .dplr import dplr
 from .elementwise import activation, swiglu
 from .embedding import embedding
 from .epilogue import can_finish
@@ -161,6 +163,10 @@ class CpuKernels:
     def linear_recurrence(self, spec: LinearRecurrenceSpec) -> PrimFunc:
         """Return the kernel of a linear recurrence, for any number of channels."""
         return linear_recurrence(spec, self.isa)
+
+    def dplr(self, spec: DplrSpec) -> PrimFunc:
+        """Return the kernel of a diagonal plus low-rank transition, for any sizes."""
+        return dplr(spec, self.isa)
 
     def schedule(self, func: PrimFunc) -> PrimFunc:
         """Schedule another PrimFunc: vectorize, and use all threads where that pays."""

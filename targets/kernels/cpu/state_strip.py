@@ -119,13 +119,25 @@ class Strip:
         self._each(add)
         return self._totals(sums)
 
-    def update(self, k: Element, q: Element, decay: Decay, deltas: list[Any]) -> list[Any]:
-        """Emit S = decay * S + k (x) delta for the strip, and its S^T q."""
+    def update(
+        self,
+        k: Element,
+        q: Element,
+        decay: Decay,
+        deltas: list[Any],
+        other: tuple[Element, list[Any]] | None = None,
+    ) -> list[Any]:
+        """Emit S = decay * S + k (x) delta for the strip, and its S^T q.
+
+        `other` has another k and delta, which are added before.
+        """
         sums, span, lanes, fma = self._sums(), v.span(0, self.lanes), self.lanes, self.isa.fma
 
         def step(i: Any, chain: int, j: int, place: list[Any]) -> None:
             total = sums[chain * self.vectors + j]
             old = self.b["state"][tuple(place)] * decay(i, j)
+            if other is not None:
+                old = v.let(v.fma(self.splat(other[0](i)), other[1][j], old, lanes, fma))
             new = v.let(v.fma(self.splat(k(i)), deltas[j], old, lanes, fma))
             T.buffer_store(self.b["state"], new, place)
             made = v.fma(new, self.splat(q(i)), total[span], lanes, fma)

@@ -13,6 +13,7 @@ from wherry.ops import (
     BatchTableSpec,
     CandidatesSpec,
     ChoiceSpec,
+    DplrSpec,
     EmbeddingSpec,
     ExpertLinearSpec,
     FusedLinearSpec,
@@ -38,6 +39,7 @@ from .attention import attention
 from .batch_table import batch_table
 from .candidates import MOST_VOCABULARY, candidates
 from .choice import choice
+from .dplr import dplr
 from .elementwise import activation, embedding, swiglu
 from .experts import expert_linear
 from .gated_delta import gated_delta
@@ -182,6 +184,10 @@ class GpuKernels:
     def linear_recurrence(self, spec: LinearRecurrenceSpec) -> PrimFunc:
         """Return the kernel of a linear recurrence, for any number of channels."""
         return linear_recurrence(spec, self.limits)
+
+    def dplr(self, spec: DplrSpec) -> PrimFunc:
+        """Return the kernel of a diagonal plus low-rank transition, for any sizes."""
+        return dplr(spec, self.limits)
 
     def batch_table(self, spec: BatchTableSpec) -> FusedKernel:
         """Return the kernel that computes the batch table.

@@ -73,11 +73,23 @@ class Column:
         """Return row i of the column."""
         return self.b["state"][self._slot, self.head, i, self.column]
 
-    def update(self, k: Element, q: Element, decay: Element, delta: Any) -> Any:
-        """Emit S = decay * S + k * delta for the column, and its S^T q."""
+    def update(
+        self,
+        k: Element,
+        q: Element,
+        decay: Element,
+        delta: Any,
+        other: tuple[Element, Any] | None = None,
+    ) -> Any:
+        """Emit S = decay * S + k * delta for the column, and its S^T q.
+
+        `other` has another k and delta, which are added before.
+        """
         out = e.Variable(T.float32(0))
         with T.serial(self._dk) as i:
             kept = self.state(i) * decay(i)
+            if other is not None:
+                kept = e.let(e.fma(other[0](i), other[1], kept))
             new = e.let(e.fma(k(i), delta, kept))
             T.buffer_store(self.b["state"], new, [self._slot, self.head, i, self.column])
             out.set(e.fma(new, q(i), out.value))

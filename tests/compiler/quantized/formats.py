@@ -22,6 +22,7 @@ class Case:
     field: str = "quantization_config"
     # of the scheme's numbers: a second scale that divides becomes a reciprocal
     rtol: float = 0.0
+    rounds_rows: bool = False  # whether linears round their inputs to 8 bits a row
 
 
 def _compressed(format: str, bits: int = 4, **weights: Any) -> dict[str, Any]:
@@ -128,6 +129,15 @@ CASES = {
             scheme,
         )
         for bits, scheme in ((2, "q4f32_1"), (4, "q4f32_1"), (8, "q8f32_1"))
+    },
+    **{
+        f"bitnet-{name}": Case(
+            {"quant_method": "bitnet", "linear_class": name, "quantization_mode": "offline"},
+            partial(writing.bitnet, divides=name == "bitlinear"),
+            "TERNARY",
+            rounds_rows=True,
+        )
+        for name in ("bitlinear", "autobitlinear")
     },
     "nf4": Case(_BNB, writing.nf4, None),
     "nf4-simple": Case(_BNB, partial(writing.nf4, nested=False), None),

@@ -44,6 +44,15 @@ QUICK, ALL = 20, 500  # mutants of each format
             {"quant_method": "gemma", "module_quant_configs": {"(a+)+": {"num_bits": 4}}},
             r"module_quant_configs .*at most 4 repetitions, and none of a group",
         ),
+        (
+            {"quant_method": "bitnet", "quantization_mode": "online"},
+            "BitNet weights of quantization_mode 'online'; Wherry reads 'offline'",
+        ),
+        ({"quant_method": "bitnet", "use_rms_norm": True}, "use_rms_norm True"),
+        (
+            {"quant_method": "bitnet", "modules_to_not_convert": ["lm_head", "o_proj"]},
+            "modules_to_not_convert .*; Wherry reads None or",
+        ),
         ({"quant_method": "fp8", "weight_block_size": [0, 128]}, r"weight_block_size \[0, 128\]"),
     ],
 )

@@ -224,6 +224,18 @@ def gemma(w: np.ndarray, *, bits: int = 4) -> Written:
     return {"weight": q, "weight_scale": scale, **made}, left
 
 
+def bitnet(w: np.ndarray, *, divides: bool = False) -> Written:
+    """BitNet's -1, 0 and 1 by the mean magnitude: four rows of the matrix in one of the file."""
+    mean = np.abs(w).mean()
+    q = np.clip(np.rint(w / mean), -1, 1)
+    stored = np.array([1 / mean if divides else mean], ml_dtypes.bfloat16)
+    scale = stored.astype(np.float32)
+    parts = (q + 1).astype(np.uint8).reshape(4, -1, w.shape[1])
+    packed = np.bitwise_or.reduce(parts << np.arange(0, 8, 2, np.uint8)[:, None, None])
+    left = q * (np.float32(1) / scale if divides else scale)
+    return {"weight": packed, "weight_scale": stored}, left.astype(np.float32)
+
+
 def nf4(w: np.ndarray, *, nested: bool = True) -> Written:
     flat = w.reshape(-1, 64)
     largest = np.abs(flat).max(-1).astype(np.float32)

@@ -6,6 +6,17 @@ from .case import BOTH, LLAMA3, WINDOWED, YARN, Case
 from .experts import LATENT
 
 CASES = {
+    "bitnet": Case("bitnet", nightly=True),  # test_bitnet.py by day
+    "bitnet-biases": Case(
+        "bitnet",
+        {
+            "num_key_value_heads": 4,
+            "attention_bias": True,
+            "tie_word_embeddings": True,
+            "rope_parameters": LLAMA3,
+        },
+        nightly=True,
+    ),
     "gemma4_unified": Case(
         "gemma4_unified_text",
         {

@@ -88,6 +88,14 @@ MULTIPLIERS = {
     "ssm_multipliers": [0.7, 1.1, 0.9, 1.4, 1.2],
     "mlp_multipliers": [0.8, 1.2],
 }
+ZAMBA2 = {
+    "num_hidden_layers": 5,
+    "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid", "hybrid"],
+    "num_key_value_heads": 4,
+    "n_mamba_heads": 4,
+    "mamba_d_state": 16,
+    "adapter_rank": 8,
+}
 CASES = {
     "granitemoehybrid": Case(
         "granitemoehybrid",
@@ -379,6 +387,27 @@ CASES = {
             "q_lora_rank": 40,
             "num_expert_group": 2,
             "moe_renormalize": False,
+        },
+        nightly=True,
+    ),
+    "zamba2": Case(  # as the model of 1.2B
+        "zamba2",
+        {**ZAMBA2, "use_shared_attention_adapter": True, "use_mem_rope": True},
+        nightly=True,
+    ),
+    "zamba2-two-blocks": Case(  # as those of 2.7B and 7B
+        "zamba2",
+        {
+            **ZAMBA2,
+            "layers_block_type": ["hybrid", "mamba", "hybrid", "hybrid", "mamba"],
+            "num_mem_blocks": 2,
+            "mamba_ngroups": 2,
+            "mamba_d_conv": 3,
+            "n_mamba_heads": 6,
+            "mamba_expand": 3,
+            "time_step_min": 0.3,
+            "add_bias_linear": True,
+            "num_key_value_heads": 2,
         },
         nightly=True,
     ),
