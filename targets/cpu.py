@@ -61,7 +61,7 @@ LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("x86-64-v4", ("avx512vnni",)),
 )
 # Levels of 64-bit Arm: any core, cores with dot products for int8 (Cortex-A55, A75 and later), and
-# cores with matrix instructions for it (Cortex-A510, A710, X2, Neoverse V1, N2, Apple M2 and later).
+# cores with matrix instructions for it (Cortex-A510, A710, X2, Neoverse V1, N2, Apple M2).
 ARM_LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("armv8-a", ()),
     ("armv8-a", ("dotprod",)),

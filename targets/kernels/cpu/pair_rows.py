@@ -42,8 +42,10 @@ class PairRows:
         """Allocate the buffers for `m` rows of `columns` elements."""
         widths = (OCTETS * _VECTOR, _COPIES * _VECTOR, _VECTOR)
         pairs, g = T.floordiv(m + 1, 2), groups(columns)
-        buffers = [T.sblock_alloc_buffer((pairs, width * g), "int32") for width in widths]
-        return cls(*buffers, zero, exact)
+        integers, starts, scales = (
+            T.sblock_alloc_buffer((pairs, width * g), "int32") for width in widths
+        )
+        return cls(integers, starts, scales, zero, exact)
 
     def octet(self, pair: Any, g: Any, o: int) -> Any:
         """Return vector `o` of a pair's group, int8x16."""

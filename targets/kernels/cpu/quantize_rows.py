@@ -41,8 +41,8 @@ class Int8Rows:
         """Allocate the buffers for `m` rows of `columns` elements; a group has 1 or 2 `parts`."""
         g = groups(columns)
         widths = (g * WORDS, g, parts * g)
-        buffers = (T.sblock_alloc_buffer((m, width), "int32") for width in widths)
-        return cls(*buffers, pairs)
+        integers, scales, zeros = (T.sblock_alloc_buffer((m, width), "int32") for width in widths)
+        return cls(integers, scales, zeros, pairs)
 
     @property
     def parts(self) -> int:

@@ -4,9 +4,10 @@ With an int8 dot product, activations become int8 with a scale per 32 elements o
 workspace of the kernel (quantize_rows.py). A group's integer dot product starts at -zero *
 sum(activations), so the zero point costs nothing; some variants subtract it from the weights
 instead. Integers are exact and every variant rounds the same float operations, so all variants with
-FMA have the same bits. With float activations (requested, or without an int8 dot product), integers
-are converted to floats, exactly, and multiplied in float32. Both add the groups in ascending order
-into one accumulator per row and panel.
+FMA have the same bits. Blocks of 8 rows and more are multiplied in pairs where the CPU has matrix
+instructions for them (pair_tiles.py). With float activations (requested, or without an int8 dot
+product), integers are converted to floats, exactly, and multiplied in float32. Both add the groups
+in ascending order into one accumulator per row and panel.
 """
 
 from __future__ import annotations
