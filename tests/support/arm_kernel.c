@@ -1,7 +1,8 @@
 /* Runs a compiled kernel under an emulator, without TVM's run time.
  *
- * usage: arm_kernel IN OUT. IN has the arguments, tensors of [ndim, code, bits, bytes, shape...] int64
- * and their data; OUT gets the data of the last one. One thread runs all tasks of a parallel loop.
+ * usage: arm_kernel IN OUT. IN has the arguments, tensors of [ndim, code, bits, bytes, shape...]
+ * int64 and their data; OUT gets the data of the last one. One thread runs all tasks of a parallel
+ * loop.
  */
 #include <dlpack/dlpack.h>
 #include <stdio.h>
