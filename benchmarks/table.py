@@ -69,6 +69,16 @@ def embeddings(rows: Iterable[Row]) -> Iterable[list[str]]:
             yield [*cells, *(f"{r:.2f}" for r in ratios), *_origin(row)]
 
 
+def arm_tiles(rows: Iterable[Row]) -> Iterable[list[str]]:
+    """Prompts on Arm: matrix instructions (i8mm) over dot products, by llvm-mca, not measured."""
+    cores = ("neoverse-n2", "neoverse-v1", "neoverse-v2", "cortex-a510", "apple-m1")
+    yield ["kernel", "scheme", *cores, "commit"]
+    for row in rows:
+        if "ratio_i8mm" in row:
+            ratios = (f"{row['ratio_i8mm'][core]:.2f}" for core in cores)
+            yield [row["shape"], row["quant"], *ratios, _origin(row)[1]]
+
+
 def features(rows: Iterable[Row]) -> Iterable[list[str]]:
     """The engine's features: times without over times with."""
     yield ["model", "feature", "speed-up", "machine", "commit"]
@@ -95,6 +105,7 @@ def page(rows: list[Row]) -> str:
     parts = [HEAD]
     titles = {
         cpu: "CPU",
+        arm_tiles: "Arm's matrix instructions",
         embeddings: "Embeddings",
         server: "Server",
         browser: "Browser",

@@ -60,9 +60,14 @@ LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("x86-64-v4", ()),
     ("x86-64-v4", ("avx512vnni",)),
 )
-# Levels of 64-bit Arm: any core, and cores with dot products for int8 (Cortex-A55, A75 and later).
-# There is none with i8mm, because no kernel uses it; see kernels/cpu/isa.py.
-ARM_LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (("generic", ()), ("generic", ("dotprod",)))
+# Levels of 64-bit Arm: any core, cores with dot products for int8 (Cortex-A55, A75 and later), and
+# cores with matrix instructions for it (Cortex-A510, A710, X2, Neoverse V1, N2, Apple M2).
+ARM_LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("armv8-a", ()),
+    ("armv8-a", ("dotprod",)),
+    ("armv8-a", ("dotprod", "i8mm")),
+)
+LLVM_NAMES = {"armv8-a": "generic"}  # names of levels that LLVM does not know
 
 
 @lru_cache
@@ -94,8 +99,8 @@ def preset(variant: str | None, host: Host | None = None) -> TargetPreset:
 def _preset(
     cpu: str, host: Host, added: tuple[str, ...] = (), hidden: tuple[str, ...] = ()
 ) -> TargetPreset:
-    """Return the preset of LLVM's CPU `cpu`, with some CPU features added or hidden."""
-    device: dict[str, Any] = {**host.target, "mcpu": cpu}
+    """Return the preset of LLVM's CPU or the level `cpu`, with CPU features added or hidden."""
+    device: dict[str, Any] = {**host.target, "mcpu": LLVM_NAMES.get(cpu, cpu)}
     if attributes := [*(f"+{f}" for f in added), *(f"-{f}" for f in hidden)]:
         device["mattr"] = attributes
     features = {f for f in codegen.llvm_get_cpu_features(Target(device)) if f in FEATURES}
@@ -186,7 +191,8 @@ def _host_of(variant: str, given: Host | None) -> Host:
             f"Type: --target cpu:{next(iter(names[known[0]]), 'x86-64-v3+')}"
         )
     for one in sorted(known, key=lambda h: h != hosts.here()):
-        if variant in codegen.llvm_get_cpu_archlist(Target(one.target)):
+        named = {cpu for cpu, _ in levels_of(one)}
+        if variant in named.union(codegen.llvm_get_cpu_archlist(Target(one.target))):
             return one
     raise UsageError(
         f"LLVM knows no CPU called {variant!r}{f' on {given.name}' if given else ''}. Names it "

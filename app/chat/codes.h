@@ -18,7 +18,7 @@ namespace wherry::app {
 // One compiled library of a model.
 struct Code {
   std::string device;                 // kind and index, as in option "device": "cpu", "opencl:0"
-  std::string name;                   // name of the target: "cpu:generic+dotprod"; "" if not known
+  std::string name;                   // name of the target: "cpu:armv8-a+dotprod"; "" if not known
   std::string library;                // argument of wherry_model_load
   std::vector<std::string> features;  // features that CPUs need, in Linux's names
 };

@@ -120,7 +120,7 @@ WHERRY_API int wherry_app_abort(wherry_app* app, int64_t id);
  * "requests", "pages_total", "pages_free", ...}. The caller frees *json with wherry_app_free.
  *
  * device: what runs the model, as in wherry_app_open. code: the target of the library that runs, as
- * "cpu:generic+dotprod"; null if it is not of a package. passed_over: libraries of the package that
+ * "cpu:armv8-a+dotprod"; null if it is not of a package. passed_over: libraries of the package that
  * were preferred and do not run here: [{"code", "reason"}].
  */
 WHERRY_API int wherry_app_stats(wherry_app* app, char** json);

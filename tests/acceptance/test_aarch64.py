@@ -131,7 +131,14 @@ def greedy(folder: Path) -> list[int]:
     return tokens
 
 
-@pytest.mark.parametrize(("cpu", "instruction"), [("cortex-a76", "sdot"), ("cortex-a72", "smlal")])
+@pytest.mark.parametrize(
+    ("cpu", "instruction"),
+    [
+        ("cortex-a76", "sdot"),
+        ("cortex-a72", "smlal"),
+        pytest.param("armv8-a+dotprod+i8mm", "smmla", marks=pytest.mark.nightly),
+    ],
+)
 def test_a_library_is_linked_for_the_device_and_uses_its_dot_product(compiled, cpu, instruction):
     folder = compiled(f"cpu:{cpu}")
     header = (folder / "model.so").read_bytes()[:20]
@@ -156,6 +163,8 @@ def test_a_library_is_linked_for_the_device_and_uses_its_dot_product(compiled, c
             {"kv_dtype": "int8", "activations": "float"},
             marks=pytest.mark.nightly,
         ),
+        pytest.param("armv8-a+dotprod+i8mm", "q4f16_1", {}, marks=pytest.mark.nightly),
+        pytest.param("armv8-a+dotprod+i8mm", "q8f16_1", {}, marks=pytest.mark.nightly),
         pytest.param("cortex-a72", "q4f16_1", {}, marks=pytest.mark.nightly),
         pytest.param("cortex-a72", "q8f16_1", {}, marks=pytest.mark.nightly),
     ],

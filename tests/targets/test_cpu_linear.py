@@ -149,7 +149,8 @@ def test_float16_scales_are_converted_exactly(more_machines):
         ("alderlake", "x86_64", r"\{vex\}\s+vpdpbusd\s.*%ymm", r"zmm|[xy]mm(1[6-9]|2\d|3\d)"),
         ("haswell", "x86_64", r"vpmaddubsw\s.*%ymm", r"zmm|vpdpbusd"),
         ("x86-64-v2", "x86_64", r"\spmaddubsw\s.*%xmm", r"ymm|call\w*\s+__extendhfsf2"),
-        ("cortex-a76", "aarch64", r"\ssdot\s.*\.4b\[\d\]", r"\ssmlal\s"),
+        ("cortex-x2", "aarch64", r"\su?smmla\s", r"\ssmlal\s"),
+        ("cortex-a76", "aarch64", r"\ssdot\s.*\.4b\[\d\]", r"\ssmlal\s|mmla\s"),
         ("cortex-a72", "aarch64", r"\ssmlal\s", r"\ssdot\s"),
     ],
 )
@@ -177,6 +178,8 @@ def test_what_an_instruction_set_uses():
         "avx2",
     ]
     assert [dot("ssse3"), dot("sse2"), dot()] == ["ssse3", "none", "none"]
+    assert [dot("neon", "dotprod", "i8mm"), dot("asimd", "asimddp", "i8mm")] == ["i8mm"] * 2
+    assert dot("neon", "i8mm") == "neon"  # single rows would lack the dot product
     assert [dot("neon", "dotprod"), dot("asimd", "asimddp"), dot("neon")] == [
         "dotprod",
         "dotprod",

@@ -43,6 +43,21 @@ def test_a_level_and_all_above():
     assert find("cpu:x86-64-v3").variants == ()
 
 
+def test_levels_of_64_bit_arm():
+    lowest = find("cpu:armv8-a+")
+    levels = (lowest, *lowest.variants)
+    names = ["cpu:armv8-a+", "cpu:armv8-a+dotprod", "cpu:armv8-a+dotprod+i8mm"]
+    assert [p.name for p in levels] == names
+    assert [dot(p) for p in levels] == ["neon", "dotprod", "i8mm"]
+    needs = [set(p.features) for p in levels]
+    assert needs[1] == needs[0] | {"asimddp"} and needs[2] == needs[1] | {"i8mm"}
+    assert all(find(p.name).device == p.device for p in lowest.variants)
+    assert find("cpu:armv8-a").device == lowest.device
+    assert {dot(find(f"cpu:{cpu}")) for cpu in ("neoverse-v1", "cortex-x2", "apple-a15")} == {
+        "i8mm"
+    }
+
+
 def test_activations():
     level = find("cpu:x86-64-v2+")
     assert level.activations == "int8" and level.with_activations("auto") is level

@@ -35,7 +35,7 @@ class Code:
     """One library of a model, as the app's table lists it."""
 
     device: str  # kind of device
-    name: str  # name of the target: "cpu:generic+dotprod"
+    name: str  # name of the target: "cpu:armv8-a+dotprod"
     symbols: str  # prefix of its symbols
     features: tuple[str, ...]  # features that CPUs need, in Linux's names
 

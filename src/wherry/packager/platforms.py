@@ -49,7 +49,7 @@ class Platform:
         return HOSTS[self.host].objects
 
 
-_ARM_LEVELS = "cpu:generic+"
+_ARM_LEVELS = "cpu:armv8-a+"
 PLATFORMS = {
     platform.name: platform
     for platform in (

@@ -41,6 +41,8 @@ class Int8Dot:
     half: bool = True  # whether hardware converts float16 scales to float32
     # whether a word is read as an element of a vector, not by a broadcast load
     by_element: bool = False
+    # LLVM's intrinsic that multiplies pairs of rows, see pair_tiles.py; None: there is none
+    matrix: str | None = None
     # LLVM's intrinsic that looks bytes up in a table of 16 bytes: (table, indexes), the table
     # repeated for each 16 indexes
     lookup: str = "llvm.aarch64.neon.tbl1.v16i8"
@@ -270,6 +272,14 @@ _NIBBLES: dict[Dot, Int8Dot] = {
         fma=False,
         half=False,
     ),
+    "i8mm": Int8Dot(
+        lanes=4,
+        heights=(8, 4, 1),
+        compute=_sdot,
+        operands=nibbles,
+        by_element=True,
+        matrix="smmla",
+    ),
     "dotprod": Int8Dot(
         lanes=4, heights=(8, 4, 1), compute=_sdot, operands=nibbles, by_element=True
     ),
@@ -291,6 +301,8 @@ _BYTES: dict[Dot, Int8Dot] = {
     "avxvnni": _bytes("avxvnni"),
     "avx2": _bytes("avx2", _signed_pmaddubsw(8, *_AVX2, "llvm.x86.avx2.psign.b")),
     "ssse3": _bytes("ssse3", _signed_pmaddubsw(4, *_SSSE3, "llvm.x86.ssse3.psign.b.128")),
+    # pairs need no centred bytes: the mixed instruction takes unsigned weights
+    "i8mm": replace(_bytes("i8mm", _sdot), matrix="usmmla"),
     "dotprod": _bytes("dotprod", _sdot),
     "neon": _bytes("neon", _smull(2)),
 }

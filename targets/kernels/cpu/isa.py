@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 # Instruction set of the int8 dot product in integer linears; see int8_dot.py.
-Dot = Literal["vnni512", "avxvnni", "avx2", "ssse3", "dotprod", "neon", "none"]
+# "i8mm" has "dotprod", too, which single rows use.
+Dot = Literal["vnni512", "avxvnni", "avx2", "ssse3", "i8mm", "dotprod", "neon", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ def isa_from_features(features: Iterable[str]) -> Isa:
         vnni = "avxvnni" in names
         return Isa(lanes=8, registers=16, fma=True, dot="avxvnni" if vnni else "avx2")
     if names & {"neon", "asimd"}:
-        # The newer smmla (i8mm) would need pairs of rows; sdot needs no reordering.
-        dotprod = names & {"dotprod", "asimddp"}
-        return Isa(lanes=4, registers=32, fma=True, dot="dotprod" if dotprod else "neon")
+        dotprod = bool(names & {"dotprod", "asimddp"})
+        dot: Dot = "i8mm" if dotprod and "i8mm" in names else "dotprod" if dotprod else "neon"
+        return Isa(lanes=4, registers=32, fma=True, dot=dot)
     return Isa(lanes=4, registers=16, fma=False, dot="ssse3" if "ssse3" in names else "none")

@@ -17,6 +17,7 @@ from tvm.script import tirx as T
 
 from . import vector as v
 from .int_layout import GROUP, groups
+from .pair_rows import PairRows
 
 WORDS = GROUP // 4  # int32 words that hold the int8 of a group
 BIAS = 127  # exponent bias of float32
@@ -33,13 +34,15 @@ class Int8Rows:
     # int32 [m, parts * G]: -zero point * sum of the int8 of each part of a group; without a zero
     # point the bits of a float32, scale * sum
     zeros: Any
+    pairs: PairRows | None = None  # the same rows, for matrix instructions
 
     @classmethod
-    def of(cls, m: Any, columns: int, parts: int = 1) -> Int8Rows:
+    def of(cls, m: Any, columns: int, parts: int = 1, pairs: PairRows | None = None) -> Int8Rows:
         """Allocate the buffers for `m` rows of `columns` elements; a group has 1 or 2 `parts`."""
         g = groups(columns)
         widths = (g * WORDS, g, parts * g)
-        return cls(*(T.sblock_alloc_buffer((m, width), "int32") for width in widths))
+        integers, scales, zeros = (T.sblock_alloc_buffer((m, width), "int32") for width in widths)
+        return cls(integers, scales, zeros, pairs)
 
     @property
     def parts(self) -> int:
@@ -90,6 +93,8 @@ def _quantize(
         q = v.let(T.Cast("int32x16", v.rint(x * v.splat(inverse, 16), 16)))
         bytes_ = T.reinterpret("int32x4", T.Cast("int8x16", q))
         T.buffer_store(out.integers, bytes_, [row, T.ramp(g * WORDS + 4 * h, 1, 4)])
+        if out.pairs:
+            out.pairs.store_integers(row, g, h, bytes_)
         rounded.append(q)
     T.buffer_store(out.scales, scale, [row, g])
     parts = [rounded[0] + rounded[1]] if out.parts == 1 else rounded
@@ -101,6 +106,8 @@ def _quantize(
         else:
             stored = total * T.int32(-zero)
         T.buffer_store(out.zeros, stored, [row, g * len(parts) + i])
+        if out.pairs:
+            out.pairs.store_scale(row, g, scale, total)
 
 
 def _power_of_two(largest: Any) -> tuple[Any, Any]:

@@ -4,9 +4,10 @@ With an int8 dot product, activations become int8 with a scale per 32 elements o
 workspace of the kernel (quantize_rows.py). A group's integer dot product starts at -zero *
 sum(activations), so the zero point costs nothing; some variants subtract it from the weights
 instead. Integers are exact and every variant rounds the same float operations, so all variants with
-FMA have the same bits. With float activations (requested, or without an int8 dot product), integers
-are converted to floats, exactly, and multiplied in float32. Both add the groups in ascending order
-into one accumulator per row and panel.
+FMA have the same bits. Blocks of 8 rows and more are multiplied in pairs where the CPU has matrix
+instructions for them (pair_tiles.py). With float activations (requested, or without an int8 dot
+product), integers are converted to floats, exactly, and multiplied in float32. Both add the groups
+in ascending order into one accumulator per row and panel.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from .int8_dot import Int8Dot, int8_dot
 from .int_layout import LAYOUTS, pack_integers, packed_shapes
 from .int_tiles import Epilogue, float_tile, int8_tile
 from .isa import Isa
+from .pair_rows import PairRows
+from .pair_tiles import HEIGHTS, LEAST, PairWeights, pair_tile
 from .quantize_rows import Int8Rows, quantize_row
 from .tiles import PARALLEL_BYTES, each_row, over_rows, panels, store_panel
 
@@ -74,18 +77,49 @@ def _int8_compute(spec: LinearSpec, dot: Int8Dot, isa: Isa) -> PrimFunc:
     k, count = spec.in_features, panels(spec.out_features)
     zero = 0 if dot.centred else LAYOUTS[spec.scheme].zero
     loop = _panel_loop(spec)
-    together = rows_together(k)
+    # pairs of rows take nearly twice the bytes
+    together = rows_together(2 * k if dot.matrix else k)
 
     def emit(b: dict[str, Any], m: Any) -> None:
         finish = finish_of(spec, isa, b.get("bias"))
-        rows = Int8Rows.of(m, k)
+        pairs = PairRows.of(m, k, LAYOUTS[spec.scheme].zero, dot.exact) if dot.matrix else None
+        rows = Int8Rows.of(m, k, pairs=pairs)
         each_row(m, 2 * k, lambda row: quantize_row(b["x"], rows, zero, dot.exact, row))
         with T.serial(T.ceildiv(m, together)) as block, loop(count) as p:
-            sums = partial(int8_tile, rows, b["packed"], b["scales"], p, dot)
-            tile = _tile_of(b["y"], p, block * together, finish, sums)
-            over_rows(T.min(m - block * together, together), dot.heights, tile)
+            here = T.min(m - block * together, together)
+            weights, y = (b["packed"], b["scales"], p), (b["y"], p, block * together, finish)
+            tile = _tile_of(*y, partial(int8_tile, rows, *weights, dot))
+            if pairs is None:
+                over_rows(here, dot.heights, tile)
+            else:
+                _pairs_or(tile, here, pairs, dot, weights, y)
 
     return _kernel(spec, emit)
+
+
+def _pairs_or(
+    tile: Callable[[int, Any], None],
+    here: Any,
+    pairs: PairRows,
+    dot: Int8Dot,
+    weights: tuple[Any, Any, Any],
+    y: tuple[Any, Any, Any, Finish],
+) -> None:
+    """Emit a block of `here` rows in pairs, or by `tile` if they are few; y: as `_tile_of`'s."""
+    with T.If(here >= LEAST):
+        with T.Then(), T.sblock("block"):
+            T.reads()
+            T.writes()
+            unpacked = PairWeights.unpack(*weights, dot)
+
+            def sums(rows: list[Any], epilogue: Epilogue) -> None:
+                first = T.floordiv(rows[0], 2)  # blocks and the tiles before are even
+                pair_tile(pairs, unpacked, dot, first, len(rows), epilogue)
+
+            by_pairs = _tile_of(*y, sums)
+            over_rows(here, (*HEIGHTS, 1), lambda h, row: (by_pairs if h > 1 else tile)(h, row))
+        with T.Else():
+            over_rows(here, dot.heights, tile)
 
 
 def _tile_of(
