@@ -43,9 +43,8 @@ def fixed(answer: Any) -> str:
     answer |= {"id": "", "created": 0}
     if answer.get("timings"):
         answer["timings"] = list(answer["timings"])
-    if "prompt_tokens_details" in (
-        answer.get("usage") or {}
-    ):  # what either engine has cached depends on what was asked before
+    # What either engine has cached depends on what was asked before.
+    if "prompt_tokens_details" in (answer.get("usage") or {}):
         answer["usage"]["prompt_tokens_details"]["cached_tokens"] = 0
     return json.dumps(answer)
 
