@@ -3,7 +3,6 @@
 #define WHERRY_APP_CHAT_GENERATION_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,27 +10,23 @@
 #include "app/chat/choice.h"
 #include "app/chat/plan.h"
 #include "app/chat/reply.h"
+#include "app/chat/response.h"
 
 namespace wherry::app {
 
-// Callback that receives one JSON object; last: no further object follows.
-using Listener = std::function<void(const std::string& json, bool last)>;
-
-// The state of one running request; not thread-safe.
-class Generation {
+// A request that generates text.
+class Generation : public Response {
  public:
   Generation(Plan plan, const Tokenizer& tokenizer, Listener listener);
 
   const Plan& plan() const { return plan_; }
-  void open();  // sends the first chunks of a stream
-  // Handles an event of a choice. Adds to `abort` the choices that have ended without the core's
-  // knowledge. Throws Failed.
-  void push(size_t choice, const wherry_event& event, const std::string& error);
-  void flush();  // sends the output that was added since the last call
-  bool done() const { return open_ == 0; }
-  bool must_abort(size_t choice) const { return choices_[choice].must_abort(); }
-  bool ended(size_t choice) const { return choices_[choice].ended(); }
-  void fail(const std::string& error_json);  // sends the error as the last JSON object
+  void open() override;
+  void push(size_t choice, const wherry_event& event, const std::string& error) override;
+  void flush() override;
+  bool done() const override { return open_ == 0; }
+  bool must_abort(size_t choice) const override { return choices_[choice].must_abort(); }
+  bool ended(size_t choice) const override { return choices_[choice].ended(); }
+  void fail(const std::string& error_json) override;
 
  private:
   Totals totals() const;

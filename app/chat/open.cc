@@ -51,7 +51,7 @@ class Progress {
 };
 
 struct Limits {
-  int64_t context, vocab_size;
+  int64_t context, vocab_size, embedding_size;
 };
 
 Limits limits_of(wherry_model* model, wherry_engine* engine, const Fields& options,
@@ -64,7 +64,9 @@ Limits limits_of(wherry_model* model, wherry_engine* engine, const Fields& optio
   const int64_t asked = options.integer("context").value_or(fields.integer("context").value_or(0));
   const int64_t cache = static_cast<int64_t>(stats.pages_total) * stats.page_size;
   const auto tokens = static_cast<int64_t>(tokenizer.vocab_size());
-  return {std::min(asked, cache), fields.integer("vocab_size").value_or(tokens)};
+  // An encoder has no cache: it reads a text in one step.
+  return {cache > 0 ? std::min(asked, cache) : asked, fields.integer("vocab_size").value_or(tokens),
+          fields.integer("embedding_size").value_or(0)};
 }
 
 }  // namespace
@@ -85,6 +87,7 @@ std::unique_ptr<App> open_app(const std::string& folder, const std::string& opti
   progress("weights", manifest.bytes, manifest.bytes);
   const Limits limits =
       limits_of(loaded.model.get(), loaded.engine.get(), options, *speech.tokenizer);
+  speech.head.size = limits.embedding_size;
   std::string name = text_option(options, "name");
   if (name.empty()) name = manifest.name;
   auto app = std::make_unique<App>(std::move(name), std::move(speech), std::move(loaded.model),

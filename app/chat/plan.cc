@@ -190,7 +190,8 @@ Plan completion_plan(const Value& request, const Model& model) {
 Model model_of(std::string name, const Speech& speech, int64_t context, int64_t vocab_size) {
   return {std::move(name),
           {speech.tokenizer.get(), speech.eos_ids, speech.defaults, vocab_size, context},
-          speech.dialect.get()};
+          speech.dialect.get(),
+          {speech.tokenizer.get(), speech.head, vocab_size, context}};
 }
 
 Plan plan_of(const Value& request, const Model& model, const std::function<bool()>& gone) {

@@ -14,6 +14,7 @@
 #include "app/request/fields.h"
 #include "app/tools/dialect.h"
 #include "app/tools/output_parser.h"
+#include "app/vectors/embeddings.h"
 
 namespace wherry::app {
 
@@ -49,6 +50,7 @@ struct Model {
   std::string name;
   Abilities abilities;
   const Dialect* dialect;  // null if the model has no chat template, so that it only completes text
+  Embedder embedder;
 };
 // Returns the properties of a model for plan_of. speech: must outlive the result. context: the
 // maximum number of tokens of one request.

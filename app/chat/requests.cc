@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/chat/embedding.h"
 #include "app/request/request_error.h"
 #include "app/template/code_points.h"
 #include "app/template/json_text.h"
@@ -148,6 +149,7 @@ void Requests::plan(const RequestPtr& request) {
       throw RequestError(std::string("The body is not JSON: ") + failure.what(), "",
                          "invalid_json");
     }
+    if (is_embedding(given)) return embed(request, given);
     Plan made = plan_of(given, model_, [&] { return gone(request); });
     if (made.constraint) {
       compile(request, std::move(made));
@@ -193,26 +195,42 @@ void Requests::submit(const RequestPtr& request, Plan plan) {
   auto generation =
       std::make_shared<Generation>(std::move(plan), *model_.abilities.tokenizer, request->listener);
   const Plan& made = generation->plan();
+  submit(request, generation, made.jobs.size(),
+         [&](size_t job, uint64_t id) { add(id, made, made.jobs[job]); });
+}
+
+void Requests::embed(const RequestPtr& request, const Value& given) {
+  auto response = std::make_shared<Embedding>(
+      embedding_plan(given, model_.embedder, [&] { return gone(request); }), model_.name,
+      request->listener);
+  const EmbeddingPlan& made = response->plan();
+  const wherry_params params = response->params();
+  submit(request, response, made.prompts.size(),
+         [&](size_t job, uint64_t id) { core_.add(id, made.prompts[job], params); });
+}
+
+void Requests::submit(const RequestPtr& request, std::shared_ptr<Response> response, size_t n,
+                      const std::function<void(size_t job, uint64_t id)>& add) {
   {
     const std::lock_guard lock(mutex_);
     if (request->aborted) throw jinja::Abandoned();
-    request->generation = generation;
+    request->response = std::move(response);
     ready_.push_back({request, ""});  // the request is listed before its first event arrives
-    for (size_t i = 0; i < made.jobs.size(); ++i) {
+    for (size_t i = 0; i < n; ++i) {
       request->core_ids.push_back(next_core_id_);
       choices_[next_core_id_++] = {request, i};
     }
   }
   const std::vector<uint64_t> ids = request->core_ids;
-  for (size_t i = 0; i < made.jobs.size(); ++i) {
+  for (size_t i = 0; i < n; ++i) {
     try {
-      add(ids[i], made, made.jobs[i]);
+      add(i, ids[i]);
     } catch (...) {
       for (size_t k = 0; k < i; ++k) core_.abort(ids[k]);
       throw;
     }
   }
-  // The client aborted the request while only some of its choices were submitted.
+  // The client aborted the request while only some of its jobs were submitted.
   if (gone(request)) {
     for (uint64_t id : ids) core_.abort(id);
   }
@@ -233,9 +251,9 @@ void Requests::hear(const wherry_event* events, size_t n, const std::string& err
 
 void Requests::open(const Ready& ready) {
   const RequestPtr& request = ready.request;
-  if (ready.failure.empty()) return request->generation->open();
-  if (request->generation) {
-    request->generation->fail(ready.failure);
+  if (ready.failure.empty()) return request->response->open();
+  if (request->response) {
+    request->response->fail(ready.failure);
   } else {
     request->listener(ready.failure, true);
   }
@@ -264,10 +282,10 @@ void Requests::take(const wherry_event* events, size_t n, const std::string& err
       }
     }
     const auto& [request, index] = choice;
-    Generation& generation = *request->generation;
-    const bool before = generation.ended(index);
+    Response& response = *request->response;
+    const bool before = response.ended(index);
     try {
-      generation.push(index, event, event.finish == WHERRY_ERROR ? error : "");
+      response.push(index, event, event.finish == WHERRY_ERROR ? error : "");
     } catch (const Failed& failure) {
       std::vector<uint64_t> others;
       {
@@ -277,13 +295,13 @@ void Requests::take(const wherry_event* events, size_t n, const std::string& err
       for (uint64_t id : others) {
         if (id != 0) core_.abort(id);
       }
-      generation.fail(error_json(failure.message,
-                                 failure.request ? "invalid_request_error" : "server_error", "",
-                                 failure.code));
+      response.fail(error_json(failure.message,
+                               failure.request ? "invalid_request_error" : "server_error", "",
+                               failure.code));
       end(request);
       continue;
     }
-    if (!before && generation.ended(index) && generation.must_abort(index)) {
+    if (!before && response.ended(index) && response.must_abort(index)) {
       core_.abort(event.id);
     }
     if (std::find(touched.begin(), touched.end(), request) == touched.end()) {
@@ -291,8 +309,8 @@ void Requests::take(const wherry_event* events, size_t n, const std::string& err
     }
   }
   for (const RequestPtr& request : touched) {
-    request->generation->flush();
-    if (request->generation->done()) end(request);
+    request->response->flush();
+    if (request->response->done()) end(request);
   }
 }
 

@@ -16,6 +16,7 @@
 #include "app/chat/core.h"
 #include "app/chat/generation.h"
 #include "app/chat/plan.h"
+#include "app/chat/response.h"
 
 namespace wherry::app {
 
@@ -51,7 +52,7 @@ class Requests {
     std::string json;
     Listener listener;
     bool aborted = false;
-    std::shared_ptr<Generation> generation;  // set when the request is planned
+    std::shared_ptr<Response> response;  // set when the request is planned
     std::vector<uint64_t> core_ids;  // the core's id of each choice; 0 after the choice has ended
   };
   using RequestPtr = std::shared_ptr<Request>;
@@ -68,6 +69,10 @@ class Requests {
   // An exception of `work` ends the request.
   void attempt(const RequestPtr& request, const Work& work);
   void submit(const RequestPtr& request, Plan plan);
+  // Submits n jobs. add: adds a job of this index to the core under this id; throws Error.
+  void submit(const RequestPtr& request, std::shared_ptr<Response> response, size_t n,
+              const std::function<void(size_t job, uint64_t id)>& add);
+  void embed(const RequestPtr& request, const Value& given);
   void add(uint64_t id, const Plan& plan, const Job& job);  // adds a job to the core; throws Error
   void refuse(const RequestPtr& request, const std::string& error_json);
   bool gone(const RequestPtr& request);

@@ -145,6 +145,7 @@ Speech read_speech(const Files& files, const std::string& tool_format) {
   const Value special = special_tokens(files);
   made.eos_ids = eos_ids(files, *made.tokenizer, special);
   made.defaults = generation_defaults(files);
+  made.head = read_head(read_object(files, "wherry-head.json"), files.path("wherry-head.json"));
   try {
     if (std::optional<std::string> source = template_source(files)) {
       const auto known = [&](const std::string& name) {

@@ -11,6 +11,7 @@
 #include "app/request/fields.h"
 #include "app/text/tokenizer.h"
 #include "app/tools/dialect.h"
+#include "app/vectors/head.h"
 
 namespace wherry::app {
 
@@ -28,6 +29,7 @@ struct Speech {
   std::unique_ptr<const Dialect> dialect;  // null if the model only completes text
   std::vector<int32_t> eos_ids;
   Value defaults;  // content of generation_config.json
+  Head head;       // what a model answers that generates no text
 };
 // Reads the text side of a model. tool_format: the family name of the tool-call format; "" detects
 // it from the template. Throws Error.

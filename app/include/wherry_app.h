@@ -1,5 +1,6 @@
 /*
- * The C ABI for apps: chat and completion requests to a compiled model, in OpenAI's JSON.
+ * The C ABI for apps: requests to a compiled model for chats, completions and embeddings, in
+ * OpenAI's JSON.
  *
  * Texts are UTF-8 with a length in bytes; a text without a length ends with a zero byte. Functions
  * that return int return WHERRY_OK (0), or a negative wherry_status or code of this header;
@@ -96,7 +97,8 @@ typedef void (*wherry_app_on_chunk)(void* context, const char* json, size_t leng
 
 /*
  * Starts a request and returns at once. A request with "messages" is a chat completion, one with
- * "prompt" a text completion.
+ * "prompt" a text completion, one with "input" a request for embeddings: it takes the fields of
+ * POST /v1/embeddings and is answered whole, as there.
  *
  * on_chunk, context: called with the response. id: gets the request's number, from 1 on, for
  * wherry_app_abort; may not be null.

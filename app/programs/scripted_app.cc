@@ -156,7 +156,7 @@ Value answer(const Fields& asked) {
   const int64_t vocab_size = given.value_or(kVocab);
   Grammars grammars(*tokenizer, vocab_size);
   const Model model = {
-      "small", {tokenizer.get(), eos, jinja::make_dict({}), vocab_size, kContext}, &dialect};
+      "small", {tokenizer.get(), eos, jinja::make_dict({}), vocab_size, kContext}, &dialect, {}};
   Plan plan = plan_of(*asked.find("request"), model, nullptr);
   if (plan.constraint) plan.held_to = grammars.compiled(*plan.constraint);
   if (const Value* texts = asked.find("texts")) {

@@ -73,6 +73,8 @@ class Fields {
 // RequestError.
 Fields checked_chat(const Value& request);
 Fields checked_completion(const Value& request);
+// Validates a request for embeddings (with "input"). Throws RequestError.
+Fields checked_embedding(const Value& request);
 
 }  // namespace wherry::app
 

@@ -66,17 +66,17 @@ void check_message(Checker& check, const std::string& where, const Value& value)
   }
 }
 
-void not_a_prompt(Checker& check) {
-  check.add("prompt", "takes a text, a list of texts, or a list, or lists, of token ids");
+void not_a_prompt(Checker& check, const std::string& name) {
+  check.add(name, "takes a text, a list of texts, or a list, or lists, of token ids");
 }
 
-void check_ids(Checker& check, const Value& value) {
+void check_ids(Checker& check, const std::string& name, const Value& value) {
   const auto is_id = [](const Value& token) {
     return token.is(jinja::Kind::kInt) && token.integer() >= 0 && token.number() < kTokenIds;
   };
   const bool ids = value.is(jinja::Kind::kList) &&
                    std::all_of(value.items().begin(), value.items().end(), is_id);
-  if (!ids) not_a_prompt(check);
+  if (!ids) not_a_prompt(check, name);
 }
 
 }  // namespace
@@ -89,16 +89,16 @@ void check_messages(Checker& check, const Value& messages) {
   }
 }
 
-void check_prompt(Checker& check, const Value& prompt) {
+void check_prompt(Checker& check, const std::string& name, const Value& prompt) {
   if (prompt.is_string()) return;
-  if (!prompt.is(jinja::Kind::kList)) return not_a_prompt(check);
+  if (!prompt.is(jinja::Kind::kList)) return not_a_prompt(check, name);
   const Values& items = prompt.items();
-  if (items.empty() || items[0].is(jinja::Kind::kInt)) return check_ids(check, prompt);
+  if (items.empty() || items[0].is(jinja::Kind::kInt)) return check_ids(check, name, prompt);
   for (const Value& one : items) {
     if (!items[0].is_string()) {
-      check_ids(check, one);
+      check_ids(check, name, one);
     } else if (!one.is_string()) {
-      return not_a_prompt(check);
+      return not_a_prompt(check, name);
     }
   }
 }

@@ -2,12 +2,15 @@
 #ifndef WHERRY_APP_REQUEST_INPUT_FIELDS_H_
 #define WHERRY_APP_REQUEST_INPUT_FIELDS_H_
 
+#include <string>
+
 #include "app/request/fields.h"
 
 namespace wherry::app {
 
 void check_messages(Checker& check, const Value& messages);
-void check_prompt(Checker& check, const Value& prompt);
+// name: the field, "prompt" or "input".
+void check_prompt(Checker& check, const std::string& name, const Value& prompt);
 
 }  // namespace wherry::app
 

@@ -215,7 +215,9 @@ class Reader {
   void messages(const std::string&, const Value& value, const Value&) {
     check_messages(check_, value);
   }
-  void prompt(const std::string&, const Value& value, const Value&) { check_prompt(check_, value); }
+  void prompt(const std::string& name, const Value& value, const Value&) {
+    check_prompt(check_, name, value);
+  }
   void tools(const std::string&, const Value& value, const Value&) { check_tools(check_, value); }
   void tool_choice(const std::string&, const Value& value, const Value&) {
     check_tool_choice(check_, value);
@@ -282,6 +284,10 @@ Fields checked_completion(const Value& request) {
     reader.group("shared", "completion");
     reader.group("completion");
   });
+}
+
+Fields checked_embedding(const Value& request) {
+  return checked(request, [](Reader& reader) { reader.group("embedding"); });
 }
 
 }  // namespace wherry::app

@@ -243,7 +243,8 @@ def usage(jobs: Sequence[Job]) -> VectorUsage:
 
 
 def _unit(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    length = float(np.sqrt(np.square(values, dtype=np.float64).sum()))
+    # Summed in order, as app/vectors/embeddings.cc does: the same bits in apps.
+    length = float(np.sqrt(np.cumsum(np.square(values, dtype=np.float64))[-1]))
     return (values / length).astype(np.float32) if length else values
 
 

@@ -31,6 +31,8 @@ def with_template(folder: Path, to: Path) -> Path:
 
 
 def _create(engine: MLCEngine, request: Request) -> Any:
+    if "input" in request:
+        return engine.embeddings.create(**request)
     endpoint = engine.chat.completions if "messages" in request else engine.completions
     return endpoint.create(**request)
 
@@ -41,7 +43,8 @@ def fixed(answer: Any) -> str:
     answer |= {"id": "", "created": 0}
     if answer.get("timings"):
         answer["timings"] = list(answer["timings"])
-    if answer.get("usage"):  # what either engine has cached depends on what was asked before
+    # What either engine has cached depends on what was asked before.
+    if "prompt_tokens_details" in (answer.get("usage") or {}):
         answer["usage"]["prompt_tokens_details"]["cached_tokens"] = 0
     return json.dumps(answer)
 

@@ -136,3 +136,29 @@ TEMPLATE_ANSWERS: list[Request] = [
     {"messages": _TABLE["messages"], "chat_template_kwargs": {"row": row}, **GREEDY}
     for row in (0, 1, 5, 8)
 ]
+
+# Of a model that has embeddings: inputs as texts and as token ids, cut, in part, and in base64.
+EMBEDDINGS: list[Request] = [
+    {"input": "w7 w9 w11"},
+    {"input": ["w7 w9 w11", "w20", "w7 w9 w12 \U0001f98a"], "model": "mine"},
+    {"input": [7, 9, 11]},
+    {"input": [[7, 9], [20]], "user": "me", "cache_salt": "salt"},
+    {"input": "w5 w6", "dimensions": 8},
+    {"input": ["w5 w6", "w8"], "encoding_format": "base64", "dimensions": 5},
+    {"input": " ".join(f"w{i % 200}" for i in range(900)), "truncate": True},
+    {"input": "w1 w2 w3 w4 w5 w6 w7", "truncate_prompt_tokens": 4},
+    {"input": [7, 9, 11, 13], "truncate_prompt_tokens": 2},
+]
+EMBEDDING_ERRORS: list[Request] = [
+    {"input": []},
+    {"input": [[7], []]},
+    {"input": {"a": 1}},
+    {"input": [99999999]},
+    {"input": " ".join(f"w{i % 200}" for i in range(900))},
+    {"input": "w5", "dimensions": 4096},
+    {"input": "w5", "dimensions": 0, "encoding_format": "int8", "truncate": "maybe"},
+    {"input": "w5", "prompt_name": "no such"},
+    {"input": "w5", "truncate": False, "truncate_prompt_tokens": 4},
+    {"input": "w5", "truncate_prompt_tokens": 0},
+    {"input": ["w5"] * 2049},
+]

@@ -1,0 +1,50 @@
+#include "app/vectors/head.h"
+
+#include <algorithm>
+
+#include "app/template/json_text.h"
+#include "support/error.h"
+
+namespace wherry::app {
+
+namespace {
+
+HeadKind kind_of(const Fields& fields, const std::string& path) {
+  const std::string kind = fields.text("kind");
+  if (kind == "embedding") return HeadKind::kEmbedding;
+  if (kind == "score") return HeadKind::kScore;
+  if (kind == "class") return HeadKind::kClass;
+  throw Error(WHERRY_INCOMPATIBLE, path + ": kind is \"" + kind +
+                                       "\"; this runtime reads embedding, score and class. "
+                                       "Compile the model again: wherry compile MODEL -o DIR");
+}
+
+}  // namespace
+
+const std::string* Head::prompt(const std::string& name) const {
+  const auto found = std::find_if(prompts.begin(), prompts.end(),
+                                  [&](const auto& prompt) { return prompt.first == name; });
+  return found == prompts.end() ? nullptr : &found->second;
+}
+
+Head read_head(const Value& json, const std::string& path) {
+  Head made;
+  if (json.dict().items.empty()) return made;
+  const Fields fields(json);
+  made.kind = kind_of(fields, path);
+  if (fields.has("normalize")) made.normalize = fields.truth("normalize");
+  made.max_tokens = fields.integer("max_tokens").value_or(0);
+  if (const Value* prompts = fields.find("prompts")) {
+    for (const auto& [name, text] : prompts->dict().items) {
+      made.prompts.emplace_back(name.text(), text.text());
+    }
+  }
+  if (fields.has("default_prompt")) made.default_prompt = fields.text("default_prompt");
+  if (made.default_prompt && made.prompt(*made.default_prompt) == nullptr) {
+    throw Error(WHERRY_INCOMPATIBLE,
+                path + ": default_prompt is \"" + *made.default_prompt + "\", of no prompt");
+  }
+  return made;
+}
+
+}  // namespace wherry::app
