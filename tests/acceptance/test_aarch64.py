@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -17,6 +16,7 @@ from wherry.compiler.api import Limits, ensure_artifact
 from wherry.machine.cpu import cpu_features
 
 from ..support import tiny_models
+from ..support.aarch64 import lacking, require_tools
 
 pytestmark = pytest.mark.aarch64
 
@@ -29,19 +29,10 @@ NEW_TOKENS = 64
 PLATFORMS = ("manylinux_2_28_aarch64", "manylinux_2_24_aarch64", "manylinux_2_17_aarch64")
 
 
-def lacking(what: str) -> None:
-    """Skip on a person's machine; in CI, where it is to be installed, fail."""
-    if os.environ.get("CI"):
-        pytest.fail(what)
-    pytest.skip(what)
-
-
 @pytest.fixture(scope="module", autouse=True)
 def tools():
     """The cross compiler and the emulator."""
-    missing = [t for t in ("aarch64-linux-gnu-g++", "qemu-aarch64") if shutil.which(t) is None]
-    if missing:
-        lacking(f"no {' and no '.join(missing)}: apt install g++-aarch64-linux-gnu qemu-user")
+    require_tools()
 
 
 @pytest.fixture(scope="module")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pytest
 import tvm
 import tvm_ffi
 from tvm.target import Target
@@ -22,14 +19,6 @@ from wherry.targets.kernels.cpu import Isa
 _SOURCE = Path(__file__).with_name("arm_kernel.c")
 _CODES = {"i": 0, "u": 1, "f": 2}  # DLPack's
 _COMPILER, _EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
-
-
-def require_emulator() -> None:
-    """Skip without the tools; fail in CI, where they are installed."""
-    missing = [t for t in (_COMPILER, _EMULATOR) if shutil.which(t) is None]
-    if missing:
-        what = f"no {' and no '.join(missing)}: apt install gcc-aarch64-linux-gnu qemu-user"
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(what)
 
 
 @dataclass(frozen=True)

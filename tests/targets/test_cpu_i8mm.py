@@ -10,7 +10,8 @@ import pytest
 from wherry.targets.kernels import LinearSpec
 from wherry.targets.kernels.cpu import CpuKernels, Isa
 
-from ..support.arm_kernels import ArmMachine, require_emulator
+from ..support.aarch64 import require_tools
+from ..support.arm_kernels import ArmMachine
 from .test_cpu_linear import packed, portable
 
 pytestmark = pytest.mark.cpu
@@ -22,7 +23,7 @@ HEIGHTS = (1, 2, 7, 8, 9, 31)  # by rows, and in pairs with rests of all heights
 @pytest.fixture(scope="module")
 def cores(tmp_path_factory):
     """The same kernels in dot products and in pairs."""
-    require_emulator()
+    require_tools()
     folder = tmp_path_factory.mktemp("arm")
     dotprod = ArmMachine(replace(ISA, dot="dotprod"), ("dotprod",), "cortex-a76", folder)
     return dotprod, ArmMachine(ISA, ("dotprod", "i8mm"), "max", folder)
