@@ -11,11 +11,14 @@ import json
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 BUDGET_S = 600.0  # seconds of the whole check
 PIECE_S = 180.0  # seconds of one process
+REPLAYS = 8  # processes that replay at a time
 USUAL = ("models", "kernels", "large", "peers")  # default parts, in the order in which they run
 PARTS = (*USUAL, "llama")  # llama compiles llama.cpp first, so it runs only on request
 TOP = 8  # kernels of a profile that the report lists
@@ -65,25 +68,30 @@ class Check:
             file.writelines(json.dumps(line) + "\n" for line in lines)
 
     def replay(self, kind: str, folders: list[Path]) -> None:
-        """Replay recorded calls of all folders.
+        """Replay recorded calls of all folders, in several processes at a time."""
+        with ThreadPoolExecutor(REPLAYS) as pool:
+            shares = [folders[i::REPLAYS] for i in range(REPLAYS)]
+            lines = [line for share in pool.map(partial(self._share, kind), shares) for line in share]
+        self.keep("replays.jsonl", lines)
+        failed = [line for line in lines if not line["ok"]]
+        self.say(f"{kind}s: {len(lines) - len(failed)} of {len(folders)} right")
+        if len(lines) < len(folders):
+            self.say(f"  no time for {len(folders) - len(lines)}")
+        for line in failed:
+            what = line.get("error") or line.get("wrong") or line
+            self.say(f"  {line.get('test', line['name'])}: {str(what)[-600:]}")
 
-        After a crash the next one runs in a new process.
-        """
-        failed, left = [], list(folders)
-        while left and self.left() > 0:
+    def _share(self, kind: str, folders: list[Path]) -> list[dict[str, Any]]:
+        """Replay some folders; after a crash the next one runs in a new process."""
+        found: list[dict[str, Any]] = []
+        while len(found) < len(folders) and self.left() > 0:
+            left = folders[len(found) :]
             lines, problem = self.run("replay", kind, self.device, *map(str, left))
             if len(lines) < len(left) and (not lines or lines[-1]["ok"]):
                 name = left[len(lines)].name
                 lines.append({"kind": kind, "name": name, "ok": False, "error": problem})
-            self.keep("replays.jsonl", lines)
-            failed += [line for line in lines if not line["ok"]]
-            left = left[len(lines) :]
-        self.say(f"{kind}s: {len(folders) - len(failed) - len(left)} of {len(folders)} right")
-        if left:
-            self.say(f"  no time for {len(left)}")
-        for line in failed:
-            what = line.get("error") or line.get("wrong") or line
-            self.say(f"  {line.get('test', line['name'])}: {str(what)[-600:]}")
+            found += lines
+        return found
 
     def measure(self, folder: Path, card: dict[str, Any]) -> None:
         """Measure a large model with Wherry, and write a row."""

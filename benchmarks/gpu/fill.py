@@ -40,14 +40,18 @@ class Filler:
 
 
 def fill(folder: Path, seed: int = 0) -> int:
-    """Write all shards of `tensor-cache.json`; return their size in bytes."""
+    """Write the shards of `tensor-cache.json` that are not there; return the size of all in bytes."""
     index: dict[str, Any] = json.loads((folder / "tensor-cache.json").read_text())
     filler, written = Filler(seed), 0
     for shard in index["records"]:
-        with (folder / shard["dataPath"]).open("wb") as file:
+        written += shard["nbytes"]
+        path, partial = folder / shard["dataPath"], folder / f".{shard['dataPath']}.partial"
+        if path.exists():
+            continue
+        with partial.open("wb") as file:
             file.truncate(shard["nbytes"])
             for tensor in shard["records"]:
                 file.seek(tensor["byteOffset"])
                 file.write(filler.tensor(tensor["name"], tensor["shape"], tensor["dtype"]).data)
-        written += shard["nbytes"]
+        partial.rename(path)
     return written
