@@ -94,10 +94,12 @@ __device__ __forceinline__ void gemv_slots(const void* x, const void* starts, co
   const SlotTile<E, 8 * kTokenTiles> tile(starts, slots, blockIdx.y, n);
   if (tile.count <= 0) return;
   const int lane = threadIdx.x % 32, slice = threadIdx.x / 32;
-  Slice<typename E::Weights, kRowTiles, kTokenTiles, kAhead> own(packed, slice, lane);
+  const typename E::Weights weights(packed, lane);
+  Slice<typename E::Weights, kRowTiles, kTokenTiles, kAhead> own(slice);
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
-    own.tiles[r] = tile.expert * E::kTiles + row_tile<E::kN, kRowTiles, E::kGated>(blockIdx.x, r);
+    const int of_expert = row_tile<E::kN, kRowTiles, E::kGated>(blockIdx.x, r);
+    own.tiles[r] = weights.tile(tile.expert * E::kTiles + of_expert);
   }
   own.start();
   const uint4* rows[kTokenTiles];

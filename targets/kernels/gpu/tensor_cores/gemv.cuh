@@ -13,44 +13,49 @@ struct Tokens {  // a lane's part of a chunk of eight tokens
 // tokens. A lane has kAhead pieces of each row tile in flight: 4 or 8.
 template <class Weights, int kRowTiles, int kTokenTiles, int kAhead>
 struct Slice {
+  using Tile = decltype(static_cast<const Weights*>(nullptr)->tile(0));
   static constexpr int kK = Weights::kChunks * kChunk;
   static constexpr int kChunksAhead = kAhead / Weights::kPieces;
   static constexpr int kStepsOfPiece = kSteps / Weights::kPieces;
   static constexpr int kTokensAhead = kTokenTiles >= 4 ? 1 : 4 / kTokenTiles;  // chunks
-  Weights weights;
-  int begin, end;  // chunks
-  int tiles[kRowTiles];
+  int begin, end;                                                              // chunks
+  Tile tiles[kRowTiles];
   Piece pieces[kRowTiles][kAhead];
 
   // Slice `slice`; the tiles are set later.
-  __device__ __forceinline__ Slice(const void* packed, int slice, int lane)
-      : weights(packed, lane), begin(first_chunk(kK, slice)), end(first_chunk(kK, slice + 1)) {}
+  __device__ __forceinline__ explicit Slice(int slice)
+      : begin(first_chunk(kK, slice)), end(first_chunk(kK, slice + 1)) {}
 
   __device__ __forceinline__ void start() {
 #pragma unroll
+    for (int r = 0; r < kRowTiles; ++r) tiles[r].advance(begin);
+#pragma unroll
     for (int i = 0; i < kAhead; ++i) {
-      const int chunk = begin + i / Weights::kPieces;
-      if (chunk < end) {
+      if (begin + i / Weights::kPieces < end) {
 #pragma unroll
         for (int r = 0; r < kRowTiles; ++r) {
-          pieces[r][i] = weights.load(tiles[r], chunk, i % Weights::kPieces);
+          pieces[r][i] = tiles[r].load(i / Weights::kPieces, i % Weights::kPieces);
         }
       }
     }
+#pragma unroll
+    for (int r = 0; r < kRowTiles; ++r) tiles[r].advance(kChunksAhead);
   }
 
-  // `rows`: addresses of the lane's part of each token.
-  __device__ __forceinline__ void multiply(const uint4* const (&rows)[kTokenTiles],
+  // `rows`: addresses of the lane's part of each token, which are advanced, too.
+  __device__ __forceinline__ void multiply(const uint4* (&rows)[kTokenTiles],
                                            float (&sums)[kRowTiles][kTokenTiles][4]) {
     auto tokens = [&](int t, int chunk) -> Tokens {
       return {rows[t][chunk * 8], rows[t][chunk * 8 + 1]};
     };
+#pragma unroll
+    for (int t = 0; t < kTokenTiles; ++t) rows[t] += begin * 8;
     Tokens given[kTokenTiles][kTokensAhead];
 #pragma unroll
     for (int i = 0; i < kTokensAhead; ++i) {
 #pragma unroll
       for (int t = 0; t < kTokenTiles; ++t) {
-        if (begin + i < end) given[t][i] = tokens(t, begin + i);
+        if (begin + i < end) given[t][i] = tokens(t, i);
       }
     }
     for (int base = begin; base < end; base += kAhead) {
@@ -68,7 +73,7 @@ struct Slice {
               Word a[4];
               Weights::open(pieces[r][place], step, a);
               if (step % kStepsOfPiece == kStepsOfPiece - 1 && next < end) {
-                pieces[r][place] = weights.load(tiles[r], next, own);
+                pieces[r][place] = tiles[r].load(d, own);  // chunk `next`
               }
 #pragma unroll
               for (int t = 0; t < kTokenTiles; ++t) {
@@ -80,11 +85,15 @@ struct Slice {
 #pragma unroll
           for (int t = 0; t < kTokenTiles; ++t) {
             if (chunk + kTokensAhead < end) {
-              given[t][d % kTokensAhead] = tokens(t, chunk + kTokensAhead);
+              given[t][d % kTokensAhead] = tokens(t, d + kTokensAhead);
             }
           }
         }
       }
+#pragma unroll
+      for (int r = 0; r < kRowTiles; ++r) tiles[r].advance(kAhead);
+#pragma unroll
+      for (int t = 0; t < kTokenTiles; ++t) rows[t] += kAhead * 8;
     }
   }
 };
@@ -146,10 +155,11 @@ __device__ __forceinline__ void gemv(const void* x, const void* norm, const void
   using Weights = Stored<kN, kK>;
   const int lane = threadIdx.x % 32, slice = threadIdx.x / 32;
   const int first_token = blockIdx.y * (8 * kTokenTiles);
-  Slice<Weights, kRowTiles, kTokenTiles, kAhead> own(packed, slice, lane);
+  const Weights weights(packed, lane);
+  Slice<Weights, kRowTiles, kTokenTiles, kAhead> own(slice);
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
-    own.tiles[r] = row_tile<kN, kRowTiles, kGated>(blockIdx.x, r);
+    own.tiles[r] = weights.tile(row_tile<kN, kRowTiles, kGated>(blockIdx.x, r));
   }
   own.start();
   if (kNormed) {

@@ -105,6 +105,14 @@ __device__ __forceinline__ Word odd_bytes(Word a, Word above) {
   return both;
 }
 
+// (w & kMask) | above: one instruction, of which the compiler makes two.
+template <Word kMask>
+__device__ __forceinline__ Word masked(Word w, Word above) {
+  Word d;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(d) : "r"(w), "n"(kMask), "r"(above));
+  return d;
+}
+
 // The value of lane ^ mask (shuffle); all lanes of a warp must reach it.
 __device__ __forceinline__ float shuffle_xor(float value, int mask) {
   return __shfl_xor_sync(0xffffffffu, value, mask);

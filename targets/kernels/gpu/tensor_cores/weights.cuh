@@ -24,82 +24,108 @@ struct Piece {  // a single load of a lane; a chunk has kPieces
   Word offsets;  // 0 in schemes without them
 };
 
-// 4 bits, with a float16 scale for each 32 of a row. A lane's piece is its part of a chunk: a word
-// a step, and the scales of its two rows; its columns of a chunk are in one group of 32.
-template <int kN, int kK>
-struct Q4 {
-  static constexpr int kPieces = 1;  // of a chunk
-  static constexpr int kTiles = divided_up(kN, kRows);
-  static constexpr int kChunks = kK / kChunk;
+// Numbers of 4 bits as float16 from 1024 on, which has steps of 1: its low bits are an integer.
+// Those at bits 0 and 16 of a word, plus 1024; those at bits 4 and 20, times 16 plus 1024.
+__device__ __forceinline__ Word low_numbers(Word w) { return masked<0x000f000f>(w, 0x64006400u); }
+__device__ __forceinline__ Word high_numbers(Word w) { return masked<0x00f000f0>(w, 0x64006400u); }
+
+// A row tile's pieces for one lane, from some chunk on: a loop advances the addresses, so that a
+// load costs no more than an addition.
+template <class Weights>
+struct TilePieces {
   const uint4* words;
   const Word* scales;
 
-  __device__ __forceinline__ Q4(const void* packed, int lane)
-      : words(static_cast<const uint4*>(packed) + lane),
-        scales(static_cast<const Word*>(packed) + size_t{kTiles} * kChunks * 128 + lane / 2) {}
-
-  __device__ __forceinline__ Piece load(int tile, int chunk, int) const {
-    const size_t at = size_t(tile) * kChunks + chunk;
-    return {load_once(words + at * 32), load_once(scales + at * 16), 0};
+  __device__ __forceinline__ Piece load(int chunk, int piece) const {
+    const Word* own = scales + chunk * Weights::kScales;
+    return {load_once(words + (chunk * Weights::kPieces + piece) * 32),
+            Weights::kScales == 0 ? 0 : load_once(own),
+            Weights::kOffsetsAt == 0 ? 0 : load_once(own + Weights::kOffsetsAt)};
   }
+  __device__ __forceinline__ void advance(int chunks) {
+    words += chunks * (Weights::kPieces * 32);
+    scales += chunks * Weights::kScales;
+  }
+};
+
+// Weights whose words are followed by scales, and perhaps by offsets, kScalesOfChunk words a chunk.
+template <int kN, int kK, int kPiecesOfChunk, int kScalesOfChunk, bool kOffsets>
+struct PackedWeights {
+  static constexpr int kPieces = kPiecesOfChunk, kScales = kScalesOfChunk;
+  static constexpr int kTiles = divided_up(kN, kRows);
+  static constexpr int kChunks = kK / kChunk;
+  static constexpr size_t kOffsetsAt = kOffsets ? size_t{kTiles} * kChunks * kScales : 0;
+  const uint4* words;
+  const Word* scales;
+
+  __device__ __forceinline__ PackedWeights(const void* packed, int lane)
+      : words(static_cast<const uint4*>(packed) + lane),
+        scales(static_cast<const Word*>(packed) + size_t{kTiles} * kChunks * kPieces * 128 +
+               lane / 2) {}
+
+  __device__ __forceinline__ TilePieces<PackedWeights> tile(int index) const {
+    const size_t at = size_t(index) * kChunks;
+    return {words + at * (kPieces * 32), scales + at * kScales};
+  }
+  __device__ __forceinline__ Piece load(int index, int chunk, int piece) const {
+    return tile(index).load(chunk, piece);
+  }
+};
+
+// The scale of a piece's upper row, twice, and that of its lower row.
+__device__ __forceinline__ Word upper_scale(const Piece& piece) {
+  return low_halves(piece.scales, piece.scales);
+}
+__device__ __forceinline__ Word lower_scale(const Piece& piece) {
+  return high_halves(piece.scales, piece.scales);
+}
+
+__device__ __forceinline__ Word word_of(const Piece& piece, int step) {
+  return step == 0   ? piece.words.x
+         : step == 1 ? piece.words.y
+         : step == 2 ? piece.words.z
+                     : piece.words.w;
+}
+
+// 4 bits, with a float16 scale for each 32 of a row. A lane's piece is its part of a chunk: a word
+// a step, and the scales of its two rows; its columns of a chunk are in one group of 32.
+template <int kN, int kK>
+struct Q4 : PackedWeights<kN, kK, 1, 16, false> {
+  using PackedWeights<kN, kK, 1, 16, false>::PackedWeights;
 
   // Four words of two float16, each (number - 7) * scale, rounded once.
   static __device__ __forceinline__ void open(const Piece& piece, int step, Word (&a)[4]) {
-    const Word w = step == 0   ? piece.words.x
-                   : step == 1 ? piece.words.y
-                   : step == 2 ? piece.words.z
-                               : piece.words.w;
-    // A float16 from 1024 on has steps of 1: its low bits are an integer.
-    const Word low = 0x000f000fu, next = 0x00f000f0u, magic = 0x64006400u;
-    const Word row = (piece.scales & 0xffffu) * 0x10001u,
-               lower_row = (piece.scales >> 16) * 0x10001u;
+    const Word w = word_of(piece, step), next = w >> 8;
+    const Word row = upper_scale(piece), lower_row = lower_scale(piece);
     const Word zero = 0x64076407u;                              // 1031
     const Word sixteenth = 0x2c002c00u, shifted = 0xd470d470u;  // 1 / 16; -(1024 / 16 + 7)
-    a[0] = times(minus((w & low) | magic, zero), row);
-    a[1] = times(times_plus((w & next) | magic, sixteenth, shifted), lower_row);
-    a[2] = times(minus(((w >> 8) & low) | magic, zero), row);
-    a[3] = times(times_plus(((w >> 8) & next) | magic, sixteenth, shifted), lower_row);
+    a[0] = times(minus(low_numbers(w), zero), row);
+    a[1] = times(times_plus(high_numbers(w), sixteenth, shifted), lower_row);
+    a[2] = times(minus(low_numbers(next), zero), row);
+    a[3] = times(times_plus(high_numbers(next), sixteenth, shifted), lower_row);
   }
 };
 
 // 4 bits as `Q4`, with a second float16 for each 32 of a row: 1024 plus the zero point, or with
 // kMinimum the minimum, which is added.
 template <int kN, int kK, bool kMinimum>
-struct Q4Offset {
-  static constexpr int kPieces = 1;
-  static constexpr int kTiles = divided_up(kN, kRows);
-  static constexpr int kChunks = kK / kChunk;
-  const uint4* words;
-  const Word* scales;
-
-  __device__ __forceinline__ Q4Offset(const void* packed, int lane)
-      : words(static_cast<const uint4*>(packed) + lane),
-        scales(static_cast<const Word*>(packed) + size_t{kTiles} * kChunks * 128 + lane / 2) {}
-
-  __device__ __forceinline__ Piece load(int tile, int chunk, int) const {
-    const size_t at = size_t(tile) * kChunks + chunk;
-    const Word* own = scales + at * 16;
-    return {load_once(words + at * 32), load_once(own),
-            load_once(own + size_t{kTiles} * kChunks * 16)};
-  }
+struct Q4Offset : PackedWeights<kN, kK, 1, 16, true> {
+  using PackedWeights<kN, kK, 1, 16, true>::PackedWeights;
 
   // Each (number - zero point) * scale, or number * scale + minimum, rounded once.
   static __device__ __forceinline__ void open(const Piece& piece, int step, Word (&a)[4]) {
-    const Word w = step == 0   ? piece.words.x
-                   : step == 1 ? piece.words.y
-                   : step == 2 ? piece.words.z
-                               : piece.words.w;
-    const Word low = 0x000f000fu, next = 0x00f000f0u, magic = 0x64006400u;
-    const Word scale[2] = {(piece.scales & 0xffffu) * 0x10001u, (piece.scales >> 16) * 0x10001u};
-    const Word offset[2] = {(piece.offsets & 0xffffu) * 0x10001u, (piece.offsets >> 16) * 0x10001u};
+    const Word w = word_of(piece, step);
+    const Word scale[2] = {upper_scale(piece), lower_scale(piece)};
+    const Word offset[2] = {low_halves(piece.offsets, piece.offsets),
+                            high_halves(piece.offsets, piece.offsets)};
     const Word sixteenth = 0x2c002c00u;
     // 1024 and the zero point; -(64 and the zero point) is 960 minus that
-    const Word zero = kMinimum ? magic : offset[0];
+    const Word zero = kMinimum ? 0x64006400u : offset[0];
     const Word shifted = kMinimum ? 0xd400d400u : minus(0x63806380u, offset[1]);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const Word even = minus(((w >> (8 * i)) & low) | magic, zero);
-      const Word odd = times_plus(((w >> (8 * i)) & next) | magic, sixteenth, shifted);
+      const Word even = minus(low_numbers(w >> (8 * i)), zero);
+      const Word odd = times_plus(high_numbers(w >> (8 * i)), sixteenth, shifted);
       a[2 * i] = kMinimum ? times_plus(even, scale[0], offset[0]) : times(even, scale[0]);
       a[2 * i + 1] = kMinimum ? times_plus(odd, scale[1], offset[1]) : times(odd, scale[1]);
     }
@@ -113,29 +139,15 @@ using Q4Minimum = Q4Offset<kN, kK, true>;
 
 // 8 bits, scales as `Q4`. A lane's piece is its part of two steps: two words each, and the scales.
 template <int kN, int kK>
-struct Q8 {
-  static constexpr int kPieces = 2;
-  static constexpr int kTiles = divided_up(kN, kRows);
-  static constexpr int kChunks = kK / kChunk;
-  const uint4* words;
-  const Word* scales;
-
-  __device__ __forceinline__ Q8(const void* packed, int lane)
-      : words(static_cast<const uint4*>(packed) + lane),
-        scales(static_cast<const Word*>(packed) + size_t{kTiles} * kChunks * 256 + lane / 2) {}
-
-  __device__ __forceinline__ Piece load(int tile, int chunk, int piece) const {
-    const size_t at = size_t(tile) * kChunks + chunk;
-    return {load_once(words + (at * kPieces + piece) * 32), load_once(scales + at * 16), 0};
-  }
+struct Q8 : PackedWeights<kN, kK, 2, 16, false> {
+  using PackedWeights<kN, kK, 2, 16, false>::PackedWeights;
 
   // Each (number - 127) * scale, rounded once.
   static __device__ __forceinline__ void open(const Piece& piece, int step, Word (&a)[4]) {
     const Word w[2] = {step % 2 ? piece.words.z : piece.words.x,
                        step % 2 ? piece.words.w : piece.words.y};
     const Word magic = 0x64006400u, zero = 0x647f647fu;  // 1024; 1024 + 127
-    const Word row = (piece.scales & 0xffffu) * 0x10001u,
-               lower_row = (piece.scales >> 16) * 0x10001u;
+    const Word row = upper_scale(piece), lower_row = lower_scale(piece);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       a[2 * i] = times(minus(even_bytes(w[i], magic), zero), row);
@@ -146,19 +158,8 @@ struct Q8 {
 
 // float16. A lane's piece is its part of a step.
 template <int kN, int kK>
-struct F16 {
-  static constexpr int kPieces = kSteps;
-  static constexpr int kTiles = divided_up(kN, kRows);
-  static constexpr int kChunks = kK / kChunk;
-  const uint4* words;
-
-  __device__ __forceinline__ F16(const void* packed, int lane)
-      : words(static_cast<const uint4*>(packed) + lane) {}
-
-  __device__ __forceinline__ Piece load(int tile, int chunk, int step) const {
-    const size_t at = (size_t(tile) * kChunks + chunk) * kSteps + step;
-    return {load_once(words + at * 32), 0, 0};
-  }
+struct F16 : PackedWeights<kN, kK, kSteps, 0, false> {
+  using PackedWeights<kN, kK, kSteps, 0, false>::PackedWeights;
 
   static __device__ __forceinline__ void open(const Piece& piece, int, Word (&a)[4]) {
     a[0] = piece.words.x;

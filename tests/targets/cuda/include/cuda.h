@@ -87,6 +87,11 @@ inline unsigned short nearest_half(float x) {
 
 inline void keep_order() {}
 
+template <Word kMask>
+Word masked(Word w, Word above) {
+  return (w & kMask) | above;
+}
+
 inline Word nearest_halves(float low, float high) {
   return nearest_half(low) | Word{nearest_half(high)} << 16;
 }
