@@ -25,6 +25,7 @@ ASKED_SHARED_BYTES = {
 WARP = 32
 # GPUs whose tensor cores lack the m16n8k16 shape that the kernels use
 WITHOUT_TENSOR_CORES = frozenset({"sm_75"})
+WITH_WARPGROUPS = frozenset({"sm_90"})
 
 
 def preset(variant: str | None) -> TargetPreset:
@@ -40,6 +41,7 @@ def preset(variant: str | None) -> TargetPreset:
         shared_memory_bytes=SHARED_MEMORY_BYTES,
         asked_shared_bytes=asked,
         tensor_cores=WITHOUT_TENSOR_CORES.isdisjoint(codes),
+        warpgroups=WITH_WARPGROUPS.issuperset(codes),
     )
     return gpu_preset(
         "cuda" if variant is None else f"cuda:{'+'.join(codes)}",

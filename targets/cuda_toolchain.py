@@ -84,7 +84,8 @@ def _environment(name: str, value: str) -> Iterator[None]:
 def compile_cuda(source: bytes, codes: tuple[str, ...], nvcc: Path) -> bytes:
     """Compile CUDA source to a fatbin: machine code for each of `codes`, and PTX of the first.
 
-    All machine code comes from one PTX, so results do not depend on the GPU.
+    All machine code comes from one PTX, so results do not depend on the GPU; except for sm_90 alone,
+    whose own instructions give the same bits.
 
     Raises:
         ToolchainError: nvcc rejects the source; the message has its output.
@@ -111,6 +112,9 @@ def fatbin_command(codes: tuple[str, ...], nvcc: Path) -> list[str]:
     # Kernels call fma where a product and a sum are fused. The compiler must not contract others:
     # it could decide differently in two kernels whose results must agree.
     command += ["--fmad=false", "--threads", "0"]
+    if codes == ("sm_90",):  # with wgmma, which newer GPUs lack
+        command += ["-gencode", "arch=compute_90a,code=sm_90a"]
+        return [*command, "-gencode", "arch=compute_90,code=compute_90"]
     return [*command, "-gencode", f"arch={virtual},code=[{','.join((virtual, *codes))}]"]
 
 

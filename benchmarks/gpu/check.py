@@ -71,7 +71,9 @@ class Check:
         """Replay recorded calls of all folders, in several processes at a time."""
         with ThreadPoolExecutor(REPLAYS) as pool:
             shares = [folders[i::REPLAYS] for i in range(REPLAYS)]
-            lines = [line for share in pool.map(partial(self._share, kind), shares) for line in share]
+            lines = [
+                line for share in pool.map(partial(self._share, kind), shares) for line in share
+            ]
         self.keep("replays.jsonl", lines)
         failed = [line for line in lines if not line["ok"]]
         self.say(f"{kind}s: {len(lines) - len(failed)} of {len(folders)} right")

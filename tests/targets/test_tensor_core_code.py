@@ -61,6 +61,20 @@ def assembled(func, nvcc, codes, folder):
     return found
 
 
+def test_warpgroups_multiply_while_they_compute(nvcc, tmp_path):
+    """The assembler says where it makes multiplications wait for each other."""
+    for name in ("o", "gate_up of floats"):
+        func = tensor_cores.fused_linear(SHAPES[name], 227 << 10, warpgroups=True).compute
+        given = assembled(func, nvcc, ("sm_90",), tmp_path)
+        assert not [g for g in given if g.stack or g.spilled], given
+        assert [g for g in given if g.threads == 384]
+        command = [*fatbin_command(("sm_90",), nvcc), "-Xptxas=-v", "-o", str(tmp_path / "out")]
+        done = subprocess.run(
+            [*command, str(tmp_path / "kernels.cu")], capture_output=True, text=True
+        )
+        assert "serialized" not in done.stderr
+
+
 def spec_of(n, k, scheme, **more):
     scale_dtype = "float16" if scheme == "q4" else None
     floats = {"x_dtype": "float16"} | more

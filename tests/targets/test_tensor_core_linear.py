@@ -10,7 +10,12 @@ import pytest
 from wherry.targets.kernels import EmbeddingSpec, FusedLinearSpec, LinearSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits, tensor_cores
 from wherry.targets.kernels.gpu.tensor_cores import layout
-from wherry.targets.kernels.gpu.tensor_cores.plan import Gemm, Gemv, TensorCoreLinearPlan
+from wherry.targets.kernels.gpu.tensor_cores.plan import (
+    Gemm,
+    Gemv,
+    Groups,
+    TensorCoreLinearPlan,
+)
 
 from ..support.builders import builder
 from .test_cpu_linear import portable
@@ -101,17 +106,22 @@ BOUND = {SINGLE: 4e-4, HALF: 6e-4}
 REST = {SINGLE: 2e-6, HALF: 4e-4}
 
 
-def plan_of(spec, wide):
+MOST_FEW = 40  # rows, in the plans here
+
+
+def plan_of(spec, many):
     """All kernels, with fewer rows than they are for; of many there are two patches.
 
-    Of floats `wide` tiles are those of sm_90; others have none, for which small ones stand.
+    Of floats "wide" tiles are those of sm_90; others have none, for which small ones stand.
     """
     usual = TensorCoreLinearPlan.of(spec, MOST_SHARED)
-    rows = ((1,) if usual.gemv[0][1].normed else ()) + (5, 13, 40)
+    rows = ((1,) if usual.gemv[0][1].normed else ()) + (5, 13, MOST_FEW)
     few = [(most, own) for most, (_, own) in zip(rows, usual.gemv, strict=True)]
     plan = TensorCoreLinearPlan(tuple(few), Gemm(2, 4, 4, 3, patch=2), usual.slices)
-    if not wide:
+    if not many:
         return plan
+    if many == "groups":
+        return replace(plan, groups=(MOST_FEW, Groups(stages=3, patch=1)))
     own = (
         replace(usual.wide[1], patch=1)
         if usual.wide
@@ -121,20 +131,29 @@ def plan_of(spec, wide):
     return replace(plan, wide=(ROWS, own))
 
 
+BY_DAY = {"wide": ("floats, residual",), "groups": ("4 bits, norm and gate", "8 bits, residual")}
+
+
 @pytest.mark.parametrize(
-    ("case", "wide"),
+    ("case", "many"),
     [
-        pytest.param(case, wide, marks=pytest.mark.nightly if by_night else (), id=f"{case}{name}")
-        for wide, name in ((False, ""), (True, ", wide"))
+        pytest.param(
+            case,
+            many,
+            marks=()
+            if case in BY_DAY.get(many, set(CASES) - set(BY_NIGHT))
+            else pytest.mark.nightly,
+            id=f"{case}, {many}" if many else case,
+        )
+        for many in ("", "wide", "groups")
         for case in CASES
-        for by_night in [case in BY_NIGHT or (wide and case != "floats, residual")]
     ],
 )
-def test_fused_linear(build, case, wide):
+def test_fused_linear(build, case, many):
     spec = spec_of(CASES[case])
     n, k, scheme, y_dtype = spec.out_features, spec.in_features, spec.scheme, spec.y_dtype
-    rng, count = np.random.default_rng(n + k), WIDE_ROWS if wide else ROWS
-    kernel = tensor_cores.fused_linear(spec, plan=plan_of(spec, wide))
+    rng, count = np.random.default_rng(n + k), WIDE_ROWS if many else ROWS
+    kernel = tensor_cores.fused_linear(spec, plan=plan_of(spec, many))
     compute = build(kernel.compute)
     stored, weight = portable(rng, n, k, scheme, spec.scale_dtype)
     packed = numpy_layout(stored, n, k, scheme)
@@ -153,12 +172,15 @@ def test_fused_linear(build, case, wide):
             *([r[rows]] if spec.residual else []),
         ]
         *_, y, z = compute(*inputs, y, z)
-        return y, z if shape[0] == "m" else x[rows]
+        return y, z if spec.norm_eps or spec.x_dtype != HALF else x[rows]
 
     def error(y, exact):
         return np.sqrt(np.mean((y - exact) ** 2) / np.mean(exact**2))
 
     y, z = run(np.arange(count))
+    if many == "groups":  # they have their own order of x
+        parts = (np.arange(i, min(i + MOST_FEW, count)) for i in range(0, count, MOST_FEW))
+        z = np.concatenate([run(rows)[1] for rows in parts])
     assert error(y, expected(spec, x, weight, norm, r)) < BOUND[y_dtype]
     # With z as it was multiplied: nothing but the order of the sums is left.
     bare = FusedLinearSpec.from_json(
@@ -231,6 +253,27 @@ def test_plans(n, gated, rows, many):
         assert all(few.row_tiles % 2 == 0 for _, few in plan.gemv) and isinstance(
             plan.gemv[0][1], Gemv
         )
+
+
+@pytest.mark.parametrize(
+    ("n", "rows", "groups"),
+    [
+        (4096, 128, False),  # 32 blocks
+        (4096, 129, True),
+        (28672, 64, False),  # half a tile
+        (28672, 65, True),
+    ],
+)
+def test_warpgroups_are_for_prompts(n, rows, groups):
+    for scheme, stages in (("q4", 4), ("q8", 4), ("f16", 6), ("q4_1", 4)):
+        dtype = None if scheme == "f16" else "float16"
+        spec = FusedLinearSpec(out_features=n, in_features=4096, scheme=scheme, scale_dtype=dtype)
+        plan = TensorCoreLinearPlan.of(spec, MOST_SHARED, warpgroups=True)
+        assert plan.groups and (rows > plan.groups[0]) == groups
+        assert plan.gemv[-1][0] == plan.groups[0] and plan.groups[1].stages == stages
+        assert plan.groups[1].shared_bytes(spec) <= MOST_SHARED
+    huge = FusedLinearSpec(out_features=1 << 18, in_features=1 << 13, scheme="f16")
+    assert TensorCoreLinearPlan.of(huge, MOST_SHARED, warpgroups=True).groups is None
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ class GpuKernels:
         It reads the portable layout, unless tensor cores have a layout of their own.
         """
         if self.limits.tensor_cores and tensor_cores.fits(spec):
-            return tensor_cores.linear(spec, self.limits.asked_shared_bytes)
+            return tensor_cores.linear(spec, self.limits.asked_shared_bytes, self.limits.warpgroups)
         return linear(spec, self.limits)
 
     def fused_linear(self, spec: FusedLinearSpec) -> FusedKernel | None:
@@ -95,7 +95,9 @@ class GpuKernels:
         if not self._can_bind(len(parameters(spec))):
             return None
         if self.limits.tensor_cores and tensor_cores.fits_fused(spec):
-            return tensor_cores.fused_linear(spec, self.limits.asked_shared_bytes)
+            return tensor_cores.fused_linear(
+                spec, self.limits.asked_shared_bytes, self.limits.warpgroups
+            )
         return fused_linear(spec, self.limits)
 
     def _fast(self) -> frozenset[str]:

@@ -21,6 +21,10 @@ class GpuLimits:
     # Whether a warp multiplies float16 matrices of 16 x 16 and 16 x 8 (NVIDIA, from sm_80 on).
     tensor_cores: bool = False
 
+    # Whether four warps multiply matrices in shared memory together, and copies report to barriers
+    # there (NVIDIA's sm_90; newer GPUs have other instructions).
+    warpgroups: bool = False
+
     # Whether 32 threads of a block run in lockstep: they read each other's registers, and multiply
     # float32 matrices of 8 x 8 together (Apple's SIMD groups, from A14 and M1 on).
     simdgroups: bool = False

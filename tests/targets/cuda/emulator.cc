@@ -325,6 +325,72 @@ void wait_for_copies(int batches) {
   }
 }
 
+namespace {
+
+struct Phases {  // a barrier's 8 bytes
+  int16_t arrivals, missing;
+  int32_t bytes : 31;  // that are still expected; negative if they have come before
+  uint32_t parity : 1;
+
+  void look() {
+    if (missing < 0) Block::current().refuse("more arrive at a barrier than it counts");
+    if (missing == 0 && bytes == 0) missing = arrivals, parity ^= 1;
+  }
+};
+static_assert(sizeof(Phases) == 8);
+
+Phases& phases(void* barrier) {
+  if (reinterpret_cast<uintptr_t>(barrier) % 8 != 0)
+    Block::current().refuse("a barrier is not aligned");
+  return *static_cast<Phases*>(barrier);
+}
+
+int waiting_together = 0;
+unsigned times_together = 0;
+
+}  // namespace
+
+void start_barrier(void* barrier, int arrivals) {
+  phases(barrier) = {static_cast<int16_t>(arrivals), static_cast<int16_t>(arrivals), 0, 0};
+}
+
+void wait_for(void* barrier, unsigned parity) {
+  while (phases(barrier).parity == parity) Block::current().pause(State::kReady, 0);
+}
+
+void arrive(void* barrier, int expected_bytes) {
+  Phases& own = phases(barrier);
+  own.bytes += expected_bytes;
+  --own.missing;
+  own.look();
+}
+
+void arrive_after_copies(void* barrier) {
+  end_batch_of_copies();
+  wait_for_copies(0);
+  arrive(barrier, 0);
+}
+
+void copy_in_bulk(void* to, const void* from, int bytes, void* barrier) {
+  for (const void* p : {const_cast<const void*>(to), from}) {
+    if (reinterpret_cast<uintptr_t>(p) % 16 != 0 || bytes % 16 != 0)
+      Block::current().refuse("a copy in bulk is not aligned");
+  }
+  std::memcpy(to, from, static_cast<size_t>(bytes));
+  Phases& own = phases(barrier);
+  own.bytes -= bytes;
+  own.look();
+}
+
+void sync_some(int threads) {
+  unsigned before = times_together;
+  if (++waiting_together == threads) {
+    waiting_together = 0;
+    ++times_together;
+  }
+  while (before == times_together) Block::current().pause(State::kReady, 0);
+}
+
 }  // namespace emulator
 
 int cuda_launch(const emulator::Kernel* kernel, const void* args, int count) {

@@ -31,6 +31,13 @@ float shuffle_xor(float value, int mask);  // of lane ^ mask; as `multiply_add`
 void start_copy(void* to, const void* from);
 void end_batch_of_copies();
 void wait_for_copies(int batches);
+// See group_instructions.cuh; a barrier is 8 bytes of shared memory.
+void start_barrier(void* barrier, int arrivals);
+void wait_for(void* barrier, unsigned parity);
+void arrive(void* barrier, int expected_bytes);
+void arrive_after_copies(void* barrier);
+void copy_in_bulk(void* to, const void* from, int bytes, void* barrier);
+void sync_some(int threads);
 
 }  // namespace emulator
 

@@ -9,6 +9,7 @@ the same bits in a batch of any size. Other shapes and schemes use `gpu/linear.p
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from tvm.script import tirx as T
@@ -20,7 +21,16 @@ from ...kernel_set import FusedKernel
 from .. import emit as e
 from . import layout
 from .call import FLOATS, call, joined, shared, templated
-from .plan import PREPARE_THREADS, TOKENS, Gemm, Gemv, TensorCoreLinearPlan
+from .plan import (
+    GROUP_TOKENS,
+    GROUP_WARPS,
+    PREPARE_THREADS,
+    TOKENS,
+    Gemm,
+    Gemv,
+    Groups,
+    TensorCoreLinearPlan,
+)
 
 # Scheme -> the class of its weights in weights.cuh.
 STORED = {"q4": "Q4", "q8": "Q8", "f16": "F16"}
@@ -29,9 +39,14 @@ STORED |= {
 }
 
 
-def source() -> str:
-    """Return the CUDA C++ source of all kernels of linears."""
-    return joined("instructions", "weights", "rows", "gemv", "gemm")
+def source(groups: bool = False) -> str:
+    """Return the CUDA C++ source of all kernels of linears.
+
+    Args:
+        groups: whether those of `Groups`, too, which only sm_90 and later can assemble.
+    """
+    more = ("group_instructions", "groups") if groups else ()
+    return joined("instructions", *more[:1], "weights", "rows", "gemv", "gemm", *more[1:])
 
 
 def fits_fused(spec: FusedLinearSpec) -> bool:
@@ -39,7 +54,7 @@ def fits_fused(spec: FusedLinearSpec) -> bool:
     return layout.fits(spec.linear()) and (not spec.gated or spec.width % layout.ROWS == 0)
 
 
-def linear(spec: LinearSpec, asked_bytes: int = 0) -> FusedKernel:
+def linear(spec: LinearSpec, asked_bytes: int = 0, warpgroups: bool = False) -> FusedKernel:
     """Return the kernel (x float32 [m, K], packed, y float32 [m, N], scratch), without fusion."""
     return fused_linear(
         FusedLinearSpec(
@@ -50,11 +65,15 @@ def linear(spec: LinearSpec, asked_bytes: int = 0) -> FusedKernel:
             group=spec.group,
         ),
         asked_bytes,
+        warpgroups,
     )
 
 
 def fused_linear(
-    spec: FusedLinearSpec, asked_bytes: int = 0, plan: TensorCoreLinearPlan | None = None
+    spec: FusedLinearSpec,
+    asked_bytes: int = 0,
+    warpgroups: bool = False,
+    plan: TensorCoreLinearPlan | None = None,
 ) -> FusedKernel:
     """Return the kernel of a linear with fused norm and epilogue.
 
@@ -63,13 +82,14 @@ def fused_linear(
     Args:
         spec: shapes and fused operations of the linear.
         asked_bytes: bytes of shared memory that a launch may request for a block.
+        warpgroups: whether the device has `GpuLimits.warpgroups`.
         plan: tile sizes; None: those of the default plan.
     """
-    plan = plan or TensorCoreLinearPlan.of(spec, asked_bytes)
+    plan = plan or TensorCoreLinearPlan.of(spec, asked_bytes, warpgroups)
     weight, k = spec.linear(), spec.in_features
     normed, residual = spec.norm_eps is not None, spec.residual
     prepared = normed or spec.x_dtype != "float16"
-    rows: tuple[str | int, ...] = ("m", k) if prepared else (1,)
+    rows: tuple[str | int, ...] = ("m", k) if prepared or plan.groups else (1,)
     y = ("m", spec.width)
     parameters: list[e.Parameter] = [
         ("x", ("m", k), spec.x_dtype),
@@ -81,7 +101,13 @@ def fused_linear(
     ]
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
-        _Linear(spec, plan, b, sizes["m"]).emit(plan.gemv, prepared)
+        own = _Linear(spec, plan, b, sizes["m"])
+        if plan.groups is None:
+            own.emit(plan.gemv, prepared)
+            return
+        most, groups = plan.groups
+        others = partial(own.emit, plan.gemv, prepared)
+        e.choose(sizes["m"] <= most, others, lambda: own.launch_groups(groups))
 
     return FusedKernel(
         compute=e.prim_func(parameters, emit),
@@ -100,6 +126,7 @@ class _Linear:
         self.spec, self.plan, self.m = spec, plan, m
         self.buffers = b
         self.x = b["x"]  # activations, which the kernel multiplies by the weights
+        self.source = source(plan.groups is not None)
 
     def emit(self, gemvs: Sequence[tuple[int, Gemv]], prepare: bool) -> None:
         """Emit the launches; the host chooses among them by the number of rows.
@@ -115,6 +142,9 @@ class _Linear:
             self._choose_gemm()
             return
         (most, first), *rest = gemvs
+        if not rest and self.plan.groups:  # more rows do not come here
+            self._launch_gemv(first)
+            return
         e.choose(self.m <= most, lambda: self._launch_gemv(first), lambda: self.emit(rest, prepare))
 
     def _prepare(self) -> None:
@@ -124,7 +154,7 @@ class _Linear:
 
         def block(_row: Any, _thread: Any) -> None:
             memory = shared(PREPARE_THREADS * 4)
-            call(source(), name, b["x"].data, self._norm(), b["rows"].data, memory, self._eps())
+            call(self.source, name, b["x"].data, self._norm(), b["rows"].data, memory, self._eps())
 
         e.launch((self.m,), PREPARE_THREADS, block)
 
@@ -137,7 +167,7 @@ class _Linear:
         def block(_rows: Any, _tokens: Any, _thread: Any) -> None:
             memory = shared(gemv.shared_bytes(spec, slices))
             tail = self._residual(), b["y"].data, memory, T.Cast("int32", self.m), self._eps()
-            call(source(), name, x.data, self._norm(), b["packed"].data, *tail)
+            call(self.source, name, x.data, self._norm(), b["packed"].data, *tail)
 
         across = -(-layout.tiles(spec.linear()) // gemv.row_tiles)
         tokens = gemv.token_tiles * TOKENS
@@ -165,7 +195,7 @@ class _Linear:
 
         def block(_tokens: Any, _rows: Any, _thread: Any) -> None:
             tail = self._residual(), b["y"].data, shared(gemm.shared_bytes())
-            call(source(), name, x.data, b["packed"].data, *tail, T.Cast("int32", self.m))
+            call(self.source, name, x.data, b["packed"].data, *tail, T.Cast("int32", self.m))
 
         across = -(-layout.tiles(spec.linear()) // (gemm.row_tiles * gemm.warps))
         tokens = gemm.token_tiles * TOKENS
@@ -173,6 +203,31 @@ class _Linear:
         patches = (tiles + gemm.patch - 1) // gemm.patch
         grid = T.min(tiles, gemm.patch), patches * across
         e.launch(grid, gemm.warps * layout.LANES, block)
+
+    def launch_groups(self, groups: Groups) -> None:
+        """Emit the launches that prepare the rows of x as tiles and multiply them."""
+        spec, b = self.spec, self.buffers
+        normed = spec.norm_eps is not None
+        name = templated("prepare_tiles", spec.in_features, normed, FLOATS[spec.x_dtype])
+
+        def prepare(_row: Any, _thread: Any) -> None:
+            memory, m = shared(PREPARE_THREADS * 4), T.Cast("int32", self.m)
+            tensors = b["x"].data, self._norm(), b["rows"].data
+            call(self.source, name, *tensors, memory, m, self._eps())
+
+        e.launch((self.m,), PREPARE_THREADS, prepare)
+        sizes = groups.stages, groups.patch, *_result(spec)
+        multiply = templated("gemm_groups", *_weight(spec), *sizes)
+
+        def block(_tokens: Any, _rows: Any, _thread: Any) -> None:
+            tail = self._residual(), b["y"].data, shared(groups.shared_bytes(spec))
+            tensors = b["rows"].data, b["packed"].data
+            call(self.source, multiply, *tensors, *tail, T.Cast("int32", self.m))
+
+        across = -(-layout.tiles(spec.linear()) // GROUP_WARPS)
+        tiles = (self.m + GROUP_TOKENS - 1) // GROUP_TOKENS
+        patches = (tiles + groups.patch - 1) // groups.patch
+        e.launch((T.min(tiles, groups.patch), patches * across), groups.threads, block, 1)
 
     # For an absent operand the kernel gets another tensor, which it does not read.
     def _norm(self) -> Any:

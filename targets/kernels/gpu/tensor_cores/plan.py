@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from wherry.ops import FusedLinearSpec
 
+from . import layout
 from .layout import CHUNK, ROWS
 
 TOKENS = 8  # tokens (rows of x) of a token tile, the N of one matrix multiplication
@@ -17,6 +18,7 @@ MOST_SLICES = 8
 _SHARED_BYTES = 49152  # bytes of shared memory that a block has on every device
 # Blocks that keep a device busy: prompts with at least this number of blocks use `Gemm`.
 _ENOUGH_BLOCKS = 96
+_MOST_GROUP_BYTES = 3 << 30  # packed bytes of a weight that `Groups` reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,43 @@ class Gemm:
         return self.token_tiles * TOKENS * (-(-_ENOUGH_BLOCKS // across) - 1)
 
 
+GROUP_TOKENS = 128  # of a block of `Groups`
+GROUP_WARPS = 8  # of a block that multiply, a row tile each
+_COPY_WARPS = 4
+_FEW_GROUP_BLOCKS = 48  # from so many blocks on `Groups` is the fastest
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Kernel for GEMM by warpgroups (sm_90): rows of x are prepared as tiles of 128."""
+
+    stages: int  # chunks of tokens and weights that shared memory holds at a time
+    patch: int = 32  # neighbouring blocks of other tokens, which share weights in L2
+
+    threads = (GROUP_WARPS + _COPY_WARPS) * 32
+
+    def shared_bytes(self, spec: FusedLinearSpec) -> int:
+        """Return the bytes of shared memory of a block."""
+        weight = spec.linear()
+        weights = GROUP_WARPS * 4 * layout.size(weight)
+        weights //= layout.tiles(weight) * layout.chunks(weight)
+        stage = GROUP_TOKENS * CHUNK * 2 + -(-weights // 1024) * 1024
+        return 1024 + self.stages * (stage + 16)
+
+    @staticmethod
+    def of(spec: FusedLinearSpec) -> Groups | None:
+        """Return the kernel of a linear; None if it is too large for its offsets of 32 bits."""
+        if 4 * layout.size(spec.linear()) >= _MOST_GROUP_BYTES:
+            return None
+        return Groups(stages=6 if spec.scheme == "f16" else 4)
+
+    @staticmethod
+    def most_rows(out_features: int) -> int:
+        """Return the largest number of rows of x for which other kernels are faster."""
+        across = -(-out_features // (GROUP_WARPS * ROWS))
+        return max(64, GROUP_TOKENS * (-(-_FEW_GROUP_BLOCKS // across) - 1))
+
+
 _GEMM = Gemm(row_tiles=2, token_tiles=8, warps=8, stages=4)
 # Float16 weights use tiles with twice the tokens (`_WIDE_GEMM`), because the L1 cache bounds
 # `_GEMM`: one multiplication loads 512 / 8 bytes of such weights and 16 of tokens, with
@@ -102,14 +141,18 @@ class TensorCoreLinearPlan:
     gemm: Gemm  # kernel for more rows than `gemv` covers
     slices: int
     wide: tuple[int, Gemm] | None = None  # (number of rows, kernel for more rows than that)
+    groups: tuple[int, Groups] | None = None  # the same, on GPUs that have warpgroups
 
     @staticmethod
-    def of(spec: FusedLinearSpec, asked_bytes: int = 0) -> TensorCoreLinearPlan:
+    def of(
+        spec: FusedLinearSpec, asked_bytes: int = 0, warpgroups: bool = False
+    ) -> TensorCoreLinearPlan:
         """Return the kernels of the linear `spec` and their tile sizes.
 
         Args:
             spec: shapes and fused operations of the linear.
             asked_bytes: bytes of shared memory that a launch may request; every device has 48 KB.
+            warpgroups: whether the device has `GpuLimits.warpgroups`.
         """
         row_tiles = 2 if spec.gated else 1  # one for the gate, one for the up projection
         slices = min(MOST_SLICES, spec.in_features // CHUNK)
@@ -121,6 +164,11 @@ class TensorCoreLinearPlan:
             (16, Gemv(row_tiles, 2)),
             (max(32, _GEMM.most_rows(spec.out_features)), Gemv(2, 4)),
         )
+        groups = Groups.of(spec) if warpgroups else None
+        if groups is not None:
+            most = groups.most_rows(spec.out_features)
+            rest = *gemv[:-1], (32, Gemv(2, 4)), (most, Gemv(2, 8))
+            return TensorCoreLinearPlan(rest, _GEMM, slices, groups=(most, groups))
         wide = _wide(asked_bytes) if spec.scheme == "f16" else None
         if wide is None:
             return TensorCoreLinearPlan(gemv, _GEMM, slices)

@@ -36,6 +36,25 @@ __device__ __forceinline__ float block_sum(float value, float* shared) {
   return shared[0];
 }
 
+// 1 / sqrt(mean(x^2) + eps) of x [K], by a block of kPrepareThreads; `shared` has a float32 for each.
+template <int kK, class X>
+__device__ __forceinline__ float inverse_size(const X* x, unsigned char* shared, float eps) {
+  float squares = 0.0f;
+  for (int k = threadIdx.x; k < kK; k += kPrepareThreads) {
+    const float v = read(x + k);
+    squares = fmaf(v, v, squares);
+  }
+  const float total = block_sum(squares, reinterpret_cast<float*>(shared));
+  return 1.0f / sqrtf(fmaf(total, 1.0f / kK, eps));
+}
+
+// Element k of x, normalized with kNormed, as float16.
+template <bool kNormed, class X>
+__device__ __forceinline__ Half prepared(const X* x, const void* norm, float inverse, int k) {
+  const float v = read(x + k);
+  return kept_half(kNormed ? v * inverse * static_cast<const float*>(norm)[k] : v);
+}
+
 // z [K] = float16 of x [K], or of x / sqrt(mean(x^2) + eps) * norm, by a block of kPrepareThreads;
 // `shared` has a float32 for each thread.
 template <int kK, bool kNormed, class X>
@@ -43,20 +62,9 @@ __device__ __forceinline__ void prepare_row(const void* x, const void* norm, voi
                                             unsigned char* shared, float eps) {
   const X* from = static_cast<const X*>(x);
   Half* to = static_cast<Half*>(z);
-  float inverse = 1.0f;
-  if (kNormed) {
-    float squares = 0.0f;
-    for (int k = threadIdx.x; k < kK; k += kPrepareThreads) {
-      const float v = read(from + k);
-      squares = fmaf(v, v, squares);
-    }
-    const float total = block_sum(squares, reinterpret_cast<float*>(shared));
-    inverse = 1.0f / sqrtf(fmaf(total, 1.0f / kK, eps));
-  }
+  const float inverse = kNormed ? inverse_size<kK>(from, shared, eps) : 1.0f;
   for (int k = threadIdx.x; k < kK; k += kPrepareThreads) {
-    float v = read(from + k);
-    if (kNormed) v = v * inverse * static_cast<const float*>(norm)[k];
-    to[k] = kept_half(v);
+    to[k] = prepared<kNormed>(from, norm, inverse, k);
   }
 }
 

@@ -85,6 +85,27 @@ inline unsigned short nearest_half(float x) {
   return bits;
 }
 
+// In the place of group_instructions.cuh; without its multiplications, for which groups.cuh has
+// others.
+#define WHERRY_GROUP_INSTRUCTIONS
+struct Barrier {
+  unsigned long long bits;
+};
+using emulator::arrive_after_copies;
+using emulator::copy_in_bulk;
+using emulator::start_barrier;
+using emulator::wait_for;
+inline void arrive(Barrier* barrier) { emulator::arrive(barrier, 0); }
+inline void arrive_and_expect(Barrier* barrier, int bytes) { emulator::arrive(barrier, bytes); }
+inline void show_barriers() {}
+inline Word shared_address(const void* at) {
+  return static_cast<Word>(reinterpret_cast<std::uintptr_t>(at));
+}
+template <int kThreads>
+void sync_some() {
+  emulator::sync_some(kThreads);
+}
+
 inline void keep_order() {}
 
 template <Word kMask>
