@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -28,6 +29,11 @@ NVCC_FIX = "pip install 'wherry[cuda]'"
 # driver.
 _WITHOUT_DRIVER = "TVM_COMPILE_FORCE_FALLBACK"
 _FORMAT = "fatbin"
+_OVERLAPPING = 90  # first GPU code whose kernels can overlap (programmatic dependent launch)
+_OVERLAP = "tirx.use_programtic_dependent_launch"  # TVM's tag of such launches
+_KERNEL = re.compile(r'(extern "C" __global__ void[^;{]*\{)')
+_WAITS_ITSELF = "wherry::gemv<"
+_WAIT = ' asm volatile("griddepcontrol.launch_dependents;\\ngriddepcontrol.wait;" ::: "memory");'
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +68,29 @@ class CudaToolchain:
 
         def compiled(source: DeviceCode) -> DeviceCode:
             assert source.format == "cuda", source.format
+            if _number(self.codes[0]) >= _OVERLAPPING:
+                source = overlapped(source)
             return replace(source, format=_FORMAT, code=compile_cuda(source.code, self.codes, nvcc))
 
         with ONE_AT_A_TIME, _environment(_WITHOUT_DRIVER, "1"), packed_with("cuda", compiled):
             yield
+
+
+def overlapped(source: DeviceCode) -> DeviceCode:
+    """Return CUDA source whose kernels begin while those before them end.
+
+    Each kernel waits for its inputs before it does anything else, unless it does so itself: `gemv`
+    loads weights meanwhile.
+    """
+    parts = _KERNEL.split(source.code.decode())
+    text = [parts[0]]
+    for head, body in zip(parts[1::2], parts[2::2], strict=True):
+        text += [head, "" if _WAITS_ITSELF in body else _WAIT, body]
+    return replace(source, code="".join(text).encode()).with_tag(_OVERLAP)
+
+
+def _number(code: str) -> int:
+    return int(code.removeprefix("sm_"))
 
 
 @contextmanager
@@ -84,8 +109,8 @@ def _environment(name: str, value: str) -> Iterator[None]:
 def compile_cuda(source: bytes, codes: tuple[str, ...], nvcc: Path) -> bytes:
     """Compile CUDA source to a fatbin: machine code for each of `codes`, and PTX of the first.
 
-    All machine code comes from one PTX, so results do not depend on the GPU; except for sm_90 alone,
-    whose own instructions give the same bits.
+    All machine code comes from one PTX, so results do not depend on the GPU. sm_90 alone has its
+    own, whose instructions give the same bits.
 
     Raises:
         ToolchainError: nvcc rejects the source; the message has its output.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tvm_ffi
@@ -22,6 +22,7 @@ import tvm_ffi
 BLOB = "__tvm_ffi__library_bin"
 # TVM's global function that writes the packed modules to an object file
 _PACK = "codegen.codegen_blob"
+_DYNAMIC = b"tirx.use_dyn_shared_memory"  # tag of a launch that gives bytes of shared memory
 _HOST = "_lib"  # kind of the host module, the library itself
 
 
@@ -39,6 +40,28 @@ class DeviceCode:
     def kernels(self) -> tuple[str, ...]:
         """Return the names of the module's kernels."""
         return tuple(self.launches)
+
+    def with_tag(self, tag: str) -> DeviceCode:
+        """Return the module with a launch parameter that is no number, such as an attribute."""
+        reader, parts = _Reader(self.signatures), []
+        count = reader.number()
+        parts.append(struct.pack("<Q", count))
+        for _ in range(count):
+            start = reader.at
+            reader.text(), reader.text()
+            reader.skip(4 * reader.number())
+            parts.append(self.signatures[start : reader.at])
+            tags = [reader.text() for _ in range(reader.number())]
+            at = len(tags) - (tags[-1:] == [_DYNAMIC])  # which has to be the last
+            tags.insert(at, tag.encode())
+            parts += [struct.pack("<Q", len(tags)), *map(_text, tags)]
+            start = reader.at
+            reader.skip(4 * reader.number())
+            parts.append(self.signatures[start : reader.at])
+        reader.finish()
+        signatures = b"".join(parts)
+        launches = {name: (*tags, tag) for name, tags in self.launches.items()}
+        return replace(self, signatures=signatures, launches=launches)
 
     def to_bytes(self) -> bytes:
         """Return the module as the bytes that TVM's runtime reads."""

@@ -40,7 +40,7 @@ class Filler:
 
 
 def fill(folder: Path, seed: int = 0) -> int:
-    """Write the shards of `tensor-cache.json` that are not there; return the size of all in bytes."""
+    """Write the shards of `tensor-cache.json` that are missing; return the bytes of all."""
     index: dict[str, Any] = json.loads((folder / "tensor-cache.json").read_text())
     filler, written = Filler(seed), 0
     for shard in index["records"]:

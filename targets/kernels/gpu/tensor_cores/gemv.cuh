@@ -162,6 +162,7 @@ __device__ __forceinline__ void gemv(const void* x, const void* norm, const void
     own.tiles[r] = weights.tile(row_tile<kN, kRowTiles, kGated>(blockIdx.x, r));
   }
   own.start();
+  wait_for_inputs();
   if (kNormed) {
     unsigned char* z = shared;
     shared += kK * 2;

@@ -1,5 +1,5 @@
 // Instructions of sm_80 and later. Tests replace them by an emulator's. Source: PTX ISA 8.0,
-// sections on mma.m16n8k16, cp.async, ld, prmt, shfl and half precision.
+// sections on mma.m16n8k16, cp.async, ld, prmt, lop3, shfl, griddepcontrol and half precision.
 #ifndef WHERRY_INSTRUCTIONS
 #define WHERRY_INSTRUCTIONS
 
@@ -111,6 +111,14 @@ __device__ __forceinline__ Word masked(Word w, Word above) {
   Word d;
   asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(d) : "r"(w), "n"(kMask), "r"(above));
   return d;
+}
+
+// Lets the next kernel begin, and waits until the one before has ended and what it wrote is there
+// (sm_90; others begin one after the other). Only weights may be read earlier.
+__device__ __forceinline__ void wait_for_inputs() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\ngriddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 // The value of lane ^ mask (shuffle); all lanes of a warp must reach it.

@@ -39,14 +39,10 @@ STORED |= {
 }
 
 
-def source(groups: bool = False) -> str:
-    """Return the CUDA C++ source of all kernels of linears.
-
-    Args:
-        groups: whether those of `Groups`, too, which only sm_90 and later can assemble.
-    """
-    more = ("group_instructions", "groups") if groups else ()
-    return joined("instructions", *more[:1], "weights", "rows", "gemv", "gemm", *more[1:])
+def source() -> str:
+    """Return the CUDA C++ source of all kernels of linears."""
+    names = "instructions", "group_instructions", "weights", "rows", "gemv", "gemm", "groups"
+    return joined(*names)
 
 
 def fits_fused(spec: FusedLinearSpec) -> bool:
@@ -126,7 +122,6 @@ class _Linear:
         self.spec, self.plan, self.m = spec, plan, m
         self.buffers = b
         self.x = b["x"]  # activations, which the kernel multiplies by the weights
-        self.source = source(plan.groups is not None)
 
     def emit(self, gemvs: Sequence[tuple[int, Gemv]], prepare: bool) -> None:
         """Emit the launches; the host chooses among them by the number of rows.
@@ -154,7 +149,7 @@ class _Linear:
 
         def block(_row: Any, _thread: Any) -> None:
             memory = shared(PREPARE_THREADS * 4)
-            call(self.source, name, b["x"].data, self._norm(), b["rows"].data, memory, self._eps())
+            call(source(), name, b["x"].data, self._norm(), b["rows"].data, memory, self._eps())
 
         e.launch((self.m,), PREPARE_THREADS, block)
 
@@ -167,7 +162,7 @@ class _Linear:
         def block(_rows: Any, _tokens: Any, _thread: Any) -> None:
             memory = shared(gemv.shared_bytes(spec, slices))
             tail = self._residual(), b["y"].data, memory, T.Cast("int32", self.m), self._eps()
-            call(self.source, name, x.data, self._norm(), b["packed"].data, *tail)
+            call(source(), name, x.data, self._norm(), b["packed"].data, *tail)
 
         across = -(-layout.tiles(spec.linear()) // gemv.row_tiles)
         tokens = gemv.token_tiles * TOKENS
@@ -195,7 +190,7 @@ class _Linear:
 
         def block(_tokens: Any, _rows: Any, _thread: Any) -> None:
             tail = self._residual(), b["y"].data, shared(gemm.shared_bytes())
-            call(self.source, name, x.data, b["packed"].data, *tail, T.Cast("int32", self.m))
+            call(source(), name, x.data, b["packed"].data, *tail, T.Cast("int32", self.m))
 
         across = -(-layout.tiles(spec.linear()) // (gemm.row_tiles * gemm.warps))
         tokens = gemm.token_tiles * TOKENS
@@ -213,7 +208,7 @@ class _Linear:
         def prepare(_row: Any, _thread: Any) -> None:
             memory, m = shared(PREPARE_THREADS * 4), T.Cast("int32", self.m)
             tensors = b["x"].data, self._norm(), b["rows"].data
-            call(self.source, name, *tensors, memory, m, self._eps())
+            call(source(), name, *tensors, memory, m, self._eps())
 
         e.launch((self.m,), PREPARE_THREADS, prepare)
         sizes = groups.stages, groups.patch, *_result(spec)
@@ -222,7 +217,7 @@ class _Linear:
         def block(_tokens: Any, _rows: Any, _thread: Any) -> None:
             tail = self._residual(), b["y"].data, shared(groups.shared_bytes(spec))
             tensors = b["rows"].data, b["packed"].data
-            call(self.source, multiply, *tensors, *tail, T.Cast("int32", self.m))
+            call(source(), multiply, *tensors, *tail, T.Cast("int32", self.m))
 
         across = -(-layout.tiles(spec.linear()) // GROUP_WARPS)
         tiles = (self.m + GROUP_TOKENS - 1) // GROUP_TOKENS

@@ -107,6 +107,7 @@ void sync_some() {
 }
 
 inline void keep_order() {}
+inline void wait_for_inputs() {}
 
 template <Word kMask>
 Word masked(Word w, Word above) {
