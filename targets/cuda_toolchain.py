@@ -80,9 +80,9 @@ def overlapped(source: DeviceCode) -> DeviceCode:
     """Return CUDA source whose kernels begin while those before them end.
 
     Each kernel waits for its inputs before it does anything else, unless it does so itself: `gemv`
-    loads weights meanwhile.
+    loads weights meanwhile. Without `__restrict__` no compiler may move loads before that.
     """
-    parts = _KERNEL.split(source.code.decode())
+    parts = _KERNEL.split(source.code.decode().replace("__restrict__ ", ""))
     text = [parts[0]]
     for head, body in zip(parts[1::2], parts[2::2], strict=True):
         text += [head, "" if _WAITS_ITSELF in body else _WAIT, body]
