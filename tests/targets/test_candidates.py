@@ -122,6 +122,25 @@ def test_equals_without_end_need_the_whole_row(build):
     assert run.check(x, [1, 1, 1]) == [0, 0, 0]
 
 
+@pytest.mark.gpu
+def test_the_largest_stand_anywhere(kernel):
+    """In few threads' groups or in few parts, where maxima of many groups bound them badly."""
+    vocab, run = kernel
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((6, vocab)).astype("float32")
+    at = np.arange(vocab)
+    x[0] += 20 * (at % 64 < 25)
+    x[1] += 20 * (at < 4096)
+    x[2] = at / 100
+    x[3] = -at / 100
+    for row, equals in zip(x[4:], (2 * run.count, 513), strict=True):
+        row[:] = -5
+        row[rng.permutation(vocab)[: min(equals, vocab)]] = 3
+    found = run.check(x, [1] * 6)
+    assert [found[i] for i in (0, 1, 2, 4)] == [run.count] * 4
+    assert found[5] == (0 if vocab > 513 else run.count)
+
+
 @pytest.mark.cpu
 @pytest.mark.parametrize("vocab", [512, 151_936, 2**18])
 def test_limits_of_browsers(vocab):
