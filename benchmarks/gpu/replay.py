@@ -90,10 +90,10 @@ def model(folder: Path, device: str) -> dict[str, Any]:
     from wherry.runtime.load.loading import native_core
 
     compiled = folder / "model"
-    bound = json.loads((folder / "case.json").read_text())["bound"]
+    case = json.loads((folder / "case.json").read_text())
     with np.load(folder / "expected.npz") as expected:
         prompt, logprobs = expected["prompt"].tolist(), expected["logprobs"]
-    config = {"context": 128, "max_batch": 4, "prefill_chunk": 64}
+    config = {"context": case["context"], "max_batch": 4, "prefill_chunk": 64}
     core = native_core(compiled, read_manifest(compiled), f"{device}:0", {}, config)
     assert isinstance(core, NativeCore)
     core.start()
@@ -124,7 +124,7 @@ def model(folder: Path, device: str) -> dict[str, Any]:
     difference = float(np.abs(np.array(alone[-len(logprobs) :]) - logprobs).max())
     same = alone == batched and answer[0] == answers[0]
     return {
-        "ok": difference <= bound
+        "ok": difference <= case["bound"]
         and same
         and not stats.graphs_given_up
         and not stats.chains_given_up,
