@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from wherry.ops import CandidatesSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 from wherry.targets.kernels.gpu.candidates import RELATIVE_ERROR, TAIL
+from wherry.targets.kernels.gpu.largest import Shape
 
+from ..support.recording import FLOAT_BITS
 from .test_gpu_sources import demands
 
 LIMITS = GpuLimits(threads_per_block=256, shared_memory_bytes=16384, storage_buffers=8)
@@ -29,9 +33,13 @@ def sums(x: np.ndarray, scale: float) -> tuple[float, float]:
 class Kernel:
     def __init__(self, build, vocab, count, limits=LIMITS):
         self.count = count
-        fused = GpuKernels(limits, {}).candidates(CandidatesSpec(vocab=vocab, count=count))
+        spec = CandidatesSpec(vocab=vocab, count=count)
+        fused = GpuKernels(limits, {}).candidates(spec)
         (((_, self.scratch), _),) = fused.scratch
-        self.run = build(fused.compute)
+        shape = Shape.of(spec, limits)
+        sums = [shape.bests + 4 * part + i for part in range(shape.parts) for i in (2, 3)]
+        bits = json.dumps({"2": [2 * count + 1, 2 * count + 2], "3": sums})
+        self.run = build(fused.compute.with_attr(FLOAT_BITS, bits))
 
     def __call__(self, x, scales):
         m = len(x)
