@@ -26,6 +26,9 @@ from . import gpu
 
 CALLS = 2  # of a kernel that are kept
 LARGEST = 1 << 20  # bytes of arrays of a call that is kept
+# Attribute of a PrimFunc: JSON of the columns of uint32 that hold bits of inexact float32, by the
+# number of the parameter.
+FLOAT_BITS = "float_bits"
 _recorder: Recorder | None = None
 Build = Callable[[PrimFunc], Callable[..., list[np.ndarray]]]
 
@@ -66,7 +69,8 @@ class Recorder:
             with self.preset.toolchain.active() if self.preset.toolchain else nullcontext():
                 tvm.compile(module, target=target).export_library(str(place / "kernel.so"))
             test = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0]
-            (place / "kernel.json").write_text(json.dumps({"test": test}))
+            told = {"test": test, FLOAT_BITS: json.loads(str(func.attrs.get(FLOAT_BITS, "{}")))}
+            (place / "kernel.json").write_text(json.dumps(told))
         return place
 
 

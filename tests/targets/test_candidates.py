@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from wherry.ops import CandidatesSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 from wherry.targets.kernels.gpu.candidates import RELATIVE_ERROR, TAIL
+from wherry.targets.kernels.gpu.largest import Shape
 
+from ..support.recording import FLOAT_BITS
 from .test_gpu_sources import demands
 
 LIMITS = GpuLimits(threads_per_block=256, shared_memory_bytes=16384, storage_buffers=8)
@@ -29,9 +33,13 @@ def sums(x: np.ndarray, scale: float) -> tuple[float, float]:
 class Kernel:
     def __init__(self, build, vocab, count, limits=LIMITS):
         self.count = count
-        fused = GpuKernels(limits, {}).candidates(CandidatesSpec(vocab=vocab, count=count))
+        spec = CandidatesSpec(vocab=vocab, count=count)
+        fused = GpuKernels(limits, {}).candidates(spec)
         (((_, self.scratch), _),) = fused.scratch
-        self.run = build(fused.compute)
+        shape = Shape.of(spec, limits)
+        sums = [shape.bests + 4 * part + i for part in range(shape.parts) for i in (2, 3)]
+        bits = json.dumps({"2": [2 * count + 1, 2 * count + 2], "3": sums})
+        self.run = build(fused.compute.with_attr(FLOAT_BITS, bits))
 
     def __call__(self, x, scales):
         m = len(x)
@@ -120,6 +128,25 @@ def test_equals_without_end_need_the_whole_row(build):
     x[2] = NONE
     x[2, :40] = 1
     assert run.check(x, [1, 1, 1]) == [0, 0, 0]
+
+
+@pytest.mark.gpu
+def test_the_largest_stand_anywhere(kernel):
+    """In few threads' groups or in few parts, where maxima of many groups bound them badly."""
+    vocab, run = kernel
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((6, vocab)).astype("float32")
+    at = np.arange(vocab)
+    x[0] += 20 * (at % 64 < 25)
+    x[1] += 20 * (at < 4096)
+    x[2] = at / 100
+    x[3] = -at / 100
+    for row, equals in zip(x[4:], (2 * run.count, 513), strict=True):
+        row[:] = -5
+        row[rng.permutation(vocab)[: min(equals, vocab)]] = 3
+    found = run.check(x, [1] * 6)
+    assert [found[i] for i in (0, 1, 2, 4)] == [run.count] * 4
+    assert found[5] == (0 if vocab > 513 else run.count)
 
 
 @pytest.mark.cpu

@@ -11,6 +11,7 @@ from benchmarks.gpu import bundle, replay
 from wherry.targets import cuda_toolchain
 
 from ..support import cuda, recording
+from . import test_candidates as candidates
 from . import test_tensor_core_attention as attention
 from . import test_tensor_core_linear as linear
 from .test_cuda import nvcc as nvcc
@@ -33,6 +34,38 @@ def test_attention_on_tensor_cores(monkeypatch, nvcc, tmp_path, make_batch):
         found = replay.kernel(folder, "cuda")
     assert found == {"ok": True, "worst": 0.0, "wrong": []}
     assert "test" in json.loads((folder / "kernel.json").read_text())
+
+
+def test_sums_as_bits_may_differ_a_little(monkeypatch, nvcc, tmp_path):
+    """What a row of candidates holds of inexact floats, and only that."""
+    monkeypatch.setattr(cuda_toolchain, "compile_cuda", lambda code, codes, nvcc: code)
+    monkeypatch.setattr(recording, "_recorder", recording.Recorder(tmp_path, "cuda:sm_90"))
+    count = 64
+    kernel = candidates.Kernel(recording.recorded(cuda.build), 5003, count)
+    x = np.random.default_rng(1).standard_normal((2, 5003)).astype("float32")
+    x[1, 0] = np.nan  # and so its sums
+    kernel(x, [1, 0.5])
+    (folder,) = tmp_path.iterdir()
+    (path,) = folder.glob("*.npz")
+    calls = dict(np.load(path))
+    monkeypatch.setattr(replay, "_open_runtime", lambda device: None)
+
+    def worst(column: int, factor: float) -> float:
+        """Replay with a word of the result, as a float32, multiplied."""
+        changed = calls["out2"].copy()
+        changed[0, column : column + 1].view("float32")[:] *= np.float32(factor)
+        np.savez(path, **(calls | {"out2": changed}))
+        found = replay.kernel(folder, "cuda")
+        assert found["ok"] == (found["worst"] <= replay.BITS_NEAR)
+        return found["worst"]
+
+    assert replay.BITS_NEAR == pytest.approx(2 * candidates.RELATIVE_ERROR)
+    total, logit = 2 * count + 1, count
+    with cuda.loaded_by_emulator():
+        assert worst(total, 1) == 0
+        assert 0 < worst(total, 1 + 1e-5) < replay.BITS_NEAR
+        assert worst(total + 1, 1 + 1e-4) == pytest.approx(1e-4, rel=0.01)
+        assert worst(logit, 1 + 1e-5) == np.inf
 
 
 def test_the_bundle_has_it():
