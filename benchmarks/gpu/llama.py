@@ -149,11 +149,12 @@ def main() -> None:
     parser.add_argument("models", nargs="+", help="NAME={config.json}")
     parser.add_argument("--sizes", default="{}")
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    parser.add_argument("--programs", type=Path, help="a folder that has them already")
     given = parser.parse_args()
     sizes = Sizes(**json.loads(given.sizes))
     sys.path.insert(0, str(given.sources / "gguf-py"))
     with tempfile.TemporaryDirectory() as folder:
-        programs = build(given.sources, Path(folder) / "build", given.device)
+        programs = given.programs or build(given.sources, Path(folder) / "build", given.device)
         for name, config in (text.split("=", 1) for text in given.models):
             for kind in KINDS:
                 path = Path(folder) / f"{name}-{kind}.gguf"
