@@ -104,19 +104,22 @@ struct Queries {
   __device__ __forceinline__ uint4 chunk(int i, int index) const { return own[i][index]; }
 };
 
+// Of the queries r and r + 8 of a lane and tokens 8 n + 2 c and 8 n + 2 c + 1.
+struct BlockScores {
+  float values[kBlockPages * 2][4];
+};
+
 struct BlockWeights {
   Word words[kBlockPages][4];  // operands of multiplications, 16 tokens each
   float totals[2], largest[2];
 };
 
-// The weights of the block from token `first` on. tokens.key(page, half, chunk) is a lane's part of
-// 32 dimensions of token 8 half + r of a page; any values for a token that no query sees.
-template <int kDim, bool kCapped, class Given, class Tokens>
-__device__ __forceinline__ BlockWeights block_weights(const Given& queries, const Tokens& tokens,
-                                                      int first, const Seen& seen,
-                                                      const Scoring& scoring) {
-  const int place = threadIdx.x % 4;
-  float scores[kBlockPages * 2][4] = {};
+// The products of queries and keys of a block. tokens.key(page, half, chunk) is a lane's part of 32
+// dimensions of token 8 half + r of a page; any values for a token that no query sees. Before each
+// key, tokens.prepare(chunk, n) may load some.
+template <int kDim, class Given, class Tokens>
+__device__ __forceinline__ BlockScores block_scores(const Given& queries, Tokens& tokens) {
+  BlockScores scores = {};
 #pragma unroll
   for (int chunk = 0; chunk < Queries<kDim>::kChunks; ++chunk) {
     const uint4 upper = queries.chunk(0, chunk), lower = queries.chunk(1, chunk);
@@ -124,12 +127,21 @@ __device__ __forceinline__ BlockWeights block_weights(const Given& queries, cons
     const Word b[4] = {upper.z, lower.z, upper.w, lower.w};
 #pragma unroll
     for (int n = 0; n < kBlockPages * 2; ++n) {
-      if (n % Tokens::kAtATime == 0) keep_order();
+      tokens.prepare(chunk, n);
       const uint4 key = tokens.key(n / 2, n % 2, chunk);
-      multiply_add(scores[n], a, key.x, key.y);
-      multiply_add(scores[n], b, key.z, key.w);
+      multiply_add(scores.values[n], a, key.x, key.y);
+      multiply_add(scores.values[n], b, key.z, key.w);
     }
   }
+  return scores;
+}
+
+// The softmax weights of the block from token `first` on.
+template <bool kCapped>
+__device__ __forceinline__ BlockWeights block_weights(BlockScores& scored, int first,
+                                                      const Seen& seen, const Scoring& scoring) {
+  const int place = threadIdx.x % 4;
+  auto& scores = scored.values;
   BlockWeights found;
 #pragma unroll
   for (int i = 0; i < 2; ++i) found.totals[i] = 0.0f, found.largest[i] = kLowest;
@@ -202,8 +214,8 @@ __device__ __forceinline__ void add_page(float (&sums)[8][4], const Word (&weigh
   add_pair<kAll>(sums, 3, weights, v[0].w, v[1].w, v[2].w, v[3].w, take);
 }
 
-// take(n, sums) for each place of a state: the block's sums of weighted values. tokens.add(page,
-// part, weights, sums) adds those of a page, 64 dimensions; see `add_pair`.
+// take(part, sums) for each 64 dimensions of a state: the block's sums of weighted values.
+// tokens.add(page, part, weights, sums) adds those of a page; see `add_pair`.
 //
 // Values that a query does not see are not multiplied by a zero weight: a device's rounding of a
 // sum may depend on all operands, and zero times NaN is NaN. A page that a query sees in part is
@@ -220,8 +232,7 @@ __device__ __forceinline__ void block_values(const BlockWeights& weights, const 
     for (int page = 0; page < kBlockPages; ++page) {
       tokens.add(page, part, weights.words[page], sums);
     }
-#pragma unroll
-    for (int n = 0; n < 8; ++n) take(part * 8 + n, sums[n]);
+    take(part, sums);
   }
 }
 

@@ -39,7 +39,7 @@ struct SharedTokens {
   static constexpr int kKeyUnits = units_of(kDim), kValueUnits = units_of(kOut);
   static_assert(Copies<kDim>::kStride % 2 == 0 && Copies<kOut>::kStride % 8 == 0,
                 "places repeat after so many tokens");
-  static constexpr int kAtATime = 4;  // keys
+  static constexpr int kAtATime = 4;  // keys that a lane reads at once
   static constexpr int kSize = Copies<kDim>::kSize + Copies<kOut>::kSize;
   const uint4* keys[2];  // of even and odd chunks
   const uint4* values;
@@ -53,6 +53,9 @@ struct SharedTokens {
     const int key = of_keys.token, value = of_values.token;
     of_keys.to = memory + key * kKeyUnits + (of_keys.unit ^ key % 2 * 4);
     of_values.to = value_memory + value * kValueUnits + (of_values.unit ^ value % 8 / 2 * 2);
+  }
+  __device__ __forceinline__ void prepare(int, int n) const {
+    if (n % kAtATime == 0) keep_order();
   }
   __device__ __forceinline__ uint4 key(int page, int half, int chunk) const {
     return keys[chunk % 2][(page * 2 + half) * 8 * kKeyUnits + chunk / 2 * 8];
@@ -201,7 +204,8 @@ struct RowsTile {
       start_values(block, begin, end);
       BlockWeights weights;
       if (some) {
-        weights = block_weights<kDim, kCapped>(queries, shared, token, seen, scoring);
+        BlockScores scores = block_scores<kDim>(queries, shared);
+        weights = block_weights<kCapped>(scores, token, seen, scoring);
       }
       wait_for_copies<0>();
       __syncthreads();  // values have arrived, and no thread reads keys
@@ -262,11 +266,15 @@ struct RowsTile {
       }
     }
     const RowsValues<Shared> values{shared, token, seen, reach};
-    block_values<kOut>(weights, values, [&](int n, const float (&sums)[4]) {
+    block_values<kOut>(weights, values, [&](int part, const float (&sums)[8][4]) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float sum = folded(split.sums[n][i], sums[i], by[i / 2]);
-        split.sums[n][i] = some[i / 2] ? sum : split.sums[n][i];
+      for (int n = 0; n < 8; ++n) {
+        float (&own)[4] = split.sums[part * 8 + n];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const float sum = folded(own[i], sums[n][i], by[i / 2]);
+          own[i] = some[i / 2] ? sum : own[i];
+        }
       }
     });
   }
