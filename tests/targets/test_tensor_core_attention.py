@@ -16,7 +16,6 @@ from .test_paged_attention import Kernel
 
 LIMITS = GpuLimits(threads_per_block=1024, shared_memory_bytes=49152, tensor_cores=True)
 KERNELS = GpuKernels(LIMITS, {})
-LARGE = GpuKernels(replace(LIMITS, asked_shared_bytes=227 << 10), {})  # sm_90
 CASES = {  # h, g, e, eps, dtype of what is kept, window, softcap
     "heads of 64, norms, a window, a cap": (4, 2, 64, 1e-6, "float16", 300, 5.0),
 }
@@ -33,8 +32,6 @@ BY_NIGHT = {
     "one plane": (4, 1, 64, None, "float16", None, None, (), False, "keys", 1),
     "another layer's pages": (4, 1, 64, 1e-6, "float16", 300, None, (), False, "none"),
 }
-# Cases whose decode rows have all values of a block of tokens in shared memory.
-ALL_SHARED = ("seven heads", "heads of 96, a window", "sixteen heads", "another layer's pages")
 HALVES = ("heads of 64", "heads of 128, norms, a window, a cap")  # results; others show all bits
 LATENTS = {"head_dim": 576, "rotary_dim": 64, "inv_freq": (1.0,) * 32, "kv": "keys", "planes": 1}
 LATENTS |= {"qk_norm_eps": None, "v_norm": False}
@@ -47,8 +44,7 @@ class OnTensorCores(Kernel):
 
     def __init__(self, name):
         case, out_dtype = (CASES | BY_NIGHT)[name], "float16" if name in HALVES else "float32"
-        kernels = LARGE if name in ALL_SHARED else KERNELS
-        given = {"pages": PAGES, "kernels": kernels, "out_dtype": out_dtype}
+        given = {"pages": PAGES, "kernels": KERNELS, "out_dtype": out_dtype}
         super().__init__(builder("cuda"), *case, **given)
         assert tensor_cores.fits_attention(self.spec)
 
@@ -162,28 +158,6 @@ def test_a_mistake_is_found(monkeypatch, make_batch, old, new):
     except RuntimeError:
         return
     assert not np.array_equal(np.concatenate([rest, last]), whole[50:])
-
-
-def test_values_of_decode_rows_in_shared_memory(kernel):
-    """As many parts of 64 dimensions as leave room for a second block, on GPUs with more memory."""
-    for kilobytes, size, group, parts in (
-        (0, 128, 4, 1),
-        (0, 128, 16, 0),
-        (99, 128, 4, 1),
-        (163, 128, 4, 2),
-        (227, 128, 16, 2),
-        (227, 64, 16, 1),
-        (227, 80, 1, 2),
-        (227, 256, 4, 3),
-        (227, 256, 16, 1),
-    ):
-        heads = {"heads": 8 * group, "kv_heads": 8, "head_dim": size}
-        rotary = {"rotary_dim": size, "inv_freq": (1.0,) * (size // 2)}
-        spec = replace(kernel.spec, **heads, **rotary)
-        found = attention.copied_parts(spec, whole=False, asked_bytes=kilobytes << 10)
-        assert found == parts, (kilobytes, size, group)
-        taken = attention.shared_of_splits(spec, whole=False, copied=found)
-        assert not found or taken <= max(48, kilobytes // 2) << 10
 
 
 def test_what_has_tensor_cores(kernel):

@@ -38,9 +38,6 @@ _LANES, _ROW_WARPS = 32, 4
 _TILE = _ROW_WARPS * MOST_HEADS  # queries of a tile
 _MOST_OF_BLOCK = 128  # dimensions of values that one block of a tile computes
 _BLOCKS, _BLOCK = 4, 64  # blocks of a split, one per warp; tokens of a block
-_PART = 64  # dimensions of a token's values that `attend_splits` multiplies at a time
-_PART_BYTES = 2 * _PART * SPLIT  # of the tokens of a split
-_SHARED_BYTES = 49152  # bytes of shared memory that a block has on every device
 assert SPLIT == _BLOCKS * _BLOCK
 _NO_WINDOW = 1 << 30  # tokens of a window that never ends
 
@@ -68,30 +65,14 @@ def shared_of_rows(head_dim: int) -> int:
     return 2 * _BLOCK * (padded(head_dim) + out) + 4 * _TILE * out + 16 * _ROW_WARPS * _LANES
 
 
-def copied_parts(spec: PagedAttentionSpec, *, whole: bool, asked_bytes: int = 0) -> int:
-    """Return kCopied of `attend_splits`: the 64 dimensions of values that shared memory holds.
-
-    The more, the fewer loads wait for others; two blocks should fit a multiprocessor.
-
-    Args:
-        spec: shapes of the attention.
-        whole: whether a block walks all tokens of a row.
-        asked_bytes: bytes of shared memory that a launch may request; every device has 48 KB.
-    """
-    most = max(_SHARED_BYTES, asked_bytes // 2)
-    left = most - shared_of_splits(spec, whole=whole, copied=0)
-    return max(0, min(-(-spec.head_dim // _PART), left // _PART_BYTES))
-
-
-def shared_of_splits(spec: PagedAttentionSpec, *, whole: bool, copied: int) -> int:
+def shared_of_splits(spec: PagedAttentionSpec, *, whole: bool) -> int:
     """Return the bytes of shared memory of a block of `attend_splits`.
 
-    They hold `copied` parts of the values of its tokens, and the states of its heads, for each
-    block of tokens and for earlier splits.
+    They hold the states of its heads, for each block of tokens and for earlier splits.
     """
     group, state = spec.heads // spec.kv_heads, spec.head_dim + 2
     numbers = _BLOCKS * state + (state + 2 if whole else 0)
-    return copied * _PART_BYTES + 4 * group * numbers
+    return 4 * group * numbers
 
 
 def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
@@ -104,7 +85,7 @@ def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
         norms: tuple[Load, ...] = tuple(lambda k, w=b[name]: w[k] for name in names)
         rope = RopeTensors(b["qkv"], AllRows(b["table"]), norms, b["pages"], b["q"])
         launch_rope(spec.rope(), limits, rope, sizes["n"], range(width))
-        _Attention(spec, b, sizes, limits.asked_shared_bytes).emit()
+        _Attention(spec, b, sizes).emit()
 
     func = e.prim_func(
         [
@@ -126,13 +107,9 @@ class _Attention:
     """Emits the attention launches that follow the rotation of the rows."""
 
     def __init__(
-        self,
-        spec: PagedAttentionSpec,
-        buffers: dict[str, Any],
-        sizes: dict[str, Any],
-        asked_bytes: int,
+        self, spec: PagedAttentionSpec, buffers: dict[str, Any], sizes: dict[str, Any]
     ) -> None:
-        self.spec, self.b, self.sizes, self.asked_bytes = spec, buffers, sizes, asked_bytes
+        self.spec, self.b, self.sizes = spec, buffers, sizes
         self.group = spec.heads // spec.kv_heads
         log2e = math.log2(math.e)  # the kernels compute softmax by powers of two
         capped = spec.softcap is not None
@@ -179,13 +156,12 @@ class _Attention:
 
     def _launch_one(self, *, whole: bool) -> None:
         b, spec, n, slots = self.b, self.spec, self.sizes["n"], self.sizes["w"]
-        copied = copied_parts(spec, whole=whole, asked_bytes=self.asked_bytes)
-        name = templated("attend_splits", *self.shape, whole, copied, self.y)
+        name = templated("attend_splits", *self.shape, whole, self.y)
 
         def block(_x: Any, _y: Any, _thread: Any) -> None:
             tensors = [b[key].data for key in ("q", "table", "pages")]
             out = b["out" if whole else "parts"].data
-            memory = shared(shared_of_splits(spec, whole=whole, copied=copied))
+            memory = shared(shared_of_splits(spec, whole=whole))
             first_slot = T.Cast("int32", b["table"].shape[0] - slots)
             call(source(), name, *tensors, out, memory, first_slot, *self.scoring)
 
