@@ -118,6 +118,9 @@ __device__ __forceinline__ float shuffle_xor(float value, int mask) {
   return __shfl_xor_sync(0xffffffffu, value, mask);
 }
 
+// What lanes of a warp have written to shared memory before it, all of them read after it.
+__device__ __forceinline__ void sync_warp() { __syncwarp(); }
+
 // The compiler moves no load across it.
 __device__ __forceinline__ void keep_order() { __syncwarp(); }
 

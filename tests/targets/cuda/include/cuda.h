@@ -86,6 +86,7 @@ inline unsigned short nearest_half(float x) {
 }
 
 inline void keep_order() {}
+inline void sync_warp() { emulator::shuffle_xor(0, 0); }
 
 template <Word kMask>
 Word masked(Word w, Word above) {
