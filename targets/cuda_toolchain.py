@@ -32,7 +32,7 @@ _FORMAT = "fatbin"
 _OVERLAPPING = 90  # first GPU code whose kernels can overlap (programmatic dependent launch)
 _OVERLAP = "tirx.use_programtic_dependent_launch"  # TVM's tag of such launches
 _KERNEL = re.compile(r'(extern "C" __global__ void[^;{]*\{)')
-_WAITS_ITSELF = "wherry::gemv<"
+_WAITS_ITSELF = re.compile("wherry::gemv(_stream)?<")
 _WAIT = ' asm volatile("griddepcontrol.launch_dependents;\\ngriddepcontrol.wait;" ::: "memory");'
 
 
@@ -85,7 +85,7 @@ def overlapped(source: DeviceCode) -> DeviceCode:
     parts = _KERNEL.split(source.code.decode().replace("__restrict__ ", ""))
     text = [parts[0]]
     for head, body in zip(parts[1::2], parts[2::2], strict=True):
-        text += [head, "" if _WAITS_ITSELF in body else _WAIT, body]
+        text += [head, "" if _WAITS_ITSELF.search(body) else _WAIT, body]
     return replace(source, code="".join(text).encode()).with_tag(_OVERLAP)
 
 

@@ -27,7 +27,7 @@ GIVEN = re.compile(
 
 
 CODES = ("sm_80", "sm_90", "sm_100", "sm_120")
-ONE_TILE = re.compile(r"gemv<\S+ \d+, \d+, \d+, 1, ")
+ONE_TILE = re.compile(r"gemv(?:_stream)?<\S+ \d+, \d+, \d+, 1, ")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,9 @@ from .test_tensor_core_code import REGISTERS, assembled
 pytestmark = [pytest.mark.cpu, pytest.mark.nightly]
 CODES = ("sm_80", "sm_90", "sm_100", "sm_120")
 # What reads weights for up to eight rows: two blocks share a multiprocessor.
-ONE_TILE = re.compile(r"gemv<\S+ \d+, \d+, \d+, 1, |expert_row<|gemv_slots<.*>, \d+, 1, ")
+ONE_TILE = re.compile(
+    r"gemv(?:_stream)?<\S+ \d+, \d+, \d+, 1, |expert_row<|gemv_slots<.*>, \d+, 1, "
+)
 
 
 def check(func, nvcc, folder):

@@ -98,11 +98,37 @@ struct Slice {
   }
 };
 
+// sums += one chunk of the weight, of which `piece(r, p)` is a piece, times tokens.
+template <class Weights, int kRowTiles, int kTokenTiles, class PieceOf>
+__device__ __forceinline__ void multiply_chunk(PieceOf piece, const Tokens (&tokens)[kTokenTiles],
+                                               float (&sums)[kRowTiles][kTokenTiles][4]) {
+  constexpr int kStepsOfPiece = kSteps / Weights::kPieces;
+  Piece pieces[kRowTiles][Weights::kPieces];
+#pragma unroll
+  for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+    for (int p = 0; p < Weights::kPieces; ++p) pieces[r][p] = piece(r, p);
+  }
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
+#pragma unroll
+    for (int r = 0; r < kRowTiles; ++r) {
+      Word a[4];
+      Weights::open(pieces[r][step / kStepsOfPiece], step, a);
+#pragma unroll
+      for (int t = 0; t < kTokenTiles; ++t) {
+        const uint4 b = tokens[t].half[step / 2];
+        multiply_add(sums[r][t], a, step % 2 ? b.z : b.x, step % 2 ? b.w : b.y);
+      }
+    }
+  }
+}
+
 // The slices' sums in shared memory, which are added in ascending order; neighbouring threads have
-// neighbouring rows.
-template <int kSlices, int kRowTiles, int kTokenTiles>
+// neighbouring rows. Of a tile of tokens the first kKept are there.
+template <int kSlices, int kRowTiles, int kTokenTiles, int kKept = 8>
 struct Partials {
-  static constexpr int kTileSums = kRows * 8, kSums = kRowTiles * kTokenTiles * kTileSums;
+  static constexpr int kTileSums = kRows * kKept, kSums = kRowTiles * kTokenTiles * kTileSums;
   float* memory;
 
   __device__ __forceinline__ void keep(int slice, int lane,
@@ -115,7 +141,7 @@ struct Partials {
         for (int i = 0; i < 4; ++i) {
           const int row = lane / 4 + i / 2 * 8, token = lane % 4 * 2 + i % 2;
           const int at = (r * kTokenTiles + t) * kTileSums + token * kRows + row;
-          memory[slice * kSums + at] = sums[r][t][i];
+          if (kKept == 8 || token < kKept) memory[slice * kSums + at] = sums[r][t][i];
         }
       }
     }
@@ -162,6 +188,7 @@ __device__ __forceinline__ void gemv(const void* x, const void* norm, const void
     own.tiles[r] = weights.tile(row_tile<kN, kRowTiles, kGated>(blockIdx.x, r));
   }
   own.start();
+  let_next_begin();
   wait_for_inputs();
   if (kNormed) {
     unsigned char* z = shared;

@@ -113,11 +113,18 @@ __device__ __forceinline__ Word masked(Word w, Word above) {
   return d;
 }
 
-// Lets the next kernel begin, and waits until the one before has ended and what it wrote is there
-// (sm_90; others begin one after the other). Only weights may be read earlier.
+// Waits until the kernel before has ended and what it wrote is there (sm_90; otherwise kernels begin
+// one after the other). Only weights may be read earlier.
 __device__ __forceinline__ void wait_for_inputs() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;\ngriddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Lets the next kernel begin, when all blocks have come here or ended.
+__device__ __forceinline__ void let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
@@ -125,6 +132,9 @@ __device__ __forceinline__ void wait_for_inputs() {
 __device__ __forceinline__ float shuffle_xor(float value, int mask) {
   return __shfl_xor_sync(0xffffffffu, value, mask);
 }
+
+// What lanes of a warp have written to shared memory before it, all of them read after it.
+__device__ __forceinline__ void sync_warp() { __syncwarp(); }
 
 // The compiler moves no load across it.
 __device__ __forceinline__ void keep_order() { __syncwarp(); }

@@ -68,6 +68,16 @@ def chunks(spec: LinearSpec) -> int:
     return spec.in_features // CHUNK
 
 
+def chunk_bytes(scheme: str) -> int:
+    """Return the bytes of one chunk of a row tile, with its scales and offsets."""
+    return 4 * (_WORDS[scheme] + _floats(scheme) * ROWS)
+
+
+def _floats(scheme: str) -> int:
+    """Return the number of float16 for each 32 of a row."""
+    return {"f16": 0}.get(scheme, 2 if scheme in OFFSETS else 1)
+
+
 def scales_at(spec: LinearSpec, experts: int = 1) -> int:
     """Return the offset of an integer weight's scales in the packed tensor, in uint32."""
     return experts * tiles(spec) * chunks(spec) * _WORDS[spec.scheme]
@@ -75,7 +85,7 @@ def scales_at(spec: LinearSpec, experts: int = 1) -> int:
 
 def size(spec: LinearSpec, experts: int = 1) -> int:
     """Return the size of the packed tensor in uint32."""
-    floats = {"f16": 0}.get(spec.scheme, 2 if spec.scheme in OFFSETS else 1)
+    floats = _floats(spec.scheme)
     return scales_at(spec, experts) + floats * ROWS * experts * tiles(spec) * chunks(spec)
 
 

@@ -29,6 +29,7 @@ from .plan import (
     Gemm,
     Gemv,
     Groups,
+    Stream,
     TensorCoreLinearPlan,
 )
 
@@ -41,8 +42,8 @@ STORED |= {
 
 def source() -> str:
     """Return the CUDA C++ source of all kernels of linears."""
-    names = "instructions", "group_instructions", "weights", "rows", "gemv", "gemm", "groups"
-    return joined(*names)
+    names = "instructions group_instructions weights rows gemv gemv_stream gemm groups"
+    return joined(*names.split())
 
 
 def fits_fused(spec: FusedLinearSpec) -> bool:
@@ -156,17 +157,22 @@ class _Linear:
     def _launch_gemv(self, gemv: Gemv) -> None:
         spec, b, slices = self.spec, self.buffers, self.plan.slices
         x = b["x"] if gemv.normed else self.x
-        sizes = (gemv.row_tiles, gemv.token_tiles, gemv.ahead, gemv.normed)
-        name = templated("gemv", *_weight(spec), *sizes, *_result(spec))
+        tiles, across = (gemv.row_tiles, gemv.token_tiles), gemv.blocks(spec)
+        if isinstance(gemv, Stream):
+            sizes = (*tiles, gemv.unit, gemv.stages, across, gemv.normed)
+            name = templated("gemv_stream", *_weight(spec), *sizes, *_result(spec))
+        else:
+            sizes = (*tiles, gemv.ahead, gemv.normed)
+            name = templated("gemv", *_weight(spec), *sizes, *_result(spec))
 
         def block(_rows: Any, _tokens: Any, _thread: Any) -> None:
             memory = shared(gemv.shared_bytes(spec, slices))
             tail = self._residual(), b["y"].data, memory, T.Cast("int32", self.m), self._eps()
             call(source(), name, x.data, self._norm(), b["packed"].data, *tail)
 
-        across = -(-layout.tiles(spec.linear()) // gemv.row_tiles)
         tokens = gemv.token_tiles * TOKENS
-        e.launch((across, (self.m + tokens - 1) // tokens), slices * layout.LANES, block)
+        grid, together = (across, (self.m + tokens - 1) // tokens), gemv.blocks_at_a_time
+        e.launch(grid, slices * layout.LANES, block, together)
 
     def _choose_gemm(self) -> None:
         gemm, wide = self.plan.gemm, self.plan.wide

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from wherry.ops import FusedLinearSpec
 
 from . import layout
-from .layout import CHUNK, ROWS
+from .layout import CHUNK, ROWS, chunk_bytes
 
 TOKENS = 8  # tokens (rows of x) of a token tile, the N of one matrix multiplication
 PREPARE_THREADS = 256
@@ -19,6 +19,10 @@ _SHARED_BYTES = 49152  # bytes of shared memory that a block has on every device
 # Blocks that keep a device busy: prompts with at least this number of blocks use `Gemm`.
 _ENOUGH_BLOCKS = 96
 _MOST_GROUP_BYTES = 3 << 30  # packed bytes of a weight that `Groups` reads
+
+# Of `Stream`: bytes that a warp copies at a time, units in shared memory, blocks from which on they
+# walk over several groups of row tiles, and groups of a block.
+_SMALL_UNIT_BYTES, _MOST_STAGES, _BLOCKS, _MOST_WALK = 1280, 4, 1500, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,11 @@ class Gemv:
     # each block normalizes the single float32 row itself, which saves a launch
     normed: bool = False
 
+    @property
+    def blocks_at_a_time(self) -> int:
+        """Return the blocks that share the registers of a multiprocessor; 0: not limited."""
+        return 0
+
     def shared_bytes(self, spec: FusedLinearSpec, slices: int) -> int:
         """Return the bytes of shared memory of a block: sums of the slices, and a normed row."""
         return self.sums_bytes(slices) + (spec.in_features * 2 if self.normed else 0)
@@ -42,11 +51,48 @@ class Gemv:
         """Return the bytes of shared memory for the sums of the slices."""
         return slices * self.row_tiles * self.token_tiles * ROWS * TOKENS * 4
 
+    def blocks(self, spec: FusedLinearSpec) -> int:
+        """Return the number of blocks that read the weight for the same tokens."""
+        return self._groups(spec)
+
+    def _groups(self, spec: FusedLinearSpec) -> int:
+        return -(-spec.out_features // (ROWS * self.row_tiles))
+
     def can_norm(self, spec: FusedLinearSpec, slices: int) -> bool:
         """Return whether a block has the threads and the memory to normalize the row."""
         if spec.norm_eps is None or spec.x_dtype != "float32" or slices < MOST_SLICES:
             return False
         return self.shared_bytes(spec, slices) <= _SHARED_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Stream(Gemv):
+    """As `Gemv`, with weights that arrive in shared memory by asynchronous copies.
+
+    A block walks over several groups of `row_tiles`, and copies continue meanwhile.
+    """
+
+    unit: int = 1  # chunks of a row tile that a warp copies at a time
+    stages: int = 4  # units that shared memory holds, one of which is read
+    walk: int = 1  # groups of row tiles of a block
+
+    @property
+    def blocks_at_a_time(self) -> int:
+        """Return the blocks that share the registers of a multiprocessor."""
+        return 3
+
+    def blocks(self, spec: FusedLinearSpec) -> int:
+        """Return the number of blocks that read the weight for the same tokens."""
+        return -(-self._groups(spec) // self.walk)
+
+    def shared_bytes(self, spec: FusedLinearSpec, slices: int) -> int:
+        """Return the bytes of shared memory of a block.
+
+        Units of copies, sums of the slices of two groups, and a normed row.
+        """
+        copies = slices * self.stages * self.unit * self.row_tiles * chunk_bytes(spec.scheme)
+        sums = 2 * self.sums_bytes(slices) // (TOKENS if self.normed else 1)
+        return copies + sums + (spec.in_features * 2 if self.normed else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +203,11 @@ class TensorCoreLinearPlan:
         row_tiles = 2 if spec.gated else 1  # one for the gate, one for the up projection
         slices = min(MOST_SLICES, spec.in_features // CHUNK)
         ahead = 8 // row_tiles  # limited so that two blocks share the registers of a multiprocessor
-        one = Gemv(row_tiles, 1, ahead, normed=True)
+        eight = _eight_rows(spec, slices, Gemv(row_tiles, 1, ahead))
+        one = _eight_rows(spec, slices, Gemv(row_tiles, 1, ahead, normed=True))
         gemv = (
             *([(1, one)] if one.can_norm(spec, slices) else []),
-            (8, Gemv(row_tiles, 1, ahead)),
+            (8, eight),
             (16, Gemv(row_tiles, 2)),
             (max(32, _GEMM.most_rows(spec.out_features)), Gemv(2, 4)),
         )
@@ -176,6 +223,30 @@ class TensorCoreLinearPlan:
         return TensorCoreLinearPlan(
             gemv, _GEMM, slices, (max(one_tile, wide.most_rows(spec.out_features)), wide)
         )
+
+
+def _eight_rows(spec: FusedLinearSpec, slices: int, gemv: Gemv) -> Gemv:
+    """Return the kernel for up to eight rows: `gemv`, or for integers a `Stream` that fits.
+
+    A chunk of float16 has four loads, which are enough in flight; and copies would fill shared
+    memory.
+    """
+    if spec.scheme == "f16":
+        return gemv
+    small = chunk_bytes(spec.scheme) * gemv.row_tiles <= _SMALL_UNIT_BYTES // 2
+    walk = min(_MOST_WALK, max(1, spec.out_features // (ROWS * gemv.row_tiles * _BLOCKS)))
+    for stages in range(_MOST_STAGES, 1, -1):
+        stream = Stream(
+            row_tiles=gemv.row_tiles,
+            token_tiles=gemv.token_tiles,
+            normed=gemv.normed,
+            unit=2 if small else 1,
+            stages=stages,
+            walk=walk,
+        )
+        if stream.shared_bytes(spec, slices) <= _SHARED_BYTES:
+            return stream
+    return gemv
 
 
 def _wide(asked_bytes: int) -> Gemm | None:

@@ -24,16 +24,17 @@ __device__ __forceinline__ float gated(float gate, float up) {
   return gate / (1.0f + expf(fminf(-gate, 87.0f))) * up;
 }
 
-// Sum of a number over kPrepareThreads threads, in a fixed order; all threads have it.
+// Sum of a number over kPrepareThreads threads, in a fixed order; all threads have it. Each warp
+// adds all numbers itself, which spares barriers; `shared` must not be written before the next one.
 __device__ __forceinline__ float block_sum(float value, float* shared) {
   shared[threadIdx.x] = value;
   __syncthreads();
+  const float* own = shared + threadIdx.x % 32;
+  auto four = [&](int i) { return (own[i] + own[i + 128]) + (own[i + 64] + own[i + 192]); };
+  float sum = four(0) + four(32);
 #pragma unroll
-  for (int half = kPrepareThreads / 2; half > 0; half /= 2) {
-    if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
-    __syncthreads();
-  }
-  return shared[0];
+  for (int half = 16; half > 0; half /= 2) sum += shuffle_xor(sum, half);
+  return sum;
 }
 
 // 1 / sqrt(mean(x^2) + eps) of x [K], by a block of kPrepareThreads; `shared` has a float32 for each.
@@ -61,10 +62,40 @@ template <int kK, bool kNormed, class X>
 __device__ __forceinline__ void prepare_row(const void* x, const void* norm, void* z,
                                             unsigned char* shared, float eps) {
   const X* from = static_cast<const X*>(x);
+  const float* factors = static_cast<const float*>(norm);
   Half* to = static_cast<Half*>(z);
-  const float inverse = kNormed ? inverse_size<kK>(from, shared, eps) : 1.0f;
-  for (int k = threadIdx.x; k < kK; k += kPrepareThreads) {
-    to[k] = prepared<kNormed>(from, norm, inverse, k);
+  constexpr int kHeld = smaller(divided_up(kK, kPrepareThreads), 16);  // numbers in registers
+  float held[kHeld], held_factors[kHeld];
+  auto each_held = [&](auto call) {
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) {
+      const int k = threadIdx.x + i * kPrepareThreads;
+      if (k < kK) call(k, held[i], held_factors[i]);
+    }
+  };
+  constexpr int kRest = kHeld * kPrepareThreads;
+  each_held([&](int k, float& v, float& factor) {
+    v = read(from + k);
+    factor = kNormed ? factors[k] : 1.0f;
+  });
+  float inverse = 1.0f;
+  if (kNormed) {
+    float squares = 0.0f;
+    each_held([&](int, float v, float) { squares = fmaf(v, v, squares); });
+    for (int k = threadIdx.x + kRest; k < kK; k += kPrepareThreads) {
+      const float v = read(from + k);
+      squares = fmaf(v, v, squares);
+    }
+    const float total = block_sum(squares, reinterpret_cast<float*>(shared));
+    inverse = 1.0f / sqrtf(fmaf(total, 1.0f / kK, eps));
+  }
+  auto put = [&](int k, float v, float factor) {
+    if (kNormed) v = v * inverse * factor;
+    to[k] = kept_half(v);
+  };
+  each_held(put);
+  for (int k = threadIdx.x + kRest; k < kK; k += kPrepareThreads) {
+    put(k, read(from + k), kNormed ? factors[k] : 1.0f);
   }
 }
 

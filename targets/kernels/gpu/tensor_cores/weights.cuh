@@ -67,6 +67,11 @@ struct PackedWeights {
     const size_t at = size_t(index) * kChunks;
     return {words + at * (kPieces * 32), scales + at * kScales};
   }
+  // The scales of a row tile for all lanes.
+  __device__ __forceinline__ const uint4* all_scales(int index) const {
+    const Word* first = scales - threadIdx.x % 32 / 2 + size_t(index) * (kChunks * kScales);
+    return reinterpret_cast<const uint4*>(first);
+  }
   __device__ __forceinline__ Piece load(int index, int chunk, int piece) const {
     return tile(index).load(chunk, piece);
   }

@@ -108,6 +108,8 @@ void sync_some() {
 
 inline void keep_order() {}
 inline void wait_for_inputs() {}
+inline void let_next_begin() {}
+inline void sync_warp() { emulator::shuffle_xor(0, 0); }
 
 template <Word kMask>
 Word masked(Word w, Word above) {
