@@ -145,6 +145,7 @@ __device__ __forceinline__ void gemv_stream(const void* x, const void* norm, con
   for (int i = 0; i < kStages - 1; ++i) {
     own.template copy<kGroups, kBlocks>(own.memory + i * Memory::Warp::kSlot, weights, tile_of);
   }
+  let_next_begin();
   wait_for_inputs();
   float* partials = reinterpret_cast<float*>(shared);
   shared += 2 * Memory::kSums * 4;
@@ -211,7 +212,6 @@ __device__ __forceinline__ void gemv_stream(const void* x, const void* norm, con
       for (int t = 0; t < kTokenTiles; ++t) given[t] += kUnit * 8;
     }
 
-    if (group + kBlocks >= kGroups) let_next_begin();
     const Sums own_sums{partials + place};
     place = Memory::kSums - place;
     own_sums.keep(slice, lane, sums);

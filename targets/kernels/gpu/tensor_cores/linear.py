@@ -158,6 +158,7 @@ class _Linear:
         spec, b, slices = self.spec, self.buffers, self.plan.slices
         x = b["x"] if gemv.normed else self.x
         tiles, across = (gemv.row_tiles, gemv.token_tiles), gemv.blocks(spec)
+        sizes: tuple[int, ...]
         if isinstance(gemv, Stream):
             sizes = (*tiles, gemv.unit, gemv.stages, across, gemv.normed)
             name = templated("gemv_stream", *_weight(spec), *sizes, *_result(spec))
