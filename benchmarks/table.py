@@ -15,7 +15,7 @@ above 1 means that Wherry takes less time. Absolute times of a shared machine me
 keep ratios. The newest row of each kind is shown. [How to repeat them](../benchmarks/README.md).
 
 Machines with AMX are the one comparison on CPUs that Wherry loses so far: prompts run at half of
-torch's speed in bfloat16 there. No GPU has been measured.
+torch's speed in bfloat16 there.
 """
 
 
@@ -34,6 +34,22 @@ def cpu(rows: Iterable[Row]) -> Iterable[list[str]]:
             f"{row['ratio_wall']:.2f}", f"{row['ratio_cpu']:.2f}",
             "" if share is None else f"{share:.0%}", *_origin(row),
         ]  # fmt: skip
+
+
+def gpu(rows: Iterable[Row]) -> Iterable[list[str]]:
+    """Models on a GPU, compared with llama.cpp (Q4_0 for 4 bits, bfloat16 for float16)."""
+    yield [
+        "model", "scheme", "decode, batch 1", "share of a copy's bandwidth", "batch 8", "batch 64",
+        "prompt of 2,048", "share of a matrix product", "card", "commit",
+    ]  # fmt: skip
+    for row in rows:
+        if "ratio_gpu" in row:
+            ratios = {name: f"{ratio:.2f}" for name, ratio in row["ratio_gpu"].items()}
+            yield [
+                row["shape"], row["quant"], ratios["decode_1"], f"{row['share_of_copy']:.0%}",
+                ratios["decode_8"], ratios["decode_64"], ratios["prefill"],
+                f"{row['share_of_product']:.0%}", row["card"]["gpu"], _origin(row)[1],
+            ]  # fmt: skip
 
 
 def server(rows: Iterable[Row]) -> Iterable[list[str]]:
@@ -105,6 +121,7 @@ def page(rows: list[Row]) -> str:
     parts = [HEAD]
     titles = {
         cpu: "CPU",
+        gpu: "GPU",
         arm_tiles: "Arm's matrix instructions",
         embeddings: "Embeddings",
         server: "Server",
