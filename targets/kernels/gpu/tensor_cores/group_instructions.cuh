@@ -40,7 +40,7 @@ __device__ __forceinline__ void arrive(Barrier* barrier) {
                : "memory");
 }
 
-// Arrives, and the phase waits for so many bytes of copies, too.
+// Arrives, and the phase waits for `bytes` of copies, too.
 __device__ __forceinline__ void arrive_and_expect(Barrier* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
                    shared_address(barrier)),

@@ -235,7 +235,7 @@ __device__ __forceinline__ void gemm_groups(const void* x, const void* packed, c
   // sums of the up projection, [two warps of each group, kTokenTiles, 4, lanes]
   float* up = reinterpret_cast<float*>(stages) + (warp / 4 * 2 + warp % 2) * (kTokenTiles * 128) + lane;
   if (kGated) {
-    sync_some<kGroupWarps * 32>();  // nobody reads the stages
+    sync_some<kGroupWarps * 32>();  // no warp reads the stages
     if (warp % 4 >= 2) {
 #pragma unroll
       for (int t = 0; t < kTokenTiles; ++t) {

@@ -130,7 +130,7 @@ class Gemm:
 GROUP_TOKENS = 128  # of a block of `Groups`
 GROUP_WARPS = 8  # of a block that multiply, a row tile each
 _COPY_WARPS = 4
-_FEW_GROUP_BLOCKS = 48  # from so many blocks on `Groups` is the fastest
+_FEW_GROUP_BLOCKS = 48  # with this number of blocks and more, `Groups` is the fastest
 
 
 @dataclass(frozen=True, slots=True)
