@@ -32,7 +32,7 @@ _SUM_THREADS = 256
 
 def source() -> str:
     """Return the CUDA C++ source of all kernels of expert linears."""
-    return joined("instructions", "weights", "rows", "gemv", "gemm", "experts", "expert_row")
+    return joined("instructions", "rows", "weights", "gemv", "gemm", "experts", "expert_row")
 
 
 def fits(spec: ExpertLinearSpec) -> bool:

@@ -42,7 +42,7 @@ STORED |= {
 
 def source() -> str:
     """Return the CUDA C++ source of all kernels of linears."""
-    names = "instructions group_instructions weights rows gemv gemv_stream gemm groups"
+    names = "instructions group_instructions rows weights gemv gemv_stream gemm groups"
     return joined(*names.split())
 
 

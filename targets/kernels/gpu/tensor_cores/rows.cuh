@@ -4,6 +4,9 @@
 
 namespace wherry {
 
+__host__ __device__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
+__host__ __device__ constexpr int divided_up(int a, int b) { return (a + b - 1) / b; }
+
 constexpr int kPrepareThreads = 256;
 
 // The nearest float16; larger numbers are clamped, subnormal ones are 0: `emit.rounded`.

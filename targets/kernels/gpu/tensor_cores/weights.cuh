@@ -8,9 +8,6 @@ constexpr int kChunk = 64;  // columns of the weight with adjacent pieces: four 
 constexpr int kSteps = 4;   // multiplications of a chunk, 16 columns each
 constexpr int kRows = 16;   // of a row tile
 
-__host__ __device__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
-__host__ __device__ constexpr int divided_up(int a, int b) { return (a + b - 1) / b; }
-
 // Slices of K: each is summed in ascending order, then the slices are added in ascending order.
 // Every kernel has this order, for any number of tokens.
 __host__ __device__ constexpr int slices(int k) { return smaller(8, k / kChunk); }
