@@ -85,5 +85,6 @@ def test_a_target_asks_for_what_all_its_gpus_have():
     assert usual < 48 << 10
     for name in ("sm_86", "sm_89", "sm_120", "sm_80+sm_90+sm_120"):
         assert asked(f"cuda:{name}") == usual
-    assert asked("cuda:sm_90") == asked("cuda:sm_90+sm_100") == 176 << 10
+    assert asked("cuda:sm_90+sm_100") == 176 << 10
+    assert asked("cuda:sm_90") == 1024 + 6 * ((16 << 10) + (16 << 10) + 16)  # warpgroups' stages
     assert asked("cuda:sm_80") == asked("cuda:sm_80+sm_90") == 160 << 10
