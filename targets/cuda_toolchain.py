@@ -77,16 +77,22 @@ class CudaToolchain:
 
 
 def overlapped(source: DeviceCode) -> DeviceCode:
-    """Return CUDA source whose kernels begin while those before them end.
+    """Return CUDA source whose kernels begin while those before them end."""
+    code = waiting(source.code.decode())
+    return replace(source, code=code.encode()).with_tag(_OVERLAP)
 
-    Each kernel waits for its inputs before it does anything else, unless it does so itself: `gemv`
-    loads weights meanwhile. Without `__restrict__` no compiler may move loads before that.
+
+def waiting(source: str) -> str:
+    """Return CUDA source whose kernels wait for their inputs.
+
+    Each does so before anything else, unless it waits itself: `gemv` loads weights meanwhile.
+    Without `__restrict__` no compiler may move loads before that.
     """
-    parts = _KERNEL.split(source.code.decode().replace("__restrict__ ", ""))
+    parts = _KERNEL.split(source.replace("__restrict__ ", ""))
     text = [parts[0]]
     for head, body in zip(parts[1::2], parts[2::2], strict=True):
         text += [head, "" if _WAITS_ITSELF.search(body) else _WAIT, body]
-    return replace(source, code="".join(text).encode()).with_tag(_OVERLAP)
+    return "".join(text)
 
 
 def _number(code: str) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from wherry.targets.cuda_toolchain import fatbin_command
+from wherry.targets.cuda_toolchain import fatbin_command, waiting
 from wherry.targets.kernels import FusedLinearSpec, PagedAttentionSpec
 from wherry.targets.kernels.gpu import GpuLimits, tensor_cores
 from wherry.targets.kernels.gpu.tensor_cores import attention, layout
@@ -45,6 +45,8 @@ class Given:
 def assembled(func, nvcc, codes, folder):
     """The code of each kernel for each GPU, from one PTX as in libraries."""
     text = cuda.source(func)
+    if int(codes[0].removeprefix("sm_")) >= 90:
+        text = waiting(text)
     path = folder / "kernels.cu"
     path.write_text(text)
     command = [*fatbin_command(codes, nvcc), "-Xptxas=-v", "-o", str(folder / "out"), str(path)]

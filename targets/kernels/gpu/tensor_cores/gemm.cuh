@@ -37,7 +37,7 @@ struct Totals {                                 // in registers
 // thread has its own places, adjacent to its neighbours': no barriers, and no bank conflicts.
 template <int kRowTiles, int kTokenTiles, int kThreads>
 struct Totals<true, kRowTiles, kTokenTiles, kThreads> {
-  static constexpr int kAtATime = 4;
+  static constexpr int kAtATime = 2;  // with four, sm_80 lacks registers
   static constexpr int kUnrolled = 1;
   float4* own;  // [kRowTiles, kTokenTiles, kThreads], from this thread's on
 
