@@ -52,11 +52,15 @@ __device__ __forceinline__ float inverse_size(const X* x, unsigned char* shared,
   return 1.0f / sqrtf(fmaf(total, 1.0f / kK, eps));
 }
 
+// As float16, of which subnormal numbers stay.
+__device__ __forceinline__ Half half_of(const float* from) { return kept_half(*from); }
+__device__ __forceinline__ Half half_of(const Half* from) { return *from; }
+
 // Element k of x, normalized with kNormed, as float16.
 template <bool kNormed, class X>
 __device__ __forceinline__ Half prepared(const X* x, const void* norm, float inverse, int k) {
-  const float v = read(x + k);
-  return kept_half(kNormed ? v * inverse * static_cast<const float*>(norm)[k] : v);
+  if (!kNormed) return half_of(x + k);
+  return kept_half(read(x + k) * inverse * static_cast<const float*>(norm)[k]);
 }
 
 // z [K] = float16 of x [K], or of x / sqrt(mean(x^2) + eps) * norm, by a block of kPrepareThreads;
