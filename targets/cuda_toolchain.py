@@ -30,10 +30,10 @@ NVCC_FIX = "pip install 'wherry[cuda]'"
 _WITHOUT_DRIVER = "TVM_COMPILE_FORCE_FALLBACK"
 _FORMAT = "fatbin"
 _OVERLAPPING = 90  # first GPU code whose kernels can overlap (programmatic dependent launch)
-_OVERLAP = "tirx.use_programtic_dependent_launch"  # TVM's tag of such launches
+OVERLAP = "tirx.use_programtic_dependent_launch"  # TVM's tag of such launches
 _KERNEL = re.compile(r'(extern "C" __global__ void[^;{]*\{)')
 _WAITS_ITSELF = re.compile("wherry::gemv(_stream)?<")
-_WAIT = ' asm volatile("griddepcontrol.launch_dependents;\\ngriddepcontrol.wait;" ::: "memory");'
+WAIT = ' asm volatile("griddepcontrol.launch_dependents;\\ngriddepcontrol.wait;" ::: "memory");'
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class CudaToolchain:
 def overlapped(source: DeviceCode) -> DeviceCode:
     """Return CUDA source whose kernels begin while those before them end."""
     code = waiting(source.code.decode())
-    return replace(source, code=code.encode()).with_tag(_OVERLAP)
+    return replace(source, code=code.encode()).with_tag(OVERLAP)
 
 
 def waiting(source: str) -> str:
@@ -91,7 +91,7 @@ def waiting(source: str) -> str:
     parts = _KERNEL.split(source.replace("__restrict__ ", ""))
     text = [parts[0]]
     for head, body in zip(parts[1::2], parts[2::2], strict=True):
-        text += [head, "" if _WAITS_ITSELF.search(body) else _WAIT, body]
+        text += [head, "" if _WAITS_ITSELF.search(body) else WAIT, body]
     return "".join(text)
 
 

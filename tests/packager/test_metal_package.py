@@ -45,7 +45,9 @@ def packed(tmp_path_factory):
 
     def compiler_for(one):
         made = compilers.compiler_for(one)
-        flags = dict.fromkeys(("CMAKE_SHARED_LINKER_FLAGS", "CMAKE_EXE_LINKER_FLAGS"), str(fake))
+        # It comes before what needs it, and some linkers leave out what nothing before it needs.
+        linked = f"-Wl,--no-as-needed {fake} -lobjc"
+        flags = dict.fromkeys(("CMAKE_SHARED_LINKER_FLAGS", "CMAKE_EXE_LINKER_FLAGS"), linked)
         return replace(made, definitions={**made.definitions, **flags})
 
     out = tmp_path_factory.mktemp("metal") / "out"

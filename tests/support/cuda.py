@@ -20,6 +20,7 @@ from tvm.target import Target
 from tvm.tirx import PrimFunc
 
 from wherry.compiler.library.device_sources import device_sources
+from wherry.targets.cuda_toolchain import OVERLAP, WAIT
 from wherry.targets.device_code import DeviceCode, parse
 from wherry.targets.target import find
 
@@ -65,7 +66,7 @@ def device() -> tvm.runtime.Device:
 
 def as_cplusplus(code: DeviceCode) -> str:
     """The source, and what makes functions of its kernels."""
-    text = code.code.decode().replace("extern __shared__", "EXTERN_SHARED")
+    text = code.code.decode().replace(WAIT, "").replace("extern __shared__", "EXTERN_SHARED")
     # A pointer to what the launch gives.
     text = re.sub(
         r"EXTERN_SHARED[^;]*?(\w+) (\w+)\[\];", r"\1* \2 = (\1*)given_shared_memory;", text
@@ -74,7 +75,8 @@ def as_cplusplus(code: DeviceCode) -> str:
     places = {name: i for i, name in enumerate([*AXES, DYNAMIC])}
     lines = ["#include <cuda.h>", '#include "kernel.h"', text]
     for name, tags in code.launches.items():
-        lines.append(f"CUDA_KERNEL({', '.join([name, *(str(places[t]) for t in tags)])})")
+        given = (str(places[tag]) for tag in tags if tag != OVERLAP)  # here launches never overlap
+        lines.append(f"CUDA_KERNEL({', '.join([name, *given])})")
     return "\n".join(lines) + "\n"
 
 

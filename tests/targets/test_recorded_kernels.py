@@ -80,7 +80,7 @@ def test_the_bundle_has_wide_tiles(monkeypatch, nvcc, tmp_path):
     assert by_night and all("tensor_core_linear" in names for names in by_night)
     monkeypatch.setattr(cuda_toolchain, "compile_cuda", lambda code, codes, nvcc: code)
     monkeypatch.setattr(recording, "_recorder", recording.Recorder(tmp_path, "cuda:sm_90"))
-    linear.test_fused_linear(recording.recorded(cuda.build), "floats, gate", wide=True)
+    linear.test_fused_linear(recording.recorded(cuda.build), "floats, gate", many="wide")
     (folder,) = tmp_path.iterdir()
     assert [len(np.load(path)["in0"]) for path in sorted(folder.glob("*.npz"))] == [140, 1]
     assert b", 2, 16, 8, 3, 1, true, true, " in (folder / "kernel.so").read_bytes()

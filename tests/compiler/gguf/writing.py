@@ -190,8 +190,8 @@ def experts(file: Path, kinds: Mapping[str, str]) -> Path:
             "ffn_norm": (size,),
         }
         shapes |= {f"blk.{layer}.{name}": shape for name, shape in matrices.items()}
-    made = {
-        f"{name}.weight": rng.normal(scale=0.1, size=shape).astype(np.float32)
+    made = {  # norms are around 1
+        f"{name}.weight": rng.normal(len(shape) == 1, 0.1, shape).astype(np.float32)
         for name, shape in shapes.items()
     }
     sizes = {
