@@ -56,6 +56,8 @@ _SENSITIVITY = (
     ("embed", 95.0),
 )
 _TIED = 659.0  # of an embedding that is the LM head, too
+# How much errors of a lookup count, relative to those of the LM head, where one matrix is both.
+TIED_SHARE = 95.0 / 564.0
 _OTHERS = 200.0  # of a matrix with another name
 # Parts of a parameter have types of their own if a weight of one counts this many times as much.
 _APART = 4.0

@@ -184,7 +184,7 @@ def _run(out: Path, job: _Job, progress: Progress | None) -> None:
             write_atomically(out / TOKENIZER, job.written[TOKENIZER])
         plans = {p.name: p for p in job.plan.parameters}
         encoded = job.calibration.encode(
-            out, job.key, plans, job.checkpoint, job.encoding.scheme_of, progress
+            out, job.key, plans, job.checkpoint, job.encoding, progress
         )
         job = replace(job, encoded=encoded)
     total = sum(s.nbytes for s in job.shards)
@@ -433,10 +433,10 @@ def _write_parameter(
     """
     made = job.plan.parameters[index]
     if job.encoded and job.encoded.has(made.name):
-        for suffix, array in job.encoded.read(made.name).items():
+        for name, array in job.encoded.read(made.name).items():
             if not finite(array):
                 raise ModelError(_not_finite(job, made.name, np.inf))
-            f.seek(offsets[made.name.removesuffix("weight") + suffix])
+            f.seek(offsets[name])
             f.write(np.ascontiguousarray(array).data)
             written += array.nbytes
         report(written)

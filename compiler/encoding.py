@@ -56,11 +56,6 @@ class Encoding:
         rows = shape[-2] if len(shape) > 1 else 1
         return (Rows(name, rows, EXACT if name in self.exact else self.scheme),)
 
-    def scheme_of(self, name: str) -> Encoder:
-        """Return the scheme that encodes a parameter, which has one and is not kept."""
-        (part,) = self.parts(name, ())
-        return cast("Encoder", part.scheme)
-
     def tensors(self, name: str, shape: Shape) -> list[StoredTensor]:
         """Return the tensors that store a parameter, in their order on disk."""
         found = self.parts(name, shape)
@@ -88,21 +83,35 @@ class Encoding:
                 found = source.stored(start, min(start + step, source.rows))
                 yield start, None, {base + suffix: array for suffix, array in found.items()}
 
-    def _encoded(self, made: ParameterPlan, checkpoint: Checkpoint) -> Stored:
-        """Yield the stored tensors of a parameter that is encoded, as `blocks` does."""
+    def rows(
+        self, made: ParameterPlan, checkpoint: Checkpoint
+    ) -> Iterator[tuple[Rows, NDArray[np.float32]]]:
+        """Yield consecutive rows of a parameter in floats, with the part that they belong to."""
+        for part, _, rows in self._cut(made, checkpoint):
+            yield part, rows
+
+    def _cut(
+        self, made: ParameterPlan, checkpoint: Checkpoint
+    ) -> Iterator[tuple[Rows, int, NDArray[np.float32]]]:
+        """Yield (part, index of the first row in it, rows) for all rows of a parameter."""
         found = self.parts(made.name, made.shape)
         if len(found) == 1:
             for start, rows in blocks(made, checkpoint):
-                yield start, rows, self._stored(made, checkpoint, found[0], rows, made.shape)
+                yield found[0], start, rows
             return
         bounds = np.cumsum([0, *(part.rows for part in found)]).tolist()
         for first, rows in blocks(made, checkpoint):
             for part, low, high in zip(found, bounds[:-1], bounds[1:], strict=True):
                 start, stop = max(first, low), min(first + len(rows), high)
                 if start < stop:
-                    own = rows[start - first : stop - first]
-                    shape = (part.rows, made.shape[-1])
-                    yield start - low, own, self._stored(made, checkpoint, part, own, shape)
+                    yield part, start - low, rows[start - first : stop - first]
+
+    def _encoded(self, made: ParameterPlan, checkpoint: Checkpoint) -> Stored:
+        """Yield the stored tensors of a parameter that is encoded, as `blocks` does."""
+        for part, start, rows in self._cut(made, checkpoint):
+            alone = part.name == made.name
+            shape = made.shape if alone else (part.rows, made.shape[-1])
+            yield start, rows, self._stored(made, checkpoint, part, rows, shape)
 
     def _stored(
         self,

@@ -10,6 +10,7 @@ it costs no memory here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,12 @@ from numpy.typing import NDArray
 
 from wherry.ops.blocks import BlockFormat
 
-from .search import Floats, Levels, best_scales, folded, integers
+from .grid import Integers, Scales, words
+from .search import Floats, Levels, Total, best_ratios, best_scales, folded, scaled, weighted
 from .search_minimum import best_lines
 from .stored import cast
 
-VERSION = 1  # of the algorithm; the hash of a conversion covers it
-# Number of weights that are encoded at once; the float32 temporaries then fit into L2.
-_BLOCK = 1 << 16
+VERSION = 2  # of the algorithm; the hash of a conversion covers it
 # Ways of rounding that the search tries, by the number of values of an integer, without a minimum.
 _SYMMETRIC = {
     8: (-4.0, -3.6, -3.2, -4.4, -4.8, 3.0, 2.6, 3.4, 3.8),
@@ -47,57 +47,81 @@ def encodes(own: BlockFormat) -> bool:
     return own.two_levels and (count - 1 in _LINES if own.minimum else count in _SYMMETRIC)
 
 
-def encode(own: BlockFormat, w: Floats) -> dict[str, NDArray[Any]]:
-    """Encode rows w float32 [rows, in] -> the stored tensors of the format by name.
+@dataclass(frozen=True, slots=True)
+class BlockGrid:
+    """What weights of a block format are rounded to, for formats that `encodes` knows."""
 
-    `in` is a multiple of `own.multiple`. A scale of a block with an infinity or NaN is not finite.
-    """
-    rows, columns = w.shape
-    step = max(1, _BLOCK // columns)
-    parts = [_encoded(own, w[start : start + step]) for start in range(0, rows, step)]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    own: BlockFormat
 
+    @property
+    def group(self) -> int:
+        """Return the number of columns that share a scale."""
+        return self.own.group
 
-def _encoded(own: BlockFormat, w: Floats) -> dict[str, NDArray[Any]]:
-    """Encode a few rows, as `encode` does."""
-    rows = len(w)
-    groups = np.ascontiguousarray(w.reshape(-1, own.group).T)
-    with np.errstate(invalid="ignore", over="ignore"):  # the caller detects non-finite scales
-        if own.minimum:
-            scales, minimums = best_lines(groups, 2**own.bits - 1, _LINES[2**own.bits - 1])
-            scale, stored = _levels(own, scales.reshape(rows, -1), "q_scale", "q_sub")
-            least, more = _levels(own, -minimums.reshape(rows, -1), "q_min", "q_submin")
-            stored |= more
-            shifted = groups + least.reshape(-1)
-            divisor = np.where(scale == 0, np.float32(np.inf), scale).reshape(-1)
-            q = np.clip(np.rint(shifted / divisor), 0, 2**own.bits - 1)
-        else:
-            scale, stored = _levels(own, _scales(own, groups).reshape(rows, -1))
-            q = _integers(own, groups, scale.reshape(-1))
-        q = np.nan_to_num(q, nan=0.0).astype(np.uint8)
-    found = _fields(own, np.ascontiguousarray(q.T).reshape(w.shape)) | stored
-    return {name: found[name] for name in own.columns}
+    @property
+    def block(self) -> int:
+        """Return the number of columns whose scales are found together."""
+        return self.own.block
 
+    def scales(self, w: Floats, importance: Floats | None = None) -> Scales:
+        """Find the scales of the groups of a block, then round them: see `Grid.scales`."""
+        scale, minimum = self._found(w, importance)
+        with np.errstate(invalid="ignore", over="ignore"):  # the caller detects such scales
+            held, arrays = _levels(self.own, scale.T, "q_scale", "q_sub")
+            if minimum is None:
+                return Scales(held.T, None, arrays)
+            least, more = _levels(self.own, -minimum.T, "q_min", "q_submin")
+        return Scales(held.T, -least.T, arrays | more)
 
-def _scales(own: BlockFormat, groups: Floats) -> Floats:
-    """Return the best scales [n] of groups [group, n] without a minimum."""
-    if own.codebook:
-        return _code_scales(own.codebook, groups)
-    return best_scales(groups, _symmetric(own))
+    def _found(self, w: Floats, importance: Floats | None) -> tuple[Floats, Floats | None]:
+        """Return the best scales and minimums [groups, n] of w [columns, n]."""
+        group, n = self.own.group, w.shape[1]
+        with np.errstate(invalid="ignore", over="ignore"):  # the caller detects such scales
+            if importance is None:
+                apart = w.reshape(-1, group, n).swapaxes(0, 1).reshape(group, -1)
+                scale, minimum = self._best(apart, None)
+                return scale.reshape(-1, n), None if minimum is None else minimum.reshape(-1, n)
+            found = [
+                self._best(w[start : start + group], weighted(importance[start : start + group]))
+                for start in range(0, len(w), group)
+            ]
+        minimums = [minimum for _, minimum in found if minimum is not None]
+        return np.stack([scale for scale, _ in found]), np.stack(minimums) if minimums else None
+
+    def _best(self, groups: Floats, total: Total | None) -> tuple[Floats, Floats | None]:
+        """Return the best scales and minimums [n] of groups [group, n]."""
+        if self.own.minimum:
+            most = 2**self.own.bits - 1
+            return best_lines(groups, most, _LINES[most], total)
+        if self.own.codebook:
+            return _code_scales(self.own.codebook, groups, total or folded), None
+        return best_scales(groups, _symmetric(self.own), total), None
+
+    def nearest(self, units: Floats) -> Integers:
+        """Return the nearest stored integers: see `Grid.nearest`."""
+        if self.own.codebook:
+            return _nearest(self.own.codebook)(units).astype(np.uint8)
+        q = np.rint(units) + np.float32(self.own.zero)
+        q = np.clip(np.nan_to_num(q, nan=0.0), 0, 2**self.own.bits - 1)
+        return q.astype(np.uint8)
+
+    def values(self, q: Integers) -> Floats:
+        """Return the values of stored integers."""
+        if self.own.codebook:
+            found: Floats = np.array(self.own.codebook, np.float32)[q]
+            return found
+        return q.astype(np.float32) - np.float32(self.own.zero)
+
+    def fields(self, q: Integers) -> dict[str, NDArray[Any]]:
+        """Return q_weight and q_high of integers q [n, columns]."""
+        own = self.own
+        found = {"q_weight": words(q & (2**own.low - 1), own.low)}
+        return found | ({"q_high": words(q >> own.low, own.high)} if own.high else {})
 
 
 def _symmetric(own: BlockFormat) -> Levels:
     count = 2**own.bits
     return Levels(least=-own.zero, most=count - 1 - own.zero, tried=_SYMMETRIC[count])
-
-
-def _integers(own: BlockFormat, groups: Floats, scale: Floats) -> Floats:
-    """Round groups [group, n] with scales [n] -> unsigned integers as floats."""
-    if not own.codebook:
-        return integers(groups, scale, _symmetric(own)) + np.float32(own.zero)
-    divisor: Floats = np.where(scale == 0, np.float32(np.inf), scale)
-    unit: Floats = groups / divisor
-    return _nearest(own.codebook)(unit).astype(np.float32)
 
 
 def _nearest(codebook: tuple[int, ...]) -> Callable[[Floats], NDArray[np.intp]]:
@@ -116,25 +140,16 @@ def _nearest(codebook: tuple[int, ...]) -> Callable[[Floats], NDArray[np.intp]]:
     return nearest
 
 
-def _code_scales(codebook: tuple[int, ...], w: Floats) -> Floats:
+def _code_scales(codebook: tuple[int, ...], w: Floats, total: Total) -> Floats:
     """Return the best scales [n] of groups w [group, n] for a codebook, as `best_scales`."""
     values, nearest = np.array(codebook, np.float32), _nearest(codebook)
-    high, low = w.max(0), w.min(0)
-    largest = np.where(high >= -low, high, low)
-    finite = np.isfinite(largest)
-    some = finite & (np.abs(largest) >= np.float32(2.0**-100))
-    largest = np.where(some, largest, np.float32(1))
-    unit = (np.where(some, w, np.float32(0)) / largest).astype(np.float32, copy=False)
-    best = np.zeros(w.shape[1], np.float32)
-    ratio = np.zeros_like(best)
-    for k in (end * share for share in _CODES for end in (values[-1], values[0])):
-        q = values[nearest(unit * np.float32(k))]
-        a, b = folded(unit * q), np.maximum(folded(q * q), np.float32(1))
-        found = a * a / b
-        better = found > best
-        np.copyto(best, found, where=better)
-        np.copyto(ratio, a / b, where=better)
-    return np.where(finite, largest * ratio, np.float32(np.inf))
+    tried = [end * share for share in _CODES for end in (values[-1], values[0])]
+
+    def ratios(unit: Floats) -> Floats:
+        ways = (values[nearest(unit * np.float32(k))] for k in tried)
+        return best_ratios(ways, unit, total)
+
+    return scaled(w, ratios)
 
 
 def _levels(
@@ -171,20 +186,3 @@ def _away(d: Floats) -> NDArray[np.float16]:
     near = cast(d, "float16")
     short = np.abs(near.astype(np.float32)) < np.abs(d)
     return np.where(short, np.nextafter(near, np.copysign(np.float16(np.inf), near)), near)
-
-
-def _fields(own: BlockFormat, q: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-    """Return q_weight and q_high of integers q [rows, in]."""
-    found = {"q_weight": words(q & (2**own.low - 1), own.low)}
-    return found | ({"q_high": words(q >> own.low, own.high)} if own.high else {})
-
-
-def words(fields: NDArray[Any], bits: int) -> NDArray[np.uint32]:
-    """Pack unsigned fields [rows, n] into words [rows, ceil(n * bits / 32)], lowest first."""
-    per = 32 // bits
-    if spare := -fields.shape[-1] % per:
-        fields = np.pad(fields, ((0, 0), (0, spare)))
-    apart = fields.astype(np.uint32).reshape(len(fields), -1, per)
-    shifts = np.arange(per, dtype=np.uint32) * np.uint32(bits)
-    packed: NDArray[np.uint32] = np.bitwise_or.reduce(apart << shifts, axis=-1)
-    return packed

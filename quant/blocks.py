@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from wherry.ops.blocks import FORMATS, FP8, LLAMA_CPP, TERNARY, BlockFormat
 
-from .block_encoder import encode, words
+from .block_encoder import BlockGrid
+from .grid import rounded, words
 from .raw_blocks import UNPACK
 from .stored import FloatDtype, Shape, StoredTensor
 
@@ -48,7 +49,13 @@ class BlockQuant:
 
     def encode(self, w: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
         """Encode rows w [rows, in]; types of which `block_encoder.encodes` is False cannot."""
-        return encode(self.format, w)
+        found = rounded(self.grid, w)
+        return {name: found[name] for name in self.format.columns}
+
+    @property
+    def grid(self) -> BlockGrid:
+        """Return what weights are rounded to."""
+        return BlockGrid(self.format)
 
     def split(self, blocks: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Return the stored tensors of raw rows, uint8 [rows, bytes of a row]."""

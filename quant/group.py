@@ -25,11 +25,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .search import Levels, best_scales, integers
+from .grid import Integers, Scales, rounded, words
+from .search import Floats, Levels, best_scales, to_integers, weighted
 from .stored import FloatDtype, Shape, StoredTensor, cast
 
-# Number of weights that the encoder processes at once; its float32 temporaries then fit into L2.
-_BLOCK = 1 << 16
 _HALF_MAX = 65504.0  # largest finite float16
 # Search parameters by number of bits. More values of k would take longer and hardly reduce the
 # error (tests/quant/test_search.py).
@@ -89,35 +88,13 @@ class GroupQuant:
         The scale of a group with an infinity or NaN is not finite.
         """
         *rows, columns = w.shape
-        padded = -(-columns // self.group) * self.group
-        flat = w.reshape(-1, columns)
-        words = np.empty((len(flat), padded // self.per_word), "<u4")
-        scales = np.empty((len(flat), padded // self.group), self.float_dtype)
-        step = max(1, _BLOCK // padded)
-        for start in range(0, len(flat), step):
-            block = slice(start, start + step)
-            own = flat[block]
-            if padded != columns:
-                own = np.pad(own, ((0, 0), (0, padded - columns)))
-            q, scales[block] = self._quantize(own)
-            if padded != columns:
-                q[:, columns:] = 0
-            if self.bits == 4:
-                pairs = q.view("<u2")  # two weights of one byte each, packed into one byte below
-                q = (pairs | pairs >> 4).astype(np.uint8)
-            words[block] = q.view("<u4")
-        return {
-            "q_weight": words.reshape(*rows, words.shape[-1]).astype(np.uint32, copy=False),
-            "q_scale": scales.reshape(*rows, scales.shape[-1]),
-        }
+        found = rounded(self.grid, w.reshape(-1, columns))
+        return {name: array.reshape(*rows, array.shape[-1]) for name, array in found.items()}
 
-    def _quantize(self, w: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[Any]]:
-        """Quantize w [r, c] -> q uint8 [r, c], scales `float_dtype` [r, c / group]."""
-        groups = np.ascontiguousarray(w.reshape(-1, self.group).T)
-        scales = self.held(best_scales(groups, self.levels))
-        with np.errstate(invalid="ignore"):  # the caller detects the non-finite scale
-            q = (integers(groups, scales, self.levels) + self.zero).astype(np.uint8)
-        return np.ascontiguousarray(q.T).reshape(w.shape), scales.reshape(len(w), -1)
+    @property
+    def grid(self) -> GroupGrid:
+        """Return what weights are rounded to."""
+        return GroupGrid(self)
 
     @property
     def levels(self) -> Levels:
@@ -158,6 +135,46 @@ class GroupQuant:
     def kernel_spec(self) -> dict[str, Any]:
         """Return the fields of a kernel's `LinearSpec` that depend on the scheme."""
         return {"scheme": f"q{self.bits}", "scale_dtype": self.float_dtype, "group": self.group}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupGrid:
+    """What weights of a group scheme are rounded to; a block is a group."""
+
+    own: GroupQuant
+
+    @property
+    def group(self) -> int:
+        """Return the number of columns that share a scale."""
+        return self.own.group
+
+    @property
+    def block(self) -> int:
+        """Return the same."""
+        return self.own.group
+
+    def scales(self, w: Floats, importance: Floats | None = None) -> Scales:
+        """Find the scales of a group: see `Grid.scales`."""
+        total = None if importance is None else weighted(importance)
+        held = self.own.held(best_scales(w, self.own.levels, total))
+        return Scales(held.astype(np.float32)[None], None, {"q_scale": held[:, None]})
+
+    def nearest(self, units: Floats) -> Integers:
+        """Return the nearest stored integers: see `Grid.nearest`."""
+        q = units.copy()
+        to_integers(q, self.own.levels)
+        with np.errstate(invalid="ignore"):  # the caller detects the non-finite scale
+            return (q + np.float32(self.own.zero)).astype(np.uint8)
+
+    def values(self, q: Integers) -> Floats:
+        """Return the values of stored integers."""
+        return q.astype(np.float32) - np.float32(self.own.zero)
+
+    def fields(self, q: Integers) -> dict[str, NDArray[Any]]:
+        """Return q_weight of integers q [n, columns]; those of columns beyond them are 0."""
+        if spare := -q.shape[1] % self.group:
+            q = np.pad(q, ((0, 0), (0, spare)))
+        return {"q_weight": words(q, self.own.bits)}
 
 
 GROUPS = (

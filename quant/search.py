@@ -8,13 +8,14 @@ where m is the weight of the largest magnitude, so that m becomes about k. k may
 because with 4 bits the largest integer is 8 and the smallest -7. Finally, the integers are rounded
 again with the stored scale.
 
-All steps are float32 operations in a fixed order, so the result is the same on every machine.
+All steps are float32 operations in a fixed order, so the result is the same on every machine,
+unless the rows differ in importance.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 # weight would overflow.
 LEAST = np.float32(2.0**-100)
 Floats = NDArray[np.float32]
+Total = Callable[[Floats], Floats]  # [group, n] -> [n]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +36,23 @@ class Levels:
     tried: tuple[float, ...]  # values of k; the first of equally good ones wins
 
 
-def best_scales(w: Floats, levels: Levels) -> Floats:
+def best_scales(w: Floats, levels: Levels, total: Total | None = None) -> Floats:
     """Return the best scales float32 [n], unrounded, for weights w [group, n].
 
     Each column of w is one group. The scale of a group with an infinity or NaN is infinite.
+
+    Args:
+        w: the weights; without `total` the number of rows is a power of two.
+        levels: the integers, and the ways that are tried.
+        total: sums over the rows, with their importance; None: all rows count alike.
+    """
+    return scaled(w, lambda unit: _ratios(unit, levels, total or folded))
+
+
+def scaled(w: Floats, ratios: Callable[[Floats], Floats]) -> Floats:
+    """Return scales [n] of w [group, n], from those of groups whose largest weight is 1.
+
+    The scale of a group with an infinity or NaN is infinite.
     """
     high, low = w.max(0), w.min(0)
     largest = np.where(high >= -low, high, low)
@@ -45,24 +60,47 @@ def best_scales(w: Floats, levels: Levels) -> Floats:
     some = finite & (np.abs(largest) >= LEAST)
     largest = np.where(some, largest, np.float32(1))
     unit = (np.where(some, w, np.float32(0)) / largest).astype(np.float32, copy=False)
-    return np.where(finite, largest * _ratios(unit, levels), np.float32(np.inf))
+    return np.where(finite, largest * ratios(unit), np.float32(np.inf))
 
 
-def _ratios(unit: Floats, levels: Levels) -> Floats:
-    """Return for each column of `unit` [group, n] the a / b of the way with the largest a^2 / b."""
+def best_ratios(ways: Iterable[Floats], unit: Floats, total: Total) -> Floats:
+    """Return for each column of `unit` [group, n] the a / b of the way with the largest a^2 / b.
+
+    Args:
+        ways: values [group, n] that the weights are rounded to, by each way.
+        unit: the weights.
+        total: sums over the rows; it may overwrite its argument.
+    """
     best = np.zeros(unit.shape[1], np.float32)
     ratio = np.zeros_like(best)
-    q, product = np.empty_like(unit), np.empty_like(unit)
-    for k in levels.tried:
-        np.multiply(unit, np.float32(k), out=q)
-        _round(q, levels)
-        a = folded(np.multiply(unit, q, out=product))
-        b = np.maximum(folded(np.multiply(q, q, out=product)), np.float32(1))
-        found = a * a / b
+    product = np.empty_like(unit)
+    for q in ways:
+        a = total(np.multiply(unit, q, out=product))
+        b = total(np.multiply(q, q, out=product))
+        known = b > 0
+        found = np.divide(a * a, b, out=np.zeros_like(a), where=known)
         better = found > best
         np.copyto(best, found, where=better)
-        np.copyto(ratio, a / b, where=better)
+        np.copyto(ratio, np.divide(a, b, out=np.zeros_like(a), where=known), where=better)
     return ratio
+
+
+def _ratios(unit: Floats, levels: Levels, total: Total) -> Floats:
+    """Return the best ratios of integers as values."""
+    q = np.empty_like(unit)
+
+    def ways() -> Iterator[Floats]:
+        for k in levels.tried:
+            np.multiply(unit, np.float32(k), out=q)
+            to_integers(q, levels)
+            yield q
+
+    return best_ratios(ways(), unit, total)
+
+
+def weighted(importance: Floats) -> Total:
+    """Return a function that sums rows with their importance [group]: [group, n] -> [n]."""
+    return lambda x: importance @ x
 
 
 def folded(x: Floats) -> Floats:
@@ -79,19 +117,7 @@ def folded(x: Floats) -> Floats:
     return total
 
 
-def integers(w: Floats, scales: NDArray[Any], levels: Levels) -> Floats:
-    """Round weights w [group, n] to multiples of the stored scales [n].
-
-    Returns the integers as float32 [group, n]; they are 0 where the scale is 0.
-    """
-    divisor = np.where(scales == 0, np.inf, scales).astype(np.float32)
-    with np.errstate(invalid="ignore"):  # the caller detects the non-finite scale
-        q = w / divisor
-    _round(q, levels)
-    return q
-
-
-def _round(q: Floats, levels: Levels) -> None:
+def to_integers(q: Floats, levels: Levels) -> None:
     """Round q to the nearest integers within the range, in place."""
     np.rint(q, out=q)
     np.clip(q, np.float32(levels.least), np.float32(levels.most), out=q)

@@ -49,10 +49,7 @@ def calibration_of(
     """
     if text is None:
         return None
-    if mix:
-        _log.warning("%s: block types are encoded without a calibration text.", mix.name)
-        return None
-    if reason := refused(described, parameters, scheme):
+    if reason := refused(described, parameters, scheme, mix):
         _log.warning("%s, so its weights are encoded without a calibration text.", reason)
         return None
     return Calibration(described, text, folder)

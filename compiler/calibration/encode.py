@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -18,12 +18,16 @@ from wherry.base.temporary import write_atomically
 from wherry.errors import UsageError
 from wherry.models.arch import Shape
 from wherry.models.weight_plan import ParameterPlan
-from wherry.quant.feedback import VERSION, Feedback
+from wherry.quant.blocks import BlockQuant
+from wherry.quant.feedback import DAMPING, VERSION, Feedback
 from wherry.quant.group import GroupQuant
-from wherry.quant.scheme import Encoder, Scheme, store
+from wherry.quant.mix import Mix
+from wherry.quant.plan import Rows
+from wherry.quant.scheme import Encoder, Scheme, find, store
 
-from ..checkpoint.assemble import blocks
+from ..allocation import TIED_SHARE
 from ..checkpoint.tensors import Checkpoint
+from ..encoding import Encoding
 from ..load import Described
 from ..quality.texts import Text, windows
 from ..tokenizer_files import TOKENIZER
@@ -32,6 +36,8 @@ from .program import Captured, run
 FOLDER = ".wherry-calibrated"  # encoded weights of a conversion that is running
 WINDOW = 512  # most tokens of a window
 MOST_TOKENS = 8192  # of a calibration text: activations of all are in memory at once
+# The scheme of what the running model looks up, which its encoded values are rounded to.
+_LOOKUPS = "q8f32_1"
 _KEY = "key"
 Stored = Mapping[str, NDArray[Any]]
 
@@ -61,7 +67,7 @@ class Calibration:
         job: str,
         plans: Mapping[str, ParameterPlan],
         checkpoint: Checkpoint,
-        scheme_of: Callable[[str], Encoder],
+        encoding: Encoding,
         progress: Progress | None,
     ) -> Encoded:
         """Encode all linears into a folder in `out`; one that another call made is completed.
@@ -71,7 +77,7 @@ class Calibration:
             job: hash of the conversion; encodings of others are removed.
             plans: the model's parameters by name.
             checkpoint: the source of their weights.
-            scheme_of: returns the scheme of a parameter.
+            encoding: how the parameters are stored.
             progress: called with "calibrate", the weights done and the weights in total.
 
         Raises:
@@ -84,9 +90,9 @@ class Calibration:
             folder.mkdir(parents=True)
             write_atomically(key, job)
         encoded = Encoded(folder)
-        scheme = next(s for s in map(scheme_of, plans) if isinstance(s, GroupQuant))
+        scheme = find(_LOOKUPS)
         captured = Captured.of(self.described, scheme)
-        head = _head(plans, captured, scheme_of)
+        head = _head(plans, captured, self.described, encoding)
         names = [*captured.weights, *([head] if head else [])]
         if all(map(encoded.has, names)):
             return encoded
@@ -97,10 +103,10 @@ class Calibration:
                 "The calibration text has fewer than two tokens. Give some thousand words: "
                 "--calibration FILE, or the text that comes with Wherry: --calibration builtin"
             )
-        worker = _Worker(plans, checkpoint, scheme_of, encoded, progress, names)
+        worker = _Worker(plans, checkpoint, encoding, scheme, encoded, progress, names)
         hidden = run(captured, self.described, scheme, texts, worker.stored, worker.linear)
         if head:
-            worker.encode(head, hidden)
+            worker.encode(head, hidden, TIED_SHARE if _tied(self.described) else DAMPING)
         return encoded
 
     @property
@@ -108,13 +114,15 @@ class Calibration:
         return min(WINDOW, int(self.described.config.context))
 
 
-def refused(described: Described, parameters: Mapping[str, Shape], scheme: Scheme) -> str | None:
+def refused(
+    described: Described, parameters: Mapping[str, Shape], scheme: Scheme, mix: Mix | None
+) -> str | None:
     """Return why a model is not encoded with error feedback; None: it is.
 
     Experts are left to the search: their Hessians need the tokens that the router sends to each,
     and all their weights at once.
     """
-    if not isinstance(scheme, GroupQuant) or scheme.bits != 4:
+    if not mix and (not isinstance(scheme, GroupQuant) or scheme.bits != 4):
         return f"{scheme.name} has no 4-bit weights"
     if any(len(shape) == 3 for shape in parameters.values()):
         return f"{described.arch.name} has weights of three axes (experts, or latent attention)"
@@ -139,9 +147,9 @@ class Encoded:
         return self._path(name).is_file()
 
     def read(self, name: str) -> dict[str, NDArray[Any]]:
-        """Return the arrays of a parameter by name suffix, as `Scheme.encode` does."""
+        """Return the stored arrays of a parameter by their full names."""
         with np.load(self._path(name), allow_pickle=False) as found:
-            return {suffix: found[suffix] for suffix in found.files}
+            return {stored: found[stored] for stored in found.files}
 
     def write(self, name: str, arrays: Stored) -> None:
         """Store the arrays of a parameter."""
@@ -163,30 +171,37 @@ class _Worker:
 
     plans: Mapping[str, ParameterPlan]
     checkpoint: Checkpoint
-    scheme_of: Callable[[str], Encoder]
+    encoding: Encoding
+    lookups: Encoder  # the scheme of the tensors that `stored` returns
     encoded: Encoded
     progress: Progress | None
     names: list[str]
     done: int = 0  # weights
     last: tuple[str, dict[str, NDArray[Any]]] = ("", {})  # the last parameter that `stored` read
 
+    def _parts(self, name: str) -> tuple[Rows, ...]:
+        return self.encoding.parts(name, self.plans[name].shape)
+
     def linear(self, name: str, x: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return x w^T for the encoded weight: x [n, in] -> [n, out]."""
         arrays = self.encode(name, x)
-        scheme, rows = self.scheme_of(name), self.plans[name].shape[0]
-        y = np.empty((len(x), rows), np.float32)
-        step = max(1, (1 << 22) // x.shape[1])
-        for start in range(0, rows, step):
-            part = {suffix: array[start : start + step] for suffix, array in arrays.items()}
-            y[:, start : start + step] = x @ scheme.decode(part, x.shape[1]).T
+        y = np.empty((len(x), self.plans[name].shape[0]), np.float32)
+        done = 0
+        for part in self._parts(name):
+            own = _of(part, arrays)
+            for start in range(0, part.rows, step := max(1, (1 << 22) // x.shape[1])):
+                block = {suffix: array[start : start + step] for suffix, array in own.items()}
+                w = part.scheme.decode(block, x.shape[1])
+                y[:, done : done + len(w)] = x @ w.T
+                done += len(w)
         return y
 
-    def encode(self, name: str, x: NDArray[np.float32]) -> Stored:
-        """Return the encoded arrays of a weight whose inputs are x [n, in]."""
+    def encode(self, name: str, x: NDArray[np.float32], damping: float = DAMPING) -> Stored:
+        """Return the stored arrays, by their names, of a weight whose inputs are x [n, in]."""
         if self.encoded.has(name):
-            arrays = self.encoded.read(name)
+            arrays: Stored = self.encoded.read(name)
         else:
-            arrays = self._encoded(name, x)
+            arrays = self._encoded(name, Feedback(x.T @ x, damping))
             self.encoded.write(name, arrays)
         self.done += prod(self.plans[name].shape)
         if self.progress:
@@ -194,22 +209,26 @@ class _Worker:
             self.progress("calibrate", self.done, total)
         return arrays
 
-    def _encoded(self, name: str, x: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
-        feedback = Feedback(x.T @ x)
-        scheme = self.scheme_of(name)
-        assert isinstance(scheme, GroupQuant), "`refused` lets no other scheme pass"
-        parts = [
-            feedback.encode(scheme, rows) for _, rows in blocks(self.plans[name], self.checkpoint)
-        ]
-        return {suffix: np.concatenate([part[suffix] for part in parts]) for suffix in parts[0]}
+    def _encoded(self, name: str, feedback: Feedback) -> dict[str, NDArray[Any]]:
+        found: dict[str, list[NDArray[Any]]] = {}
+        for part, rows in self.encoding.rows(self.plans[name], self.checkpoint):
+            scheme, prefix = part.scheme, part.name.removesuffix("weight")
+            assert isinstance(scheme, GroupQuant | BlockQuant), "all that are encoded have grids"
+            for suffix, array in feedback.encode(scheme.grid, rows).items():
+                found.setdefault(prefix + suffix, []).append(array)
+        return {stored: np.concatenate(each) for stored, each in found.items()}
 
     def stored(self, name: str) -> NDArray[Any]:
-        """Return a stored tensor of a parameter that no linear reads, encoded by search."""
+        """Return a stored tensor, in `lookups`, of a parameter that no linear reads.
+
+        Its values are those that search encodes.
+        """
         if name not in self.last[1]:
             owner = self._owner(name)
-            plan, scheme = self.plans[owner], self.scheme_of(owner)
+            plan = self.plans[owner]
             parts = [
-                store(scheme, owner, rows, plan.shape) for _, rows in blocks(plan, self.checkpoint)
+                store(self.lookups, owner, _searched(part, rows), plan.shape)
+                for part, rows in self.encoding.rows(plan, self.checkpoint)
             ]
             self.last = (
                 owner,
@@ -223,25 +242,52 @@ class _Worker:
     def _owner(self, name: str) -> str:
         """Return the parameter that a stored tensor belongs to."""
         for owner, plan in self.plans.items():
-            tensors = self.scheme_of(owner).stored(owner, plan.shape)
+            tensors = self.lookups.stored(owner, plan.shape)
             if any(tensor.name == name for tensor in tensors):
                 return owner
         raise AssertionError(f"no parameter stores {name}")
 
 
+def _of(part: Rows, arrays: Stored) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a part by name suffix."""
+    prefix = part.name.removesuffix("weight")
+    return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+
+
+def _searched(part: Rows, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return rows as they are after they were encoded by search."""
+    scheme = part.scheme
+    if not scheme.quantizes(part.name, rows.shape):
+        return rows
+    assert isinstance(scheme, GroupQuant | BlockQuant), "all that are encoded have grids"
+    return scheme.decode(scheme.encode(rows), rows.shape[-1])
+
+
 def _head(
-    plans: Mapping[str, ParameterPlan], captured: Captured, scheme_of: Callable[[str], Encoder]
+    plans: Mapping[str, ParameterPlan],
+    captured: Captured,
+    described: Described,
+    encoding: Encoding,
 ) -> str | None:
-    """Return the name of an untied LM head, the one matrix that the program does not have."""
+    """Return the name of the LM head, which the program does not have, or of a tied embedding."""
     inside = {param.name for param in captured.program.mod["forward"].params}
+    width = captured.program.embedding_size
     found = [
         name
         for name, plan in plans.items()
-        if name not in inside
-        and scheme_of(name).quantizes(name, plan.shape)
-        and plan.shape[-1] == captured.program.embedding_size
+        if (name in inside) == _tied(described)
+        and name not in captured.weights
+        and plan.shape[1:] == (width,)
+        and plan.shape[0] >= described.config.vocab_size
+        and all(
+            part.scheme.quantizes(name, plan.shape) for part in encoding.parts(name, plan.shape)
+        )
     ]
     return found[0] if len(found) == 1 else None
+
+
+def _tied(described: Described) -> bool:
+    return bool(getattr(described.config, "tie_word_embeddings", False))
 
 
 def _limited(texts: list[list[int]]) -> list[list[int]]:

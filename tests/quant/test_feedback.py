@@ -1,13 +1,14 @@
-"""Error feedback: the textbook's algorithm, less error in results, the layout of the search."""
+"""Error feedback: the textbook's algorithm, less error in results, the layout of each scheme."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from wherry.quant.feedback import DAMPING, Feedback, weighted_scales
-from wherry.quant.scheme import find
-from wherry.quant.search import best_scales
+from wherry.quant.feedback import DAMPING, Feedback
+from wherry.quant.scheme import TYPES, find
+from wherry.quant.search import best_scales, weighted
+from wherry.quant.search_minimum import best_lines
 
 RNG = np.random.default_rng
 COLUMNS = 96
@@ -23,6 +24,10 @@ def inputs(columns: int = COLUMNS, rank: int = 24) -> np.ndarray:
 
 def weights(rows: int = 64, columns: int = COLUMNS) -> np.ndarray:
     return (RNG(2).standard_normal((rows, columns)) * 0.05).astype(np.float32)
+
+
+def found(name: str):
+    return TYPES.get(name) or find(name)
 
 
 def error(x: np.ndarray, w: np.ndarray, decoded: np.ndarray) -> float:
@@ -47,7 +52,7 @@ def textbook(w: np.ndarray, products: np.ndarray, scales: np.ndarray) -> np.ndar
 @pytest.mark.parametrize("name", ["q4f16_1", "q4f32_1"])
 def test_it_is_gptq(name):
     scheme, x, w = find(name), inputs(), weights()
-    made = Feedback(x.T @ x).encode(scheme, w)
+    made = Feedback(x.T @ x).encode(scheme.grid, w)
     scales = made["q_scale"].astype(np.float32)
     ours = scheme.decode(made) / np.repeat(scales, 32, axis=1)
     same = np.rint(ours) == textbook(w, x.T @ x, scales)
@@ -55,17 +60,21 @@ def test_it_is_gptq(name):
     assert same.all(axis=1).mean() > 0.9
 
 
-@pytest.mark.parametrize("name", ["q4f16_1", "q4f32_1"])
-def test_results_have_less_error_than_by_search(name):
-    scheme, x, w = find(name), inputs(), weights()
-    ours = scheme.decode(Feedback(x.T @ x).encode(scheme, w))
-    searched = scheme.decode(scheme.encode(w))
-    assert error(x, w, ours) < 0.5 * error(x, w, searched)
+@pytest.mark.parametrize("columns", [576, 64])  # with a last block that is cut
+@pytest.mark.parametrize("name", ["q4f16_1", "q4f32_1", "q8f16_1", *TYPES])
+def test_results_have_less_error_than_by_search(name, columns):
+    scheme, x, w = found(name), inputs(columns), weights(64, columns)
+    made, plain = Feedback(x.T @ x).encode(scheme.grid, w), scheme.encode(w)
+    assert {n: (a.shape, a.dtype) for n, a in made.items()} == {
+        n: (a.shape, a.dtype) for n, a in plain.items()
+    }
+    ours, searched = scheme.decode(made, columns), scheme.decode(plain, columns)
+    assert error(x, w, ours) < 0.6 * error(x, w, searched)
 
 
 def test_without_correlations_it_is_as_good_as_the_search():
     scheme, w = find("q4f32_1"), weights()
-    ours = scheme.decode(Feedback(np.eye(COLUMNS, dtype=np.float32)).encode(scheme, w))
+    ours = scheme.decode(Feedback(np.eye(COLUMNS, dtype=np.float32)).encode(scheme.grid, w))
     searched = scheme.decode(scheme.encode(w))
     assert ((ours - w) ** 2).sum() == pytest.approx(((searched - w) ** 2).sum(), rel=1e-3)
 
@@ -73,10 +82,18 @@ def test_without_correlations_it_is_as_good_as_the_search():
 def test_the_scale_of_equal_importance_is_the_search_s():
     w = RNG(3).standard_normal((32, 500)).astype(np.float32)
     levels = find("q4f16_1").levels
-    ours = weighted_scales(w, np.ones(32, np.float32), levels)
+    ours = best_scales(w, levels, weighted(np.ones(32, np.float32)))
     theirs = best_scales(w.copy(), levels)
     # The order of summing differs, so two equally good ways may swap.
     assert np.isclose(ours, theirs, rtol=1e-5).mean() > 0.99
+
+
+def test_the_line_of_equal_importance_is_the_search_s():
+    w = RNG(3).standard_normal((32, 500)).astype(np.float32)
+    tried = (15.0, 14.5, 15.5)
+    ours = best_lines(w, 15, tried, weighted(np.full(32, 0.7, np.float32)))
+    for own, other in zip(ours, best_lines(w, 15, tried), strict=True):
+        assert np.isclose(own, other, rtol=1e-4, atol=1e-6).mean() > 0.99
 
 
 def test_an_important_column_is_nearly_exact():
@@ -89,20 +106,20 @@ def test_an_important_column_is_nearly_exact():
         q = np.clip(np.rint(w / scales), levels.least, levels.most)
         return float(((w - q * scales)[7] ** 2).mean())
 
-    plain = weighted_scales(w, np.ones(32, np.float32), levels)
-    assert wrong(weighted_scales(w, importance, levels)) < 0.5 * wrong(plain)
+    plain = best_scales(w, levels, weighted(np.ones(32, np.float32)))
+    assert wrong(best_scales(w, levels, weighted(importance))) < 0.5 * wrong(plain)
 
 
 def test_the_layout_is_that_of_the_scheme():
     scheme, columns = find("q4f16_1"), 80  # the last group has 16 columns
     x, w = inputs(columns), weights(3000, columns)  # more rows than one block
-    made, searched = Feedback(x.T @ x).encode(scheme, w), scheme.encode(w)
+    made, searched = Feedback(x.T @ x).encode(scheme.grid, w), scheme.encode(w)
     for suffix, array in searched.items():
         assert (made[suffix].shape, made[suffix].dtype) == (array.shape, array.dtype)
     assert not made["q_weight"][:, 10:].any()
     decoded = scheme.decode(made, columns)
     assert error(x, w, decoded) < 0.6 * error(x, w, scheme.decode(searched, columns))
-    alone = Feedback(x.T @ x).encode(scheme, w[2500:2510])
+    alone = Feedback(x.T @ x).encode(scheme.grid, w[2500:2510])
     assert np.abs(scheme.decode(alone, columns) - decoded[2500:2510]).max() < 0.1
 
 
@@ -110,18 +127,19 @@ def test_inputs_that_never_come_and_weights_of_zero():
     scheme, x, w = find("q4f16_1"), inputs(), weights()
     x[:, 40:] = 0
     w[5] = 0
-    made = Feedback(x.T @ x).encode(scheme, w)
+    made = Feedback(x.T @ x).encode(scheme.grid, w)
     decoded = scheme.decode(made)
     assert not decoded[5].any()
     assert np.abs(decoded[:, 64:] - w[:, 64:]).max() < 0.02  # a group of its own, rounded alone
-    silent = Feedback(np.zeros((COLUMNS, COLUMNS), np.float32)).encode(scheme, w)
+    silent = Feedback(np.zeros((COLUMNS, COLUMNS), np.float32)).encode(scheme.grid, w)
     assert np.array_equal(scheme.decode(silent)[5], w[5])
 
 
+@pytest.mark.parametrize("name", ["q4f16_1", *TYPES])
 @pytest.mark.parametrize("value", [np.inf, np.nan])
-def test_weights_that_are_not_finite_show_in_the_scale(value):
-    w = weights(4)
+def test_weights_that_are_not_finite_show_in_the_scale(name, value):
+    w, x = weights(4, 128), inputs(128)
     w[2, 50] = value
-    made = Feedback(inputs().T @ inputs()).encode(find("q4f16_1"), w)
+    made = Feedback(x.T @ x).encode(found(name).grid, w)
     assert not np.isfinite(made["q_scale"][2]).all()
     assert np.isfinite(made["q_scale"][[0, 1, 3]]).all()

@@ -6,8 +6,8 @@ import gguf
 import numpy as np
 
 from wherry.quant.affine import AffineQuant
-from wherry.quant.block_encoder import words
 from wherry.quant.blocks import BlockQuant
+from wherry.quant.grid import words
 
 # Bytes at which a block's float16 fields begin; two is a scale and a minimum.
 _HALVES = {

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wherry.quant.affine import AFFINE, AffineQuant, packed
-from wherry.quant.block_encoder import words
 from wherry.quant.blocks import TERNARIES, BlockQuant
+from wherry.quant.grid import words
 from wherry.quant.group import GROUPS, GroupQuant
 from wherry.quant.ordered import ORDERED
 from wherry.quant.scheme import Scheme

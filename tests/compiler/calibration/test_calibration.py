@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from wherry.compiler.api import convert_model
+from wherry.compiler.api import Allowed, convert_model
 from wherry.compiler.calibration import encode
 from wherry.compiler.calibration.program import Captured, run
 from wherry.compiler.load import describe
+from wherry.compiler.quality.texts import given, windows
 from wherry.compiler.weight_cache import load_state
+from wherry.compiler.weight_marker import own_of
 from wherry.quant.feedback import Feedback
-from wherry.quant.scheme import find
+from wherry.quant.plan import Rows
+from wherry.quant.scheme import TYPES, find
 
 from ...cli.test_commands import write_tokenizer
 from ...support.tiny_models import save
@@ -29,6 +33,26 @@ TEXT = "The old mill by the river grinds no corn today, but its wheel still turn
 
 def rounded(w: np.ndarray) -> np.ndarray:
     return SCHEME.decode(SCHEME.encode(w), w.shape[-1])
+
+
+def joined(state: dict[str, np.ndarray], name: str) -> np.ndarray:
+    """Return the weight of a linear, from transformers' of the matrices that it joins."""
+    layer, _, fused = name.removesuffix("_proj.weight").rpartition(".")
+    pieces = {"qkv": "qkv", "gate_up": ("gate", "up")}.get(fused, (fused,))
+    if name in state:
+        return state[name]
+    return np.concatenate([state[f"{layer}.{piece}_proj.weight"] for piece in pieces])
+
+
+def decoded(folder: Path, name: str, rows: int, columns: int) -> np.ndarray:
+    """Return the weight that a converted folder has, of one part or several."""
+    state, parts = load_state(folder), own_of(folder).get(name)
+    found = []
+    for part in parts or (Rows(name, rows, find("q4f16_1")),):
+        prefix = part.name.removesuffix("weight")
+        own = {n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)}
+        found.append(part.scheme.decode(own, columns))
+    return np.concatenate(found)
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +82,7 @@ def test_the_program_computes_what_transformers_does(folder, tmp_path):
 
     def linear(name: str, x: np.ndarray) -> np.ndarray:
         names.append(name)
-        layer, _, fused = name.removesuffix("_proj.weight").rpartition(".")
-        pieces = {"qkv": "qkv", "gate_up": ("gate", "up")}.get(fused, (fused,))
-        w = np.concatenate([state[f"{layer}.{piece}_proj.weight"] for piece in pieces])
-        return x @ w.T
+        return x @ joined(state, name).T
 
     found = run(captured, described, SCHEME, TEXTS, stored, linear)
     assert tuple(names) == captured.weights and len(names) == 8
@@ -85,11 +106,11 @@ def test_a_calibrated_conversion_is_resumed_and_ends_the_same(folder, tmp_path, 
 
     calls: list[int] = []
 
-    def interrupted(products: np.ndarray) -> Feedback:
+    def interrupted(products: np.ndarray, damping: float) -> Feedback:
         calls.append(len(products))
         if len(calls) == 4:
             raise KeyboardInterrupt
-        return Feedback(products)
+        return Feedback(products, damping)
 
     monkeypatch.setattr(encode, "Feedback", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -101,6 +122,49 @@ def test_a_calibrated_conversion_is_resumed_and_ends_the_same(folder, tmp_path, 
     assert not list((tmp_path / "parts").glob(".wherry*"))
     convert_model(str(folder), tmp_path / "parts", calibration=text)
     assert len(calls) == 10  # it is complete
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("quant", ["q4f16_1", "q3_k", "auto:4"])
+def test_a_tied_model_s_results_have_less_error_than_by_search(tmp_path, quant):
+    """Also in block types, and where the matrices of a parameter have different ones."""
+    source = tmp_path / "source"
+    model = save(source, "llama", tie_word_embeddings=True, intermediate_size=128)
+    write_tokenizer(source)
+    (source / "mill.txt").write_text(TEXT)
+    state = {name: p.detach().numpy() for name, p in model.named_parameters()}
+    own = {"quant": quant, "allowed": Allowed(types=frozenset(TYPES))}
+    folders = {
+        kind: convert_model(str(source), tmp_path / kind, calibration=text, **own)
+        for kind, text in (("searched", "none"), ("calibrated", str(source / "mill.txt")))
+    }
+    inputs: dict[str, np.ndarray] = {}
+
+    def linear(name: str, x: np.ndarray) -> np.ndarray:
+        inputs[name] = x
+        return x @ joined(state, name).T
+
+    def stored(name: str) -> np.ndarray:
+        if ".q_" in name:
+            made = find("q8f32_1").encode(state["model.embed_tokens.weight"])
+            return made[name.split(".")[-1]]
+        return state[name]
+
+    described = describe(source)
+    captured = Captured.of(described, find("q8f32_1"))
+    texts = windows(given(source / "mill.txt"), source, 64)
+    head = run(captured, described, find("q8f32_1"), texts, stored, linear)
+    inputs["model.embed_tokens.weight"] = head
+    several = False
+    for name, x in inputs.items():
+        w = joined(state, name)
+        searched, calibrated = (
+            float(np.square(x @ (decoded(folders[kind], name, *w.shape) - w).T).sum())
+            for kind in ("searched", "calibrated")
+        )
+        assert calibrated < 0.9 * searched, name
+        several |= len(own_of(folders["calibrated"]).get(name, ())) > 1
+    assert several == (quant == "auto:4")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,133 @@
+"""What weights are rounded to: integers, and for each group a scale and in some schemes a minimum.
+
+`Grid.scales` finds the scales of a block of columns as they are stored. With them, columns are
+rounded at once (`rounded`), or one after another (`feedback.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .search import Floats
+
+Integers = NDArray[np.uint8]
+_AT_ONCE = 1 << 16  # weights that are encoded at once; the float32 temporaries then fit into L2
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """Scales and minimums of some groups of n rows, as they are stored."""
+
+    scale: Floats  # [groups, n]
+    minimum: Floats | None  # [groups, n]; None: the scheme has none
+    stored: dict[str, NDArray[Any]]  # arrays [n, ...] by name suffix ("q_scale")
+
+    def units(self, w: Floats, group: int) -> Floats:
+        """Return weights w [..., n] of a group in the unit of its scale; 0 where the scale is 0."""
+        scale = self.scale[group]
+        divisor: Floats = np.where(scale == 0, np.float32(np.inf), scale)
+        with np.errstate(invalid="ignore"):  # the caller detects the non-finite scale
+            found: Floats = (w if self.minimum is None else w - self.minimum[group]) / divisor
+        return found
+
+    def weights(self, values: Floats, group: int) -> Floats:
+        """Return the weights of a group for values [..., n] of its integers."""
+        with np.errstate(invalid="ignore"):
+            w: Floats = values * self.scale[group]
+        return w if self.minimum is None else w + self.minimum[group]
+
+
+class Grid(Protocol):
+    """How a scheme rounds weights."""
+
+    @property
+    def group(self) -> int:
+        """Return the number of columns that share a scale."""
+
+    @property
+    def block(self) -> int:
+        """Return the number of columns whose scales are found together: whole groups."""
+
+    def scales(self, w: Floats, importance: Floats | None = None) -> Scales:
+        """Find the scales of the weights w [columns, n] of a block, which may be cut.
+
+        A scale of a row with an infinity or NaN is not finite.
+
+        Args:
+            w: the weights; without `importance` whole groups.
+            importance: weights [columns] of the squared errors; None: all count alike.
+        """
+
+    def nearest(self, units: Floats) -> Integers:
+        """Return the integers as they are stored whose values are nearest to `units`."""
+
+    def values(self, q: Integers) -> Floats:
+        """Return the values of stored integers, in the unit of the scale."""
+
+    def fields(self, q: Integers) -> dict[str, NDArray[Any]]:
+        """Return the arrays that store integers q [n, columns] by name suffix."""
+
+
+def rounded(grid: Grid, w: Floats) -> dict[str, NDArray[Any]]:
+    """Encode rows w [n, columns]; return the stored arrays by name suffix."""
+    step = max(1, _AT_ONCE // w.shape[1])
+    parts = [_rows(grid, w[start : start + step]) for start in range(0, len(w), step)]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _rows(grid: Grid, w: Floats) -> dict[str, NDArray[Any]]:
+    """Encode a few rows: whole blocks as rows of their own, and then the last one if it is cut."""
+    n, columns = w.shape
+    whole = columns // grid.block * grid.block
+    q = np.empty(w.shape, np.uint8)
+    found: list[dict[str, NDArray[Any]]] = []
+    for part in (slice(0, whole), slice(whole, columns)):
+        if part.start == part.stop:
+            continue
+        length = min(grid.block, part.stop - part.start)
+        integers, scales = _block(grid, w[:, part].reshape(-1, length))
+        q[:, part] = integers.reshape(n, -1)
+        found.append({name: array.reshape(n, -1) for name, array in scales.items()})
+    return stored(grid, q, found)
+
+
+def stored(
+    grid: Grid, q: Integers, scales: Sequence[Mapping[str, NDArray[Any]]]
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays of rows with integers q [n, columns] and the scales of their blocks."""
+    joined = {name: np.concatenate([each[name] for each in scales], axis=1) for name in scales[0]}
+    return grid.fields(q) | joined
+
+
+def _block(grid: Grid, w: Floats) -> tuple[Integers, dict[str, NDArray[Any]]]:
+    """Round rows w [n, columns] of a block: integers [n, columns], and the scales' arrays."""
+    own = w.shape[1]
+    if spare := -own % grid.group:
+        w = np.pad(w, ((0, 0), (0, spare)))
+    columns = np.ascontiguousarray(w.T)
+    q = np.empty(columns.shape, np.uint8)
+    found = grid.scales(columns)
+    for g in range(len(found.scale)):
+        rows = slice(g * grid.group, (g + 1) * grid.group)
+        q[rows] = grid.nearest(found.units(columns[rows], g))
+    return np.ascontiguousarray(q[:own].T), found.stored
+
+
+def words(fields: NDArray[Any], bits: int) -> NDArray[np.uint32]:
+    """Pack unsigned fields [rows, n] into words [rows, ceil(n * bits / 32)], lowest first."""
+    per = 32 // bits
+    if spare := -fields.shape[-1] % per:
+        fields = np.pad(fields, ((0, 0), (0, spare)))
+    narrow = np.ascontiguousarray(fields, np.uint8)
+    if bits < 8:  # to whole bytes first: fewer numbers to shift
+        apart = narrow.reshape(-1, 8 // bits)
+        narrow = apart[:, 0].copy()
+        for i in range(1, 8 // bits):
+            narrow |= apart[:, i] << np.uint8(i * bits)
+    packed: NDArray[np.uint32] = narrow.view("<u4").reshape(len(fields), -1).astype(np.uint32)
+    return packed
