@@ -14,6 +14,12 @@ so column j is best rounded from w_j + sum R_kj e_k, and an error in it counts V
 a block are searched with these weights when its first column is reached. This is GPTQ without the
 inverse of H.
 
+The inputs x of a layer after encoded layers are not those that the float model has there, x + d.
+The weights that are encoded are therefore w + w S / 2, where S = (sum d^T x) H^-1 and x (w + w S)^T
+is the best approximation of (x + d) w^T. This is the idea of GPTAQ (Li et al., 2025,
+https://arxiv.org/abs/2504.02692), applied before the rounding. The whole of S would also fit
+what the text has by chance.
+
 Results depend on the last bits of matrix products, so they may differ between machines, unlike
 those of `Encoder.encode`.
 """
@@ -31,6 +37,9 @@ from .search import Floats
 # Share of the mean of H's diagonal that is added to it: inputs that the text hardly has are not
 # trusted, and H has full rank.
 DAMPING = 0.01
+# The same where S is computed, and how much of S is used; docs/quantization.md has measurements.
+_CORRECTION_DAMPING = 0.1
+_CORRECTION = 0.5
 _ROWS = 2048  # rows that are encoded at once; the errors of a block stay in the caches
 VERSION = 2  # of the algorithm; the hash of a conversion covers it
 
@@ -38,25 +47,32 @@ VERSION = 2  # of the algorithm; the hash of a conversion covers it
 class Feedback:
     """How errors of columns are passed on, for one layer's inputs.
 
-    Memory while it is made: four times the bytes of `products` in float64; afterwards a float32
-    matrix of its shape.
+    Memory while it is made: six times the bytes of x^T x in float64; afterwards one or two float32
+    matrices of its shape.
 
     Args:
-        products: sum of x^T x over the inputs, [columns, columns].
-        damping: share of the mean of their diagonal that is added to it.
+        x: the inputs, [n, columns].
+        exact: the inputs in the float model, [n, columns]; None: the same.
+        damping: share of the mean of the diagonal of x^T x that is added to it.
     """
 
-    def __init__(self, products: NDArray[np.float32], damping: float = DAMPING) -> None:
-        damped = products[::-1, ::-1].astype(np.float64)
-        diagonal = np.einsum("ii->i", damped)
-        mean = float(diagonal.mean())
+    def __init__(self, x: Floats, exact: Floats | None = None, damping: float = DAMPING) -> None:
+        products = (x.T @ x).astype(np.float64)
+        mean = float(products.diagonal().mean())
         # A layer whose inputs are all zero has no preferences.
-        diagonal += damping * mean if mean > 0 else 1.0
-        factor = np.linalg.cholesky(damped)[::-1, ::-1]  # upper triangular: the order is reversed
-        del damped
+        damped = products + np.eye(len(products)) * (damping * mean if mean > 0 else 1.0)
+        # Upper triangular: the order is reversed.
+        factor = np.linalg.cholesky(damped[::-1, ::-1])[::-1, ::-1]
         own = factor.diagonal()
         self.importance: Floats = (own**2 / (own**2).mean()).astype(np.float32)
         self.ratios: Floats = np.ascontiguousarray(factor / own, np.float32)
+        self.correction: Floats | None = None  # S / 2
+        if exact is not None and mean > 0:
+            missing = (exact - x).T @ x
+            damped = products + np.eye(len(products)) * (_CORRECTION_DAMPING * mean)
+            # H is symmetric, so S^T = H^-1 (sum d^T x)^T.
+            solved = np.linalg.solve(damped, missing.T.astype(np.float64)).T
+            self.correction = (_CORRECTION * solved).astype(np.float32)
 
     def encode(self, grid: Grid, w: Floats) -> dict[str, NDArray[Any]]:
         """Encode rows w float32 [rows, columns]; returns what `Encoder.encode` does.
@@ -66,10 +82,15 @@ class Feedback:
         """
         with np.errstate(invalid="ignore", over="ignore"):  # of numbers that are not finite
             parts = [
-                self._rows(grid, np.ascontiguousarray(w[start : start + _ROWS].T))
+                self._rows(grid, self._wanted(w[start : start + _ROWS]))
                 for start in range(0, len(w), _ROWS)
             ]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def _wanted(self, w: Floats) -> Floats:
+        """Return the weights to encode for rows w [n, columns] -> [columns, n]."""
+        wanted = w if self.correction is None else w + w @ self.correction
+        return np.ascontiguousarray(wanted.T)
 
     def _rows(self, grid: Grid, w: Floats) -> dict[str, NDArray[Any]]:
         """Encode the rows that are the columns of w [columns, n]."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -19,7 +19,7 @@ from wherry.errors import UsageError
 from wherry.models.arch import Shape
 from wherry.models.weight_plan import ParameterPlan
 from wherry.quant.blocks import BlockQuant
-from wherry.quant.feedback import DAMPING, VERSION, Feedback
+from wherry.quant.feedback import VERSION, Feedback
 from wherry.quant.group import GroupQuant
 from wherry.quant.mix import Mix
 from wherry.quant.plan import Rows
@@ -104,9 +104,15 @@ class Calibration:
                 "--calibration FILE, or the text that comes with Wherry: --calibration builtin"
             )
         worker = _Worker(plans, checkpoint, encoding, scheme, encoded, progress, names)
-        hidden = run(captured, self.described, scheme, texts, worker.stored, worker.linear)
+        # Each text twice: with the model's own weights, and with those that are encoded.
+        hidden = run(captured, self.described, scheme, 2 * texts, worker.stored, worker.linear)
         if head:
-            worker.encode(head, hidden, TIED_SHARE if _tied(self.described) else DAMPING)
+            exact, own = np.split(hidden, 2)
+            tied = _tied(self.described)
+            worker.encode(
+                head,
+                lambda: Feedback(own, None, TIED_SHARE) if tied else Feedback(own, exact),
+            )
         return encoded
 
     @property
@@ -183,25 +189,35 @@ class _Worker:
         return self.encoding.parts(name, self.plans[name].shape)
 
     def linear(self, name: str, x: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return x w^T for the encoded weight: x [n, in] -> [n, out]."""
-        arrays = self.encode(name, x)
+        """Return x w^T for inputs x [2 n, in] -> [2 n, out].
+
+        The first half are inputs in the float model, for the weight itself; the second are those
+        that encoded weights have computed, for the encoded weight.
+        """
+        exact, own = np.split(x, 2)
         y = np.empty((len(x), self.plans[name].shape[0]), np.float32)
+        exact_y, own_y = np.split(y, 2)
+        done = 0
+        for _, rows in self.encoding.rows(self.plans[name], self.checkpoint):
+            exact_y[:, done : done + len(rows)] = exact @ rows.T
+            done += len(rows)
+        arrays = self.encode(name, lambda: Feedback(own, exact))
         done = 0
         for part in self._parts(name):
-            own = _of(part, arrays)
+            stored = _of(part, arrays)
             for start in range(0, part.rows, step := max(1, (1 << 22) // x.shape[1])):
-                block = {suffix: array[start : start + step] for suffix, array in own.items()}
+                block = {suffix: array[start : start + step] for suffix, array in stored.items()}
                 w = part.scheme.decode(block, x.shape[1])
-                y[:, done : done + len(w)] = x @ w.T
+                own_y[:, done : done + len(w)] = own @ w.T
                 done += len(w)
         return y
 
-    def encode(self, name: str, x: NDArray[np.float32], damping: float = DAMPING) -> Stored:
-        """Return the stored arrays, by their names, of a weight whose inputs are x [n, in]."""
+    def encode(self, name: str, feedback: Callable[[], Feedback]) -> Stored:
+        """Return the stored arrays, by their names, of an encoded weight."""
         if self.encoded.has(name):
             arrays: Stored = self.encoded.read(name)
         else:
-            arrays = self._encoded(name, Feedback(x.T @ x, damping))
+            arrays = self._encoded(name, feedback())
             self.encoded.write(name, arrays)
         self.done += prod(self.plans[name].shape)
         if self.progress:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,11 +107,11 @@ def test_a_calibrated_conversion_is_resumed_and_ends_the_same(folder, tmp_path, 
 
     calls: list[int] = []
 
-    def interrupted(products: np.ndarray, damping: float) -> Feedback:
-        calls.append(len(products))
+    def interrupted(x: np.ndarray, *others: Any) -> Feedback:
+        calls.append(x.shape[1])
         if len(calls) == 4:
             raise KeyboardInterrupt
-        return Feedback(products, damping)
+        return Feedback(x, *others)
 
     monkeypatch.setattr(encode, "Feedback", interrupted)
     with pytest.raises(KeyboardInterrupt):
