@@ -39,8 +39,7 @@ from wherry.quant.scheme import DEFAULT, KEPT, TYPES, Scheme, portable
 from wherry.targets.target import TargetPreset
 from wherry.targets.web_toolchain import core_digest
 
-from .calibration.choice import NONE as NO_CALIBRATION
-from .calibration.choice import calibration_of, calibration_text
+from .calibration.choice import AUTO, NONE, calibration_of
 from .checkpoint.kept import ANY, NOTHING, Allowed, KeptSchemes
 from .choices import Choice, Choices
 from .choices import Limits as Limits
@@ -64,7 +63,7 @@ def convert_model(
     *,
     quant: str | None = None,
     allowed: Allowed = ANY,
-    calibration: str = NO_CALIBRATION,
+    calibration: str = AUTO,
     mtp: bool = False,
     progress: Progress | None = None,
     thorough: bool = False,
@@ -78,7 +77,7 @@ def convert_model(
             checkpoint, else q4f16_1.
         allowed: without a scheme, the checkpoint's schemes in which weights stay, and the block
             types that a mix ("auto:4.5") may choose from.
-        calibration: "none", "builtin" or a text file; see `Choice.calibration`.
+        calibration: "auto", "none", "builtin" or a text file; see `Choice.calibration`.
         mtp: whether the block of multi-token prediction is among the weights.
         progress: called with the phase, the steps done, and the steps in total.
         thorough: verify all existing weights, and convert damaged ones again.
@@ -92,18 +91,11 @@ def convert_model(
     scheme = base_of(quant or default_scheme(folder))
     label = None if quant or keep == NOTHING else own_label(folder)
     own = out is None
-    text = calibration_text(calibration)
-    if text and label is not None:
+    if label is not None and calibration not in (AUTO, NONE):
         raise UsageError(
             f"{name_of(model)} is quantized already, as {label}, and its weights stay as they are, "
             f"so there is nothing to calibrate. To encode them anew, add --quant {DEFAULT}"
         )
-    if out is None:
-        place = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
-        kind = _mixed(mix, types) if mix else _kind(scheme, label, keep)
-        place += f"-{text.sha256[:8]}" if text else ""
-        place += "-mtp" if mtp else ""
-        out = settings.cache_dir() / "weights" / f"{safe(name_of(model))}-{kind}-{place}"
     with Use(folder):
         described = describe(folder).with_mtp(mtp)
         wanted = ModelWeights(
@@ -115,6 +107,17 @@ def convert_model(
             part=described.raw if described.is_part else None,
             types=types,
         )
+        calibrated = None
+        if label is None:
+            calibrated = calibration_of(
+                described, calibration, folder, wanted.parameters, scheme, mix
+            )
+        if out is None:
+            place = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
+            kind = _mixed(mix, types) if mix else _kind(scheme, label, keep)
+            place += f"-{calibrated.text.sha256[:8]}" if calibrated else ""
+            place += "-mtp" if mtp else ""
+            out = settings.cache_dir() / "weights" / f"{safe(name_of(model))}-{kind}-{place}"
         convert(
             folder,
             out,
@@ -123,7 +126,7 @@ def convert_model(
             keep=None if label is None else Keep(label, keep),
             progress=progress,
             thorough=thorough,
-            calibration=calibration_of(described, text, folder, wanted.parameters, scheme, mix),
+            calibration=calibrated,
         )
     if own:
         touch(out)

@@ -120,9 +120,9 @@ class Choice:
     # large.
     max_batch: int | None = None
     prefill_chunk: int | None = None
-    # The text whose activations decide how 4-bit linears are rounded: "builtin", a file, or "none":
-    # each weight by itself.
-    calibration: str = "none"
+    # The text whose activations decide how linears are rounded: "builtin", a file, or "none": each
+    # weight by itself. "auto": "builtin" for models of 50 million to a billion weights.
+    calibration: str = "auto"
     # Whether the library has the checkpoint's block of multi-token prediction, which drafts tokens.
     mtp: bool = False
 

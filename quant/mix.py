@@ -34,6 +34,14 @@ class Mix:
     type: BlockQuant | None = None
 
     @property
+    def bits_per_weight(self) -> float:
+        """Return the bits of a weight, on average."""
+        if self.bits is not None:
+            return self.bits
+        assert self.type is not None, "a mix has a number of bits or a type"
+        return self.type.format.bits_per_weight
+
+    @property
     def base(self) -> Encoder:
         """Return the scheme of what has no block type."""
         if self.type is None or self.type.format.bits_per_weight <= _FEW_BITS:

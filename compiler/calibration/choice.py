@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from math import prod
 from pathlib import Path
 
 from wherry.models.arch import Shape
@@ -11,45 +12,52 @@ from wherry.quant.mix import Mix
 from wherry.quant.scheme import Scheme
 
 from ..load import Described
-from ..quality.texts import Text, given, shipped
+from ..quality.texts import given, shipped
+from ..tokenizer_files import TOKENIZER, older
 from .encode import Calibration, refused
 
-NONE, BUILTIN = "none", "builtin"
+AUTO, NONE, BUILTIN = "auto", "none", "builtin"
+# Numbers of weights that AUTO calibrates. Smaller models are of tests; larger ones take many
+# minutes, and lose less.
+_LEAST, _MOST = 50_000_000, 1_000_000_000
+_FEW_BITS = 5.0  # AUTO leaves mixes and types of more bits alone, which hardly gain
 _log = logging.getLogger(__name__)
 
 
-def calibration_text(choice: str) -> Text | None:
-    """Return the text of "builtin" or of a file; None for "none".
+def calibration_of(
+    described: Described,
+    choice: str,
+    folder: Path,
+    parameters: Mapping[str, Shape],
+    scheme: Scheme,
+    mix: Mix | None = None,
+) -> Calibration | None:
+    """Return how a conversion encodes linears; None: by search.
+
+    Where a text was asked for and is of no use, the reason is in the log.
+
+    Args:
+        described: the model.
+        choice: "auto", "none", "builtin" or a file.
+        folder: the source's folder.
+        parameters: shapes of the model's parameters by name.
+        scheme: the scheme of the weights.
+        mix: the mix that they are encoded in.
 
     Raises:
         UsageError: the file is no text.
     """
     if choice == NONE:
         return None
-    return shipped("calibration") if choice == BUILTIN else given(Path(choice).expanduser())
-
-
-def calibration_of(
-    described: Described,
-    text: Text | None,
-    folder: Path,
-    parameters: Mapping[str, Shape],
-    scheme: Scheme,
-    mix: Mix | None = None,
-) -> Calibration | None:
-    """Return how a conversion encodes linears; None: by search, with the reason in the log.
-
-    Args:
-        described: the model.
-        text: the calibration text; None: none was asked for.
-        folder: the source's folder.
-        parameters: shapes of the model's parameters by name.
-        scheme: the scheme of the weights.
-        mix: the mix that they are encoded in.
-    """
-    if text is None:
-        return None
-    if reason := refused(described, parameters, scheme, mix):
+    reason = refused(described, parameters, scheme, mix)
+    if choice == AUTO:
+        number = sum(map(prod, parameters.values()))
+        readable = (folder / TOKENIZER).is_file() or older(folder)
+        few = mix is None or mix.bits_per_weight <= _FEW_BITS
+        if reason or not readable or not few or not _LEAST <= number <= _MOST:
+            return None
+    text = shipped("calibration") if choice in (AUTO, BUILTIN) else given(Path(choice).expanduser())
+    if reason:
         _log.warning("%s, so its weights are encoded without a calibration text.", reason)
         return None
     return Calibration(described, text, folder)

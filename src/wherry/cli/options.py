@@ -87,11 +87,12 @@ target = click.option(
 )
 calibration = click.option(
     "--calibration",
-    default="none",
+    default="auto",
     show_default=True,
     metavar="TEXT",
-    help="Round 4-bit weights by what they do to the activations of a text, which loses less and "
-    "takes minutes a billion weights: builtin, or a file. none: each weight by itself.",
+    help="Round weights by what they do to the activations of a text, which loses less and takes "
+    "minutes a billion weights: builtin, or a file. none: each weight by itself. auto: builtin for "
+    "models of 50 million to a billion weights in at most 5 bits.",
 )
 context = click.option(
     "--context",

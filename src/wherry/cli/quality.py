@@ -95,7 +95,7 @@ def _compiled(model: str, against: str | None, calibration: str, typed: dict[str
     from wherry.runtime.load import loading
     from wherry.runtime.load.options import for_compiler
 
-    if calibration != "none":
+    if calibration not in ("auto", "none"):
         raise UsageError(
             f"{model} is compiled, and its weights are encoded; --calibration {calibration} was "
             "requested. Leave it out, or give the model that it was made from."

@@ -11,13 +11,15 @@ import pytest
 import torch
 
 from wherry.compiler.api import Allowed, convert_model
-from wherry.compiler.calibration import encode
+from wherry.compiler.calibration import choice, encode
 from wherry.compiler.calibration.program import Captured, run
+from wherry.compiler.library.export import parameters
 from wherry.compiler.load import describe
 from wherry.compiler.quality.texts import given, windows
 from wherry.compiler.weight_cache import load_state
 from wherry.compiler.weight_marker import own_of
 from wherry.quant.feedback import Feedback
+from wherry.quant.mix import base_of, mix_of
 from wherry.quant.plan import Rows
 from wherry.quant.scheme import TYPES, find
 
@@ -175,3 +177,20 @@ def test_what_is_not_calibrated_is_said(folder, tmp_path, caplog, quant, said):
     with caplog.at_level(logging.WARNING):
         convert_model(str(folder), tmp_path / "out", quant=quant, calibration="builtin")
     assert said in caplog.text
+
+
+def test_the_default_calibrates_models_that_gain_and_are_quick(folder, tmp_path, monkeypatch):
+    described = describe(folder)
+    shapes = parameters(described.arch, described.config)
+
+    def calibrated(quant: str = "q4f16_1", source: Path = folder) -> bool:
+        scheme, mix = base_of(quant), mix_of(quant)
+        return bool(choice.calibration_of(described, choice.AUTO, source, shapes, scheme, mix))
+
+    assert not calibrated()  # of a test's size
+    monkeypatch.setattr(choice, "_LEAST", 1)
+    assert calibrated() and calibrated("q3_k") and calibrated("auto:4.5")
+    assert not any(map(calibrated, ("q8f16_1", "q0f32", "q6_k", "auto:6")))
+    assert not calibrated(source=tmp_path)  # no tokenizer
+    monkeypatch.setattr(choice, "_MOST", 10_000)
+    assert not calibrated()
