@@ -7,7 +7,7 @@ import torch
 
 from wherry.runtime.core.interface import SamplingParams
 
-from ..support.cores import greedy, started
+from ..support.cores import greedy, made, started
 from ..support.tiny_models import compiled, save
 from .families import CASES
 
@@ -16,8 +16,11 @@ TOKENS = 24
 PROMPTS = [[5, 9, 33, 7, 250], list(range(40, 73)), [8]]
 
 
+OPTIONS = {"max_batch": 4, "context": 256, "prefill_chunk": 32}
+
+
 def engine(folder, **options):
-    return started(folder, **({"max_batch": 4, "context": 256, "prefill_chunk": 32} | options))
+    return started(folder, **(OPTIONS | options))
 
 
 @pytest.mark.parametrize(
@@ -56,12 +59,12 @@ def test_tokens_are_those_of_transformers(tmp_path, name):
         assert 0 < computed < len(chat) - len(PROMPTS[1]) + 16
         # Several answers to one prompt, after a prefix that none of them has computed.
         assert greedy(core, [chat[:-1]] * 3, TOKENS) == [expected(chat[:-1])] * 3
-    # Eight pages, of which four short prompts leave four, and twelve are needed at the end. A long
-    # prompt takes nearly all until the four wait, so that they enter together.
+    # Eight pages. A long prompt takes seven, and all at its end; four short ones need twelve.
+    # The core starts when all wait, so that they meet however long a step takes.
     short = [list(range(first, first + 15)) for first in (20, 60, 100, 140)]
     prompts = [list(range(150, 250)), *short]
-    with engine(folder, kv_tokens=128) as core:
-        assert greedy(core, prompts, TOKENS) == [expected(prompt) for prompt in prompts]
+    with made(folder, **OPTIONS, kv_tokens=128) as core:
+        assert greedy(core, prompts, TOKENS, start=True) == [expected(p) for p in prompts]
         # Without a KV cache a sequence takes no more memory as it grows.
         assert (core.stats().preemptions > 0) == (name != "mamba2")
     # Draft tokens from a predicted answer, of which one is wrong. Where they do not pay, as told by

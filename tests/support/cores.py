@@ -15,24 +15,38 @@ from wherry.runtime.load.loading import device_of
 
 
 @contextmanager
-def started(folder: Path, **config: Any):
-    """Start a core of a compiled model on the device it is for, with two threads."""
+def made(folder: Path, **config: Any):
+    """Make a core of a compiled model on the device it is for, with two threads; start it later."""
     manifest = read_manifest(folder)
     where = device_of(manifest)
     open_runtime(where.partition(":")[0])
     core = NativeCore(open_core(), folder / manifest.library, folder, where, {"threads": 2}, config)
     try:
-        core.start()
         yield core
     finally:
         core.close()
 
 
-def greedy(core: NativeCore, prompts: Iterable[list[int]], tokens: int) -> list[list[int]]:
-    """Return `tokens` greedy tokens of each prompt, all in one batch; no request ends early."""
+@contextmanager
+def started(folder: Path, **config: Any):
+    """Start a core as `made` returns it."""
+    with made(folder, **config) as core:
+        core.start()
+        yield core
+
+
+def greedy(
+    core: NativeCore, prompts: Iterable[list[int]], tokens: int, *, start: bool = False
+) -> list[list[int]]:
+    """Return `tokens` greedy tokens of each prompt, all in one batch; no request ends early.
+
+    `start` starts a core that waits, so that its first step finds all prompts.
+    """
     prompts = list(prompts)
     for i, prompt in enumerate(prompts):
         core.add(i, prompt, SamplingParams(max_tokens=tokens, temperature=0))
+    if start:
+        core.start()
     outputs: list[list[int]] = [[] for _ in prompts]
     left = len(prompts)
     while left:
