@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from wherry.errors import ModelError, UsageError
-from wherry.runtime.core.interface import Finish, SamplingParams
+from wherry.runtime.core.interface import SamplingParams
 from wherry.runtime.load.loading import resolve
 
-from ..support.cores import greedy, started
+from ..support.cores import greedy, made, sampled, started
 from ..support.mtp import WithBlock
 from ..support.tiny_models import Runner, compiled, save
 from .families import CASES
@@ -37,8 +37,11 @@ def case(request, tmp_path_factory):
     return model, folder, compiled(folder, mtp=True)
 
 
+OPTIONS = {"max_batch": 4, "context": 256, "prefill_chunk": 32}
+
+
 def engine(folder, **options):
-    return started(folder, **({"max_batch": 4, "context": 256, "prefill_chunk": 32} | options))
+    return started(folder, **(OPTIONS | options))
 
 
 def close(got: np.ndarray, expected: torch.Tensor) -> None:
@@ -101,27 +104,15 @@ def test_tokens_stay_the_same(case):
         assert drafted(core, [chat]) == wanted_chat
         assert core.stats().prefill_tokens - before.prefill_tokens < len(chat)  # cached tokens
         assert drafted(core, [chat] * 3) == wanted_chat * 3
-    with engine(folder, kv_tokens=128) as core:
-        assert drafted(core, many) == wanted_many
+    with made(folder, **OPTIONS, kv_tokens=128) as core:
+        assert drafted(core, many, start=True) == wanted_many
         assert core.stats().preemptions > 0
 
 
-def drafted(core, prompts):
+def drafted(core, prompts, *, start=False):
     """Greedy tokens as `greedy` returns them, of requests that ask for draft tokens."""
-    return sampled(core, prompts, SamplingParams(max_tokens=TOKENS, temperature=0, max_drafts=3))
-
-
-def sampled(core, prompts, params):
-    for i, prompt in enumerate(prompts):
-        core.add(i, prompt, params)
-    outputs: list[list[int]] = [[] for _ in prompts]
-    left = len(prompts)
-    while left:
-        for event in core.wait_events(120_000):
-            assert event.finish in (Finish.RUNNING, Finish.LENGTH), event
-            outputs[event.id].append(event.token)
-            left -= event.finish != Finish.RUNNING
-    return outputs
+    params = SamplingParams(max_tokens=TOKENS, temperature=0, max_drafts=3)
+    return sampled(core, prompts, params, start=start)
 
 
 def agreeing(model: WithBlock, noise: float = 0.0) -> None:

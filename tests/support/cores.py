@@ -38,13 +38,20 @@ def started(folder: Path, **config: Any):
 def greedy(
     core: NativeCore, prompts: Iterable[list[int]], tokens: int, *, start: bool = False
 ) -> list[list[int]]:
-    """Return `tokens` greedy tokens of each prompt, all in one batch; no request ends early.
+    """Return `tokens` greedy tokens of each prompt, as `sampled` does."""
+    return sampled(core, prompts, SamplingParams(max_tokens=tokens, temperature=0), start=start)
+
+
+def sampled(
+    core: NativeCore, prompts: Iterable[list[int]], params: SamplingParams, *, start: bool = False
+) -> list[list[int]]:
+    """Return the tokens of each prompt, all in one batch; no request ends early.
 
     `start` starts a core that waits, so that its first step finds all prompts.
     """
     prompts = list(prompts)
     for i, prompt in enumerate(prompts):
-        core.add(i, prompt, SamplingParams(max_tokens=tokens, temperature=0))
+        core.add(i, prompt, params)
     if start:
         core.start()
     outputs: list[list[int]] = [[] for _ in prompts]
