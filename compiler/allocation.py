@@ -2,10 +2,11 @@
 
 The loss of a model is about the sum over its matrices of
 
-    sensitivity * relative squared error of the matrix in its type
+    sensitivity * (e + 100 e^2),  e: relative squared error of the matrix in its type
 
 (the KL divergence of the next token grows with the squares of small errors, and those of different
-matrices are hardly correlated). The errors are measured: some rows of each matrix are encoded in
+matrices are hardly correlated; large errors count more, because a mix with many 2-bit matrices is
+worse than one of 3 bits alone). The errors are measured: some rows of each matrix are encoded in
 each type. How sensitive models are to the errors of a kind of matrix was measured once, see
 `_SENSITIVITY`. The types with the least sum that fit into the bytes are found on the lower convex
 hull of each matrix's (bytes, loss): beginning with the smallest types, the matrix that gains most
@@ -37,7 +38,7 @@ from wherry.quant.stored import Shape
 from .checkpoint.assemble import some_rows
 from .checkpoint.tensors import Checkpoint
 
-VERSION = 1  # of the algorithm; the hash of a conversion covers it
+VERSION = 2  # of the algorithm; the hash of a conversion covers it
 ROWS = 64  # of a matrix that are encoded in each type, spread over it
 _PORTABLE = ("q4f16_1", "q8f16_1")  # schemes that every target has kernels for
 # (part of a name, KL in 1e-4 nats); the first match counts. The KL is that of SmolLM2-135M-Instruct
@@ -59,6 +60,7 @@ _TIED = 659.0  # of an embedding that is the LM head, too
 # How much errors of a lookup count, relative to those of the LM head, where one matrix is both.
 TIED_SHARE = 95.0 / 564.0
 _OTHERS = 200.0  # of a matrix with another name
+_LARGE = 100.0  # what the square of an error counts
 # Parts of a parameter have types of their own if a weight of one counts this many times as much.
 _APART = 4.0
 Floats = NDArray[np.float32]
@@ -226,7 +228,7 @@ def _options(unit: Unit, rows: Floats, types: Collection[str]) -> list[Option]:
             wrong = scheme.decode(scheme.encode(rows), rows.shape[-1]) - rows
             relative = float(np.square(wrong, dtype=np.float64).sum()) / max(power, 1e-300)
         nbytes = sum(tensor.nbytes for tensor in scheme.stored(unit.name, unit.shape))
-        loss = unit.factor * relative
+        loss = unit.factor * (relative + _LARGE * relative**2)
         found.append(Option(scheme, nbytes, loss if np.isfinite(loss) else 0.0))
     return found
 
