@@ -40,6 +40,7 @@ DAMPING = 0.01
 # The same where S is computed, and how much of S is used; docs/quantization.md has measurements.
 _CORRECTION_DAMPING = 0.1
 _CORRECTION = 0.5
+PAIR_BYTES = 40  # memory for a pair of columns while a `Feedback` is made
 _ROWS = 2048  # rows that are encoded at once; the errors of a block stay in the caches
 VERSION = 2  # of the algorithm; the hash of a conversion covers it
 
@@ -47,8 +48,8 @@ VERSION = 2  # of the algorithm; the hash of a conversion covers it
 class Feedback:
     """How errors of columns are passed on, for one layer's inputs.
 
-    Memory while it is made: six times the bytes of x^T x in float64; afterwards one or two float32
-    matrices of its shape.
+    Memory while it is made: `PAIR_BYTES` for each pair of columns; afterwards one or two float32
+    matrices of columns by columns.
 
     Args:
         x: the inputs, [n, columns].
@@ -58,21 +59,24 @@ class Feedback:
 
     def __init__(self, x: Floats, exact: Floats | None = None, damping: float = DAMPING) -> None:
         products = (x.T @ x).astype(np.float64)
-        mean = float(products.diagonal().mean())
-        # A layer whose inputs are all zero has no preferences.
-        damped = products + np.eye(len(products)) * (damping * mean if mean > 0 else 1.0)
-        # Upper triangular: the order is reversed.
-        factor = np.linalg.cholesky(damped[::-1, ::-1])[::-1, ::-1]
-        own = factor.diagonal()
-        self.importance: Floats = (own**2 / (own**2).mean()).astype(np.float32)
-        self.ratios: Floats = np.ascontiguousarray(factor / own, np.float32)
+        diagonal = np.einsum("ii->i", products)  # a view: both dampings are added in place
+        mean = float(diagonal.mean())
         self.correction: Floats | None = None  # S / 2
         if exact is not None and mean > 0:
             missing = (exact - x).T @ x
-            damped = products + np.eye(len(products)) * (_CORRECTION_DAMPING * mean)
+            diagonal += _CORRECTION_DAMPING * mean
             # H is symmetric, so S^T = H^-1 (sum d^T x)^T.
-            solved = np.linalg.solve(damped, missing.T.astype(np.float64)).T
-            self.correction = (_CORRECTION * solved).astype(np.float32)
+            solved = np.linalg.solve(products, missing.T)
+            self.correction = np.ascontiguousarray(_CORRECTION * solved.T, np.float32)
+            diagonal -= _CORRECTION_DAMPING * mean
+            del missing, solved
+        # A layer whose inputs are all zero has no preferences.
+        diagonal += damping * mean if mean > 0 else 1.0
+        # Upper triangular: the order is reversed.
+        factor = np.linalg.cholesky(products[::-1, ::-1])[::-1, ::-1]
+        own = factor.diagonal()
+        self.importance: Floats = (own**2 / (own**2).mean()).astype(np.float32)
+        self.ratios: Floats = np.ascontiguousarray(factor / own, np.float32)
 
     def encode(self, grid: Grid, w: Floats) -> dict[str, NDArray[Any]]:
         """Encode rows w float32 [rows, columns]; returns what `Encoder.encode` does.

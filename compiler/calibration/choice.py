@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 
+from wherry.machine import memory
 from wherry.models.arch import Shape
 from wherry.quant.mix import Mix
 from wherry.quant.scheme import Scheme
@@ -14,7 +15,7 @@ from wherry.quant.scheme import Scheme
 from ..load import Described
 from ..quality.texts import given, shipped
 from ..tokenizer_files import TOKENIZER, older
-from .encode import Calibration, refused
+from .encode import Calibration, memory_bytes, refused
 
 AUTO, NONE, BUILTIN = "auto", "none", "builtin"
 # Numbers of weights that AUTO calibrates. Smaller models are of tests; larger ones take many
@@ -55,6 +56,15 @@ def calibration_of(
         readable = (folder / TOKENIZER).is_file() or older(folder)
         few = mix is None or mix.bits_per_weight <= _FEW_BITS
         if reason or not readable or not few or not _LEAST <= number <= _MOST:
+            return None
+        free, needed = memory.available(), memory_bytes(parameters)
+        if free is not None and needed > free:
+            _log.warning(
+                "%.1f GB of memory are free, and calibration takes %.1f GB, so the weights are "
+                "encoded without it.",
+                free / 1e9,
+                needed / 1e9,
+            )
             return None
     text = shipped("calibration") if choice in (AUTO, BUILTIN) else given(Path(choice).expanduser())
     if reason:

@@ -19,7 +19,7 @@ from wherry.errors import UsageError
 from wherry.models.arch import Shape
 from wherry.models.weight_plan import ParameterPlan
 from wherry.quant.blocks import BlockQuant
-from wherry.quant.feedback import VERSION, Feedback
+from wherry.quant.feedback import PAIR_BYTES, VERSION, Feedback
 from wherry.quant.group import GroupQuant
 from wherry.quant.mix import Mix
 from wherry.quant.plan import Rows
@@ -133,6 +133,13 @@ def refused(
     if any(len(shape) == 3 for shape in parameters.values()):
         return f"{described.arch.name} has weights of three axes (experts, or latent attention)"
     return None
+
+
+def memory_bytes(parameters: Mapping[str, Shape]) -> int:
+    """Return about how many bytes the calibration of a model takes by the built-in text."""
+    widest = max((shape[-1] for shape in parameters.values() if len(shape) == 2), default=0)
+    values = 20 * MOST_TOKENS * widest  # float32, of a layer's inputs and results
+    return PAIR_BYTES * widest**2 + values
 
 
 class Encoded:
