@@ -40,7 +40,7 @@ DAMPING = 0.01
 # The same where S is computed, and how much of S is used; docs/quantization.md has measurements.
 _CORRECTION_DAMPING = 0.1
 _CORRECTION = 0.5
-PAIR_BYTES = 40  # memory for a pair of columns while a `Feedback` is made
+PAIR_BYTES = 48  # memory for a pair of columns while a `Feedback` is made
 _ROWS = 2048  # rows that are encoded at once; the errors of a block stay in the caches
 VERSION = 2  # of the algorithm; the hash of a conversion covers it
 
