@@ -23,7 +23,7 @@ from wherry.quant.feedback import PAIR_BYTES, VERSION, Feedback
 from wherry.quant.group import GroupQuant
 from wherry.quant.mix import Mix
 from wherry.quant.plan import Rows
-from wherry.quant.scheme import Encoder, Scheme, find, store
+from wherry.quant.scheme import EXACT, Encoder, Scheme, find, store
 
 from ..allocation import TIED_SHARE
 from ..checkpoint.tensors import Checkpoint
@@ -250,7 +250,7 @@ class _Worker:
             owner = self._owner(name)
             plan = self.plans[owner]
             parts = [
-                store(self.lookups, owner, _searched(part, rows), plan.shape)
+                store(self._looked_up(owner), owner, _searched(part, rows), plan.shape)
                 for part, rows in self.encoding.rows(plan, self.checkpoint)
             ]
             self.last = (
@@ -262,10 +262,13 @@ class _Worker:
             )
         return self.last[1][name]
 
+    def _looked_up(self, owner: str) -> Encoder:
+        return EXACT if owner in self.encoding.exact else self.lookups
+
     def _owner(self, name: str) -> str:
         """Return the parameter that a stored tensor belongs to."""
         for owner, plan in self.plans.items():
-            tensors = self.lookups.stored(owner, plan.shape)
+            tensors = self._looked_up(owner).stored(owner, plan.shape)
             if any(tensor.name == name for tensor in tensors):
                 return owner
         raise AssertionError(f"no parameter stores {name}")

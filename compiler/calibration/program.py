@@ -176,6 +176,8 @@ def _state(
     a layer reads the cache of an earlier one. Each recurrent state is a tensor of its own, because
     it must be zero before its layer runs.
     """
+    if not metadata["state"]:  # of an encoder
+        return []
     config = described.config
     shapes = [config.attention_shape(i) for i in range(config.num_hidden_layers)]
     shared = all(shape.kv != "none" for shape in shapes)
@@ -193,7 +195,7 @@ def _state(
 
 
 def _parameter(vm: Any, entry: Mapping[str, Any], stored: Callable[[str], NDArray[Any]]) -> Any:
-    sources = [tvm.runtime.tensor(np.ascontiguousarray(stored(n))) for n in entry["from"]]
+    sources = [tvm.runtime.tensor(np.asarray(stored(n), order="C")) for n in entry["from"]]
     if "pack" not in entry:
         return sources[0]
     made = vm[entry["pack"]](*sources)

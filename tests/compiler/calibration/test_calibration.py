@@ -25,6 +25,9 @@ from wherry.quant.plan import Rows
 from wherry.quant.scheme import TYPES, find
 
 from ...cli.test_commands import write_tokenizer
+from ...models.encoders import CASES as ENCODERS
+from ...models.encoders import save as save_encoder
+from ...models.families import CASES
 from ...support.tiny_models import save
 
 TEXTS = [
@@ -169,6 +172,31 @@ def test_a_tied_model_s_results_have_less_error_than_by_search(tmp_path, quant):
         assert calibrated < 0.9 * searched, name
         several |= len(own_of(folders["calibrated"]).get(name, ())) > 1
     assert several == (quant == "auto:3.8")
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("name", ["bert", pytest.param("modernbert", marks=pytest.mark.nightly)])
+def test_an_encoder(tmp_path, name):
+    save_encoder(tmp_path, ENCODERS[name])
+    write_tokenizer(tmp_path)
+    (tmp_path / "mill.txt").write_text(TEXT)
+    searched, calibrated = (
+        load_state(convert_model(str(tmp_path), tmp_path / kind, quant="q4f16_1", calibration=text))
+        for kind, text in (("searched", "none"), ("calibrated", str(tmp_path / "mill.txt")))
+    )
+    changed = {n for n in searched if not np.array_equal(searched[n], calibrated[n])}
+    assert len(changed) >= 2 * 4 * 2 and all(".q_" in n and "embed" not in n for n in changed)
+
+
+@pytest.mark.cpu
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["apertus", "gemma3n"])  # scalars; parameters that stay exact
+def test_parameters_of_other_kinds(tmp_path, name):
+    save(tmp_path, CASES[name].model_type, **CASES[name].config)
+    write_tokenizer(tmp_path)
+    (tmp_path / "mill.txt").write_text(TEXT[:200])
+    out = convert_model(str(tmp_path), tmp_path / "out", calibration=str(tmp_path / "mill.txt"))
+    assert any(".q_weight" in n for n in load_state(out))
 
 
 @pytest.mark.parametrize(
