@@ -131,7 +131,8 @@ def refused(
     if not mix and (not isinstance(scheme, GroupQuant) or scheme.bits != 4):
         return f"{scheme.name} has no 4-bit weights"
     if any(len(shape) == 3 for shape in parameters.values()):
-        return f"{described.arch.name} has weights of three axes (experts, latent attention, convolutions)"
+        kinds = "experts, latent attention, convolutions"
+        return f"{described.arch.name} has weights of three axes ({kinds})"
     return None
 
 
