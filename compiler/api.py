@@ -39,7 +39,8 @@ from wherry.quant.scheme import DEFAULT, KEPT, TYPES, Scheme, portable
 from wherry.targets.target import TargetPreset
 from wherry.targets.web_toolchain import core_digest
 
-from .calibration.choice import AUTO, NONE, calibration_of
+from .calibration.choice import AUTO, NONE, calibration_of, fits
+from .calibration.encode import Calibration
 from .checkpoint.kept import ANY, NOTHING, Allowed, KeptSchemes
 from .choices import Choice, Choices
 from .choices import Limits as Limits
@@ -112,12 +113,18 @@ def convert_model(
             calibrated = calibration_of(
                 described, calibration, folder, wanted.parameters, scheme, mix
             )
-        if out is None:
-            place = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
+
+        def place(calibrated: Calibration | None) -> Path:
+            """Return the folder in the cache of a conversion."""
+            key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
             kind = _mixed(mix, types) if mix else _kind(scheme, label, keep)
-            place += f"-{calibrated.text.sha256[:8]}" if calibrated else ""
-            place += "-mtp" if mtp else ""
-            out = settings.cache_dir() / "weights" / f"{safe(name_of(model))}-{kind}-{place}"
+            key += f"-{calibrated.text.sha256[:8]}" if calibrated else ""
+            key += "-mtp" if mtp else ""
+            return settings.cache_dir() / "weights" / f"{safe(name_of(model))}-{kind}-{key}"
+
+        if calibrated and calibration == AUTO and not files_of(out or place(calibrated)):
+            calibrated = calibrated if fits(wanted.parameters) else None
+        out = out or place(calibrated)
         convert(
             folder,
             out,

@@ -81,7 +81,7 @@ def rounded(grid: Grid, w: Floats) -> dict[str, NDArray[Any]]:
 
 
 def _rows(grid: Grid, w: Floats) -> dict[str, NDArray[Any]]:
-    """Encode a few rows: whole blocks as rows of their own, and then the last one if it is cut."""
+    """Encode rows w [n, columns]: whole blocks as rows of their own, then the last one if cut."""
     n, columns = w.shape
     whole = columns // grid.block * grid.block
     q = np.empty(w.shape, np.uint8)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 
-from wherry.machine import memory
+from wherry.machine.host_memory import available
 from wherry.models.arch import Shape
 from wherry.quant.mix import Mix
 from wherry.quant.scheme import Scheme
@@ -18,7 +18,7 @@ from ..tokenizer_files import TOKENIZER, older
 from .encode import Calibration, memory_bytes, refused
 
 AUTO, NONE, BUILTIN = "auto", "none", "builtin"
-# Numbers of weights that AUTO calibrates. Smaller models are of tests; larger ones take many
+# Numbers of weights that AUTO calibrates. Smaller models are those of tests; larger ones take many
 # minutes, and lose less.
 _LEAST, _MOST = 50_000_000, 1_000_000_000
 _FEW_BITS = 5.0  # AUTO leaves mixes and types of more bits alone, which hardly gain
@@ -57,17 +57,22 @@ def calibration_of(
         few = mix is None or mix.bits_per_weight <= _FEW_BITS
         if reason or not readable or not few or not _LEAST <= number <= _MOST:
             return None
-        free, needed = memory.available(), memory_bytes(parameters)
-        if free is not None and needed > free:
-            _log.warning(
-                "%.1f GB of memory are free, and calibration takes %.1f GB, so the weights are "
-                "encoded without it.",
-                free / 1e9,
-                needed / 1e9,
-            )
-            return None
     text = shipped("calibration") if choice in (AUTO, BUILTIN) else given(Path(choice).expanduser())
     if reason:
         _log.warning("%s, so its weights are encoded without a calibration text.", reason)
         return None
     return Calibration(described, text, folder)
+
+
+def fits(parameters: Mapping[str, Shape]) -> bool:
+    """Return whether memory suffices to calibrate a model by the built-in text; else log it."""
+    free, needed = available(), memory_bytes(parameters)
+    if free is None or needed <= free:
+        return True
+    _log.warning(
+        "%.1f GB of memory are free, and calibration takes %.1f GB, so the weights are encoded "
+        "without it.",
+        free / 1e9,
+        needed / 1e9,
+    )
+    return False

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 from wherry.errors import ResourceError
 from wherry.machine.devices import KINDS, list_devices
+from wherry.machine.host_memory import available
 
 from . import relief
-from .host_memory import available
 
 PAGE = 16  # tokens in a page; a KV cache consists of whole pages
 # share of the memory after the weights that the KV cache takes; other programs need the rest

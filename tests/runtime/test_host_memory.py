@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from wherry.machine import memory
-from wherry.runtime.load.host_memory import available
+from wherry.machine.host_memory import available
 
 GB = 10**9
 NONE_V1 = 9223372036854771712  # "no limit" in version 1

@@ -18,7 +18,6 @@ from wherry.compiler.load import describe
 from wherry.compiler.quality.texts import given, windows
 from wherry.compiler.weight_cache import load_state
 from wherry.compiler.weight_marker import own_of
-from wherry.machine import memory
 from wherry.quant.feedback import Feedback
 from wherry.quant.mix import base_of, mix_of
 from wherry.quant.plan import Rows
@@ -221,8 +220,9 @@ def test_the_default_calibrates_models_that_gain_and_are_quick(folder, tmp_path,
     assert calibrated() and calibrated("q3_k") and calibrated("auto:4.5")
     assert not any(map(calibrated, ("q8f16_1", "q0f32", "q6_k", "auto:6")))
     assert not calibrated(source=tmp_path)  # no tokenizer
-    with monkeypatch.context() as m:
-        m.setattr(memory, "available", lambda: encode.memory_bytes(shapes) - 1)
-        assert not calibrated()
+    needed = encode.memory_bytes(shapes)
+    for free, found in ((None, True), (needed, True), (needed - 1, False)):
+        monkeypatch.setattr(choice, "available", lambda free=free: free)
+        assert choice.fits(shapes) == found
     monkeypatch.setattr(choice, "_MOST", 10_000)
     assert not calibrated()

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from wherry.machine import memory
+from . import memory
 
 
 @dataclass(frozen=True, slots=True)
