@@ -43,6 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
         recording.begin(folder, config.getoption("--record-target"))
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in its own hook, which would come first
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Browsers first: one of their files takes as long as a tenth of all others.
 
