@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,14 +44,27 @@ def pytest_configure(config: pytest.Config) -> None:
         recording.begin(folder, config.getoption("--record-target"))
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in its own hook, which would come first
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browsers first: one of their files takes as long as a tenth of all others.
-
-    With `--dist loadgroup` a file stays on one core, but that of all families in 4 bits.
-    """
+    """Browsers first: one of their files takes as long as a tenth of all others."""
     items.sort(key=lambda item: item.path.parent.name != "web")
-    for item in items:
-        callspec = getattr(item, "callspec", None)
-        family = callspec.params.get("family", "") if callspec else ""
-        item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}{family}"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadgroup` a file stays on one core, but that of all families: a family does.
+
+    xdist's own groups have no effect in pytest 9.2, whose items do not keep the names that they
+    are given.
+    """
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFamily(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file, _, test = nodeid.partition("::")
+            if not file.endswith(("/test_against_transformers.py", "/test_quantized_families.py")):
+                return file
+            return file + test.partition("[")[2].rstrip("]").partition("-")[0]
+
+    return ByFamily(config, log)
