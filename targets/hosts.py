@@ -24,7 +24,7 @@ class Host:
     name: str  # name for --host, which also accepts the triple
     triple: str  # LLVM's triple; with a version where Apple's linker needs one
     cpu: str  # LLVM's name of the oldest CPU that the target "cpu" supports on this host
-    objects: Literal["ELF", "Mach-O", "wasm"]  # format of the host's object files
+    objects: Literal["ELF", "Mach-O", "COFF", "wasm"]  # format of the host's object files
     # Prefix of the symbols of a model that is linked into a program, on hosts that link models
     # statically; "{key}" is replaced by the model's key, which is the same on all hosts.
     symbols: str | None = None
@@ -51,6 +51,8 @@ class Host:
         if self.objects == "wasm":
             return "wasm"
         if self.symbols is not None:  # an archive, because an app's linker links the model
+            return "tar"
+        if self.objects == "COFF":  # ORC links for Windows, because Windows has no compiler
             return "tar"
         links = local_compiler() if self == here() else self.linker()
         return "so" if links else "tar"
@@ -118,6 +120,9 @@ HOSTS = {
         ),
         Host(name="macos", triple="arm64-apple-macos13.0", cpu="apple-a14", objects="Mach-O"),
         Host(
+            name="windows-x86_64", triple="x86_64-pc-windows-msvc", cpu="x86-64-v3", objects="COFF"
+        ),
+        Host(
             name="wasm32",
             triple="wasm32-unknown-unknown-wasm",
             cpu="generic",
@@ -127,7 +132,6 @@ HOSTS = {
         ),
     )
 }
-_WHY_NOT = "Windows is none: the core, which runs compiled models, does not build there. "
 _COMPILERS = ("g++", "clang++", "c++", "gcc", "clang", "cc")
 SERVERS = ("linux-x86_64", "linux-aarch64")
 # Hosts whose programs have models linked in, and drive GPUs through drivers opened at run time.
@@ -145,8 +149,7 @@ def find(text: str) -> Host:
         if text in (host.name, host.triple):
             return host
     known = listing(f"{h.name:<14} {h.triple}" for h in HOSTS.values())
-    why = _WHY_NOT if "windows" in text else ""
-    raise UsageError(f"Unknown host {text!r}; there are\n{known}\n{why}Type: --host android")
+    raise UsageError(f"Unknown host {text!r}; there are\n{known}\nType: --host android")
 
 
 def local_compiler() -> str | None:
@@ -177,8 +180,8 @@ def here() -> Host:
     Raises:
         UsageError: this machine is none of the known hosts.
     """
-    machine = platform.machine()
-    names = {"linux": f"linux-{machine}", "darwin": "macos"}
+    machine = platform.machine().replace("AMD64", "x86_64")  # as Windows calls it
+    names = {"linux": f"linux-{machine}", "darwin": "macos", "win32": f"windows-{machine}"}
     host = HOSTS.get(names.get(sys.platform, ""))
     if host is None or host.arch not in (machine, machine.replace("arm64", "aarch64")):
         raise UsageError(

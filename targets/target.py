@@ -180,7 +180,7 @@ class TargetPreset:
                 f"Target {self.name} has one format, model.{self.library}, and not {name!r}. "
                 "Type: --format auto"
             )
-        if wanted == "so" and host != here() and not host.linker():
+        if wanted == "so" and (host.objects == "COFF" or (host != here() and not host.linker())):
             raise UsageError(
                 f"No compiler here links a library for {host.name}. Type: --format objects"
             )

@@ -23,10 +23,11 @@ from .machines import MACHINES, Machine
 from .macos import system as macos
 from .manylinux import system as manylinux
 from .sources import PIP, ROOT, site_packages, zig
+from .windows import system as windows
 
 HERE = Path(__file__).resolve().parent
 LARGEST = 25 * 1000**2  # bytes of a wheel
-SYSTEMS: dict[str, ModuleType] = {"manylinux": manylinux, "macos": macos}
+SYSTEMS: dict[str, ModuleType] = {"manylinux": manylinux, "macos": macos, "windows": windows}
 
 
 def settings(machine: Machine, own: dict[str, Any], work: Path, browser: Path | None) -> list[str]:

@@ -13,7 +13,7 @@ from .bill import write_bill
 from .machines import Machine
 from .sources import ROOT, Part
 
-LIBRARIES = (".so", ".dylib")
+LIBRARIES = (".so", ".dylib", ".dll")
 
 
 def commit_time() -> int:

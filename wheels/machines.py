@@ -21,7 +21,7 @@ class Machine:
         platform: the wheel's tag.
     """
 
-    system: Literal["manylinux", "macos"]
+    system: Literal["manylinux", "macos", "windows"]
     architecture: str
     platform: str
 
@@ -41,6 +41,7 @@ MACHINES = {
     "linux-x86_64": _linux("x86_64"),
     "linux-aarch64": _linux("aarch64"),
     "macos": Machine("macos", "aarch64", f"macosx_{MACOS.replace('.', '_')}_arm64"),
+    "windows-x86_64": Machine("windows", "x86_64", "win_amd64"),
 }
 
 

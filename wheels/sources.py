@@ -64,12 +64,12 @@ def build_requirements() -> list[str]:
     return [part for part in line.split('"')[1::2]]
 
 
-def tvm_libraries(machine: Machine, suffix: str, out: Path) -> dict[str, str]:
+def tvm_libraries(machine: Machine, file: str, out: Path) -> dict[str, str]:
     """Return CMake's settings for TVM's libraries of a machine that is not this one.
 
     Args:
         machine: the other one.
-        suffix: of its libraries: ".so".
+        file: what a library's file is called there, of what is linked to: "lib{}.so".
         out: a folder for its packages, and for the libraries: `tvm/lib` and `tvm_ffi/lib`.
     """
     if machine == here():
@@ -80,12 +80,13 @@ def tvm_libraries(machine: Machine, suffix: str, out: Path) -> dict[str, str]:
     for wheel in out.glob("*.whl"):
         with zipfile.ZipFile(wheel) as archive:
             for name in archive.namelist():
-                if Path(name).parts[1:2] == ("lib",) and Path(name).stem in _LIBRARIES:
+                stem = Path(name).stem.removeprefix("lib")
+                if Path(name).parts[1:2] == ("lib",) and stem in _LIBRARIES:
                     archive.extract(name, out)
     return {
-        "WHERRY_TVM_FFI_LIBRARY": str(out / f"tvm_ffi/lib/libtvm_ffi{suffix}"),
-        "WHERRY_TVM_RUNTIME": str(out / f"tvm/lib/libtvm_runtime{suffix}"),
+        "WHERRY_TVM_FFI_LIBRARY": str(out / "tvm_ffi/lib" / file.format("tvm_ffi")),
+        "WHERRY_TVM_RUNTIME": str(out / "tvm/lib" / file.format("tvm_runtime")),
     }
 
 
-_LIBRARIES = ("libtvm_ffi", "libtvm_runtime", "libtvm_runtime_metal")
+_LIBRARIES = ("tvm_ffi", "tvm_runtime", "tvm_runtime_metal")

@@ -7,6 +7,9 @@ wherry_sources(_reading_sources "${CMAKE_CURRENT_SOURCE_DIR}"
 add_library(wherry_reading STATIC ${_reading_sources})
 set_target_properties(wherry_reading PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP
   CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+if(WIN32)  # its linker takes whole objects, and asks for all that they need
+  set_target_properties(wherry_reading PROPERTIES UNITY_BUILD OFF)
+endif()
 foreach(source IN LISTS _reading_sources)
   cmake_path(GET source PARENT_PATH _room)
   set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${_room})

@@ -78,7 +78,11 @@ Value strftime_now(Budget&, const Arguments& given) {
   }
   const std::time_t now = std::time(nullptr);
   std::tm local{};
+#if defined(_WIN32)
+  localtime_s(&local, &now);
+#else
   localtime_r(&now, &local);
+#endif
   std::string made(4096, '\0');
   // The leading space distinguishes an empty date from one that is too long, because strftime
   // returns 0 for both.

@@ -1,7 +1,5 @@
 #include "abi/c_api.h"
 
-#include <tvm/ffi/extra/json.h>
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -11,6 +9,7 @@
 #include "config/config.h"
 #include "sampling/params.h"
 #include "support/error.h"
+#include "support/tvm_calls.h"
 #include "vm/vm_model.h"
 
 namespace {
@@ -43,7 +42,7 @@ std::string describe_tensors(wherry::VmLoader& loader) {
     tensor.Set("bf16", stored.as_bf16);
     list.push_back(tensor);
   }
-  return json::Stringify(list);
+  return wherry::json_text(list);
 }
 
 // Returns the loader's parameters; throws if the loader has no tensor `i`.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "support/tvm_calls.h"
+
 namespace wherry {
 
 namespace {
@@ -69,9 +71,9 @@ ffi::json::Object parse_json_object(const std::string& text, const std::string& 
     throw Error(status,
                 concat(what, " nests ", depth, " levels deep; at most ", kDeepest, " are read"));
   }
-  ffi::String problem;
-  ffi::Any value = ffi::json::Parse(ffi::String(text), &problem);
-  if (!problem.empty()) throw Error(status, concat(what, " is not JSON: ", std::string(problem)));
+  std::string problem;
+  ffi::Any value = parse_json(text, problem);
+  if (!problem.empty()) throw Error(status, concat(what, " is not JSON: ", problem));
   auto object = value.as<ffi::json::Object>();
   if (!object.has_value()) throw Error(status, concat(what, " must be a JSON object"));
   return *object;

@@ -1,9 +1,7 @@
 #include "vm/kernel_threads.h"
 
 #include <tvm/ffi/extra/c_env_api.h>
-#include <tvm/ffi/extra/module.h>
 #include <tvm/ffi/function.h>
-#include <tvm/ffi/string.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,13 +9,17 @@
 #include <system_error>
 
 #include "support/error.h"
+#include "support/tvm_calls.h"
 #include "vm/threads.h"
+
+#if defined(_WIN32)
+extern "C" __declspec(dllimport) unsigned char __stdcall RtlDllShutdownInProgress();  // of ntdll
+#endif
 
 namespace wherry {
 
 namespace {
 
-namespace ffi = tvm::ffi;
 using Clock = std::chrono::steady_clock;
 
 // How long a thread polls for the next launch before it sleeps; longer than the gap between steps.
@@ -78,6 +80,16 @@ void KernelThreads::end() {
   announce();
   for (std::thread& thread : threads_) thread.join();
 }
+
+#if defined(_WIN32)
+void KernelThreads::abandon() {
+  // When the process ends, Windows has ended its threads, also one that held a lock of `announce`.
+  if (RtlDllShutdownInProgress()) return;
+  ended_.store(true);
+  announce();
+  for (std::thread& thread : threads_) thread.detach();
+}
+#endif
 
 int KernelThreads::launch(KernelTask task, void* closure) {
   if (size() == 1) return run_alone(task, closure);
@@ -174,7 +186,16 @@ namespace {
 
 constexpr char kSymbol[] = "__TVMBackendParallelLaunch";
 
+#if defined(_WIN32)
+// A thread's pool ends with the thread. Windows runs that destructor under a lock that ending
+// threads wait for, so they are not waited for.
+struct EndedLater {
+  void operator()(KernelThreads* threads) const { threads->abandon(); }
+};
+thread_local std::unique_ptr<KernelThreads, EndedLater> pool;
+#else
 thread_local std::unique_ptr<KernelThreads> pool;
+#endif
 
 // TVM's own launch function; null if it is not loaded.
 int (*others)(KernelTask, void*, int) = nullptr;
@@ -184,10 +205,7 @@ int (*others)(KernelTask, void*, int) = nullptr;
 void take_kernel_launches() {
   static std::once_flag once;
   std::call_once(once, [] {
-    ffi::Module::VisitContextSymbols([](const ffi::String& name, void* symbol) {
-      // Several modules may provide the symbol; the last one wins.
-      if (name == kSymbol) others = reinterpret_cast<decltype(others)>(symbol);
-    });
+    others = reinterpret_cast<decltype(others)>(context_symbol(kSymbol));
     TVM_FFI_CHECK_SAFE_CALL(
         TVMFFIEnvModRegisterContextSymbol(kSymbol, reinterpret_cast<void*>(launch_kernel)));
   });
@@ -196,7 +214,7 @@ void take_kernel_launches() {
 void configure_kernel_threads(int threads) {
   if (pool && pool->size() == threads) return;
   pool.reset();  // ends the pool's threads before new ones start
-  pool = std::make_unique<KernelThreads>(threads);
+  pool.reset(new KernelThreads(threads));
 }
 
 int launch_kernel(KernelTask task, void* closure, int tasks) {

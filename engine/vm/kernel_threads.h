@@ -42,6 +42,12 @@ class KernelThreads {
 
   int size() const { return static_cast<int>(slots_.size()); }
 
+#if defined(_WIN32)
+  // Ends the worker threads without waiting for them, for a thread that itself ends. The object, of
+  // about a kilobyte, stays, because they still read it.
+  void abandon();
+#endif
+
   // Runs size() tasks, each once, and returns after the last one. A thread first runs the task of
   // its own number, whose data may be in its L1 and L2, then tasks that no thread has started.
   // Returns -1 if a task failed, and moves its error to the calling thread.

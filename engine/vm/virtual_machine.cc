@@ -4,6 +4,7 @@
 
 #include "support/error.h"
 #include "support/hash.h"
+#include "support/tvm_calls.h"
 #include "system/path.h"
 #include "tensors/mapped_file.h"
 #include "vm/objects.h"
@@ -30,7 +31,7 @@ ffi::Module open_library(const std::string& lib) {
     throw Error(WHERRY_NOT_FOUND, "no compiled library " + lib);
   }
   const std::string file = text_of(path);
-  return is_archive(lib) ? load_objects(file) : ffi::Module::LoadFromFile(file);
+  return is_archive(lib) ? load_objects(file) : load_module(file);
 }
 
 }  // namespace
@@ -39,7 +40,7 @@ ffi::Function open_executable(const std::string& lib) {
   take_kernel_launches();
   try {
     ffi::Module library = open_library(lib);
-    auto load = library->GetFunction("vm_load_executable");
+    auto load = function_of(library, "vm_load_executable");
     if (load.has_value()) {
       // The closure captures the library, because the function alone would not keep it loaded.
       return ffi::Function::FromTyped([library, load = *load]() -> ffi::Any { return load(); });
@@ -85,7 +86,7 @@ VirtualMachine::VirtualMachine(const ffi::Function& executable, DLDevice device)
 }
 
 ffi::Optional<ffi::Function> VirtualMachine::find(const std::string& name) const {
-  return module_->GetFunction(name);
+  return function_of(module_, name);
 }
 
 ffi::Function VirtualMachine::function(const std::string& name) const {

@@ -44,7 +44,12 @@ Header make_header(uint64_t key, const PackedLayout& layout, const char* checksu
   return header;
 }
 
-bool is_full(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
+bool is_full(int error) {
+#if defined(EDQUOT)  // Windows has no such error
+  if (error == EDQUOT) return true;
+#endif
+  return error == ENOSPC || error == EFBIG;
+}
 
 // Returns a readable size, e.g. "420.5 MB".
 std::string megabytes(uint64_t bytes) {

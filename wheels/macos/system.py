@@ -19,7 +19,7 @@ def prepare(machine: Machine, work: Path) -> Prepared:
         "WHERRY_METAL": "OFF",
         "WHERRY_OPENCL": "OFF",
         "WHERRY_VULKAN": "OFF",
-        **tvm_libraries(machine, ".dylib", work / "tvm"),
+        **tvm_libraries(machine, "lib{}.dylib", work / "tvm"),
     }
     return Prepared(settings, [])
 

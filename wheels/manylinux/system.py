@@ -26,7 +26,7 @@ def prepare(machine: Machine, work: Path) -> Prepared:
         "WHERRY_OPENCL": "ON",
         "WHERRY_VULKAN": "ON",
         "WHERRY_VULKAN_HEADERS": _vulkan_headers(work / "vulkan"),
-        **tvm_libraries(machine, ".so", work / "tvm"),
+        **tvm_libraries(machine, "lib{}.so", work / "tvm"),
     }
     licence = "GPL-3.0-or-later WITH GCC-exception-3.1"
     about = "what GCC 8's lacks, in libwherry*.so"

@@ -50,10 +50,10 @@ def announced(url: str, model: str) -> Iterator[None]:
     try:
         yield
     finally:
+        if handle is not None:  # first, because Windows removes no open file
+            os.close(handle)
         with suppress(OSError):
             path.unlink(missing_ok=True)
-        if handle is not None:
-            os.close(handle)
 
 
 def servers() -> list[Server]:
@@ -84,8 +84,12 @@ def _hold(handle: int) -> None:
 
 def _is_held(path: Path) -> bool:
     """Return whether the process that wrote a file is alive and locks it."""
-    if sys.platform == "win32":  # Windows removes no open file, so an existing file is locked
-        return True
+    if sys.platform == "win32":  # which removes no open file
+        try:
+            path.unlink()
+        except OSError:
+            return True
+        return False
     import fcntl
 
     try:
