@@ -2,8 +2,9 @@
 
     python wheels/accept.py [STEP ...] [--site DIR]
 
-Runs the command `wherry` that lies next to this Python, with an empty PATH and a cache of its own;
-`package` needs the extra `browser`. Prints a line of JSON: seconds of each step.
+Runs this Python's command `wherry`, with an empty PATH and a cache of its own; `package` needs the
+extra `browser`; `start` and `reload` do not run on Windows. Prints a line of JSON: seconds of each
+step.
 """
 
 from __future__ import annotations
@@ -13,17 +14,18 @@ import contextlib
 import json
 import os
 import re
-import resource
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-WHERRY = Path(sys.executable).parent / "wherry"
+WINDOWS = sys.platform == "win32"
+WHERRY = Path(sysconfig.get_path("scripts")) / ("wherry.exe" if WINDOWS else "wherry")
 COMPILERS = ("c++", "g++", "gcc", "cc", "clang", "cmake", "make", "node", "npm", "wasm-ld", "em++")
 SITE = "site"
 # One scheme that every GPU runs, and limits that a small device has.
@@ -74,7 +76,11 @@ def wherry(*arguments: str, home: Path) -> str:
 
 def environment(home: Path) -> dict[str, str]:
     """Only what a program must have: nothing on PATH, a cache of its own."""
-    return {"PATH": "", "HOME": str(home), "WHERRY_CACHE": str(home / "cache"), "LANG": "C.UTF-8"}
+    own = {"PATH": "", "HOME": str(home), "WHERRY_CACHE": str(home / "cache"), "LANG": "C.UTF-8"}
+    if WINDOWS:
+        own |= {name: os.environ[name] for name in ("SYSTEMROOT", "TEMP") if name in os.environ}
+        own["USERPROFILE"] = str(home)
+    return own
 
 
 def run(home: Path) -> None:
@@ -100,6 +106,8 @@ def start(home: Path) -> None:
 
 def cpu_seconds() -> float:
     """The CPU time of all children that have ended."""
+    import resource  # Windows has none
+
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
