@@ -18,7 +18,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 # Tests start Python some hundred times; without bytecode each would compile TVM's sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test threads nightly lint lint-python lint-cxx lint-web native python installed wheels build-wheels accept-wheel accept-wheel-aarch64 accept-site docs charts page pyodide notebook gpu-bundle gpu-check format generated clean
+.PHONY: demo check test threads nightly lint lint-python lint-cxx lint-web native python installed wheels build-wheels accept-wheel accept-wheel-aarch64 accept-wheel-windows accept-site docs charts page pyodide notebook gpu-bundle gpu-check format generated clean
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
@@ -84,7 +84,7 @@ nightly: native
 installed: $(VENV)/.tested
 	cd / && WHERRY_CACHE="$(abspath build/installed-cache)" "$(abspath $(BIN))/wherry" run demo --seed 1 "Hello!" | grep .
 
-# manylinux_2_28 for x86_64 and 64-bit Arm, and macOS 14 on Apple silicon, with the core for browsers and the page that `native` built.
+# manylinux_2_28 for x86_64 and 64-bit Arm, macOS 14 on Apple silicon, and Windows x64, with the core for browsers and the page that `native` built.
 WHEEL_TOOLS := build/wheels/tools
 wheels: native
 	$(MAKE) --no-print-directory build-wheels
@@ -99,6 +99,10 @@ accept-wheel: $(WHEEL_TOOLS)/.installed
 # The same for 64-bit Arm, under QEMU, which runs a tenth as fast or less: what its CPU code does.
 accept-wheel-aarch64: $(WHEEL_TOOLS)/.installed
 	$(WHEEL_TOOLS)/bin/python -m wheels.bare_root dist/wherry-*_aarch64.whl build/wheels/bare-aarch64 doctor run
+
+# The same for Windows, under Wine.
+accept-wheel-windows: $(WHEEL_TOOLS)/.installed
+	$(WHEEL_TOOLS)/bin/python -m wheels.windows.wine dist/wherry-*-win_amd64.whl build/wheels/wine
 
 # What that wheel packaged for browsers runs in Node and in Chromium, with this machine's tokens.
 accept-site: $(VENV)/.tested $(WEB)

@@ -78,7 +78,8 @@ def environment(home: Path) -> dict[str, str]:
     """Only what a program must have: nothing on PATH, a cache of its own."""
     own = {"PATH": "", "HOME": str(home), "WHERRY_CACHE": str(home / "cache"), "LANG": "C.UTF-8"}
     if WINDOWS:
-        own |= {name: os.environ[name] for name in ("SYSTEMROOT", "TEMP") if name in os.environ}
+        needed = ("PROCESSOR_ARCHITECTURE", "SYSTEMROOT", "TEMP")
+        own |= {name: os.environ[name] for name in needed if name in os.environ}
         own["USERPROFILE"] = str(home)
     return own
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import subprocess
-
 import pytest
 from wheels.macos.link import is_libcxx, stub
 
@@ -40,43 +36,19 @@ def test_names_of_the_c_plus_plus_library():
     assert "symbols: [ '__Znwm', '___cxa_throw' ]" in stub(["___cxa_throw", "__Znwm"])
 
 
-NEEDED = ("lief", "ziglang")
 TVM = "int TVMFFIFunctionCall(void) { return 0; }"
 USER = "int TVMFFIFunctionCall(void); int wherry_one(void) { return TVMFFIFunctionCall(); }"
 RPATH = "-Wl,-rpath,@loader_path/../tvm_ffi/lib"
 
 
-@pytest.fixture(scope="module")
-def link(tmp_path_factory):
+@pytest.fixture
+def link(link_shared, tmp_path):
     """Link a library from C for a version of macOS; returns its file."""
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        what = f"no {' and no '.join(missing)}: pip install {' '.join(missing)}"
-        if os.environ.get("CI"):
-            pytest.fail(what)
-        pytest.skip(what)
-    from wheels.sources import zig
-
-    root = tmp_path_factory.mktemp("macos")
 
     def make(name: str, source: str, *flags: str, version: str = "14.0"):
-        library = root / name
-        library.parent.mkdir(parents=True, exist_ok=True)
-        source_file = library.with_suffix(".c")
-        source_file.write_text(source)
+        library = tmp_path / name
         target = ["-target", f"aarch64-macos.{version}", f"-Wl,-install_name,@rpath/{library.name}"]
-        command = [
-            str(zig()),
-            "cc",
-            "-shared",
-            *target,
-            *flags,
-            str(source_file),
-            "-o",
-            str(library),
-        ]
-        subprocess.run(command, check=True, env={**os.environ, "ZIG_LOCAL_CACHE_DIR": str(root)})
-        return library
+        return link_shared(library, source, *target, *flags)
 
     return make
 

@@ -23,10 +23,10 @@ from .symbols import exports
 
 HERE = Path(__file__).resolve().parent
 PYTHON = "panda3d==1.10.16"
-MODULES = ("libpython3.11-minimal", "libpython3.11-stdlib", "python3-pip-whl")
+MODULES = ("libpython3.11-minimal", "libpython3.11-stdlib")
 # What pip asks for on Windows alone, and the last NumPy that takes no function that Wine 8 lacks.
 ALSO = ("colorama", "numpy==2.0.2")
-STEPS = ("run", "doctor", "compile", "serve")  # the others read what Linux tells of processes
+STEPS = ("run", "doctor", "compile", "serve")  # the others read /proc
 FOR_WINDOWS = ("--only-binary=:all:", "--platform", "win_amd64", "--python-version", "3.11")
 
 
@@ -70,7 +70,7 @@ def make_python(root: Path, work: Path) -> None:
     shutil.copytree(
         debian / "usr/lib/python3.11",
         root / "Lib",
-        ignore=shutil.ignore_patterns("lib-dynload", "*.so", "test"),
+        ignore=shutil.ignore_patterns("lib-dynload", "*.so", "test", "EXTERNALLY-MANAGED"),
         ignore_dangling_symlinks=True,
     )
     definitions = work / "python3.def"
@@ -93,12 +93,13 @@ def check(wheel: Path, work: Path, steps: list[str]) -> None:
     shutil.rmtree(root, ignore_errors=True)
     make_python(root, work)
     packages = root / "packages"
-    download(packages, str(wheel), *ALSO)
+    download(packages, str(wheel), "pip", *ALSO)
     wine(root, "winecfg", "-v", "win10")
-    (pip,) = (work / "debian/usr/share/python-wheels").glob("pip-*.whl")
-    shutil.copy(pip, root)
-    install = ["install", "--quiet", "--no-index", "--no-compile", "--find-links", "packages"]
-    wine(root, "python.exe", rf"{pip.name}\pip", *install, rf"packages\{wheel.name}", *ALSO)
+    (pip,) = packages.glob("pip-*.whl")
+    install = ["install", "--quiet", "--no-index", "--no-compile", "--no-warn-script-location"]
+    install += ["--find-links", "packages"]
+    given = [rf"packages\{wheel.name}", *ALSO]
+    wine(root, "python.exe", rf"packages\{pip.name}\pip", *install, *given)
     shutil.copy(HERE.with_name("accept.py"), root)
     wine(root, "python.exe", "accept.py", *(steps or STEPS))
 
