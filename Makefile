@@ -170,8 +170,19 @@ $(WEB): web/package.json web/package-lock.json
 
 INSTALLED := $(VENV)/bin/python $(SOURCES) $(shell find $(PACKAGES) -name '*.py' -o -name '*.json' -o -name '*.safetensors' 2>/dev/null)
 
+# Where no compiler is installed, Zig's compiles the core (make demo; the tests need a compiler).
+COMPILER := $(shell command -v "$${CXX:-c++}" || command -v g++ || command -v clang++)
+ifeq ($(COMPILER),)
+ZIG := ;CMAKE_TOOLCHAIN_FILE=$(abspath cmake/zig.cmake);WHERRY_ZIG=$(abspath $(BIN)/zig)
+$(VENV)/.installed: $(BIN)/zig
+endif
+
 # The core for browsers is built once, by `native`, and not for this wheel.
-$(VENV)/.installed $(VENV)/.tested: export SKBUILD_CMAKE_DEFINE := WHERRY_WEB=OFF;CMAKE_UNITY_BUILD=ON
+$(VENV)/.installed $(VENV)/.tested: export SKBUILD_CMAKE_DEFINE := WHERRY_WEB=OFF;CMAKE_UNITY_BUILD=ON$(ZIG)
+
+$(BIN)/zig: $(VENV)/bin/python
+	$(BIN)/pip install --quiet --no-compile ziglang==0.17.1 # as in wheels/requirements.txt
+	ln -sf "$$($(BIN)/python -c 'import pathlib, ziglang; print(pathlib.Path(ziglang.__file__).parent / "zig")')" $@
 
 $(VENV)/.installed: $(INSTALLED)
 	$(BIN)/pip install --quiet .

@@ -33,6 +33,11 @@ def test_one_screen(name, most):
     assert len(BY_NAME[name].read_text().splitlines()) <= most
 
 
+@pytest.mark.parametrize("name", BY_NAME)
+def test_no_placeholder_is_left(name):
+    assert re.findall(r"@@\w+@@|\bT[O]DO\b", BY_NAME[name].read_text()) == []
+
+
 def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub and mkdocs make them."""
     text = FENCE.sub("", page.read_text())

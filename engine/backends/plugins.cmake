@@ -1,5 +1,5 @@
 # Plugins that drive devices, libwherry_<kind>: built where TVM's headers are, which the apache-tvm
-# wheel brings, and the headers of the devices' API, if any are needed.
+# wheel brings, and the headers of the devices' API, if any are needed. They are classes of TVM's C++.
 execute_process(
   COMMAND "${Python_EXECUTABLE}" -c [[
 import importlib.metadata, importlib.util, pathlib
@@ -12,7 +12,7 @@ set(_have_tvm OFF)
 if(_tvm)
   list(GET _tvm 0 _tvm_folder)
   list(GET _tvm 1 _tvm_version)
-  if(UNIX AND EXISTS "${_tvm_folder}/include/tvm/runtime/device_api.h")
+  if(UNIX AND NOT WHERRY_TVM_BY_C AND EXISTS "${_tvm_folder}/include/tvm/runtime/device_api.h")
     set(_have_tvm ON)
   endif()
 endif()

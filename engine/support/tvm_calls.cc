@@ -2,13 +2,16 @@
 
 #include <tvm/ffi/function.h>
 
-#if defined(_WIN32)
+#if !defined(WHERRY_TVM_BY_C)
+#elif defined(_WIN32)
 #include <windows.h>
+#else
+#include <dlfcn.h>
 #endif
 
 namespace wherry {
 
-#if defined(_WIN32)
+#if defined(WHERRY_TVM_BY_C)
 
 namespace {
 
@@ -27,10 +30,13 @@ ffi::Optional<ffi::Function> function_of(const ffi::Module& module, const std::s
 }
 
 void* context_symbol(const std::string& name) {
-  constexpr size_t kPrefix = 2;  // "__", which the exported name lacks
+  const char* exported = name.c_str() + 2;  // without "__"
+#if defined(_WIN32)
   HMODULE runtime = GetModuleHandleW(L"tvm_runtime.dll");
-  if (runtime == nullptr) return nullptr;
-  return reinterpret_cast<void*>(GetProcAddress(runtime, name.c_str() + kPrefix));
+  return runtime ? reinterpret_cast<void*>(GetProcAddress(runtime, exported)) : nullptr;
+#else
+  return dlsym(RTLD_DEFAULT, exported);
+#endif
 }
 
 ffi::Any parse_json(const std::string& text, std::string& problem) try {

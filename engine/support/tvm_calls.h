@@ -1,5 +1,5 @@
-// Functions of TVM's that are C++. On Windows TVM's compiler is another one than the core's: there
-// the same is called by what TVM registers, or exports as C.
+// Functions of TVM's that are C++. Where TVM's compiler is another one than the core's
+// (cmake/tvm_by_c.cmake), the same is called by what TVM registers, or exports as C.
 #ifndef WHERRY_ENGINE_SUPPORT_TVM_CALLS_H_
 #define WHERRY_ENGINE_SUPPORT_TVM_CALLS_H_
 

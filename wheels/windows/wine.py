@@ -13,6 +13,7 @@ import argparse
 import os
 import shutil
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -36,9 +37,18 @@ def wine(root: Path, *command: str) -> None:
     if not Path(found).is_file():
         raise SystemExit("Wine was not found. Type: apt-get install --no-install-recommends wine64")
     environment = {**os.environ, "WINEPREFIX": str(root / "wine"), "WINEDEBUG": "-all"}
-    subprocess.run(
-        [found, *command], check=True, env=environment, cwd=root, stdin=subprocess.DEVNULL
+    environment.pop("PYTHONPATH", None)
+    done = subprocess.run(  # by pipes: Wine's Python does not open files as its streams
+        [found, *command],
+        env=environment,
+        cwd=root,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
+    sys.stdout.write(done.stdout.decode(errors="replace"))
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}")
 
 
 def download(to: Path, *names: str, depends: bool = True) -> None:
