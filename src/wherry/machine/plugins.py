@@ -6,6 +6,7 @@ Importing this module imports neither TVM nor tvm_ffi.
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from functools import cache
 from importlib.metadata import version
@@ -70,6 +71,8 @@ def find_plugin(kind: str) -> Path:
         f"Build it, with apache-tvm installed{_NEEDS.get(kind, '')}: "
         f"cmake --preset dev -DWHERRY_{kind.upper()}=ON && cmake --build --preset dev"
     )
+    if sys.platform == "win32":
+        build = "Windows has no such plugins yet. Type: --target cpu"
     return _beside_core(f"wherry_{kind}", f"which drives {kind} devices", build)
 
 
@@ -92,6 +95,10 @@ def open_library(path: Path) -> ctypes.CDLL:
     Raises:
         ToolchainError: the message has the loader's error.
     """
+    if sys.platform == "win32":  # whose libraries do not say where others are
+        ffi = path.parent.parent / "tvm_ffi" / "lib"
+        if ffi.is_dir():
+            os.add_dll_directory(str(ffi))
     try:
         return ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
     except OSError as e:
