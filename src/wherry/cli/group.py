@@ -162,7 +162,9 @@ def run() -> None:
     # prints a replacement for characters that the terminal lacks
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+            # Windows' old code page lacks most characters, and its terminals do not use it.
+            utf8 = sys.platform == "win32" and not stream.isatty()
+            stream.reconfigure(encoding="utf-8" if utf8 else None, errors="backslashreplace")
     if settings.completing():
         from . import completion as completion  # registers click's completion class for bash
     try:
