@@ -88,7 +88,7 @@ class Use:
             import fcntl
 
             with suppress(OSError):  # the folder is missing, or its file system has no locks
-                self._handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+                self._handle = os.open(folder, os.O_RDONLY)
                 fcntl.flock(self._handle, fcntl.LOCK_SH)
 
     def __enter__(self) -> Use:
@@ -119,7 +119,7 @@ def nobody_uses(folder: Path) -> Iterator[None]:
         return
     import fcntl
 
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    handle = os.open(folder, os.O_RDONLY)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

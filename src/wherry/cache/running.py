@@ -41,7 +41,7 @@ def announced(url: str, model: str) -> Iterator[None]:
     handle: int | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         _hold(handle)
         os.ftruncate(handle, 0)
         os.write(handle, json.dumps(asdict(Server(os.getpid(), url, model, time.time()))).encode())
@@ -93,7 +93,7 @@ def _is_held(path: Path) -> bool:
     import fcntl
 
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY)
     except OSError:
         return False
     try:
