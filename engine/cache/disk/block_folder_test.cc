@@ -118,18 +118,19 @@ TEST(the_least_recently_used_go_first) {
   Bench bench;
   std::vector<BlockLabel> labels = texts(6);
   BlockFolder folder(bench.path, 4 * kAllocated + kAllocated / 2);
+  constexpr int64_t kTick = 1000;  // nanoseconds; Windows keeps times to 100 of them
   int64_t now = wall_clock();
   for (int i = 0; i < 4; ++i) {
     Bench::write(folder, labels[i]);
-    folder.touch(labels[i].key, now + i);
+    folder.touch(labels[i].key, now + i * kTick);
   }
-  folder.touch(labels[0].key, now + 10);
+  folder.touch(labels[0].key, now + 10 * kTick);
   Bench::write(folder, labels[4]);
   CHECK_EQ(Bench::present(folder, labels), "0234");
-  folder.touch(labels[4].key, now + 11);
+  folder.touch(labels[4].key, now + 11 * kTick);
   // Simulates a restart of the process.
   BlockFolder later(bench.path, 4 * kAllocated + kAllocated / 2);
-  later.touch(labels[2].key, now + 12);
+  later.touch(labels[2].key, now + 12 * kTick);
   Bench::write(later, labels[5]);
   CHECK_EQ(Bench::present(later, labels), "0245");
   CHECK_EQ(later.evicted(), 1u);
