@@ -6,6 +6,6 @@ set(CMAKE_CXX_ARCHIVE_FINISH "")
 if(WIN32)
   set(CMAKE_SHARED_LIBRARY_PREFIX "") # wherry.dll, as src/wherry/machine/plugins.py looks for
   string(JOIN " " CMAKE_CXX_CREATE_SHARED_LIBRARY
-    "<CMAKE_CXX_COMPILER> -target ${WHERRY_ZIG_TARGET} -shared -s -o <TARGET>"
+    "<CMAKE_CXX_COMPILER> -target ${WHERRY_ZIG_TARGET} -shared -s -Wl,-Brepro -o <TARGET>"
     "<LINK_FLAGS> <OBJECTS> <LINK_LIBRARIES>")
 endif()
