@@ -1,7 +1,8 @@
-# TVM's libraries are C++ of one compiler: of GCC on Linux, of Microsoft's on Windows. Where another one
-# compiles the core, no exception may pass between the two, and only C functions are called. tvm-ffi's headers call a
-# function directly if its caller is C++, too: `wherry_tvm_by_c(target)` puts headers before them that
-# take its C entry, which returns errors. engine/support/tvm_calls.cc has the rest.
+# TVM's libraries are C++ of one compiler: of GCC on Linux, of Microsoft's on Windows. Where another
+# one compiles the core, no exception may pass between the two, and only C functions are called.
+# tvm-ffi's headers call a function directly if its caller is C++, too: `wherry_tvm_by_c(target)` puts
+# headers before them that take its C entry, which returns errors. engine/support/tvm_calls.cc has the
+# rest.
 function(wherry_tvm_by_c target)
   get_target_property(_folders tvm_ffi::header INTERFACE_INCLUDE_DIRECTORIES)
   list(GET _folders 0 _folder)

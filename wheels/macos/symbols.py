@@ -8,8 +8,6 @@ Apple's list, and libc++'s by its headers (link.py).
 
 from __future__ import annotations
 
-import tempfile
-import zipfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -91,24 +89,3 @@ def _missing(library: Any, packages: Path) -> list[str]:
         if source in has and name not in has[source]:
             found.append(f"{source} has no {name}")
     return found
-
-
-def check_libraries(wheel: Path, packages: Path) -> None:
-    """Check all libraries of a wheel.
-
-    Args:
-        wheel: the finished wheel.
-        packages: a folder with the libraries of TVM's packages.
-
-    Raises:
-        SystemExit: one could not be loaded; the message lists every reason.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        with zipfile.ZipFile(wheel) as archive:
-            names = [name for name in archive.namelist() if name.endswith(".dylib")]
-            archive.extractall(folder, names)
-        found = [
-            f"{name}: {why}" for name in names for why in problems(Path(folder, name), packages)
-        ]
-    if found or not names:
-        raise SystemExit(f"{wheel} has libraries {names}:\n" + "\n".join(found))

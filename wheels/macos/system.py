@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..libraries import check_libraries
 from ..machines import Machine
 from ..sources import Prepared, tvm_libraries
-from .symbols import check_libraries
+from .symbols import problems
 
 
 def prepare(machine: Machine, work: Path) -> Prepared:
@@ -26,4 +27,4 @@ def prepare(machine: Machine, work: Path) -> Prepared:
 
 def check(wheel: Path, machine: Machine, work: Path) -> None:
     """Check the libraries of a finished wheel."""
-    check_libraries(wheel, work / "tvm")
+    check_libraries(wheel, ".dylib", lambda library: problems(library, work / "tvm"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-import zipfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,8 +11,8 @@ import lief
 # Of Windows itself, 10 and later; the C library is in the second kind, by subject.
 WINDOWS = ("kernel32.dll", "advapi32.dll", "bcrypt.dll", "ntdll.dll")
 UCRT = "api-ms-win-crt-"
-# The libraries of packages that a wheel depends on, which are installed next to wherry/, and opened
-# before ours: Windows then finds them by name.
+# The libraries of packages that a wheel depends on, which are installed next to wherry/. Before
+# ours are opened, wherry.machine.plugins adds that folder to those that Windows searches.
 OTHERS = {"tvm_ffi.dll": "tvm_ffi/lib"}
 
 
@@ -57,24 +55,3 @@ def problems(path: Path, packages: Path) -> list[str]:
         elif name not in WINDOWS and not name.startswith(UCRT):
             found.append(f"it needs {name}, which nothing brings")
     return found
-
-
-def check_libraries(wheel: Path, packages: Path) -> None:
-    """Check all libraries of a wheel.
-
-    Args:
-        wheel: the finished wheel.
-        packages: a folder with the libraries of TVM's packages.
-
-    Raises:
-        SystemExit: one could not be loaded; the message lists every reason.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        with zipfile.ZipFile(wheel) as archive:
-            names = [name for name in archive.namelist() if name.endswith(".dll")]
-            archive.extractall(folder, names)
-        found = [
-            f"{name}: {why}" for name in names for why in problems(Path(folder, name), packages)
-        ]
-    if found or not names:
-        raise SystemExit(f"{wheel} has libraries {names}:\n" + "\n".join(found))

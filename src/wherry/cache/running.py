@@ -83,7 +83,10 @@ def _hold(handle: int) -> None:
 
 
 def _is_held(path: Path) -> bool:
-    """Return whether the process that wrote a file is alive and locks it."""
+    """Return whether the process that wrote a file is alive and locks it.
+
+    On Windows the file of a dead process is removed by asking.
+    """
     if sys.platform == "win32":  # which removes no open file
         try:
             path.unlink()
