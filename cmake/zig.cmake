@@ -2,7 +2,7 @@
 # installed, and for other systems (WHERRY_ZIG_TARGET). TVM's libraries have another C++ library.
 set(WHERRY_ZIG_VARIABLES WHERRY_ZIG WHERRY_ZIG_TARGET WHERRY_PREFIXES)
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES ${WHERRY_ZIG_VARIABLES})
-set(WHERRY_TVM_BY_C ON)
+set(WHERRY_TVM_BY_C ON) # wheels/macos has TVM's own C++ library, and turns it off
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 set(CMAKE_CXX_COMPILER "${WHERRY_ZIG}" c++)
 # Not asked what it is: CMake would have it link a program, which here means to build libc++ first.
@@ -16,7 +16,7 @@ set(CMAKE_CXX_COMPILE_FEATURES cxx_std_11 cxx_std_14 cxx_std_17) # what TVM's he
 set(CMAKE_CXX_EXTENSIONS_COMPUTED_DEFAULT ON)
 set(CMAKE_USER_MAKE_RULES_OVERRIDE_CXX "${CMAKE_CURRENT_LIST_DIR}/zig_rules.cmake")
 set(CMAKE_HAVE_LIBC_PTHREAD ON)
-if(NOT CMAKE_SYSTEM_NAME STREQUAL "Windows")
+if(NOT CMAKE_SYSTEM_NAME MATCHES "Windows|Darwin")
   set(CMAKE_EXECUTABLE_FORMAT ELF)
 endif()
 set(_flags -g0 -fno-sanitize=all)
