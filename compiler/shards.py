@@ -23,7 +23,8 @@ from .weight_cache import Shard
 from .weight_marker import MARKER, read_record, write_record
 
 if TYPE_CHECKING:
-    from .calibration.encode import Calibration, Encoded
+    from .calibration.encode import Calibration
+    from .calibration.encoded import Encoded
 
 JOURNAL = ".wherry-convert.json"
 
