@@ -114,8 +114,8 @@ def summary(
 ) -> dict[str, Any]:
     """Return medians of one engine's runs.
 
-    `bandwidth_share` is (bytes of weights that a step reads, the share `active` of all) / (time of
-    a step) / (the CPU's read bandwidth).
+    `bandwidth_share` is (bytes of weights that a step reads, the share `active` of all, and of
+    recurrent states, which it reads and writes) / (time of a step) / (the CPU's read bandwidth).
     """
     wall, cpu = (statistics.median(r[k] for r in runs) for k in ("wall_s", "cpu_s"))
     result: dict[str, Any] = {
@@ -129,6 +129,7 @@ def summary(
     size = next((r["weight_bytes"] for r in runs if "weight_bytes" in r), None)
     if size and load.tokens and (load.batch == 1 or active == 1.0):
         size *= active
+        size += load.batch * next((r["state_bytes"] for r in runs if "state_bytes" in r), 0)
         result["bandwidth_share"] = size * load.tokens / wall / speed
         result["bandwidth_share_of_cpu_time"] = size * load.tokens / cpu / speed
     return result
