@@ -96,6 +96,7 @@ KNOWN = {
     "mamba": Known("Mamba 130M to 2.8B", "no end"),
     "mamba2": Known("Mamba-2 130M to 2.7B, Codestral Mamba 7B", "no end"),
     "minimax_m2": Known("MiniMax M2, M2.1, M2.5", "192k to 200k", "minimax"),
+    "mimo": Known("MiMo 7B", "32k"),
     "minicpm": Known("MiniCPM 1B, 2B", "4k"),
     "ministral": Known("Ministral 8B", "32k to 128k", "mistral-list"),
     "ministral3": Known("Ministral 3 3B, 8B, 14B", "256k", "mistral"),

@@ -432,7 +432,7 @@ class CausalLM(nn.Module):
         if self.draft is None:
             return self.model(batch)
         x = self.model.rows(batch)
-        appended = self.draft.append(self.model, self.model.norm(x), batch)
+        appended = self.draft.append(self.model, x, batch)
         return self.model.norm(batch.wanted_after(x, appended))
 
     def drafted(self, batch: Batch) -> Tensor:

@@ -115,7 +115,8 @@ mtp = click.option(
     "--mtp",
     is_flag=True,
     help="Draft tokens with the block of multi-token prediction that comes with the checkpoint "
-    "(DeepSeek V3, GLM-4.5, Qwen3.5): the same text, sooner, for the memory of one more layer.",
+    "(DeepSeek V3, GLM-4.5, Qwen3.5 and others): the same text, sooner, for the memory of one more "
+    "layer.",
 )
 speculation = stack(
     mtp,
