@@ -28,6 +28,7 @@ from .allocation import allocate, matrices, normal_rows, of_checkpoint, units_of
 from .api import name_of
 from .checkpoint.kept import KeptSchemes
 from .choices import Choice, Choices
+from .draft_head import joined
 from .encoding import Encoding, encoding_of, read_plan
 from .library.build import build_library
 from .library.export import DeviceTraits, exact_parameters, export, parameters
@@ -88,7 +89,7 @@ def forecast(model: str, folder: Path, **choices: Unpack[Choices]) -> Forecast:
     keep = choice.kept_schemes
     choice = choice.in_scheme(default_scheme(folder))
     scheme, preset = choice.scheme, choice.preset
-    described = describe(folder).with_mtp(choice.mtp)
+    described = describe(joined(folder, choice.draft_head)).with_mtp(choice.drafts)
     deployment = choice.deployment(described)
     described = described.at(deployment.context)
     shapes = parameters(described.arch, described.config, described.entries)

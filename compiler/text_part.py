@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wherry.hub.file_names import DRAFT_HEAD_FIELD
+
 # model_type of the whole model -> model_type of its text model, if `text_config` names none.
 # Multimodal types that are not listed may compute text differently (cross-attention, a prefix with
 # full attention).
@@ -41,10 +43,12 @@ _PREFIXES = (
     ("model.language_model.", "model."),
     *((name, name) for name in ("model.layers.", "model.embed_tokens.", "model.norm.", "lm_head.")),
     ("mtp.", "mtp."),
+    ("draft_head.", "draft_head."),
 )
 _OF_BOTH = (
     *("architectures", "bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings"),
     "quantization_config",  # says whether linears round their rows
+    DRAFT_HEAD_FIELD,
 )
 
 

@@ -55,26 +55,29 @@ class DraftBlock(nn.Module):
         self.layer = layer
         self.norm = cfg.norm() if wiring.own_norm else None
 
-    def append(self, decoder: Any, x: Tensor, batch: Batch) -> Tensor:
+    def append(self, decoder: Any, states: list[Tensor], batch: Batch) -> Tensor:
         """Keep hidden states of a step's rows, and append the block's keys and values.
 
-        x [n, d] is the result of the model's last layer. Returns a tensor [n, k] that depends on
-        both; the caller has to use it.
+        states: see `decoder.Decoder.states`. Returns a tensor [n, k] that depends on both; the
+        caller has to use it.
         """
+        x = states[-1]
         kept = keep_hidden(decoder.norm(x) if self.wiring.reads_normed else x, batch)
         rows = Appending.of(batch)
         self._layer(decoder, rows, kept)
         (last,) = rows.appended
         return last
 
-    def hidden(self, decoder: Any, batch: Batch) -> Tensor:
-        """Run the block for each row; return what the LM head reads of the logit rows, [m, d]."""
-        y = self._layer(decoder, batch, None)
-        norm = self.norm or decoder.norm
+    def drafted(self, model: Any, batch: Batch) -> Tensor:
+        """Compute logits float32 [m, vocab] of the tokens after the batch's."""
+        y = self._layer(model.model, batch, None)
+        norm = self.norm or model.model.norm
         if self.wiring.keeps_normed:
-            return batch.wanted(keep_hidden(norm(y), batch))
-        normed: Tensor = norm(batch.wanted(keep_hidden(y, batch)))
-        return normed
+            normed = batch.wanted(keep_hidden(norm(y), batch))
+        else:
+            normed = norm(batch.wanted(keep_hidden(y, batch)))
+        logits: Tensor = model.logits(normed)
+        return logits
 
     def _layer(self, decoder: Any, batch: Batch, kept: Tensor | None) -> Tensor:
         tokens = decoder.tokens(batch)

@@ -1,4 +1,4 @@
-"""Blocks of multi-token prediction: their logits, and the engine that drafts tokens by them."""
+"""Blocks of multi-token prediction and EAGLE-3 heads: their logits, and the engine with them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from wherry.runtime.grammar.native import Vocabulary
 from wherry.runtime.load.loading import resolve
 
 from ..support.cores import greedy, made, sampled, started
+from ..support.eagle3 import HEADED, WithHead
 from ..support.mtp import BLOCKS, WithBlock
 from ..support.tiny_models import Runner, compiled, save
 from .families import CASES
@@ -25,20 +26,21 @@ TOLERANCE = 2e-4  # of a logit, float32
 TOKENS = 24
 PRINTABLE = range(32, 127)
 PROMPTS = [[5, 9, 33, 7, 250], list(range(40, 73)), [8]]
-DEFAULT = ("qwen3_5_text", "mimo")
+DEFAULT = ("qwen3_5_text", "mimo", "llama with a head")
 FAMILIES = [
-    name if name in DEFAULT else pytest.param(name, marks=pytest.mark.nightly) for name in BLOCKS
+    name if name in DEFAULT else pytest.param(name, marks=pytest.mark.nightly)
+    for name in (*BLOCKS, *HEADED)
 ]
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def case(request, tmp_path_factory):
-    """(a model with a block in torch, its checkpoint, its compiled folder)."""
-    folder = tmp_path_factory.mktemp(request.param)
-    own = CASES[request.param].config if request.param in CASES else {}
-    model = WithBlock(request.param, own)
+    """(a model with a block or a head in torch, its checkpoint, its compiled folder)."""
+    folder, name = tmp_path_factory.mktemp(request.param), request.param
+    own = CASES[name].config if name in CASES else {}
+    model = WithHead(HEADED[name]) if name in HEADED else WithBlock(name, own)
     model.save(folder)
-    return model, folder, compiled(folder, mtp=True)
+    return model, folder, model.compiled(folder)
 
 
 OPTIONS = {"max_batch": 4, "context": 256, "prefill_chunk": 32}

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch.nn.functional import pad
 
-from .tiny_models import COMMON, OFFSET_NORMS, random_model, randomise
+from .tiny_models import COMMON, OFFSET_NORMS, compiled, random_model, randomise
 
 Rows = torch.Tensor
 FULL = "full_attention"
@@ -174,6 +174,10 @@ class WithBlock:
             if isinstance(config.get(name), list):
                 config[name] = config[name][: self.layers]
         (folder / "config.json").write_text(json.dumps(config))
+
+    def compiled(self, folder: Path) -> Path:
+        """The compiled folder of a saved model with its block."""
+        return compiled(folder, mtp=True)
 
     def _stored(self, name: str) -> str:
         """The publisher's name of a tensor of the longer model."""
