@@ -60,7 +60,12 @@ class _Joined(Checkpoint):
     def told(self, scheme: str, kept: Collection[str] = ()) -> str | None:
         """See `Checkpoint.told`."""
         assert self.main is not None
-        return self.main.told(scheme, kept)
+        return self.main.told(scheme, [name for name in kept if name not in self.sources])
+
+    def loses(self, name: str, scheme: str) -> bool:
+        """See `Checkpoint.loses`."""
+        checkpoint, own = self._source(name)
+        return checkpoint.loses(own, scheme)
 
     def kept(
         self, plan: ParameterPlan, wanted: Collection[str] | None = None

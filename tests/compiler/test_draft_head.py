@@ -9,6 +9,9 @@ import torch
 from safetensors.torch import save_file
 
 from wherry.compiler.api import convert_model, ensure_artifact
+from wherry.compiler.checkpoint.formats import open_checkpoint
+from wherry.compiler.checkpoint.joined import with_others
+from wherry.compiler.checkpoint.tensors import Checkpoint
 from wherry.compiler.draft_head import joined
 from wherry.compiler.forecast import forecast
 from wherry.errors import ModelError, UsageError
@@ -94,3 +97,23 @@ def test_a_forecast_counts_the_head(case):
 
 
 SPARE = ("d2t", "t2d")
+
+
+class Quantized(Checkpoint):
+    """A checkpoint that knows its own tensors alone, as that of a GGUF file."""
+
+    def told(self, scheme, kept=()):
+        return ", ".join(f"{name} {self.tensors[name].dtype}" for name in kept)
+
+    def loses(self, name, scheme):
+        return self.tensors[name].dtype == "F32"
+
+
+def test_a_quantized_model_is_asked_about_its_own_tensors(case):
+    model, head = case
+    own = open_checkpoint(model)
+    main = Quantized(own.folder, own.tensors, own.files, own.fingerprint)
+    both = with_others(main, {"draft_head.": open_checkpoint(head)})
+    names = ["model.norm.weight", "draft_head.norm.weight"]
+    assert both.told("q4f16_1", names) == "model.norm.weight F32"
+    assert [both.loses(name, "q4f16_1") for name in names] == [True, False]
