@@ -42,7 +42,7 @@ KNOWN = {
     "ernie4_5_moe": Known("ERNIE 4.5 21B-A3B, 300B-A47B", "128k"),
     "eurobert": Known("EuroBERT 210M, 610M, 2.1B", "8k"),
     "exaone": Known("EXAONE 3.0, 3.5, Deep", "4k to 32k"),
-    "exaone4": Known("EXAONE 4.0 1.2B, 32B", "64k to 128k", "hermes"),
+    "exaone4": Known("EXAONE 4.0 1.2B, 32B; EXAONE 4.5 33B (text)", "64k to 256k", "hermes"),
     "exaone_moe": Known("K-EXAONE 236B-A23B", "256k", "hermes"),
     "falcon": Known("Falcon 7B, 40B, 180B, RW", "2k"),
     "falcon_h1": Known("Falcon-H1 0.5B to 34B, Falcon-H1-Tiny", "16k to 256k"),

@@ -17,6 +17,7 @@ from wherry.hub.file_names import DRAFT_HEAD_FIELD
 # full attention).
 READ: Mapping[str, str] = {
     "cohere2_vision": "cohere2",
+    "exaone4_5": "exaone4",
     "gemma3": "gemma3_text",
     "gemma3n": "gemma3n_text",
     "gemma4": "gemma4_text",
@@ -32,7 +33,12 @@ READ: Mapping[str, str] = {
     "qwen3_vl": "qwen3",
 }
 # Text models that equal another family's if all position axes of a token have the same value.
-_ALIKE = {"qwen2_vl_text": "qwen2", "qwen2_5_vl_text": "qwen2", "qwen3_vl_text": "qwen3"}
+_ALIKE = {
+    "exaone4_5_text": "exaone4",
+    "qwen2_vl_text": "qwen2",
+    "qwen2_5_vl_text": "qwen2",
+    "qwen3_vl_text": "qwen3",
+}
 _OUTER = frozenset(
     "vision_config image_token_id video_token_id vision_start_token_id vision_end_token_id "
     "vision_token_id".split()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from .. import drafts
 from ..arch import Architecture, drop, rename
 from ..config import Count, Positions, Size
-from ..decoder import FULL, WEIGHTS, WINDOWED
+from ..decoder import WEIGHTS
 from ..experts import EACH
 from . import exaone4, glm4_moe
 
@@ -38,8 +38,6 @@ class ExaoneMoeConfig(glm4_moe.GroupedConfig, exaone4.Exaone4Config):
     first_k_dense_replace: glm4_moe.Few = 1
     norm_topk_prob: bool = True
     mlp_layer_types: tuple[str, ...] = ()  # (): first_k_dense_replace decides
-    # kind of the attention of each block of multi-token prediction; (): that of the first layer
-    mtp_layer_types: tuple[str, ...] = ()
 
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
@@ -56,17 +54,6 @@ class ExaoneMoeConfig(glm4_moe.GroupedConfig, exaone4.Exaone4Config):
     def problems(self) -> Iterator[str]:
         yield from glm4_moe.GroupedConfig.problems(self)
         yield from kinds_of_layers(self.mlp_layer_types, self.num_hidden_layers)
-        unknown = sorted(set(self.mtp_layer_types) - {FULL, WINDOWED})
-        if unknown:
-            yield f"mtp_layer_types: found {', '.join(unknown)}, supported are {FULL}, {WINDOWED}"
-
-    def windowed(self, layer: int) -> bool:
-        """Return whether `layer`, or a block after the last one, has the sliding window."""
-        if layer < self.num_hidden_layers:
-            return exaone4.Exaone4Config.windowed(self, layer)
-        if self.mtp_layer_types:
-            return self.mtp_layer_types[0] == WINDOWED
-        return exaone4.Exaone4Config.windowed(self, 0)
 
     def sparse(self, layer: int) -> bool:
         if layer >= self.num_hidden_layers:
@@ -95,6 +82,5 @@ ARCH = Architecture(
         *WEIGHTS,
         drop("mtp.*"),  # the layers of multi-token prediction
     ),
-    # config.json of the published checkpoints does not always count the block that they have.
     drafts=drafts.beside_layers(glm4_moe.Block, lambda _cfg: None),
 )

@@ -64,6 +64,7 @@ BLOCKS = {
     "qwen3_next": HYBRID,
     "qwen3_5_text": HYBRID,
     "qwen3_5_moe_text": HYBRID,
+    "exaone4": Block(more={"layer_types": ["sliding_attention"]}, windowed=True),
     "exaone_moe": Block(
         more={"layer_types": ["sliding_attention"], "mlp_layer_types": ["dense"]}, windowed=True
     ),
