@@ -39,13 +39,20 @@ _WEIGHTS = (".safetensors", ".bin", ".pth", ".pt", ".gguf", ".index.json")
 _LAYERS = ("midlayer", "layers.0")  # names of the layer in SpecForge's layout, and in speculators'
 
 
-def joined(folder: Path, head: str | None, progress: Progress | None = None) -> Path:
+def joined(
+    folder: Path,
+    head: str | None,
+    progress: Progress | None = None,
+    *,
+    home: Path | None = None,
+) -> Path:
     """Return a folder of the model in `folder` with the head `head`; without a head, `folder`.
 
     Args:
         folder: the model's folder.
         head: a folder, or hf://ORG/NAME[@REVISION]; None: none.
         progress: called with the phase, the steps done, and the steps in total.
+        home: where the folder is made; None: in the cache.
 
     Raises:
         ModelError: there is no head, or it cannot be read.
@@ -62,7 +69,7 @@ def joined(folder: Path, head: str | None, progress: Progress | None = None) -> 
     state = json.dumps([whole, paths, files, checkpoint.fingerprint], sort_keys=True)
     key = hashlib.sha256(state.encode()).hexdigest()
     place = hashlib.sha256(json.dumps(paths).encode()).hexdigest()[:12]
-    made = settings.cache_dir() / "weights" / f"{safe(folder.name)}-head-{place}"
+    made = (home or settings.cache_dir() / "weights") / f"{safe(folder.name)}-head-{place}"
     if _is_made(made, key):
         touch(made)
         return made

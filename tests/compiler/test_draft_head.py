@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from wherry.base import settings
 from wherry.compiler.api import convert_model, ensure_artifact
 from wherry.compiler.checkpoint.formats import open_checkpoint
 from wherry.compiler.checkpoint.joined import with_others
@@ -94,6 +95,12 @@ def test_a_forecast_counts_the_head(case):
         tensor.numel() for name, tensor in WithHead(KIND).stored.items() if name not in SPARE
     ) + len(WithHead(KIND).stored["t2d"])
     assert with_head.capabilities == ("mtp",)
+    for path in model.glob("*.safetensors"):  # of a model that is not here, nothing is kept
+        path.unlink()
+    before = sorted((settings.cache_dir() / "weights").iterdir())
+    again = forecast(str(model), model, draft_head=str(head), quant="auto:4.5")
+    assert again.parameters == with_head.parameters
+    assert sorted((settings.cache_dir() / "weights").iterdir()) == before
 
 
 SPARE = ("d2t", "t2d")
