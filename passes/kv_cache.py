@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from wherry.ops import AttentionShape, page_shape
+from wherry.ops import AttentionShape, page_dtype, page_shape
 
 PAGE_SIZE = 16  # tokens of one page
 HIDDEN = -1  # stands for a layer where pages hold hidden states, see models/drafts.py
@@ -63,7 +63,9 @@ class KVCache:
             planes = 1 if own.latent and latents_once else 2
             page = page_shape(own.kv_heads, PAGE_SIZE, own.head_dim, dtype, planes)
             state.setdefault((windows.index(own.window), page), []).append(own.cache)
-        states = [State(g, tuple(layers), page, dtype) for (g, page), layers in state.items()]
+        states = [
+            State(g, tuple(layers), page, page_dtype(dtype)) for (g, page), layers in state.items()
+        ]
         if hidden:
             kept = "float32" if dtype == "float32" else "float16"
             states.append(State(0, (HIDDEN,), (PAGE_SIZE, hidden), kept))

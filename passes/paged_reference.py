@@ -12,7 +12,7 @@ from functools import cache
 from tvm import tirx
 from tvm.script import tirx as T
 
-from wherry.ops import AttentionSpec, RopeAppendSpec
+from wherry.ops import AttentionSpec, RopeAppendSpec, value_group
 from wherry.ops.tags import tag
 
 # Names of axes in this file: n rows, r sequences, h query heads, g kv heads, e head dim, j
@@ -30,14 +30,39 @@ def _integer(x: tirx.PrimExpr, largest: tirx.PrimExpr, most: int) -> tirx.PrimEx
     return T.Cast("int32", T.nearbyint(x * (T.float32(most) / largest)))
 
 
+def _upper(x: tirx.PrimExpr) -> tirx.PrimExpr:
+    """Round a float32 up to one whose lower 16 bits are 0, if not negative; else down."""
+    return T.bitwise_and(T.reinterpret("int32", x) + 0xFFFF, T.int32(-(2**16)))
+
+
+def _upper_below(x: tirx.PrimExpr) -> tirx.PrimExpr:
+    """Round a float32 down to one whose lower 16 bits are 0."""
+    bits = T.reinterpret("int32", x)
+    rounding = T.bitwise_and(T.shift_right(bits, T.int32(31)), T.int32(0xFFFF))
+    return T.bitwise_and(bits + rounding, T.int32(-(2**16)))
+
+
+def _fours(x: tirx.PrimExpr, least: tirx.PrimExpr, scale: tirx.PrimExpr) -> tirx.PrimExpr:
+    """Quantize x to 0 to 15, an int32; called while TVMScript is parsed."""
+    minimum, step = (T.reinterpret("float32", bits) for bits in (least, scale))
+    inverse = T.Select(step > T.float32(1e-30), T.float32(1) / step, T.float32(0))
+    return T.Cast("int32", T.nearbyint((x - minimum) * inverse))
+
+
 def _load(
-    pages: tirx.Buffer, page: tirx.PrimExpr, which: int, *index: tirx.PrimExpr
+    spec: AttentionSpec,
+    pages: tirx.Buffer,
+    page: tirx.PrimExpr,
+    which: int,
+    *index: tirx.PrimExpr,
 ) -> tirx.PrimExpr:
     """Load an element of a key (which = 0) or value (1) as float32, while TVMScript is parsed."""
     head, slot, k = index
-    if str(pages.dtype) != "int8":
+    if spec.kv_dtype == "int4":
+        return _load_int4(spec.head_dim, pages, page, which, *index)
+    if spec.kv_dtype != "int8":
         return T.Cast("float32", pages[page, min(which, int(pages.shape[1]) - 1), head, slot, k])
-    e = (int(pages.shape[4]) - 8) * 2 // 5
+    e = spec.head_dim
     begin = e + e // 2 + 4 if which else 0
     whole = T.Cast("int32", pages[page, 0, head, slot, begin + k])
     if not which:
@@ -48,17 +73,44 @@ def _load(
     return T.Cast("float32", whole) * scale
 
 
+def _load_int4(
+    e: int, pages: tirx.Buffer, page: tirx.PrimExpr, which: int, *index: tirx.PrimExpr
+) -> tirx.PrimExpr:
+    head, slot, k = index
+    size = value_group(e)
+
+    def word(first: tirx.PrimExpr) -> tirx.PrimExpr:
+        return T.reinterpret("int32", pages[page, 0, head, slot, T.ramp(first, 1, 4)])
+
+    if not which:
+        key = T.Cast("float32", T.reinterpret("int8", pages[page, 0, head, slot, k]))
+        return key * T.reinterpret("float32", word(e))
+    both = T.Cast("int32", pages[page, 0, head, slot, e + 4 + _byte_of(size, k)])
+    number = T.Cast("float32", (both >> (k % size // (size // 2) * 4)) & 15)
+    bits = word(e + 4 + e // 2 + k // size * 4)
+    scale = T.reinterpret("float32", T.shift_left(bits, T.int32(16)))
+    minimum = T.reinterpret("float32", T.bitwise_and(bits, T.int32(-(2**16))))
+    return number * scale + minimum
+
+
+def _byte_of(size: int, k: tirx.PrimExpr) -> tirx.PrimExpr:
+    """Return the byte of element k of an int4 value, in groups of `size` elements."""
+    return k // size * (size // 2) + k % (size // 2)
+
+
 @cache  # one PrimFunc per layer shape: parsing takes longer than all passes
 def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
     """Return the PrimFunc that rotates Q and K, appends K and V to the cache, and returns Q.
 
     (qkv dtype [n, qkv_heads, e], positions, sequences, page_indptr, page_ids, [q_norm, k_norm dtype
-    [e]], pages kv_dtype [pages, *page_shape] in place) -> q dtype [n, h, e]
+    [e]], pages page_dtype [pages, *page_shape] in place) -> q dtype [n, h, e]
 
     The norms are arguments if `qk_norm_eps` is set. The rotation is Hugging Face's half-split one.
     """
     h, g, e, half = spec.heads, spec.kv_heads, spec.head_dim, len(spec.inv_freq)
     page, page_size, kv_dtype = spec.page_shape, spec.page_size, spec.kv_dtype
+    stored = spec.page_dtype
+    size = value_group(e) if kv_dtype == "int4" else e
     freqs, scaling, planes = list(spec.inv_freq), spec.scaling, spec.planes
     normed, norm_last, v_norm = spec.qk_norm_eps is not None, spec.norm_last, spec.v_norm
     eps = spec.qk_norm_eps or 0.0
@@ -94,12 +146,42 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
             pages[page, 0, head, slot, e + e // 2 : e + e // 2 + 4] = T.reinterpret(
                 "int8x4", total[0] * T.float32(1 / 2047)
             )
+        elif kv_dtype == "int4":
+            find_largest(y, total)
+            for k in T.serial(e):
+                pages[page, 0, head, slot, k] = T.Cast("uint8", _integer(y[k], total[0], 127))
+            pages[page, 0, head, slot, e : e + 4] = T.reinterpret(
+                "uint8x4", total[0] * T.float32(1 / 127)
+            )
         else:
             for k in T.serial(e):
                 pages[page, 0, head, slot, k] = T.Cast(kv_dtype, y[k])
 
     @T.macro
-    def append_value(pages, page, head, slot, y, total):
+    def append_group(pages, page, head, slot, y, i, bits):
+        with T.sblock("group"):
+            T.reads()
+            T.writes()
+            ends = T.sblock_alloc_buffer((2,), "float32")  # least and largest element
+            ends[0] = y[i * size]
+            ends[1] = y[i * size]
+            for k in T.serial(size):
+                ends[0] = T.min(ends[0], y[i * size + k])
+                ends[1] = T.max(ends[1], y[i * size + k])
+            bits[0] = _upper_below(ends[0])
+            bits[1] = _upper((ends[1] - T.reinterpret("float32", bits[0])) * T.float32(1 / 15))
+            for k in T.serial(size // 2):
+                pages[page, 0, head, slot, e + 4 + _byte_of(size, i * size + k)] = T.Cast(
+                    "uint8",
+                    _fours(y[i * size + k], bits[0], bits[1])
+                    | (_fours(y[i * size + size // 2 + k], bits[0], bits[1]) << 4),
+                )
+            pages[page, 0, head, slot, e + 4 + e // 2 + i * 4 : e + 4 + e // 2 + i * 4 + 4] = (
+                T.reinterpret("uint8x4", bits[0] | (bits[1] >> 16))
+            )
+
+    @T.macro
+    def append_value(pages, page, head, slot, y, total, bits):
         if kv_dtype == "int8":
             find_largest(y, total)
             for k in T.serial(e):
@@ -109,6 +191,9 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
             pages[page, 0, head, slot, 2 * e + e // 2 + 4 : 2 * e + e // 2 + 8] = T.reinterpret(
                 "int8x4", total[0] * T.float32(1 / 127)
             )
+        elif kv_dtype == "int4":
+            for i in T.serial(e // size):
+                append_group(pages, page, head, slot, y, i, bits)
         elif planes == 2:
             for k in T.serial(e):
                 pages[page, 1, head, slot, k] = T.Cast(kv_dtype, y[k])
@@ -123,6 +208,7 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
                 x = T.sblock_alloc_buffer((e,), "float32")
                 y = T.sblock_alloc_buffer((e,), "float32")
                 total = T.sblock_alloc_buffer((1,), "float32")
+                bits = T.sblock_alloc_buffer((2,), "int32")
                 _store(freq, freqs)
                 for head in T.serial(h + keys):
                     for k in T.serial(e):
@@ -179,6 +265,7 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
                         positions[i] % page_size,
                         y,
                         total,
+                        bits,
                     )
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
@@ -199,7 +286,7 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
         SEQ = T.match_buffer(sequences, (n,), "int32")
         PTR = T.match_buffer(page_indptr, (r1,), "int32")
         IDS = T.match_buffer(page_ids, (p,), "int32")
-        PAGES = T.match_buffer(pages, (all_pages, *page), kv_dtype)
+        PAGES = T.match_buffer(pages, (all_pages, *page), stored)
         Q = T.match_buffer(q_out, (n, h, e), dtype)
         body(QKV, POS, SEQ, PTR, IDS, q_norm, k_norm, PAGES, Q, n)
 
@@ -217,12 +304,12 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
     """Return the PrimFunc of causal attention of each row over its sequence's cache.
 
     (q dtype [n, h, e], positions, sequences, query_indptr, page_indptr, page_ids, sinks float32 [h]
-    if there are any, pages kv_dtype [pages, *page_shape]) -> dtype [n, h, e]
+    if there are any, pages page_dtype [pages, *page_shape]) -> dtype [n, h, e]
 
     `AttentionSpec` explains windows, sinks and scales.
     """
     h, g, e = spec.heads, spec.kv_heads, spec.head_dim
-    page, page_size, kv_dtype = spec.page_shape, spec.page_size, spec.kv_dtype
+    page, page_size, stored = spec.page_shape, spec.page_size, spec.page_dtype
     scale, softcap, has_sinks = spec.scale, spec.softcap, spec.sinks
     group = h // g
     reach = spec.window or 2**31 - 1  # tokens that a row attends to
@@ -247,7 +334,7 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
         T.match_buffer(query_indptr, (r1,), "int32")
         PTR = T.match_buffer(page_indptr, (r2,), "int32")
         IDS = T.match_buffer(page_ids, (p,), "int32")
-        PAGES = T.match_buffer(pages, (all_pages, *page), kv_dtype)
+        PAGES = T.match_buffer(pages, (all_pages, *page), stored)
         OUT = T.match_buffer(out, (n, h, e), dtype)
         for i, head in T.grid(n, h):
             with T.sblock("row_head"):
@@ -268,6 +355,7 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
                     state[2] = T.float32(0)
                     for k in T.serial(e):
                         state[2] = state[2] + T.Cast("float32", Q[i, head, k]) * _load(
+                            spec,
                             PAGES,
                             IDS[PTR[SEQ[i]] + t // page_size],
                             0,
@@ -285,6 +373,7 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
                     state[1] = state[1] * state[3] + T.exp(state[2] - state[0])
                     for k in T.serial(e):
                         acc[k] = acc[k] * state[3] + T.exp(state[2] - state[0]) * _load(
+                            spec,
                             PAGES,
                             IDS[PTR[SEQ[i]] + t // page_size],
                             1,

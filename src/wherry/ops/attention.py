@@ -12,7 +12,8 @@ from typing import Literal, get_args
 from .linear import FusedLinearSpec
 from .record import FloatName, Record, check_floats, check_positive
 
-CacheName = Literal["float16", "float32", "int8"]
+CacheName = Literal["float16", "float32", "int8", "int4"]
+INTEGERS = ("int8", "int4")  # caches of integers with scales: keys and values in one plane
 # What follows the queries in qkv: "both" keys and values; "keys", which are also the values, before
 # norm and rotation; or "none", because another layer has written the pages.
 GivenName = Literal["both", "keys", "none"]
@@ -21,17 +22,41 @@ GivenName = Literal["both", "keys", "none"]
 def page_shape(
     kv_heads: int, page_size: int, head_dim: int, kv_dtype: str, planes: int = 2
 ) -> tuple[int, int, int, int]:
-    """Return the shape of a page: [2 (k, v), g, page_size, e]; int8: [1, g, page_size, 2.5 e + 8].
+    """Return the shape of a page: [2 (k, v), g, page_size, e]; integers: [1, g, page_size, bytes].
 
     With one plane [1, g, page_size, e], where the keys are also the values.
 
     An int8 page has, in bytes, for each token and head: the upper eight bits of the key's 12, the
     lower four of two neighbours in a byte, and the float32 scale max|k| / 2047; then the value and
     its scale max|v| / 127.
+
+    An int4 page has the key in 8 bits and the float32 scale max|k| / 127; then the value in 4 bits,
+    x = q * scale + minimum, of each group (`value_group`) first half in the lower bits of bytes;
+    and of each group an int32: the upper halves of two float32, minimum and scale, the former in
+    the upper bits.
     """
     if kv_dtype == "int8":
         return (1, kv_heads, page_size, head_dim * 5 // 2 + 8)
+    if kv_dtype == "int4":
+        scales = 4 * (head_dim // value_group(head_dim))
+        return (1, kv_heads, page_size, head_dim * 3 // 2 + 4 + scales)
     return (planes, kv_heads, page_size, head_dim)
+
+
+def value_group(head_dim: int) -> int:
+    """Return how many elements of an int4 value share a scale and a minimum: 32, 16 or 8.
+
+    Raises:
+        ValueError: the head does not consist of such groups.
+    """
+    if head_dim % 8:
+        raise ValueError(f"int4 keeps values in groups of 8 to 32, found head_dim {head_dim}")
+    return next(size for size in (32, 16, 8) if head_dim % size == 0)
+
+
+def page_dtype(kv_dtype: str) -> str:
+    """Return the dtype of a page's elements; two caches of integers have two dtypes."""
+    return "uint8" if kv_dtype == "int4" else kv_dtype
 
 
 def qkv_heads(heads: int, kv_heads: int, kv: GivenName) -> int:
@@ -74,10 +99,12 @@ def _check_cache(spec: RopeAppendSpec | AttentionSpec) -> None:
         raise ValueError(f"{spec.heads} query heads do not share {spec.kv_heads} kv heads")
     if spec.kv_dtype not in get_args(CacheName):
         raise ValueError(f"kv_dtype {spec.kv_dtype!r} is not one of {get_args(CacheName)}")
-    if spec.planes not in (1, 2) or (spec.kv_dtype == "int8" and spec.planes == 1):
+    if spec.planes not in (1, 2) or (spec.kv_dtype in INTEGERS and spec.planes == 1):
         raise ValueError(f"{spec.planes} planes of {spec.kv_dtype}; there are two, of floats one")
     if spec.kv_dtype == "int8" and spec.head_dim % 2:
         raise ValueError(f"int8 keeps elements of keys in pairs, found head_dim {spec.head_dim}")
+    if spec.kv_dtype == "int4":
+        value_group(spec.head_dim)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +154,11 @@ class RopeAppendSpec(Record):
         return page_shape(self.kv_heads, self.page_size, self.head_dim, self.kv_dtype, self.planes)
 
     @property
+    def page_dtype(self) -> str:
+        """Return the dtype of a page's elements."""
+        return page_dtype(self.kv_dtype)
+
+    @property
     def qkv_heads(self) -> int:
         """Return the number of heads in qkv."""
         return qkv_heads(self.heads, self.kv_heads, self.kv)
@@ -173,6 +205,11 @@ class AttentionSpec(Record):
     def page_shape(self) -> tuple[int, int, int, int]:
         """Return the shape of a page of the KV cache."""
         return page_shape(self.kv_heads, self.page_size, self.head_dim, self.kv_dtype, self.planes)
+
+    @property
+    def page_dtype(self) -> str:
+        """Return the dtype of a page's elements."""
+        return page_dtype(self.kv_dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
