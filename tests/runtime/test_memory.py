@@ -106,7 +106,8 @@ def test_too_little_for_the_weights_names_what_helps(made, draft, advice):
     ("made", "draft", "advice"),
     [
         ({}, None, " More fits with --kv-dtype int8."),
-        ({"kv_dtype": "int8"}, None, ""),
+        ({"kv_dtype": "int8"}, None, " More fits with --kv-dtype int4."),
+        ({"kv_dtype": "int4"}, None, ""),
         ({"kind": "vulkan"}, None, ""),
         (
             {"quant": "q0f32"},

@@ -15,15 +15,10 @@ INTEGERS = {"int8": np.dtype("int8"), "int4": np.dtype("uint8")}
 
 
 def head_dim(pages):
-    """Elements of a head, of pages of integers."""
+    """Elements of a head, of pages of integers; of several sizes that fit the largest."""
     kv_dtype = next(name for name, dtype in INTEGERS.items() if dtype == pages.dtype)
-    widths = {
-        e: page_shape(1, SIZE, e, kv_dtype)[-1]
-        for e in range(8 if kv_dtype == "int4" else 4, 257, 4)
-        if kv_dtype == "int8" or e % 8 == 0
-    }
-    (found,) = (e for e, width in widths.items() if width == pages.shape[-1])
-    return found
+    sizes = range(256, 0, -8 if kv_dtype == "int4" else -4)
+    return next(e for e in sizes if page_shape(1, SIZE, e, kv_dtype)[-1] == pages.shape[-1])
 
 
 def parts(pages):

@@ -208,7 +208,7 @@ class Integers:
                 bits = T.broadcast(T.int32(4 if half else 15), lanes)
                 number = T.shift_right(both, bits) if half else T.bitwise_and(both, bits)
                 x = T.Cast(v.float_type(lanes), number)
-                made.append(v.let(v.fma(x, *scales, lanes, fma)))
+                made.append(v.let(v.fma(x, scales[0], scales[1], lanes, fma)))
         return made
 
 
