@@ -66,6 +66,16 @@ def by_token(pages):
     return made
 
 
+def as_words(pages):
+    """Pages of integers as GPUs read them, in words; others as they are."""
+    return pages.view("uint32") if integers(pages) else pages
+
+
+def as_bytes(pages, kv_dtype):
+    """The inverse of `as_words`."""
+    return pages.view(INTEGERS[kv_dtype]) if kv_dtype in INTEGERS else pages
+
+
 def converted(pages, kv_dtype):
     """Float pages by token [P, 2, g, 16, e] -> pages of a dtype."""
     return quantized(pages, kv_dtype) if kv_dtype in INTEGERS else pages.astype(kv_dtype)
