@@ -8,15 +8,19 @@ the batch are those of `forward`, see docs/design/compiled-library.md.
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 from tvm import tirx
 from tvm.script import tirx as T
 
-from wherry.ops import AttentionSpec, RopeAppendSpec, value_group
+from wherry.ops import INTEGERS, AttentionSpec, RopeAppendSpec, value_group
 from wherry.ops.tags import tag
 
 # Names of axes in this file: n rows, r sequences, h query heads, g kv heads, e head dim, j
 # frequencies.
+
+
+Place = tuple[Any, Any, Any]  # page, KV head and slot of a token
 
 
 def _store(buffer: tirx.Buffer, values: list[float]) -> None:
@@ -30,16 +34,14 @@ def _integer(x: tirx.PrimExpr, largest: tirx.PrimExpr, most: int) -> tirx.PrimEx
     return T.Cast("int32", T.nearbyint(x * (T.float32(most) / largest)))
 
 
-def _upper(x: tirx.PrimExpr) -> tirx.PrimExpr:
-    """Round a float32 up to one whose lower 16 bits are 0, if not negative; else down."""
-    return T.bitwise_and(T.reinterpret("int32", x) + 0xFFFF, T.int32(-(2**16)))
+def _upper(x: tirx.PrimExpr, negative: int) -> tirx.PrimExpr:
+    """Return the bits of a float32 rounded to its upper 16 bits, an int32.
 
-
-def _upper_below(x: tirx.PrimExpr) -> tirx.PrimExpr:
-    """Round a float32 down to one whose lower 16 bits are 0."""
+    Positive numbers are rounded up, or with `negative` -1 all numbers down.
+    """
     bits = T.reinterpret("int32", x)
-    rounding = T.bitwise_and(T.shift_right(bits, T.int32(31)), T.int32(0xFFFF))
-    return T.bitwise_and(bits + rounding, T.int32(-(2**16)))
+    away = T.bitwise_xor(T.shift_right(bits, T.int32(31)), T.int32(~negative))
+    return T.bitwise_and(bits + T.bitwise_and(away, T.int32(0xFFFF)), T.int32(-(2**16)))
 
 
 def _fours(x: tirx.PrimExpr, least: tirx.PrimExpr, scale: tirx.PrimExpr) -> tirx.PrimExpr:
@@ -49,45 +51,68 @@ def _fours(x: tirx.PrimExpr, least: tirx.PrimExpr, scale: tirx.PrimExpr) -> tirx
     return T.Cast("int32", T.nearbyint((x - minimum) * inverse))
 
 
+def _byte(pages: tirx.Buffer, at: Place, i: tirx.PrimExpr) -> tirx.PrimExpr:
+    """Load byte i of a token and head, in pages of integers, as an int32 from 0 to 255."""
+    page, head, slot = at
+    if str(pages.dtype) != "uint32":
+        return T.Cast("int32", pages[page, 0, head, slot, i]) & 255
+    word = T.reinterpret("int32", pages[page, 0, head, slot, i // 4])
+    return T.shift_right(word, T.int32(8) * (i % 4)) & 255
+
+
+def _put_byte(pages: tirx.Buffer, at: Place, i: tirx.PrimExpr, byte: tirx.PrimExpr) -> None:
+    """Store the lower 8 bits of an int32; called while TVMScript is parsed."""
+    page, head, slot = at
+    if str(pages.dtype) != "uint32":
+        T.buffer_store(pages, T.Cast(str(pages.dtype), byte), [page, 0, head, slot, i])
+        return
+    word = T.reinterpret("int32", pages[page, 0, head, slot, i // 4])
+    shift = T.int32(8) * (i % 4)
+    others = T.bitwise_and(word, T.bitwise_not(T.shift_left(T.int32(255), shift)))
+    made = T.bitwise_or(others, T.shift_left(T.bitwise_and(byte, T.int32(255)), shift))
+    T.buffer_store(pages, T.reinterpret("uint32", made), [page, 0, head, slot, i // 4])
+
+
+def _four_bytes(pages: tirx.Buffer, at: Place, i: tirx.PrimExpr, dtype: str) -> tirx.PrimExpr:
+    """Load four bytes from byte i on."""
+    page, head, slot = at
+    words = str(pages.dtype) == "uint32"
+    return T.reinterpret(dtype, pages[page, 0, head, slot, i // 4 if words else T.ramp(i, 1, 4)])
+
+
+def _put_four(pages: tirx.Buffer, at: Place, i: tirx.PrimExpr, x: tirx.PrimExpr) -> None:
+    """Store four bytes from byte i on; called while TVMScript is parsed."""
+    page, head, slot = at
+    words, dtype = str(pages.dtype) == "uint32", str(pages.dtype)
+    place = [page, 0, head, slot, i // 4 if words else T.ramp(i, 1, 4)]
+    T.buffer_store(pages, T.reinterpret(dtype if words else f"{dtype}x4", x), place)
+
+
 def _load(
-    spec: AttentionSpec,
-    pages: tirx.Buffer,
-    page: tirx.PrimExpr,
-    which: int,
-    *index: tirx.PrimExpr,
+    spec: AttentionSpec, pages: tirx.Buffer, at: Place, which: int, k: tirx.PrimExpr
 ) -> tirx.PrimExpr:
     """Load an element of a key (which = 0) or value (1) as float32, while TVMScript is parsed."""
-    head, slot, k = index
-    if spec.kv_dtype == "int4":
-        return _load_int4(spec.head_dim, pages, page, which, *index)
-    if spec.kv_dtype != "int8":
+    page, head, slot = at
+    if spec.kv_dtype not in INTEGERS:
         return T.Cast("float32", pages[page, min(which, int(pages.shape[1]) - 1), head, slot, k])
     e = spec.head_dim
+    if spec.kv_dtype == "int4" and which:
+        return _load_four(e, pages, at, k)
+    wide = spec.kv_dtype == "int8" and not which  # 12 bits
     begin = e + e // 2 + 4 if which else 0
-    whole = T.Cast("int32", pages[page, 0, head, slot, begin + k])
-    if not which:
-        nibbles = T.Cast("int32", pages[page, 0, head, slot, e + k // 2])
-        whole = whole * 16 + ((nibbles >> (k % 2 * 4)) & 15)
-    end = begin + (e if which else e + e // 2)
-    scale = T.reinterpret("float32", pages[page, 0, head, slot, T.ramp(end, 1, 4)])
-    return T.Cast("float32", whole) * scale
+    number = T.bitwise_xor(_byte(pages, at, begin + k), T.int32(128)) - 128
+    if wide:
+        number = number * 16 + ((_byte(pages, at, e + k // 2) >> (k % 2 * 4)) & 15)
+    scale = _four_bytes(pages, at, begin + (e + e // 2 if wide else e), "float32")
+    return T.Cast("float32", number) * scale
 
 
-def _load_int4(
-    e: int, pages: tirx.Buffer, page: tirx.PrimExpr, which: int, *index: tirx.PrimExpr
-) -> tirx.PrimExpr:
-    head, slot, k = index
+def _load_four(e: int, pages: tirx.Buffer, at: Place, k: tirx.PrimExpr) -> tirx.PrimExpr:
+    """Load an element of an int4 value as float32, while TVMScript is parsed."""
     size = value_group(e)
-
-    def word(first: tirx.PrimExpr) -> tirx.PrimExpr:
-        return T.reinterpret("int32", pages[page, 0, head, slot, T.ramp(first, 1, 4)])
-
-    if not which:
-        key = T.Cast("float32", T.reinterpret("int8", pages[page, 0, head, slot, k]))
-        return key * T.reinterpret("float32", word(e))
-    both = T.Cast("int32", pages[page, 0, head, slot, e + 4 + _byte_of(size, k)])
+    both = _byte(pages, at, e + 4 + _byte_of(size, k))
     number = T.Cast("float32", (both >> (k % size // (size // 2) * 4)) & 15)
-    bits = word(e + 4 + e // 2 + k // size * 4)
+    bits = _four_bytes(pages, at, e + 4 + e // 2 + k // size * 4, "int32")
     scale = T.reinterpret("float32", T.shift_left(bits, T.int32(16)))
     minimum = T.reinterpret("float32", T.bitwise_and(bits, T.int32(-(2**16))))
     return number * scale + minimum
@@ -132,27 +157,29 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
             total[0] = T.max(total[0], T.abs(y[k]))
 
     @T.macro
+    def append_bytes(pages, page, head, slot, y, total, first, most):
+        find_largest(y, total)
+        for k in T.serial(e):
+            _put_byte(pages, (page, head, slot), first + k, _integer(y[k], total[0], most))
+        _put_four(pages, (page, head, slot), first + e, total[0] * T.float32(1 / most))
+
+    @T.macro
     def append_key(pages, page, head, slot, y, total):
         if kv_dtype == "int8":
             find_largest(y, total)
             for k in T.serial(e):
-                pages[page, 0, head, slot, k] = T.Cast("int8", _integer(y[k], total[0], 2047) >> 4)
+                _put_byte(pages, (page, head, slot), k, _integer(y[k], total[0], 2047) >> 4)
             for k in T.serial(e // 2):
-                pages[page, 0, head, slot, e + k] = T.Cast(
-                    "int8",
+                _put_byte(
+                    pages,
+                    (page, head, slot),
+                    e + k,
                     (_integer(y[2 * k], total[0], 2047) & 15)
                     | ((_integer(y[2 * k + 1], total[0], 2047) & 15) << 4),
                 )
-            pages[page, 0, head, slot, e + e // 2 : e + e // 2 + 4] = T.reinterpret(
-                "int8x4", total[0] * T.float32(1 / 2047)
-            )
+            _put_four(pages, (page, head, slot), e + e // 2, total[0] * T.float32(1 / 2047))
         elif kv_dtype == "int4":
-            find_largest(y, total)
-            for k in T.serial(e):
-                pages[page, 0, head, slot, k] = T.Cast("uint8", _integer(y[k], total[0], 127))
-            pages[page, 0, head, slot, e : e + 4] = T.reinterpret(
-                "uint8x4", total[0] * T.float32(1 / 127)
-            )
+            append_bytes(pages, page, head, slot, y, total, 0, 127)
         else:
             for k in T.serial(e):
                 pages[page, 0, head, slot, k] = T.Cast(kv_dtype, y[k])
@@ -168,29 +195,22 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
             for k in T.serial(size):
                 ends[0] = T.min(ends[0], y[i * size + k])
                 ends[1] = T.max(ends[1], y[i * size + k])
-            bits[0] = _upper_below(ends[0])
-            bits[1] = _upper((ends[1] - T.reinterpret("float32", bits[0])) * T.float32(1 / 15))
+            bits[0] = _upper(ends[0], -1)
+            bits[1] = _upper((ends[1] - T.reinterpret("float32", bits[0])) * T.float32(1 / 15), 0)
             for k in T.serial(size // 2):
-                pages[page, 0, head, slot, e + 4 + _byte_of(size, i * size + k)] = T.Cast(
-                    "uint8",
+                _put_byte(
+                    pages,
+                    (page, head, slot),
+                    e + 4 + _byte_of(size, i * size + k),
                     _fours(y[i * size + k], bits[0], bits[1])
                     | (_fours(y[i * size + size // 2 + k], bits[0], bits[1]) << 4),
                 )
-            pages[page, 0, head, slot, e + 4 + e // 2 + i * 4 : e + 4 + e // 2 + i * 4 + 4] = (
-                T.reinterpret("uint8x4", bits[0] | (bits[1] >> 16))
-            )
+            _put_four(pages, (page, head, slot), e + 4 + e // 2 + i * 4, bits[0] | (bits[1] >> 16))
 
     @T.macro
     def append_value(pages, page, head, slot, y, total, bits):
         if kv_dtype == "int8":
-            find_largest(y, total)
-            for k in T.serial(e):
-                pages[page, 0, head, slot, e + e // 2 + 4 + k] = T.Cast(
-                    "int8", _integer(y[k], total[0], 127)
-                )
-            pages[page, 0, head, slot, 2 * e + e // 2 + 4 : 2 * e + e // 2 + 8] = T.reinterpret(
-                "int8x4", total[0] * T.float32(1 / 127)
-            )
+            append_bytes(pages, page, head, slot, y, total, e + e // 2 + 4, 127)
         elif kv_dtype == "int4":
             for i in T.serial(e // size):
                 append_group(pages, page, head, slot, y, i, bits)
@@ -357,10 +377,8 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
                         state[2] = state[2] + T.Cast("float32", Q[i, head, k]) * _load(
                             spec,
                             PAGES,
-                            IDS[PTR[SEQ[i]] + t // page_size],
+                            (IDS[PTR[SEQ[i]] + t // page_size], head // group, t % page_size),
                             0,
-                            head // group,
-                            t % page_size,
                             k,
                         )
                     state[2] = state[2] * T.float32(scale)
@@ -375,10 +393,8 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
                         acc[k] = acc[k] * state[3] + T.exp(state[2] - state[0]) * _load(
                             spec,
                             PAGES,
-                            IDS[PTR[SEQ[i]] + t // page_size],
+                            (IDS[PTR[SEQ[i]] + t // page_size], head // group, t % page_size),
                             1,
-                            head // group,
-                            t % page_size,
                             k,
                         )
                 for k in T.serial(e):

@@ -72,10 +72,9 @@ def _can_be_smaller(model: Made) -> bool:
 
 
 def _smaller_cache(model: Made) -> str | None:
-    """Return the next smaller dtype of the KV cache that the target supports, if there is one."""
-    on_cpu = model.target.get("kind") in ("llvm", "c")
+    """Return the next smaller dtype of the KV cache if there is one."""
     smaller = {"int8": "int4", "int4": None}
-    return smaller.get(str(model.deployment.get("kv_dtype")), "int8") if on_cpu else None
+    return smaller.get(str(model.deployment.get("kv_dtype")), "int8")
 
 
 def _smaller_step(model: Made) -> str:
