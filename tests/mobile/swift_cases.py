@@ -54,7 +54,7 @@ def main(command: list[str]) -> None:
         found = [[list(map(json.loads, answer)) for answer in group] for group in texts]
         table.check_demo(found[0], engine)
         table.check_templates(found[1])
-        table.check_tools(found[2:])
+        table.check_tools(table.check_vectors(found[2:]))
     print(f"{sum(map(len, found))} requests are answered as Python does")
 
 

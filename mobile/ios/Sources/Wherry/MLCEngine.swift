@@ -107,6 +107,16 @@ public struct ChatCompletions: Sendable {
         return try await answer(app, try requestJSON(settings, fields), as: ChatCompletion.self)
     }
 
+    /// Returns the answer as a value of a type, to whose schema (`jsonSchema(of:)`) the model's text
+    /// is constrained. It needs a package with `--grammar`.
+    public func parse<Value: Decodable>(
+        _ type: Value.Type, _ messages: [Message], _ settings: Settings = Settings()
+    ) async throws -> Value {
+        var settings = settings
+        settings.responseFormat = try Wherry.responseFormat(of: type)
+        return try decoded(type, try await create(messages, settings).text)
+    }
+
     /// Returns the answer in chunks; the request begins with the call.
     public func stream(
         _ messages: [Message], _ settings: Settings = Settings()
