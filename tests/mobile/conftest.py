@@ -153,9 +153,9 @@ def _compile(files: list[Path], path: str, making: Path) -> Path:
     return making
 
 
-def _serialization(beside: Path) -> Path:
+def _serialization(folder: Path) -> Path:
     """A jar that names the compiler's plugin for serializable classes, which it has in itself."""
-    jar = beside.with_name("serialization.jar")
+    jar = folder / "serialization.jar"
     with zipfile.ZipFile(jar, "w") as out:
         out.writestr(
             "META-INF/services/org.jetbrains.kotlin.compiler.plugin.CompilerPluginRegistrar",

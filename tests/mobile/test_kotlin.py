@@ -16,7 +16,7 @@ from wherry.artifact.manifest import read_manifest
 
 from ..app import guided_cases
 from ..app.request_cases import ASK, GREEDY
-from .conftest import ROOT, RUNTIME, java_libraries, java_on
+from .conftest import ROOT, RUNTIME, java_libraries, java_on, run
 from .request_table import RequestTable
 
 pytestmark = [pytest.mark.cpu, pytest.mark.mobile]
@@ -101,6 +101,24 @@ def test_the_sample_is_in_the_tree():
 def test_the_sample_compiles(all_classes):
     made = Path(all_classes.split(":")[0]) / "dev" / "wherry" / "sample"
     assert {"MainActivity.class", "ChatModel.class"} <= {p.name for p in made.iterdir()}
+
+
+MARKDOWN = """# Foxes
+- **red** and *shy*
+* 2 * 3 = `a*b`
+```
+**x** = 1
+```
+**open"""
+
+
+@pytest.mark.nightly
+def test_the_sample_s_markdown(all_classes):
+    said = run(["java", "-cp", all_classes, "SampleChecksKt", MARKDOWN])
+    text, spans = json.loads(said.splitlines()[-1])
+    lines = ["Foxes", "\u2022 red and shy", "\u2022 2 * 3 = a*b", "**x** = 1", "**open"]
+    assert text.splitlines() == lines
+    assert spans == ["bold:Foxes", "bold:red", "italic:shy", "code:a*b", "code:**x** = 1"]
 
 
 @pytest.mark.nightly

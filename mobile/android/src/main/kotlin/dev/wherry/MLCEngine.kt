@@ -34,7 +34,7 @@ public class LoadProgress(public val phase: String, public val done: Long, publi
  * @param maxBatch maximum number of requests that are answered together; further requests wait.
  *     Null: as many as the model is compiled for, of `wherry package` 4
  * @param kvTokens number of tokens in the whole KV cache
- * @param threads number of threads for the kernels; null: all cores
+ * @param threads number of threads for the kernels; null: as many as large cores
  * @param packDir a folder for packed weights; the next load maps them instead of packing them again
  * @param checkMemory whether a load fails at once if the device has too little memory
  * @param more any other option of `wherry_app_open`
@@ -244,6 +244,13 @@ public class MLCEngine private constructor(private val app: App) : AutoCloseable
         @JvmOverloads
         public fun plan(folder: File, options: EngineOptions = EngineOptions()): MemoryPlan? =
             planOf(folder, options)
+
+        /**
+         * Limits the threads of all engines from their next step on; 0 removes the limit. Answers
+         * stay the same. Call it when the device is hot; `limitThreadsWhenHot` does.
+         */
+        @JvmStatic
+        public fun limitThreads(most: Int): Unit = Native.limitThreads(most)
 
         private fun bounded(options: JsonObject, plan: MemoryPlan?): JsonObject {
             if (plan == null || plan.available == null || plan.cache <= 0) return options
