@@ -41,7 +41,7 @@ APP: dict[str, set[str]] = {
     "tools": {"data", "grammar", "request", "template"},
     "files": {"request", "template"},
     "readers": {"template", "tools"},
-    "vectors": {"request", "support", "template", "text"},
+    "vectors": {"request", "template", "text"},
     "chat": {"grammar", "request", "support", "template", "text", "tools", "vectors"},
     "abi": {"chat", "files", "request", "template"},
     "lite": {"request", "template"},

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <ctime>
 
-#include "app/support/ids.h"
+#include "app/request/response_id.h"
 #include "app/template/code_points.h"
 #include "app/template/json_text.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "app/request/request_error.h"
-#include "app/support/ids.h"
+#include "app/request/response_id.h"
 #include "app/template/json_text.h"
 #include "app/vectors/numbers.h"
 #include "app/vectors/texts.h"

@@ -34,8 +34,11 @@ extension MLCEngine {
         guard let data = try? Data(contentsOf: folder.appendingPathComponent("wherry.json")),
             let sizes = try? JSONDecoder().decode(Sizes.self, from: data)
         else { return nil }
-        return planned(sizes, options, options.memory ?? availableMemory())
+        return planned(sizes, options, options.memory ?? availableMemory)
     }
+
+    /// Bytes that this process can still allocate before the system ends it; nil: unknown.
+    public static var availableMemory: Int64? { bytesOfSystem() }
 }
 
 private struct Sizes: Decodable {
@@ -89,8 +92,7 @@ private func planned(_ sizes: Sizes, _ options: EngineOptions, _ available: Int6
         least: fixed + least, available: available)
 }
 
-/// Returns the bytes that this process can still allocate before the system ends it; nil: unknown.
-private func availableMemory() -> Int64? {
+private func bytesOfSystem() -> Int64? {
     #if os(iOS) || os(tvOS) || os(visionOS)
         let bytes = os_proc_available_memory()
         return bytes > 0 ? Int64(bytes) : nil

@@ -230,6 +230,7 @@ private final class Recorder: Decoder {
     let userInfo: [CodingUserInfoKey: Any] = [:]
     var fields: [(String, Schema)] = []
     var required: [Schema] = []
+    var optional: Set<String> = []
     private var single: Schema?
 
     init(writer: SchemaWriter) { self.writer = writer }
@@ -275,21 +276,29 @@ private final class Recorder: Decoder {
         let allKeys: [Key] = []
 
         func contains(_ key: Key) -> Bool { true }
-        func decodeNil(forKey key: Key) throws -> Bool { false }
+        // Foundation asks this before it decodes an optional text, number or Bool.
+        func decodeNil(forKey key: Key) throws -> Bool {
+            recorder.optional.insert(key.stringValue)
+            return false
+        }
 
         func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
             let (schema, value) = try recorder.writer.described(type)
-            recorder.add(key.stringValue, schema, required: true)
+            add(key, schema, required: !recorder.optional.contains(key.stringValue))
             return value
+        }
+
+        private func add(_ key: Key, _ schema: Schema, required: Bool) {
+            let nullable = Schema.object([("anyOf", .array([schema, .type("null")]))])
+            recorder.add(key.stringValue, required ? schema : nullable, required: required)
         }
 
         func decodeIfPresent<Value: Decodable>(
             _ type: Value.Type, forKey key: Key
         ) throws -> Value? {
             let writer = recorder.writer
-            let inner = writer.isOpen(type) ? writer.reference(type) : try writer.described(type).0
-            let schema = Schema.object([("anyOf", .array([inner, .type("null")]))])
-            recorder.add(key.stringValue, schema, required: false)
+            let schema = writer.isOpen(type) ? writer.reference(type) : try writer.described(type).0
+            add(key, schema, required: false)
             return nil
         }
 

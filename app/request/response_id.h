@@ -1,6 +1,6 @@
 // Ids of responses.
-#ifndef WHERRY_APP_SUPPORT_IDS_H_
-#define WHERRY_APP_SUPPORT_IDS_H_
+#ifndef WHERRY_APP_REQUEST_RESPONSE_ID_H_
+#define WHERRY_APP_REQUEST_RESPONSE_ID_H_
 
 #include <string>
 
@@ -11,4 +11,4 @@ std::string new_id(const char* kind);
 
 }  // namespace wherry::app
 
-#endif  // WHERRY_APP_SUPPORT_IDS_H_
+#endif  // WHERRY_APP_REQUEST_RESPONSE_ID_H_

@@ -1,4 +1,4 @@
-#include "app/support/ids.h"
+#include "app/request/response_id.h"
 
 #include <random>
 
