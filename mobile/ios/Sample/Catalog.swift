@@ -28,7 +28,7 @@ struct Offer: Identifiable {
         return "needs \(megabytes(needed)) MB of memory, \(megabytes(available)) are free"
     }
 
-    /// Brings its files to this device; an interrupted download goes on where it ended.
+    /// Brings its files to this device; an interrupted download resumes.
     func fetch(_ show: @escaping @Sendable (LoadProgress) -> Void) async throws -> URL {
         if let server { try await Models.download(server, to: folder, progress: show) }
         return folder

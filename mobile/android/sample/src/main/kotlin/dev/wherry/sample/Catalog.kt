@@ -35,7 +35,7 @@ class Offer(
         return if (needed <= available) null else "needs ${megabytes(needed)} MB of memory, ${megabytes(available)} are free"
     }
 
-    /** Brings its files to this device; an interrupted download goes on where it ended. */
+    /** Brings its files to this device; an interrupted download resumes. */
     suspend fun fetch(context: Context, show: (LoadProgress) -> Unit): File =
         if (server == null) modelFolder(context, name) else Models.download(server, folder(context), onProgress = show)
 
