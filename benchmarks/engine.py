@@ -115,6 +115,7 @@ def compared(
         "with_s": seconds[0],
         "without_s": seconds[1],
         "cpu_ratio": statistics.median(processor[1]) / statistics.median(processor[0]),
+        "drafted_tokens": stats.drafted_tokens,
         "accepted_share": stats.accepted_tokens / max(stats.drafted_tokens, 1),
     }
 
