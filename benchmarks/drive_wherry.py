@@ -114,10 +114,10 @@ def weight_bytes(metadata: dict[str, Any]) -> int:
 
 def state_bytes(metadata: dict[str, Any]) -> int:
     """Return the bytes of recurrent states that a decode step reads and writes for a sequence."""
+    states = (state for state in metadata["state"] if state["kind"] == "recurrent")
     return 2 * sum(
-        state["layers"] * int(np.prod(state["shape"])) * np.dtype(state["dtype"]).itemsize
-        for state in metadata["state"]
-        if state["kind"] == "recurrent"
+        int(state["layers"] * np.prod(state["shape"]) * np.dtype(state["dtype"]).itemsize)
+        for state in states
     )
 
 

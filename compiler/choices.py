@@ -110,7 +110,7 @@ class Choice:
     # checkpoint. None: q4f16_1, of a quantized checkpoint its own encoding, as far as the target
     # has kernels for it.
     quant: str | None = None
-    kv_dtype: str = "auto"  # "float32", "float16" or "int8"; "auto": the target's default
+    kv_dtype: str = "auto"  # a dtype of the target's `kv_dtypes`; "auto": the target's default
     # The dtype of activations in matrix products: "int8" (with 4-bit and 8-bit weights, on CPUs),
     # "float16" (on GPUs), "float"; "auto": what suits target and scheme.
     activations: str = "auto"

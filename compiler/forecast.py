@@ -112,7 +112,11 @@ def _forecast(model: str, folder: Path, choice: Choice) -> Forecast:
         dtype=preset.dtype,
         kv_dtype=preset.kv_dtype,
         entries=described.entries,
-        traits=DeviceTraits(latents_once=preset.latents_once, most_bytes=preset.binding_bytes),
+        traits=DeviceTraits(
+            latents_once=preset.latents_once,
+            cache_words=preset.cache_words,
+            most_bytes=preset.binding_bytes,
+        ),
         own=encoding.own,
     )
     planned = [

@@ -15,8 +15,8 @@ class CompileOptions(TypedDict, total=False):
 
     target: str  # target to compile for; "auto", the default: the best device of this machine
     quant: str | None  # quantization scheme of the weights; None: the model's default
-    # element type of the KV cache: "float32", "float16", "int8"; "auto": the default of target and
-    # scheme
+    # element type of the KV cache: "float32", "float16", "int8", "int4"; "auto": the default of
+    # target and scheme
     kv_dtype: str
     # Type of activations: "int8" (CPUs, weights of 4 and 8 bits: activations rounded in groups of
     # 32), "float16" (GPUs), "float"; "auto": the default of target and scheme
