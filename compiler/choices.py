@@ -96,6 +96,7 @@ class Choices(TypedDict, total=False):
     prefill_chunk: int | None
     calibration: str
     mtp: bool
+    draft_head: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +126,19 @@ class Choice:
     calibration: str = "auto"
     # Whether the library has the checkpoint's block of multi-token prediction, which drafts tokens.
     mtp: bool = False
+    # An EAGLE-3 head that drafts tokens in its place: a folder, or hf://ORG/NAME[@REVISION].
+    draft_head: str | None = None
+
+    @property
+    def drafts(self) -> bool:
+        """Return whether the library drafts tokens.
+
+        Raises:
+            UsageError: two ways are chosen.
+        """
+        if self.mtp and self.draft_head is not None:
+            raise UsageError("--mtp and --draft-head both draft tokens: leave out one of them.")
+        return self.mtp or self.draft_head is not None
 
     @property
     def scheme(self) -> Encoder:
