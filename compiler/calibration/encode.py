@@ -9,7 +9,6 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from wherry.base.progress import Progress
@@ -17,12 +16,11 @@ from wherry.base.temporary import write_atomically
 from wherry.errors import UsageError
 from wherry.models.arch import Shape
 from wherry.models.weight_plan import ParameterPlan
-from wherry.quant.feedback import PAIR_BYTES, VERSION, Feedback
+from wherry.quant.feedback import PAIR_BYTES, VERSION
 from wherry.quant.group import GroupQuant
 from wherry.quant.mix import Mix
 from wherry.quant.scheme import Scheme, find
 
-from ..allocation import TIED_SHARE
 from ..checkpoint.tensors import Checkpoint
 from ..encoding import Encoding
 from ..load import Described
@@ -106,12 +104,7 @@ class Calibration:
         # Each text twice: with the model's own weights, and with those that are encoded.
         hidden = run(captured, self.described, scheme, 2 * texts, worker.stored, worker.linear)
         if head:
-            exact, own = np.split(hidden, 2)
-            tied = _tied(self.described)
-            worker.encode(
-                head,
-                lambda: Feedback(own, None, TIED_SHARE) if tied else Feedback(own, exact),
-            )
+            worker.head(head, hidden, tied=_tied(self.described))
         return encoded
 
     @property
