@@ -227,7 +227,7 @@ def _capabilities(described: Described, *, has_template: bool) -> tuple[str, ...
     if isinstance(described.head, ClassHead):
         return ("classify", "score") if len(described.head.labels) == 1 else ("classify",)
     chats = has_template and not reads_source(described.config)
-    found = {"forward": ("completion", "chat") if chats else ("completion",)}
+    found: dict[str, tuple[str, ...]] = {"forward": ("completion",) + ("chat",) * chats}
     found |= {"embed": ("embedding",), "encode": (), "draft": ("mtp",)}
     return tuple(name for entry in described.entries for name in found[entry])
 

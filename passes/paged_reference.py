@@ -217,7 +217,8 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
     """Return the PrimFunc of causal attention of each row over its sequence's cache.
 
     (q dtype [n, h, e], positions, sequences, query_indptr, page_indptr, page_ids, sinks float32 [h]
-    and biases float32 [h, reach + 1] if there are any, pages kv_dtype [pages, *page_shape]) -> dtype [n, h, e]
+    and biases float32 [h, reach + 1] if there are any, pages kv_dtype [pages, *page_shape]) ->
+    dtype [n, h, e]
 
     `AttentionSpec` explains windows, sinks, biases and scales.
     """

@@ -8,7 +8,7 @@ docs/design/compiled-library.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from tvm import te, tirx
@@ -27,19 +27,6 @@ class Batch:
     sequences: Tensor  # [n]
     query_indptr: Tensor  # [r+1]
     logit_rows: Tensor  # [m]
-    source_lengths: Tensor | None = None  # [r], tokens of the sources that were encoded
-
-    def over_source(self) -> Batch:
-        """Return the batch as cross-attention reads it: a row's position is its source's last."""
-        assert self.source_lengths is not None
-        positions = op.tensor_expr_op(
-            lambda sequences, lengths: te.compute(
-                sequences.shape, lambda i: lengths[sequences[i]] - 1, "last_of_source"
-            ),
-            "last_of_source",
-            [self.sequences, self.source_lengths],
-        )
-        return replace(self, positions=positions)
 
     def wanted(self, x: Tensor) -> Tensor:
         """Return the rows of x [n, d] whose logits are needed, [m, d]."""
@@ -59,19 +46,37 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class WithSource(Batch):
+    """A batch of an encoder-decoder, whose sequences have sources."""
+
+    source_lengths: Tensor  # [r], tokens that were encoded
+
+    def over_source(self) -> Batch:
+        """Return the batch as cross-attention reads it: a row's position is its source's last."""
+        positions = op.tensor_expr_op(
+            lambda sequences, lengths: te.compute(
+                sequences.shape, lambda i: lengths[sequences[i]] - 1, "last_of_source"
+            ),
+            "last_of_source",
+            [self.sequences, self.source_lengths],
+        )
+        return replace(self, positions=positions)
+
+
+@dataclass(frozen=True, slots=True)
 class Appending(Batch):
     """A batch for which attention only appends K and V to the cache.
 
     Whatever else is computed from the layers' results is not used.
     """
 
-    appended: list[Tensor] = field(default_factory=list)  # what depends on the appends, of each
+    appended: list[Tensor]  # what depends on the appends, one tensor for each
 
     @classmethod
     def of(cls, batch: Batch) -> Appending:
         """Return `batch` for appends alone."""
         rows = (batch.tokens, batch.positions, batch.sequences, batch.query_indptr)
-        return cls(*rows, batch.logit_rows)
+        return cls(*rows, batch.logit_rows, [])
 
 
 @cache

@@ -28,6 +28,7 @@ from wherry.quant.scheme import EXACT, Encoder, Scheme, find, store
 from ..allocation import TIED_SHARE
 from ..checkpoint.tensors import Checkpoint
 from ..encoding import Encoding
+from ..library.export import reads_source
 from ..load import Described
 from ..quality.texts import Text, windows
 from ..tokenizer_files import TOKENIZER
@@ -130,6 +131,8 @@ def refused(
     """
     if not mix and (not isinstance(scheme, GroupQuant) or scheme.bits != 4):
         return f"{scheme.name} has no 4-bit weights"
+    if reads_source(described.config):
+        return f"{described.arch.name} is an encoder-decoder, and a text has no sources for it"
     if any(len(shape) == 3 for shape in parameters.values()):
         kinds = "experts, latent attention, convolutions"
         return f"{described.arch.name} has weights of three axes ({kinds})"

@@ -18,7 +18,7 @@ from tvm.relax.transform import DeadCodeElimination
 
 from wherry.models.arch import Architecture, Shape
 from wherry.models.layers import EXACT
-from wherry.models.step import Batch
+from wherry.models.step import Batch, WithSource
 from wherry.passes.kv_cache import KVCache
 from wherry.passes.paged_kv import cached_attentions, kept_size
 from wherry.passes.quantize import Quantization, stored_dtypes
@@ -82,7 +82,7 @@ def _step(model: Any, entries: tuple[str, ...]) -> Callable[..., Any]:
 
     "draft" comes last: the state that it finds is not what the others leave (`passes/paged_kv.py`).
     """
-    names = list(_sizes(entries))
+    names, kind = list(_sizes(entries)), WithSource if "encode" in entries else Batch
     assert "draft" not in entries[:-1]
     results: dict[str, Callable[[Tensor, Batch], Tensor]] = {
         "forward": lambda x, _batch: model.logits(x),
@@ -92,7 +92,7 @@ def _step(model: Any, entries: tuple[str, ...]) -> Callable[..., Any]:
     }
 
     def forward(*arrays: Any) -> Any:
-        batch = Batch(**dict(zip(names, arrays, strict=True)))
+        batch = kind(**dict(zip(names, arrays, strict=True)))
         x = model.hidden(batch)
         made = tuple(results[entry](x, batch) for entry in entries)
         return made if len(made) > 1 else made[0]

@@ -21,7 +21,7 @@ from ..layers import MLP, Embedding, GatedMLP, exact
 from ..norms import RMSNorm
 from ..ragged import attend
 from ..relative import biases
-from ..step import Batch, attention, cross_attention, keep_source
+from ..step import Batch, WithSource, attention, cross_attention, keep_source
 
 SIDES = ("encoder", "decoder")
 
@@ -228,7 +228,7 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList([DecoderBlock(cfg, i) for i in range(cfg.decoder_layers)])
         self.norm = cfg.norm()
 
-    def forward(self, x: Tensor, batch: Batch) -> Tensor:
+    def forward(self, x: Tensor, batch: WithSource) -> Tensor:
         """Run the decoder: token embeddings [n, d] -> hidden states of the logit rows [m, d]."""
         bias = biases(self.distances, self.reach, causal=True)
         source = batch.over_source()
@@ -256,7 +256,7 @@ class T5Model(nn.Module):
             kept = block.keep(x, batch, kept)
         return kept
 
-    def hidden(self, batch: Batch) -> Tensor:
+    def hidden(self, batch: WithSource) -> Tensor:
         """Return the normalized hidden states of the logit rows, [m, d]."""
         return self.decoder(self.shared(batch.tokens), batch)
 

@@ -151,8 +151,8 @@ class AttentionSpec(Record):
     `slopes`, one for each query head, add slope * (position of the key - position of the row)
     (ALiBi, https://arxiv.org/abs/2108.12409). With `reach`, an element of a bias float32
     [h, reach + 1] is added to the scores: that of the key's distance before the row, or of `reach`,
-    if the distance is larger (T5, https://arxiv.org/abs/1910.10683). `sinks` give each head one more score, sinks[head],
-    whose weight has no value.
+    if the distance is larger (T5, https://arxiv.org/abs/1910.10683). `sinks` give each head one
+    more score, sinks[head], whose weight has no value.
     """
 
     heads: int  # query heads h
