@@ -79,10 +79,9 @@ std::unique_ptr<Drafter> drafter_of(std::shared_ptr<const Model> draft, const Me
     throw Error(WHERRY_INVALID_ARGUMENT,
                 concat("the draft model ", its.name, " has a state that cannot go back"));
   }
-  if (metadata.has(Entry::kEncode) || its.has(Entry::kEncode)) {
-    throw Error(WHERRY_INVALID_ARGUMENT,
-                concat("the draft model ", its.name, " cannot draft for ", metadata.name,
-                       ": an encoder-decoder's tokens depend on a source"));
+  if (its.has(Entry::kEncode)) {
+    throw Error(WHERRY_INVALID_ARGUMENT, concat("the draft model ", its.name,
+                                                " is an encoder-decoder, which reads a source"));
   }
   KvCacheConfig cache = cache_config(config);
   cache.drafts = false;

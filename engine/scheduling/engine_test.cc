@@ -360,7 +360,7 @@ TEST(wrong_requests_are_refused) {
   CHECK_CONTAINS(ERROR_OF(WHERRY_INVALID_ARGUMENT, bench.add(1, {3}, greedy(1))), "request 1");
 }
 
-TEST(sources_must_fit_and_draft_models_cannot_see_them) {
+TEST(sources_must_fit_and_draft_models_read_none) {
   FakeOptions options;
   options.encoder = true;
   Bench bench("{}", options);
@@ -376,8 +376,8 @@ TEST(sources_must_fit_and_draft_models_cannot_see_them) {
   CHECK_EQ(bench.results[1].tokens.size(), 3u);
   const EngineConfig config = parse_engine_config("{}", bench.model->metadata());
   CHECK_CONTAINS(
-      ERROR_OF(WHERRY_INVALID_ARGUMENT, Engine(bench.model, std::make_shared<FakeModel>(), config)),
-      "depend on a source");
+      ERROR_OF(WHERRY_INVALID_ARGUMENT, Engine(std::make_shared<FakeModel>(), bench.model, config)),
+      "is an encoder-decoder");
 }
 
 TEST(reset_aborts_and_clears) {

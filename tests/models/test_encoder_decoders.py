@@ -1,4 +1,4 @@
-"""Every encoder-decoder against Hugging Face transformers: logits, and greedy tokens of the core."""
+"""Every encoder-decoder against transformers: logits, and greedy tokens of the core."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from wherry.runtime.core.interface import Finish, SamplingParams
 from ..support import gpu
 from ..support.cores import made, started
 from ..support.tiny_models import Runner, compiled, round_weights
+from ..support.web import require_core
 from .encoder_decoders import CASES, save
 
 pytestmark = pytest.mark.cpu
@@ -26,6 +27,7 @@ NAMES = [
     for name, case in CASES.items()
 ]
 TOKENS = 64
+FOUR_BITS = ("cpu", "opencl", "vulkan", "webgpu")  # targets of the nightly test of 4 bits
 OPTIONS = {"max_batch": 4, "context": 256, "prefill_chunk": 256}
 
 
@@ -157,9 +159,14 @@ def four_bits(folder, sources, outputs, target="cpu", activations="auto"):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("kind", ["cpu", "opencl", "vulkan"])
+@pytest.mark.parametrize("kind", FOUR_BITS)
 def test_four_bits(name, kind, tmp_path):
-    """The tokens of the dequantized weights."""
+    """The tokens of the dequantized weights; for browsers the kernels are compiled only."""
+    if kind == "webgpu":
+        require_core()
+        save(tmp_path, CASES[name])
+        assert compiled(tmp_path, "q4f32_1", target=kind).is_dir()
+        return
     if kind != "cpu":
         gpu.device(kind)
     model = save(tmp_path, CASES[name])
