@@ -25,6 +25,7 @@ KNOWN = {
     "arcee": Known("AFM 4.5B", "64k", "hermes"),
     "baichuan": Known("Baichuan and Baichuan 2, 7B and 13B", "4k"),
     "bamba": Known("Bamba 9B", "4k to 256k"),
+    "bart": Known("BART base and large: summaries (CNN, XSum), paraphrases", "1k"),
     "bert": Known("all-MiniLM, BGE, E5, GTE; MS MARCO cross-encoders", "512"),
     "bitnet": Known("BitNet b1.58 2B-4T", "4k"),
     "bloom": Known("BLOOM, BLOOMZ 560M to 176B", "2k"),

@@ -42,10 +42,10 @@ An unknown field in config.json is an error that names it, because it may change
 Dynamic RoPE scaling beyond the trained context is an error, too. Encoders give embeddings, scores
 and classes and write no text.
 
-Encoder-decoders (T5) answer completions: the prompt is the source, and the output a text of its own.
-They have no chats, no embeddings, no prefix cache, no beams, and no quality card or calibration;
-the engines of apps and pages, which give no source, refuse their requests.
-Source and output have a context each, 512 tokens unless compiled for more (`--context`).
+Encoder-decoders (T5, BART) answer completions: the prompt is the source, the output a text of its
+own. They have no chats, no embeddings, no prefix cache, no beams, and no quality card or
+calibration; the engines of apps and pages, which give no source, refuse their requests.
+Source and output have a context each; T5's is 512 tokens unless compiled for more (`--context`).
 Activations in float16, the default of GPUs for `q4f16_1`, may overflow in T5, whose authors trained
 in bfloat16: `--activations float`.
 

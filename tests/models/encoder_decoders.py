@@ -21,6 +21,18 @@ T5: dict[str, Any] = {
     "decoder_start_token_id": 0,
 }
 
+BART: dict[str, Any] = {
+    "vocab_size": 320,
+    "d_model": 64,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 96,
+    "decoder_ffn_dim": 80,
+    "max_position_embeddings": 256,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -49,8 +61,24 @@ CASES = {
         },
         nightly=True,
     ),
+    "bart": Case("bart", BART),
+    "bart-scaled": Case(
+        "bart",
+        {**BART, "scale_embedding": True, "activation_function": "relu", "decoder_layers": 3},
+        nightly=True,
+    ),
     "mt5": Case("mt5", {**T5, "feed_forward_proj": "gated-gelu"}, untied=True, nightly=True),
 }
+
+
+def _size(case: Case, name: str) -> float:
+    """Return the standard deviation of a parameter, with which greedy outputs hardly repeat.
+
+    A tied head repeats the last token where its embedding outweighs the layers and the positions.
+    """
+    if case.model_type == "bart":
+        return 2.0 if "embed_positions" in name else 0.2 if "shared" in name else 0.1
+    return 0.1 if case.untied or name.startswith("shared") else 0.2
 
 
 def save(folder: Path, case: Case) -> torch.nn.Module:
@@ -72,11 +100,13 @@ def save(folder: Path, case: Case) -> torch.nn.Module:
                 p.copy_((0 if name.endswith("bias") else 1) + 0.2 * torch.randn_like(p))
             elif "relative_attention_bias" in name:
                 p.copy_(torch.randn_like(p))
-            else:  # a tied head repeats the last token, where embeddings outweigh the layers
-                large = not case.untied and not name.startswith("shared")
-                p.copy_(torch.randn_like(p) * (0.2 if large else 0.1))
-        if model.config.model_type in ("t5", "mt5") and not case.untied:
+            else:
+                p.copy_(torch.randn_like(p) * _size(case, name))
+        if case.model_type == "t5" and not case.untied:
             model.decoder.final_layer_norm.weight.mul_(16)
+        for name, p in model.named_buffers():
+            if name == "final_logits_bias":
+                p.copy_(0.3 * torch.randn_like(p))
     folder.mkdir(parents=True, exist_ok=True)
     model.config.save_pretrained(folder)
     raw = json.loads((folder / "config.json").read_text())

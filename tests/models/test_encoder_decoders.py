@@ -98,10 +98,16 @@ def generated(model, source, tokens=TOKENS):
         do_sample=False,
         num_beams=1,
         eos_token_id=None,
+        forced_eos_token_id=None,
         # transformers' cache has as many layers as the encoder
-        use_cache=len(model.get_decoder().block) == len(model.get_encoder().block),
+        use_cache=_layers(model.get_decoder()) == _layers(model.get_encoder()),
     )
     return told[0, 1:].tolist()
+
+
+def _layers(side):
+    """Return the number of layers of an encoder or decoder."""
+    return len(side.layers if hasattr(side, "layers") else side.block)
 
 
 def greedy(core, start, sources, *, waits=False):

@@ -42,6 +42,7 @@ ROUTERS += ("conv_1d.weight", "input_gate_weight", "recurrent_gate_weight", "rec
 ROUTERS += (".f_a_proj.weight", ".f_b_proj.weight", ".b_proj.weight")
 ROUTERS += (".router.bias", ".router.layer.weight", ".router.proj.weight", ".per_expert_scale")
 ROUTERS += (".modality_router.weight", "_coefs.weight", ".correct_output_scale")
+ROUTERS += ("relative_attention_bias.weight",)
 # The weights of all experts in one tensor.
 EXPERTS = ("experts.gate_up_proj", "experts.up_proj", "experts.down_proj")
 # Text models without a class of their own: the whole model's type, and its other fields.
