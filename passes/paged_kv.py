@@ -25,7 +25,7 @@ from typing import Any
 from tvm import IRModule, ir, relax, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
-from wherry.ops import AttentionShape, AttentionSpec, RopeAppendSpec
+from wherry.ops import INTEGERS, AttentionShape, AttentionSpec, RopeAppendSpec
 from wherry.ops.tags import CACHED_ATTENTION, KEEP_HIDDEN, KEPT_HIDDEN
 
 from .hidden_reference import keep_hidden, kept_hidden
@@ -143,7 +143,7 @@ class _Rewriter(PyExprMutator):
         )
         table = self.tables[self.group_of[shape.cache]]
         sinks = len(extras) > (shape.reach is not None)
-        rope, spec = specs(shape, self.pages[shape.cache], sinks=sinks)
+        rope, spec = specs(shape, self.pages[shape.cache], self.cache, sinks=sinks)
         if shape.cross and not shape.appends:
             q = self._heads(rope, qkv)
         else:
@@ -203,17 +203,17 @@ class _Rewriter(PyExprMutator):
 
 
 def specs(
-    shape: AttentionShape, pages: relax.Expr, *, sinks: bool
+    shape: AttentionShape, pages: relax.Expr, cache: KVCache, *, sinks: bool
 ) -> tuple[RopeAppendSpec, AttentionSpec]:
     """Return the specs of RoPE-append and attention that replace `shape` over `pages`."""
-    dtype = str(pages.ty.dtype)
     common: dict[str, Any] = {
         "heads": shape.heads,
         "kv_heads": shape.kv_heads,
         "head_dim": shape.head_dim,
         "page_size": PAGE_SIZE,
-        "kv_dtype": dtype,
-        "planes": 2 if dtype == "int8" else int(pages.ty.shape[1]),
+        "kv_dtype": cache.dtype,
+        "planes": 2 if cache.dtype in INTEGERS else int(pages.ty.shape[1]),
+        "words": cache.words and cache.dtype in INTEGERS,
     }
     rope = RopeAppendSpec(
         **common,

@@ -10,6 +10,7 @@
 #include "app/chat/talk.h"
 #include "app/template/code_points.h"
 #include "app/template/json_text.h"
+#include "support/thread_limit.h"
 #include "wherry_app.h"
 
 struct wherry_app {
@@ -88,6 +89,17 @@ int wherry_app_trim(wherry_app* app) {
   return guarded([&] {
     require(app, "app");
     app->app->trim();
+  });
+}
+
+int wherry_app_limit_threads(int most) {
+  return guarded([&] {
+    if (most < 0) {
+      throw wherry::Error(WHERRY_INVALID_ARGUMENT,
+                          "the limit is " + std::to_string(most) +
+                              " threads; it takes a number from 1, or 0 for none");
+    }
+    wherry::thread_limit() = most;
   });
 }
 

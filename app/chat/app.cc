@@ -33,10 +33,10 @@ void EngineCore::abort(uint64_t id) { wherry_engine_abort(engine_.get(), id); }
 
 void EngineCore::wake() { wherry_engine_wake(engine_.get()); }
 
-App::App(std::string name, Speech speech, ModelPtr model, EnginePtr engine, int64_t context,
+App::App(const std::string& name, Speech speech, ModelPtr model, EnginePtr engine, int64_t context,
          int64_t vocab_size, MakeGrammarCompiler make)
     : speech_(std::move(speech)),
-      model_(model_of(std::move(name), speech_, context, vocab_size)),
+      model_(model_of(name, speech_, context, vocab_size)),
       core_(std::move(model), std::move(engine)),
       grammars_(*speech_.tokenizer, vocab_size, std::move(make)),
       requests_(model_, core_, grammars_) {

@@ -49,7 +49,7 @@ class EngineCore : public Core {
 class App {
  public:
   // context: the maximum number of tokens of one request. make: creates the grammar compiler.
-  App(std::string name, Speech speech, ModelPtr model, EnginePtr engine, int64_t context,
+  App(const std::string& name, Speech speech, ModelPtr model, EnginePtr engine, int64_t context,
       int64_t vocab_size, MakeGrammarCompiler make = compiler_of);
   ~App();  // aborts running requests and waits for their last callbacks
 

@@ -187,11 +187,13 @@ Plan completion_plan(const Value& request, const Model& model) {
 
 }  // namespace
 
-Model model_of(std::string name, const Speech& speech, int64_t context, int64_t vocab_size) {
-  return {std::move(name),
+Model model_of(const std::string& name, const Speech& speech, int64_t context, int64_t vocab_size) {
+  const Dialect* dialect = speech.dialect.get();
+  const jinja::ChatTemplate* chat_template = dialect ? &dialect->chat_template() : nullptr;
+  return {name,
           {speech.tokenizer.get(), speech.eos_ids, speech.defaults, vocab_size, context},
-          speech.dialect.get(),
-          {speech.tokenizer.get(), speech.head, vocab_size, context}};
+          dialect,
+          {name, speech.tokenizer.get(), chat_template, speech.head, vocab_size, context}};
 }
 
 Plan plan_of(const Value& request, const Model& model, const std::function<bool()>& gone) {

@@ -14,7 +14,7 @@
 #include "app/request/fields.h"
 #include "app/tools/dialect.h"
 #include "app/tools/output_parser.h"
-#include "app/vectors/embeddings.h"
+#include "app/vectors/vector_plan.h"
 
 namespace wherry::app {
 
@@ -50,11 +50,11 @@ struct Model {
   std::string name;
   Abilities abilities;
   const Dialect* dialect;  // null if the model has no chat template, so that it only completes text
-  Embedder embedder;
+  VectorModel vectors;
 };
 // Returns the properties of a model for plan_of. speech: must outlive the result. context: the
 // maximum number of tokens of one request.
-Model model_of(std::string name, const Speech& speech, int64_t context, int64_t vocab_size);
+Model model_of(const std::string& name, const Speech& speech, int64_t context, int64_t vocab_size);
 
 // Makes the plan of a request; its constraint is not compiled yet. gone: returns whether the client
 // has aborted the request. Throws RequestError or jinja::Abandoned.

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <random>
 
+#include "app/request/response_id.h"
 #include "app/template/code_points.h"
 #include "app/template/json_text.h"
 
@@ -13,13 +13,6 @@ namespace wherry::app {
 namespace {
 
 using Items = std::vector<std::pair<Value, Value>>;
-
-std::string new_id(const char* kind) {
-  std::random_device device;
-  std::string made = std::string(kind) + "-";
-  for (int i = 0; i < 24; ++i) made += "0123456789abcdef"[device() % 16];
-  return made;
-}
 
 // Returns a token as text; a partial character in OpenAI's form `bytes:\xe4\xb8`.
 Value shown(const std::string& piece) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/chat/embedding.h"
+#include "app/chat/vector_response.h"
 #include "app/request/request_error.h"
 #include "app/template/code_points.h"
 #include "app/template/json_text.h"
@@ -149,7 +149,8 @@ void Requests::plan(const RequestPtr& request) {
       throw RequestError(std::string("The body is not JSON: ") + failure.what(), "",
                          "invalid_json");
     }
-    if (is_embedding(given)) return embed(request, given);
+    const VectorTask task = task_of(given);
+    if (task != VectorTask::kNone) return submit_vectors(request, task, given);
     Plan made = plan_of(given, model_, [&] { return gone(request); });
     if (made.constraint) {
       compile(request, std::move(made));
@@ -199,14 +200,12 @@ void Requests::submit(const RequestPtr& request, Plan plan) {
          [&](size_t job, uint64_t id) { add(id, made, made.jobs[job]); });
 }
 
-void Requests::embed(const RequestPtr& request, const Value& given) {
-  auto response = std::make_shared<Embedding>(
-      embedding_plan(given, model_.embedder, [&] { return gone(request); }), model_.name,
-      request->listener);
-  const EmbeddingPlan& made = response->plan();
-  const wherry_params params = response->params();
-  submit(request, response, made.prompts.size(),
-         [&](size_t job, uint64_t id) { core_.add(id, made.prompts[job], params); });
+void Requests::submit_vectors(const RequestPtr& request, VectorTask task, const Value& given) {
+  auto response = std::make_shared<VectorResponse>(
+      vector_plan(task, given, model_.vectors, [&] { return gone(request); }), request->listener);
+  const VectorResponse& made = *response;
+  submit(request, response, made.jobs(),
+         [&](size_t job, uint64_t id) { made.add(job, id, core_); });
 }
 
 void Requests::submit(const RequestPtr& request, std::shared_ptr<Response> response, size_t n,

@@ -72,7 +72,7 @@ class Requests {
   // Submits n jobs. add: adds a job of this index to the core under this id; throws Error.
   void submit(const RequestPtr& request, std::shared_ptr<Response> response, size_t n,
               const std::function<void(size_t job, uint64_t id)>& add);
-  void embed(const RequestPtr& request, const Value& given);
+  void submit_vectors(const RequestPtr& request, VectorTask task, const Value& given);
   void add(uint64_t id, const Plan& plan, const Job& job);  // adds a job to the core; throws Error
   void refuse(const RequestPtr& request, const std::string& error_json);
   bool gone(const RequestPtr& request);

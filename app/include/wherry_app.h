@@ -1,6 +1,6 @@
 /*
- * The C ABI for apps: requests to a compiled model for chats, completions and embeddings, in
- * OpenAI's JSON.
+ * The C ABI for apps: requests to a compiled model for chats, completions, embeddings, rankings and
+ * classes, in the JSON of OpenAI's API and of the server.
  *
  * Texts are UTF-8 with a length in bytes; a text without a length ends with a zero byte. Functions
  * that return int return WHERRY_OK (0), or a negative wherry_status or code of this header;
@@ -68,7 +68,7 @@ WHERRY_API const char* wherry_app_last_error(void);
  *  "runtime": path of TVM's runtime (default: none if the program contains it, else
  *   libtvm_runtime.so from the linker's search path),
  *  "name": name of the model in responses (default: the manifest's),
- *  "threads": number of threads that run kernels (default: all cores),
+ *  "threads": number of threads that run kernels (default: as many as large cores),
  *  "pack_dir": folder for weights in the kernels' layout, which later loads map, and in it
  *   "programs", what drivers of GPUs have compiled,
  *  "tool_format": family of the model's tool-call format (default: detected from its template),
@@ -97,8 +97,9 @@ typedef void (*wherry_app_on_chunk)(void* context, const char* json, size_t leng
 
 /*
  * Starts a request and returns at once. A request with "messages" is a chat completion, one with
- * "prompt" a text completion, one with "input" a request for embeddings: it takes the fields of
- * POST /v1/embeddings and is answered whole, as there.
+ * "prompt" a text completion. Others are answered whole, with the fields and answers of the server:
+ * "task": "embed" (default with "input") those of POST /v1/embeddings, "rerank" (default with
+ * "query") those of POST /rerank, "classify" those of POST /classify.
  *
  * on_chunk, context: called with the response. id: gets the request's number, from 1 on, for
  * wherry_app_abort; may not be null.
@@ -131,6 +132,11 @@ WHERRY_API int wherry_app_stats(wherry_app* app, char** json);
  * memory.
  */
 WHERRY_API int wherry_app_trim(wherry_app* app);
+/*
+ * Limits the threads that run kernels, of all apps of the process, from the next step on; 0 removes
+ * the limit. Answers stay the same. Call it when the device is hot.
+ */
+WHERRY_API int wherry_app_limit_threads(int most);
 WHERRY_API void wherry_app_free(void* memory);
 /*
  * Aborts all requests, waits for their last callbacks and frees the app; does nothing for null.

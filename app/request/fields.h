@@ -73,8 +73,10 @@ class Fields {
 // RequestError.
 Fields checked_chat(const Value& request);
 Fields checked_completion(const Value& request);
-// Validates a request for embeddings (with "input"). Throws RequestError.
+// Validate requests for embeddings, classes (both with "input") and rankings. Throw RequestError.
 Fields checked_embedding(const Value& request);
+Fields checked_classify(const Value& request);
+Fields checked_rerank(const Value& request);
 
 }  // namespace wherry::app
 

@@ -92,15 +92,25 @@ class Reader {
 
   void read(const Value& row) {
     static const std::map<std::string, Kind> kKinds = {
-        {"biases", &Reader::biases},       {"flag", &Reader::flag},
-        {"form", &Reader::object},         {"integer", &Reader::integer},
-        {"messages", &Reader::messages},   {"number", &Reader::number},
-        {"object", &Reader::object},       {"one_of", &Reader::one_of},
-        {"prompt", &Reader::prompt},       {"schema", &Reader::schema},
-        {"stops", &Reader::stops},         {"stream_options", &Reader::stream_options},
-        {"text", &Reader::text},           {"texts", &Reader::texts},
-        {"token_ids", &Reader::token_ids}, {"tool_choice", &Reader::tool_choice},
-        {"tools", &Reader::tools},         {"words", &Reader::words},
+        {"biases", &Reader::biases},
+        {"documents", &Reader::documents},
+        {"flag", &Reader::flag},
+        {"form", &Reader::object},
+        {"integer", &Reader::integer},
+        {"messages", &Reader::messages},
+        {"number", &Reader::number},
+        {"object", &Reader::object},
+        {"one_of", &Reader::one_of},
+        {"prompt", &Reader::prompt},
+        {"schema", &Reader::schema},
+        {"stops", &Reader::stops},
+        {"stream_options", &Reader::stream_options},
+        {"text", &Reader::text},
+        {"texts", &Reader::texts},
+        {"token_ids", &Reader::token_ids},
+        {"tool_choice", &Reader::tool_choice},
+        {"tools", &Reader::tools},
+        {"words", &Reader::words},
     };
     const std::string& name = field(row);
     const Value* value = given_.dict().find(std::string_view(name));
@@ -145,6 +155,19 @@ class Reader {
   void texts(const std::string& name, const Value& value, const Value&) {
     if (!check_.list(name, value)) return;
     for (size_t i = 0; i < value.items().size(); ++i) check_.text(item(name, i), value.items()[i]);
+  }
+
+  // Accepts a text, an object with a text, or a list of these.
+  void documents(const std::string& name, const Value& value, const Value& row) {
+    const Values items = value.is(jinja::Kind::kList) ? value.items() : Values{value};
+    if (items.empty()) check_.add(name, "takes at least 1 text");
+    if (!check_.few(name, value, size_of(row, "most"))) return;
+    for (size_t i = 0; i < items.size(); ++i) {
+      const Value* text = items[i].is_dict() ? items[i].dict().find("text") : &items[i];
+      if (text == nullptr || !text->is_string()) {
+        check_.add(name, "item " + std::to_string(i) + " is neither a text nor an object with one");
+      }
+    }
   }
 
   void words(const std::string& name, const Value& value, const Value& row) {
@@ -288,6 +311,14 @@ Fields checked_completion(const Value& request) {
 
 Fields checked_embedding(const Value& request) {
   return checked(request, [](Reader& reader) { reader.group("embedding"); });
+}
+
+Fields checked_classify(const Value& request) {
+  return checked(request, [](Reader& reader) { reader.group("classify"); });
+}
+
+Fields checked_rerank(const Value& request) {
+  return checked(request, [](Reader& reader) { reader.group("rerank"); });
 }
 
 }  // namespace wherry::app

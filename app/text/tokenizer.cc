@@ -69,6 +69,14 @@ std::unique_ptr<Tokenizer> Tokenizer::read(std::string_view tokenizer_json) {
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view source, bool add_special_tokens) const {
+  return parts_->post_processor.apply(bare(source), add_special_tokens);
+}
+
+text::Pair Tokenizer::encode_pair(std::string_view first, std::string_view second) const {
+  return parts_->post_processor.apply(bare(first), bare(second));
+}
+
+std::vector<int32_t> Tokenizer::bare(std::string_view source) const {
   std::string mended;
   if (!text::is_well_formed(source)) source = mended = text::repaired(source);
   text::Pieces pieces = parts_->added->split(source, parts_->normalizer.get());
@@ -92,7 +100,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view source, bool add_special
     parts_->model->encode(word, ids, scratch);
     seen.add(word, hash, begin, ids.size());
   }
-  return parts_->post_processor.apply(std::move(ids), add_special_tokens);
+  return ids;
 }
 
 std::string Tokenizer::decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const {

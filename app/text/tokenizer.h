@@ -16,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "app/text/steps/post_processor.h"
+
 namespace wherry {
 
 // A tokenizer. It is thread-safe, because nothing changes after `read`.
@@ -30,6 +32,8 @@ class Tokenizer {
   // Encodes UTF-8 text; ill-formed parts become U+FFFD. add_special_tokens: whether to add BOS and
   // other special tokens. Ignores the file's truncation and padding.
   std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const;
+  // Encodes two texts with the special tokens of a pair. Throws Error if the tokenizer has none.
+  text::Pair encode_pair(std::string_view first, std::string_view second) const;
   // Decodes all ids together; ignores unknown ids.
   std::string decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const;
 
@@ -51,6 +55,7 @@ class Tokenizer {
   const Parts& parts() const { return *parts_; }
 
  private:
+  std::vector<int32_t> bare(std::string_view source) const;  // without special tokens around it
   explicit Tokenizer(std::unique_ptr<const Parts> parts);
   std::unique_ptr<const Parts> parts_;
 };

@@ -19,6 +19,19 @@ HeadKind kind_of(const Fields& fields, const std::string& path) {
                                        "Compile the model again: wherry compile MODEL -o DIR");
 }
 
+Activation activation_of(const Fields& fields, const std::string& path) {
+  const std::string name = fields.has("activation") ? fields.text("activation") : "softmax";
+  if (name == "softmax") return Activation::kSoftmax;
+  if (name == "sigmoid") return Activation::kSigmoid;
+  if (name == "identity") return Activation::kIdentity;
+  throw Error(WHERRY_INCOMPATIBLE, path + ": activation is \"" + name +
+                                       "\"; this runtime reads softmax, sigmoid and identity");
+}
+
+int32_t token_of(const Fields& fields, const char* name, int32_t otherwise) {
+  return static_cast<int32_t>(fields.integer(name).value_or(otherwise));
+}
+
 }  // namespace
 
 const std::string* Head::prompt(const std::string& name) const {
@@ -39,6 +52,13 @@ Head read_head(const Value& json, const std::string& path) {
       made.prompts.emplace_back(name.text(), text.text());
     }
   }
+  if (const Value* labels = fields.find("labels")) {
+    for (const Value& label : labels->items()) made.labels.push_back(label.text());
+  }
+  made.activation = activation_of(fields, path);
+  made.separator = token_of(fields, "separator", -1);
+  made.yes = token_of(fields, "yes", 0);
+  made.no = token_of(fields, "no", 0);
   if (fields.has("default_prompt")) made.default_prompt = fields.text("default_prompt");
   if (made.default_prompt && made.prompt(*made.default_prompt) == nullptr) {
     throw Error(WHERRY_INCOMPATIBLE,

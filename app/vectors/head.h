@@ -14,11 +14,19 @@ namespace wherry::app {
 
 enum class HeadKind { kText, kEmbedding, kScore, kClass };  // kText: the model generates text
 
+enum class Activation { kSoftmax, kSigmoid, kIdentity };
+
 struct Head {
   HeadKind kind = HeadKind::kText;
   bool normalize = true;   // scales embeddings to length 1
   int64_t max_tokens = 0;  // tokens of a text at most; 0: context
   int64_t size = 0;        // dimensions of an embedding; 0: unknown
+  // Of a model with classes: their names, what makes probabilities of the logits, and the token
+  // after which the second text of a pair begins (-1: the model has no segments).
+  std::vector<std::string> labels;
+  Activation activation = Activation::kSoftmax;
+  int32_t separator = -1;
+  int32_t yes = 0, no = 0;  // of a model that scores pairs: the tokens that say whether they match
   std::vector<std::pair<std::string, std::string>> prompts;  // by name; they precede texts
   std::optional<std::string> default_prompt;                 // name of the prompt of other texts
 

@@ -36,7 +36,7 @@ def entries(of: tuple[str, ...]) -> tuple[str, ...]:
         UsageError: the model generates no text, drafts tokens, or reads a source.
     """
     if "draft" in of:
-        raise UsageError("WebLLM's engine drafts no tokens: leave out --mtp.")
+        raise UsageError("WebLLM's engine drafts no tokens: leave out --mtp and --draft-head.")
     if "encode" in of:
         raise UsageError("WebLLM's cache has no sources: it runs no encoder-decoder.")
     if "forward" not in of:

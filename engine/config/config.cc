@@ -45,7 +45,7 @@ ModelOptions parse_model_options(const char* json) {
   JsonReader reader = reader_of(json, "the model's options", problems);
   reader.only({"threads", "pack_dir", "check_weights", "cuda_graphs"});
   ModelOptions options;
-  options.threads = static_cast<int>(bounded(reader, "threads", 0, 0, 1024, problems));
+  options.threads = static_cast<int>(bounded(reader, "threads", 0, 0, 512, problems));
   options.pack_dir = reader.string_or("pack_dir", "");
   options.check_weights = bounded(reader, "check_weights", 1, 0, 1, problems) != 0;
   options.cuda_graphs = bounded(reader, "cuda_graphs", 1, 0, 1, problems) != 0;

@@ -90,6 +90,7 @@ TEST(everything_wrong_is_named) {
                  "unknown key \"thread\"; known are threads, pack_dir, check_weights, cuda_graphs");
   ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_model_options(R"({"threads": true})"));
   ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_model_options(R"({"threads": 1.5})"));
+  ERROR_OF(WHERRY_INVALID_ARGUMENT, parse_model_options(R"({"threads": 1000})"));
 }
 
 TEST(a_step_must_hold_the_batch) {

@@ -379,6 +379,7 @@ void Engine::stop() {
 
 void Engine::run_thread() {
   this_thread::set_name("wherry-engine");
+  this_thread::run_soon();
   Lock lock(mutex_);
   for (;;) {
     work_.wait(lock, [this] { return stopping_ || (has_work() && !paused_); });

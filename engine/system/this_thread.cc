@@ -15,6 +15,7 @@ namespace wherry::this_thread {
 
 #if defined(_WIN32)
 void set_name(const char* name) { SetThreadDescription(GetCurrentThread(), wide_of(name).c_str()); }
+void run_soon() {}
 void block_signals() {}
 #else
 void set_name([[maybe_unused]] const char* name) {
@@ -22,6 +23,12 @@ void set_name([[maybe_unused]] const char* name) {
   pthread_setname_np(name);
 #elif defined(__linux__)
   pthread_setname_np(pthread_self(), name);
+#endif
+}
+
+void run_soon() {
+#if defined(__APPLE__)
+  pthread_set_qos_class_self_np(QOS_CLASS_USER_INITIATED, 0);
 #endif
 }
 

@@ -9,7 +9,9 @@
 #include <system_error>
 
 #include "support/error.h"
+#include "support/thread_limit.h"
 #include "support/tvm_calls.h"
+#include "system/this_thread.h"
 #include "vm/threads.h"
 
 #if defined(_WIN32)
@@ -127,6 +129,7 @@ void KernelThreads::announce() {
 
 void KernelThreads::serve(int own) {
   inside = true;
+  this_thread::run_soon();
   uint64_t launch = 0;
   while (await(launch)) work(launch, own);
 }
@@ -212,6 +215,7 @@ void take_kernel_launches() {
 }
 
 void configure_kernel_threads(int threads) {
+  threads = limited_threads(threads);
   if (pool && pool->size() == threads) return;
   pool.reset();  // ends the pool's threads before new ones start
   pool.reset(new KernelThreads(threads));

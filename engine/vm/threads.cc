@@ -1,13 +1,16 @@
 #include "vm/threads.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
-#include <set>
+#include <map>
 #include <sstream>
 #include <thread>
 
 #if defined(__linux__)
 #include <sched.h>
+#elif defined(__APPLE__)
+#include <sys/sysctl.h>
 #endif
 
 namespace wherry {
@@ -22,20 +25,23 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// Counts the physical cores that this process may run on.
+// Counts the physical cores that this process may run on, and that are not small.
 int allowed_cores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 0;
-  std::set<std::string> cores;  // a core is named by the list of its hardware threads
+  std::map<std::string, int> cores;  // its list of hardware threads -> its capacity
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &allowed)) continue;
     std::string number = std::to_string(cpu);
-    std::string siblings =
-        first_line("/sys/devices/system/cpu/cpu" + number + "/topology/thread_siblings_list");
-    cores.insert(siblings.empty() ? number : siblings);
+    const std::string folder = "/sys/devices/system/cpu/cpu" + number;
+    std::string siblings = first_line(folder + "/topology/thread_siblings_list");
+    const std::string capacity = first_line(folder + "/cpu_capacity");
+    cores[siblings.empty() ? number : siblings] = std::atoi(capacity.c_str());
   }
-  return static_cast<int>(cores.size());
+  std::vector<int> capacities;
+  for (const auto& [siblings, capacity] : cores) capacities.push_back(capacity);
+  return large_cores(capacities);
 }
 
 // Returns the lowest quota in cores of this process's cgroup and its ancestors; 0 if there is none.
@@ -56,6 +62,14 @@ double cgroup_quota() {
   double here = quota_of_cpu_max(v1);
   return here > 0 && quota > 0 ? std::min(quota, here) : std::max(quota, here);
 }
+#elif defined(__APPLE__)
+// Counts the cores of the fastest kind.
+int allowed_cores() {
+  int cores = 0;
+  size_t size = sizeof cores;
+  return sysctlbyname("hw.perflevel0.physicalcpu", &cores, &size, nullptr, 0) == 0 ? cores : 0;
+}
+double cgroup_quota() { return 0; }
 #else
 int allowed_cores() { return 0; }
 double cgroup_quota() { return 0; }
@@ -68,6 +82,15 @@ double quota_of_cpu_max(const std::string& text) {
   double quota = 0, period = 0;
   if (!(in >> quota >> period) || quota <= 0 || period <= 0) return 0;
   return quota / period;
+}
+
+int large_cores(const std::vector<int>& capacities) {
+  int largest = 0;
+  for (const int capacity : capacities) largest = std::max(largest, capacity);
+  // All threads of a kernel get equal parts, so that a core of less than half the speed delays it
+  // by more than its help saves.
+  return static_cast<int>(std::count_if(capacities.begin(), capacities.end(),
+                                        [&](int capacity) { return 2 * capacity >= largest; }));
 }
 
 int default_threads() {

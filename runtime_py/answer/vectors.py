@@ -201,13 +201,15 @@ def probabilities(event: Event, head: ClassHead) -> list[float]:
     Raises:
         WherryError: a logit is NaN or infinity.
     """
-    logits = _numbers(event).astype(np.float64)
+    # math.exp and sums in order, as app/vectors/numbers.cc has them: the same bits in apps.
+    found: list[float] = _numbers(event).astype(np.float64).tolist()
     if head.activation == "sigmoid":
-        logits = 1 / (1 + np.exp(np.minimum(-logits, 700.0)))
-    elif head.activation == "softmax":
-        powers = np.exp(logits - logits.max())
-        logits = powers / powers.sum()
-    found: list[float] = logits.tolist()
+        return [1 / (1 + math.exp(min(-logit, 700.0))) for logit in found]
+    if head.activation == "softmax":
+        top = max(found)
+        powers = [math.exp(logit - top) for logit in found]
+        total = float(np.cumsum(powers)[-1])
+        return [power / total for power in powers]
     return found
 
 
@@ -228,7 +230,8 @@ def in_base64(values: NDArray[np.float32]) -> str:
 
 def cosine(a: Event, b: Event, head: EmbeddingHead) -> float:
     """Compute the cosine similarity of two embeddings."""
-    return float(np.dot(*(_unit(vector(e, head)).astype(np.float64) for e in (a, b))))
+    left, right = (_unit(vector(e, head)).astype(np.float64) for e in (a, b))
+    return float(np.cumsum(left * right)[-1])  # in order, as apps sum
 
 
 def probability(yes: Event, no: Event) -> float:
@@ -243,7 +246,7 @@ def usage(jobs: Sequence[Job]) -> VectorUsage:
 
 
 def _unit(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    # Summed in order, as app/vectors/embeddings.cc does: the same bits in apps.
+    # Summed in order, as app/vectors/numbers.cc does: the same bits in apps.
     length = float(np.sqrt(np.cumsum(np.square(values, dtype=np.float64))[-1]))
     return (values / length).astype(np.float32) if length else values
 

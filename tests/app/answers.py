@@ -13,6 +13,11 @@ import pytest
 from wherry.artifact.manifest import MANIFEST, read_manifest, record
 from wherry.errors import UsageError
 from wherry.runtime import MLCEngine
+from wherry.runtime.answer.vectors import VectorPlan
+from wherry.runtime.caller import Caller
+from wherry.runtime.core.dispatcher import BlockingSink
+from wherry.runtime.shapes.requests import parse
+from wherry.runtime.shapes.vectors import ClassifyRequest, RerankRequest
 
 from .request_cases import TEMPLATE, Request
 
@@ -30,9 +35,27 @@ def with_template(folder: Path, to: Path) -> Path:
     return to
 
 
+def _numbers(engine: MLCEngine, request: Request) -> Any:
+    """The answer to a request for a ranking or for classes."""
+    vectors, sink = engine.loaded.vectors, BlockingSink()
+    plan: VectorPlan[Any]
+    if request.get("task") == "classify":
+        plan = vectors.classify(parse(ClassifyRequest, request), Caller())
+    else:
+        plan = vectors.rerank(parse(RerankRequest, request), Caller())
+    batch = vectors.begin(plan, sink, soon=False)
+    while not batch.done:
+        batch.push(sink.take())
+        batch.refill()
+    return plan.whole(batch.results)
+
+
 def _create(engine: MLCEngine, request: Request) -> Any:
+    if "query" in request or request.get("task") == "classify":
+        return _numbers(engine, request)
     if "input" in request:
-        return engine.embeddings.create(**request)
+        fields = {name: value for name, value in request.items() if name != "task"}
+        return engine.embeddings.create(**fields)
     endpoint = engine.chat.completions if "messages" in request else engine.completions
     return endpoint.create(**request)
 

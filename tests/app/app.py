@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +35,13 @@ def refused(folder: Path, **options: Any) -> str:
 
 
 class App:
-    """The program, and what it says of each request."""
+    """The program, and what it says of each request; `prefix` precedes its command."""
 
-    def __init__(self, folder: Path, **options: Any) -> None:
+    def __init__(self, folder: Path, *, prefix: Sequence[str] = (), **options: Any) -> None:
         # One thread: those of a pool look for work for some time before they end with their engine.
         options = {"runtime": str(runtime()), "threads": 1, **options}
         self._process = subprocess.Popen(
-            [str(BUILD / "wherry_app_lines"), str(folder), json.dumps(options)],
+            [*prefix, str(BUILD / "wherry_app_lines"), str(folder), json.dumps(options)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

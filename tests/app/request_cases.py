@@ -138,23 +138,44 @@ TEMPLATE_ANSWERS: list[Request] = [
 ]
 
 # Of a model that has embeddings: inputs as texts and as token ids, cut, in part, and in base64.
-EMBEDDINGS: list[Request] = [
+_LONG = " ".join(f"w{i % 200}" for i in range(900))
+_THREE = ["w20 w21", "w7 w9 w12", "w9"]
+_RANKINGS: list[Request] = [
+    {"query": "w7 w9", "documents": _THREE},
+    {"query": "w7 w9", "documents": ["w9 w9", {"text": "w7 w9"}, "w9 w9"], "top_n": 2},
+    {"query": "w7", "documents": "w8", "return_documents": False, "model": "mine", "user": "me"},
+    {"query": "w7 w9 w11", "documents": [_LONG, "w9"], "truncate": True},
+    {"query": "w7 w9 w11", "documents": [_LONG, "w9"], "truncate_prompt_tokens": 40},
+    {"query": "w7 w9 w11 w13", "documents": [_LONG, "w9 w8"], "max_tokens_per_doc": 12},
+    {"query": _LONG, "documents": _THREE, "max_tokens_per_query": 5, "top_n": 0},
+]
+_BOTH_LONG = {"query": _LONG, "documents": [_LONG, "w9"], "truncate_prompt_tokens": 40}
+_RANKING_ERRORS: list[Request] = [
+    {"query": "w7"},
+    {"query": 7, "documents": [], "top_n": -1},
+    {"query": "w7", "documents": ["w8", 7]},
+    {"query": "w7", "documents": [{"words": "w8"}]},
+    {"query": "w7", "documents": ["w8"], "truncate": False, "truncate_prompt_tokens": 9},
+    {"query": "w7", "documents": ["w8", _LONG]},
+    {"query": "w7", "documents": ["w8"] * 2049},
+]
+_EMBEDDINGS: list[Request] = [
     {"input": "w7 w9 w11"},
     {"input": ["w7 w9 w11", "w20", "w7 w9 w12 \U0001f98a"], "model": "mine"},
     {"input": [7, 9, 11]},
     {"input": [[7, 9], [20]], "user": "me", "cache_salt": "salt"},
     {"input": "w5 w6", "dimensions": 8},
     {"input": ["w5 w6", "w8"], "encoding_format": "base64", "dimensions": 5},
-    {"input": " ".join(f"w{i % 200}" for i in range(900)), "truncate": True},
+    {"input": _LONG, "truncate": True},
     {"input": "w1 w2 w3 w4 w5 w6 w7", "truncate_prompt_tokens": 4},
     {"input": [7, 9, 11, 13], "truncate_prompt_tokens": 2},
 ]
-EMBEDDING_ERRORS: list[Request] = [
+_EMBEDDING_ERRORS: list[Request] = [
     {"input": []},
     {"input": [[7], []]},
     {"input": {"a": 1}},
     {"input": [99999999]},
-    {"input": " ".join(f"w{i % 200}" for i in range(900))},
+    {"input": _LONG},
     {"input": "w5", "dimensions": 4096},
     {"input": "w5", "dimensions": 0, "encoding_format": "int8", "truncate": "maybe"},
     {"input": "w5", "prompt_name": "no such"},
@@ -162,3 +183,58 @@ EMBEDDING_ERRORS: list[Request] = [
     {"input": "w5", "truncate_prompt_tokens": 0},
     {"input": ["w5"] * 2049},
 ]
+# Requests whose answers are numbers, by the model of vector_models.py that they are for.
+VECTORS: dict[str, list[Request]] = {
+    "embedder": [*_EMBEDDINGS, *_RANKINGS, _BOTH_LONG],
+    "cross_encoder": [
+        *_RANKINGS,
+        _BOTH_LONG,
+        {"query": "w7 w9", "documents": ["w9"], "truncate_prompt_tokens": 5},
+        {"task": "classify", "input": ["w5", "w7 w9"]},
+    ],
+    "classifier": [
+        {"task": "classify", "input": "w7 w9 w11"},
+        {
+            "task": "classify",
+            "input": ["w7 w9 w11", {"text": "w20"}, "w5 \U0001f98a"],
+            "model": "me",
+        },
+        {"task": "classify", "input": _LONG, "truncate": True},
+    ],
+    "reranker": [
+        *_RANKINGS,
+        {"query": "w7 w9", "documents": _THREE, "instruction": "w40 w41"},
+        {"query": "w7 w9", "documents": ["w8"], "instruct": "w40"},
+    ],
+}
+_NO_EMBEDDINGS: list[Request] = [{"input": "w5"}, {"task": "embed", "input": "w5"}]
+_NO_CLASSES: list[Request] = [{"task": "classify", "input": "w5"}]
+VECTOR_ERRORS: dict[str, list[Request]] = {
+    "embedder": [
+        *_EMBEDDING_ERRORS,
+        *_RANKING_ERRORS,
+        *_NO_CLASSES,
+        {"query": "w7", "documents": ["w8"], "instruction": "w40"},
+    ],
+    "cross_encoder": [
+        *_RANKING_ERRORS,
+        *_NO_EMBEDDINGS,
+        {"query": "w7 [SEP] w9", "documents": ["w8"]},
+        {"query": "w7", "documents": ["w8"], "instruction": "w40"},
+        {"query": "w7 w9", "documents": ["w9"], "truncate_prompt_tokens": 4},
+    ],
+    "classifier": [
+        {"task": "classify"},
+        {"task": "classify", "input": []},
+        {"task": "classify", "input": ["w5", _LONG]},
+        {"query": "w7", "documents": ["w8"]},
+        *_NO_EMBEDDINGS,
+    ],
+    "reranker": [
+        *_RANKING_ERRORS,
+        *_NO_EMBEDDINGS,
+        *_NO_CLASSES,
+        {"query": _LONG, "documents": ["w8"], "truncate": True},
+        _BOTH_LONG,
+    ],
+}

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -24,7 +25,8 @@ from ..support.java import jdk
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 RUNTIME = Path(tvm.__file__).parent / "lib" / "libtvm_runtime.so"
-CHECKS = ("Checks.kt", "SessionChecks.kt")  # what takes neither Android nor Java's own classes
+# What takes neither Android nor Java's own classes.
+CHECKS = ("Checks.kt", "SessionChecks.kt", "TypedChecks.kt")
 ANDROID = ROOT / "mobile" / "android" / "src"
 
 
@@ -141,10 +143,25 @@ def _compile(files: list[Path], path: str, making: Path) -> Path:
     java = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", path]
     kotlin = [*java, "org.jetbrains.kotlin.cli.jvm.K2JVMCompiler", "-no-stdlib", "-no-reflect"]
     flags = ["-Werror", "-jvm-target", "1.8", "-Xsuppress-version-warnings"]
-    run([*kotlin, *flags, "-cp", path, "-d", making, *files])  # of Java's it reads what they are
+    flags.append(f"-Xplugin={_serialization(making)}")
+    # Of files in Java it reads what they are. The plugin asks the first of the jars that has the
+    # library's classes for its version, and a notebook's kernel has them, too.
+    library = [p for p in path.split(":") if Path(p).name.startswith("kotlinx-serialization")]
+    run([*kotlin, *flags, "-cp", ":".join([*library, path]), "-d", making, *files])
     if java_files := [p for p in files if p.suffix == ".java"]:
         run(["javac", "-cp", f"{path}:{making}", "-d", making, *java_files])
     return making
+
+
+def _serialization(folder: Path) -> Path:
+    """A jar that names the compiler's plugin for serializable classes, which it has in itself."""
+    jar = folder / "serialization.jar"
+    with zipfile.ZipFile(jar, "w") as out:
+        out.writestr(
+            "META-INF/services/org.jetbrains.kotlin.compiler.plugin.CompilerPluginRegistrar",
+            "org.jetbrains.kotlinx.serialization.compiler.extensions.SerializationComponentRegistrar",
+        )
+    return jar
 
 
 @pytest.fixture(scope="session")

@@ -24,11 +24,15 @@ from ..app.request_cases import (
     STREAMS,
     TEMPLATE_ANSWERS,
     TEMPLATE_ERRORS,
+    VECTOR_ERRORS,
+    VECTORS,
     Request,
 )
 from ..app.tool_answers import calls_in, joined_stream, without_ids
 from ..app.tool_cases import CHATS
 from ..app.tool_models import folders
+from ..app.vector_models import MODELS as VECTOR_MODELS
+from ..app.vector_models import compiled
 
 Answers = list[list[Any]]  # for each request all objects that it was answered with
 
@@ -40,6 +44,7 @@ class RequestTable:
         self.demo = demo
         self.templated = with_template(demo, folder / "templated")
         self.tools = folders(CHATS, folder)
+        self.vectors = {name: compiled(name, folder / name) for name in VECTOR_MODELS}
 
     @property
     def groups(self) -> list[dict[str, Any]]:
@@ -47,6 +52,7 @@ class RequestTable:
         rows: list[tuple[Path, dict[str, Any], list[Request]]] = [
             (self.demo, {}, [*ANSWERS, *ERRORS, *map(streamed, STREAMS)]),
             (self.templated, {}, [*TEMPLATE_ERRORS, *TEMPLATE_ANSWERS]),
+            *((f, {}, [*VECTORS[n], *VECTOR_ERRORS[n]]) for n, f in self.vectors.items()),
             *((t.folder, t.options, [*_whole_and_streamed(t.cases)]) for t in self.tools),
         ]
         return [{"folder": str(f), "options": o, "requests": r} for f, o, r in rows]
@@ -65,6 +71,15 @@ class RequestTable:
             rows = [*TEMPLATE_ERRORS, *TEMPLATE_ANSWERS]
             for request, answers in zip(rows, found, strict=True):
                 self._check_whole(answers, engine, request)
+
+    def check_vectors(self, found: list[Answers]) -> list[Answers]:
+        """Compare the groups of models whose answers are numbers; return those after them."""
+        for (name, folder), group in zip(self.vectors.items(), found, strict=False):
+            with wherry.MLCEngine(folder, threads=1) as engine:
+                rows = [*VECTORS[name], *VECTOR_ERRORS[name]]
+                for request, answers in zip(rows, group, strict=True):
+                    self._check_whole(answers, engine, request)
+        return found[len(self.vectors) :]
 
     def check_tools(self, found: list[Answers]) -> None:
         """Compare the other groups: models that write what the rows say, in the same folders."""

@@ -5,7 +5,7 @@
 The command finds the cases' file in the environment variable WHERRY_TEST_CASES:
 {"folder": a compiled model, "options": for wherry_app_open, "text": what Python's engine writes,
 "table": a file of request_table.py whose requests are texts, "answers": the file to
-write, with the JSON of each object as a text}
+write, with the JSON of each object as a text, "embedder": a model of ..app.vector_models}
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ def main(command: list[str]) -> None:
             "text": answer.choices[0].text,
             "table": str(folder / "table.json"),
             "answers": str(folder / "answers.json"),
+            "embedder": str(table.vectors["embedder"]),
         }
         (folder / "cases.json").write_text(json.dumps(cases))
         environment = {**os.environ, "WHERRY_TEST_CASES": str(folder / "cases.json")}
@@ -54,7 +55,7 @@ def main(command: list[str]) -> None:
         found = [[list(map(json.loads, answer)) for answer in group] for group in texts]
         table.check_demo(found[0], engine)
         table.check_templates(found[1])
-        table.check_tools(found[2:])
+        table.check_tools(table.check_vectors(found[2:]))
     print(f"{sum(map(len, found))} requests are answered as Python does")
 
 

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
+import jsonschema
 import pytest
 
 import wherry
@@ -15,7 +16,7 @@ from wherry.artifact.manifest import read_manifest
 
 from ..app import guided_cases
 from ..app.request_cases import ASK, GREEDY
-from .conftest import ROOT, RUNTIME, java_libraries, java_on
+from .conftest import ROOT, RUNTIME, java_libraries, java_on, run
 from .request_table import RequestTable
 
 pytestmark = [pytest.mark.cpu, pytest.mark.mobile]
@@ -58,6 +59,7 @@ def said(checks, demo, tmp_path_factory):
     (hybrid / "wherry.json").write_text(json.dumps(HYBRID))
     cases = ["answers", "together", "cancelling", "closing", "held"]
     cases += [f"plans:{','.join(map(str, PLANNED))}", f"plan:{hybrid}"]
+    cases += ["schemas", "typed", f"numbers:{table.vectors['embedder']}"]
     found = checks(f"table:{folder / 'table.json'}", *cases, f"errors:{damaged}", "leaks:30")
     return {"cases": table, **found}
 
@@ -71,7 +73,7 @@ def test_templates_are_python_s(said):
 
 
 def test_calls_of_tools_are_python_s(said):
-    said["cases"].check_tools(said["table"][2:])
+    said["cases"].check_tools(said["cases"].check_vectors(said["table"][2:]))
 
 
 def test_greedy_texts_are_python_s(said, engine):
@@ -99,6 +101,24 @@ def test_the_sample_is_in_the_tree():
 def test_the_sample_compiles(all_classes):
     made = Path(all_classes.split(":")[0]) / "dev" / "wherry" / "sample"
     assert {"MainActivity.class", "ChatModel.class"} <= {p.name for p in made.iterdir()}
+
+
+MARKDOWN = """# Foxes
+- **red** and *shy*
+* 2 * 3 = `a*b`
+```
+**x** = 1
+```
+**open"""
+
+
+@pytest.mark.nightly
+def test_the_sample_s_markdown(all_classes):
+    said = run(["java", "-cp", all_classes, "SampleChecksKt", MARKDOWN])
+    text, spans = json.loads(said.splitlines()[-1])
+    lines = ["Foxes", "\u2022 red and shy", "\u2022 2 * 3 = a*b", "**x** = 1", "**open"]
+    assert text.splitlines() == lines
+    assert spans == ["bold:Foxes", "bold:red", "italic:shy", "code:a*b", "code:**x** = 1"]
 
 
 @pytest.mark.nightly
@@ -175,6 +195,45 @@ def test_the_plan_has_slots_of_a_recurrent_state(said):
 def test_answers_are_held_to_a_form(said):
     held = ["42", "a fox", "fox"] if guided_cases.available() else ["unsupported_parameter"] * 3
     assert said["held"] == held
+
+
+def test_schemas_of_serializable_classes(said):
+    """What kotlinx.serialization writes fits them, and nothing else."""
+    forest, node, shape = (said["schemas"][name] for name in ("forest", "node", "shape"))
+    fox = {"colour": "red", "tails": 9, "tame": False}
+    whole = {"forest_name": "Oak", "trees": 3, "foxes": [fox], "ages": {"a": 1.5, "b": None}}
+    jsonschema.validate({**whole, "note": None}, forest)
+    jsonschema.validate({"forest_name": "Oak", "trees": 3, "foxes": []}, forest)
+    assert [*forest["properties"]] == ["forest_name", "trees", "foxes", "ages", "note"]
+    wrong = [{"trees": 2**31}, {"note": 1}, {"ages": {"a": "b"}}, {"colour": "red"}]
+    wrong += [{"foxes": [{**fox, **part}]} for part in ({"tails": 200}, {"colour": "green"})]
+    for part in wrong:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**whole, **part}, forest)
+    jsonschema.validate({"value": 1, "next": {"value": 2, "next": None}}, node)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"value": 1, "next": {"value": "2"}}, node)
+    jsonschema.validate({"type": "circle", "radius": 1}, shape)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"type": "square", "radius": 1}, shape)
+    assert "CONTEXTUAL) has no JSON Schema" in said["schemas"]["none"]
+
+
+def test_typed_answers(said):
+    fox, cut, parameters = said["typed"]
+    assert [*json.loads(parameters)["properties"]] == ["colour", "tails", "tame"]
+    if not guided_cases.available():
+        assert (fox, cut) == ("unsupported_parameter", "unsupported_parameter")
+        return
+    assert [*json.loads(fox)] == ["colour", "tails", "tame"]
+    assert cut.startswith("The answer is no Fox: ")
+
+
+def test_numbers_have_types(said):
+    """A vector in base64 is that in numbers, and a ranking has its best document alone."""
+    short, whole, index, score, text, refused = said["numbers"]
+    assert len(short) == 4 and short == whole[:4]
+    assert (index, text, refused) == (1, "w7 w9 w12", "no_classes") and 0 < score <= 1
 
 
 def test_the_version_is_python_s():

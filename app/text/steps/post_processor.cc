@@ -1,5 +1,6 @@
 #include "app/text/steps/post_processor.h"
 
+#include <string_view>
 #include <utility>
 
 #include "app/text/json/json.h"
@@ -19,12 +20,12 @@ int32_t id_of_pair(const Json& json) {
 }  // namespace
 
 std::vector<int32_t> PostProcessor::apply(std::vector<int32_t> ids, bool add_special_tokens) const {
-  for (const auto& step : steps_) {
+  for (const Step& step : steps_) {
     std::vector<int32_t> made;
-    made.reserve(ids.size() + step.size());
-    for (const Item& item : step) {
-      if (!item.text && !add_special_tokens) continue;
-      const auto& added = item.text ? ids : item.ids;
+    made.reserve(ids.size() + step.single.size());
+    for (const Item& item : step.single) {
+      if (item.text < 0 && !add_special_tokens) continue;
+      const auto& added = item.text < 0 ? item.ids : ids;
       made.insert(made.end(), added.begin(), added.end());
     }
     ids = std::move(made);
@@ -32,20 +33,41 @@ std::vector<int32_t> PostProcessor::apply(std::vector<int32_t> ids, bool add_spe
   return ids;
 }
 
-std::vector<PostProcessor::Item> PostProcessor::read_template(const Json& json) const {
+Pair PostProcessor::apply(const std::vector<int32_t>& first,
+                          const std::vector<int32_t>& second) const {
+  if (steps_.size() > 1) {
+    throw Error(WHERRY_INVALID_ARGUMENT,
+                "this tokenizer adds special tokens to a pair of texts in several steps");
+  }
+  static const std::vector<Item> kBare = {{0, {}, 0}, {1, {}, 1}};
+  Pair made;
+  for (const Item& item : steps_.empty() ? kBare : steps_[0].pair) {
+    const auto& added = item.text < 0 ? item.ids : item.text == 0 ? first : second;
+    made.ids.insert(made.ids.end(), added.begin(), added.end());
+    made.segments.resize(made.ids.size(), item.segment);
+    made.texts.resize(made.ids.size(), item.text);
+  }
+  return made;
+}
+
+std::vector<PostProcessor::Item> PostProcessor::read_template(const Json& json,
+                                                              const char* name) const {
   std::vector<Item> items;
   Json tokens = json.at("special_tokens");
-  json.at("single").elements([&](const Json& piece) {
+  const bool pair = std::string_view(name) == "pair";
+  json.at(name).elements([&](const Json& piece) {
     if (auto sequence = piece.find("Sequence")) {
       Json id = sequence->at("id");
-      if (id.string() != "A") id.fail("the template of one text has \"A\" alone");
-      items.push_back({true, {}});
+      const bool second = pair && id.string() == "B";
+      if (!second && id.string() != "A") id.fail("the template of one text has \"A\" alone");
+      items.push_back({second ? 1 : 0, {}, sequence->at("type_id").id()});
       return;
     }
-    Json name = piece.at("SpecialToken").at("id");
-    auto token = tokens.find(name.string());
-    if (!token) name.fail("special_tokens of the template lack it");
-    Item item{false, {}};
+    Json special = piece.at("SpecialToken");
+    Json token_name = special.at("id");
+    auto token = tokens.find(token_name.string());
+    if (!token) token_name.fail("special_tokens of the template lack it");
+    Item item{-1, {}, special.at("type_id").id()};
     token->at("ids").elements([&](const Json& id) { item.ids.push_back(id.id()); });
     items.push_back(std::move(item));
   });
@@ -57,10 +79,17 @@ void PostProcessor::read(const Json& json) {
   // ByteLevel only moves offsets, which this tokenizer does not return.
   if (type == "ByteLevel") return;
   if (type == "TemplateProcessing") {
-    steps_.push_back(read_template(json));
+    steps_.push_back({read_template(json, "single"), read_template(json, "pair")});
   } else if (type == "BertProcessing" || type == "RobertaProcessing") {
-    int32_t begin = id_of_pair(json.at("cls")), end = id_of_pair(json.at("sep"));
-    steps_.push_back({{false, {begin}}, {true, {}}, {false, {end}}});
+    const int32_t begin = id_of_pair(json.at("cls")), end = id_of_pair(json.at("sep"));
+    const Item cls{-1, {begin}, 0}, text{0, {}, 0}, sep{-1, {end}, 0};
+    // RoBERTa has two separators between the texts, and no segments.
+    const bool bert = type == "BertProcessing";
+    Step step{{cls, text, sep}, {cls, text, sep}};
+    if (!bert) step.pair.push_back(sep);
+    step.pair.push_back({1, {}, bert ? 1 : 0});
+    step.pair.push_back({-1, {end}, bert ? 1 : 0});
+    steps_.push_back(std::move(step));
   } else if (type == "Sequence") {
     json.at("processors").elements([&](const Json& each) { read(each); });
   } else {

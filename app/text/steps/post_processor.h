@@ -9,23 +9,35 @@ namespace wherry::text {
 
 class Json;
 
-// Adds special tokens. Supports single texts only, because language models do not use pairs.
+// A pair of texts with its special tokens.
+struct Pair {
+  std::vector<int32_t> ids;
+  std::vector<int32_t> segments;  // of each token, as models with segments read them
+  std::vector<int32_t> texts;     // text of each token, 0 or 1; -1 for a special token
+};
+
 class PostProcessor {
  public:
   PostProcessor() = default;  // a default post-processor adds no tokens
   explicit PostProcessor(const Json& json) { read(json); }
 
   std::vector<int32_t> apply(std::vector<int32_t> ids, bool add_special_tokens) const;
+  // Returns two texts with the special tokens of a pair. Throws Error if several steps add some.
+  Pair apply(const std::vector<int32_t>& first, const std::vector<int32_t>& second) const;
 
  private:
   struct Item {
-    bool text;  // true if the item inserts the text's ids, false for its own ids
+    int32_t text;  // the text whose ids the item inserts, 0 or 1; -1 for its own ids
     std::vector<int32_t> ids;
+    int32_t segment = 0;
+  };
+  struct Step {
+    std::vector<Item> single, pair;
   };
   void read(const Json& json);
-  std::vector<Item> read_template(const Json& json) const;
+  std::vector<Item> read_template(const Json& json, const char* name) const;
 
-  std::vector<std::vector<Item>> steps_;
+  std::vector<Step> steps_;
 };
 
 }  // namespace wherry::text

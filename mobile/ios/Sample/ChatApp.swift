@@ -1,12 +1,20 @@
 import SwiftUI
 import Wherry
 
-/// A sample app that chats with a model in the app's folder "demo", or with one that it downloads
-/// at its first start.
+/// A sample app: a list of models, which it downloads if it does not contain them, and a chat with
+/// the chosen one.
 @main
 struct ChatApp: App {
+    @StateObject private var conversation = Conversation()
+
     var body: some Scene {
-        WindowGroup { ChatView() }
+        WindowGroup {
+            if conversation.chosen == nil {
+                OffersView(conversation: conversation)
+            } else {
+                ChatView(conversation: conversation)
+            }
+        }
     }
 }
 
@@ -15,39 +23,71 @@ final class Conversation: ObservableObject {
     @Published var messages: [Message] = []
     /// Number of messages that the context had no room for in the last answer.
     @Published var forgotten = 0
-    @Published var state = "Loading"
+    @Published var state = ""
     @Published var answering: Task<Void, Never>?
+    /// The model that is loaded or on its way; nil: the list of models is shown.
+    @Published var chosen: Offer?
+    @Published var isHot = false
+    /// Whether memory is short.
+    @Published var isShort = false
+    private var engine: MLCEngine?
     private var session: ChatSession?
+    private var loading: Task<Void, Never>?
 
-    /// Address of the model's folder (`assets/NAME` of `wherry package`) on a server; nil: the app
-    /// contains the model.
-    private let server: URL? = nil
-
-    func load() async {
-        do {
-            let show: @Sendable (LoadProgress) -> Void = { progress in
-                let share = 100 * progress.done / max(progress.total, 1)
-                Task { @MainActor [weak self] in self?.state = "\(progress.phase) \(share) %" }
+    init() {
+        Task { [weak self] in
+            let changes = NotificationCenter.default.notifications(
+                named: ProcessInfo.thermalStateDidChangeNotification)
+            for await _ in changes {
+                let heat = ProcessInfo.processInfo.thermalState
+                self?.isHot = heat == .serious || heat == .critical
             }
-            let engine = try await MLCEngine.load(try await folder(show), progress: show)
-            let session = ChatSession(engine, settings: Settings(maxTokens: 400))
-            try await session.prewarm()
-            self.session = session
-            state = ""
-        } catch {
-            state = error.localizedDescription
+        }
+        Task { [weak self] in
+            let name = UIApplication.didReceiveMemoryWarningNotification
+            for await _ in NotificationCenter.default.notifications(named: name) {
+                self?.isShort = true
+            }
         }
     }
 
-    private func folder(_ show: @escaping @Sendable (LoadProgress) -> Void) async throws -> URL {
-        guard let server else { return Bundle.main.resourceURL!.appendingPathComponent("demo") }
-        let folder = URL.applicationSupportDirectory.appendingPathComponent("demo")
-        try await Models.download(server, to: folder, progress: show)
-        return folder
+    func open(_ offer: Offer) {
+        chosen = offer
+        loading = Task {
+            do {
+                let show: @Sendable (LoadProgress) -> Void = { progress in
+                    let share = 100 * progress.done / max(progress.total, 1)
+                    Task { @MainActor [weak self] in self?.state = "\(progress.phase) \(share) %" }
+                }
+                let engine = try await MLCEngine.load(try await offer.fetch(show), progress: show)
+                self.engine = engine
+                let session = ChatSession(engine, settings: Settings(maxTokens: 400))
+                try await session.prewarm()
+                self.session = session
+                state = ""
+            } catch {
+                state = error.localizedDescription
+            }
+        }
+    }
+
+    /// Goes back to the list of models; what is downloaded stays for the next time.
+    func leave() {
+        loading?.cancel()
+        answering?.cancel()
+        let old = engine
+        Task { await old?.close() }
+        engine = nil
+        session = nil
+        chosen = nil
+        messages = []
+        state = ""
+        forgotten = 0
     }
 
     func send(_ text: String) {
         guard let session, answering == nil else { return }
+        isShort = false
         messages += [.user(text), .assistant("")]
         answering = Task {
             do {
@@ -75,21 +115,51 @@ final class Conversation: ObservableObject {
     }
 }
 
+struct OffersView: View {
+    @ObservedObject var conversation: Conversation
+
+    var body: some View {
+        List(Offer.all) { offer in
+            let obstacle = offer.obstacle
+            VStack(alignment: .leading) {
+                Text(offer.title)
+                Text("\(megabytes(offer.bytes)) MB" + (obstacle.map { ", \($0)" } ?? "")).font(.footnote)
+                HStack {
+                    Button(offer.isHere ? "Open" : "Download") { conversation.open(offer) }
+                        .disabled(obstacle != nil)
+                    if offer.server != nil, offer.isHere {
+                        Button("Delete", role: .destructive) { offer.delete() }
+                    }
+                }
+                .buttonStyle(.bordered)
+            }
+        }
+    }
+}
+
 struct ChatView: View {
-    @StateObject private var conversation = Conversation()
+    @ObservedObject var conversation: Conversation
     @State private var text = ""
 
     var body: some View {
         VStack {
             List(Array(conversation.messages.enumerated()), id: \.offset) { _, message in
-                Text(message.content ?? "")
-                    .foregroundStyle(message.role == "user" ? .secondary : .primary)
+                if message.role == "user" {
+                    Text(message.content ?? "").foregroundStyle(.secondary)
+                } else {
+                    Text(markdown(message.content ?? ""))
+                }
+            }
+            if conversation.isHot { Text("The device is hot: answers are slower.").font(.footnote) }
+            if conversation.isShort {
+                Text("Memory is short: close other apps, or take a smaller model.").font(.footnote)
             }
             if conversation.forgotten > 0 {
                 Text("The oldest \(conversation.forgotten) messages are forgotten.").font(.footnote)
             }
             Text(conversation.state).font(.footnote)
             HStack {
+                Button("Models") { conversation.leave() }
                 TextField("Message", text: $text).onSubmit(send)
                 if let answering = conversation.answering {
                     Button("Stop") { answering.cancel() }
@@ -101,11 +171,18 @@ struct ChatView: View {
             }
             .padding()
         }
-        .task { await conversation.load() }
     }
 
     private func send() {
         conversation.send(text)
         text = ""
+    }
+
+    /// Styles a part of an answer that is not complete yet, too.
+    private func markdown(_ text: String) -> AttributedString {
+        let options = AttributedString.MarkdownParsingOptions(
+            interpretedSyntax: .inlineOnlyPreservingWhitespace,
+            failurePolicy: .returnPartiallyParsedIfPossible)
+        return (try? AttributedString(markdown: text, options: options)) ?? AttributedString(text)
     }
 }

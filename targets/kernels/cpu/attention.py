@@ -38,6 +38,7 @@ from .attention_block import (
 )
 from .function import Parameter, prim_func
 from .isa import Isa
+from .kv_integers import Integers
 from .tiles import over_rows
 
 TILE_ROWS = 16  # maximum rows of a prompt that load each page once, together
@@ -70,7 +71,7 @@ def attention(spec: AttentionSpec, isa: Isa) -> PrimFunc | None:
         ("page_ids", ("p",), "int32"),
         *([("sinks", (h,), "float32")] if spec.sinks else []),
         *([("bias", (h, spec.reach + 1), "float32")] if spec.reach else []),
-        ("pages", ("count", *spec.page_shape), spec.kv_dtype),
+        ("pages", ("count", *spec.page_shape), spec.page_dtype),
         ("out", ("n", h, e), "float32"),
     ]
 
@@ -80,6 +81,7 @@ def attention(spec: AttentionSpec, isa: Isa) -> PrimFunc | None:
             Position=b["positions"],
             Ids=b["page_ids"],
             Pages=b["pages"],
+            integers=Integers.of(spec),
             Bias=b.get("bias"),
         )
         rows = (b["sequences"], b["query_indptr"], b["page_indptr"])

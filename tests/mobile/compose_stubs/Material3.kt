@@ -5,6 +5,7 @@ import androidx.compose.foundation.layout.RowScope
 import androidx.compose.runtime.Composable
 import androidx.compose.ui.Modifier
 import androidx.compose.ui.graphics.Color
+import androidx.compose.ui.text.AnnotatedString
 
 class ColorScheme(val error: Color)
 
@@ -15,6 +16,9 @@ object MaterialTheme {
 
 @Composable
 fun MaterialTheme(content: @Composable () -> Unit): Unit = content()
+
+@Composable
+fun Text(text: AnnotatedString, modifier: Modifier = Modifier, color: Color = Color.Unspecified): Unit = Unit
 
 @Composable
 fun Text(text: String, modifier: Modifier = Modifier, color: Color = Color.Unspecified): Unit = Unit

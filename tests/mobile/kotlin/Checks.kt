@@ -71,7 +71,13 @@ private class Checks(val folder: File, val more: JsonObject) {
         val asked = Request.of(request.toString())
         val found = mutableListOf<JsonElement>()
         try {
-            if (streamed) {
+            if ("query" in request) {
+                found += engine.rerank(asked).json
+            } else if ("task" in request) {
+                found += engine.classify(asked).json
+            } else if ("input" in request) {
+                found += engine.embed(asked).json
+            } else if (streamed) {
                 val flow = if (chat) engine.chat.completions.stream(asked) else engine.completions.stream(asked)
                 flow.collect { found += it.json }
             } else {
@@ -266,6 +272,9 @@ private class Checks(val folder: File, val more: JsonObject) {
             "device" -> device()
             "plans" -> plans(argument)
             "plan" -> plan(argument)
+            "schemas" -> schemas()
+            "typed" -> load().use { typed(it) }
+            "numbers" -> load(from = File(argument)).use { numbers(it) }
             "leaks" -> leaks(argument.toInt())
             else -> JsonNull
         }

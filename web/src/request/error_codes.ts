@@ -18,6 +18,12 @@ export type RequestErrorCode =
   | "invalid_json"
   /** the model has no chat template */
   | "no_chat_template"
+  /** the model gives no classes */
+  | "no_classes"
+  /** the model gives no embeddings */
+  | "no_embeddings"
+  /** the model gives no scores */
+  | "no_scores"
   /** the request's conditions leave no token possible */
   | "no_token_possible"
   /** content that the model does not read */

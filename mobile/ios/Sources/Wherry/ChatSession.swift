@@ -60,6 +60,20 @@ public actor ChatSession {
         return last
     }
 
+    /// Returns the answer to a message as a value of a type, as `ChatCompletions.parse` does.
+    public func parse<Value: Decodable>(_ type: Value.Type, _ text: String) async throws -> Value {
+        let format = try responseFormat(of: type)
+        var last = ""
+        try await converse(text) { messages, settings, written in
+            var typed = settings
+            typed.responseFormat = format
+            let answer = try await self.completions.create(messages, typed)
+            written.take(answer)
+            last = answer.text
+        }
+        return try decoded(type, last)
+    }
+
     /// Returns the answer to a message in chunks, with those of tool calls; the turn begins with the
     /// call, and ends when the reader stops.
     public nonisolated func stream(

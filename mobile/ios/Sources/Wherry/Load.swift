@@ -19,7 +19,7 @@ public struct EngineOptions: Sendable {
     public var maxBatch: Int?
     /// Number of tokens in the whole KV cache.
     public var kvTokens: Int?
-    /// Number of threads for the kernels; nil: all cores.
+    /// Number of threads for the kernels; nil: as many as large cores.
     public var threads: Int?
     /// "cpu" or "metal"; nil: the first of the package's devices that works, else the CPU;
     /// `EngineStats.passedOver` says why.
@@ -27,6 +27,9 @@ public struct EngineOptions: Sendable {
     /// A folder for packed weights and for what Metal has compiled: the next load maps them instead
     /// of packing the weights again.
     public var packDir: URL?
+    /// Bytes that the model may take, of which the KV cache gets a part: see `MLCEngine.plan`; nil:
+    /// what the system still gives to the app.
+    public var memory: Int64?
     /// Whether a load fails at once if the device has too little memory.
     public var checkMemory = true
     /// Further options of `wherry_app_open`.
@@ -108,8 +111,13 @@ func opened(
             "The linked core has version \(wherry_app_abi_version()) of its interface, this package "
                 + "reads \(WHERRY_APP_ABI_VERSION). Make both by one wherry package.")
     }
-    if options.checkMemory { try requireMemory(folder, options) }
-    let json = String(decoding: try JSONEncoder().encode(options.json), as: UTF8.self)
+    let plan = MLCEngine.plan(folder, options: options)
+    if options.checkMemory, let plan { try requireMemory(folder, plan) }
+    var given = options.json
+    if let plan, plan.available != nil, plan.cache > 0 {
+        given["kv_memory"] = given["kv_memory"] ?? .int(plan.cache)
+    }
+    let json = String(decoding: try JSONEncoder().encode(given), as: UTF8.self)
     var made: OpaquePointer?
     let status = wherry_app_open(folder.path, json, progress, &made)
     guard status == 0, let made else { throw failure(status) }

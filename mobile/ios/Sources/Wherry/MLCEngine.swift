@@ -1,3 +1,4 @@
+import CWherry
 import Foundation
 
 /// Version of this package, which equals the versions of the core and the compiler.
@@ -47,6 +48,13 @@ public actor MLCEngine {
     /// Frees the caches of earlier conversations.
     public func trim() throws {
         try app.trim()
+    }
+
+    /// Limits the threads of all engines from their next step on; 0 removes the limit. Answers stay
+    /// the same. The engine does it itself when the system says that the device is hot.
+    public static func limitThreads(_ most: Int) throws {
+        let status = wherry_app_limit_threads(Int32(clamping: most))
+        guard status == 0 else { throw failure(status) }
     }
 
     /// Aborts running requests and frees the model at once.
@@ -105,6 +113,16 @@ public struct ChatCompletions: Sendable {
     ) async throws -> ChatCompletion {
         let fields: [String: JSONValue] = try ["messages": jsonValue(messages), "stream": false]
         return try await answer(app, try requestJSON(settings, fields), as: ChatCompletion.self)
+    }
+
+    /// Returns the answer as a value of a type, to whose schema (`jsonSchema(of:)`) the model's text
+    /// is constrained. It needs a package with `--grammar`.
+    public func parse<Value: Decodable>(
+        _ type: Value.Type, _ messages: [Message], _ settings: Settings = Settings()
+    ) async throws -> Value {
+        var settings = settings
+        settings.responseFormat = try Wherry.responseFormat(of: type)
+        return try decoded(type, try await create(messages, settings).text)
     }
 
     /// Returns the answer in chunks; the request begins with the call.

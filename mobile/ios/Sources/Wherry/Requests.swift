@@ -52,7 +52,7 @@ public struct ToolCall: Codable, Equatable, Sendable {
 
 /// Settings of a request; names and meanings are OpenAI's. Missing settings have the model's own
 /// defaults.
-public struct Settings: Codable, Equatable, Sendable {
+public struct Settings: Codable, Equatable, Sendable, RequestSettings {
     /// Maximum number of output tokens; nil: until the model or the context ends.
     public var maxTokens: Int?
     /// Temperature of sampling; 0 takes the most likely token each time.
@@ -152,9 +152,14 @@ public struct ToolChoice: Codable, Equatable, Sendable {
     }
 }
 
+/// Settings of a request, with further fields.
+protocol RequestSettings: Encodable {
+    var more: [String: JSONValue] { get }
+}
+
 /// Encodes a request as JSON: its settings, their `more` fields, and these fields. Keys are sorted,
 /// because the order of a dictionary changes at each start, and with it the prompt of a tool.
-func requestJSON(_ settings: Settings, _ fields: [String: JSONValue]) throws -> Data {
+func requestJSON(_ settings: some RequestSettings, _ fields: [String: JSONValue]) throws -> Data {
     let known = try JSONDecoder().decode(
         [String: JSONValue].self, from: try encoded(settings))
     let all = known.merging(settings.more) { $1 }.merging(fields) { $1 }

@@ -9,6 +9,7 @@ final class SystemWatch: @unchecked Sendable {
     #if canImport(Darwin)
         private let pressure: DispatchSourceMemoryPressure
         private let observer: NSObjectProtocol
+        private let heat: NSObjectProtocol
 
         init(_ app: App) {
             let queue = DispatchQueue.global()
@@ -24,16 +25,35 @@ final class SystemWatch: @unchecked Sendable {
             ) { [weak app] _ in
                 queue.async { try? app?.trim() }
             }
+            heat = NotificationCenter.default.addObserver(
+                forName: ProcessInfo.thermalStateDidChangeNotification, object: nil, queue: nil
+            ) { _ in limitThreadsByHeat() }
+            limitThreadsByHeat()
         }
 
         deinit {
             pressure.cancel()
             NotificationCenter.default.removeObserver(observer)
+            NotificationCenter.default.removeObserver(heat)
         }
     #else
         init(_ app: App) {}
     #endif
 }
+
+#if canImport(Darwin)
+    /// Lets a hot device cool down: two threads when the system must reduce its speed, one when it
+    /// must do nothing else.
+    private func limitThreadsByHeat() {
+        let most: Int
+        switch ProcessInfo.processInfo.thermalState {
+        case .serious: most = 2
+        case .critical: most = 1
+        default: most = 0
+        }
+        try? MLCEngine.limitThreads(most)
+    }
+#endif
 
 /// Keeps the process from being suspended until the running answers are complete.
 func answerInBackground(_ app: App) {

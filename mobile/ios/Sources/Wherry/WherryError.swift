@@ -13,6 +13,9 @@ public enum WherryError: Error, Equatable {
     case incompatible(String)
     /// A request was refused, or has failed.
     case request(APIError)
+    /// An answer is not of the type that was asked for, as when its tokens ran out; its text is as the
+    /// model wrote it.
+    case unreadableAnswer(String, text: String)
     /// The engine was closed before or during a call.
     case closed
     /// An address cannot be fetched: its server refuses, or there is no connection (then no status
@@ -44,7 +47,8 @@ extension WherryError: LocalizedError {
         switch self {
         case .invalidArgument(let text), .notFound(let text), .notEnoughMemory(let text),
             .incompatible(let text), .unreachable(let text, _), .damaged(let text),
-            .noSpace(let text), .busy(let text), .internalError(let text):
+            .noSpace(let text), .busy(let text), .internalError(let text),
+            .unreadableAnswer(let text, _):
             return text
         case .request(let error):
             return error.message

@@ -13,6 +13,7 @@ struct Cases: Decodable {
     let text: String
     let table: String
     let answers: String
+    let embedder: String
 
     static func read() throws -> Cases {
         guard let path = ProcessInfo.processInfo.environment["WHERRY_TEST_CASES"] else {

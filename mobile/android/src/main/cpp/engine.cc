@@ -89,6 +89,10 @@ jbyteArray stats(JNIEnv* env, jclass, jlong handle) {
 
 void trim(JNIEnv* env, jclass, jlong handle) { succeeded(env, wherry_app_trim(app_of(handle))); }
 
+void limit_threads(JNIEnv* env, jclass, jint most) {
+  succeeded(env, wherry_app_limit_threads(most));
+}
+
 void close_app(JNIEnv*, jclass, jlong handle) { wherry_app_close(app_of(handle)); }
 
 template <typename Function>
@@ -109,6 +113,7 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
       method("abort", "(JJ)Z", abort_request),
       method("stats", "(J)[B", stats),
       method("trim", "(J)V", trim),
+      method("limitThreads", "(I)V", limit_threads),
       method("close", "(J)V", close_app),
       method("download", "([B[B[BLdev/wherry/Fetcher;Ldev/wherry/LoadListener;)V", download),
       method("answerStatus", "(JI)Z", answer_status),

@@ -6,6 +6,7 @@ import java.io.File;
 /** Of Android's class, what the library calls: there is no SDK where it is compiled in tests. */
 public abstract class Context {
     public static final String ACTIVITY_SERVICE = "activity";
+    public static final String POWER_SERVICE = "power";
 
     public abstract Object getSystemService(String name);
 

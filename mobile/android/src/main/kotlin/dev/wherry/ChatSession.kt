@@ -7,11 +7,13 @@ import kotlinx.coroutines.flow.last
 import kotlinx.coroutines.flow.map
 import kotlinx.coroutines.sync.Mutex
 import kotlinx.coroutines.sync.withLock
+import kotlinx.serialization.KSerializer
 import kotlinx.serialization.json.JsonArray
 import kotlinx.serialization.json.JsonNull
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonPrimitive
 import kotlinx.serialization.json.buildJsonObject
+import kotlinx.serialization.serializer
 
 /**
  * A conversation: it keeps the messages, leaves out the oldest turns when the context is full, and
@@ -67,6 +69,19 @@ public class ChatSession @JvmOverloads constructor(
             answer = Completion(engine.answers(request, false).last()).also(written::take)
         }
         return checkNotNull(answer)
+    }
+
+    /** Returns the answer to a message as a value of a class, as [ChatCompletions.parse] does. */
+    public suspend inline fun <reified T> parse(text: String): T = parse(serializer<T>(), text)
+
+    /** Returns the answer to a message as a value that [serializer] reads. */
+    public suspend fun <T> parse(serializer: KSerializer<T>, text: String): T {
+        var answer: Completion? = null
+        converse(text) { request, written ->
+            val typed = constrained(request, serializer.descriptor)
+            answer = Completion(engine.answers(typed, false).last()).also(written::take)
+        }
+        return decoded(serializer, checkNotNull(answer).text)
     }
 
     /**

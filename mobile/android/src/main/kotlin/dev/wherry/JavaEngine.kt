@@ -34,6 +34,16 @@ public class JavaEngine private constructor(private val engine: MLCEngine) : Aut
     public fun complete(request: Request): CompletableFuture<Completion> =
         scope.future { engine.completions.create(request) }
 
+    /** Returns embeddings for the fields of the server's `/v1/embeddings`. */
+    public fun embed(request: Request): CompletableFuture<Embeddings> = scope.future { engine.embed(request) }
+
+    /** Returns a ranking for the fields of the server's `/rerank`. */
+    public fun rerank(request: Request): CompletableFuture<Ranking> = scope.future { engine.rerank(request) }
+
+    /** Returns classes for the fields of the server's `/classify`. */
+    public fun classify(request: Request): CompletableFuture<Classification> =
+        scope.future { engine.classify(request) }
+
     public fun stats(): EngineStats = engine.stats()
 
     /** Frees idle caches, as [MLCEngine.trim] does. */

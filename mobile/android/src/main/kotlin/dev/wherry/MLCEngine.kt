@@ -10,6 +10,7 @@ import kotlinx.coroutines.flow.last
 import kotlinx.coroutines.flow.map
 import kotlinx.coroutines.isActive
 import kotlinx.coroutines.withContext
+import kotlinx.serialization.KSerializer
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonElement
 import kotlinx.serialization.json.JsonObject
@@ -17,6 +18,7 @@ import kotlinx.serialization.json.JsonPrimitive
 import kotlinx.serialization.json.buildJsonObject
 import kotlinx.serialization.json.jsonArray
 import kotlinx.serialization.json.jsonObject
+import kotlinx.serialization.serializer
 
 /**
  * The progress of a load.
@@ -32,7 +34,7 @@ public class LoadProgress(public val phase: String, public val done: Long, publi
  * @param maxBatch maximum number of requests that are answered together; further requests wait.
  *     Null: as many as the model is compiled for, of `wherry package` 4
  * @param kvTokens number of tokens in the whole KV cache
- * @param threads number of threads for the kernels; null: all cores
+ * @param threads number of threads for the kernels; null: as many as large cores
  * @param packDir a folder for packed weights; the next load maps them instead of packing them again
  * @param checkMemory whether a load fails at once if the device has too little memory
  * @param more any other option of `wherry_app_open`
@@ -101,6 +103,25 @@ public class ChatCompletions internal constructor(private val app: App) {
 
     public fun stream(messages: List<Message>, settings: Settings = Settings()): Flow<Chunk> =
         stream(Request.chat(messages, settings))
+
+    /**
+     * Returns the answer as a value of a serializable class, to whose schema the model's text is
+     * constrained: `parse<Forecast>(messages)`. It needs a package with `--grammar`.
+     *
+     * @throws UnreadableAnswerException the answer ended before it was whole
+     */
+    public suspend inline fun <reified T> parse(messages: List<Message>, settings: Settings = Settings()): T =
+        parse(serializer<T>(), messages, settings)
+
+    /** Returns the answer as a value that [serializer] reads. */
+    public suspend fun <T> parse(
+        serializer: KSerializer<T>,
+        messages: List<Message>,
+        settings: Settings = Settings(),
+    ): T {
+        val request = constrained(Request.chat(messages, settings).json, serializer.descriptor)
+        return decoded(serializer, create(Request(request)).text)
+    }
 }
 
 /**
@@ -138,6 +159,31 @@ public class MLCEngine private constructor(private val app: App) : AutoCloseable
 
     public fun stats(): EngineStats =
         EngineStats(Json.parseToJsonElement(app.stats().decodeToString()).jsonObject)
+
+    /** Returns a vector for each text, of a model for embeddings; long texts are errors. */
+    public suspend fun embed(texts: List<String>, settings: VectorSettings = VectorSettings()): Embeddings =
+        embed(embeddingRequest(texts, settings))
+
+    /** Returns embeddings for the fields of the server's `/v1/embeddings`. */
+    public suspend fun embed(request: Request): Embeddings = Embeddings(numbersOf(app, "embed", request))
+
+    /** Ranks documents by how well they match a query, by a reranker or a model for embeddings. */
+    public suspend fun rerank(
+        query: String,
+        documents: List<String>,
+        settings: VectorSettings = VectorSettings(),
+    ): Ranking = rerank(rankingRequest(query, documents, settings))
+
+    /** Returns a ranking for the fields of the server's `/rerank`. */
+    public suspend fun rerank(request: Request): Ranking = Ranking(numbersOf(app, "rerank", request))
+
+    /** Returns the class of each text, by a model for sequence classification. */
+    public suspend fun classify(texts: List<String>, settings: VectorSettings = VectorSettings()): Classification =
+        classify(classRequest(texts, settings))
+
+    /** Returns classes for the fields of the server's `/classify`. */
+    public suspend fun classify(request: Request): Classification =
+        Classification(numbersOf(app, "classify", request))
 
     /** Frees the caches of earlier conversations; call it if the system is short of memory. */
     public fun trim(): Unit = app.trim()
@@ -198,6 +244,13 @@ public class MLCEngine private constructor(private val app: App) : AutoCloseable
         @JvmOverloads
         public fun plan(folder: File, options: EngineOptions = EngineOptions()): MemoryPlan? =
             planOf(folder, options)
+
+        /**
+         * Limits the threads of all engines from their next step on; 0 removes the limit. Answers
+         * stay the same. Call it when the device is hot; `limitThreadsWhenHot` does.
+         */
+        @JvmStatic
+        public fun limitThreads(most: Int): Unit = Native.limitThreads(most)
 
         private fun bounded(options: JsonObject, plan: MemoryPlan?): JsonObject {
             if (plan == null || plan.available == null || plan.cache <= 0) return options

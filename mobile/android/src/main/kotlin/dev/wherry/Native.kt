@@ -52,6 +52,8 @@ internal object Native {
 
     @JvmStatic external fun trim(handle: Long)
 
+    @JvmStatic external fun limitThreads(most: Int)
+
     @JvmStatic external fun close(handle: Long)
 
     @JvmStatic

@@ -1,11 +1,13 @@
 package dev.wherry
 
 import kotlinx.coroutines.CancellationException
+import kotlinx.serialization.KSerializer
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonPrimitive
 import kotlinx.serialization.json.buildJsonObject
 import kotlinx.serialization.json.jsonObject
+import kotlinx.serialization.serializer
 
 /**
  * A function that the model may call in a [ChatSession].
@@ -25,6 +27,30 @@ public class Tool @JvmOverloads constructor(
     public val strict: Boolean = false,
     private val call: suspend (arguments: JsonObject) -> String,
 ) {
+    public companion object {
+        /**
+         * Creates a tool whose arguments are a serializable class:
+         * `Tool.of<City>("weather", "The weather of a city") { city -> forecast(city.name) }`.
+         */
+        public inline fun <reified A> of(
+            name: String,
+            description: String,
+            strict: Boolean = false,
+            noinline call: suspend (arguments: A) -> String,
+        ): Tool = of(serializer<A>(), name, description, strict, call)
+
+        /** Creates a tool whose arguments [serializer] reads. */
+        public fun <A> of(
+            serializer: KSerializer<A>,
+            name: String,
+            description: String,
+            strict: Boolean = false,
+            call: suspend (arguments: A) -> String,
+        ): Tool = Tool(name, description, jsonSchema(serializer.descriptor), strict) {
+            call(decoded(serializer, it.toString()))
+        }
+    }
+
     internal val json: JsonObject = buildJsonObject {
         put("type", JsonPrimitive("function"))
         put(

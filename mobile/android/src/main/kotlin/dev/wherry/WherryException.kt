@@ -38,6 +38,13 @@ public class FolderBusyException(message: String) : WherryException(message)
 /** Thrown if the engine was closed before or during a call. */
 public class EngineClosedException : WherryException("The engine is closed; load the model again.")
 
+/**
+ * Thrown if an answer is not of the class that was asked for, as when its tokens ran out.
+ *
+ * @property text the answer as the model wrote it
+ */
+public class UnreadableAnswerException(message: String, public val text: String) : WherryException(message)
+
 /** Thrown for a bug of Wherry, or an error inside the compiled model. */
 public class InternalException(message: String) : WherryException(message)
 

@@ -9,56 +9,91 @@ import androidx.lifecycle.AndroidViewModel
 import androidx.lifecycle.viewModelScope
 import dev.wherry.ChatSession
 import dev.wherry.EngineOptions
+import dev.wherry.LoadProgress
 import dev.wherry.MLCEngine
 import dev.wherry.Settings
 import dev.wherry.WherryException
+import dev.wherry.android.limitThreadsWhenHot
 import dev.wherry.android.memoryForModels
-import dev.wherry.android.modelFolder
 import dev.wherry.android.trimOnLowMemory
 import java.io.File
 import java.io.IOException
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.launch
 
-private const val MODEL = "demo" // name of the model's folder below assets/
-
 data class Said(val role: String, val text: String)
 
 /** Holds the model and the conversation, which survive a rotation of the screen. */
-class ChatModel(application: Application) : AndroidViewModel(application) {
+class ChatModel(private val application: Application) : AndroidViewModel(application) {
     val said = mutableStateListOf<Said>()
-    var status by mutableStateOf("Loading")
+    var status by mutableStateOf("")
         private set
+
+    // the model that is loaded or on its way; null: the list of models is shown
+    var chosen by mutableStateOf<Offer?>(null)
+        private set
+
     // the job that receives an answer; null: none is running
     var answer by mutableStateOf<Job?>(null)
         private set
+
     // the conversation; null: the model is not loaded
     var session by mutableStateOf<ChatSession?>(null)
         private set
+
     // number of messages that the context had no room for in the last answer
     var forgotten by mutableStateOf(0)
         private set
+    var isHot by mutableStateOf(false)
+        private set
+    var isShort by mutableStateOf(false) // of memory
+        private set
     private var engine: MLCEngine? = null
-    private var trimming: AutoCloseable? = null
+    private var loading: Job? = null
+    private val watches = mutableListOf(limitThreadsWhenHot(application) { isHot = it })
 
-    init {
-        viewModelScope.launch {
+    fun obstacle(offer: Offer): String? = offer.obstacle(application)
+
+    fun isHere(offer: Offer): Boolean = offer.isHere(application)
+
+    fun delete(offer: Offer): Unit = offer.delete(application)
+
+    fun open(offer: Offer) {
+        chosen = offer
+        loading = viewModelScope.launch {
             status = reported {
-                val folder = modelFolder(application, MODEL)
-                val packed = File(application.noBackupFilesDir, "packed").apply { mkdirs() }
+                val folder = offer.fetch(application, ::show)
+                val packed = File(application.noBackupFilesDir, "packed/${offer.name}").apply { mkdirs() }
                 val options = EngineOptions(packDir = packed, memory = memoryForModels(application))
-                val loaded = MLCEngine.load(folder, options) {
-                    status = "${it.phase} ${it.done * 100 / it.total.coerceAtLeast(1)} %"
-                }
-                trimming = loaded.trimOnLowMemory(application)
+                val loaded = MLCEngine.load(folder, options, ::show)
                 engine = loaded
+                watches += loaded.trimOnLowMemory(application) { isShort = true }
                 session = ChatSession(loaded, settings = Settings(maxTokens = 400)).also { it.prewarm() }
             }
         }
     }
 
+    private fun show(progress: LoadProgress) {
+        status = "${progress.phase} ${progress.done * 100 / progress.total.coerceAtLeast(1)} %"
+    }
+
+    /** Goes back to the list of models; what is downloaded stays for the next time. */
+    fun leave() {
+        loading?.cancel()
+        answer?.cancel()
+        val old = engine
+        viewModelScope.launch { old?.shutdown() }
+        engine = null
+        session = null
+        chosen = null
+        said.clear()
+        status = ""
+        forgotten = 0
+    }
+
     fun send(text: String) {
         val session = session ?: return
+        isShort = false
         said += Said("user", text)
         said += Said("assistant", "")
         answer = viewModelScope.launch {
@@ -85,7 +120,7 @@ class ChatModel(application: Application) : AndroidViewModel(application) {
     }
 
     override fun onCleared() {
-        trimming?.close()
+        watches.forEach(AutoCloseable::close)
         engine?.close()
     }
 

@@ -1,0 +1,67 @@
+#include "app/chat/vector_response.h"
+
+#include <utility>
+
+#include "app/chat/choice.h"
+#include "app/chat/sampling.h"
+#include "app/request/request_error.h"
+#include "support/error.h"
+
+namespace wherry::app {
+
+VectorResponse::VectorResponse(VectorPlan plan, Listener listener)
+    : plan_(std::move(plan)),
+      listener_(std::move(listener)),
+      results_(plan_.jobs.size()),
+      ended_(plan_.jobs.size()),
+      open_(plan_.jobs.size()) {}
+
+void VectorResponse::add(size_t job, uint64_t id, Core& core) const {
+  const VectorJob& one = plan_.jobs[job];
+  wherry_params params;
+  wherry_params_init(&params);
+  params.user = number_of(plan_.user);
+  params.salt = number_of(plan_.salt);
+  if (one.token < 0) {
+    params.embed = 1;
+  } else {
+    params.max_tokens = 1;
+    params.temperature = 0;
+    params.allowed = &one.token;
+    params.n_allowed = 1;
+  }
+  core.add(id, plan_.prompts[one.prompt], params);
+}
+
+void VectorResponse::push(size_t job, const wherry_event& event, const std::string& error) {
+  if (over_ || ended_[job]) return;
+  VectorResult& result = results_[job];
+  if (event.token >= 0) result.logprob = event.logprob;
+  if (event.finish == WHERRY_RUNNING) return;
+  ended_[job] = true;
+  --open_;
+  if (event.finish == WHERRY_ABORTED) throw Failed{"The request was aborted", "aborted", false};
+  if (event.finish == WHERRY_ERROR) throw Failed{error, "engine_error", false};
+  if (event.n_embedding > 0) {
+    result.values.assign(event.embedding, event.embedding + event.n_embedding);
+  }
+}
+
+void VectorResponse::flush() {
+  if (over_ || !done()) return;
+  over_ = true;
+  try {
+    listener_(plan_.whole(results_), true);
+  } catch (const Error& damage) {
+    listener_(error_json(damage.what(), "server_error", "", "engine_error"), true);
+  }
+}
+
+void VectorResponse::fail(const std::string& error_json) {
+  if (over_) return;
+  over_ = true;
+  open_ = 0;
+  listener_(error_json, true);
+}
+
+}  // namespace wherry::app

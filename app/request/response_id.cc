@@ -1,0 +1,14 @@
+#include "app/request/response_id.h"
+
+#include <random>
+
+namespace wherry::app {
+
+std::string new_id(const char* kind) {
+  std::random_device device;
+  std::string made = std::string(kind) + "-";
+  for (int i = 0; i < 24; ++i) made += "0123456789abcdef"[device() % 16];
+  return made;
+}
+
+}  // namespace wherry::app

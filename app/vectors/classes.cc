@@ -1,0 +1,60 @@
+// Requests for the classes of texts, with the fields and the response of POST /classify.
+#include <algorithm>
+#include <ctime>
+#include <memory>
+#include <utility>
+
+#include "app/request/request_error.h"
+#include "app/request/response_id.h"
+#include "app/template/json_text.h"
+#include "app/vectors/numbers.h"
+#include "app/vectors/texts.h"
+
+namespace wherry::app {
+
+namespace {
+
+Value classified(size_t index, const Floats& logits, const Head& head) {
+  const std::vector<double> found = probabilities(logits, head.activation);
+  const auto best = std::max_element(found.begin(), found.end()) - found.begin();
+  Values probs(found.begin(), found.end());
+  return jinja::make_dict({{"index", Value::size(index)},
+                           {"label", head.labels.at(static_cast<size_t>(best))},
+                           {"probs", jinja::make_list(std::move(probs))},
+                           {"num_classes", Value::size(found.size())}});
+}
+
+}  // namespace
+
+VectorPlan class_plan(const Value& request, const VectorModel& model, const Gone& gone) {
+  const auto fields = std::make_shared<Fields>(checked_classify(request));
+  if (model.head.kind != HeadKind::kClass) {
+    throw RequestError(
+        "This model has no classes. Take a model for sequence classification, whose config.json "
+        "names ...ForSequenceClassification",
+        "", "no_classes");
+  }
+  const std::vector<std::string> inputs = texts_of(*fields->find("input"));
+  const Texts texts(model, *fields, gone);
+  VectorPlan plan;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    plan.embed(texts.of_text(inputs[i], inputs.size() > 1 ? item("input", i) : "input"));
+  }
+  const Value usage = plan.usage();
+  plan.whole = [fields, usage, &model](const std::vector<VectorResult>& results) {
+    Values data;
+    for (size_t i = 0; i < results.size(); ++i) {
+      data.push_back(classified(i, results[i].values, model.head));
+    }
+    return jinja::to_compact_json(
+        jinja::make_dict({{"id", new_id("classify")},
+                          {"created", static_cast<int64_t>(std::time(nullptr))},
+                          {"model", name_of(*fields, model)},
+                          {"data", jinja::make_list(std::move(data))},
+                          {"usage", usage},
+                          {"object", "list"}}));
+  };
+  return plan;
+}
+
+}  // namespace wherry::app

@@ -1,0 +1,88 @@
+#include "app/vectors/numbers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "support/error.h"
+
+namespace wherry::app {
+
+namespace {
+
+constexpr double kLargestExponent = 700;  // exp of more than 709 is infinite
+
+}  // namespace
+
+void require_finite(const Floats& values) {
+  if (std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); })) return;
+  throw Error(WHERRY_INTERNAL,
+              "The model's result holds NaN or infinity: the weights or the compiled model are "
+              "damaged");
+}
+
+Floats unit(Floats values) {
+  double squares = 0;
+  for (const float x : values) squares += static_cast<double>(x) * static_cast<double>(x);
+  const double length = std::sqrt(squares);
+  if (length == 0) return values;
+  for (float& x : values) x /= static_cast<float>(length);
+  return values;
+}
+
+Floats embedding_of(Floats values, const Head& head, size_t dimensions) {
+  require_finite(values);
+  if (dimensions > 0 && dimensions < values.size()) values.resize(dimensions);
+  return head.normalize ? unit(std::move(values)) : values;
+}
+
+std::vector<double> probabilities(const Floats& logits, Activation activation) {
+  require_finite(logits);
+  std::vector<double> made(logits.begin(), logits.end());
+  if (activation == Activation::kSigmoid) {
+    for (double& x : made) x = 1 / (1 + std::exp(std::min(-x, kLargestExponent)));
+  }
+  if (activation != Activation::kSoftmax || made.empty()) return made;
+  const double top = *std::max_element(made.begin(), made.end());
+  double total = 0;
+  for (double& x : made) total += x = std::exp(x - top);
+  for (double& x : made) x /= total;
+  return made;
+}
+
+double cosine(const Floats& a, const Floats& b, const Head& head) {
+  const Floats left = unit(embedding_of(a, head, 0)), right = unit(embedding_of(b, head, 0));
+  double sum = 0;
+  for (size_t i = 0; i < left.size(); ++i) {
+    sum += static_cast<double>(left[i]) * static_cast<double>(right[i]);
+  }
+  return sum;
+}
+
+double probability(double yes, double no) {
+  return 1 / (1 + std::exp(std::min(no - yes, kLargestExponent)));
+}
+
+std::string in_base64(const Floats& values) {
+  static constexpr char kDigits[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::vector<unsigned char> bytes;  // little-endian on any machine
+  for (const float value : values) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    for (int shift = 0; shift < 32; shift += 8) {
+      bytes.push_back(static_cast<unsigned char>(bits >> shift));
+    }
+  }
+  std::string made;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t n = std::min<size_t>(3, bytes.size() - i);
+    uint32_t three = 0;
+    for (size_t k = 0; k < 3; ++k) three = three << 8 | (k < n ? bytes[i + k] : 0U);
+    for (size_t k = 0; k < 4; ++k) made += k <= n ? kDigits[three >> (18 - 6 * k) & 63] : '=';
+  }
+  return made;
+}
+
+}  // namespace wherry::app

@@ -1,0 +1,53 @@
+#include "app/vectors/vector_plan.h"
+
+#include <utility>
+
+#include "app/request/request_error.h"
+
+namespace wherry::app {
+
+void VectorPlan::embed(std::vector<int32_t> prompt) {
+  jobs.push_back({prompts.size()});
+  prompts.push_back(std::move(prompt));
+}
+
+Value VectorPlan::usage() const {
+  int64_t tokens = 0;
+  for (const auto& prompt : prompts) tokens += static_cast<int64_t>(prompt.size());
+  return jinja::make_dict({{"prompt_tokens", tokens}, {"total_tokens", tokens}});
+}
+
+std::string name_of(const Fields& fields, const VectorModel& model) {
+  const std::string given = fields.text("model");
+  return given.empty() ? model.name : given;
+}
+
+VectorTask task_of(const Value& request) {
+  if (!request.is_dict()) return VectorTask::kNone;
+  const auto has = [&](const char* name) { return request.dict().find(name) != nullptr; };
+  const Value* task = request.dict().find("task");
+  if (task != nullptr && !task->is_none()) {
+    const std::string name = task->is_string() ? task->text() : "";
+    if (name == "embed") return VectorTask::kEmbed;
+    if (name == "classify") return VectorTask::kClassify;
+    if (name == "rerank") return VectorTask::kRerank;
+    throw RequestError("task takes embed, classify or rerank", "task");
+  }
+  if (has("messages") || has("prompt")) return VectorTask::kNone;
+  if (has("query")) return VectorTask::kRerank;
+  return has("input") ? VectorTask::kEmbed : VectorTask::kNone;
+}
+
+VectorPlan vector_plan(VectorTask task, const Value& request, const VectorModel& model,
+                       const Gone& gone) {
+  const auto make = task == VectorTask::kClassify ? class_plan
+                    : task == VectorTask::kRerank ? ranking_plan
+                                                  : embedding_plan;
+  VectorPlan plan = make(request, model, gone);
+  const Fields fields(request);  // they are checked
+  plan.user = fields.text("user");
+  plan.salt = fields.text("cache_salt");
+  return plan;
+}
+
+}  // namespace wherry::app

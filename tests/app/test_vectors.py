@@ -1,0 +1,44 @@
+"""Tiny encoders and a reranker over the C ABI of apps, against Python's engine on equal folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from wherry.runtime import MLCEngine
+
+from .answers import answered, fixed, meaning, refused
+from .app import App
+from .request_cases import VECTOR_ERRORS, VECTORS
+from .vector_models import MODELS, compiled
+
+pytestmark = pytest.mark.cpu
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def both(request, tmp_path_factory) -> Iterator[tuple[str, App, MLCEngine]]:
+    """Name of a model, the app and Python's engine that have it."""
+    folder = compiled(request.param, tmp_path_factory.mktemp(request.param))
+    app = App(folder)
+    with MLCEngine(folder, threads=1) as engine:
+        yield request.param, app, engine
+    app.close()
+
+
+def test_answers_are_pythons_byte_for_byte(both):
+    name, app, engine = both
+    for row in VECTORS[name]:
+        assert fixed(app.ask(**row)) == answered(engine, row), row
+    assert app.stats()["requests"] == 0
+
+
+def test_errors_mean_what_pythons_do(both):
+    name, app, engine = both
+    for row in VECTOR_ERRORS[name]:
+        assert meaning(app.ask(**row)) == meaning(refused(engine, row)), row
+
+
+def test_an_unknown_task(both):
+    error = both[1].ask(task="sing", input="w5")["error"]
+    assert (error["param"], error["type"]) == ("task", "invalid_request_error")

@@ -1,0 +1,38 @@
+"""Tiny models whose answers are numbers, for the rows of request_cases.VECTORS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import transformers
+
+from wherry.compiler.api import Limits, ensure_artifact
+
+from ..models.encoders import CASES, save
+from ..runtime.test_encoders import tokenizer
+from ..support import tiny_embedder
+
+_LABELS = {"0": "bad", "1": "so-so", "2": "good"}
+NAMED = {"id2label": _LABELS, "label2id": {name: int(i) for i, name in _LABELS.items()}}
+MODELS = ("embedder", "cross_encoder", "classifier", "reranker")
+
+
+def compiled(name: str, to: Path) -> Path:
+    """Write one of MODELS, compile it, and return its folder."""
+    to.mkdir(parents=True, exist_ok=True)
+    if name == "reranker":
+        tiny_embedder.make(to, ("LogitScore",))
+    elif name == "embedder":
+        save(to, CASES["bert"])
+        tokenizer(to)
+    else:
+        kind = transformers.AutoModelForSequenceClassification
+        if name == "classifier":
+            save(to, CASES["bert"], kind, num_labels=3, **NAMED)
+        else:
+            save(to, CASES["bert"], kind, num_labels=1)
+        tokenizer(to)
+    limits = Limits(max_batch=4, prefill_chunk=128)
+    kept = {"kv_dtype": "float32"} if name == "reranker" else {}
+    made = ensure_artifact(str(to), target="cpu", quant="q0f32", limits=limits, **kept)
+    return Path(made)
