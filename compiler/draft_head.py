@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .checkpoint.tensors import Checkpoint
 
 _WEIGHTS = (".safetensors", ".bin", ".pth", ".pt", ".gguf", ".index.json")
+_INTEGERS = ("I64", "I32", "int64", "int32")  # as safetensors and PyTorch call them
 _LAYERS = ("midlayer", "layers.0")  # names of the layer in SpecForge's layout, and in speculators'
 
 
@@ -103,15 +104,21 @@ def _described(
             f"{_LAYERS[1]}.*. --draft-head takes the folder of a head; for a whole smaller model, "
             "type --draft."
         )
+    mapped = checkpoint.tensors.get("d2t")
+    if mapped and (len(mapped.shape) != 1 or not mapped.shape[0] or mapped.dtype not in _INTEGERS):
+        raise ModelError(
+            f"{source}: d2t is {mapped.dtype} {list(mapped.shape)}; it has an integer of 32 or 64 "
+            "bits for each token of the head's vocabulary."
+        )
     head = Head(
         config=read_json(source / "config.json"),
         layer=layer,
         own_embeddings="embed_tokens.weight" in names,
-        mapped="d2t" in names,
+        vocab=None if mapped is None else mapped.shape[0],
     )
     text = model.get("text_config")
     vocab = (text if isinstance(text, dict) else model).get("vocab_size")
-    places = _places(source, checkpoint, vocab) if head.mapped else None
+    places = None if mapped is None else _places(source, checkpoint, vocab)
     return asdict(head), places
 
 
@@ -129,7 +136,7 @@ def _places(source: Path, checkpoint: Checkpoint, vocab: Any) -> NDArray[np.floa
     """
     offsets = checkpoint.read_raw("d2t").astype(np.int64)
     tokens = np.arange(len(offsets)) + offsets
-    if type(vocab) is not int or (len(tokens) and not 0 <= tokens.min() <= tokens.max() < vocab):
+    if type(vocab) is not int or not 0 <= tokens.min() <= tokens.max() < vocab:
         raise ModelError(
             f"{source}: d2t maps the head's tokens to {tokens.min()} to {tokens.max()}, and the "
             f"model has {vocab} tokens (vocab_size). Give a head that was trained for this model."

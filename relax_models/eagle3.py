@@ -102,7 +102,7 @@ class Head:
     config: dict[str, Any]  # content of the head's config.json
     layer: str  # what the checkpoint calls the layer: "midlayer" or "layers.0"
     own_embeddings: bool  # whether the checkpoint has embeddings; else the model's are used
-    mapped: bool  # whether the head has a vocabulary of its own
+    vocab: int | None  # tokens of the head's own vocabulary; None: it has the model's
 
 
 class Attention(nn.Module):
@@ -144,11 +144,10 @@ class Eagle3(nn.Module):
         self.fc = nn.Linear(3 * target.hidden_size, self.size, bias=False)
         self.layer = Layer(cfg, target.num_hidden_layers)
         self.norm = cfg.norm()
-        vocab = cfg.draft_vocab_size or cfg.vocab_size
-        self.lm_head = nn.Linear(self.size, vocab, bias=False)
+        self.lm_head = nn.Linear(self.size, head.vocab or cfg.vocab_size, bias=False)
         self.embed_tokens = Embedding(cfg.vocab_size, self.size) if head.own_embeddings else None
         # float32 [vocab]: a token's place in the head's vocabulary, or -1
-        self.places = exact((cfg.vocab_size,)) if head.mapped else None
+        self.places = exact((cfg.vocab_size,)) if head.vocab else None
 
     def append(self, decoder: Any, states: list[Tensor], batch: Batch) -> Tensor:
         """Keep what is read of a step's rows, and append the head's keys and values.
@@ -234,6 +233,10 @@ def _misfits(cfg: Eagle3Config, arch: Architecture, target: Any, head: Head) -> 
         return
     if cfg.vocab_size != target.vocab_size:
         yield f"vocab_size is {cfg.vocab_size}, the model has {target.vocab_size}"
+    own = cfg.draft_vocab_size or head.vocab or cfg.vocab_size
+    if own != (head.vocab or cfg.vocab_size):
+        has = f"d2t has {head.vocab}" if head.vocab else "there is no d2t"
+        yield f"draft_vocab_size is {own}, and {has}"
     if (cfg.target_hidden_size or cfg.hidden_size) != target.hidden_size:
         size = cfg.target_hidden_size or cfg.hidden_size
         yield f"it reads hidden states of {size} elements, the model has {target.hidden_size}"

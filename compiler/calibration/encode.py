@@ -23,6 +23,7 @@ from wherry.quant.scheme import Scheme, find
 
 from ..checkpoint.tensors import Checkpoint
 from ..encoding import Encoding
+from ..library.export import reads_source
 from ..load import Described
 from ..quality.texts import Text, windows
 from ..tokenizer_files import TOKENIZER
@@ -118,6 +119,8 @@ def refused(
     """Return why a model is not encoded with error feedback; None: it is."""
     if not mix and (not isinstance(scheme, GroupQuant) or scheme.bits != 4):
         return f"{scheme.name} has no 4-bit weights"
+    if reads_source(described.config):
+        return f"{described.arch.name} is an encoder-decoder, and a text has no sources for it"
     return None
 
 

@@ -21,6 +21,7 @@ from wherry.hub.file_names import DRAFT_HEAD
 from ..support.eagle3 import HEADED, WithHead
 
 KIND = HEADED["llama with a head"]
+SPOILT = (torch.zeros(()).long(), torch.zeros(100), torch.zeros(0).long())  # as d2t
 
 
 @pytest.fixture
@@ -41,6 +42,7 @@ def change(head, **fields):
     [
         ({"vocab_size": 256}, "vocab_size is 256, the model has 320"),
         ({"target_hidden_size": 32}, "hidden states of 32 elements, the model has 64"),
+        ({"draft_vocab_size": 320}, "draft_vocab_size is 320, and d2t has 100"),
         ({"num_hidden_layers": 2}, "num_hidden_layers: found 2, supported is 1"),
         ({"norm_before_fc": True}, "norm_before_fc: found True, supported is False"),
         ({"bias_of_q": 1}, "bias_of_q: 1, an unknown field"),
@@ -59,6 +61,22 @@ def test_a_folder_that_is_no_head(case):
     model, _ = case
     with pytest.raises(ModelError, match=r"is no EAGLE-3 head.*type --draft"):
         convert_model(str(model), draft_head=str(model))
+
+
+def test_a_smaller_vocabulary_without_a_map(case):
+    model, head = case
+    stored = WithHead(KIND).stored
+    save_file({n: t for n, t in stored.items() if n not in SPARE}, head / "model.safetensors")
+    with pytest.raises(UsageError, match="draft_vocab_size is 100, and there is no d2t"):
+        convert_model(str(model), draft_head=str(head))
+
+
+@pytest.mark.parametrize("changed", SPOILT)
+def test_a_map_that_is_none(case, changed):
+    model, head = case
+    save_file(WithHead(KIND).stored | {"d2t": changed}, head / "model.safetensors")
+    with pytest.raises(ModelError, match=r"d2t is .*an integer of 32 or 64"):
+        convert_model(str(model), draft_head=str(head))
 
 
 def test_tokens_that_the_model_has_not(case):

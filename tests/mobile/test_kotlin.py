@@ -59,7 +59,7 @@ def said(checks, demo, tmp_path_factory):
     (hybrid / "wherry.json").write_text(json.dumps(HYBRID))
     cases = ["answers", "together", "cancelling", "closing", "held"]
     cases += [f"plans:{','.join(map(str, PLANNED))}", f"plan:{hybrid}"]
-    cases += ["schemas", "typed", f"numbers:{table.vectors['embedder']}"]
+    cases += ["schemas", "typed", "limits", f"numbers:{table.vectors['embedder']}"]
     found = checks(f"table:{folder / 'table.json'}", *cases, f"errors:{damaged}", "leaks:30")
     return {"cases": table, **found}
 
@@ -227,6 +227,12 @@ def test_typed_answers(said):
         return
     assert [*json.loads(fox)] == ["colour", "tails", "tame"]
     assert cut.startswith("The answer is no Fox: ")
+
+
+def test_a_limit_of_threads_changes_no_text(said):
+    free, limited, refused = said["limits"]
+    assert free == limited == said["answers"]["text"]
+    assert refused.startswith("the limit is -1 threads; it takes a number from 1")
 
 
 def test_numbers_have_types(said):

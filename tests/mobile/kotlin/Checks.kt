@@ -273,6 +273,7 @@ private class Checks(val folder: File, val more: JsonObject) {
             "plans" -> plans(argument)
             "plan" -> plan(argument)
             "schemas" -> schemas()
+            "limits" -> load(EngineOptions(more = more + ("threads" to JsonPrimitive(2)))).use { limits(it) }
             "typed" -> load().use { typed(it) }
             "numbers" -> load(from = File(argument)).use { numbers(it) }
             "leaks" -> leaks(argument.toInt())

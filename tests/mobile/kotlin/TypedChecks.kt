@@ -97,6 +97,22 @@ suspend fun typed(engine: MLCEngine): JsonElement {
     return JsonArray(told)
 }
 
+/** A text with and without a limit of threads, and the error of a wrong one. */
+suspend fun limits(engine: MLCEngine): JsonElement {
+    val settings = Settings(maxTokens = 24, temperature = 0.0)
+    val free = engine.completions.create("Once upon a time", settings).text
+    MLCEngine.limitThreads(1)
+    val limited = engine.completions.create("Once upon a time", settings).text
+    MLCEngine.limitThreads(0)
+    val refused = try {
+        MLCEngine.limitThreads(-1)
+        "nothing"
+    } catch (e: InvalidArgumentException) {
+        e.message
+    }
+    return JsonArray(listOf(free, limited, refused).map { JsonPrimitive(it) })
+}
+
 /** What the typed functions make of answers that are numbers. */
 suspend fun numbers(engine: MLCEngine): JsonElement {
     val texts = listOf("w7 w9 w11", "w20")
