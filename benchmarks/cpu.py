@@ -19,13 +19,15 @@ from wherry.artifact.manifest import MANIFEST
 
 from .busy import busy_cores, warning
 from .drive_llama import Llama, run_child
-from .make_models import DEFAULT_FOLDER, gguf_file, hf_folder
+from .make_models import DEFAULT_FOLDER, gguf_file, hf_folder, quantized_file
 from .rows import ROWS, machine, versions, write_row
 from .shapes import LARGE, SHAPES, inactive_numbers, weight_shapes
 
 DEPTH = 96  # tokens of context before the first measured token
 CONTEXT = 2048
 PEERS = {"q4f16_1": "q4_0", "q8f16_1": "q8_0", "q0f16": "f16", "q0f32": "f32"}
+# Both engines read one file, as llama.cpp's quantizer mixes its types.
+MIXES = ("Q4_0", "Q8_0", "Q2_K", "Q3_K_M", "IQ4_XS", "Q4_K_M", "Q5_K_M", "Q6_K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +60,18 @@ WORKLOADS = {
 USUAL = ["decode", "prefill", "batch8"]
 
 
-def compile_model(folder: Path, quant: str) -> tuple[Path, dict[str, float]]:
+def compile_model(model: Path, quant: str | None) -> tuple[Path, dict[str, float]]:
     """Convert and compile a model; return its folder, and the wall and CPU seconds of both steps.
+
+    quant: None for a file that keeps its types.
 
     A step whose result the cache has is not timed: empty WHERRY_CACHE to measure it.
     """
     times: dict[str, float] = {}
     started = time.time()
     for command in ("convert", "compile"):
-        arguments = [sys.executable, "-m", "wherry", command, str(folder), "--quant", quant]
+        arguments = [sys.executable, "-m", "wherry", command, str(model)]
+        arguments += ["--quant", quant] if quant else []
         begin = time.perf_counter()
         output = run_child(
             arguments + (["--context", str(CONTEXT)] if command == "compile" else [])
@@ -109,8 +114,8 @@ def summary(
 ) -> dict[str, Any]:
     """Return medians of one engine's runs.
 
-    `bandwidth_share` is (bytes of weights that a step reads, the share `active` of all) / (time of
-    a step) / (the CPU's read bandwidth).
+    `bandwidth_share` is (bytes of weights that a step reads, the share `active` of all, and of
+    recurrent states, which it reads and writes) / (time of a step) / (the CPU's read bandwidth).
     """
     wall, cpu = (statistics.median(r[k] for r in runs) for k in ("wall_s", "cpu_s"))
     result: dict[str, Any] = {
@@ -124,6 +129,7 @@ def summary(
     size = next((r["weight_bytes"] for r in runs if "weight_bytes" in r), None)
     if size and load.tokens and (load.batch == 1 or active == 1.0):
         size *= active
+        size += load.batch * next((r["state_bytes"] for r in runs if "state_bytes" in r), 0)
         result["bandwidth_share"] = size * load.tokens / wall / speed
         result["bandwidth_share_of_cpu_time"] = size * load.tokens / cpu / speed
     return result
@@ -155,7 +161,7 @@ def compare(
 
 
 def active_share(shape: str) -> float:
-    """Return the share of the matrices' weights that a token uses."""
+    """Return the share of the weights that a token uses."""
     numbers = sum(prod(s) for s in weight_shapes(SHAPES[shape]).values())
     return 1 - inactive_numbers(SHAPES[shape]) / numbers
 
@@ -167,21 +173,25 @@ def main() -> None:
     parser.add_argument("--shapes", nargs="+", default=usual, choices=list(SHAPES))
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--workloads", nargs="+", default=USUAL, choices=list(WORKLOADS))
-    parser.add_argument("--quant", default="q4f16_1", choices=list(PEERS))
+    parser.add_argument("--quant", default="q4f16_1", choices=[*PEERS, *MIXES])
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--models", type=Path, default=DEFAULT_FOLDER, help="of make_models")
     parser.add_argument("--rows", type=Path, default=ROWS)
     a = parser.parse_args()
     for shape in a.shapes:
-        peer = gguf_file(a.models, shape, PEERS[a.quant])
-        compiled, times = compile_model(hf_folder(a.models, shape), a.quant)
+        if a.quant in MIXES:
+            peer = quantized_file(a.models, shape, a.quant)
+            compiled, times = compile_model(peer, None)
+        else:
+            peer = gguf_file(a.models, shape, PEERS[a.quant])
+            compiled, times = compile_model(hf_folder(a.models, shape), a.quant)
         for threads in a.threads:
             llama = Llama.from_environment(peer, threads)
             for load in (WORKLOADS[name] for name in a.workloads):
                 row = {"what": load.name, "shape": shape, "threads": threads}
                 row |= {
                     "quant": a.quant,
-                    "peer": PEERS[a.quant],
+                    "peer": PEERS.get(a.quant, a.quant),
                     "depth": load.depth,
                     "rows": load.rows,
                 }

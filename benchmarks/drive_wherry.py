@@ -112,6 +112,15 @@ def weight_bytes(metadata: dict[str, Any]) -> int:
     return sum(int(np.prod(p["shape"])) * np.dtype(p["dtype"]).itemsize for p in metadata["params"])
 
 
+def state_bytes(metadata: dict[str, Any]) -> int:
+    """Return the bytes of recurrent states that a decode step reads and writes for a sequence."""
+    states = (state for state in metadata["state"] if state["kind"] == "recurrent")
+    return 2 * sum(
+        int(state["layers"] * np.prod(state["shape"]) * np.dtype(state["dtype"]).itemsize)
+        for state in states
+    )
+
+
 def main() -> None:
     """Measure one workload and print its times as JSON."""
     parser = argparse.ArgumentParser()
@@ -141,6 +150,7 @@ def main() -> None:
         "load_s": driver.load_s,
         "load_cpu_s": driver.load_cpu_s,
         "weight_bytes": weight_bytes(dict(driver.core.metadata)),
+        "state_bytes": state_bytes(dict(driver.core.metadata)),
     }
     driver.core.close()
     print(json.dumps(result))

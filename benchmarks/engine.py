@@ -23,10 +23,12 @@ from wherry.artifact.variants import library_for
 from wherry.runtime.core.interface import Event, SamplingParams
 from wherry.runtime.core.library import open_core, open_runtime
 from wherry.runtime.core.native import NativeCore
+from wherry.runtime.load.program_memory import resident
 
 from . import hybrid_models
 from .busy import busy_cores, warning
 from .chain_models import DRAFT, walk, write
+from .make_models import hf_folder
 from .rows import ROWS, machine, versions, write_row
 from .shapes import SHAPES
 
@@ -35,6 +37,8 @@ MODELS = Path.home() / ".cache" / "wherry-benchmarks"
 CONTEXT = 4608
 DRAFT_AGREES = 0.8
 QUANT = "q4f16_1"
+HYBRID = "qwen3.5-0.8b"
+TURNS, ASKED, ANSWERED = 20, 100, 50  # of a chat: turns, new tokens of a question and of an answer
 
 
 class Bench:
@@ -111,6 +115,7 @@ def compared(
         "with_s": seconds[0],
         "without_s": seconds[1],
         "cpu_ratio": statistics.median(processor[1]) / statistics.median(processor[0]),
+        "drafted_tokens": stats.drafted_tokens,
         "accepted_share": stats.accepted_tokens / max(stats.drafted_tokens, 1),
     }
 
@@ -264,6 +269,64 @@ def shared_prefix(bench: Bench) -> dict[str, Any]:
     return row
 
 
+class Chats:
+    """Chats of random tokens that take their turns at the same time, in one engine."""
+
+    def __init__(self, core: NativeCore, count: int, vocab: int) -> None:
+        self.core, self.vocab = core, vocab
+        self.random = [np.random.default_rng(100 + i) for i in range(count)]
+        self.texts: list[list[int]] = [[] for _ in range(count)]
+
+    def turn(self) -> tuple[float, int]:
+        """Add a question and an answer to each; return the first's seconds, and cached tokens."""
+        for i, (random, text) in enumerate(zip(self.random, self.texts, strict=True)):
+            text += random.integers(0, self.vocab, ASKED).tolist()
+            self.core.add(i, text, SamplingParams(max_tokens=ANSWERED, temperature=0.0))
+        firsts: dict[int, Event] = {}
+        unfinished = len(self.texts)
+        while unfinished:
+            for event in self.core.wait_events(-1):
+                firsts.setdefault(event.id, event)
+                self.texts[event.id].append(event.token)
+                unfinished -= event.finish != 0
+        return firsts[0].prefill_seconds, sum(e.cached_tokens for e in firsts.values())
+
+
+def chat(bench: Bench) -> dict[str, Any]:
+    """Measure 20 turns of a chat with a hybrid, and of 16 chats that share a cache for four.
+
+    Each turn has equally many new tokens. `ratio`: the first token's time at turn 20 without the
+    prefix cache over the time with it; `turn_20_over_2`: with it, over the time at turn 2.
+    """
+    shape = SHAPES[HYBRID]
+    found = compiled(hf_folder(bench.models, HYBRID))
+    made = Bench(found, found, bench.threads, shape["vocab_size"], bench.models)
+    seconds: dict[str, list[float]] = {}
+    texts, grown, cached = [], 0, 0
+    tokens = TURNS * (ASKED + ANSWERED) + 16  # and a page
+    for name, count, cache in (("cached", 1, True), ("computed", 1, False), ("many", 16, True)):
+        core = made.open(
+            context=tokens, max_batch=count, kv_tokens=min(count, 4) * tokens, prefix_cache=cache
+        )
+        chats = Chats(core, count, made.vocab)
+        seconds[name] = []
+        for turn in range(TURNS):
+            first, cached = chats.turn()
+            seconds[name].append(first)
+            grown = -(resident() or 0) if turn == 1 else grown
+        grown += resident() or 0
+        texts.append(chats.texts[0])
+        core.close()
+    assert texts[0] == texts[1] == texts[2], "the prefix cache changed the tokens"
+    return {
+        "ratio": seconds["computed"][-1] / seconds["cached"][-1],
+        "turn_20_over_2": seconds["cached"][-1] / seconds["cached"][1],
+        "many_cached_share": cached / (16 * (len(texts[0]) - ANSWERED)),
+        "many_grown_bytes": grown,  # of resident memory, from turn 2 to turn 20
+        "first_token_s": seconds,
+    }
+
+
 WORKLOADS: dict[str, Callable[[Bench], dict[str, Any]]] = {
     "prompt-lookup": prompt_lookup,
     "draft-model": draft_model,
@@ -272,6 +335,7 @@ WORKLOADS: dict[str, Callable[[Bench], dict[str, Any]]] = {
     "overhead": overhead,
     "stall": stall,
     "shared-prefix": shared_prefix,
+    "chat": chat,
 }
 
 

@@ -8,7 +8,6 @@ most likely.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,64 +16,17 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from .chain_models import successors
+from .shapes import SHAPES, hybrid_layer, weight_shapes
 
 # A third of Qwen3.5-0.8B's layers, with a smaller vocabulary: more than the caches of a CPU hold.
-HYBRID: dict[str, Any] = {
-    "architectures": ["Qwen3_5ForCausalLM"],
-    "model_type": "qwen3_5_text",
+HYBRID: dict[str, Any] = SHAPES["qwen3.5-0.8b"] | {
     "vocab_size": 49152,
-    "hidden_size": 1024,
-    "intermediate_size": 3584,
     "num_hidden_layers": 8,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 2,
-    "head_dim": 256,
-    "linear_num_key_heads": 16,
-    "linear_num_value_heads": 16,
-    "linear_key_head_dim": 128,
-    "linear_value_head_dim": 128,
-    "linear_conv_kernel_dim": 4,
     "max_position_embeddings": 8192,
-    "rms_norm_eps": 1e-6,
-    "rope_parameters": {"rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.25},
     "tie_word_embeddings": False,
     "mtp_num_hidden_layers": 1,
 }
 SMALL = 0.02  # factor of what a layer adds
-
-
-def _layer(
-    c: dict[str, Any], prefix: str, *, attends: bool
-) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield names and shapes of a layer's tensors."""
-    d, f = c["hidden_size"], c["intermediate_size"]
-    yield from (
-        (f"{prefix}.{name}.weight", (d,))
-        for name in ("input_layernorm", "post_attention_layernorm")
-    )
-    yield from ((f"{prefix}.mlp.{name}_proj.weight", (f, d)) for name in ("gate", "up"))
-    yield f"{prefix}.mlp.down_proj.weight", (d, f)
-    if attends:
-        e, h, g = c["head_dim"], c["num_attention_heads"], c["num_key_value_heads"]
-        own = f"{prefix}.self_attn"
-        yield f"{own}.q_proj.weight", (2 * h * e, d)
-        yield from ((f"{own}.{name}_proj.weight", (g * e, d)) for name in "kv")
-        yield f"{own}.o_proj.weight", (d, h * e)
-        yield from ((f"{own}.{name}_norm.weight", (e,)) for name in "qk")
-        return
-    heads, values = (
-        c["linear_num_value_heads"],
-        c["linear_num_value_heads"] * c["linear_value_head_dim"],
-    )
-    width = 2 * c["linear_num_key_heads"] * c["linear_key_head_dim"] + values
-    own = f"{prefix}.linear_attn"
-    yield f"{own}.in_proj_qkv.weight", (width, d)
-    yield f"{own}.in_proj_z.weight", (values, d)
-    yield from ((f"{own}.in_proj_{name}.weight", (heads, d)) for name in "ba")
-    yield f"{own}.conv1d.weight", (width, 1, c["linear_conv_kernel_dim"])
-    yield from ((f"{own}.{name}", (heads,)) for name in ("A_log", "dt_bias"))
-    yield f"{own}.norm.weight", (c["linear_value_head_dim"],)
-    yield f"{own}.out_proj.weight", (d, values)
 
 
 def write(folder: Path, config: dict[str, Any], *, agree: float) -> Path:
@@ -82,25 +34,25 @@ def write(folder: Path, config: dict[str, Any], *, agree: float) -> Path:
     if (folder / "config.json").is_file():
         return folder
     rng = np.random.default_rng(1)
-    d, vocab, layers = config["hidden_size"], config["vocab_size"], config["num_hidden_layers"]
-    shapes: dict[str, tuple[int, ...]] = {"model.norm.weight": (d,), "mtp.norm.weight": (d,)}
+    d, vocab = config["hidden_size"], config["vocab_size"]
+    shapes = weight_shapes(config) | {"mtp.norm.weight": (d,)}
+    del shapes["model.embed_tokens.weight"]
     shapes |= {f"mtp.pre_fc_norm_{name}.weight": (d,) for name in ("embedding", "hidden")}
-    for i in range(layers):
-        shapes |= _layer(config, f"model.layers.{i}", attends=i % 4 == 3)
-    shapes |= _layer(config, "mtp.layers.0", attends=True)
-    tensors = {}
+    shapes |= hybrid_layer(config, "mtp.layers.0", attends=True)
+    tensors: dict[str, NDArray[np.float32]] = {}
     for name, shape in shapes.items():
-        values = rng.standard_normal(shape, dtype=np.float32) * 0.02
+        values: NDArray[np.float32] = np.full(shape, 0.02, np.float32)
+        values *= rng.standard_normal(shape, dtype=np.float32)
         if len(shape) == 1:  # norms of this family multiply by 1 + weight, but for the heads'
             values = np.full(shape, float(name.endswith("linear_attn.norm.weight")), np.float32)
         elif name.endswith(("o_proj.weight", "out_proj.weight", "down_proj.weight")):
             values *= SMALL
         tensors[name] = values
-    embedding = rng.standard_normal((vocab, d), dtype=np.float32) * 0.02
+    embedding = rng.standard_normal((vocab, d), dtype=np.float32) * np.float32(0.02)
     head = np.empty_like(embedding)
     head[successors(vocab, 1.0)] = embedding
     tensors |= {"model.embed_tokens.weight": embedding, "lm_head.weight": head}
-    noise = rng.standard_normal((d, d), dtype=np.float32) / d**0.5
+    noise = rng.standard_normal((d, d), dtype=np.float32) / np.float32(d**0.5)
     passed = np.eye(d, dtype=np.float32) + _level(embedding, noise, agree) * noise
     tensors["mtp.fc.weight"] = np.concatenate([passed, np.zeros((d, d), np.float32)], 1)
     folder.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,12 @@ import gguf
 import numpy as np
 from safetensors.numpy import save_file
 
+from .drive_llama import run_child
 from .shapes import LARGE, SHAPES, weight_shapes
 
 DEFAULT_FOLDER = Path.home() / ".cache" / "wherry-benchmarks"
 ARCHS = {"gemma3_text": "gemma3"}  # names of architectures in llama.cpp, where they differ
+TO_GGUF = Path(__file__).parents[1] / "tests" / "compiler" / "gguf" / "to_gguf.py"
 GGUF_TYPES = {"q4_0": "Q4_0", "q8_0": "Q8_0", "f16": "F16", "f32": "F32"}
 
 
@@ -67,15 +71,59 @@ def gguf_file(folder: Path, shape: str, kind: str) -> Path:
     return out
 
 
+def quantized_file(folder: Path, shape: str, kind: str) -> Path:
+    """Return a shape's GGUF file of llama.cpp's mix `kind`, such as Q4_K_M; write it if need be.
+
+    Raises:
+        SystemExit: LLAMA_QUANTIZE does not name llama.cpp's program of that name.
+    """
+    out = folder / f"{shape}-{kind}.gguf"
+    if not out.is_file():
+        if not (program := os.environ.get("LLAMA_QUANTIZE")):
+            raise SystemExit("Set LLAMA_QUANTIZE: see benchmarks/README.md.")
+        unfinished = out.with_suffix(".tmp")
+        given = converted if SHAPES[shape]["model_type"] == "qwen3_5_text" else gguf_file
+        run_child([program, str(given(folder, shape, "f16")), str(unfinished), kind])
+        unfinished.rename(out)
+    return out
+
+
+def converted(folder: Path, shape: str, _kind: str) -> Path:
+    """Return a hybrid's GGUF file in float32, which llama.cpp's own program writes.
+
+    Raises:
+        SystemExit: WHERRY_LLAMA_CPP does not name llama.cpp's sources.
+    """
+    out = hf_folder(folder, shape) / "model.gguf"
+    if not out.is_file():
+        if not (sources := os.environ.get("WHERRY_LLAMA_CPP")):
+            raise SystemExit("Set WHERRY_LLAMA_CPP: see benchmarks/README.md.")
+        run_child([sys.executable, str(TO_GGUF), sources, str(out.parent)])
+        assert out.is_file(), out.with_suffix(".txt").read_text()
+    return out
+
+
 def _write_gguf(path: Path, config: dict[str, Any], kind: str) -> None:
     writer = gguf.GGUFWriter(path, arch(config))
     describe(writer, config)
-    writer.add_tokenizer_model("none")  # requests have token ids, and no token has a text
+    _add_tokens(writer, config["vocab_size"])
     tensors_for_gguf(writer, config, kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def _add_tokens(writer: gguf.GGUFWriter, count: int) -> None:
+    """Write a vocabulary of bytes and fillers: requests have token ids, but a file needs texts."""
+    special = ["<unk>", "<s>", "</s>"]
+    tokens = special + [f"<0x{byte:02X}>" for byte in range(256)]
+    kinds = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL]
+    kinds += [gguf.TokenType.BYTE] * 256
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(tokens + [f"filler{i}" for i in range(len(tokens), count)])
+    writer.add_token_types(kinds + [gguf.TokenType.NORMAL] * (count - len(tokens)))
+    writer.add_token_scores([-float(i) for i in range(count)])
 
 
 def tensors_for_gguf(writer: gguf.GGUFWriter, config: dict[str, Any], kind: str) -> None:

@@ -154,9 +154,36 @@ SHAPES: dict[str, dict[str, Any]] = {
         "sliding_window": 512,
         "sliding_window_pattern": 6,
     },
+    # Three of four layers are recurrent (gated delta net).
+    "qwen3.5-0.8b": {
+        "architectures": ["Qwen3_5ForCausalLM"],
+        "model_type": "qwen3_5_text",
+        "torch_dtype": "float16",
+        "tie_word_embeddings": True,
+        "vocab_size": 248320,
+        "hidden_size": 1024,
+        "intermediate_size": 3584,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 2,
+        "head_dim": 256,
+        "linear_num_key_heads": 16,
+        "linear_num_value_heads": 16,
+        "linear_key_head_dim": 128,
+        "linear_value_head_dim": 128,
+        "linear_conv_kernel_dim": 4,
+        "full_attention_interval": 4,
+        "max_position_embeddings": 262144,
+        "rms_norm_eps": 1e-6,
+        "rope_parameters": {
+            "rope_type": "default",
+            "rope_theta": 1e7,
+            "partial_rotary_factor": 0.25,
+        },
+    },
 }
 # measured only on request, because they have gigabytes of weights
-LARGE = ("qwen3-30b-a3b-4l", "gemma-3-1b")
+LARGE = ("qwen3-30b-a3b-4l", "gemma-3-1b", "qwen3.5-0.8b")
 
 
 def weight_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -167,6 +194,11 @@ def weight_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         "model.embed_tokens.weight": (config["vocab_size"], hidden)
     }
     for layer in range(config["num_hidden_layers"]):
+        if config["model_type"] == "qwen3_5_text":
+            interval = config["full_attention_interval"]
+            attends = layer % interval == interval - 1
+            shapes |= hybrid_layer(config, f"model.layers.{layer}", attends=attends)
+            continue
         of_layer: dict[str, tuple[int, ...]] = {
             "input_layernorm": (hidden,),
             "self_attn.q_proj": (queries, hidden),
@@ -184,6 +216,39 @@ def weight_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
             of_layer |= {"self_attn.q_norm": (head,), "self_attn.k_norm": (head,)}
         shapes |= {f"model.layers.{layer}.{name}.weight": s for name, s in of_layer.items()}
     return shapes | {"model.norm.weight": (hidden,)}
+
+
+def hybrid_layer(
+    config: dict[str, Any], prefix: str, *, attends: bool
+) -> dict[str, tuple[int, ...]]:
+    """Return the tensors of a layer of Qwen 3.5: with gated attention, or with a delta net."""
+    d, f, e = (config[name] for name in ("hidden_size", "intermediate_size", "head_dim"))
+    own: dict[str, tuple[int, ...]]
+    if attends:
+        queries, keys = config["num_attention_heads"] * e, config["num_key_value_heads"] * e
+        own = {f"self_attn.{name}_norm.weight": (e,) for name in "qk"}
+        own |= {f"self_attn.{name}_proj.weight": (keys, d) for name in "kv"}
+        own |= {
+            "self_attn.q_proj.weight": (2 * queries, d),
+            "self_attn.o_proj.weight": (d, queries),
+        }
+    else:
+        heads, size = config["linear_num_value_heads"], config["linear_value_head_dim"]
+        values = heads * size
+        width = 2 * config["linear_num_key_heads"] * config["linear_key_head_dim"] + values
+        own = {f"linear_attn.in_proj_{name}.weight": (heads, d) for name in "ba"}
+        own |= {f"linear_attn.{name}": (heads,) for name in ("A_log", "dt_bias")}
+        own |= {
+            "linear_attn.in_proj_qkv.weight": (width, d),
+            "linear_attn.in_proj_z.weight": (values, d),
+            "linear_attn.conv1d.weight": (width, 1, config["linear_conv_kernel_dim"]),
+            "linear_attn.norm.weight": (size,),
+            "linear_attn.out_proj.weight": (d, values),
+        }
+    own |= {f"{name}_layernorm.weight": (d,) for name in ("input", "post_attention")}
+    own |= {f"mlp.{name}_proj.weight": (f, d) for name in ("gate", "up")}
+    own |= {"mlp.down_proj.weight": (d, f)}
+    return {f"{prefix}.{name}": shape for name, shape in own.items()}
 
 
 def _feed_forward(config: dict[str, Any], hidden: int, inner: int) -> dict[str, tuple[int, ...]]:

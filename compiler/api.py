@@ -45,6 +45,7 @@ from .checkpoint.kept import ANY, NOTHING, Allowed, KeptSchemes
 from .choices import Choice, Choices
 from .choices import Limits as Limits
 from .convert import ModelWeights, convert
+from .draft_head import joined
 from .encoding import Keep
 from .library.build import Deployment
 from .library.export import exact_parameters, parameters
@@ -66,6 +67,7 @@ def convert_model(
     allowed: Allowed = ANY,
     calibration: str = AUTO,
     mtp: bool = False,
+    draft_head: str | None = None,
     progress: Progress | None = None,
     thorough: bool = False,
 ) -> Path:
@@ -80,6 +82,7 @@ def convert_model(
             types that a mix ("auto:4.5") may choose from.
         calibration: "auto", "none", "builtin" or a text file; see `Choice.calibration`.
         mtp: whether the block of multi-token prediction is among the weights.
+        draft_head: an EAGLE-3 head that is among them; see `Choice.draft_head`.
         progress: called with the phase, the steps done, and the steps in total.
         thorough: verify all existing weights, and convert damaged ones again.
     """
@@ -88,7 +91,8 @@ def convert_model(
     if quant is not None:
         base_of(quant)  # reports errors now, not after a download
     mix = mix_of(quant)
-    folder = model_folder(model, progress)
+    folder = joined(model_folder(model, progress), draft_head, progress)
+    mtp = mtp or draft_head is not None
     scheme = base_of(quant or default_scheme(folder))
     label = None if quant or keep == NOTHING else own_label(folder)
     own = out is None
@@ -183,20 +187,21 @@ def ensure_artifact(
         choices: the fields of `Choice`.
     """
     choice = Choice(**choices)
-    _ = choice.preset, choice.mix  # report errors now, not after a conversion
+    _ = choice.preset, choice.mix, choice.drafts  # report errors now, not after a conversion
     weights = convert_model(
         model,
         quant=choice.quant,
         allowed=Allowed(choice.kept_schemes, choice.types),
         calibration=choice.calibration,
-        mtp=choice.mtp,
+        mtp=choice.drafts,
+        draft_head=choice.draft_head,
         progress=progress,
         thorough=thorough,
     )
     label = label_of(weights)
     choice = choice.in_scheme(scheme_of(weights))
     scheme, preset = choice.scheme, choice.preset
-    described = describe(weights).with_mtp(choice.mtp)
+    described = describe(weights).with_mtp(choice.drafts)
     deployment = choice.deployment(described)
     described = described.at(deployment.context)
     key = _key(weights, _inputs_of(preset), scheme.name, deployment)

@@ -96,6 +96,7 @@ class Choices(TypedDict, total=False):
     prefill_chunk: int | None
     calibration: str
     mtp: bool
+    draft_head: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +110,7 @@ class Choice:
     # checkpoint. None: q4f16_1, of a quantized checkpoint its own encoding, as far as the target
     # has kernels for it.
     quant: str | None = None
-    kv_dtype: str = "auto"  # "float32", "float16" or "int8"; "auto": the target's default
+    kv_dtype: str = "auto"  # a dtype of the target's `kv_dtypes`; "auto": the target's default
     # The dtype of activations in matrix products: "int8" (with 4-bit and 8-bit weights, on CPUs),
     # "float16" (on GPUs), "float"; "auto": what suits target and scheme.
     activations: str = "auto"
@@ -125,6 +126,19 @@ class Choice:
     calibration: str = "auto"
     # Whether the library has the checkpoint's block of multi-token prediction, which drafts tokens.
     mtp: bool = False
+    # An EAGLE-3 head that drafts tokens in its place: a folder, or hf://ORG/NAME[@REVISION].
+    draft_head: str | None = None
+
+    @property
+    def drafts(self) -> bool:
+        """Return whether the library drafts tokens.
+
+        Raises:
+            UsageError: two ways are chosen.
+        """
+        if self.mtp and self.draft_head is not None:
+            raise UsageError("--mtp and --draft-head both draft tokens: leave out one of them.")
+        return self.mtp or self.draft_head is not None
 
     @property
     def scheme(self) -> Encoder:

@@ -10,19 +10,18 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import shutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wherry.artifact import integrity
 from wherry.artifact.head import HEAD, Head, to_json
-from wherry.artifact.manifest import INDEX, SHARDS, FileRecord, record, record_of, sha256_of
+from wherry.artifact.manifest import INDEX, SHARDS, FileRecord, record, record_of
 from wherry.artifact.tokenizer_file import read_tokenizer
 from wherry.base.locks import making
 from wherry.base.progress import Progress
@@ -35,22 +34,22 @@ from wherry.quant.mix import Mix, base_of, mix_of
 from wherry.quant.plan import Own
 from wherry.quant.plan import from_json as own_from_json
 from wherry.quant.plan import to_json as own_to_json
-from wherry.quant.scheme import TYPES, finite
+from wherry.quant.scheme import TYPES
 
 from .allocation import VERSION as ALLOCATION
 from .allocation import of_checkpoint
 from .checkpoint.kept import NOTHING
 from .checkpoint.tensors import Checkpoint
-from .encoding import CONFIG, Encoding, Keep, encoding_of, read_plan
+from .encoding import CONFIG, Keep, encoding_of, read_plan
+from .shards import JOURNAL, Job, matches, own_fields, resume, write_journal, write_shard
 from .text_part import others
 from .tokenizer_files import TOKENIZER, fingerprint, older, tokenizer_json
 from .weight_cache import Shard, index_json, lay_out
 from .weight_marker import MARKER, SCHEMA_VERSION, files_of, read_record, write_record
 
 if TYPE_CHECKING:
-    from .calibration.encode import Calibration, Encoded
+    from .calibration.encode import Calibration
 
-_JOURNAL = ".wherry-convert.json"
 _SPARE_BYTES = 16 << 20  # bytes of disk space that must be free besides the weights
 
 logger = logging.getLogger(__name__)
@@ -69,25 +68,6 @@ class ModelWeights:
     # encoder.
     part: Mapping[str, Any] | None = None
     types: Collection[str] = tuple(TYPES)  # names of the block types that a mix may choose from
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """A conversion: everything that determines its result."""
-
-    checkpoint: Checkpoint
-    plan: WeightPlan
-    encoding: Encoding
-    label: str  # name of the encoding that users see
-    allocation: str  # hash of what determines the plan of a mix, or ""
-    shards: tuple[Shard, ...]
-    side_files: tuple[Path, ...]
-    written: Mapping[str, bytes]  # contents of generated side files, by name
-    key: str  # hash of everything that determines the stored weights
-    tokenizer: str  # fingerprint of the source files of a generated tokenizer.json, or ""
-    skipped: Mapping[str, int]  # numbers of tensors outside of the text model, by name prefix
-    calibration: Calibration | None = None  # encodes linears by a text; None: search alone
-    encoded: Encoded | None = None  # what it has encoded
 
 
 def convert(
@@ -130,25 +110,25 @@ def convert(
         raise UsageError(f"{out} is the model itself. Choose another folder: -o DIR")
     job = _prepare(source, out, wanted, _Wanted(scheme, keep, wanted.types, calibration), progress)
     _refuse_others(out, job)
-    if not (out / _JOURNAL).exists() and _is_complete(out, job, thorough, say=False):
+    if not (out / JOURNAL).exists() and _is_complete(out, job, thorough, say=False):
         return  # before the lock, because the folder may be read-only
     if (given := source / TOKENIZER).is_file():
         read_tokenizer(given)  # reports a damaged tokenizer before a conversion of minutes
     with making(out, f"the weights of {source.name}"):
         out.mkdir(parents=True, exist_ok=True)
         if _is_complete(out, job, thorough, say=True):
-            (out / _JOURNAL).unlink(missing_ok=True)
+            (out / JOURNAL).unlink(missing_ok=True)
         else:
             _run(out, job, progress)
 
 
-def _refuse_others(out: Path, job: _Job) -> None:
+def _refuse_others(out: Path, job: Job) -> None:
     """Refuse to overwrite the config.json and tokenizer of another model's folder.
 
     Raises:
         UsageError: lists the files.
     """
-    if any((out / name).exists() for name in (MARKER, _JOURNAL, INDEX)) or any(out.glob(SHARDS)):
+    if any((out / name).exists() for name in (MARKER, JOURNAL, INDEX)) or any(out.glob(SHARDS)):
         return  # `out` contains a conversion, which may be incomplete
     ours = {path.name for path in job.side_files} | set(job.written)
     if taken := sorted(name for name in ours if (out / name).exists()):
@@ -158,7 +138,7 @@ def _refuse_others(out: Path, job: _Job) -> None:
         )
 
 
-def _run(out: Path, job: _Job, progress: Progress | None) -> None:
+def _run(out: Path, job: Job, progress: Progress | None) -> None:
     """Write all shards that are not complete yet, then the other files."""
     if job.skipped:
         parts = ", ".join(f"{name} ({count})" for name, count in sorted(job.skipped.items()))
@@ -177,7 +157,7 @@ def _run(out: Path, job: _Job, progress: Progress | None) -> None:
     same = {piece.name for p in job.plan.parameters if p.name in exact for piece in p.pieces}
     if text := job.checkpoint.told(job.encoding.scheme.name, same):
         logger.warning("%s", text)
-    done = _resume(out, job)
+    done = resume(out, job)
     _check_disk(out, [s for s in job.shards if s.name not in done])
     if job.calibration:
         if TOKENIZER in job.written:  # the source has none that reads the calibration text
@@ -197,8 +177,8 @@ def _run(out: Path, job: _Job, progress: Progress | None) -> None:
             if progress:
                 progress("convert", finished + written, total)
 
-        done[shard.name] = _write_shard(out, job, shard, report)
-        _write_journal(out, job, done)
+        done[shard.name] = write_shard(out, job, shard, report)
+        write_journal(out, job, done)
     if changed := job.encoding.rounding.relative:
         logger.warning(
             "%s: re-encoding changed these weights by %.2g%% (root mean square; the larger the "
@@ -221,7 +201,7 @@ class _Wanted:
 
 def _prepare(
     source: Path, out: Path, wanted: ModelWeights, how: _Wanted, progress: Progress | None
-) -> _Job:
+) -> Job:
     """Plan a conversion and check the checkpoint.
 
     Raises:
@@ -260,7 +240,7 @@ def _prepare(
     if files := older(source):
         tokenizer = fingerprint(files)
         written[TOKENIZER] = _made_before(out, tokenizer) or tokenizer_json(source)
-    return _Job(
+    return Job(
         checkpoint=checkpoint,
         plan=made,
         encoding=encoding,
@@ -286,7 +266,7 @@ def _allocation_key(
 
 def _allocated_before(out: Path, key: str) -> Own | None:
     """Return the plan with a key that a conversion to `out` has recorded; None: there is none."""
-    for name in (MARKER, _JOURNAL):
+    for name in (MARKER, JOURNAL):
         found = read_record(out / name)
         if found.get("allocation") == key:
             return own_from_json(found.get("own", {}))
@@ -297,7 +277,7 @@ def _made_before(out: Path, tokenizer: str) -> bytes | None:
     """Return the tokenizer.json in `out` if a conversion generated it from the same files."""
     marker = read_record(out / MARKER)
     said = marker.get("files", {}).get(TOKENIZER)
-    if marker.get("tokenizer") != tokenizer or not said or not _matches(out / TOKENIZER, said):
+    if marker.get("tokenizer") != tokenizer or not said or not matches(out / TOKENIZER, said):
         return None
     return (out / TOKENIZER).read_bytes()
 
@@ -320,7 +300,7 @@ def _check_equal(checkpoint: Checkpoint, made: WeightPlan) -> None:
                 )
 
 
-def _is_complete(out: Path, job: _Job, thorough: bool, *, say: bool) -> bool:
+def _is_complete(out: Path, job: Job, thorough: bool, *, say: bool) -> bool:
     """Return whether `out` contains the undamaged result of this job; `say`: log damaged files."""
     files = files_of(out)
     if not files or read_record(out / MARKER).get("job") != job.key:
@@ -339,40 +319,6 @@ def _is_complete(out: Path, job: _Job, thorough: bool, *, say: bool) -> bool:
     return not found
 
 
-def _resume(out: Path, job: _Job) -> dict[str, FileRecord]:
-    """Return the complete shards of this job by name, after removing all other converted files.
-
-    The removed files are those of other jobs, and partial files of this one.
-    """
-    kept: dict[str, FileRecord] = {}
-    ours = {INDEX, MARKER, _JOURNAL}
-    for name in (MARKER, _JOURNAL):
-        found = read_record(out / name)
-        ours |= {Path(n).name for n in (*found.get("files", ()), *found.get("others", ()))}
-        if found.get("job") == job.key:
-            for shard in job.shards:
-                said = found["files"].get(shard.name)
-                if said and shard.name not in kept and _matches(out / shard.name, said):
-                    kept[shard.name] = FileRecord(**said)
-    (out / MARKER).unlink(missing_ok=True)  # removed first, as the folder is now incomplete
-    stale = {out / name for name in ours} | set(out.glob(SHARDS))
-    stale |= {p for name in ours for p in out.glob(f".{name}.*.tmp")}
-    stale |= set(out.glob(f".{SHARDS}.partial"))
-    for path in stale - {out / name for name in (*kept, _JOURNAL)}:
-        path.unlink(missing_ok=True)
-    _write_journal(out, job, kept)
-    if kept:
-        logger.info("%s: %d of %d shards are done", out, len(kept), len(job.shards))
-    return kept
-
-
-def _matches(path: Path, said: Mapping[str, Any]) -> bool:
-    """Return whether a file has the recorded size and SHA-256."""
-    return (
-        path.is_file() and path.stat().st_size == said["size"] and sha256_of(path) == said["sha256"]
-    )
-
-
 def _check_disk(out: Path, shards: list[Shard]) -> None:
     """Check that the remaining shards fit on the disk.
 
@@ -389,99 +335,7 @@ def _check_disk(out: Path, shards: list[Shard]) -> None:
         )
 
 
-def _write_shard(out: Path, job: _Job, shard: Shard, report: Callable[[int], None]) -> FileRecord:
-    """Write one shard; `report` receives the number of bytes written so far."""
-    path = out / shard.name
-    partial = out / f".{shard.name}.partial"
-    offsets = {p.tensor.name: p.offset for p in shard.tensors}
-    with partial.open("wb") as f:
-        f.truncate(shard.nbytes)  # gaps between tensors become zeros
-        written = 0
-        for i in shard.parameters:
-            written = _write_parameter(f, job, i, offsets, written, report)
-        f.flush()
-        os.fsync(f.fileno())
-    made = record(partial)
-    partial.replace(path)
-    report(shard.nbytes)
-    return made
-
-
-def _write_parameter(
-    f: BinaryIO,
-    job: _Job,
-    index: int,
-    offsets: Mapping[str, int],
-    written: int,
-    report: Callable[[int], None],
-) -> int:
-    """Encode one parameter and write it to its shard.
-
-    Args:
-        f: the open shard.
-        job: the conversion.
-        index: the parameter's index in the plan.
-        offsets: byte offset in the shard of each stored tensor.
-        written: number of bytes that have been written to the shard.
-        report: callback for progress; receives the updated number.
-
-    Returns:
-        the updated number.
-
-    Raises:
-        ModelError: the parameter has values that the scheme cannot represent.
-    """
-    made = job.plan.parameters[index]
-    if job.encoded and job.encoded.has(made.name):
-        for name, array in job.encoded.read(made.name).items():
-            if not finite(array):
-                raise ModelError(_not_finite(job, made.name, np.inf))
-            f.seek(offsets[name])
-            f.write(np.ascontiguousarray(array).data)
-            written += array.nbytes
-        report(written)
-        return written
-    for start, rows, stored in job.encoding.blocks(made, job.checkpoint):
-        for name, array in stored.items():
-            if not finite(array):
-                largest = np.nan if rows is None else float(np.abs(rows).max())
-                raise ModelError(_not_finite(job, made.name, largest))
-            row_bytes = array.nbytes // max(len(array), 1) if made.shape else 0
-            f.seek(offsets[name] + start * row_bytes)
-            f.write(np.ascontiguousarray(array).data)
-            written += array.nbytes
-        report(written)
-    return written
-
-
-def _not_finite(job: _Job, name: str, largest: float) -> str:
-    if np.isfinite(largest):
-        scheme = job.encoding.scheme.name
-        return (
-            f"{name} has numbers up to {largest:.6g}, which {scheme} cannot hold: its "
-            "floats are float16, and end at 65504. "
-            f"Type: --quant {scheme.replace('f16', 'f32')}"
-        )
-    return f"{name} has infinite or undefined numbers: the checkpoint is damaged."
-
-
-def _write_journal(out: Path, job: _Job, done: Mapping[str, FileRecord]) -> None:
-    files = {name: asdict(r) for name, r in done.items()}
-    others = [*(p.name for p in job.side_files), *job.written]
-    journal = {"job": job.key, "files": files, "others": others, **_own_fields(job)}
-    write_record(out / _JOURNAL, journal)
-
-
-def _own_fields(job: _Job) -> dict[str, Any]:
-    """Return the marker's fields of a conversion that keeps the checkpoint's bits, or of a mix."""
-    own = job.encoding.own
-    if not own and not job.allocation:
-        return {}
-    mixed = {"allocation": job.allocation} if job.allocation else {}
-    return {"label": job.label, "own": own_to_json(own), **mixed}
-
-
-def _finish(out: Path, job: _Job, shards: Mapping[str, FileRecord]) -> None:
+def _finish(out: Path, job: Job, shards: Mapping[str, FileRecord]) -> None:
     """Write the index, copy the other files, and write the marker last."""
     numbers = sum(prod(p.shape) for p in job.plan.parameters)
     write_atomically(out / INDEX, index_json(job.shards, numbers))
@@ -494,13 +348,13 @@ def _finish(out: Path, job: _Job, shards: Mapping[str, FileRecord]) -> None:
     marker = {
         "schema": SCHEMA_VERSION,
         "scheme": job.encoding.scheme.name,
-        **_own_fields(job),
+        **own_fields(job),
         "source": job.checkpoint.fingerprint,
         "job": job.key,
         "files": {name: asdict(r) for name, r in files.items()},
         "tokenizer": job.tokenizer,
     }
     write_record(out / MARKER, marker)
-    (out / _JOURNAL).unlink(missing_ok=True)
+    (out / JOURNAL).unlink(missing_ok=True)
     if job.encoded:
         job.encoded.remove()

@@ -18,7 +18,8 @@ from typing_extensions import Unpack
 
 from wherry.base import settings
 from wherry.hub import download, source
-from wherry.hub.file_names import GGUF_RECORD
+from wherry.hub.file_names import DRAFT_HEAD, GGUF_RECORD
+from wherry.hub.folder import read_json
 from wherry.models.arch import Shape
 from wherry.quant.mix import Mix
 from wherry.quant.plan import to_json as own_to_json
@@ -28,6 +29,7 @@ from .allocation import allocate, matrices, normal_rows, of_checkpoint, units_of
 from .api import name_of
 from .checkpoint.kept import KeptSchemes
 from .choices import Choice, Choices
+from .draft_head import joined
 from .encoding import Encoding, encoding_of, read_plan
 from .library.build import build_library
 from .library.export import DeviceTraits, exact_parameters, export, parameters
@@ -85,10 +87,17 @@ def forecast(model: str, folder: Path, **choices: Unpack[Choices]) -> Forecast:
         choices: the fields of `Choice`.
     """
     choice = Choice(**choices)
+    if choice.draft_head is None or _has_weights(folder):
+        return _forecast(model, joined(folder, choice.draft_head), choice)
+    with tempfile.TemporaryDirectory(prefix="wherry-") as home:  # as `folder` is gone soon, too
+        return _forecast(model, joined(folder, choice.draft_head, home=Path(home)), choice)
+
+
+def _forecast(model: str, folder: Path, choice: Choice) -> Forecast:
     keep = choice.kept_schemes
     choice = choice.in_scheme(default_scheme(folder))
     scheme, preset = choice.scheme, choice.preset
-    described = describe(folder).with_mtp(choice.mtp)
+    described = describe(folder).with_mtp(choice.drafts)
     deployment = choice.deployment(described)
     described = described.at(deployment.context)
     shapes = parameters(described.arch, described.config, described.entries)
@@ -103,7 +112,11 @@ def forecast(model: str, folder: Path, **choices: Unpack[Choices]) -> Forecast:
         dtype=preset.dtype,
         kv_dtype=preset.kv_dtype,
         entries=described.entries,
-        traits=DeviceTraits(latents_once=preset.latents_once, most_bytes=preset.binding_bytes),
+        traits=DeviceTraits(
+            latents_once=preset.latents_once,
+            cache_words=preset.cache_words,
+            most_bytes=preset.binding_bytes,
+        ),
         own=encoding.own,
     )
     planned = [
@@ -167,6 +180,8 @@ def _mixed(
 
 def _has_weights(folder: Path) -> bool:
     """Return whether a folder has more of a model than its small files."""
+    if (folder / DRAFT_HEAD).is_file():
+        return _has_weights(Path(read_json(folder / DRAFT_HEAD)["model"]))
     weights = (path for kind in ("*.safetensors", "*.bin") for path in folder.glob(kind))
     return (folder / GGUF_RECORD).is_file() or any(weights)
 

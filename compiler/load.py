@@ -10,10 +10,13 @@ from typing import Any
 import wherry.models.families
 from wherry.artifact.head import Head, ScoreHead, read_head
 from wherry.errors import ModelError, UsageError
+from wherry.hub.file_names import DRAFT_HEAD_FIELD
 from wherry.hub.folder import read_json
 from wherry.hub.sentence_transformers import head_of
 from wherry.models.arch import Architecture, read_config
 from wherry.models.bit_linear import with_bit_linears
+from wherry.models.eagle3 import Head as DraftHead
+from wherry.models.eagle3 import with_head
 
 from .checkpoint.quantized.recognise import recognise
 from .encoders import class_head, default_head, output_of, require_last
@@ -135,6 +138,8 @@ def describe(folder: Path) -> Described:
         require_last(folder, head)
     if quantized is not None and quantized.rounds_inputs:
         arch = with_bit_linears(arch)
+    if (drafts := raw.get(DRAFT_HEAD_FIELD)) is not None:
+        arch = with_head(arch, config, DraftHead(**drafts))
     return Described(arch, config, raw, head, part is not None)
 
 

@@ -96,6 +96,7 @@ def package(
             traits=DeviceTraits(
                 # WebLLM's interface has its own KV cache, without this layout.
                 latents_once=target.latents_once and target.interface is None,
+                cache_words=target.cache_words,
                 most_bytes=target.binding_bytes,
             ),
             own=made.own,

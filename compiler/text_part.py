@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wherry.hub.file_names import DRAFT_HEAD_FIELD
+
 # model_type of the whole model -> model_type of its text model, if `text_config` names none.
 # Multimodal types that are not listed may compute text differently (cross-attention, a prefix with
 # full attention).
 READ: Mapping[str, str] = {
     "cohere2_vision": "cohere2",
+    "exaone4_5": "exaone4",
     "gemma3": "gemma3_text",
     "gemma3n": "gemma3n_text",
     "gemma4": "gemma4_text",
@@ -30,7 +33,12 @@ READ: Mapping[str, str] = {
     "qwen3_vl": "qwen3",
 }
 # Text models that equal another family's if all position axes of a token have the same value.
-_ALIKE = {"qwen2_vl_text": "qwen2", "qwen2_5_vl_text": "qwen2", "qwen3_vl_text": "qwen3"}
+_ALIKE = {
+    "exaone4_5_text": "exaone4",
+    "qwen2_vl_text": "qwen2",
+    "qwen2_5_vl_text": "qwen2",
+    "qwen3_vl_text": "qwen3",
+}
 _OUTER = frozenset(
     "vision_config image_token_id video_token_id vision_start_token_id vision_end_token_id "
     "vision_token_id".split()
@@ -41,10 +49,12 @@ _PREFIXES = (
     ("model.language_model.", "model."),
     *((name, name) for name in ("model.layers.", "model.embed_tokens.", "model.norm.", "lm_head.")),
     ("mtp.", "mtp."),
+    ("draft_head.", "draft_head."),
 )
 _OF_BOTH = (
     *("architectures", "bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings"),
     "quantization_config",  # says whether linears round their rows
+    DRAFT_HEAD_FIELD,
 )
 
 

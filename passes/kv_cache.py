@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from wherry.ops import AttentionShape, page_shape
+from wherry.errors import UsageError
+from wherry.ops import AttentionShape, page_dtype, page_shape
 
 PAGE_SIZE = 16  # tokens of one page
 HIDDEN = -1  # stands for a layer where pages hold hidden states, see models/drafts.py
@@ -29,11 +30,21 @@ class State:
     dtype: str
 
 
+def _page_shape(
+    own: AttentionShape, dtype: str, planes: int, words: bool
+) -> tuple[int, int, int, int]:
+    try:
+        return page_shape(own.kv_heads, PAGE_SIZE, own.head_dim, dtype, planes, words=words)
+    except ValueError as e:
+        raise UsageError(f"A cache of {dtype!r} was asked for: {e}. Type: --kv-dtype auto") from e
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KVCache:
     """The KV cache of a model: one tensor [pages, *page_shape] per layer that owns one."""
 
-    dtype: str
+    dtype: str  # of keys and values: "float32", "float16", "int8", "int4"
+    words: bool  # whether integers are in words of four bytes
     groups: tuple[Group, ...]  # a group without a sliding window comes first
     state: tuple[State, ...]  # in the order of the cache tensors among the arguments of `forward`
 
@@ -44,6 +55,7 @@ class KVCache:
         dtype: str,
         *,
         latents_once: bool = False,
+        words: bool = False,
         hidden: int = 0,
     ) -> KVCache:
         """Return the cache that `layers` need; a layer that reads another layer's cache owns none.
@@ -52,8 +64,12 @@ class KVCache:
             layers: the attentions of all entries.
             dtype: dtype of keys and values.
             latents_once: kernels read an MLA latent as key and as value from one plane.
+            words: kernels read integers in words of four bytes.
             hidden: elements of a hidden state that is kept of each token; 0: none is. Float16
                 suffices, because it decides on draft tokens alone.
+
+        Raises:
+            UsageError: a head has a size that `dtype` cannot keep.
         """
         owners = [layer for layer in layers if layer.kv != "none" and not layer.appends]
         windows = sorted({own.window for own in owners}, key=lambda w: (w is not None, w))
@@ -61,13 +77,16 @@ class KVCache:
         state: dict[tuple[int, tuple[int, ...]], list[int]] = {}
         for own in sorted(owners, key=lambda own: windows.index(own.window)):
             planes = 1 if own.latent and latents_once else 2
-            page = page_shape(own.kv_heads, PAGE_SIZE, own.head_dim, dtype, planes)
+            page = _page_shape(own, dtype, planes, words)
             state.setdefault((windows.index(own.window), page), []).append(own.cache)
-        states = [State(g, tuple(layers), page, dtype) for (g, page), layers in state.items()]
+        states = [
+            State(g, tuple(layers), page, page_dtype(dtype, words=words))
+            for (g, page), layers in state.items()
+        ]
         if hidden:
             kept = "float32" if dtype == "float32" else "float16"
             states.append(State(0, (HIDDEN,), (PAGE_SIZE, hidden), kept))
-        return cls(dtype=dtype, groups=tuple(groups), state=tuple(states))
+        return cls(dtype=dtype, words=words, groups=tuple(groups), state=tuple(states))
 
     def tables(self) -> dict[str, str]:
         """Return the arrays of all page tables, two per group: name -> symbolic size."""

@@ -24,7 +24,7 @@ from typing import Any
 from tvm import IRModule, ir, relax, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
-from wherry.ops import AttentionShape, AttentionSpec, RopeAppendSpec
+from wherry.ops import INTEGERS, AttentionShape, AttentionSpec, RopeAppendSpec
 from wherry.ops.tags import CACHED_ATTENTION, KEEP_HIDDEN, KEPT_HIDDEN
 
 from .hidden_reference import keep_hidden, kept_hidden
@@ -141,7 +141,7 @@ class _Rewriter(PyExprMutator):
             (weights[:2], weights[2:]) if shape.qk_norm_eps is not None else ([], weights)
         )
         table = self.tables[self.group_of[shape.cache]]
-        rope, spec = specs(shape, self.pages[shape.cache], sinks=bool(sinks))
+        rope, spec = specs(shape, self.pages[shape.cache], self.cache, sinks=bool(sinks))
         q = self._append(rope, qkv, [positions, sequences, *table, *norms], shape.cache)
         if shape.appends:
             return relax.op.reshape(q, call.ty.shape)
@@ -191,17 +191,17 @@ class _Rewriter(PyExprMutator):
 
 
 def specs(
-    shape: AttentionShape, pages: relax.Expr, *, sinks: bool
+    shape: AttentionShape, pages: relax.Expr, cache: KVCache, *, sinks: bool
 ) -> tuple[RopeAppendSpec, AttentionSpec]:
     """Return the specs of RoPE-append and attention that replace `shape` over `pages`."""
-    dtype = str(pages.ty.dtype)
     common: dict[str, Any] = {
         "heads": shape.heads,
         "kv_heads": shape.kv_heads,
         "head_dim": shape.head_dim,
         "page_size": PAGE_SIZE,
-        "kv_dtype": dtype,
-        "planes": 2 if dtype == "int8" else int(pages.ty.shape[1]),
+        "kv_dtype": cache.dtype,
+        "planes": 2 if cache.dtype in INTEGERS else int(pages.ty.shape[1]),
+        "words": cache.words and cache.dtype in INTEGERS,
     }
     rope = RopeAppendSpec(
         **common,

@@ -8,15 +8,19 @@ the batch are those of `forward`, see docs/design/compiled-library.md.
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 from tvm import tirx
 from tvm.script import tirx as T
 
-from wherry.ops import AttentionSpec, RopeAppendSpec
+from wherry.ops import INTEGERS, AttentionSpec, RopeAppendSpec, value_group
 from wherry.ops.tags import tag
 
 # Names of axes in this file: n rows, r sequences, h query heads, g kv heads, e head dim, j
 # frequencies.
+
+
+Place = tuple[Any, Any, Any]  # page, KV head and slot of a token
 
 
 def _store(buffer: tirx.Buffer, values: list[float]) -> None:
@@ -30,22 +34,93 @@ def _integer(x: tirx.PrimExpr, largest: tirx.PrimExpr, most: int) -> tirx.PrimEx
     return T.Cast("int32", T.nearbyint(x * (T.float32(most) / largest)))
 
 
+def _upper(x: tirx.PrimExpr, negative: int) -> tirx.PrimExpr:
+    """Return the bits of a float32 rounded to its upper 16 bits, an int32.
+
+    Positive numbers are rounded up, or with `negative` -1 all numbers down.
+    """
+    bits = T.reinterpret("int32", x)
+    away = T.bitwise_xor(T.shift_right(bits, T.int32(31)), T.int32(~negative))
+    return T.bitwise_and(bits + T.bitwise_and(away, T.int32(0xFFFF)), T.int32(-(2**16)))
+
+
+def _fours(x: tirx.PrimExpr, least: tirx.PrimExpr, scale: tirx.PrimExpr) -> tirx.PrimExpr:
+    """Quantize x to 0 to 15, an int32; called while TVMScript is parsed."""
+    minimum, step = (T.reinterpret("float32", bits) for bits in (least, scale))
+    inverse = T.Select(step > T.float32(1e-30), T.float32(1) / step, T.float32(0))
+    return T.Cast("int32", T.nearbyint((x - minimum) * inverse))
+
+
+def _byte(pages: tirx.Buffer, at: Place, i: tirx.PrimExpr) -> tirx.PrimExpr:
+    """Load byte i of a token and head, in pages of integers, as an int32 from 0 to 255."""
+    page, head, slot = at
+    if str(pages.dtype) != "uint32":
+        return T.Cast("int32", pages[page, 0, head, slot, i]) & 255
+    word = T.reinterpret("int32", pages[page, 0, head, slot, i // 4])
+    return T.shift_right(word, T.int32(8) * (i % 4)) & 255
+
+
+def _put_byte(pages: tirx.Buffer, at: Place, i: tirx.PrimExpr, byte: tirx.PrimExpr) -> None:
+    """Store the lower 8 bits of an int32; called while TVMScript is parsed."""
+    page, head, slot = at
+    if str(pages.dtype) != "uint32":
+        T.buffer_store(pages, T.Cast(str(pages.dtype), byte), [page, 0, head, slot, i])
+        return
+    word = T.reinterpret("int32", pages[page, 0, head, slot, i // 4])
+    shift = T.int32(8) * (i % 4)
+    others = T.bitwise_and(word, T.bitwise_not(T.shift_left(T.int32(255), shift)))
+    made = T.bitwise_or(others, T.shift_left(T.bitwise_and(byte, T.int32(255)), shift))
+    T.buffer_store(pages, T.reinterpret("uint32", made), [page, 0, head, slot, i // 4])
+
+
+def _four_bytes(pages: tirx.Buffer, at: Place, i: tirx.PrimExpr, dtype: str) -> tirx.PrimExpr:
+    """Load four bytes from byte i on."""
+    page, head, slot = at
+    words = str(pages.dtype) == "uint32"
+    return T.reinterpret(dtype, pages[page, 0, head, slot, i // 4 if words else T.ramp(i, 1, 4)])
+
+
+def _put_four(pages: tirx.Buffer, at: Place, i: tirx.PrimExpr, x: tirx.PrimExpr) -> None:
+    """Store four bytes from byte i on; called while TVMScript is parsed."""
+    page, head, slot = at
+    words, dtype = str(pages.dtype) == "uint32", str(pages.dtype)
+    place = [page, 0, head, slot, i // 4 if words else T.ramp(i, 1, 4)]
+    T.buffer_store(pages, T.reinterpret(dtype if words else f"{dtype}x4", x), place)
+
+
 def _load(
-    pages: tirx.Buffer, page: tirx.PrimExpr, which: int, *index: tirx.PrimExpr
+    spec: AttentionSpec, pages: tirx.Buffer, at: Place, which: int, k: tirx.PrimExpr
 ) -> tirx.PrimExpr:
     """Load an element of a key (which = 0) or value (1) as float32, while TVMScript is parsed."""
-    head, slot, k = index
-    if str(pages.dtype) != "int8":
+    page, head, slot = at
+    if spec.kv_dtype not in INTEGERS:
         return T.Cast("float32", pages[page, min(which, int(pages.shape[1]) - 1), head, slot, k])
-    e = (int(pages.shape[4]) - 8) * 2 // 5
+    e = spec.head_dim
+    if spec.kv_dtype == "int4" and which:
+        return _load_four(e, pages, at, k)
+    wide = spec.kv_dtype == "int8" and not which  # 12 bits
     begin = e + e // 2 + 4 if which else 0
-    whole = T.Cast("int32", pages[page, 0, head, slot, begin + k])
-    if not which:
-        nibbles = T.Cast("int32", pages[page, 0, head, slot, e + k // 2])
-        whole = whole * 16 + ((nibbles >> (k % 2 * 4)) & 15)
-    end = begin + (e if which else e + e // 2)
-    scale = T.reinterpret("float32", pages[page, 0, head, slot, T.ramp(end, 1, 4)])
-    return T.Cast("float32", whole) * scale
+    number = T.bitwise_xor(_byte(pages, at, begin + k), T.int32(128)) - 128
+    if wide:
+        number = number * 16 + ((_byte(pages, at, e + k // 2) >> (k % 2 * 4)) & 15)
+    scale = _four_bytes(pages, at, begin + (e + e // 2 if wide else e), "float32")
+    return T.Cast("float32", number) * scale
+
+
+def _load_four(e: int, pages: tirx.Buffer, at: Place, k: tirx.PrimExpr) -> tirx.PrimExpr:
+    """Load an element of an int4 value as float32, while TVMScript is parsed."""
+    size = value_group(e)
+    both = _byte(pages, at, e + 4 + _byte_of(size, k))
+    number = T.Cast("float32", (both >> (k % size // (size // 2) * 4)) & 15)
+    bits = _four_bytes(pages, at, e + 4 + e // 2 + k // size * 4, "int32")
+    scale = T.reinterpret("float32", T.shift_left(bits, T.int32(16)))
+    minimum = T.reinterpret("float32", T.bitwise_and(bits, T.int32(-(2**16))))
+    return number * scale + minimum
+
+
+def _byte_of(size: int, k: tirx.PrimExpr) -> tirx.PrimExpr:
+    """Return the byte of element k of an int4 value, in groups of `size` elements."""
+    return k // size * (size // 2) + k % (size // 2)
 
 
 @cache  # one PrimFunc per layer shape: parsing takes longer than all passes
@@ -53,12 +128,14 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
     """Return the PrimFunc that rotates Q and K, appends K and V to the cache, and returns Q.
 
     (qkv dtype [n, qkv_heads, e], positions, sequences, page_indptr, page_ids, [q_norm, k_norm dtype
-    [e]], pages kv_dtype [pages, *page_shape] in place) -> q dtype [n, h, e]
+    [e]], pages page_dtype [pages, *page_shape] in place) -> q dtype [n, h, e]
 
     The norms are arguments if `qk_norm_eps` is set. The rotation is Hugging Face's half-split one.
     """
     h, g, e, half = spec.heads, spec.kv_heads, spec.head_dim, len(spec.inv_freq)
     page, page_size, kv_dtype = spec.page_shape, spec.page_size, spec.kv_dtype
+    stored = spec.page_dtype
+    size = value_group(e) if kv_dtype == "int4" else e
     freqs, scaling, planes = list(spec.inv_freq), spec.scaling, spec.planes
     normed, norm_last, v_norm = spec.qk_norm_eps is not None, spec.norm_last, spec.v_norm
     eps = spec.qk_norm_eps or 0.0
@@ -80,35 +157,63 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
             total[0] = T.max(total[0], T.abs(y[k]))
 
     @T.macro
+    def append_bytes(pages, page, head, slot, y, total, first, most):
+        find_largest(y, total)
+        for k in T.serial(e):
+            _put_byte(pages, (page, head, slot), first + k, _integer(y[k], total[0], most))
+        _put_four(pages, (page, head, slot), first + e, total[0] * T.float32(1 / most))
+
+    @T.macro
     def append_key(pages, page, head, slot, y, total):
         if kv_dtype == "int8":
             find_largest(y, total)
             for k in T.serial(e):
-                pages[page, 0, head, slot, k] = T.Cast("int8", _integer(y[k], total[0], 2047) >> 4)
+                _put_byte(pages, (page, head, slot), k, _integer(y[k], total[0], 2047) >> 4)
             for k in T.serial(e // 2):
-                pages[page, 0, head, slot, e + k] = T.Cast(
-                    "int8",
+                _put_byte(
+                    pages,
+                    (page, head, slot),
+                    e + k,
                     (_integer(y[2 * k], total[0], 2047) & 15)
                     | ((_integer(y[2 * k + 1], total[0], 2047) & 15) << 4),
                 )
-            pages[page, 0, head, slot, e + e // 2 : e + e // 2 + 4] = T.reinterpret(
-                "int8x4", total[0] * T.float32(1 / 2047)
-            )
+            _put_four(pages, (page, head, slot), e + e // 2, total[0] * T.float32(1 / 2047))
+        elif kv_dtype == "int4":
+            append_bytes(pages, page, head, slot, y, total, 0, 127)
         else:
             for k in T.serial(e):
                 pages[page, 0, head, slot, k] = T.Cast(kv_dtype, y[k])
 
     @T.macro
-    def append_value(pages, page, head, slot, y, total):
-        if kv_dtype == "int8":
-            find_largest(y, total)
-            for k in T.serial(e):
-                pages[page, 0, head, slot, e + e // 2 + 4 + k] = T.Cast(
-                    "int8", _integer(y[k], total[0], 127)
+    def append_group(pages, page, head, slot, y, i, bits):
+        with T.sblock("group"):
+            T.reads()
+            T.writes()
+            ends = T.sblock_alloc_buffer((2,), "float32")  # least and largest element
+            ends[0] = y[i * size]
+            ends[1] = y[i * size]
+            for k in T.serial(size):
+                ends[0] = T.min(ends[0], y[i * size + k])
+                ends[1] = T.max(ends[1], y[i * size + k])
+            bits[0] = _upper(ends[0], -1)
+            bits[1] = _upper((ends[1] - T.reinterpret("float32", bits[0])) * T.float32(1 / 15), 0)
+            for k in T.serial(size // 2):
+                _put_byte(
+                    pages,
+                    (page, head, slot),
+                    e + 4 + _byte_of(size, i * size + k),
+                    _fours(y[i * size + k], bits[0], bits[1])
+                    | (_fours(y[i * size + size // 2 + k], bits[0], bits[1]) << 4),
                 )
-            pages[page, 0, head, slot, 2 * e + e // 2 + 4 : 2 * e + e // 2 + 8] = T.reinterpret(
-                "int8x4", total[0] * T.float32(1 / 127)
-            )
+            _put_four(pages, (page, head, slot), e + 4 + e // 2 + i * 4, bits[0] | (bits[1] >> 16))
+
+    @T.macro
+    def append_value(pages, page, head, slot, y, total, bits):
+        if kv_dtype == "int8":
+            append_bytes(pages, page, head, slot, y, total, e + e // 2 + 4, 127)
+        elif kv_dtype == "int4":
+            for i in T.serial(e // size):
+                append_group(pages, page, head, slot, y, i, bits)
         elif planes == 2:
             for k in T.serial(e):
                 pages[page, 1, head, slot, k] = T.Cast(kv_dtype, y[k])
@@ -123,6 +228,7 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
                 x = T.sblock_alloc_buffer((e,), "float32")
                 y = T.sblock_alloc_buffer((e,), "float32")
                 total = T.sblock_alloc_buffer((1,), "float32")
+                bits = T.sblock_alloc_buffer((2,), "int32")
                 _store(freq, freqs)
                 for head in T.serial(h + keys):
                     for k in T.serial(e):
@@ -179,6 +285,7 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
                         positions[i] % page_size,
                         y,
                         total,
+                        bits,
                     )
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
@@ -199,7 +306,7 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
         SEQ = T.match_buffer(sequences, (n,), "int32")
         PTR = T.match_buffer(page_indptr, (r1,), "int32")
         IDS = T.match_buffer(page_ids, (p,), "int32")
-        PAGES = T.match_buffer(pages, (all_pages, *page), kv_dtype)
+        PAGES = T.match_buffer(pages, (all_pages, *page), stored)
         Q = T.match_buffer(q_out, (n, h, e), dtype)
         body(QKV, POS, SEQ, PTR, IDS, q_norm, k_norm, PAGES, Q, n)
 
@@ -217,12 +324,12 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
     """Return the PrimFunc of causal attention of each row over its sequence's cache.
 
     (q dtype [n, h, e], positions, sequences, query_indptr, page_indptr, page_ids, sinks float32 [h]
-    if there are any, pages kv_dtype [pages, *page_shape]) -> dtype [n, h, e]
+    if there are any, pages page_dtype [pages, *page_shape]) -> dtype [n, h, e]
 
     `AttentionSpec` explains windows, sinks and scales.
     """
     h, g, e = spec.heads, spec.kv_heads, spec.head_dim
-    page, page_size, kv_dtype = spec.page_shape, spec.page_size, spec.kv_dtype
+    page, page_size, stored = spec.page_shape, spec.page_size, spec.page_dtype
     scale, softcap, has_sinks = spec.scale, spec.softcap, spec.sinks
     group = h // g
     reach = spec.window or 2**31 - 1  # tokens that a row attends to
@@ -247,7 +354,7 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
         T.match_buffer(query_indptr, (r1,), "int32")
         PTR = T.match_buffer(page_indptr, (r2,), "int32")
         IDS = T.match_buffer(page_ids, (p,), "int32")
-        PAGES = T.match_buffer(pages, (all_pages, *page), kv_dtype)
+        PAGES = T.match_buffer(pages, (all_pages, *page), stored)
         OUT = T.match_buffer(out, (n, h, e), dtype)
         for i, head in T.grid(n, h):
             with T.sblock("row_head"):
@@ -268,11 +375,10 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
                     state[2] = T.float32(0)
                     for k in T.serial(e):
                         state[2] = state[2] + T.Cast("float32", Q[i, head, k]) * _load(
+                            spec,
                             PAGES,
-                            IDS[PTR[SEQ[i]] + t // page_size],
+                            (IDS[PTR[SEQ[i]] + t // page_size], head // group, t % page_size),
                             0,
-                            head // group,
-                            t % page_size,
                             k,
                         )
                     state[2] = state[2] * T.float32(scale)
@@ -285,11 +391,10 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
                     state[1] = state[1] * state[3] + T.exp(state[2] - state[0])
                     for k in T.serial(e):
                         acc[k] = acc[k] * state[3] + T.exp(state[2] - state[0]) * _load(
+                            spec,
                             PAGES,
-                            IDS[PTR[SEQ[i]] + t // page_size],
+                            (IDS[PTR[SEQ[i]] + t // page_size], head // group, t % page_size),
                             1,
-                            head // group,
-                            t % page_size,
                             k,
                         )
                 for k in T.serial(e):

@@ -96,8 +96,9 @@ NO_EFFECT = frozenset(
     "output_attentions output_hidden_states output_scores output_router_logits return_dict "
     "return_dict_in_generate chunk_size_feed_forward problem_type id2label label2id "
     "router_aux_loss_coef gradient_checkpointing keys_to_ignore_at_inference "
-    # Fields about the checkpoint's encoding, which its reader checks (compiler/checkpoint).
-    "quantization_config compression_config quantization".split()
+    # Fields about the checkpoint's encoding, which its reader checks (compiler/checkpoint), and
+    # about a head that drafts tokens (compiler/draft_head.py).
+    "quantization_config compression_config quantization wherry_draft_head".split()
 )
 # Fields that have the same meaning in every decoder -> values that are accepted.
 _ALWAYS: Mapping[str, tuple[Any, ...]] = {

@@ -401,12 +401,16 @@ class Decoder(nn.Module):
         """Return the input of the first layer, [n, d]."""
         return self.tokens(batch)
 
+    def states(self, batch: Batch) -> list[Tensor]:
+        """Return the input of each layer, and the result of the last, all [n, d]."""
+        found = [self.embedded(batch)]
+        for block in self.layers:
+            found.append(block(found[-1], batch))
+        return found
+
     def rows(self, batch: Batch) -> Tensor:
         """Return the results of the last layer, [n, d]."""
-        x = self.embedded(batch)
-        for block in self.layers:
-            x = block(x, batch)
-        return x
+        return self.states(batch)[-1]
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the normalized hidden states of the logit rows, [m, d]."""
@@ -420,7 +424,7 @@ class CausalLM(nn.Module):
     def __init__(self, cfg: Any) -> None:
         self.scales = cfg.scales()
         self.model = self.decoder(cfg)
-        self.draft: Any = None  # the block of multi-token prediction, see `drafts.py`
+        self.draft: Any = None  # what drafts tokens, see `drafts.py` and `eagle3.py`
         self.lm_head = (
             None
             if cfg.tie_word_embeddings
@@ -431,13 +435,14 @@ class CausalLM(nn.Module):
         """Return the normalized hidden states of the logit rows, [m, d]."""
         if self.draft is None:
             return self.model(batch)
-        x = self.model.rows(batch)
-        appended = self.draft.append(self.model, self.model.norm(x), batch)
-        return self.model.norm(batch.wanted_after(x, appended))
+        states = self.model.states(batch)
+        appended = self.draft.append(self.model, states, batch)
+        return self.model.norm(batch.wanted_after(states[-1], appended))
 
     def drafted(self, batch: Batch) -> Tensor:
         """Compute the draft block's logits float32 [m, vocab] of the tokens after the batch's."""
-        return self.logits(self.draft.hidden(self.model, batch))
+        logits: Tensor = self.draft.drafted(self, batch)
+        return logits
 
     def logits(self, x: Tensor) -> Tensor:
         """Compute logits float32 [m, vocab] from the result of `hidden`."""

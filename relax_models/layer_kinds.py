@@ -21,9 +21,9 @@ def problems(found: Sequence[str], supported: Sequence[str], layers: int) -> Ite
         yield f"layer_types: {len(found)} found for the {layers} of num_hidden_layers"
 
 
-def respelled(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of config.json with today's names of kinds in `layer_types`."""
-    kinds = given.get("layer_types")
+def respelled(given: Mapping[str, Any], field: str = "layer_types") -> dict[str, Any]:
+    """Return the fields of config.json with today's names of kinds in a list of them."""
+    kinds = given.get(field)
     if not isinstance(kinds, list):
         return dict(given)
-    return {**given, "layer_types": [_OLDER.get(k, k) if isinstance(k, str) else k for k in kinds]}
+    return {**given, field: [_OLDER.get(k, k) if isinstance(k, str) else k for k in kinds]}

@@ -113,7 +113,7 @@ def _preset(
         features=tuple(sorted(FEATURES[f] for f in features)),
         dtype="float32",
         kv_dtype="float16" if isa.half else "float32",
-        kv_dtypes=("float32", "float16", "int8"),
+        kv_dtypes=("float32", "float16", "int8", "int4"),
         kernels=KernelsByName(CpuKernels(isa)),
         **_activations(isa),
         linker=host.linker(),

@@ -9,6 +9,7 @@ from typing import Any
 from tvm.tirx import PrimFunc
 
 from wherry.errors import UsageError
+from wherry.ops import INTEGERS
 
 from .cpu import host
 from .hosts import Host
@@ -18,6 +19,7 @@ from .kernels.kernel_set import FusedKernel
 from .target import TargetPreset
 from .variants import GROUP_SIZES, MATRICES
 
+FLOATS = ("float32", "float16")
 Edit = Callable[[PrimFunc], PrimFunc]
 
 
@@ -58,7 +60,8 @@ def gpu_preset(
         features=(),
         dtype="float32",
         kv_dtype="float16",
-        kv_dtypes=("float32", "float16"),
+        # another engine's interface has its own cache
+        kv_dtypes=(*FLOATS, *INTEGERS) if more.get("interface") is None else FLOATS,
         kernels=kernels_for(limits),
         activations="float16",
         # Kernels for float32 activations: tensor cores and matrix units would round those to
@@ -67,6 +70,7 @@ def gpu_preset(
             replace(limits, tensor_cores=False, wave_matrices=None, cooperative_matrices=False)
         ),
         latents_once=True,
+        cache_words=True,
         **more,
     )
 

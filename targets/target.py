@@ -80,6 +80,7 @@ class TargetPreset:
     # bytes of the largest binding that all devices of the target allow
     binding_bytes: int | None = None
     latents_once: bool = False  # kernels read an MLA latent as key and as value from one plane
+    cache_words: bool = False  # kernels read a KV cache of integers in words of four bytes
 
     def with_kv_dtype(self, name: str) -> TargetPreset:
         """Return this preset with another dtype of the KV cache; "auto" changes nothing.

@@ -39,7 +39,7 @@ def preset(variant: str | None) -> TargetPreset:
         features=(),
         dtype="float32",
         kv_dtype="float32",
-        kv_dtypes=("float32", "int8"),
+        kv_dtypes=("float32", "int8", "int4"),
         kernels=KernelsByName(CpuKernels(ISA)),
         toolchain=WebToolchain(),
         hosts=(page.name,),

@@ -62,7 +62,7 @@ def test_a_truncated_file_is_found_without_hashing(tmp_path):
         (lambda raw: raw.update(capabilities=7), "capabilities"),
         (lambda raw: raw.update(deployment={"context": 1.5}), "deployment.context"),
         (lambda raw: raw.update(deployment={"context": 0}), "deployment.context"),
-        (lambda raw: raw["deployment"].update(kv_dtype="int4"), "deployment.kv_dtype: expected"),
+        (lambda raw: raw["deployment"].update(kv_dtype="int3"), "deployment.kv_dtype: expected"),
         (lambda raw: raw["deployment"].update(activations=8), "deployment.activations: expected"),
         (lambda raw: raw.update(files=[]), "files: "),
         (lambda raw: raw.update(library=["model.so"]), "library: "),

@@ -47,7 +47,6 @@ PACKAGES = (
     "python3.11-venv",
     "zlib1g",
 )
-_HOST = subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True).stdout
 PYTHON = "/usr/bin/python3.11"
 EXTRA = "[browser]"  # what accept.py needs besides the wheel, for all of its steps
 EMULATOR = "qemu"  # in the root
@@ -123,7 +122,8 @@ def make_root(root: Path, packages: list[Path]) -> None:
 
 def add_emulator(root: Path, machine: Machine, work: Path) -> None:
     """Put QEMU for a machine's programs into its root."""
-    (package,) = Debian(_HOST, work).download("qemu-user-static")
+    own = subprocess.check_output(["dpkg", "--print-architecture"], text=True).strip()
+    (package,) = Debian(own, work).download("qemu-user-static")
     name = f"qemu-{machine.architecture}-static"
     unpack(package, work, f"./usr/bin/{name}")
     shutil.copy(work / "usr" / "bin" / name, root / EMULATOR)

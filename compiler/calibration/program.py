@@ -33,8 +33,11 @@ from ..library.opened import open_library
 from ..load import Described
 
 Floats = NDArray[np.float32]
-# Computes a linear layer: (name of the weight, x [n, in]) -> y [n, out]
-Linear = Callable[[str, Floats], Floats]
+# Chosen experts of each row [n, k]; None: of a linear, or slot i has expert i % experts.
+Ids = NDArray[np.int32] | None
+# Computes a linear: (name of the weight, x [n, in]) -> y [n, out]; of experts, all slots
+# [n * k, out] from x [n or n * k, in] and the chosen experts.
+Linear = Callable[[str, Floats, Ids], Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,8 @@ class Captured:
         )
         plan = program.quantization.plan
         weights = tuple(name for name in linears(program.mod) if plan[name] is scheme)
-        capture = ir.transform.Sequential([CaptureLinears(weights)])
+        gate = program.quantization.references.expert_gate
+        capture = ir.transform.Sequential([CaptureLinears(weights, gate)])
         return cls(replace(program, mod=capture(program.mod)), weights)
 
 
@@ -80,7 +84,7 @@ def run(
         scheme: the scheme that it was exported with.
         texts: tokens of each sequence.
         stored: reads a stored tensor by name.
-        linear: called for each linear, in the order of the layers.
+        linear: computes each linear, in the order of the layers.
     """
     with (
         _captured_by(linear),  # before the virtual machine, which looks the function up once
@@ -101,9 +105,10 @@ def _captured_by(linear: Linear) -> Iterator[None]:
     """Let the program call `linear`; its exceptions, which TVM replaces by its own, pass."""
     raised: list[BaseException] = []
 
-    def captured_linear(name: str, x: Any, y: Any) -> None:
+    def captured_linear(name: str, x: Any, *rest: Any) -> None:
         try:
-            y.copyfrom(linear(str(name), x.numpy()))
+            *ids, y = rest
+            y.copyfrom(linear(str(name), x.numpy(), ids[0].numpy() if ids else None))
         except BaseException as e:
             raised.append(e)
             raise
@@ -179,8 +184,9 @@ def _state(
     if not metadata["state"]:  # of an encoder
         return []
     config = described.config
-    shapes = [config.attention_shape(i) for i in range(config.num_hidden_layers)]
-    shared = all(shape.kv != "none" for shape in shapes)
+    paged = any(own["kind"] != "recurrent" for own in metadata["state"])
+    layers = range(config.num_hidden_layers) if paged else ()
+    shared = all(config.attention_shape(i).kv != "none" for i in layers)
     made: list[Any] = []
     for own in metadata["state"]:
         recurrent = own["kind"] == "recurrent"

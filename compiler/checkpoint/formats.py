@@ -10,7 +10,7 @@ from wherry.errors import ModelError, listing
 from wherry.hub import file_names
 from wherry.hub.sentence_transformers import dense_folders
 
-from .dense import with_dense
+from .joined import with_others
 from .pickled import open_pickled
 from .quantized.checkpoint import open_quantized
 from .quantized.mxfp4 import open_mxfp4
@@ -34,10 +34,24 @@ def open_checkpoint(folder: Path) -> Checkpoint:
             truncated.
         ToolchainError: the weights are pickled, and PyTorch, which reads them, is not installed.
     """
+    if (folder / file_names.DRAFT_HEAD).is_file():
+        return _with_draft_head(folder)
     if (folder / file_names.GGUF_RECORD).is_file():
         return _gguf(folder)
     found = _of_transformer(folder)
-    return with_dense(found, [_of_transformer(path) for path in dense_folders(folder)])
+    dense = enumerate(dense_folders(folder))
+    return with_others(found, {f"dense.{i}.": _of_transformer(path) for i, path in dense})
+
+
+def _with_draft_head(folder: Path) -> Checkpoint:
+    """Open the checkpoint of a model and its EAGLE-3 head (compiler/draft_head.py)."""
+    paths = read_object(folder / file_names.DRAFT_HEAD)
+    others = {"draft_head.": open_checkpoint(Path(paths["head"]))}
+    main = open_checkpoint(Path(paths["model"]))
+    if (folder / file_names.DRAFT_PLACES).is_file():
+        own = open_safetensors(folder, [file_names.DRAFT_PLACES], {})
+        return with_others(with_others(main, others), {"draft_head.": own})
+    return with_others(main, others)
 
 
 def _of_transformer(folder: Path) -> Checkpoint:

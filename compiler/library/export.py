@@ -134,6 +134,7 @@ class DeviceTraits:
     """What a target's kernels ask of the program."""
 
     latents_once: bool = False  # kernels read an MLA latent as key and as value from one plane
+    cache_words: bool = False  # kernels read a KV cache of integers in words of four bytes
     most_bytes: int | None = None  # bytes of the largest tensor that can be bound; None: no limit
 
 
@@ -190,6 +191,7 @@ def export(
             cached_attentions(mod),
             kv_dtype,
             latents_once=traits.latents_once,
+            words=traits.cache_words,
             hidden=kept_size(mod),
         ),
         slots=slot_states(mod),

@@ -36,7 +36,7 @@ def entries(of: tuple[str, ...]) -> tuple[str, ...]:
         UsageError: the model generates no text, or drafts tokens.
     """
     if "draft" in of:
-        raise UsageError("WebLLM's engine drafts no tokens: leave out --mtp.")
+        raise UsageError("WebLLM's engine drafts no tokens: leave out --mtp and --draft-head.")
     if "forward" not in of:
         raise UsageError(
             f"WebLLM runs models that write text; this one has {', '.join(of)} alone. "

@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar
 
 from wherry.ops import RouteSpec
 
-from .. import experts
-from ..arch import Architecture, concat
+from .. import decoder, drafts, experts
+from ..arch import Architecture, concat, drop
 from ..config import Count, Range, Size
 from ..decoder import PAIRED, WEIGHTS
 from ..experts import STACKED, Experts
@@ -38,6 +38,7 @@ class Ernie4_5MoeConfig(ernie4_5.Ernie4_5Config):
     moe_layer_end_index: Annotated[int, Range(-1, 2**12)] = -1
     moe_layer_interval: Count = 1
     moe_norm_min: Annotated[float, Range(1e-30, 1.0)] = 1e-12
+    num_nextn_predict_layers: Few = 0  # blocks of multi-token prediction
 
     def problems(self) -> Iterator[str]:
         yield from ernie4_5.Ernie4_5Config.problems(self)
@@ -73,6 +74,17 @@ class CausalLM(experts.CausalLM):
         super().__init__(cfg)
 
 
+# The block's layer is dense; it reads and keeps hidden states as they are before the last norm.
+BLOCK = drafts.named(
+    lambda cfg: decoder.Block(cfg, cfg.num_hidden_layers),
+    lambda _cfg: {
+        "layer.*": "model.mtp_block.0.*",
+        "eh_proj.*": "model.mtp_linear_proj.0.*",
+        "enorm.*": "model.mtp_emb_norm.0.*",
+        "hnorm.*": "model.mtp_hidden_norm.0.*",
+    },
+    drafts.Wiring(reads_normed=False, own_norm=False),
+)
 ARCH = Architecture(
     name="ernie4_5_moe",
     config=Ernie4_5MoeConfig,
@@ -82,5 +94,7 @@ ARCH = Architecture(
         *STACKED,
         *WEIGHTS,
         *PAIRED,
+        drop("model.mtp_*"),
     ),
+    drafts=BLOCK,
 )

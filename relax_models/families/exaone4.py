@@ -1,4 +1,4 @@
-"""EXAONE 4 decoders: post-norm, QK norm; layers without a window have no RoPE."""
+"""EXAONE 4 and 4.5 decoders: post-norm, QK norm; layers without a window have no RoPE."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar
 
 from wherry.ops import AttentionShape
 
-from .. import decoder
-from ..arch import Architecture, RopeConfig
+from .. import decoder, drafts
+from ..arch import Architecture, RopeConfig, drop
 from ..config import Epsilon, Positions, Range
-from ..decoder import WEIGHTS
+from ..decoder import FULL, WEIGHTS, WINDOWED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,12 +23,25 @@ class Exaone4Config(decoder.WindowedConfig):
     sliding_window: Positions | None = 4096
     # Every Nth layer has no sliding window; or a letter for each layer: L has a window, G has none.
     sliding_window_pattern: Annotated[int, Range(0, 2**12)] | str | None = 4
+    # kind of the attention of each block of multi-token prediction; (): that of the first layer
+    mtp_layer_types: tuple[str, ...] = ()
 
     def problems(self) -> Iterator[str]:
         yield from decoder.WindowedConfig.problems(self)
         pattern = self.sliding_window_pattern
         if not self.layer_types and (isinstance(pattern, str) or not pattern) and self.window:
             yield f"sliding_window_pattern: {pattern!r} without layer_types, supported is a number"
+        unknown = sorted(set(self.mtp_layer_types) - {FULL, WINDOWED})
+        if unknown:
+            yield f"mtp_layer_types: found {', '.join(unknown)}, supported are {FULL}, {WINDOWED}"
+
+    def windowed(self, layer: int) -> bool:
+        """Return whether `layer`, or a block after the last one, has the sliding window."""
+        if layer < self.num_hidden_layers:
+            return decoder.WindowedConfig.windowed(self, layer)
+        if self.mtp_layer_types:
+            return self.mtp_layer_types[0] == WINDOWED
+        return decoder.WindowedConfig.windowed(self, 0)
 
     def is_windowed(self, layer: int) -> bool:
         pattern = self.sliding_window_pattern
@@ -55,4 +68,11 @@ class CausalLM(decoder.CausalLM):
     decoder = Decoder
 
 
-ARCH = Architecture(name="exaone4", config=Exaone4Config, model=CausalLM, weights=WEIGHTS)
+# EXAONE 4.5 and K-EXAONE have a block, which their config.json does not always count.
+ARCH = Architecture(
+    name="exaone4",
+    config=Exaone4Config,
+    model=CausalLM,
+    weights=(*WEIGHTS, drop("mtp.*")),
+    drafts=drafts.beside_layers(Block, lambda _cfg: None),
+)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from .. import drafts
 from ..arch import Architecture, drop, rename
 from ..config import Count, Positions, Size
 from ..decoder import WEIGHTS
@@ -55,6 +56,8 @@ class ExaoneMoeConfig(glm4_moe.GroupedConfig, exaone4.Exaone4Config):
         yield from kinds_of_layers(self.mlp_layer_types, self.num_hidden_layers)
 
     def sparse(self, layer: int) -> bool:
+        if layer >= self.num_hidden_layers:
+            return False  # the layer of a block of multi-token prediction
         if self.mlp_layer_types:
             return self.mlp_layer_types[layer] == SPARSE
         return layer >= self.first_k_dense_replace
@@ -79,4 +82,5 @@ ARCH = Architecture(
         *WEIGHTS,
         drop("mtp.*"),  # the layers of multi-token prediction
     ),
+    drafts=drafts.beside_layers(glm4_moe.Block, lambda _cfg: None),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .. import latent
+from .. import drafts, latent
 from ..arch import Architecture
 from ..config import Count, Epsilon, Positions, Size
 from . import deepseek_v2, glm4_moe
@@ -55,7 +55,7 @@ class Glm4MoeLiteConfig(glm4_moe.GroupedConfig, latent.LatentConfig):
         return self.rope_interleave
 
     def sparse(self, layer: int) -> bool:
-        if self.mlp_layer_types:
+        if layer < len(self.mlp_layer_types):
             return self.mlp_layer_types[layer] == SPARSE
         return layer >= self.first_k_dense_replace
 
@@ -65,4 +65,5 @@ ARCH = Architecture(
     config=Glm4MoeLiteConfig,
     model=deepseek_v2.CausalLM,
     weights=deepseek_v2.WEIGHTS,
+    drafts=drafts.after_layers(deepseek_v2.Block),
 )

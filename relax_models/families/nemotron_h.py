@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import Tensor
 
-from .. import decoder, layer_kinds
+from .. import decoder, drafts, layer_kinds
 from ..activations import activate
 from ..arch import Architecture, RopeConfig, concat, drop, rename, stack
 from ..config import Count, Epsilon, Positions, Size
@@ -27,7 +27,12 @@ from ..step import Batch
 from .glm4_moe import Few, GroupedConfig
 
 DENSE, MOE = "mlp", "moe"
-_LETTERS = {"M": LINEAR, "*": FULL, "-": DENSE, "E": MOE}  # of hybrid_override_pattern
+# Lists of kinds of layers -> older fields, which have a letter for each layer.
+PATTERNS = {
+    "layer_types": "hybrid_override_pattern",
+    "mtp_layer_types": "mtp_hybrid_override_pattern",
+}
+_LETTERS = {"M": LINEAR, "*": FULL, "-": DENSE, "E": MOE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +56,7 @@ class NemotronHConfig(Mamba2Config, GroupedConfig, decoder.DecoderConfig):
     n_routed_experts: Count = 8
     n_shared_experts: Few = 1
     norm_topk_prob: bool = True
+    mtp_layer_types: tuple[str, ...] = (FULL, MOE)  # of a block of multi-token prediction
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"num_key_value_heads": 8}
     SPELLED: ClassVar[Mapping[str, str]] = {
         "rms_norm_eps": "layer_norm_epsilon",
@@ -66,6 +72,7 @@ class NemotronHConfig(Mamba2Config, GroupedConfig, decoder.DecoderConfig):
     ALIASES: ClassVar[Mapping[str, str]] = {
         **GroupedConfig.ALIASES,
         "layers_block_type": "layer_types",
+        "mtp_layers_block_type": "mtp_layer_types",
         "attention_head_dim": "head_dim",
         "norm_eps": "layer_norm_epsilon",
         "rms_norm_eps": "layer_norm_epsilon",
@@ -89,8 +96,6 @@ class NemotronHConfig(Mamba2Config, GroupedConfig, decoder.DecoderConfig):
         "mamba_dt_min",
         "mamba_ssm_cache_dtype",
         "moe_shared_expert_overlap",
-        "mtp_hybrid_override_pattern",
-        "mtp_layers_block_type",
         "num_logits_to_keep",
         "rescale_prenorm_residual",
         "residual_in_fp32",
@@ -104,12 +109,14 @@ class NemotronHConfig(Mamba2Config, GroupedConfig, decoder.DecoderConfig):
     @staticmethod
     def prepared(given: dict[str, Any]) -> dict[str, Any]:
         """Return the fields with `layer_types` and `num_hidden_layers`, in whichever form given."""
-        made = layer_kinds.respelled(given)
-        pattern = made.pop("hybrid_override_pattern", None)
-        if isinstance(pattern, str):
-            made.setdefault("layer_types", [_LETTERS.get(c, c) for c in pattern])
-        kinds = made.get("layer_types")
-        return {"num_hidden_layers": len(kinds), **made} if isinstance(kinds, list) else made
+        made = dict(given)
+        for kinds, older in PATTERNS.items():
+            pattern = made.pop(older, None)
+            if isinstance(pattern, str) and pattern:
+                made.setdefault(kinds, [_LETTERS.get(c, c) for c in pattern])
+            made = layer_kinds.respelled(made, kinds)
+        own = made.get("layer_types")
+        return {"num_hidden_layers": len(own), **made} if isinstance(own, list) else made
 
     def problems(self) -> Iterator[str]:
         yield from GroupedConfig.problems(self)
@@ -196,6 +203,41 @@ class Block(nn.Module):
         return x + (self.mixer(z, batch) if self.reads_others else self.mixer(z))
 
 
+class DraftLayers(nn.Module):
+    """The layers of the block of multi-token prediction, which follow those of the model."""
+
+    def __init__(self, cfg: NemotronHConfig) -> None:
+        first, kinds = cfg.num_hidden_layers, cfg.mtp_layer_types
+        longer = replace(
+            cfg,
+            num_hidden_layers=first + len(kinds),
+            layer_types=(*cfg.layer_types, *kinds),
+        )
+        self.layers = nn.ModuleList([Block(longer, first + i) for i in range(len(kinds))])
+
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
+        """Run the layers: x [n, d] -> [n, d]."""
+        for layer in self.layers:
+            x = layer(x, batch)
+        return x
+
+
+def lacks_block(cfg: NemotronHConfig) -> str | None:
+    """Return why a checkpoint has no block of multi-token prediction that can be used."""
+    kinds = cfg.mtp_layer_types
+    if cfg.num_nextn_predict_layers and (kinds[:1] != (FULL,) or {*kinds[1:]} - {DENSE, MOE}):
+        return f"mtp_layers_block_type: {', '.join(kinds)} (usable is attention, then the others)"
+    return drafts.nextn_missing(cfg)
+
+
+def _draft_names(cfg: NemotronHConfig) -> dict[str, str]:
+    return {
+        "layer.layers.*": "mtp.layers.*",
+        "norm.*": f"mtp.layers.{len(cfg.mtp_layer_types) - 1}.final_layernorm.*",
+        "*": "mtp.layers.0.*",  # the linear and the norms before it
+    }
+
+
 class Decoder(decoder.Decoder):
     block = Block
 
@@ -221,4 +263,5 @@ ARCH = Architecture(
         rename("mixer.e_score_correction_bias", "mixer.gate.e_score_correction_bias"),
         *BACKBONE,
     ),
+    drafts=drafts.named(DraftLayers, _draft_names, drafts.Wiring(keeps_normed=True), lacks_block),
 )

@@ -58,6 +58,7 @@ def as_json(found: Snapshot) -> dict[str, Any]:
             "guessed": stats.drafted_tokens,  # deprecated name of draft
             "guessed_right": stats.accepted_tokens,  # deprecated name of draft_accepted
         },
+        "drafts": _drafts(stats),
         "disk": {"dropped_blocks": stats.disk_dropped, "problem": stats.disk_problem or None},
         "preemptions": stats.preemptions,
         "steps": stats.steps,
@@ -76,6 +77,18 @@ def as_json(found: Snapshot) -> dict[str, Any]:
         "chains_given_up": stats.chains_given_up or None,
         "stalled_seconds": round(found.stalled_seconds, 3),
         "age_seconds": round(found.age_seconds, 3),
+    }
+
+
+def _drafts(stats: CoreStats) -> dict[str, Any]:
+    """Return how well draft tokens do: the share that is accepted, and output tokens a step."""
+    verified, accepted, written = stats.drafted_tokens, stats.accepted_tokens, stats.decode_tokens
+    steps = written - accepted  # of all requests: each writes a token besides the accepted ones
+    return {
+        "verified": verified,
+        "accepted": accepted,
+        "acceptance": round(accepted / verified, 4) if verified else None,
+        "tokens_per_step": round(written / steps, 4) if steps > 0 else None,
     }
 
 

@@ -82,6 +82,11 @@ def resolve(
             f"{folder} is compiled without a block of multi-token prediction; mtp=True was "
             "requested. Leave mtp out, or give the model that it was compiled from."
         )
+    if options.get("draft_head") is not None:
+        raise UsageError(
+            f"{folder} is compiled; a draft head becomes part of a model when it is compiled. "
+            "Leave draft_head out, or give the model that it was compiled from."
+        )
     if target != "auto" and target.partition(":")[0] != has_target.partition(":")[0]:
         raise UsageError(
             f"{folder} is compiled for {has_target!r}, not {target!r}. "
@@ -203,9 +208,9 @@ def draft_of(options: LoadOptions) -> Path | None:
     """Return the draft model's compiled folder after a check; None without a draft model."""
     if options.get("draft") is None:
         return None
-    # A draft model drafts by itself: a block of its own would be of no use.
+    # A draft model drafts by itself: a block or a head of its own would be of no use.
     own = for_compiler(options)
-    own["mtp"] = False
+    own |= {"mtp": False, "draft_head": None}
     folder = resolve(cast(str, options["draft"]), **own)
     verified(folder)
     return folder

@@ -15,8 +15,8 @@ class CompileOptions(TypedDict, total=False):
 
     target: str  # target to compile for; "auto", the default: the best device of this machine
     quant: str | None  # quantization scheme of the weights; None: the model's default
-    # element type of the KV cache: "float32", "float16", "int8"; "auto": the default of target and
-    # scheme
+    # element type of the KV cache: "float32", "float16", "int8", "int4"; "auto": the default of
+    # target and scheme
     kv_dtype: str
     # Type of activations: "int8" (CPUs, weights of 4 and 8 bits: activations rounded in groups of
     # 32), "float16" (GPUs), "float"; "auto": the default of target and scheme
@@ -24,6 +24,9 @@ class CompileOptions(TypedDict, total=False):
     # Whether the checkpoint's block of multi-token prediction becomes part of the model and drafts
     # tokens.
     mtp: bool
+    # EAGLE-3 head that becomes part of the model and drafts tokens: a folder, or hf://ORG/NAME;
+    # None: none
+    draft_head: str | None
     # callback for the progress of downloads, conversions and compilations
     progress: Progress | None
     # A larger number than the usual one compiles the model again.
@@ -49,7 +52,7 @@ class LoadOptions(CompileOptions, total=False):
     # draft model: a smaller model with the same tokenizer, for speculative decoding
     draft: str | Path | None
     # maximum number of draft tokens in a step; None: 4 with a draft model, 3 with the model's own
-    # block of multi-token prediction, else 0
+    # block of multi-token prediction or an EAGLE-3 head, else 0
     max_drafts: int | None
     # name of the model's tool-call format; None: its chat template determines it
     tool_format: str | None

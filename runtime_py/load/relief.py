@@ -51,8 +51,8 @@ def of_a_context(model: Made, *, draft: bool) -> str:
         draft: whether a draft model is loaded with it.
     """
     ways = []
-    if _can_have_int8_cache(model):
-        ways.append("--kv-dtype int8")
+    if cache := _smaller_cache(model):
+        ways.append(f"--kv-dtype {cache}")
     if _can_be_smaller(model):
         ways.append(_SMALLER_WEIGHTS)
     if draft:
@@ -71,10 +71,10 @@ def _can_be_smaller(model: Made) -> bool:
     return not model.quantization.startswith(_LEAST_BITS)
 
 
-def _can_have_int8_cache(model: Made) -> bool:
-    """Tell whether the target supports an int8 KV cache that the model does not use yet."""
-    on_cpu = model.target.get("kind") in ("llvm", "c")
-    return on_cpu and model.deployment.get("kv_dtype") != "int8"
+def _smaller_cache(model: Made) -> str | None:
+    """Return the next smaller dtype of the KV cache if there is one."""
+    smaller = {"int8": "int4", "int4": None}
+    return smaller.get(str(model.deployment.get("kv_dtype")), "int8")
 
 
 def _smaller_step(model: Made) -> str:

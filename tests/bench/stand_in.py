@@ -13,10 +13,14 @@ def chunk(text: str) -> bytes:
     return event({"choices": [{"index": 0, "delta": {"content": text}}]})
 
 
-def usage(prompt: int, output: int, cached: int = 0) -> bytes:
+def usage(prompt: int, output: int, cached: int = 0, accepted: int = 0, rejected: int = 0) -> bytes:
     """The event with the counts."""
     counts = {"prompt_tokens": prompt, "completion_tokens": output}
-    details = {"prompt_tokens_details": {"cached_tokens": cached}}
+    drafts = {"accepted_prediction_tokens": accepted, "rejected_prediction_tokens": rejected}
+    details = {
+        "prompt_tokens_details": {"cached_tokens": cached},
+        "completion_tokens_details": drafts,
+    }
     return event({"choices": [], "usage": counts | details})
 
 

@@ -31,13 +31,20 @@ async def asked(server, body=CHAT, **options):
 
 
 async def test_text_times_and_counts():
-    pieces = (chunk("a"), (0.05, chunk("b") + chunk("")), (0.05, chunk("c")), usage(7, 5, 2), DONE)
+    pieces = (
+        chunk("a"),
+        (0.05, chunk("b") + chunk("")),
+        (0.05, chunk("c")),
+        usage(7, 5, 2, 3, 1),
+        DONE,
+    )
     async with answering(*pieces) as server:
         outcome = await asked(server, api_key="secret")
         (body,) = server.bodies
         (head,) = server.heads
     assert outcome.error is None
     assert (outcome.prompt_tokens, outcome.cached_tokens, outcome.output_tokens) == (7, 2, 5)
+    assert (outcome.draft_tokens, outcome.accepted_tokens) == (4, 3)
     assert len(outcome.pieces) == 3  # one without text counts for nothing
     first, second, third = outcome.pieces
     assert outcome.due <= outcome.sent <= first < second < third <= outcome.ended

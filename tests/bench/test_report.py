@@ -21,7 +21,7 @@ def outcome(due, pieces, ended, output, **more):
 def outcomes():
     return [
         outcome(10.0, [10.1, 10.2, 10.4], 10.5, 7, prompt_tokens=100, cached_tokens=20),
-        outcome(10.2, [10.5], 11.0, 1, prompt_tokens=50),
+        outcome(10.2, [10.5], 11.0, 1, prompt_tokens=50, draft_tokens=6, accepted_tokens=4),
         outcome(10.3, [], 10.4, 0, error="503: busy"),
         outcome(10.3, [], 12.0, 0, error="503: busy"),
     ]
@@ -31,7 +31,10 @@ def test_summary(outcomes):
     found = report.summary(outcomes)
     assert (found["requests"], found["failed"], found["errors"]) == (4, 2, {"503: busy": 2})
     assert found["seconds"] == 2.0 and found["most_at_once"] == 4
-    assert found["tokens"] == {"prompt": 150, "cached": 20, "output": 8}
+    assert found["tokens"] == {
+        **{"prompt": 150, "cached": 20, "output": 8},
+        **{"draft": 6, "draft_accepted": 4},
+    }
     assert found["per_second"] == {"requests": 1.0, "prompt_tokens": 75.0, "output_tokens": 4.0}
     times = found["milliseconds"]
     assert times["ttft"]["p50"] == pytest.approx(200)  # of 100 and 300
@@ -55,6 +58,8 @@ def test_table_has_columns_and_what_went_wrong(outcomes):
     assert lines[0] == "boat at http://a: 4 under way"
     assert "4 requests, 2 failed, at most 4 at once, in 2.0 s: 1.00 a second" in lines
     assert "read                              150       75.0       75.0" in lines
+    assert "draft tokens                        6        67% accepted" in lines
+    assert "written in a step                           2.00" in lines
     assert "2 failed: 503: busy" in lines
     assert all(len(line) <= 100 and line == line.rstrip() for line in lines)
     widths = {len(line) for line in lines if line.startswith(("milliseconds", "first", "whole"))}

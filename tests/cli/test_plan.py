@@ -86,6 +86,7 @@ CONFIGURATIONS = {
     ),
     "floats": (LLAMA | {"num_hidden_layers": 4}, "q0f32", "float32", 768, 8),
     "cache in int8": (LLAMA | {"num_key_value_heads": 8}, "q4f32_1", "int8", 2048, 4),
+    "cache in int4": (LLAMA | {"num_key_value_heads": 8}, "q4f32_1", "int4", 2048, 4),
     "qwen3": (QWEN | {"num_hidden_layers": 6}, "q0f16", "auto", 1024, 8),
 }
 CHECKED = [

@@ -47,8 +47,9 @@ def test_what_a_target_has_not():
     half = {"kv_dtype": "auto", "activations": "float16"}
     with pytest.raises(UsageError, match="cpu:x86-64-v3 multiplies by int8 or float ones"):
         with_dtypes(find("cpu:x86-64-v3"), find_scheme("q4f16_1"), **half)
-    with pytest.raises(UsageError, match="webgpu keeps keys and values in float32 or float16"):
-        with_dtypes(find("webgpu"), find_scheme("q4f16_1"), kv_dtype="int8", activations="auto")
+    with pytest.raises(UsageError, match="web-llm keeps keys and values in float32 or float16"):
+        web_llm = find("webgpu:web-llm")
+        with_dtypes(web_llm, find_scheme("q4f16_1"), kv_dtype="int8", activations="auto")
 
 
 @pytest.mark.cpu

@@ -130,6 +130,7 @@ OUTSIDE = {
         alibi=True,
         unit_head=True,
     ),
+    "mimo": Outside("mimo", "qwen2", {"attention_bias": True}, {}, lambda tensors: tensors, {}),
     "exaone": Outside(
         "exaone",
         "llama",

@@ -1,40 +1,46 @@
-"""Blocks of multi-token prediction: their logits, and the engine that drafts tokens by them."""
+"""Blocks of multi-token prediction and EAGLE-3 heads: their logits, and the engine with them."""
 
 from __future__ import annotations
+
+import string
 
 import numpy as np
 import pytest
 import torch
 
 from wherry.errors import ModelError, UsageError
-from wherry.runtime.core.interface import SamplingParams
+from wherry.runtime.core.interface import Finish, SamplingParams
+from wherry.runtime.core.library import open_core
+from wherry.runtime.grammar.compiler import find_llguidance
+from wherry.runtime.grammar.native import Vocabulary
 from wherry.runtime.load.loading import resolve
 
 from ..support.cores import greedy, made, sampled, started
-from ..support.mtp import WithBlock
+from ..support.eagle3 import HEADED, WithHead
+from ..support.mtp import BLOCKS, WithBlock
 from ..support.tiny_models import Runner, compiled, save
 from .families import CASES
 
 pytestmark = pytest.mark.cpu
 TOLERANCE = 2e-4  # of a logit, float32
 TOKENS = 24
+PRINTABLE = range(32, 127)
 PROMPTS = [[5, 9, 33, 7, 250], list(range(40, 73)), [8]]
+DEFAULT = ("qwen3_5_text", "mimo", "llama with a head")
 FAMILIES = [
-    "qwen3_5_text",
-    pytest.param("glm4_moe", marks=pytest.mark.nightly),
-    pytest.param("deepseek_v3", marks=pytest.mark.nightly),
-    pytest.param("qwen3_next", marks=pytest.mark.nightly),
-    pytest.param("qwen3_5_moe_text", marks=pytest.mark.nightly),
+    name if name in DEFAULT else pytest.param(name, marks=pytest.mark.nightly)
+    for name in (*BLOCKS, *HEADED)
 ]
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def case(request, tmp_path_factory):
-    """(a model with a block in torch, its checkpoint, its compiled folder)."""
-    folder, case = tmp_path_factory.mktemp(request.param), CASES[request.param]
-    model = WithBlock(case.model_type, case.config, seed=0)
+    """(a model with a block or a head in torch, its checkpoint, its compiled folder)."""
+    folder, name = tmp_path_factory.mktemp(request.param), request.param
+    own = CASES[name].config if name in CASES else {}
+    model = WithHead(HEADED[name]) if name in HEADED else WithBlock(name, own)
     model.save(folder)
-    return model, folder, compiled(folder, mtp=True)
+    return model, folder, model.compiled(folder)
 
 
 OPTIONS = {"max_batch": 4, "context": 256, "prefill_chunk": 32}
@@ -109,6 +115,39 @@ def test_tokens_stay_the_same(case):
         assert core.stats().preemptions > 0
 
 
+def test_tokens_stay_the_same_in_any_company(case):
+    """Greedy and sampled requests, free ones and one with a grammar, in one batch."""
+    _, _, folder = case
+    with engine(folder, max_drafts=0) as core:
+        wanted = company(core)
+    with engine(folder) as core:
+        assert company(core) == wanted
+        assert core.stats().drafted_tokens > 0
+    assert all(chr(token) in string.digits + " " for token in wanted[3][:-1])
+
+
+def company(core):
+    """Tokens of four requests that run together, with draft tokens if the core drafts any."""
+    words = [chr(i).encode() if i in PRINTABLE else b"" for i in range(320)]
+    vocabulary = Vocabulary(open_core(), find_llguidance(), words)
+    numbers = vocabulary.compile("regex", "([0-9]{1,3} ){9}[0-9]")
+    each = (
+        SamplingParams(max_tokens=TOKENS, temperature=0),
+        SamplingParams(max_tokens=TOKENS, temperature=0.7, top_p=0.9, seed=11),
+        SamplingParams(max_tokens=TOKENS, temperature=1, repetition_penalty=1.2, seed=12),
+        SamplingParams(max_tokens=60, temperature=1, seed=13, grammar=numbers, stop_ids=(2,)),
+    )
+    for i, params in enumerate(each):
+        core.add(i, PROMPTS[i % len(PROMPTS)], params)
+    outputs, left = [[] for _ in each], len(each)
+    while left:
+        for event in core.wait_events(120_000):
+            assert event.finish in (Finish.RUNNING, Finish.LENGTH, Finish.STOP), event
+            outputs[event.id].append(event.token)
+            left -= event.finish != Finish.RUNNING
+    return outputs
+
+
 def drafted(core, prompts, *, start=False):
     """Greedy tokens as `greedy` returns them, of requests that ask for draft tokens."""
     params = SamplingParams(max_tokens=TOKENS, temperature=0, max_drafts=3)
@@ -119,7 +158,7 @@ def agreeing(model: WithBlock, noise: float = 0.0) -> None:
     """Let the next token depend on the last one alone, and the block know how, but for noise."""
     d = model.linear.shape[0]
     with torch.no_grad():
-        for layer in (*model.inner.layers, model.block):
+        for layer in (*model.inner.layers, *model.block):
             for name, p in layer.named_parameters():
                 if name.endswith(("o_proj.weight", "out_proj.weight", "down_proj.weight")):
                     p.zero_()
@@ -130,8 +169,7 @@ def agreeing(model: WithBlock, noise: float = 0.0) -> None:
 
 
 def test_drafts_that_agree_are_accepted(tmp_path):
-    case = CASES["qwen3_5_text"]
-    model = WithBlock(case.model_type, case.config, seed=0)
+    model = WithBlock("qwen3_5_text", CASES["qwen3_5_text"].config)
     agreeing(model)
     model.save(tmp_path)
     with engine(compiled(tmp_path, mtp=True)) as core:

@@ -1,4 +1,4 @@
-"""A cache in float16 or int8: less memory, nearly the same distribution, whatever the company."""
+"""A cache in float16, int8 or int4: less memory, nearly the same distribution, in any company."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from ..support import tiny_models
 from ..support.tiny_models import Runner
 
 pytestmark = pytest.mark.cpu
-SMALLER = {"float16": 2e-5, "int8": 2e-2}  # and how far the distribution may move, nats
+SMALLER = {
+    "float16": 2e-5,
+    "int8": 2e-2,
+    "int4": 1e-1,
+}  # and how far the distribution may move, nats
 PROMPT = [int(t) for t in np.random.default_rng(1).integers(3, 320, 70)]
 
 
@@ -38,8 +42,10 @@ def test_less_memory(folders):
     assert sizes["float16"] * 2 == sizes["float32"] > 0
     # Of a head of 64: keys in 12 bits, values in 8, two scales.
     assert sizes["int8"] * (2 * 4 * 64) == sizes["float32"] * (96 + 4 + 64 + 4)
+    # Keys in 8 bits and a scale; values in 4, of 32 elements a scale and a minimum.
+    assert sizes["int4"] * (2 * 4 * 64) == sizes["float32"] * (64 + 4 + 32 + 2 * 4)
     state = {kv: Runner(f).metadata["state"][0]["dtype"] for kv, f in folders.items()}
-    assert state == {kv: kv for kv in folders}
+    assert state == {kv: "uint8" if kv == "int4" else kv for kv in folders}
 
 
 @pytest.mark.parametrize("kv_dtype", SMALLER)
@@ -65,5 +71,8 @@ def test_what_targets_choose():
     assert find("cpu:x86-64-v3").kv_dtype == "float16"
     assert find("cpu:x86-64-v2").kv_dtype == "float32"
     assert find("cpu:x86-64-v3").with_kv_dtype("float32").kv_dtype == "float32"
-    with pytest.raises(UsageError, match="float32 or float16 or int8"):
-        find("cpu").with_kv_dtype("int4")
+    with pytest.raises(UsageError, match="float32 or float16 or int8 or int4"):
+        find("cpu").with_kv_dtype("int3")
+    assert find("vulkan").with_kv_dtype("int4").cache_words
+    with pytest.raises(UsageError, match=r"'int4'.*web-llm.*float32 or float16\."):
+        find("webgpu:web-llm").with_kv_dtype("int4")

@@ -33,6 +33,7 @@ QWEN = {"depth": 1, "hidden_size": 32, "num_heads": 2, "intermediate_size": 32, 
 MROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
 TEXT = {
     "cohere2_vision": {**CASES["cohere2"].config, "model_type": "cohere2"},
+    "exaone4_5": {**CASES["exaone4"].config, "model_type": "exaone4"},
     "gemma3": CASES["gemma3"].config,
     "gemma4": CASES["gemma4"].config,
     "gemma4_unified": CASES["gemma4_unified"].config,
@@ -48,6 +49,12 @@ TEXT = {
 }
 VISION = {
     "cohere2_vision": {**SIGLIP, "model_type": "siglip_vision_model"},
+    "exaone4_5": {
+        **QWEN,
+        "num_key_value_heads": 1,
+        "out_hidden_size": 64,
+        "fullatt_block_indexes": [0],
+    },
     "gemma3": SIGLIP,
     "gemma4": {**SIGLIP, "num_key_value_heads": 2, "head_dim": 16},
     "gemma4_unified": {"mm_embed_dim": 64, "mm_posemb_size": 8, "output_proj_dims": 64},

@@ -8,6 +8,7 @@ import pytest
 from tvm import relax, tirx
 from tvm.ir import assert_structural_equal
 
+from wherry.errors import UsageError
 from wherry.ops import AttentionShape
 from wherry.ops.tags import CACHED_ATTENTION
 from wherry.passes.kv_cache import Group, KVCache, State
@@ -23,6 +24,7 @@ ROWS = {"positions": "n", "sequences": "n", "query_indptr": "r1"}
 TABLE_SIZES = {"page_indptr_0": "r2", "page_ids_0": "p", "page_indptr_1": "r3", "page_ids_1": "p1"}
 PAGE = [2, G, 16, E]
 HEADS = {"both": H + 2 * G, "none": H}
+CACHE = KVCache.of([SHAPE], "float32")
 
 
 class Function:
@@ -71,7 +73,7 @@ def paged(shape, qkv, group, state, norms=(), sinks=()):
     def emit(f):
         v, b, n = f.v, f.builder, f.sizes["n"]
         pages = v[state]
-        rope, spec = specs(shape, pages, sinks=bool(sinks))
+        rope, spec = specs(shape, pages, CACHE, sinks=bool(sinks))
         table = [v[f"page_indptr_{group}"], v[f"page_ids_{group}"]]
         rows = [v["positions"], v["sequences"]]
         heads = b.emit(relax.op.reshape(v[qkv], (n, rope.qkv_heads, E)))
@@ -117,3 +119,17 @@ def test_latents_are_stored_once_where_kernels_read_them_so(once, planes):
     cache = KVCache.of([latent, replace(latent, cache=1)], "float16", latents_once=once)
     assert cache.groups == (Group(None, (0, 1)),)
     assert cache.state == (State(0, (0, 1), (planes, 1, 16, E), "float16"),)
+
+
+@pytest.mark.parametrize(
+    ("kv_dtype", "words", "width", "dtype"),
+    [("int8", False, 28, "int8"), ("int4", False, 20, "uint8"), ("int4", True, 5, "uint32")],
+)
+def test_integers_are_bytes_or_words(kv_dtype, words, width, dtype):
+    cache = KVCache.of([SHAPE], kv_dtype, words=words)
+    assert cache.state == (State(0, (0,), (1, G, 16, width), dtype),)
+
+
+def test_heads_that_int4_cannot_keep():
+    with pytest.raises(UsageError, match=r"'int4'.*head_dim 12.*--kv-dtype auto"):
+        KVCache.of([replace(SHAPE, head_dim=12)], "int4")

@@ -106,8 +106,9 @@ def test_too_little_for_the_weights_names_what_helps(made, draft, advice):
     ("made", "draft", "advice"),
     [
         ({}, None, " More fits with --kv-dtype int8."),
-        ({"kv_dtype": "int8"}, None, ""),
-        ({"kind": "vulkan"}, None, ""),
+        ({"kv_dtype": "int8"}, None, " More fits with --kv-dtype int4."),
+        ({"kv_dtype": "int4"}, None, ""),
+        ({"kind": "vulkan"}, None, " More fits with --kv-dtype int8."),
         (
             {"quant": "q0f32"},
             model(memory={**MEMORY, "weights": 0}),

@@ -340,6 +340,7 @@ def compiled(
     activations: str = "auto",
     context: int | None = None,
     mtp: bool = False,
+    draft_head: str | None = None,
 ) -> Path:
     """Compile with room for the logits of every row; the cache is exact unless asked otherwise."""
     return ensure_artifact(
@@ -350,4 +351,5 @@ def compiled(
         activations=activations,
         limits=Limits(context=context, max_batch=256, prefill_chunk=256),
         mtp=mtp,
+        draft_head=draft_head,
     )

@@ -10,7 +10,7 @@ import pytest
 from wherry.targets.kernels import AttentionSpec
 from wherry.targets.kernels.cpu import CpuKernels
 
-from .page_layout import floats, quantized, stored
+from .page_layout import INTEGERS, converted, floats, stored
 
 pytestmark = pytest.mark.cpu
 
@@ -19,6 +19,7 @@ pytestmark = pytest.mark.cpu
 NARROW, WIDE = (8, 4, 8, "float32"), (4, 2, 128, "float32")
 COMMON, ODD = (9, 3, 64, "float16"), (4, 1, 20, "float16")
 INT8, ODD_INT8 = (9, 3, 64, "int8"), (4, 1, 20, "int8")
+INT4, ODD_INT4 = (9, 3, 64, "int4"), (4, 1, 40, "int4")
 
 
 def reference(q, batch, pages, scale, window=None, softcap=None, slopes=()):
@@ -75,11 +76,12 @@ def attend(any_machine, kernels):
 
 
 def values(rng, shape, dtype="float32"):
-    made = rng.standard_normal(shape)
-    return quantized(made) if dtype == "int8" else made.astype(dtype)
+    return converted(rng.standard_normal(shape), dtype)
 
 
-@pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [NARROW, WIDE, COMMON, ODD, INT8, ODD_INT8])
+@pytest.mark.parametrize(
+    ("h", "g", "e", "kv_dtype"), [NARROW, WIDE, COMMON, ODD, INT8, ODD_INT8, INT4, ODD_INT4]
+)
 def test_mixed_batch(attend, make_batch, h, g, e, kv_dtype):
     rng = np.random.default_rng(e)
     pages = values(rng, (20, 2, g, 16, e), kv_dtype)
@@ -92,7 +94,7 @@ def test_mixed_batch(attend, make_batch, h, g, e, kv_dtype):
     np.testing.assert_allclose(out, reference(q, batch, pages, e**-0.5), atol=3e-6)
 
 
-@pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [NARROW, COMMON, INT8])
+@pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [NARROW, COMMON, INT8, INT4])
 def test_a_cut_prompt_gives_the_same_bits(attend, make_batch, h, g, e, kv_dtype):
     rng = np.random.default_rng(3)
     run, pages = attend(h, g, e, kv_dtype), values(rng, (16, 2, g, 16, e), kv_dtype)
@@ -111,7 +113,7 @@ def test_a_cut_prompt_gives_the_same_bits(attend, make_batch, h, g, e, kv_dtype)
             assert np.array_equal(mixed[0], mixed[-1])
 
 
-@pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [WIDE, COMMON, ODD, INT8])
+@pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [WIDE, COMMON, ODD, INT8, INT4])
 def test_long_contexts(attend, make_batch, h, g, e, kv_dtype):
     """Over several blocks, where decode goes block by block and prefill by tiles."""
     rng = np.random.default_rng(6)
@@ -142,7 +144,7 @@ def test_long_contexts(attend, make_batch, h, g, e, kv_dtype):
     np.testing.assert_allclose(whole[rows], reference(q[rows], some, pages, e**-0.5), atol=3e-6)
 
 
-@pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [WIDE, INT8])
+@pytest.mark.parametrize(("h", "g", "e", "kv_dtype"), [WIDE, INT8, INT4])
 def test_stale_memory_has_no_influence(attend, make_batch, h, g, e, kv_dtype):
     """Neither what a page holds beyond a row, be it NaN, nor pages of others."""
     rng = np.random.default_rng(4)
@@ -151,8 +153,9 @@ def test_stale_memory_has_no_influence(attend, make_batch, h, g, e, kv_dtype):
     q = values(rng, (6, h, e))
     clean = run(q, batch, pages)
     # Bytes 255 are NaN as a scale, 127 a huge one.
-    for stale in (-1, 127, 0) if kv_dtype == "int8" else (0.0, 1e30, -3e38, np.nan, np.inf):
-        dirty = np.full_like(pages, stale)
+    for stale in (255, 127, 0) if kv_dtype in INTEGERS else (0.0, 1e30, -3e38, np.nan, np.inf):
+        dirty = np.full(pages.shape, stale, "uint8" if kv_dtype in INTEGERS else pages.dtype)
+        dirty = dirty.view(pages.dtype)
         dirty[6], dirty[1, :, :, :3], dirty[3, :, :, :5] = (
             pages[6],
             pages[1, :, :, :3],

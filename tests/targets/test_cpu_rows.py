@@ -9,7 +9,7 @@ from wherry.targets.kernels import RMSNormSpec, RopeAppendSpec, SwiGLUSpec
 from wherry.targets.kernels.cpu import CpuKernels
 
 from .conftest import machine
-from .page_layout import by_token, floats, quantized, stored
+from .page_layout import by_token, converted, floats, stored, tolerances
 
 pytestmark = pytest.mark.cpu
 
@@ -22,6 +22,8 @@ ROPE = [  # h, g, e, rotary_dim, eps of the norm, dtype of the cache
     (9, 3, 64, 64, None, "int8"),
     (4, 2, 128, 128, 1e-6, "int8"),
     (3, 1, 20, 10, 1e-5, "int8"),
+    (9, 3, 64, 64, None, "int4"),
+    (3, 1, 40, 10, 1e-5, "int4"),
 ]
 
 
@@ -51,7 +53,7 @@ def test_rope_append(any_machine, make_batch, h, g, e, rotary, eps, kv_dtype):
     batch = make_batch([(33, 1, [7, 2, 5]), (3, 30, [4, 1, 0])])
     qkv = rng.standard_normal((31, h + 2 * g, e)).astype("float32")
     pages = rng.standard_normal((8, 2, g, 16, e))
-    pages = quantized(pages) if kv_dtype == "int8" else pages.astype(kv_dtype)
+    pages = converted(pages, kv_dtype)
     weights = [rng.uniform(0.5, 2, e).astype("float32") for _ in range(2)] if eps else []
 
     def run(rows, pages):
@@ -73,10 +75,7 @@ def test_rope_append(any_machine, make_batch, h, g, e, rotary, eps, kv_dtype):
         page = batch.page_ids[batch.page_indptr[s] + position // 16]
         expected[page, 0, :, position % 16] = x[i, h : h + g]
         expected[page, 1, :, position % 16] = qkv[i, h + g :]
-    # Half a step of an integer, and a bit where x is in the middle.
-    half = np.abs(expected).max(-1, keepdims=True) / np.array([2047, 127]).reshape(2, 1, 1, 1) / 2
-    tolerance = {"float32": 5e-6, "float16": 4e-3, "int8": half * 1.001 + 5e-6}[kv_dtype]
-    assert (np.abs(floats(got_pages) - expected) <= tolerance).all()
+    assert (np.abs(floats(got_pages) - expected) <= tolerances(expected, kv_dtype)).all()
     untouched = [3, 6]
     assert np.array_equal(got_pages[untouched], pages[untouched])
     # Row by row: the same bits in the cache and in q.

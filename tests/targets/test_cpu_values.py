@@ -8,7 +8,7 @@ import pytest
 from wherry.targets.kernels import RopeAppendSpec
 from wherry.targets.kernels.cpu import CpuKernels
 
-from .page_layout import by_token, floats, quantized, stored
+from .page_layout import by_token, converted, floats, stored, tolerances
 from .test_cpu_rows import rotated
 
 EPS = 1e-5
@@ -17,6 +17,7 @@ CASES = [  # h, g, e, v_norm, kv, dtype of the cache
     (9, 3, 16, True, "keys", "float16"),
     (8, 2, 32, False, "keys", "float32"),
     (4, 1, 48, True, "keys", "int8"),
+    (4, 1, 48, True, "keys", "int4"),
     (3, 1, 20, True, "both", "float32"),
     (4, 2, 32, False, "none", "float32"),
 ]
@@ -41,7 +42,7 @@ def test_values(here, make_batch, h, g, e, v_norm, kv, kv_dtype):
     batch = make_batch([(33, 1, [7, 2, 5]), (3, 30, [4, 1, 0])])
     qkv = rng.standard_normal((31, spec.qkv_heads, e)).astype("float32")
     pages = rng.standard_normal((8, 2, g, 16, e))
-    pages = quantized(pages) if kv_dtype == "int8" else pages.astype(kv_dtype)
+    pages = converted(pages, kv_dtype)
     weights = [rng.uniform(0.5, 2, e).astype("float32") for _ in range(2)]
 
     def run(rows, pages):
@@ -65,10 +66,7 @@ def test_values(here, make_batch, h, g, e, v_norm, kv, kv_dtype):
         for i, (position, s) in enumerate(zip(batch.positions, batch.sequences, strict=True)):
             page = batch.page_ids[batch.page_indptr[s] + position // 16]
             expected[page, :, :, position % 16] = keys[i], values[i]
-        steps = np.array([2047, 127]).reshape(2, 1, 1, 1)
-        half = np.abs(expected).max(-1, keepdims=True) / steps / 2
-        close = {"float32": 5e-6, "float16": 4e-3, "int8": half * 1.001 + 5e-6}[kv_dtype]
-        assert (np.abs(floats(got_pages) - expected) <= close).all()
+        assert (np.abs(floats(got_pages) - expected) <= tolerances(expected, kv_dtype)).all()
     step = pages
     for i in range(31):  # row by row: the same bits
         step, q = run(slice(i, i + 1), step)

@@ -10,7 +10,7 @@ import pytest
 from wherry.targets.kernels import AttentionSpec
 from wherry.targets.kernels.cpu import CpuKernels
 
-from .page_layout import stored
+from .page_layout import INTEGERS, stored
 from .test_cpu_attention import reference, values
 
 pytestmark = pytest.mark.cpu
@@ -20,6 +20,7 @@ CASES = [
     (4, 2, 16, "float32", 5, None),
     (9, 3, 64, "float16", 37, None),
     (4, 2, 128, "int8", 100, 5.0),
+    (4, 2, 128, "int4", 100, 5.0),
     (8, 8, 64, "float32", 300, None),
     (4, 1, 20, "float32", None, 3.0),
     (6, 3, 96, "float16", None, None, ALIBI),
@@ -72,7 +73,7 @@ def test_rows_have_the_same_bits_however_they_are_computed(attend, make_batch):
     h, g, e = attend.shape
     rng = np.random.default_rng(e)
     pages = values(rng, (40, 2, g, 16, e), attend.kv_dtype)
-    if attend.kv_dtype != "int8":
+    if attend.kv_dtype not in INTEGERS:
         pages[POISON] = np.nan
     table = [int(i) for i in rng.permutation(38)]
     q = values(rng, (560, h, e))
@@ -95,7 +96,7 @@ def test_rows_have_the_same_bits_however_they_are_computed(attend, make_batch):
 
 
 @pytest.mark.parametrize(
-    "attend", [c for c in CASES if c[4] and c[3] != "int8"], indirect=True, ids=str
+    "attend", [c for c in CASES if c[4] and c[3] not in INTEGERS], indirect=True, ids=str
 )
 def test_tokens_that_a_row_does_not_see_have_no_influence(attend, make_batch):
     """Not even what is not a number, seen by other rows of the same tile."""

@@ -17,6 +17,7 @@ from wherry.targets.kernels import (
 )
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 
+from .page_layout import INTEGERS, as_bytes, as_words, converted, floats, tolerances
 from .test_cpu_attention import reference
 from .test_cpu_linear import FORMATS, portable
 from .test_cpu_rows import rotated
@@ -96,6 +97,8 @@ ROPE = [  # h, g, e, rotary, eps, dtype of the cache
     (8, 4, 8, 8, None, "float32"),
     (9, 3, 64, 32, None, "float16"),
     (3, 1, 20, 10, 1e-5, "float16"),
+    (9, 3, 64, 32, None, "int8"),
+    (3, 1, 40, 10, 1e-5, "int4"),
 ]
 # Of what the cache holds: float16 has 11 bits, and nothing below 2^-14.
 CACHED = {"float32": {"atol": 1e-5}, "float16": {"rtol": 2.0**-11, "atol": 2.0**-14}}
@@ -114,32 +117,37 @@ def test_rope_append(build, make_batch, h, g, e, rotary, eps, dtype):
         scaling=1.25,
         qk_norm_eps=eps,
         kv_dtype=dtype,
+        words=dtype in INTEGERS,
     )
     kernel = build(KERNELS.rope_append(spec))
     batch = make_batch([(33, 1, [7, 2, 5]), (3, 30, [4, 1, 0])])
     table = (batch.positions, batch.sequences, batch.page_indptr, batch.page_ids)
     qkv = rng.standard_normal((31, h + 2 * g, e)).astype("float32")
-    pages = rng.standard_normal((8, 2, g, 16, e)).astype(dtype)
+    pages = converted(rng.standard_normal((8, 2, g, 16, e)), dtype)
     weights = [rng.uniform(0.5, 2, e).astype("float32") for _ in range(2)] if eps else []
     empty = np.full((31, h, e), np.nan, "float32")
-    got_pages, got_q = kernel(qkv, *table, *weights, pages, empty)[-2:]
+    got_pages, got_q = kernel(qkv, *table, *weights, as_words(pages), empty)[-2:]
     x = qkv.astype("float64")
     if eps:
         x = x / np.sqrt((x**2).mean(-1, keepdims=True) + eps)
         x = np.concatenate([x[:, :h] * weights[0], x[:, h:] * weights[1]], 1)
     x = rotated(x, batch.positions, inv_freq, 1.25)
     np.testing.assert_allclose(got_q, x[:, :h], atol=1e-5)
-    expected = pages.astype("float32")
+    expected = floats(pages)
     for i, (position, s) in enumerate(zip(batch.positions, batch.sequences, strict=True)):
         page = batch.page_ids[batch.page_indptr[s] + position // 16]
         expected[page, 0, :, position % 16] = x[i, h : h + g]
         expected[page, 1, :, position % 16] = qkv[i, h + g :]
-    np.testing.assert_allclose(got_pages, expected, **CACHED[dtype])
-    assert np.array_equal(got_pages[[3, 6]], pages[[3, 6]])
+    found = as_bytes(got_pages, dtype)
+    if dtype in INTEGERS:
+        assert (np.abs(floats(found) - expected) <= tolerances(expected, dtype) + 1e-5).all()
+    else:
+        np.testing.assert_allclose(found, expected, **CACHED[dtype])
+    assert np.array_equal(found[[3, 6]], pages[[3, 6]])
     if eps:  # in two launches, for devices that take few tensors: the same bits
         few = GpuLimits(threads_per_block=256, shared_memory_bytes=16384, storage_buffers=8)
         split = build(GpuKernels(few, {}).rope_append(spec))
-        split_pages, split_q = split(qkv, *table, *weights, pages, empty)[-2:]
+        split_pages, split_q = split(qkv, *table, *weights, as_words(pages), empty)[-2:]
         assert np.array_equal(split_pages, got_pages) and np.array_equal(split_q, got_q)
 
 
@@ -159,26 +167,33 @@ def test_rope_far_out(build, make_batch, position):
     np.testing.assert_allclose(q, expected[:, :1], atol=3e-6)
 
 
-HEADS = [(8, 4, 8, "float32"), (9, 3, 64, "float16"), (4, 1, 20, "float32")]
+HEADS = [
+    (8, 4, 8, "float32"),
+    (9, 3, 64, "float16"),
+    (4, 1, 20, "float32"),
+    (4, 2, 40, "int8"),
+    (9, 3, 64, "int4"),
+]
 
 
 @pytest.fixture(scope="module", params=HEADS, ids=str)
 def attend(build, request):
     """((h, g, e, dtype of the cache), the kernel as a function of q, batch and pages)."""
     h, g, e, dtype = request.param
-    spec = AttentionSpec(heads=h, kv_heads=g, head_dim=e, scale=e**-0.5, kv_dtype=dtype)
+    shape = {"heads": h, "kv_heads": g, "head_dim": e}
+    spec = AttentionSpec(**shape, scale=e**-0.5, kv_dtype=dtype, words=dtype in INTEGERS)
     kernel = build(KERNELS.attention(spec))
 
     def run(q, batch, pages):
         indices = (batch.positions, batch.sequences, batch.query_indptr)
         out = np.full(q.shape, np.nan, "float32")
-        return kernel(q, *indices, batch.page_indptr, batch.page_ids, pages, out)[-1]
+        return kernel(q, *indices, batch.page_indptr, batch.page_ids, as_words(pages), out)[-1]
 
     return request.param, run
 
 
 def values(rng, *shape, dtype="float32"):
-    return rng.standard_normal(shape).astype(dtype)
+    return converted(rng.standard_normal(shape), dtype)
 
 
 def test_attention_over_a_mixed_batch(attend, make_batch):
@@ -217,8 +232,9 @@ def test_stale_memory_has_no_influence(attend, make_batch):
     pages, q = values(rng, 8, 2, g, 16, e, dtype=dtype), values(rng, 6, h, e)
     batch = make_batch([(18, 1, [6, 1]), (0, 5, [3])])
     clean = run(q, batch, pages)
-    for stale in (0.0, 6e4, np.nan, np.inf):
-        dirty = np.full_like(pages, stale)
+    for stale in (255, 127, 0) if dtype in INTEGERS else (0.0, 6e4, np.nan, np.inf):
+        dirty = np.full(pages.shape, stale, "uint8" if dtype in INTEGERS else pages.dtype)
+        dirty = dirty.view(pages.dtype)
         dirty[6], dirty[1, :, :, :3] = pages[6], pages[1, :, :, :3]
         dirty[3, :, :, :5] = pages[3, :, :, :5]
         assert np.array_equal(run(q, batch, dirty), clean)

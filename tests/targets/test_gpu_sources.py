@@ -8,7 +8,7 @@ import pytest
 import tvm
 from tvm.target import Target
 
-from wherry.ops import CandidatesSpec, QkvAttentionSpec
+from wherry.ops import INTEGERS, CandidatesSpec, QkvAttentionSpec
 from wherry.targets import opencl, webgpu
 from wherry.targets.device_features import needed
 from wherry.targets.kernels import (
@@ -25,7 +25,7 @@ from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 from wherry.targets.storage_half import with_storage_half
 
 pytestmark = pytest.mark.cpu
-PAGED = ("rope", "norm_rope", "attention", "paged_attention")
+PAGED = ("rope", "norm_rope", "attention", "paged_attention", "paged_int8", "paged_int4")
 DEVICES = {
     "opencl": {"kind": "opencl", "max_threads_per_block": 256},
     "webgpu": {"kind": "webgpu", "max_num_threads": 256},
@@ -74,6 +74,14 @@ def kernels(made):
         "paged_attention": made.paged_attention(
             PagedAttentionSpec(**rope, scale=0.1, **halves)
         ).compute,
+        **{
+            f"paged_{kv_dtype}": made.paged_attention(
+                PagedAttentionSpec(
+                    **rope, scale=0.1, **halves | {"kv_dtype": kv_dtype, "words": True}
+                )
+            ).compute
+            for kv_dtype in INTEGERS
+        },
     }
 
 

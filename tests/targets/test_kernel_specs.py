@@ -43,8 +43,12 @@ def test_json_of_other_fields_is_refused():
             "frequencies",
         ),
         (
-            lambda: AttentionSpec(heads=4, kv_heads=2, head_dim=8, scale=1.0, kv_dtype="int4"),
-            "'int4'",
+            lambda: AttentionSpec(heads=4, kv_heads=2, head_dim=8, scale=1.0, kv_dtype="int3"),
+            "'int3'",
+        ),
+        (
+            lambda: AttentionSpec(heads=4, kv_heads=2, head_dim=12, scale=1.0, kv_dtype="int4"),
+            "head_dim 12",
         ),
     ],
 )

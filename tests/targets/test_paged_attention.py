@@ -12,6 +12,7 @@ from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 from wherry.targets.kernels.gpu.splits import MOST_SLOTS, SPLIT
 
 from ..support.builders import KINDS, builder
+from .page_layout import INTEGERS, as_bytes, as_words, converted, floats, tolerances
 from .test_cpu_attention import reference
 from .test_cpu_rows import rotated
 
@@ -30,6 +31,9 @@ CASES = [  # h, g, e, eps, dtype of what is kept: qkv, pages, result
     (4, 2, 16, 1e-6, "float32", 37, None, (), True, "both"),  # values are normed
     (8, 2, 32, 1e-6, "float16", None, None, (), True, "keys"),  # keys are the values
     (4, 1, 16, 1e-6, "float16", 300, None, (), False, "none"),  # another layer's pages
+    (4, 2, 64, 1e-6, "float16", None, None, (), False, "both", "int4"),  # integers in pages
+    (8, 2, 40, None, "float32", 37, 5.0, (), False, "both", "int8"),
+    (4, 2, 32, 1e-6, "float32", 300, None, (), True, "keys", "int4"),
 ]
 CLOSE = {"float32": {"atol": 1e-5}, "float16": {"rtol": 2.0**-11, "atol": 2.0**-14}}
 # PoCL takes seconds to compile a kernel, the emulator of Metal to run one: they have the extremes,
@@ -89,6 +93,7 @@ class Kernel:
         slopes=(),
         v_norm=False,
         kv="both",
+        kv_dtype=None,
         planes=2,
         pages=90,
         kernels=KERNELS,
@@ -96,6 +101,7 @@ class Kernel:
     ):
         self.h, self.g, self.e, self.eps, self.dtype = h, g, e, eps, dtype
         self.v_norm, self.kv, self.out_dtype = v_norm, kv, out_dtype or dtype
+        self.kv_dtype = kv_dtype or dtype
         self.rest = (window, softcap, slopes)
         self.inv_freq = (10000.0 ** (-np.arange(e // 2) * 2 / e)).astype("float32")
         spec = PagedAttentionSpec(
@@ -106,7 +112,8 @@ class Kernel:
             inv_freq=tuple(map(float, self.inv_freq)),
             scale=e**-0.5,
             qk_norm_eps=eps,
-            kv_dtype=dtype,
+            kv_dtype=self.kv_dtype,
+            words=self.kv_dtype in INTEGERS,
             qkv_dtype=dtype,
             out_dtype=self.out_dtype,
             window=window,
@@ -122,16 +129,16 @@ class Kernel:
         self.call = build(self.kernel.compute)
         rng = np.random.default_rng(h + e)
         self.norms = [rng.uniform(0.5, 2, e).astype("float32") for _ in range(2)] if eps else []
-        self.pages = rng.standard_normal((pages, planes, g, 16, e)).astype(dtype)
+        self.pages = converted(rng.standard_normal((pages, planes, g, 16, e)), self.kv_dtype)
 
     def __call__(self, qkv, batch, pages, most=MOST_SLOTS):
         """(out, pages)."""
         out = np.full((len(qkv), self.h, self.e), np.nan, self.out_dtype)
-        inputs = [qkv, table_of(batch, most), batch.query_indptr, *self.norms, pages]
+        inputs = [qkv, table_of(batch, most), batch.query_indptr, *self.norms, as_words(pages)]
         own = scratch(self.kernel, batch)
         own[1] = own[1][:most]
         made = self.call(*inputs, out, *own)
-        return made[len(inputs)], made[len(inputs) - 1]
+        return made[len(inputs)], as_bytes(made[len(inputs) - 1], self.kv_dtype)
 
     def expected(self, qkv, batch, pages):
         """The same in NumPy, from the pages that the kernel left."""
@@ -139,7 +146,7 @@ class Kernel:
         if self.eps:
             x = x / np.sqrt((x**2).mean(-1, keepdims=True) + self.eps) * self.norms[0]
         q = rotated(x, batch.positions, self.inv_freq, 1.0)
-        both = pages[:, [0, -1]]  # of one plane keys are the values
+        both = floats(pages)[:, [0, -1]]  # of one plane keys are the values
         return reference(q, batch, both, self.e**-0.5, *self.rest)
 
     def rows(self, seed, n):
@@ -150,6 +157,14 @@ class Kernel:
         """What the pages should have of rows, [n, g, e]."""
         v = qkv[:, -self.g :].astype("float64")
         return v / np.sqrt((v**2).mean(-1, keepdims=True) + self.eps) if self.v_norm else v
+
+    def close_to_values(self, got, expected):
+        if self.kv_dtype not in INTEGERS:
+            self.close(got, expected)
+            return
+        both = np.stack([expected, expected], 1)[:, :, :, None]  # as pages of one token
+        near = tolerances(both, self.kv_dtype)[:, 1, :, 0]
+        assert (np.abs(got - expected) <= near + 1e-5).all()
 
     def close(self, got, expected):
         np.testing.assert_allclose(got, expected, **CLOSE[self.dtype])
@@ -189,8 +204,8 @@ def test_every_path_gives_a_row_the_same_bits(kernel, make_batch):
     kernel.close(whole, kernel.expected(qkv, batch, pages))
     assert np.array_equal(pages, kernel.pages) == (kernel.kv == "none")
     if kernel.kv != "none":
-        held = np.moveaxis(pages[table, 1], 1, 2).reshape(-1, kernel.g, kernel.e)
-        kernel.close(held[:length], kernel.values(qkv))
+        held = np.moveaxis(floats(pages)[table, 1], 1, 2).reshape(-1, kernel.g, kernel.e)
+        kernel.close_to_values(held[:length], kernel.values(qkv))
 
     others = [(20, 1, [70, 71]), (3, 4, [72])]
     rubbish = kernel.pages

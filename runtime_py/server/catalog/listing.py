@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 KEEP_ALIVE_SECONDS = 300.0  # the default of Ollama
 _SHOWN = 60  # characters of a wrong value that an error message shows
 _MARKS = (MANIFEST, "config.json")  # a folder with one of these files is a model
-_PATHS = ("draft", "prefix_cache_dir")  # options whose value is the path of a file or folder
+_PATHS = ("draft", "draft_head", "prefix_cache_dir")  # options that are paths of files or folders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

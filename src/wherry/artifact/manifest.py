@@ -157,7 +157,7 @@ _MANIFEST, _TARGET = TypeAdapter(Manifest), TypeAdapter(_Target)
 _LIMITS = TypeAdapter(dict[str, Positive], config=ConfigDict(strict=True))
 _WORDS = {
     "activations": ("int8", "float16", "float"),
-    "kv_dtype": ("int8", "float16", "float32"),
+    "kv_dtype": ("int4", "int8", "float16", "float32"),
 }
 
 

@@ -27,6 +27,8 @@ class Outcome:
     prompt_tokens: int = 0
     cached_tokens: int = 0  # prompt tokens found in the server's prefix cache
     output_tokens: int = 0
+    draft_tokens: int = 0  # draft tokens that the model verified, as far as the server says
+    accepted_tokens: int = 0  # of these, accepted
     # whether the server reported counts; otherwise output_tokens counts pieces
     has_usage: bool = False
     error: str | None = None
@@ -37,6 +39,10 @@ class Outcome:
         self.prompt_tokens = usage.get("prompt_tokens") or 0
         self.output_tokens = usage.get("completion_tokens") or 0
         self.cached_tokens = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+        details = usage.get("completion_tokens_details") or {}
+        self.accepted_tokens = details.get("accepted_prediction_tokens") or 0
+        rejected = details.get("rejected_prediction_tokens") or 0
+        self.draft_tokens = self.accepted_tokens + rejected
 
 
 class Target(Protocol):

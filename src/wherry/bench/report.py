@@ -72,6 +72,8 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "prompt": sum(o.prompt_tokens for o in whole),
         "cached": sum(o.cached_tokens for o in whole),
         "output": sum(o.output_tokens for o in whole),
+        "draft": sum(o.draft_tokens for o in whole),
+        "draft_accepted": sum(o.accepted_tokens for o in whole),
     }
     return {
         "requests": len(outcomes),
@@ -103,6 +105,8 @@ def record(outcome: Outcome, begin: float) -> dict[str, Any]:
         "prompt_tokens": outcome.prompt_tokens,
         "cached_tokens": outcome.cached_tokens,
         "output_tokens": outcome.output_tokens,
+        "draft_tokens": outcome.draft_tokens,
+        "accepted_tokens": outcome.accepted_tokens,
         "error": outcome.error,
     }
 

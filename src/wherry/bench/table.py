@@ -29,6 +29,11 @@ def lines(title: str, found: Mapping[str, Any]) -> Iterator[str]:
     if cached := found["tokens"]["cached"]:
         share = cached / max(1, found["tokens"]["prompt"])
         yield _row("read from a cache", [f"{cached:,}", f"{share:.0%}", ""])
+    if drafts := found["tokens"]["draft"]:
+        accepted, written = found["tokens"]["draft_accepted"], found["tokens"]["output"]
+        per_step = written / max(1, written - accepted)
+        yield _row("draft tokens", [f"{drafts:,}", f"{accepted / drafts:.0%}", ""]) + " accepted"
+        yield _row("written in a step", ["", f"{per_step:.2f}", ""])
     yield ""
     yield _row("milliseconds", ["mean", *(f"p{p}" for p in PERCENTILES), "max"])
     for name, label in LATENCIES.items():

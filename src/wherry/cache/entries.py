@@ -1,7 +1,8 @@
 """Lists the cache: every entry with its size and last use. All entries can be recreated.
 
     models/NAME-SCHEME-TARGET-KEY   compiled; its weights are hard links
-    weights/NAME-SCHEME-PLACE       converted; with "gguf" for a scheme, the rest of a GGUF file
+    weights/NAME-SCHEME-PLACE       converted; with "gguf" for a scheme, the rest of a GGUF file;
+                                    with "head", the rest of a model with a draft head
     packed/KEY                      weights in the layout of a library's kernels
     hub/ORG--NAME/COMMIT            downloads
     programs/KIND                   programs that a device's driver compiled

@@ -42,6 +42,7 @@ def convert_command(model: str, quant: str | None, calibration: str, output: Pat
 @options.kv_dtype
 @options.activations
 @options.mtp
+@options.draft_head
 @click.option(
     "--format",
     type=click.Choice(["auto", "library", "objects"]),

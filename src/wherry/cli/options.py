@@ -61,11 +61,11 @@ quant = click.option(
 )
 kv_dtype = click.option(
     "--kv-dtype",
-    type=click.Choice(["auto", "float32", "float16", "int8"]),
+    type=click.Choice(["auto", "float32", "float16", "int8", "int4"]),
     default="auto",
     show_default=True,
     help="Dtype of the KV cache. auto: the target's default, on GPUs float16, except with q4f32_1, "
-    "q8f32_1 and q0f32. int8 (CPUs) stores values in 8 bits and keys in 12.",
+    "q8f32_1 and q0f32. int8 stores values in 8 bits and keys in 12; int4 values in 4, keys in 8.",
 )
 activations = click.option(
     "--activations",
@@ -115,10 +115,18 @@ mtp = click.option(
     "--mtp",
     is_flag=True,
     help="Draft tokens with the block of multi-token prediction that comes with the checkpoint "
-    "(DeepSeek V3, GLM-4.5, Qwen3.5): the same text, sooner, for the memory of one more layer.",
+    "(DeepSeek V3, GLM-4.5, Qwen3.5 and others): the same text, sooner, for the memory of one more "
+    "layer.",
+)
+draft_head = click.option(
+    "--draft-head",
+    metavar="MODEL",
+    help="Draft tokens with an EAGLE-3 head that was trained for the model: a folder, or "
+    "hf://ORG/NAME.",
 )
 speculation = stack(
     mtp,
+    draft_head,
     click.option(
         "--draft",
         metavar="MODEL",
@@ -128,8 +136,8 @@ speculation = stack(
     click.option(
         "--max-drafts",
         type=click.IntRange(0, 64),
-        help="Draft tokens a step, from the draft model, --mtp, or repetitions in the text; "
-        "default: 4 with --draft, 3 with --mtp, else 0.",
+        help="Draft tokens a step, from the draft model, --mtp, --draft-head, or repetitions in "
+        "the text; default: 4 with --draft, 3 with --mtp or --draft-head, else 0.",
     ),
 )
 # Options for loading a model; names are the fields of wherry.runtime.load.options.LoadOptions.

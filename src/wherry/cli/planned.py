@@ -97,7 +97,7 @@ def needs(model: str, options: LoadOptions) -> tuple[Needs, ResourceError | None
     """
     found, program = _look(model, options)
     draft = options.get("draft")
-    drafts = _look(str(draft), {**options, "mtp": False})[0] if draft else None
+    drafts = _look(str(draft), {**options, "mtp": False, "draft_head": None})[0] if draft else None
     there = _room(found, program)
     try:
         config, problem = _config(found, options, there, drafts), None

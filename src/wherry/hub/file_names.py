@@ -3,6 +3,10 @@
 SAFETENSORS, SAFETENSORS_INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLED, PICKLED_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 GGUF_RECORD = "wherry-gguf.json"  # in a folder that was made of a GGUF file
+# In a folder that joins a model with an EAGLE-3 head: the paths of both; the places of the model's
+# tokens in the head's vocabulary; and the field of config.json that has the head's.
+DRAFT_HEAD, DRAFT_PLACES = "wherry-draft-head.json", "places.safetensors"
+DRAFT_HEAD_FIELD = "wherry_draft_head"
 TEKKEN = "tekken.json"
 MODELOPT = "hf_quant_config.json"  # how NVIDIA's ModelOpt quantized the weights
 # Files of older tokenizers, in models without a tokenizer.json.

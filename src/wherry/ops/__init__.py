@@ -5,6 +5,7 @@ it back and asks a `KernelSet` for a kernel.
 """
 
 from .attention import (
+    INTEGERS,
     AttentionShape,
     AttentionSpec,
     BatchTableSpec,
@@ -13,8 +14,10 @@ from .attention import (
     PagedAttentionSpec,
     QkvAttentionSpec,
     RopeAppendSpec,
+    page_dtype,
     page_shape,
     qkv_heads,
+    value_group,
 )
 from .elementwise import ActivationName, ActivationSpec, LayerNormSpec, RMSNormSpec, SwiGLUSpec
 from .experts import ExpertLinearSpec, GateName, RouteSpec, ScoreName
@@ -32,6 +35,7 @@ from .recurrent import (
 from .sampling import CandidatesSpec, ChoiceSpec
 
 __all__ = [
+    "INTEGERS",
     "ActivationName",
     "ActivationSpec",
     "AttentionShape",
@@ -67,6 +71,8 @@ __all__ = [
     "ScoreName",
     "ShortConvSpec",
     "SwiGLUSpec",
+    "page_dtype",
     "page_shape",
     "qkv_heads",
+    "value_group",
 ]

@@ -12,26 +12,66 @@ from typing import Literal, get_args
 from .linear import FusedLinearSpec
 from .record import FloatName, Record, check_floats, check_positive
 
-CacheName = Literal["float16", "float32", "int8"]
+CacheName = Literal["float16", "float32", "int8", "int4"]
+_EIGHTS = "heads of a multiple of 8 elements are expected, found head_dim {}"
+INTEGERS = ("int8", "int4")  # caches of integers with scales: keys and values in one plane
 # What follows the queries in qkv: "both" keys and values; "keys", which are also the values, before
 # norm and rotation; or "none", because another layer has written the pages.
 GivenName = Literal["both", "keys", "none"]
 
 
 def page_shape(
-    kv_heads: int, page_size: int, head_dim: int, kv_dtype: str, planes: int = 2
+    kv_heads: int,
+    page_size: int,
+    head_dim: int,
+    kv_dtype: str,
+    planes: int = 2,
+    *,
+    words: bool = False,
 ) -> tuple[int, int, int, int]:
-    """Return the shape of a page: [2 (k, v), g, page_size, e]; int8: [1, g, page_size, 2.5 e + 8].
+    """Return the shape of a page: [2 (k, v), g, page_size, e]; integers: [1, g, page_size, bytes].
 
-    With one plane [1, g, page_size, e], where the keys are also the values.
+    With one plane [1, g, page_size, e], where the keys are also the values. With `words`, integers
+    are in words of four bytes.
 
     An int8 page has, in bytes, for each token and head: the upper eight bits of the key's 12, the
     lower four of two neighbours in a byte, and the float32 scale max|k| / 2047; then the value and
     its scale max|v| / 127.
+
+    An int4 page has the key in 8 bits and the float32 scale max|k| / 127; then the value in 4 bits,
+    x = q * scale + minimum, of each group (`value_group`) first half in the lower bits of bytes;
+    and of each group an int32: the upper halves of two float32, minimum and scale, the former in
+    the upper bits.
+
+    Raises:
+        ValueError: `kv_dtype` cannot keep heads of this size.
     """
-    if kv_dtype == "int8":
-        return (1, kv_heads, page_size, head_dim * 5 // 2 + 8)
-    return (planes, kv_heads, page_size, head_dim)
+    if kv_dtype not in INTEGERS:
+        return (planes, kv_heads, page_size, head_dim)
+    width = head_dim * 5 // 2 + 8
+    if kv_dtype == "int4":
+        width = head_dim * 3 // 2 + 4 + 4 * (head_dim // value_group(head_dim))
+    if words and head_dim % 8:
+        raise ValueError(_EIGHTS.format(head_dim))
+    return (1, kv_heads, page_size, width // 4 if words else width)
+
+
+def value_group(head_dim: int) -> int:
+    """Return how many elements of an int4 value share a scale and a minimum: 32, 16 or 8.
+
+    Raises:
+        ValueError: the head does not consist of such groups.
+    """
+    if head_dim % 8:
+        raise ValueError(_EIGHTS.format(head_dim))
+    return next(size for size in (32, 16, 8) if head_dim % size == 0)
+
+
+def page_dtype(kv_dtype: str, *, words: bool = False) -> str:
+    """Return the dtype of a page's elements, of which `page_shape` is the shape."""
+    if kv_dtype not in INTEGERS:
+        return kv_dtype
+    return "uint32" if words else "uint8" if kv_dtype == "int4" else "int8"
 
 
 def qkv_heads(heads: int, kv_heads: int, kv: GivenName) -> int:
@@ -74,10 +114,12 @@ def _check_cache(spec: RopeAppendSpec | AttentionSpec) -> None:
         raise ValueError(f"{spec.heads} query heads do not share {spec.kv_heads} kv heads")
     if spec.kv_dtype not in get_args(CacheName):
         raise ValueError(f"kv_dtype {spec.kv_dtype!r} is not one of {get_args(CacheName)}")
-    if spec.planes not in (1, 2) or (spec.kv_dtype == "int8" and spec.planes == 1):
+    if spec.planes not in (1, 2) or (spec.kv_dtype in INTEGERS and spec.planes == 1):
         raise ValueError(f"{spec.planes} planes of {spec.kv_dtype}; there are two, of floats one")
     if spec.kv_dtype == "int8" and spec.head_dim % 2:
         raise ValueError(f"int8 keeps elements of keys in pairs, found head_dim {spec.head_dim}")
+    if spec.kv_dtype == "int4" or spec.words:
+        value_group(spec.head_dim)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +146,7 @@ class RopeAppendSpec(Record):
     page_size: int = 16  # tokens of a page
     kv_dtype: CacheName = "float32"
     planes: int = 2  # planes of a page: keys and values, or 1 if the keys are also the values
+    words: bool = False  # whether integers are in words of four bytes, as on GPUs, not in bytes
 
     def __post_init__(self) -> None:
         _check_cache(self)
@@ -124,7 +167,13 @@ class RopeAppendSpec(Record):
     @property
     def page_shape(self) -> tuple[int, int, int, int]:
         """Return the shape of a page of the KV cache."""
-        return page_shape(self.kv_heads, self.page_size, self.head_dim, self.kv_dtype, self.planes)
+        sizes = (self.kv_heads, self.page_size, self.head_dim)
+        return page_shape(*sizes, self.kv_dtype, self.planes, words=self.words)
+
+    @property
+    def page_dtype(self) -> str:
+        """Return the dtype of a page's elements."""
+        return page_dtype(self.kv_dtype, words=self.words)
 
     @property
     def qkv_heads(self) -> int:
@@ -158,6 +207,7 @@ class AttentionSpec(Record):
     page_size: int = 16  # tokens of a page
     kv_dtype: CacheName = "float32"
     planes: int = 2  # planes of a page: keys and values, or 1 if the keys are also the values
+    words: bool = False  # whether integers are in words of four bytes, as on GPUs, not in bytes
     sinks: bool = False
 
     def __post_init__(self) -> None:
@@ -172,7 +222,13 @@ class AttentionSpec(Record):
     @property
     def page_shape(self) -> tuple[int, int, int, int]:
         """Return the shape of a page of the KV cache."""
-        return page_shape(self.kv_heads, self.page_size, self.head_dim, self.kv_dtype, self.planes)
+        sizes = (self.kv_heads, self.page_size, self.head_dim)
+        return page_shape(*sizes, self.kv_dtype, self.planes, words=self.words)
+
+    @property
+    def page_dtype(self) -> str:
+        """Return the dtype of a page's elements."""
+        return page_dtype(self.kv_dtype, words=self.words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,14 +250,15 @@ class PagedAttentionSpec(Record):
     softcap: float | None = None
     slopes: tuple[float, ...] = ()
     page_size: int = 16  # tokens of a page
-    kv_dtype: FloatName = "float32"
+    kv_dtype: CacheName = "float32"
     planes: int = 2  # planes of a page: keys and values, or 1 if the keys are also the values
+    words: bool = False  # whether integers are in words of four bytes, as on GPUs, not in bytes
     qkv_dtype: FloatName = "float32"
     out_dtype: FloatName = "float32"
     sinks: bool = False
 
     def __post_init__(self) -> None:
-        check_floats(self, "kv_dtype", "qkv_dtype", "out_dtype")
+        check_floats(self, "qkv_dtype", "out_dtype")
         self.rope()
         self.attention()
 
@@ -221,6 +278,7 @@ class PagedAttentionSpec(Record):
             page_size=self.page_size,
             kv_dtype=self.kv_dtype,
             planes=self.planes,
+            words=self.words,
         )
 
     def attention(self) -> AttentionSpec:
@@ -236,6 +294,7 @@ class PagedAttentionSpec(Record):
             page_size=self.page_size,
             kv_dtype=self.kv_dtype,
             planes=self.planes,
+            words=self.words,
             sinks=self.sinks,
         )
 

@@ -38,6 +38,7 @@ from .attention_block import (
 )
 from .function import Parameter, prim_func
 from .isa import Isa
+from .kv_integers import Integers
 from .tiles import over_rows
 
 TILE_ROWS = 16  # maximum rows of a prompt that load each page once, together
@@ -69,12 +70,13 @@ def attention(spec: AttentionSpec, isa: Isa) -> PrimFunc | None:
         ("page_indptr", ("r1",), "int32"),
         ("page_ids", ("p",), "int32"),
         *([("sinks", (h,), "float32")] if spec.sinks else []),
-        ("pages", ("count", *spec.page_shape), spec.kv_dtype),
+        ("pages", ("count", *spec.page_shape), spec.page_dtype),
         ("out", ("n", h, e), "float32"),
     ]
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
-        cache = Cache(Q=b["q"], Position=b["positions"], Ids=b["page_ids"], Pages=b["pages"])
+        places = {"Position": b["positions"], "Ids": b["page_ids"]}
+        cache = Cache(Q=b["q"], **places, Pages=b["pages"], integers=Integers.of(spec))
         rows = (b["sequences"], b["query_indptr"], b["page_indptr"])
         emitter = _Emitter(spec, isa, cache, *rows, b["out"], b.get("sinks"))
         emitter.emit(sizes["n"], sizes["p"])

@@ -21,7 +21,7 @@ from wherry.targets.kernels.constants import constant
 
 from . import vector as v
 from .isa import Isa
-from .kv_int8 import is_int8, load_keys, scales, value_place
+from .kv_integers import Block, Integers
 
 PAGE = 16  # tokens of a page
 BLOCK = 256  # tokens of a block
@@ -39,11 +39,21 @@ class Cache:
     Position: Any
     Ids: Any
     Pages: Any
+    integers: Integers | None  # layout of integers with scales; None: floats
 
     @property
     def scaled(self) -> bool:
-        """Return whether keys and values are integers with scales, as in kv_int8.py."""
-        return is_int8(self.Pages)
+        """Return whether `visit_block` multiplies weights by the scales of values."""
+        return self.integers is not None and self.integers.value_bits == 8
+
+    @property
+    def value_vectors(self) -> list[tuple[Any, int]]:
+        """Return index and lanes of each vector in which values are loaded."""
+        e, integers = int(self.Q.shape[2]), self.integers
+        if integers is None or integers.value_bits == 8:
+            return vectors(e)
+        lanes = integers.group // 2
+        return [(v.span(c, lanes), lanes) for c in range(0, e, lanes)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,14 +256,13 @@ def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Span, weight
         numbers = [seen.page + step * together + c for c in columns]
         # Indices are clamped: the last page is loaded twice instead of a page beyond it.
         ids = [v.let(cache.Ids[pages + T.min(c, (seen.seen - 1) // PAGE)]) for c in numbers]
-        factors = [
-            scales(cache.Pages, i, 0, group.kv_head) if cache.scaled else v.splat(1.0, 16)
-            for i in ids
-        ]
+        integers, head = cache.integers, group.kv_head
+        blocks = [Block(cache.Pages, i, head) for i in ids]
+        factors = [integers.key_scales(block) if integers else None for block in blocks]
         accs = [_zeros(together, 16) for _ in queries]
-        step_of_keys = 2 if cache.scaled else 1
+        step_of_keys = integers.keys_at_once if integers else 1
         with T.serial(int(cache.Q.shape[2]) // step_of_keys) as d:
-            loaded = [_keys(cache, i, group.kv_head, d, isa) for i in ids]
+            loaded = [_keys(cache, block, d, isa) for block in blocks]
             for j, keys in enumerate(zip(*loaded, strict=True)):
                 for k in queries:
                     row, head, _ = group.place(k)
@@ -261,16 +270,16 @@ def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Span, weight
                     _multiply_add(accs[k], q, list(keys), 16, isa)
         for k in queries:
             for c, acc, factor in zip(numbers, accs[k], factors, strict=True):
-                score = acc[_LANES] * factor if cache.scaled else acc[_LANES]
+                score = acc[_LANES] if factor is None else acc[_LANES] * factor
                 column = T.min(c, BLOCK // PAGE - 1) if seen.window is not None else c
                 T.buffer_store(weights, score, [k, v.span(column * PAGE, 16)])
 
 
-def _keys(cache: Cache, page: Any, kv_head: Any, d: Any, isa: Isa) -> list[Any]:
+def _keys(cache: Cache, at: Block, d: Any, isa: Isa) -> list[Any]:
     """Emit the load of element d of a page's keys (for int8, of elements 2d and 2d + 1)."""
-    if cache.scaled:
-        return load_keys(cache.Pages, page, kv_head, d)
-    return [_as_float(cache.Pages[page, 0, kv_head, 0, v.span(d * PAGE, 16)], 16, isa)]
+    if cache.integers:
+        return cache.integers.load_keys(at, d)
+    return [_as_float(cache.Pages[at.page, 0, at.head, 0, v.span(d * PAGE, 16)], 16, isa)]
 
 
 def _softmax(
@@ -391,7 +400,9 @@ def _scale_weights(cache: Cache, group: Group, pages: Any, seen: Span, weights: 
         T.reads()
         T.writes()
         c = seen.page + i
-        factor = scales(cache.Pages, v.let(cache.Ids[pages + c]), 1, group.kv_head)
+        page = v.let(cache.Ids[pages + c])
+        assert cache.integers is not None
+        factor = cache.integers.value_scales(Block(cache.Pages, page, group.kv_head))
         span = v.span(c * PAGE, 16)
         for k in range(group.queries):
             T.buffer_store(weights, weights[k, span] * factor, [k, span])
@@ -401,10 +412,12 @@ def _values(
     isa: Isa, cache: Cache, kv_head: Any, page: Any, token: Any, starts: Iterable[int], lanes: int
 ) -> list[Any]:
     """Emit the load of several vectors of a token's value; `starts` are their first elements."""
-    which, begin = value_place(cache.Pages)
-    first = begin + token * int(cache.Q.shape[2])
+    if cache.integers:
+        at = Block(cache.Pages, page, kv_head)
+        return cache.integers.load_value(at, token, list(starts), lanes, isa.fma)
+    first = token * int(cache.Q.shape[2])
     places = [v.span(first + start, lanes) for start in starts]
-    return [_as_float(cache.Pages[page, which, kv_head, 0, x], lanes, isa) for x in places]
+    return [_as_float(cache.Pages[page, 1, kv_head, 0, x], lanes, isa) for x in places]
 
 
 def _add_values(
@@ -428,7 +441,7 @@ def _add_values(
     if window is not None and group.rows > 1:
         begin_common = v.let(T.min(T.max(visible + (group.rows - 1) - window, 0), seen))
         common = v.let(T.max(common, begin_common))
-    parts, together = vectors(int(cache.Q.shape[2])), _together(isa, group.queries, 4)
+    parts, together = cache.value_vectors, _together(isa, group.queries, 4)
     lanes, queries = parts[0][1], range(group.queries)
     for begin in range(0, len(parts), together):
         spans = [span for span, _ in parts[begin : begin + together]]

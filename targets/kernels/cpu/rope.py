@@ -3,7 +3,7 @@
 The heads of a row are normalized together: the sums of squares of 16 heads are one vector. A page
 has transposed keys, [e, 16] (attention.py), so a single row scatters its key. Where 16 rows of a
 batch fill a page, the first of them processes all: their keys are collected in a block [16, g, e]
-(int16 for an int8 cache, kv_int8.py), and stored by transpositions of 16 x 16 elements.
+(int16 for caches of integers, kv_integers.py), and stored by transpositions of 16 x 16 elements.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wherry.ops import RopeAppendSpec
 from . import script
 from . import vector as v
 from .isa import Isa
-from .kv_int8 import KEY, VALUE, quantize_head, store_keys, store_scale, value_place
+from .kv_integers import Block, Integers
 from .norm import head_norms
 from .tiles import each_row
 
@@ -55,7 +55,7 @@ def _plain(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
         Sequence = T.match_buffer(sequences, (n,), "int32")
         Indptr = T.match_buffer(page_indptr, (r1,), "int32")
         Ids = T.match_buffer(page_ids, (p,), "int32")
-        Pages = T.match_buffer(pages, (count, *spec.page_shape), spec.kv_dtype)
+        Pages = T.match_buffer(pages, (count, *spec.page_shape), spec.page_dtype)
         Q = T.match_buffer(q_out, (n, h, e), "float32")
         _emitter(spec, isa, X, Position, Sequence, Indptr, Ids, Pages, Q).emit(n)
 
@@ -86,7 +86,7 @@ def _with_norm(spec: RopeAppendSpec, isa: Isa) -> PrimFunc:
         Ids = T.match_buffer(page_ids, (p,), "int32")
         QNorm = T.match_buffer(q_norm, (e,), "float32")
         KNorm = T.match_buffer(k_norm, (e,), "float32")
-        Pages = T.match_buffer(pages, (count, *spec.page_shape), spec.kv_dtype)
+        Pages = T.match_buffer(pages, (count, *spec.page_shape), spec.page_dtype)
         Q = T.match_buffer(q_out, (n, h, e), "float32")
         _emitter(spec, isa, X, Position, Sequence, Indptr, Ids, Pages, Q, QNorm, KNorm).emit(n)
 
@@ -157,10 +157,10 @@ class _Emitter:
                 return
             keys = self._staging(1)
             page, slot = self._row(row, keys, 0)
-            if self.int8:
+            if integers := Integers.of(spec):
                 with T.serial(spec.kv_heads) as head, T.serial(spec.head_dim // 2) as c:
                     pair = [keys[0, head, 2 * c + i] for i in (0, 1)]
-                    store_keys(self.Pages, page, head, c, slot, pair, 1)
+                    integers.store_keys(Block(self.Pages, page, head), c, slot, pair, 1)
                 return
             with T.serial(spec.kv_heads) as head, T.serial(spec.head_dim) as c:
                 place = [page, 0, head, 0, c * PAGE + slot]
@@ -186,23 +186,19 @@ class _Emitter:
                 T.reads()
                 T.writes()
                 made = v.transposed([keys[i, head, v.span(c * PAGE, PAGE)] for i in range(PAGE)])
-                if self.int8:
+                if integers := Integers.of(spec):
                     for j in range(0, PAGE, 2):
                         pair = c * (PAGE // 2) + j // 2
-                        store_keys(self.Pages, page, head, pair, 0, made[j : j + 2], PAGE)
+                        block = Block(self.Pages, page, head)
+                        integers.store_keys(block, pair, 0, made[j : j + 2], PAGE)
                     return
                 for j, key in enumerate(made):
                     place = [page, 0, head, 0, v.span((c * PAGE + j) * PAGE, PAGE)]
                     T.buffer_store(self.Pages, key, place)
 
-    @property
-    def int8(self) -> bool:
-        """Return whether the cache has the layout of kv_int8.py."""
-        return self.spec.kv_dtype == "int8"
-
     def _staging(self, rows: int) -> Any:
         """Allocate memory for keys of `rows` rows that are stored in the page later."""
-        dtype = "int16" if self.int8 else self.spec.kv_dtype
+        dtype = "int16" if Integers.of(self.spec) else self.spec.kv_dtype
         return T.sblock_alloc_buffer((rows, self.spec.kv_heads, self.spec.head_dim), dtype)
 
     def _page_of(self, row: Any) -> Any:
@@ -221,20 +217,26 @@ class _Emitter:
             T.reads()
             T.writes()
             norm = self._norm(inverse, h + head, 1)
-            if self.int8:
+            if integers := Integers.of(spec):
                 whole = T.sblock_alloc_buffer((1, spec.head_dim), "float32")
                 self._rotate(row, h + head, norm, cos, sin, (whole, 0))
-                self._append(0, page, head, slot, (whole, 0), (keys, place, head, 0))
+
+                def store(start: Any, lanes: int, value: Any) -> None:
+                    made = v.cast(value, "int16", lanes)
+                    T.buffer_store(keys, made, [place, head, v.span(start, lanes)])
+
+                scale = integers.quantize_key(
+                    lambda start, lanes: whole[0, v.span(start, lanes)], store
+                )
+                integers.store_key_scale(Block(self.Pages, page, head), slot, scale)
             else:
                 self._rotate(row, h + head, norm, cos, sin, (keys, place, head))
         with T.serial(g) as head, T.sblock("value"):
             T.reads()
             T.writes()
-            which, first = value_place(self.Pages)
-            to = (self.Pages, page, which, head, 0, first + slot * spec.head_dim)
             source = spec.first_value + head
             factor = v.let(inverse[source]) if spec.v_norm else None
-            self._append(1, page, head, slot, (self.X, row, source), to, factor)
+            self._value(row, source, page, head, slot, factor)
         return page, slot
 
     def _queries(self, row: Any, position: Any) -> tuple[Any, Any, Any]:
@@ -256,38 +258,21 @@ class _Emitter:
     def _norm(inverse: Any, head: Any, which: int) -> tuple[Any, int] | None:
         return None if inverse is None else (inverse[head], which)
 
-    def _append(
-        self,
-        which: int,
-        page: Any,
-        head: Any,
-        slot: Any,
-        source: Any,
-        to: Any,
-        factor: Any = None,
-    ) -> None:
-        """Emit the copy of one head of k or v into the cache, times `factor`.
-
-        `source` and `to` are (buffer, indices of the head's beginning).
-        """
-        (x, *at), (out, *place, first) = source, to
+    def _value(self, row: Any, source: Any, page: Any, head: Any, slot: Any, factor: Any) -> None:
+        """Emit the copy of head `source` of qkv into the cache, as a value, times `factor`."""
 
         def load(start: Any, lanes: int) -> Any:
-            value = x[(*at, v.span(start, lanes))]
+            value = self.X[row, source, v.span(start, lanes)]
             return value if factor is None else value * v.splat(factor, lanes)
 
-        def store(start: Any, lanes: int, value: Any) -> None:
-            made = v.cast(value, str(out.dtype), lanes)
-            T.buffer_store(out, made, [*place, v.span(first + start, lanes)])
-
-        e = self.spec.head_dim
-        if self.int8:
-            scale = quantize_head(e, VALUE if which else KEY, load, store)
-            store_scale(self.Pages, page, which, head, slot, scale)
+        if integers := Integers.of(self.spec):
+            integers.store_value(Block(self.Pages, page, head), slot, load)
             return
-        lanes = v.widest(e)
-        with T.serial(e // lanes) as c:
-            store(c * lanes, lanes, load(c * lanes, lanes))
+        lanes = v.widest(self.spec.head_dim)
+        with T.serial(self.spec.head_dim // lanes) as c:
+            made = v.cast(load(c * lanes, lanes), self.spec.kv_dtype, lanes)
+            place = [page, 1, head, 0, v.span(slot * self.spec.head_dim + c * lanes, lanes)]
+            T.buffer_store(self.Pages, made, place)
 
     def _rotate(
         self, row: Any, head: Any, norm: tuple[Any, int] | None, cos: Any, sin: Any, to: Any

@@ -19,6 +19,7 @@ from wherry.ops import AttentionSpec, PagedAttentionSpec
 
 from . import emit as e
 from .batch_table import Rows, element
+from .kv_integers import Integers, Place
 from .splits import SPLIT
 
 TILE = 64  # tokens of a tile
@@ -90,6 +91,7 @@ class Attend:
         self.thread, self.threads, self.own = block.thread, threads, own
         self.first_head = block.first_head
         self.kv_head = e.let(e.div(block.first_head, spec.heads // spec.kv_heads))
+        self.integers = Integers.of(spec)
         self.size = self.units * spec.head_dim
         self.slots = -(-self.size // threads)  # output elements of a thread
         self.turns = -(-self.units // (threads // TILE))  # units whose scores one thread computes
@@ -219,8 +221,11 @@ class Attend:
         units = [e.let(self.thread // TILE + turn * step) for turn in range(turns)]
         queries = [e.let(T.min(unit, self.units - 1) * d) for unit in units]
 
-        def dots(key: Callable[[Any, int], list[Any]]) -> None:
-            """Emit a thread's dot products with one key; `key(k, count)` loads its elements."""
+        def dots(key: Callable[[Any, int], list[Any]], factor: Any = None) -> None:
+            """Emit a thread's dot products with one key; `key(k, count)` loads its elements.
+
+            The products are multiplied by `factor`, if there is one.
+            """
             sums = e.private(4 * turns)
             for i in range(4 * turns):
                 T.buffer_store(sums, T.float32(0), [i])
@@ -241,6 +246,8 @@ class Attend:
             for turn, unit in enumerate(units):
                 at = 4 * turn
                 score = (sums[at] + sums[at + 1]) + (sums[at + 2] + sums[at + 3])
+                if factor is not None:
+                    score = e.let(score * factor)
                 if self.spec.softcap is not None:
                     score = _capped(e.let(score), self.spec.softcap)
                 seen = last
@@ -257,7 +264,11 @@ class Attend:
 
         def from_pages() -> None:
             page, at = self._place(first_page, start + token)
-            dots(lambda k, count: self._elements(page, at, k, count))
+            if self.integers:
+                integers, place = self.integers, Place(self.pages, page, self.kv_head, at)
+                dots(lambda k, _: integers.keys(place, k), integers.key_scale(place))
+            else:
+                dots(lambda k, count: self._elements(page, at, k, count))
 
         def none() -> None:
             for turn in range(turns):
@@ -378,6 +389,9 @@ class Attend:
             e.when(weight > T.float32(0), accumulate)
 
         def value_of(place: tuple[Any, Any], k: Any) -> Any:
+            if self.integers:
+                at = Place(self.pages, place[0], self.kv_head, place[1])
+                return e.let(self.integers.value(at, k))
             index = element(self.pages, place[0], 1, self.kv_head, place[1], k)
             return e.let(e.load(self.pages, *index))
 

@@ -30,7 +30,7 @@ REGISTERS = 1024  # output elements of a block of 128 threads
 
 def attention(spec: AttentionSpec, limits: GpuLimits) -> PrimFunc:
     """Return the attention kernel; see `KernelSet.attention` for its parameters."""
-    h, g, size = spec.heads, spec.kv_heads, spec.head_dim
+    h, size = spec.heads, spec.head_dim
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         rows = Arrays(b["positions"], b["sequences"], b["page_indptr"], b["page_ids"])
@@ -46,7 +46,7 @@ def attention(spec: AttentionSpec, limits: GpuLimits) -> PrimFunc:
             ("page_indptr", ("r2",), "int32"),
             ("page_ids", ("p",), "int32"),
             *([("sinks", (h,), "float32")] if spec.sinks else []),
-            ("pages", ("count", spec.planes, g, spec.page_size, size), spec.kv_dtype),
+            ("pages", ("count", *spec.page_shape), spec.page_dtype),
             ("out", ("n", h, size), "float32"),
         ],
         emit,

@@ -85,13 +85,57 @@ def launch_split_decode(
         work.load_qkv()
         _store_state(work.attend(first), tensors.parts, slot, first_head)
 
+    e.launch((slots, spec.heads // heads), threads, block)
+    _launch_merge(spec, limits, tensors, sequences)
+
+
+def launch_split_rows(
+    spec: PagedAttentionSpec,
+    limits: GpuLimits,
+    tensors: DecodeTensors,
+    q: Any,
+    slots: Any,
+    sequences: Any,
+) -> None:
+    """Emit the split-K kernels for rows whose q [n, h, e] is rotated, and their keys in pages."""
+    attention, d = spec.attention(), spec.head_dim
+    heads = heads_of_block(attention, limits, lambda k: 0)
+    threads = threads_of(limits)
+    table = tensors.table
+
+    def block(slot: Any, block: Any, thread: Any) -> None:
+        found = e.let(table.row(slots, slot))
+        row, first_head = e.let(T.max(found, 0)), e.let(block * heads)
+        first = e.let(T.if_then_else(found < 0, 0, (slot - table.slot(row)) * SPLIT))
+        position = e.let(T.if_then_else(found < 0, -1, table.position(row)))
+        shared = Shared.of(1, heads, d)
+        own = Block(1, heads, first_head, thread, threads)
+        attend = Attend(attention, tensors.pages, table, shared, own)
+
+        def load(i: Any) -> None:
+            value = q[row, first_head + e.div(i, d), e.mod(i, d)]
+            T.buffer_store(shared.q, value * e.number(spec.scale), [i])
+
+        e.over(heads * d, threads, thread, load)
+        begin = e.let(first_seen(spec, position))
+        attend.split(e.let(table.first(row)), first, begin, position, position + 1)
+        _store_state(attend, tensors.parts, slot, first_head)
+
+    e.launch((slots, spec.heads // heads), threads, block)
+    _launch_merge(spec, limits, tensors, sequences)
+
+
+def _launch_merge(
+    spec: PagedAttentionSpec, limits: GpuLimits, tensors: DecodeTensors, sequences: Any
+) -> None:
+    """Emit the kernel that merges the states of the splits of rows that have slots."""
+    merging = max(TILE, limits.block_for(spec.head_dim, most=128))  # threads of a merging block
+
     def merge(head: Any, sequence: Any, thread: Any) -> None:
         row = e.let(tensors.query_indptr[sequence])
-        slot = e.let(table.slot(row))
+        slot = e.let(tensors.table.slot(row))
         e.when(slot >= 0, lambda: _merge(spec, tensors, merging, head, row, slot, thread))
 
-    merging = max(TILE, limits.block_for(spec.head_dim, most=128))  # threads of a merging block
-    e.launch((slots, spec.heads // heads), threads, block)
     e.launch((spec.heads, sequences), merging, merge)
 
 

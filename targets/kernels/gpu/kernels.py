@@ -8,6 +8,7 @@ from typing import Any
 from tvm.tirx import PrimFunc
 
 from wherry.ops import (
+    INTEGERS,
     ActivationSpec,
     AttentionSpec,
     BatchTableSpec,
@@ -216,6 +217,8 @@ class GpuKernels:
         """
         if spec.attention.sinks or not self.limits.few_launches:
             return None
+        if spec.attention.kv_dtype in INTEGERS:
+            return None  # the scales of a key need all of it before any of its elements is stored
         if spec.linear.scheme in FORMATS and self.limits.storage_buffers is not None:
             return None  # it would bind too many tensors
         return qkv_attention(spec, self.limits)

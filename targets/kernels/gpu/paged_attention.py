@@ -13,13 +13,13 @@ from typing import Any
 
 from tvm.script import tirx as T
 
-from wherry.ops import PagedAttentionSpec
+from wherry.ops import INTEGERS, PagedAttentionSpec
 
 from ..kernel_set import FusedKernel, Size
 from . import emit as e
 from .attention import launch_rows
 from .batch_table import ROW, Table
-from .decode import DecodeTensors, launch_decode, launch_split_decode
+from .decode import DecodeTensors, launch_decode, launch_split_decode, launch_split_rows
 from .limits import GpuLimits
 from .rope import Load, RopeTensors, launch_rope
 from .splits import needed, pages_of, slots
@@ -27,7 +27,7 @@ from .splits import needed, pages_of, slots
 
 def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
     """Return the fused kernel of RoPE, cache append and attention."""
-    h, g, d, width = spec.heads, spec.kv_heads, spec.head_dim, spec.rope().qkv_heads
+    h, d, width = spec.heads, spec.head_dim, spec.rope().qkv_heads
     names = norm_names(spec)
 
     def emit(b: dict[str, Any], s: dict[str, Any]) -> None:
@@ -43,7 +43,7 @@ def paged_attention(spec: PagedAttentionSpec, limits: GpuLimits) -> FusedKernel:
             ("table", ("t",), "int32"),
             ("query_indptr", ("r1",), "int32"),
             *((name, (d,), "float32") for name in names),
-            ("pages", ("count", spec.planes, g, spec.page_size, d), spec.kv_dtype),
+            ("pages", ("count", *spec.attention().page_shape), spec.attention().page_dtype),
             ("out", ("n", h, d), spec.out_dtype),
             *scratch_parameters(spec),
         ],
@@ -78,11 +78,27 @@ def emit_attention(
 ) -> None:
     """Emit all launches, and the host's choice among them; `s` has the sizes n, t, r1 and w."""
     n, choice = s["n"], Choice.of(spec, s)
+    rope = RopeTensors(tensors.qkv, tensors.table, tensors.norms, tensors.pages, q)
+
+    def append() -> None:
+        launch_rope(spec.rope(), limits, rope, n, range(spec.rope().qkv_heads))
+
+    def rows() -> None:
+        launch_rows(spec.attention(), limits, tensors.table, q, tensors.pages, tensors.out, n)
+
+    if spec.kv_dtype in INTEGERS:
+        # A row's own key and value are read as all others: from the pages, where they are integers.
+        append()
+        e.launch_if(T.Or(choice.whole, choice.several), rows)
+        e.launch_if(
+            choice.splits,
+            lambda: launch_split_rows(spec, limits, tensors, q, s["w"], s["r1"] - 1),
+        )
+        return
 
     def several() -> None:
-        rope = RopeTensors(tensors.qkv, tensors.table, tensors.norms, tensors.pages, q)
-        launch_rope(spec.rope(), limits, rope, n, range(spec.rope().qkv_heads))
-        launch_rows(spec.attention(), limits, tensors.table, q, tensors.pages, tensors.out, n)
+        append()
+        rows()
 
     e.launch_if(choice.whole, lambda: launch_decode(spec, limits, tensors, n))
     e.launch_if(choice.several, several)

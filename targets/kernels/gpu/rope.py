@@ -14,6 +14,7 @@ from wherry.ops import RopeAppendSpec
 
 from . import emit as e
 from .batch_table import Arrays, Rows, element
+from .kv_integers import Integers, Place
 from .limits import GpuLimits
 from .norm import inverses_rms
 
@@ -42,7 +43,7 @@ def threads_of(limits: GpuLimits) -> int:
 
 def rope_append(spec: RopeAppendSpec, limits: GpuLimits) -> PrimFunc:
     """Return the RoPE-append kernel; see `KernelSet.rope_append` for its parameters."""
-    h, g, size, width = spec.heads, spec.kv_heads, spec.head_dim, spec.qkv_heads
+    h, size, width = spec.heads, spec.head_dim, spec.qkv_heads
     names = () if spec.qk_norm_eps is None else ("q_norm", "k_norm")
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
@@ -64,7 +65,7 @@ def rope_append(spec: RopeAppendSpec, limits: GpuLimits) -> PrimFunc:
             ("page_indptr", ("r1",), "int32"),
             ("page_ids", ("p",), "int32"),
             *((name, (size,), "float32") for name in names),
-            ("pages", ("count", spec.planes, g, spec.page_size, size), spec.kv_dtype),
+            ("pages", ("count", *spec.page_shape), spec.page_dtype),
             ("q_out", ("n", h, size), "float32"),
         ],
         emit,
@@ -74,7 +75,10 @@ def rope_append(spec: RopeAppendSpec, limits: GpuLimits) -> PrimFunc:
 def launch_rope(
     spec: RopeAppendSpec, limits: GpuLimits, tensors: RopeTensors, n: Any, heads: range
 ) -> None:
-    """Emit the kernel for the heads `heads` of qkv, for rows without split-K slots."""
+    """Emit the kernel for the heads `heads` of qkv, for rows without split-K slots.
+
+    With a cache of integers it is for all rows.
+    """
 
     def emit(block: Any, row: Any, t: Any) -> None:
         _head(spec, tensors, row, e.let(block + heads.start), heads, t, limits)
@@ -111,6 +115,10 @@ def _head(
         load, *plain = normed(spec, [load] * len(weights), weights, thread, limits)
         value = plain[0] if plain else value
     position = e.let(tensors.rows.position(row))
+    if integers := Integers.of(spec):
+        head_ = _IntegerHead(spec, tensors, row, head, thread, threads)
+        head_.emit(integers, heads, load, value, position, weights)
+        return
 
     def query(k: Any) -> None:
         rotated(
@@ -156,6 +164,75 @@ def _head(
     e.when(slot < 0, store)
 
 
+@dataclass(frozen=True, slots=True)
+class _IntegerHead:
+    """Emits one head of qkv for a cache of integers, whose scales depend on all its elements."""
+
+    spec: RopeAppendSpec
+    tensors: RopeTensors
+    row: Any
+    head: Any
+    thread: Any
+    threads: int
+
+    def emit(
+        self,
+        integers: Integers,
+        heads: range,
+        load: Load,
+        value: Load,
+        position: Any,
+        weights: Sequence[Load | None],
+    ) -> None:
+        """Emit the rotated head in shared memory, then its stores; arguments as in `_head`."""
+        spec, h, g = self.spec, self.spec.heads, self.spec.kv_heads
+        made = e.shared((spec.head_dim,))  # rotated, or of heads of values as they are
+
+        def rotate(k: Any) -> None:
+            store: Store = lambda k, v: T.buffer_store(made, v, [k])  # noqa: E731
+            rotated(spec, [load], [store], k, position, weights)
+
+        def make(k: Any) -> None:
+            if heads.stop <= h + g:
+                rotate(k)
+                return
+            e.if_else(
+                self.head < h + g, lambda: rotate(k), lambda: T.buffer_store(made, value(k), [k])
+            )
+
+        def query() -> None:
+            self._over(lambda k: e.store(self.tensors.q_out, made[k], self.row, self.head, k))
+
+        def append() -> None:
+            slot = Slot(spec, self.tensors.pages, self.tensors.rows, self.row, position)
+            if spec.kv == "keys":
+                at = slot.place(self.head - h)
+                integers.store_key(at, made.__getitem__, self.threads, self.thread)
+                integers.store_value(at, value, self.threads, self.thread)
+                return
+            e.if_else(
+                self.head < h + g,
+                lambda: integers.store_key(
+                    slot.place(self.head - h), made.__getitem__, self.threads, self.thread
+                ),
+                lambda: integers.store_value(
+                    slot.place(self.head - (h + g)), made.__getitem__, self.threads, self.thread
+                ),
+            )
+
+        self._over(make)
+        e.barrier()
+        if heads.stop <= h:
+            query()
+        elif heads.start >= h:
+            append()
+        else:
+            e.if_else(self.head < h, query, append)
+
+    def _over(self, emit: Callable[[Any], None]) -> None:
+        e.over(self.spec.head_dim, self.threads, self.thread, emit)
+
+
 def _weight(spec: RopeAppendSpec, tensors: RopeTensors, head: Any, heads: range) -> Load:
     q_norm, k_norm = tensors.norms
     if heads.stop <= spec.heads:
@@ -177,6 +254,10 @@ class Slot:
         self.pages = pages
         self.page = e.let(rows.page(rows.first(row), position // spec.page_size))
         self.token = e.let(position % spec.page_size)
+
+    def place(self, kv_head: Any) -> Place:
+        """Return the words of a KV head, in a cache of integers."""
+        return Place(self.pages, self.page, kv_head, self.token)
 
     def store(self, which: int, kv_head: Any, k: Any, value: Any) -> None:
         """Emit the store of element k of the key (0) or value (1), if the pages have that plane."""

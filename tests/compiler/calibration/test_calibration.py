@@ -11,10 +11,12 @@ import pytest
 import torch
 
 from wherry.compiler.api import Allowed, convert_model
-from wherry.compiler.calibration import choice, encode
+from wherry.compiler.calibration import choice, encode, worker
 from wherry.compiler.calibration.program import Captured, run
+from wherry.compiler.checkpoint.assemble import blocks
+from wherry.compiler.encoding import read_plan
 from wherry.compiler.library.export import parameters
-from wherry.compiler.load import describe
+from wherry.compiler.load import Described, describe
 from wherry.compiler.quality.texts import given, windows
 from wherry.compiler.weight_cache import load_state
 from wherry.compiler.weight_marker import own_of
@@ -33,12 +35,7 @@ TEXTS = [
     [1, 7, 30, 12, 250, 99],
     [1, 5, 5, 80, 31, 2, 9, 44, 100, 3, 61, 17, 18, 19, 20, 21, 22, 23],
 ]
-SCHEME = find("q4f32_1")
 TEXT = "The old mill by the river grinds no corn today, but its wheel still turns at night. " * 8
-
-
-def rounded(w: np.ndarray) -> np.ndarray:
-    return SCHEME.decode(SCHEME.encode(w), w.shape[-1])
 
 
 def joined(state: dict[str, np.ndarray], name: str) -> np.ndarray:
@@ -70,30 +67,56 @@ def folder(tmp_path_factory):
     return folder
 
 
+def nightly(*names: str) -> list[Any]:
+    return [pytest.param(name, marks=pytest.mark.nightly) for name in names]
+
+
+def matrices(source: Path, described: Described) -> dict[str, np.ndarray]:
+    """Return the parameters of a checkpoint by name, in floats."""
+    shapes = parameters(described.arch, described.config)
+    part = described.raw if described.is_part else None
+    checkpoint, made, _ = read_plan(source, described.arch, shapes, part=part)
+    found = {}
+    for plan in made.parameters:
+        rows = [np.atleast_1d(rows) for _, rows in blocks(plan, checkpoint)]
+        found[plan.name] = np.concatenate(rows).reshape(plan.shape)
+    return found
+
+
+def results(w: np.ndarray, x: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
+    """Return what a linear w [out, in] or experts w [experts, out, in] compute."""
+    if w.ndim == 2:
+        return x @ w.T
+    count = 1 if ids is None else ids.shape[1]
+    each = np.arange(len(x)) % len(w) if ids is None else ids.reshape(-1)
+    rows = np.arange(len(each)) // (1 if len(x) == len(each) else count)
+    return np.stack([w[e] @ x[row] for e, row in zip(each, rows, strict=True)])
+
+
 @pytest.mark.cpu
-def test_the_program_computes_what_transformers_does(folder, tmp_path):
-    """With exact linears; the embedding alone is in the scheme."""
-    model, described = save(tmp_path, "llama"), describe(folder)
-    state = {name: p.detach().numpy() for name, p in model.named_parameters()}
-    with torch.no_grad():
-        table = model.model.embed_tokens.weight
-        table.copy_(torch.from_numpy(rounded(table.numpy())))
-    captured = Captured.of(described, SCHEME)
-    names: list[str] = []
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("llama", "gpt_oss", "deepseek_v3", "lfm2"),
+        *nightly("qwen3_moe", "gemma4-experts", "qwen3_next", "mamba2", "recurrent_gemma"),
+    ],
+)
+def test_the_program_computes_what_transformers_does(tmp_path, name):
+    """With exact weights."""
+    case = CASES[name]
+    model, described = save(tmp_path, case.model_type, **case.config), describe(tmp_path)
+    exact, names = find("q0f32"), []
+    captured, weights = Captured.of(described, exact), matrices(tmp_path, described)
 
-    def stored(name: str) -> np.ndarray:
-        if name.startswith("model.embed_tokens.q_"):
-            return SCHEME.encode(state["model.embed_tokens.weight"])[name.split(".")[-1]]
-        return state[name]
-
-    def linear(name: str, x: np.ndarray) -> np.ndarray:
+    def linear(name: str, x: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
         names.append(name)
-        return x @ joined(state, name).T
+        return results(weights[name], x, ids)
 
-    found = run(captured, described, SCHEME, TEXTS, stored, linear)
-    assert tuple(names) == captured.weights and len(names) == 8
+    found = run(captured, described, exact, TEXTS, weights.__getitem__, linear)
+    assert tuple(dict.fromkeys(names)) == captured.weights and len(names) >= 8
+    assert any("expert" in name for name in names) == ("expert" in str(list(weights)))
     with torch.no_grad():
-        expected = [model.model(torch.tensor([t])).last_hidden_state[0].numpy() for t in TEXTS]
+        expected = [model.base_model(torch.tensor([t])).last_hidden_state[0].numpy() for t in TEXTS]
     np.testing.assert_allclose(found, np.concatenate(expected), rtol=2e-4, atol=2e-5)
 
 
@@ -118,7 +141,7 @@ def test_a_calibrated_conversion_is_resumed_and_ends_the_same(folder, tmp_path, 
             raise KeyboardInterrupt
         return Feedback(x, *others)
 
-    monkeypatch.setattr(encode, "Feedback", interrupted)
+    monkeypatch.setattr(worker, "Feedback", interrupted)
     with pytest.raises(KeyboardInterrupt):
         convert_model(str(folder), tmp_path / "parts", calibration=text)
     convert_model(str(folder), tmp_path / "parts", calibration=text)
@@ -146,7 +169,7 @@ def test_a_tied_model_s_results_have_less_error_than_by_search(tmp_path, quant):
     }
     inputs: dict[str, np.ndarray] = {}
 
-    def linear(name: str, x: np.ndarray) -> np.ndarray:
+    def linear(name: str, x: np.ndarray, _ids: None) -> np.ndarray:
         inputs[name] = x
         return x @ joined(state, name).T
 
@@ -171,6 +194,49 @@ def test_a_tied_model_s_results_have_less_error_than_by_search(tmp_path, quant):
         assert calibrated < 0.9 * searched, name
         several |= len(own_of(folders["calibrated"]).get(name, ())) > 1
     assert several == (quant == "auto:3.8")
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize(
+    "name", ["qwen3_moe", "deepseek_v3", *nightly("gpt_oss", "mamba2", "lfm2_moe", "qwen3_next")]
+)
+def test_experts_and_recurrent_layers_have_less_error_than_by_search(tmp_path, name, monkeypatch):
+    """On the inputs that the exact model has; a conversion that ended early is resumed."""
+    case, source = CASES[name], tmp_path / "source"
+    save(source, case.model_type, **case.config)
+    write_tokenizer(source)
+    text, plain = source / "mill.txt", worker.Worker.linear
+    text.write_text(TEXT)
+    left = iter(range(4))
+
+    def interrupted(*args: Any) -> np.ndarray:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return plain(*args)
+
+    monkeypatch.setattr(worker.Worker, "linear", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        convert_model(str(source), tmp_path / "calibrated", calibration=str(text))
+    monkeypatch.setattr(worker.Worker, "linear", plain)
+    folders = {
+        kind: convert_model(str(source), tmp_path / kind, quant="q4f16_1", calibration=given)
+        for kind, given in (("searched", "none"), ("calibrated", str(text)))
+    }
+    described, exact = describe(source), find("q0f32")
+    weights, errors = matrices(source, described), dict.fromkeys(folders, 0.0)
+
+    def linear(name: str, x: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
+        w = weights[name]
+        y, columns = results(w, x, ids), w.shape[-1]
+        power = float(np.square(y).sum())
+        for kind, folder in folders.items():
+            rounded = decoded(folder, name, w.size // columns, columns).reshape(w.shape)
+            errors[kind] += float(np.square(results(rounded, x, ids) - y).sum()) / power
+        return y
+
+    texts = windows(given(text), source, 64)
+    run(Captured.of(described, exact), described, exact, texts, weights.__getitem__, linear)
+    assert errors["calibrated"] < 0.9 * errors["searched"]
 
 
 @pytest.mark.cpu

@@ -1,4 +1,4 @@
-"""An int8 cache: the CPU's kernels against the references that models emit."""
+"""Caches of integers: the CPU's kernels against the references that models emit."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from wherry.ops import AttentionSpec, RopeAppendSpec
 from wherry.passes import paged_reference
 from wherry.targets.kernels.cpu import CpuKernels
 
-from .page_layout import by_token, floats, quantized, scales, stored
+from .page_layout import INTEGERS, by_token, floats, quantized, steps, stored
 
 pytestmark = pytest.mark.cpu
 H, G, E = 4, 2, 32
-COMMON = {"heads": H, "kv_heads": G, "head_dim": E, "page_size": 16, "kv_dtype": "int8"}
+COMMON = {"heads": H, "kv_heads": G, "head_dim": E, "page_size": 16}
 ROPE = {"inv_freq": tuple(1 / 2**i for i in range(E // 2)), "scaling": 1.0, "qk_norm_eps": 1e-6}
 
 
@@ -23,14 +23,19 @@ def batch(make_batch):
     return make_batch([(33, 1, [7, 2, 5]), (3, 30, [4, 1, 0])])
 
 
+@pytest.fixture(params=INTEGERS)
+def kv_dtype(request):
+    return request.param
+
+
 @pytest.fixture
-def pages():
-    return quantized(np.random.default_rng(1).standard_normal((8, 2, G, 16, E)))
+def pages(kv_dtype):
+    return quantized(np.random.default_rng(1).standard_normal((8, 2, G, 16, E)), kv_dtype)
 
 
-def test_what_is_appended(here, batch, pages):
+def test_what_is_appended(here, batch, pages, kv_dtype):
     rng = np.random.default_rng(0)
-    spec = RopeAppendSpec(**COMMON, **ROPE, rotary_dim=E)
+    spec = RopeAppendSpec(**COMMON, **ROPE, kv_dtype=kv_dtype, rotary_dim=E)
     kernel = here.build(CpuKernels(here.isa).rope_append(spec))
     model = here.build(paged_reference.rope_append(spec))
     qkv = rng.standard_normal((31, H + 2 * G, E)).astype("float32")
@@ -42,14 +47,14 @@ def test_what_is_appended(here, batch, pages):
     expected, expected_q = model(*inputs, pages, out)[-2:]
     np.testing.assert_allclose(q, expected_q, atol=5e-6)
     error = np.abs(floats(by_token(made)) - floats(expected))
-    assert (error <= 1.01 * scales(expected)).all()
-    assert (error < 0.01 * scales(expected)).mean() > 0.99
+    assert (error <= 1.01 * steps(expected)).all()
+    assert (error < 0.01 * steps(expected)).mean() > 0.99
     written = floats(by_token(made))[4, 1, :, 3 + 2]  # of row 3, at position 5
     assert np.array_equal(written, np.zeros((G, E)))
 
 
-def test_what_is_attended(here, batch, pages):
-    spec = AttentionSpec(**COMMON, scale=0.25)
+def test_what_is_attended(here, batch, pages, kv_dtype):
+    spec = AttentionSpec(**COMMON, kv_dtype=kv_dtype, scale=0.25)
     kernel = here.build(CpuKernels(here.isa).attention(spec))
     model = here.build(paged_reference.attention(spec))
     q = np.random.default_rng(2).standard_normal((31, H, E)).astype("float32")

@@ -1,4 +1,4 @@
-"""A checkpoint with the linears after pooling, which lie in folders of their own."""
+"""A checkpoint with the tensors of others: linears after pooling, or a head that drafts tokens."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from .kept import KeptRows
 from .tensors import Checkpoint
 
 
-def with_dense(main: Checkpoint, dense: Sequence[Checkpoint]) -> Checkpoint:
-    """Return `main` with the tensors of sentence-transformers' modules Dense: dense.0.*, dense.1.*.
+def with_others(main: Checkpoint, others: Mapping[str, Checkpoint]) -> Checkpoint:
+    """Return `main` with the tensors of others, by the prefix that their names get.
 
     Raises:
         ModelError: `main` has such names, too.
     """
-    if not dense:
+    if not others:
         return main
     sources = {
-        f"dense.{i}.{name}": (checkpoint, name)
-        for i, checkpoint in enumerate(dense)
+        prefix + name: (checkpoint, name)
+        for prefix, checkpoint in others.items()
         for name in checkpoint.tensors
     }
     if both := sorted(sources.keys() & main.tensors.keys()):
         raise ModelError(f"{main.folder} has tensors twice:\n{listing(both)}")
-    return _WithDense(
+    return _Joined(
         folder=main.folder,
         tensors={**main.tensors, **{n: c.tensors[own] for n, (c, own) in sources.items()}},
-        files=(*main.files, *(file for checkpoint in dense for file in checkpoint.files)),
-        fingerprint="-".join(c.fingerprint for c in (main, *dense)),
+        files=(*main.files, *(file for c in others.values() for file in c.files)),
+        fingerprint="-".join(c.fingerprint for c in (main, *others.values())),
         main=main,
         sources=sources,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _WithDense(Checkpoint):
+class _Joined(Checkpoint):
     main: Checkpoint | None = None
     # name -> the checkpoint that has the tensor, and its name there
     sources: Mapping[str, tuple[Checkpoint, str]] = field(default_factory=dict)
@@ -60,12 +60,17 @@ class _WithDense(Checkpoint):
     def told(self, scheme: str, kept: Collection[str] = ()) -> str | None:
         """See `Checkpoint.told`."""
         assert self.main is not None
-        return self.main.told(scheme, kept)
+        return self.main.told(scheme, [name for name in kept if name not in self.sources])
+
+    def loses(self, name: str, scheme: str) -> bool:
+        """See `Checkpoint.loses`."""
+        checkpoint, own = self._source(name)
+        return checkpoint.loses(own, scheme)
 
     def kept(
         self, plan: ParameterPlan, wanted: Collection[str] | None = None
     ) -> Sequence[KeptRows]:
-        """See `Checkpoint.kept`; linears after pooling are encoded."""
+        """See `Checkpoint.kept`; the tensors of others are encoded."""
         assert self.main is not None
         is_main = all(piece.name not in self.sources for piece in plan.pieces)
         return self.main.kept(plan, wanted) if is_main else ()
