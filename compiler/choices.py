@@ -14,7 +14,7 @@ from wherry.targets.target import find as find_target
 
 from .checkpoint.kept import NOTHING, KeptSchemes
 from .library.build import Deployment
-from .library.export import is_whole
+from .library.export import is_whole, reads_source
 from .load import Described
 
 # Rows of an encoder's step at most, and so tokens of a text, unless the user asks for more: the
@@ -48,7 +48,8 @@ class Limits:
         """
         given = {name: value for name, value in asdict(self).items() if value is not None}
         usual = {"context": described.config.context}
-        if is_whole(described.config):
+        one_step = is_whole(described.config) or reads_source(described.config)
+        if one_step:
             usual = _of_whole_texts(usual["context"], **given)
         deployment = Deployment(**usual | given)
         problems = [f"{n} is {v}, at least 1 is needed" for n, v in given.items() if v < 1]
@@ -57,7 +58,7 @@ class Limits:
                 f"context is {deployment.context}, the model's {described.config.ends} at "
                 f"{described.config.longest}: --context takes 1 to {described.config.longest}"
             )
-        if is_whole(described.config) and deployment.prefill_chunk < deployment.context:
+        if one_step and deployment.prefill_chunk < deployment.context:
             problems.append(
                 f"prefill_chunk is {deployment.prefill_chunk}, and one step of an encoder has to "
                 f"hold a text of {deployment.context} tokens (context)"
@@ -75,7 +76,7 @@ class Limits:
 def _of_whole_texts(
     longest: int, context: int | None = None, prefill_chunk: int | None = None, **_others: int
 ) -> dict[str, int]:
-    """Return context and rows of a step for an encoder: a text has to fit into one step."""
+    """Return context and rows of a step where an encoder reads a text, which has to be in one."""
     usual = Deployment(context=1).prefill_chunk
     if context is None:
         context = min(longest, max(prefill_chunk or MOST_ROWS, 1))

@@ -25,6 +25,7 @@ KNOWN = {
     "arcee": Known("AFM 4.5B", "64k", "hermes"),
     "baichuan": Known("Baichuan and Baichuan 2, 7B and 13B", "4k"),
     "bamba": Known("Bamba 9B", "4k to 256k"),
+    "bart": Known("BART base and large: summaries (CNN, XSum), paraphrases", "1k"),
     "bert": Known("all-MiniLM, BGE, E5, GTE; MS MARCO cross-encoders", "512"),
     "bitnet": Known("BitNet b1.58 2B-4T", "4k"),
     "bloom": Known("BLOOM, BLOOMZ 560M to 176B", "2k"),
@@ -106,6 +107,7 @@ KNOWN = {
     "modernbert": Known("ModernBERT, GTE ModernBERT, Nomic Embed ModernBERT", "8k"),
     "mpnet": Known("all-mpnet-base, multi-qa-mpnet", "512"),
     "mpt": Known("MPT 7B, 30B", "2k to 8k"),
+    "mt5": Known("mT5 small to XXL", "512 and more"),
     "muse_glimmer_text": Known("Muse Glimmer 30B (text)", "128k"),
     "nemotron": Known("Nemotron-4, Minitron", "4k to 8k"),
     "nemotron_h": Known(
@@ -140,6 +142,9 @@ KNOWN = {
     "smollm3": Known("SmolLM3 3B", "64k", "hermes"),
     "stablelm": Known("StableLM 3B, 2 1.6B, 2 12B; Stable Code", "4k to 16k"),
     "starcoder2": Known("StarCoder2 3B, 7B, 15B", "16k"),
+    "t5": Known(
+        "T5, T5 v1.1, FLAN-T5 (small to XXL); grammar and translation models", "512 and more"
+    ),
     "vaultgemma": Known("VaultGemma 1B", "1k"),
     "xlm-roberta": Known("BGE-M3, multilingual E5, BGE rerankers", "512 to 8k"),
     "zamba2": Known("Zamba2 1.2B, 2.7B, 7B", "4k"),

@@ -73,6 +73,8 @@ class Described:
         """
         if getattr(self.config, "whole", False):
             return ("embed",)
+        if getattr(self.config, "reads_source", False):
+            return ("forward", "encode")
         if isinstance(self.head, ScoreHead):
             return ("forward",)
         named = self.raw.get("architectures") or ["?"]

@@ -35,7 +35,7 @@ from wherry.targets.target import TargetPreset
 from . import web_llm_chat
 from .library import web_llm
 from .library.build import Deployment
-from .library.export import DeviceTraits, export
+from .library.export import DeviceTraits, export, reads_source
 from .library.memory import declared
 from .library.variants import build_libraries
 from .load import Described
@@ -227,8 +227,9 @@ def _capabilities(described: Described, *, has_template: bool) -> tuple[str, ...
         return ("score",)
     if isinstance(described.head, ClassHead):
         return ("classify", "score") if len(described.head.labels) == 1 else ("classify",)
-    found = {"forward": ("completion", "chat") if has_template else ("completion",)}
-    found |= {"embed": ("embedding",), "draft": ("mtp",)}
+    chats = has_template and not reads_source(described.config)
+    found: dict[str, tuple[str, ...]] = {"forward": ("completion",) + ("chat",) * chats}
+    found |= {"embed": ("embedding",), "encode": (), "draft": ("mtp",)}
     return tuple(name for entry in described.entries for name in found[entry])
 
 

@@ -42,6 +42,13 @@ An unknown field in config.json is an error that names it, because it may change
 Dynamic RoPE scaling beyond the trained context is an error, too. Encoders give embeddings, scores
 and classes and write no text.
 
+Encoder-decoders (T5, BART) answer completions: the prompt is the source, the output a text of its
+own. They have no chats, no embeddings, no prefix cache, no beams, and no quality card or
+calibration; the engines of apps and pages, which give no source, refuse their requests.
+Source and output have a context each; T5's is 512 tokens unless compiled for more (`--context`).
+Activations in float16, the default of GPUs for `q4f16_1`, may overflow in T5, whose authors trained
+in bfloat16: `--activations float`.
+
 Of jina-embeddings-v3-hf Wherry runs the model without its task adapters, which are folders of their
 own. For a task, merge its adapter first: transformers' `load_adapter`, PEFT's `merge_and_unload`,
 `save_pretrained`.

@@ -18,6 +18,7 @@ class Group:
 
     window: int | None  # tokens of the sliding window; None: all earlier tokens
     layers: tuple[int, ...]
+    cross: bool = False  # whether the pages hold the source's tokens (cross-attention)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +72,22 @@ class KVCache:
         Raises:
             UsageError: a head has a size that `dtype` cannot keep.
         """
-        owners = [layer for layer in layers if layer.kv != "none" and not layer.appends]
-        windows = sorted({own.window for own in owners}, key=lambda w: (w is not None, w))
-        groups = [Group(w, tuple(own.cache for own in owners if own.window == w)) for w in windows]
+        owners = [layer for layer in layers if not layer.appends]
+        owners = [layer for layer in owners if layer.kv != "none" or layer.cross]
+        kinds = sorted({(own.cross, own.window is not None, own.window) for own in owners})
+
+        def kind(own: AttentionShape) -> int:
+            return kinds.index((own.cross, own.window is not None, own.window))
+
+        groups = [
+            Group(window, tuple(own.cache for own in owners if kind(own) == i), cross)
+            for i, (cross, _, window) in enumerate(kinds)
+        ]
         state: dict[tuple[int, tuple[int, ...]], list[int]] = {}
-        for own in sorted(owners, key=lambda own: windows.index(own.window)):
+        for own in sorted(owners, key=kind):
             planes = 1 if own.latent and latents_once else 2
             page = _page_shape(own, dtype, planes, words)
-            state.setdefault((windows.index(own.window), page), []).append(own.cache)
+            state.setdefault((kind(own), page), []).append(own.cache)
         states = [
             State(g, tuple(layers), page, page_dtype(dtype, words=words))
             for (g, page), layers in state.items()

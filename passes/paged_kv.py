@@ -9,8 +9,9 @@
 
 Runs first in the attach phase. Each group of layers gets a page table, each layer that owns a cache
 a tensor of pages, updated in place; a layer that shares a cache reads its owner's (`kv_cache.py`).
-Weights of the norms of q and k go before the pages of `rope_append`, sinks before those of
-`attention`. Pages of hidden states (`models/drafts.py`) are written and read likewise.
+Weights of the norms of q and k go before the pages of `rope_append`, sinks and biases before those
+of `attention`. A layer's cross-attention reads the tensor of the arguments, which another entry has
+filled. Pages of hidden states (`models/drafts.py`) are written and read likewise.
 
 In a module of several entries, an entry whose first use of the cache is `kept_hidden` starts with
 the tensors of the arguments; the other entries' updates are not in its past.
@@ -137,17 +138,21 @@ class _Rewriter(PyExprMutator):
             return call
         shape = _shape(call)
         _, qkv, positions, sequences, query_indptr, *weights = call.args[1].fields
-        norms, sinks = (
+        norms, extras = (
             (weights[:2], weights[2:]) if shape.qk_norm_eps is not None else ([], weights)
         )
         table = self.tables[self.group_of[shape.cache]]
-        rope, spec = specs(shape, self.pages[shape.cache], self.cache, sinks=bool(sinks))
-        q = self._append(rope, qkv, [positions, sequences, *table, *norms], shape.cache)
+        sinks = len(extras) > (shape.reach is not None)
+        rope, spec = specs(shape, self.pages[shape.cache], self.cache, sinks=sinks)
+        if shape.cross and not shape.appends:
+            q = self._heads(rope, qkv)
+        else:
+            q = self._append(rope, qkv, [positions, sequences, *table, *norms], shape)
         if shape.appends:
             return relax.op.reshape(q, call.ty.shape)
         rows = [q, positions, sequences, query_indptr, *table]
         var = self.builder_.add_func(attention(spec, qkv.ty.dtype), "attention")
-        args = [*rows, *sinks, self.pages[shape.cache]]
+        args = [*rows, *extras, self.pages[shape.cache]]
         out = self.builder_.emit(relax.call_tir(var, args, out_ty=q.ty))
         return relax.op.reshape(out, call.ty.shape)
 
@@ -172,21 +177,28 @@ class _Rewriter(PyExprMutator):
         func = kept_hidden(int(ty.shape[1]), PAGE_SIZE, ty.dtype, args[-1].ty.dtype)
         return relax.call_tir(self.builder_.add_func(func, "kept_hidden"), args, out_ty=ty)
 
+    def _heads(self, rope: RopeAppendSpec, qkv: relax.Expr) -> relax.Expr:
+        """Emit the reshape of qkv to heads, [n, qkv_heads, e]."""
+        shape = (qkv.ty.shape[0], rope.qkv_heads, rope.head_dim)
+        return self.builder_.emit(relax.op.reshape(qkv, shape))
+
     def _append(
-        self, rope: RopeAppendSpec, qkv: relax.Expr, args: list[relax.Expr], layer: int
+        self, rope: RopeAppendSpec, qkv: relax.Expr, args: list[relax.Expr], shape: AttentionShape
     ) -> relax.Expr:
         """Emit `rope_append`; return the rotated Q [n, h, e].
 
-        `self.pages` then has the pages with K and V of the new rows.
+        `self.pages` then has the pages with K and V of the new rows, which cross-attention in
+        another entry does not have in its past.
         """
         n, dtype = qkv.ty.shape[0], qkv.ty.dtype
-        heads = relax.op.reshape(qkv, (n, rope.qkv_heads, rope.head_dim))
-        args = [self.builder_.emit(heads), *args, self.pages[layer]]
+        args = [self._heads(rope, qkv), *args, self.pages[shape.cache]]
         types = [args[-1].ty, relax.TensorType([n, rope.heads, rope.head_dim], dtype)]
         var = self.builder_.add_func(rope_append(rope, dtype), "rope_append")
         places = [len(args) - 1, -1]
         both = self.builder_.emit(relax.call_tir_inplace(var, relax.Tuple(args), places, types))
-        self.pages[layer] = self.builder_.emit(relax.TupleGetItem(both, 0))
+        pages = self.builder_.emit(relax.TupleGetItem(both, 0))
+        if not shape.cross:
+            self.pages[shape.cache] = pages
         return self.builder_.emit(relax.TupleGetItem(both, 1))
 
 
@@ -219,5 +231,6 @@ def specs(
         window=shape.window,
         softcap=shape.softcap,
         slopes=shape.slopes,
+        reach=shape.reach,
         sinks=sinks,
     )

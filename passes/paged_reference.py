@@ -324,16 +324,18 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
     """Return the PrimFunc of causal attention of each row over its sequence's cache.
 
     (q dtype [n, h, e], positions, sequences, query_indptr, page_indptr, page_ids, sinks float32 [h]
-    if there are any, pages page_dtype [pages, *page_shape]) -> dtype [n, h, e]
+    and biases float32 [h, reach + 1] if there are any, pages page_dtype [pages, *page_shape]) ->
+    dtype [n, h, e]
 
-    `AttentionSpec` explains windows, sinks and scales.
+    `AttentionSpec` explains windows, sinks, biases and scales.
     """
     h, g, e = spec.heads, spec.kv_heads, spec.head_dim
     page, page_size, stored = spec.page_shape, spec.page_size, spec.page_dtype
     scale, softcap, has_sinks = spec.scale, spec.softcap, spec.sinks
     group = h // g
     reach = spec.window or 2**31 - 1  # tokens that a row attends to
-    bias, biased = list(spec.slopes), bool(spec.slopes)
+    slopes, sloped = list(spec.slopes), bool(spec.slopes)
+    farthest, biased = spec.reach or 0, spec.reach is not None
 
     @T.prim_func(s_tir=True, private=True, check_well_formed=False)
     def func(
@@ -344,6 +346,7 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
         page_indptr: T.handle,
         page_ids: T.handle,
         sinks: T.Buffer((h,), "float32"),
+        bias: T.Buffer((h, farthest + 1), "float32"),
         pages: T.handle,
         out: T.handle,
     ):
@@ -363,8 +366,8 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
                 acc = T.sblock_alloc_buffer((e,), "float32")
                 # online softmax: maximum, sum, score, correction factor
                 state = T.sblock_alloc_buffer((4,), "float32")
-                slope = T.sblock_alloc_buffer((max(len(bias), 1),), "float32")
-                _store(slope, bias)
+                slope = T.sblock_alloc_buffer((max(len(slopes), 1),), "float32")
+                _store(slope, slopes)
                 state[0] = sinks[head] if has_sinks else T.float32(-3.0e38)
                 state[1] = T.float32(1 if has_sinks else 0)
                 for k in T.serial(e):
@@ -385,6 +388,8 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
                     if softcap is not None:
                         state[2] = T.tanh(state[2] / T.float32(softcap)) * T.float32(softcap)
                     if biased:
+                        state[2] = state[2] + bias[head, T.min(POS[i] - t, farthest)]
+                    if sloped:
                         state[2] = state[2] + slope[head] * T.Cast("float32", t - POS[i])
                     state[3] = T.exp(state[0] - T.max(state[0], state[2]))
                     state[0] = T.max(state[0], state[2])
@@ -400,4 +405,5 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
                 for k in T.serial(e):
                     OUT[i, head, k] = T.Cast(dtype, acc[k] / state[1])
 
-    return tag(func if has_sinks else _without(func, 6), "attention", spec)
+    unused = [i for i, given in ((6, has_sinks), (7, biased)) if not given]
+    return tag(_without(func, *unused), "attention", spec)

@@ -46,6 +46,24 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class WithSource(Batch):
+    """A batch of an encoder-decoder, whose sequences have sources."""
+
+    source_lengths: Tensor  # [r], tokens that were encoded
+
+    def over_source(self) -> Batch:
+        """Return the batch as cross-attention reads it: a row's position is its source's last."""
+        positions = op.tensor_expr_op(
+            lambda sequences, lengths: te.compute(
+                sequences.shape, lambda i: lengths[sequences[i]] - 1, "last_of_source"
+            ),
+            "last_of_source",
+            [self.sequences, self.source_lengths],
+        )
+        return replace(self, positions=positions)
+
+
+@dataclass(frozen=True, slots=True)
 class Appending(Batch):
     """A batch for which attention only appends K and V to the cache.
 
@@ -71,6 +89,19 @@ def rows_after(d: int, k: int, dtype: str, before: str) -> tirx.PrimFunc:
     y = te.compute((m, d), lambda i, j: x[rows[i], j], "wanted")
     func = te.create_prim_func([rows, x, unused, y]).without_attr("global_symbol")
     return tag(func, "wanted_after", {})
+
+
+def rows_added(x: Tensor, total: Tensor, batch: Batch) -> Tensor:
+    """Return total [m, d] + the logit rows of x [n, d], by one operation that is never fused."""
+    n, m, d = te.var("n", "int64"), te.var("m", "int64"), int(x.shape[1])
+    rows = te.placeholder((m,), "int32", "rows")
+    whole = te.placeholder((n, d), x.dtype, "x")
+    before = te.placeholder((m, d), total.dtype, "total")
+    y = te.compute((m, d), lambda i, j: before[i, j] + whole[rows[i], j], "added")
+    func = te.create_prim_func([rows, whole, before, y]).without_attr("global_symbol")
+    out = Tensor.placeholder(list(total.shape), total.dtype)
+    args = [batch.logit_rows, x, total]
+    return op.tensor_ir_op(tag(func, "rows_added", {}), "rows_added", args, out)
 
 
 def keep_hidden(x: Tensor, batch: Batch) -> Tensor:
@@ -100,6 +131,7 @@ def attention(
     shape: AttentionShape,
     qk_norm: tuple[Tensor, Tensor] | None = None,
     sinks: Tensor | None = None,
+    bias: Tensor | None = None,
 ) -> Tensor:
     """Append each row's K and V to its sequence's cache, then attend to the cache.
 
@@ -109,6 +141,7 @@ def attention(
         shape: static shape of the layer's attention.
         qk_norm: weights [e] of the norms of Q and K heads, if `shape.qk_norm_eps` is set.
         sinks: float32 [h], see `AttentionSpec`.
+        bias: float32 [h, reach + 1], if `shape.reach` is set.
 
     Returns:
         the output of attention, [n, h * e].
@@ -117,8 +150,45 @@ def attention(
         shape = replace(shape, appends=True)
     rows = [qkv, batch.positions, batch.sequences, batch.query_indptr]
     out = Tensor.placeholder([qkv.shape[0], shape.heads * shape.head_dim], qkv.dtype)
-    args = [shape.to_json(), *rows, *(qk_norm or ()), *([] if sinks is None else [sinks])]
+    extras = [x for x in (sinks, bias) if x is not None]
+    args = [shape.to_json(), *rows, *(qk_norm or ()), *extras]
     y = op.extern(CACHED_ATTENTION, args, out)
     if isinstance(batch, Appending):
         batch.appended.append(y)
     return y
+
+
+def cross_attention(q: Tensor, source: Batch, shape: AttentionShape) -> Tensor:
+    """Attend to the keys and values of the source that `keep_source` has written.
+
+    Args:
+        q: [n, h * e].
+        source: the batch's `over_source()`.
+        shape: static shape of the layer's attention, `cross`.
+
+    Returns:
+        the output of attention, [n, h * e].
+    """
+    return attention(q, source, replace(shape, kv="none"))
+
+
+def keep_source(
+    kv: Tensor, batch: Batch, shape: AttentionShape, before: Tensor | None = None
+) -> Tensor:
+    """Write a source's keys and values into its sequence's pages.
+
+    Args:
+        kv: keys and values of the source's tokens, [n, 2 * g * e].
+        batch: the source's rows.
+        shape: static shape of the layer's attention, `cross`.
+        before: the result of the layer before, if there is one.
+
+    Returns:
+        a tensor [m, g * e] that depends on the writes of all layers so far; the last is the result
+        of the entry.
+    """
+    keys, _ = op.split(kv, 2, axis=-1)
+    # The append is one operation with the rotation of queries, so it gets some.
+    given = op.concat([keys, kv], dim=-1)
+    kept = attention(given, batch, replace(shape, heads=shape.kv_heads, appends=True))
+    return batch.wanted(kept) if before is None else rows_added(kept, before, batch)

@@ -9,7 +9,6 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from wherry.base.progress import Progress
@@ -17,14 +16,14 @@ from wherry.base.temporary import write_atomically
 from wherry.errors import UsageError
 from wherry.models.arch import Shape
 from wherry.models.weight_plan import ParameterPlan
-from wherry.quant.feedback import PAIR_BYTES, VERSION, Feedback
+from wherry.quant.feedback import PAIR_BYTES, VERSION
 from wherry.quant.group import GroupQuant
 from wherry.quant.mix import Mix
 from wherry.quant.scheme import Scheme, find
 
-from ..allocation import TIED_SHARE
 from ..checkpoint.tensors import Checkpoint
 from ..encoding import Encoding
+from ..library.export import reads_source
 from ..load import Described
 from ..quality.texts import Text, windows
 from ..tokenizer_files import TOKENIZER
@@ -106,12 +105,7 @@ class Calibration:
         # Each text twice: with the model's own weights, and with those that are encoded.
         hidden = run(captured, self.described, scheme, 2 * texts, worker.stored, worker.linear)
         if head:
-            exact, own = np.split(hidden, 2)
-            tied = _tied(self.described)
-            worker.encode(
-                head,
-                lambda: Feedback(own, None, TIED_SHARE) if tied else Feedback(own, exact),
-            )
+            worker.head(head, hidden, tied=_tied(self.described))
         return encoded
 
     @property
@@ -125,6 +119,8 @@ def refused(
     """Return why a model is not encoded with error feedback; None: it is."""
     if not mix and (not isinstance(scheme, GroupQuant) or scheme.bits != 4):
         return f"{scheme.name} has no 4-bit weights"
+    if reads_source(described.config):
+        return f"{described.arch.name} is an encoder-decoder, and a text has no sources for it"
     return None
 
 

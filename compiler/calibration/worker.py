@@ -19,6 +19,7 @@ from wherry.quant.group import GroupQuant
 from wherry.quant.plan import Rows
 from wherry.quant.scheme import EXACT, Encoder, Scheme, store
 
+from ..allocation import TIED_SHARE
 from ..checkpoint.tensors import Checkpoint
 from ..encoding import Encoding
 from .encoded import Encoded, Stored
@@ -58,7 +59,7 @@ class Worker:
         for _, rows in self.encoding.rows(self.plans[name], self.checkpoint):
             exact_y[:, done : done + len(rows)] = exact @ rows.T
             done += len(rows)
-        arrays = self.encode(name, lambda: Feedback(own, exact))
+        arrays = self._encode(name, lambda: Feedback(own, exact))
         done = 0
         for part in self._parts(name):
             stored = _of(part, arrays)
@@ -105,7 +106,17 @@ class Worker:
             yield from rest[:whole].reshape(-1, width, columns)
             rest = rest[whole:]
 
-    def encode(self, name: str, feedback: Callable[[], Feedback]) -> Stored:
+    def head(self, name: str, x: Floats, *, tied: bool) -> None:
+        """Encode the LM head, or the embedding that is `tied` to it, for its inputs x [2 n, in].
+
+        Errors of an embedding also count in lookups.
+        """
+        exact, own = np.split(x, 2)
+        self._encode(
+            name, lambda: Feedback(own, None, TIED_SHARE) if tied else Feedback(own, exact)
+        )
+
+    def _encode(self, name: str, feedback: Callable[[], Feedback]) -> Stored:
         """Return the stored arrays, by their names, of an encoded weight."""
         if self.encoded.has(name):
             arrays: Stored = self.encoded.read(name)

@@ -165,7 +165,10 @@ def build_library(
         **asdict(deployment),
         "inputs": list(program.inputs),
         "entries": list(program.entries),
-        "groups": [{"kind": "self", "window": group.window or 0} for group in program.cache.groups],
+        "groups": [
+            {"kind": "cross" if group.cross else "self", "window": group.window or 0}
+            for group in program.cache.groups
+        ],
         "state": state,
     }
     if program.whole:

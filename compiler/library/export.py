@@ -18,7 +18,7 @@ from tvm.relax.transform import DeadCodeElimination
 
 from wherry.models.arch import Architecture, Shape
 from wherry.models.layers import EXACT
-from wherry.models.step import Batch
+from wherry.models.step import Batch, WithSource
 from wherry.passes.kv_cache import KVCache
 from wherry.passes.paged_kv import cached_attentions, kept_size
 from wherry.passes.quantize import Quantization, stored_dtypes
@@ -37,6 +37,7 @@ SIZES = {
     "query_indptr": "r1",
     "logit_rows": "m",
 }
+SOURCES = {"source_lengths": "rs"}  # of models that read a source, before the logit rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,15 +60,21 @@ class Program:
     @property
     def inputs(self) -> tuple[str, ...]:
         """Return the engine's names of a step's input arrays; a page table counts as two arrays."""
-        *rows, logit_rows = SIZES
+        *rows, logit_rows = _sizes(self.entries)
         pages = (f"pages.{g}" for g in range(len(self.cache.groups)))
         slots = (SLOTS,) if self.slots else ()
         return (*rows, *pages, *slots, logit_rows)
 
     def bounds(self, of: Mapping[str, int]) -> dict[str, int]:
         """Return upper bounds of all symbolic sizes, derived from the bounds `of` n, m, p and r."""
-        names = (SIZES | self.cache.tables() | {SLOTS: SIZE}).values()
+        names = (SIZES | SOURCES | self.cache.tables() | {SLOTS: SIZE}).values()
         return {name: of[name[0]] + (name[0] == "r") for name in names}
+
+
+def _sizes(entries: tuple[str, ...]) -> dict[str, str]:
+    """Return the symbolic sizes of the arrays that `entries` take, in the order of arguments."""
+    *rows, last = SIZES.items()
+    return dict([*rows, *(SOURCES.items() if "encode" in entries else ()), last])
 
 
 def _step(model: Any, entries: tuple[str, ...]) -> Callable[..., Any]:
@@ -75,15 +82,17 @@ def _step(model: Any, entries: tuple[str, ...]) -> Callable[..., Any]:
 
     "draft" comes last: the state that it finds is not what the others leave (`passes/paged_kv.py`).
     """
+    names, kind = list(_sizes(entries)), WithSource if "encode" in entries else Batch
     assert "draft" not in entries[:-1]
     results: dict[str, Callable[[Tensor, Batch], Tensor]] = {
         "forward": lambda x, _batch: model.logits(x),
         "embed": lambda x, _batch: op.astype(x, "float32"),
+        "encode": lambda _x, batch: model.encoded(batch),
         "draft": lambda _x, batch: model.drafted(batch),
     }
 
     def forward(*arrays: Any) -> Any:
-        batch = Batch(*arrays)
+        batch = kind(**dict(zip(names, arrays, strict=True)))
         x = model.hidden(batch)
         made = tuple(results[entry](x, batch) for entry in entries)
         return made if len(made) > 1 else made[0]
@@ -94,6 +103,11 @@ def _step(model: Any, entries: tuple[str, ...]) -> Callable[..., Any]:
 def is_whole(config: Any) -> bool:
     """Return whether a model's rows attend to later ones, so that a step holds whole sequences."""
     return bool(getattr(config, "whole", False))
+
+
+def reads_source(config: Any) -> bool:
+    """Return whether a model is an encoder-decoder, which a request gives a source."""
+    return bool(getattr(config, "reads_source", False))
 
 
 def _model(arch: Architecture, config: Any, entries: tuple[str, ...]) -> Any:
@@ -157,17 +171,18 @@ def export(
         scheme: the quantization scheme of the weights.
         dtype: dtype of activations and of weights that `scheme` does not quantize.
         kv_dtype: dtype of the KV cache.
-        entries: entries of the library: "forward", "embed", "draft", in this order.
+        entries: entries of the library: "forward", "embed", "encode", "draft", in this order.
         traits: what the target's kernels ask of the program.
         own: parameters that are stored in other schemes.
     """
     model = _model(arch, config, entries)
     exact = _exact(model)
     model.to(dtype)
+    sizes = _sizes(entries)
     method = spec.MethodSpec(
         method=_step(model, entries),
-        arg_names=list(SIZES),
-        arg_specs=[spec.Tensor([size], "int32") for size in SIZES.values()],
+        arg_names=list(sizes),
+        arg_specs=[spec.Tensor([size], "int32") for size in sizes.values()],
         param_mode="plain",
         effect_mode="none",
     )

@@ -33,10 +33,12 @@ def entries(of: tuple[str, ...]) -> tuple[str, ...]:
     """Return the library's entries for WebLLM, whose own `embed` has another meaning.
 
     Raises:
-        UsageError: the model generates no text, or drafts tokens.
+        UsageError: the model generates no text, drafts tokens, or reads a source.
     """
     if "draft" in of:
         raise UsageError("WebLLM's engine drafts no tokens: leave out --mtp and --draft-head.")
+    if "encode" in of:
+        raise UsageError("WebLLM's cache has no sources: it runs no encoder-decoder.")
     if "forward" not in of:
         raise UsageError(
             f"WebLLM runs models that write text; this one has {', '.join(of)} alone. "

@@ -50,6 +50,11 @@ class Session:
                 f"{manifest.name} computes embeddings, no distributions of next tokens: there is "
                 "no quality card for it."
             )
+        if "encode" in self._metadata["entries"]:
+            raise UsageError(
+                f"{manifest.name} is an encoder-decoder: its next tokens depend on a source, which "
+                "a text alone has not. There is no quality card for it."
+            )
         self.vocab_size = int(self._metadata["vocab_size"])
         self.window = min(WINDOW, int(self._metadata["context"]))
         self._rows = min(int(self._metadata["logit_rows"]), int(self._metadata["prefill_chunk"]))

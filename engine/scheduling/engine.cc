@@ -79,6 +79,10 @@ std::unique_ptr<Drafter> drafter_of(std::shared_ptr<const Model> draft, const Me
     throw Error(WHERRY_INVALID_ARGUMENT,
                 concat("the draft model ", its.name, " has a state that cannot go back"));
   }
+  if (its.has(Entry::kEncode)) {
+    throw Error(WHERRY_INVALID_ARGUMENT, concat("the draft model ", its.name,
+                                                " is an encoder-decoder, which reads a source"));
+  }
   KvCacheConfig cache = cache_config(config);
   cache.drafts = false;
   return std::make_unique<DraftModel>(std::move(draft), cache, config.context);
@@ -156,6 +160,8 @@ void Engine::check_request(const Request& request) const {
   }
   need((source > 0) == metadata.has(Entry::kEncode), "the source has ", source, " tokens; ",
        metadata.has(Entry::kEncode) ? "this model reads one" : "this model reads none");
+  need(source <= config_.context, "the source has ", source, " tokens; the context is ",
+       config_.context);
   int64_t whole = std::max(source, metadata.whole ? request.prompt_size : 0);
   need(whole <= config_.prefill_chunk, whole, " tokens must go into one step, which has ",
        config_.prefill_chunk, " (prefill_chunk)");

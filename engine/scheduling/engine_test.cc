@@ -360,6 +360,26 @@ TEST(wrong_requests_are_refused) {
   CHECK_CONTAINS(ERROR_OF(WHERRY_INVALID_ARGUMENT, bench.add(1, {3}, greedy(1))), "request 1");
 }
 
+TEST(sources_must_fit_and_draft_models_read_none) {
+  FakeOptions options;
+  options.encoder = true;
+  Bench bench("{}", options);
+  const std::vector<int32_t> source = prompt_of(65, 1);
+  wherry_params params = greedy(3);
+  params.source = source.data();
+  params.n_source = source.size();
+  CHECK_CONTAINS(ERROR_OF(WHERRY_INVALID_ARGUMENT, bench.add(1, {3}, params)),
+                 "the source has 65 tokens; the context is 64");
+  params.n_source = 64;
+  bench.add(1, {3}, params);
+  bench.run();
+  CHECK_EQ(bench.results[1].tokens.size(), 3u);
+  const EngineConfig config = parse_engine_config("{}", bench.model->metadata());
+  CHECK_CONTAINS(
+      ERROR_OF(WHERRY_INVALID_ARGUMENT, Engine(std::make_shared<FakeModel>(), bench.model, config)),
+      "is an encoder-decoder");
+}
+
 TEST(reset_aborts_and_clears) {
   Bench bench(R"({"max_batch": 1})");
   bench.add(1, prompt_of(5, 1), greedy(9));

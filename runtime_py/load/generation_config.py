@@ -50,3 +50,20 @@ def read(folder: Path) -> dict[str, Any]:
             f"{path} cannot be used:\n{listing(problems)}\nCorrect it in the model's folder."
         )
     return config
+
+
+def decoder_start(defaults: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the tokens that the decoder of an encoder-decoder begins with; () if none is named.
+
+    That is decoder_start_token_id, or the padding token, as T5's authors have it, and what
+    forced_bos_token_id makes of the first token of an output.
+
+    Args:
+        defaults: content of generation_config.json, which takes precedence.
+        config: content of config.json.
+    """
+    given = {**config, **defaults}
+    start = given.get("decoder_start_token_id")
+    start = given.get("pad_token_id") if start is None else start
+    found = (start, given.get("forced_bos_token_id"))
+    return tuple(token for token in found if type(token) is int and token >= 0)

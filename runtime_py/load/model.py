@@ -15,7 +15,7 @@ from wherry.artifact.head import ClassHead
 from wherry.artifact.manifest import Manifest
 from wherry.base import settings
 from wherry.base.locks import Use
-from wherry.errors import UsageError
+from wherry.errors import ModelError, UsageError
 
 from ..answer.openai import ChatReply, CompletionReply
 from ..caller import Caller
@@ -25,6 +25,7 @@ from ..errors import RequestError
 from ..grammar.compiler import GrammarCompiler
 from ..grammar.constraint import Constraint
 from ..request.plan import RequestPlan, RequestPlanner, prompts_of
+from ..request.sources import SourceReader
 from ..request.vectors import VectorPlanner
 from ..shapes.requests import ChatRequest, CompletionRequest, R, parse, unknown
 from ..shapes.vectors import EmbeddingRequest
@@ -82,6 +83,15 @@ class LoadedModel:
         # the context in tokens that the library was compiled for
         self.model_context = int(core.metadata["context"])
         vocab = core.metadata.get("vocab_size")
+        self.entries: tuple[str, ...] = tuple(core.metadata.get("entries", ("forward",)))
+        sources = None
+        if "encode" in self.entries:
+            sources = SourceReader(files.decoder_start)
+            if not sources.start:
+                raise ModelError(
+                    f"{name} reads sources, and its files do not tell with which token its decoder "
+                    "begins: config.json has neither decoder_start_token_id nor pad_token_id"
+                )
         if template:
             open_readers()  # a missing library fails the load, not a request
         self.planner = RequestPlanner(
@@ -92,9 +102,9 @@ class LoadedModel:
             defaults=files.defaults,
             compile_grammar=self._compile_grammar,
             dialect=Dialect(template, tool_format, tokenizer.knows) if template else None,
+            sources=sources,
         )
         self.dispatcher = Dispatcher(core)
-        self.entries: tuple[str, ...] = tuple(core.metadata.get("entries", ("forward",)))
         self.vectors = VectorModel(
             name,
             VectorPlanner(

@@ -10,7 +10,7 @@ from typing import Any
 from wherry.artifact.head import Head, read_head
 
 from ..text import chat_template
-from ..text.tokenizer import Tokenizer
+from ..text.tokenizer import Tokenizer, read_json
 from . import generation_config
 
 
@@ -22,6 +22,8 @@ class SideFiles:
     template: chat_template.ChatTemplate | None = None
     # sampling parameters in generation_config.json
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    # tokens that the decoder of an encoder-decoder begins with; (): the files name none
+    decoder_start: tuple[int, ...] = ()
     # the embedding or score that the model computes instead of text; None: it generates text
     head: Head | None = None
 
@@ -34,4 +36,6 @@ class SideFiles:
         """
         tokenizer = Tokenizer.from_folder(folder)
         template = chat_template.from_folder(folder, tokenizer.special_tokens)
-        return cls(tokenizer, template, generation_config.read(folder), read_head(folder))
+        defaults, config = generation_config.read(folder), read_json(folder / "config.json")
+        start = generation_config.decoder_start(defaults, config)
+        return cls(tokenizer, template, defaults, start, read_head(folder))

@@ -23,6 +23,7 @@ from ..tools.talk import Talk
 from .continuation import marked, up_to
 from .dropped_turns import without_oldest
 from .sampling_fields import SamplingPlanner
+from .sources import SourceReader
 
 # number of characters of a predicted output for each token; the rest of the prediction is ignored
 MAX_PREDICTED = 16
@@ -82,6 +83,7 @@ class RequestPlanner:
             default (temperature 1, top_p 1).
         compile_grammar: compiles the constraint of an output.
         dialect: the format in which the model writes tool calls and reasoning.
+        sources: how an encoder-decoder reads prompts; None: prompts are the decoder's first tokens.
     """
 
     tokenizer: Tokenizer
@@ -91,6 +93,7 @@ class RequestPlanner:
     defaults: Mapping[str, Any]
     compile_grammar: Callable[[Constraint], OutputGrammar]
     dialect: Dialect | None = None
+    sources: SourceReader | None = None
 
     def chat(self, request: ChatRequest, caller: Caller) -> RequestPlan:
         """Plan a chat request: render the messages, tokenize them, and choose the parameters.
@@ -148,9 +151,10 @@ class RequestPlanner:
         return self.encoded(text, caller, "messages", add_special_tokens=add_special_tokens)
 
     def _rendered(self, request: ChatRequest, caller: Caller) -> tuple[Talk, str]:
-        if self.template is None:
+        if self.template is None or self.sources is not None:
+            lacks = "has no chat template" if self.sources is None else "reads a source, no chat"
             raise RequestError(
-                "This model has no chat template. Use completions: POST /v1/completions, or "
+                f"This model {lacks}. Use completions: POST /v1/completions, or "
                 "engine.completions.create(prompt=...).",
                 param="messages",
                 code="no_chat_template",
@@ -182,6 +186,8 @@ class RequestPlanner:
             self.encoded(p, caller, "prompt") if isinstance(p, str) else p
             for p in prompts_of(request.prompt)
         ]
+        if self.sources is not None:
+            self.sources.refuse(request)
         if request.suffix:
             prompts = self._with_gap(request, prompts, caller)
         if request.max_tokens == 0 and not request.echo:
@@ -194,7 +200,7 @@ class RequestPlanner:
         # The default number of output tokens is shortened if it does not fit; a requested one is
         # refused.
         if request.max_tokens is None and prompts:
-            asked = max(1, min(asked, self.context - max(map(len, prompts))))
+            asked = max(1, min(asked, self.context - max(self._before_output(p) for p in prompts)))
         params = self._params(request, asked, request.logprobs or 0, self._constraint(request))
         wanted = request.logprobs is not None
         if request.echo and wanted:
@@ -203,7 +209,8 @@ class RequestPlanner:
         if request.suffix and not request.ignore_eos:
             ends = (*params.stop_ids, *fill_in.stop_ids(self.tokenizer))
             params = replace(params, stop_ids=tuple(dict.fromkeys(ends)))
-        plan = self._plan(request, prompts, params, wanted, "prompt", continues=True)
+        continues = self.sources is None
+        plan = self._plan(request, prompts, params, wanted, "prompt", continues=continues)
         return replace(plan, echo=bool(request.echo), writes=request.max_tokens != 0)
 
     def _with_gap(
@@ -261,7 +268,7 @@ class RequestPlanner:
         seed = secrets.randbits(64) if request.seed is None else request.seed
         n = request.n or 1
         jobs = [
-            Job(i, prompt, self._of_choice(params, prompt, seed + i * _SEED_STEP))
+            self._job(i, prompt, params, seed + i * _SEED_STEP)
             for i, prompt in enumerate(p for p in prompts for _ in range(n))
         ]
         self._check_logprobs(request, jobs, logprobs=logprobs)
@@ -299,9 +306,16 @@ class RequestPlanner:
             param=name if each else "prompt_logprobs",
         )
 
-    def _of_choice(self, params: SamplingParams, prompt: list[int], seed: int) -> SamplingParams:
-        room = self.context - len(prompt)
-        return replace(params, seed=seed % 2**64, max_tokens=params.max_tokens or room)
+    def _before_output(self, prompt: Sequence[int]) -> int:
+        """Return the number of the decoder's tokens before the output."""
+        return len(prompt) if self.sources is None else len(self.sources.start)
+
+    def _job(self, index: int, prompt: list[int], params: SamplingParams, seed: int) -> Job:
+        room = self.context - self._before_output(prompt)
+        params = replace(params, seed=seed % 2**64, max_tokens=params.max_tokens or room)
+        if self.sources is None:
+            return Job(index, prompt, params)
+        return Job(index, list(self.sources.start), replace(params, source=tuple(prompt)))
 
     def check(self, prompt: Sequence[int], params: SamplingParams, field: str = "prompt") -> None:
         """Check that the core can take a prompt and its parameters.
@@ -311,7 +325,10 @@ class RequestPlanner:
         """
         if not prompt:
             raise RequestError(f"{field} is empty; the model needs at least one token", param=field)
-        self._check_fits(len(prompt), max(params.max_tokens, 1), field)
+        if self.sources is not None and not params.source:
+            self.sources.check(len(prompt), params.max_tokens, self.context)
+        else:
+            self._check_fits(len(prompt), max(params.max_tokens, 1), field)
         if (worst := max(prompt)) >= self.vocab_size or min(prompt) < 0:
             raise RequestError(
                 f"{field} holds token {worst}; ids go from 0 to {self.vocab_size - 1}", param=field

@@ -14,7 +14,13 @@ import pytest
 from wherry.compiler.supported import CHECKED
 from wherry.machine.plugins import PLUGINS
 
-from . import test_outside_transformers, test_quantized_families, test_rwkv7
+from . import (
+    test_encoder_decoders,
+    test_outside_transformers,
+    test_quantized_families,
+    test_rwkv7,
+)
+from .encoder_decoders import CASES as ENCODER_DECODERS
 from .encoders import CASES as ENCODERS
 from .encoders import parameters
 from .families import CASES, PARAMETERS
@@ -42,8 +48,9 @@ def table() -> dict[str, dict[str, object]]:
     found: dict[str, dict[str, object]] = {}
     nightly = {p.values[0]: _nightly(p.marks) for p in PARAMETERS}
     nightly |= {p.values[0]: _nightly(p.marks) for p in parameters(ENCODERS)}
+    nightly |= {p.values[0]: _nightly(p.marks) for p in test_encoder_decoders.NAMES}
     nightly |= _parameters(test_outside_transformers.test_prompts_chunks_and_decoding)
-    for name, case in {**CASES, **ENCODERS, **OUTSIDE}.items():
+    for name, case in {**CASES, **ENCODERS, **ENCODER_DECODERS, **OUTSIDE}.items():
         row = found.setdefault(
             getattr(case, "named", case.model_type),
             {"reference": "transformers", "float32": ["cpu"], "q4f32_1": [], "nightly": True},
@@ -53,6 +60,8 @@ def table() -> dict[str, dict[str, object]]:
             row["reference"] = f"transformers' {OUTSIDE[name].like}, renamed"
         if name in test_quantized_families.FAMILIES:
             row["q4f32_1"] = ["cpu", *PLUGINS, "webgpu"]
+        if name in ENCODER_DECODERS:
+            row["q4f32_1"] = list(test_encoder_decoders.FOUR_BITS)
     found["rwkv7"] = {
         "reference": "its formulas in PyTorch",
         "float32": ["cpu"],

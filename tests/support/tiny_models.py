@@ -42,6 +42,7 @@ ROUTERS += ("conv_1d.weight", "input_gate_weight", "recurrent_gate_weight", "rec
 ROUTERS += (".f_a_proj.weight", ".f_b_proj.weight", ".b_proj.weight")
 ROUTERS += (".router.bias", ".router.layer.weight", ".router.proj.weight", ".per_expert_scale")
 ROUTERS += (".modality_router.weight", "_coefs.weight", ".correct_output_scale")
+ROUTERS += ("relative_attention_bias.weight",)
 # The weights of all experts in one tensor.
 EXPERTS = ("experts.gate_up_proj", "experts.up_proj", "experts.down_proj")
 # Text models without a class of their own: the whole model's type, and its other fields.
@@ -222,11 +223,13 @@ def _rows(stored: dict[str, np.ndarray], name: str) -> np.ndarray:
 
 @dataclass
 class Sequence:
-    """One sequence's pages, length, and slot of recurrent state."""
+    """One sequence's pages, length, slot of recurrent state, and pages and length of its source."""
 
     pages: list[int]
     length: int = 0
     slot: int = 0
+    source_pages: list[int] = field(default_factory=list)
+    source_length: int = 0
 
 
 @dataclass
@@ -258,7 +261,7 @@ class Runner:
             for _ in range(state["layers"])
         ]
         self.slots = list(range(self.pages))  # free ones
-        self.windows = [group["window"] for group in self.metadata["groups"]]
+        self.groups = self.metadata["groups"]
         self.free = list(np.random.default_rng(5).permutation(self.pages))
 
     def _parameter(self, entry: dict[str, Any], stored: dict[str, np.ndarray]) -> Any:
@@ -302,31 +305,46 @@ class Runner:
     def step(self, rows: dict[int, list[int]], entry: str = "forward") -> dict[int, np.ndarray]:
         """Feed tokens to sequences, all in one batch; the results [tokens, ...] of each."""
         size = self.metadata["page_size"]
-        tokens, positions, owners, starts, page_starts, slots = [], [], [], [0], [0], []
-        ids: list[list[int]] = [[] for _ in self.windows]  # of each group
+        tokens, positions, owners, starts, slots, lengths = [], [], [], [0], [], []
+        ids: list[list[int]] = [[] for _ in self.groups]
+        page_starts: list[list[int]] = [[0] for _ in self.groups]
         for number, (name, new) in enumerate(rows.items()):
             if name not in self.sequences:
                 self.sequences[name] = self._begin()
             sequence = self.sequences[name]
             slots.append(sequence.slot)
+            first = 0 if entry == "encode" else sequence.length  # position of the first row
             tokens += new
-            positions += range(sequence.length, sequence.length + len(new))
+            positions += range(first, first + len(new))
             owners += [number] * len(new)
             starts.append(len(tokens))
-            first = sequence.length  # position of the first row
-            sequence.length += len(new)
-            while len(sequence.pages) * size < sequence.length:
-                sequence.pages.append(int(self.free.pop()))
-            for own, window in zip(ids, self.windows, strict=True):
+            if entry == "encode":
+                sequence.source_length = len(new)
+            else:
+                sequence.length += len(new)
+            lengths.append(sequence.source_length)
+            for pages, length in (
+                (sequence.pages, sequence.length),
+                (sequence.source_pages, sequence.source_length),
+            ):
+                while len(pages) * size < length:
+                    pages.append(int(self.free.pop()))
+            for own, begins, group in zip(ids, page_starts, self.groups, strict=True):
                 # Groups share the numbers: each has tensors of its own. What lies behind a window
                 # may have been given to others.
+                window = group["window"]
                 behind = max(first + 1 - window, 0) // size if window else 0
-                own += [-1] * behind + sequence.pages[behind:]
-            page_starts.append(len(ids[0]) if ids else 0)
+                pages = sequence.source_pages if group["kind"] == "cross" else sequence.pages
+                own += [-1] * behind + pages[behind:]
+                begins.append(len(own))
         wanted = list(range(len(tokens)))
-        pages = [array for own in ids for array in (page_starts, own)]
-        own_slots = [slots] if "slots" in self.metadata["inputs"] else []
-        arrays = [tokens, positions, owners, starts, *pages, *own_slots, wanted]
+        tables = [array for pair in zip(page_starts, ids, strict=True) for array in pair]
+        optional = {"slots": slots, "source_lengths": lengths}
+        before, behind_tables = (
+            [optional[name]] if name in self.metadata["inputs"] else []
+            for name in ("source_lengths", "slots")
+        )
+        arrays = [tokens, positions, owners, starts, *before, *tables, *behind_tables, wanted]
         inputs = [tvm.runtime.tensor(np.array(a, np.int32), self.here) for a in arrays]
         results = self.vm[entry](*inputs, *self.state, *self.params).numpy()
         return {name: results[starts[i] : starts[i + 1]] for i, name in enumerate(rows)}

@@ -21,7 +21,7 @@ ROPE = [  # h, g, e, rotary_dim, eps of the norm, dtype of the cache
     (3, 1, 20, 10, 1e-5, "float16"),
     (9, 3, 64, 64, None, "int8"),
     (4, 2, 128, 128, 1e-6, "int8"),
-    (3, 1, 20, 10, 1e-5, "int8"),
+    pytest.param(3, 1, 20, 10, 1e-5, "int8", marks=pytest.mark.nightly),
     (9, 3, 64, 64, None, "int4"),
     (3, 1, 40, 10, 1e-5, "int4"),
 ]

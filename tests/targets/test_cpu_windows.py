@@ -55,7 +55,10 @@ class Attend:
         return reference(q, batch, pages, *rest)
 
 
-@pytest.fixture(params=CASES, ids=str)
+@pytest.fixture(
+    params=[pytest.param(c, marks=pytest.mark.nightly if "int8" in c else ()) for c in CASES],
+    ids=str,
+)
 def attend(request, here):
     return Attend(here, *request.param)
 

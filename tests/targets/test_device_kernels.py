@@ -97,7 +97,7 @@ ROPE = [  # h, g, e, rotary, eps, dtype of the cache
     (8, 4, 8, 8, None, "float32"),
     (9, 3, 64, 32, None, "float16"),
     (3, 1, 20, 10, 1e-5, "float16"),
-    (9, 3, 64, 32, None, "int8"),
+    pytest.param(9, 3, 64, 32, None, "int8", marks=pytest.mark.nightly),
     (3, 1, 40, 10, 1e-5, "int4"),
 ]
 # Of what the cache holds: float16 has 11 bits, and nothing below 2^-14.
@@ -171,8 +171,8 @@ HEADS = [
     (8, 4, 8, "float32"),
     (9, 3, 64, "float16"),
     (4, 1, 20, "float32"),
-    (4, 2, 40, "int8"),
-    (9, 3, 64, "int4"),
+    pytest.param((4, 2, 40, "int8"), marks=pytest.mark.nightly),
+    pytest.param((9, 3, 64, "int4"), marks=pytest.mark.nightly),
 ]
 
 

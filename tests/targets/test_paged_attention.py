@@ -38,11 +38,16 @@ CASES = [  # h, g, e, eps, dtype of what is kept: qkv, pages, result
 CLOSE = {"float32": {"atol": 1e-5}, "float16": {"rtol": 2.0**-11, "atol": 2.0**-14}}
 # PoCL takes seconds to compile a kernel, the emulator of Metal to run one: they have the extremes,
 # and by day the first of them.
-EXTREMES = [*CASES[:2], CASES[5], CASES[7], CASES[9]]
+EXTREMES = [*CASES[:2], CASES[5], CASES[7], CASES[9], CASES[11]]
+
+
+def _by_day(kind, case):
+    return case is CASES[0] or (kind == "vulkan" and case in BY_DAY)
+
+
+BY_DAY = CASES[:12]  # on Vulkan
 ON = [
-    pytest.param(
-        (kind, case), marks=[] if kind == "vulkan" or case is CASES[0] else pytest.mark.nightly
-    )
+    pytest.param((kind, case), marks=[] if _by_day(kind, case) else pytest.mark.nightly)
     for kind in KINDS
     for case in (CASES if kind == "vulkan" else EXTREMES)
 ]

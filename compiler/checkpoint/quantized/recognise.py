@@ -21,6 +21,7 @@ from .gemma import read_gemma
 from .gptq import read_gptq
 from .mlx import read_mlx
 from .pieces import Pieces
+from .torchao import read_torchao
 
 # Formats by the `quant_method` of config.json: name for messages, and reader.
 READERS: Mapping[str, tuple[str, Callable[[Pieces], None]]] = {
@@ -34,6 +35,7 @@ READERS: Mapping[str, tuple[str, Callable[[Pieces], None]]] = {
     "gemma": ("Gemma QAT", read_gemma),
     "mlx": ("MLX", read_mlx),
     BITNET: ("BitNet", read_bitnet),
+    "torchao": ("torchao", read_torchao),
 }
 OF_EXPERTS = "mxfp4"  # gpt-oss' method, of which `mxfp4.py` reads the experts
 _MODELOPT_ALGORITHMS = ("FP8", "NVFP4", "MIXED_PRECISION", None)

@@ -103,6 +103,10 @@ class AttentionShape(Record):
     latent: bool = False  # whether keys are also the values (MLA): see models/latent.py
     # ALiBi, one per query head: slope * distance is subtracted from a score
     slopes: tuple[float, ...] = ()
+    reach: int | None = None  # as `AttentionSpec` has it
+    # Whether the cache has keys and values of the source (cross-attention), which a call with
+    # `appends` writes, once; a row's position is then the last one that it attends to.
+    cross: bool = False
     # Whether K and V are appended and nothing attends: the result is the rotated Q. Another call of
     # the same layer, in another entry, attends to them.
     appends: bool = False
@@ -190,11 +194,14 @@ class RopeAppendSpec(Record):
 class AttentionSpec(Record):
     """Spec of causal attention of n rows over the paged cache; row i attends to 0..positions[i].
 
-    With a `window` a row attends to the last `window` of these positions; ids of pages that no row
+    The positions of a sequence's rows ascend by one, or are equal (cross-attention). With a
+    `window` a row attends to the last `window` of these positions; ids of pages that no row
     needs may be -1. With a `softcap` a score s = scale * q . k becomes softcap * tanh(s / softcap).
     `slopes`, one for each query head, add slope * (position of the key - position of the row)
-    (ALiBi, https://arxiv.org/abs/2108.12409). `sinks` give each head one more score, sinks[head],
-    whose weight has no value.
+    (ALiBi, https://arxiv.org/abs/2108.12409). With `reach`, an element of a bias float32
+    [h, reach + 1] is added to the scores: that of the key's distance before the row, or of `reach`,
+    if the distance is larger (T5, https://arxiv.org/abs/1910.10683). `sinks` give each head one
+    more score, sinks[head], whose weight has no value.
     """
 
     heads: int  # query heads h
@@ -204,6 +211,7 @@ class AttentionSpec(Record):
     window: int | None = None  # tokens of the sliding window, including the row's own
     softcap: float | None = None
     slopes: tuple[float, ...] = ()
+    reach: int | None = None  # largest distance that has a bias of its own; None: no bias
     page_size: int = 16  # tokens of a page
     kv_dtype: CacheName = "float32"
     planes: int = 2  # planes of a page: keys and values, or 1 if the keys are also the values
@@ -216,8 +224,9 @@ class AttentionSpec(Record):
             raise ValueError(f"{len(self.slopes)} slopes found for {self.heads} query heads")
         if self.window is not None:
             check_positive(self, "window")
-        if self.softcap is not None:
-            check_positive(self, "softcap")
+        for name in ("softcap", "reach"):
+            if getattr(self, name) is not None:
+                check_positive(self, name)
 
     @property
     def page_shape(self) -> tuple[int, int, int, int]:
@@ -249,6 +258,7 @@ class PagedAttentionSpec(Record):
     window: int | None = None
     softcap: float | None = None
     slopes: tuple[float, ...] = ()
+    reach: int | None = None
     page_size: int = 16  # tokens of a page
     kv_dtype: CacheName = "float32"
     planes: int = 2  # planes of a page: keys and values, or 1 if the keys are also the values
@@ -291,6 +301,7 @@ class PagedAttentionSpec(Record):
             window=self.window,
             softcap=self.softcap,
             slopes=self.slopes,
+            reach=self.reach,
             page_size=self.page_size,
             kv_dtype=self.kv_dtype,
             planes=self.planes,

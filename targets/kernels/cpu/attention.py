@@ -70,13 +70,20 @@ def attention(spec: AttentionSpec, isa: Isa) -> PrimFunc | None:
         ("page_indptr", ("r1",), "int32"),
         ("page_ids", ("p",), "int32"),
         *([("sinks", (h,), "float32")] if spec.sinks else []),
+        *([("bias", (h, spec.reach + 1), "float32")] if spec.reach else []),
         ("pages", ("count", *spec.page_shape), spec.page_dtype),
         ("out", ("n", h, e), "float32"),
     ]
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
-        places = {"Position": b["positions"], "Ids": b["page_ids"]}
-        cache = Cache(Q=b["q"], **places, Pages=b["pages"], integers=Integers.of(spec))
+        cache = Cache(
+            Q=b["q"],
+            Position=b["positions"],
+            Ids=b["page_ids"],
+            Pages=b["pages"],
+            integers=Integers.of(spec),
+            Bias=b.get("bias"),
+        )
         rows = (b["sequences"], b["query_indptr"], b["page_indptr"])
         emitter = _Emitter(spec, isa, cache, *rows, b["out"], b.get("sinks"))
         emitter.emit(sizes["n"], sizes["p"])

@@ -40,6 +40,7 @@ class Cache:
     Ids: Any
     Pages: Any
     integers: Integers | None  # layout of integers with scales; None: floats
+    Bias: Any = None  # [h, reach + 1], if the spec has a reach
 
     @property
     def scaled(self) -> bool:
@@ -126,7 +127,8 @@ class Group:
 class Span:
     """The tokens of a block that a group's rows attend to, counted from the block's first token.
 
-    Row r attends to tokens before `visible` + r; without a window, to all of these.
+    Row r attends to tokens before `visible` + r; without a window, to all of these. In
+    cross-attention, where all rows attend to the same tokens, `seen` has them for every row.
     """
 
     first: Any  # position of the block's first token
@@ -320,6 +322,8 @@ def _softmax(
                 score = _capped(v.let(score), spec, isa)
             if slope is not None:
                 score = v.fma(slope, _distance(visible, c), v.let(score), 16, isa.fma)
+            if cache.Bias is not None:
+                score = score + _bias(spec, cache, head, visible, c)
             tokens = _seen_by(visible, c, spec)
             score = v.let(T.Select(tokens, score, v.splat(LOWEST, 16)))
             T.buffer_store(weights, score, [k, span])
@@ -379,6 +383,19 @@ def _distance(visible: Any, page: Any) -> Any:
     """Emit the positions of a page's 16 tokens minus the row's position, as float32."""
     token = T.ramp(T.int32(0), T.int32(1), 16)
     return v.let(T.Cast(v.float_type(16), token - T.broadcast(visible - 1 - page * PAGE, 16)))
+
+
+def _bias(spec: AttentionSpec, cache: Cache, head: Any, visible: Any, page: Any) -> Any:
+    """Emit the biases of a page's 16 tokens by their distance, for unscaled scores."""
+    reach = spec.reach or 0
+    token = T.ramp(T.int32(0), T.int32(1), 16)
+    before = T.broadcast(visible - 1 - page * PAGE, 16) - token
+    place = v.let(
+        T.max(T.min(before, T.broadcast(T.int32(reach), 16)), T.broadcast(T.int32(0), 16))
+    )
+    scale = 1.0 if spec.softcap else spec.scale
+    found = cache.Bias[head, place]
+    return found if scale == 1.0 else found * v.splat(1.0 / scale, 16)
 
 
 def _capped(score: Any, spec: AttentionSpec, isa: Isa) -> Any:

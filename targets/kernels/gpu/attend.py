@@ -79,6 +79,7 @@ class Attend:
         shared: Shared,
         block: Block,
         own: tuple[Load, Load] | None = None,
+        bias: Any = None,
     ) -> None:
         """Initialize; arguments as in `attention.launch_rows`.
 
@@ -89,6 +90,7 @@ class Attend:
         self.spec, self.pages, self.rows, self.shared = spec, pages, rows, shared
         self.count, self.heads, self.units = block.count, heads, block.count * heads
         self.thread, self.threads, self.own = block.thread, threads, own
+        self.bias = bias
         self.first_head = block.first_head
         self.kv_head = e.let(e.div(block.first_head, spec.heads // spec.kv_heads))
         self.integers = Integers.of(spec)
@@ -255,6 +257,8 @@ class Attend:
                     seen = e.let(s.last[T.min(e.div(unit, self.heads), self.count - 1)])
                 if self.spec.slopes:
                     score = e.fma(self._slope(unit), self._distance(start + token, seen), score)
+                if self.bias is not None:
+                    score = score + self._bias(unit, seen - (start + token))
                 if self.count > 1:
                     hidden = start + token > seen
                     if self.spec.window is not None:
@@ -294,8 +298,16 @@ class Attend:
 
     def _slope(self, unit: Any) -> Any:
         """Emit the ALiBi slope of a unit's head."""
-        head = e.let(self.first_head + e.mod(T.min(unit, self.units - 1), self.heads))
-        return e.let(e.constant(self.spec.slopes, head))
+        return e.let(e.constant(self.spec.slopes, self._head(unit)))
+
+    def _head(self, unit: Any) -> Any:
+        """Emit the query head of a unit."""
+        return e.let(self.first_head + e.mod(T.min(unit, self.units - 1), self.heads))
+
+    def _bias(self, unit: Any, distance: Any) -> Any:
+        """Emit the bias of a key that is `distance` tokens before the unit's row."""
+        place = T.max(T.min(distance, self.spec.reach or 0), 0)
+        return e.let(self.bias[self._head(unit), place])
 
     @staticmethod
     def _distance(token: Any, position: Any) -> Any:

@@ -34,8 +34,8 @@ def attention(spec: AttentionSpec, limits: GpuLimits) -> PrimFunc:
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         rows = Arrays(b["positions"], b["sequences"], b["page_indptr"], b["page_ids"])
-        sinks = b.get("sinks")
-        launch_rows(spec, limits, rows, b["q"], b["pages"], b["out"], sizes["n"], sinks)
+        more = (b.get("sinks"), b.get("bias"))
+        launch_rows(spec, limits, rows, b["q"], b["pages"], b["out"], sizes["n"], *more)
 
     return e.prim_func(
         [
@@ -46,6 +46,7 @@ def attention(spec: AttentionSpec, limits: GpuLimits) -> PrimFunc:
             ("page_indptr", ("r2",), "int32"),
             ("page_ids", ("p",), "int32"),
             *([("sinks", (h,), "float32")] if spec.sinks else []),
+            *([("bias", (h, spec.reach + 1), "float32")] if spec.reach else []),
             ("pages", ("count", *spec.page_shape), spec.page_dtype),
             ("out", ("n", h, size), "float32"),
         ],
@@ -77,6 +78,7 @@ def launch_rows(
     out: Any,
     n: Any,
     sinks: Any = None,
+    bias: Any = None,
 ) -> None:
     """Emit the kernel for rows whose q is rotated and whose keys are in the cache.
 
@@ -94,7 +96,7 @@ def launch_rows(
         first_row, n32 = e.let(tile * count), T.Cast("int32", n)
         first_head = e.let(block * heads)
         own = Block(count, heads, first_head, thread, threads)
-        attend = Attend(spec, pages, rows, shared, own)
+        attend = Attend(spec, pages, rows, shared, own, bias=bias)
 
         def row_of(r: Any) -> Any:
             return T.min(first_row + r, n32 - 1)

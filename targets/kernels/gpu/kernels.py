@@ -200,14 +200,14 @@ class GpuKernels:
         return batch_table(spec, self.limits)
 
     def paged_attention(self, spec: PagedAttentionSpec) -> FusedKernel | None:
-        """Return the fused kernel of RoPE, append and attention; None with attention sinks.
+        """Return the fused kernel of RoPE, append and attention; None with sinks or biases.
 
         (qkv [n, qkv_heads, e], table, query_indptr, norms of q and k if any, pages, out). With
-        sinks, RoPE-append and attention are two launches.
+        these, RoPE-append and attention are two launches.
         """
         if self.limits.tensor_cores and tensor_cores.fits_attention(spec):
             return tensor_cores.paged_attention(spec, self.limits)
-        return None if spec.sinks else paged_attention(spec, self.limits)
+        return None if spec.sinks or spec.reach else paged_attention(spec, self.limits)
 
     def qkv_attention(self, spec: QkvAttentionSpec) -> FusedKernel | None:
         """Return the fused kernel of the qkv linear, RoPE, append and attention.
@@ -215,7 +215,7 @@ class GpuKernels:
         (x, norm if any, *stored, table, query_indptr, norms [2, e] if any, pages, out). None where
         launches are cheap: as few blocks as KV heads cost more than a launch saves.
         """
-        if spec.attention.sinks or not self.limits.few_launches:
+        if spec.attention.sinks or spec.attention.reach or not self.limits.few_launches:
             return None
         if spec.attention.kv_dtype in INTEGERS:
             return None  # the scales of a key need all of it before any of its elements is stored

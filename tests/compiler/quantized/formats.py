@@ -36,6 +36,14 @@ _V2 = {**_GPTQ, "checkpoint_format": "gptq_v2"}
 _FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128]}
 _BNB = {"quant_method": "bitsandbytes", "load_in_4bit": True}
 _GEMMA = {"quant_method": "gemma", "num_bits": 2, "quantize_embeddings": True}
+
+
+def torchao(kind: str, **data: Any) -> dict[str, Any]:
+    fields = {name: {"_data": value} for name, value in data.items()}
+    config = {"_type": kind, "_version": 2, "_data": fields}
+    return {"quant_method": "torchao", "quant_type": {"default": config}}
+
+
 _PACK = partial(_compressed, "pack-quantized")
 
 CASES = {
@@ -139,6 +147,22 @@ CASES = {
         )
         for name in ("bitlinear", "autobitlinear")
     },
+    "torchao-int8": Case(torchao("Int8WeightOnlyConfig"), writing.torchao, None),
+    "torchao-int4-bytes": Case(
+        torchao("IntxWeightOnlyConfig", weight_dtype="int4"),
+        partial(writing.torchao, bits=4, group=32, dtype=np.float16),
+        "q4f16_1",
+    ),
+    "torchao-float8": Case(
+        torchao("Float8WeightOnlyConfig", weight_dtype="float8_e4m3fn"),
+        writing.torchao_float8,
+        "FP8_ROW",
+    ),
+    "torchao-int4": Case(
+        torchao("Int4WeightOnlyConfig", int4_packing_format="PLAIN"),
+        writing.torchao_int4,
+        None,
+    ),
     "nf4": Case(_BNB, writing.nf4, None),
     "nf4-simple": Case(_BNB, partial(writing.nf4, nested=False), None),
     "int8": Case({"quant_method": "bitsandbytes"}, writing.int8, None),

@@ -154,6 +154,30 @@ def fp8(home: Path) -> None:
     save(home, "fp8", made, CASES["fp8-blocks"].settings, expected)
 
 
+def torchao(home: Path) -> None:
+    from torchao import quantization
+    from torchao.quantization.granularity import PerGroup
+    from transformers import TorchAoConfig
+
+    def case(name: str, config) -> None:
+        linear = torch.nn.Sequential(torch.nn.Linear(IN, OUT, bias=False))
+        linear[0].weight = torch.nn.Parameter(weights())
+        quantization.quantize_(linear, config)
+        made = linear[0].weight
+        tensors = {f"_weight_{n}": getattr(made, n) for n in made.tensor_data_names}
+        for optional in getattr(made, "optional_tensor_data_names", ()):
+            if getattr(made, optional) is not None:
+                tensors[f"_weight_{optional}"] = getattr(made, optional)
+        settings = TorchAoConfig(config).to_dict()
+        save(home, name, tensors, settings, made.dequantize().float())
+
+    case("torchao-int8", quantization.Int8WeightOnlyConfig(version=2))
+    groups = PerGroup(32)
+    case("torchao-int4-bytes", quantization.IntxWeightOnlyConfig(torch.int4, groups))
+    case("torchao-float8", quantization.Float8WeightOnlyConfig())
+    case("torchao-int3", quantization.IntxWeightOnlyConfig(torch.int3, PerGroup(128)))
+
+
 if __name__ == "__main__":
-    for make in (awq, compressed, mlx, mlx_floats, bitsandbytes, fp8):
+    for make in (awq, compressed, mlx, mlx_floats, bitsandbytes, fp8, torchao):
         make(Path(sys.argv[1]))

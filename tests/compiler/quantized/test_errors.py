@@ -13,7 +13,7 @@ from wherry.compiler.load import describe
 from wherry.errors import ModelError
 
 from . import writing
-from .formats import CASES
+from .formats import CASES, torchao
 from .test_formats import MODULE, folder_of, kept, weights
 
 FORMATS = {case.settings.get("quant_method", "mlx"): name for name, case in CASES.items()}
@@ -24,7 +24,11 @@ QUICK, ALL = 20, 500  # mutants of each format
     ("settings", "named"),
     [
         ({"quant_method": "quip#"}, "quant_method 'quip#'"),
-        ({"quant_method": "torchao"}, "quant_method 'torchao'"),
+        ({"quant_method": "hqq"}, "quant_method 'hqq'"),
+        (
+            torchao("Int4WeightOnlyConfig", int4_packing_format="TILE_PACKED_TO_4D"),
+            "int4_packing_format 'tile_packed_to_4d'; Wherry reads",
+        ),
         ({}, "quant_method None"),
         ([], r"quantization_config \[\]; it is an object"),
         ({"quant_method": "modelopt", "quant_algo": "W4A8_AWQ"}, "ModelOpt's 'W4A8_AWQ'"),
@@ -84,6 +88,8 @@ def test_missing_tensors_are_listed(name, tmp_path):
     made, _ = case.write(weights())
     optional = {"g_idx", "weight_format", "weight_zero_point", "weight_g_idx"}
     optional |= {"input_activation_scale", "output_activation_scale"}
+    if name in ("torchao-int8", "torchao-int4-bytes"):
+        optional |= {"_weight_zero_point"}
     for number, suffix in enumerate(set(made) - optional):
         rest = {MODULE + s: a for s, a in made.items() if s != suffix}
         folder = tmp_path / str(number)

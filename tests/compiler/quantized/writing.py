@@ -46,7 +46,7 @@ def write(path: Path, tensors: dict[str, np.ndarray]) -> None:
     """A safetensors file; the library's functions for NumPy know neither bfloat16 nor FP8."""
     header, body = {}, b""
     for name, array in tensors.items():
-        data = array.tobytes()
+        data = np.ascontiguousarray(array).tobytes()
         offsets = [len(body), len(body) + len(data)]
         dtype = _DTYPES[array.dtype.name]
         header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": offsets}
@@ -154,6 +154,37 @@ def fp8(w: np.ndarray, *, block: tuple[int, int], suffix: str = "weight_scale_in
     scale = largest / 448
     q = (w / scale[of]).astype(ml_dtypes.float8_e4m3fn)
     return {"weight": q, suffix: scale}, q.astype(np.float32) * scale[of]
+
+
+def torchao(w: np.ndarray, *, bits: int = 8, group: int = 0, dtype: Any = np.float32) -> Written:
+    """Integers in bytes; `group` 0: a scale a row."""
+    groups = np.arange(w.shape[1]) // (group or w.shape[1])
+    q, scale, zero, left = quantized(w, groups, bits, symmetric=True, dtype=dtype)
+    half = 2 ** (bits - 1)
+    signed = (q.astype(np.int16) - half).astype(np.int8)
+    shift = (zero.astype(np.int16) - half).astype(np.int8)
+    names = ("_weight_qdata", "_weight_scale", "_weight_zero_point")
+    return dict(zip(names, (signed, scale, shift), strict=True)), left
+
+
+def torchao_float8(w: np.ndarray) -> Written:
+    made, left = fp8(w, block=(1, w.shape[1]))
+    return {"_weight_qdata": made["weight"], "_weight_scale": made["weight_scale_inv"]}, left
+
+
+def torchao_int4(w: np.ndarray, *, group: int = 64) -> Written:
+    """Two integers a byte, whose zero points are the weights in the middle."""
+    apart = w.reshape(len(w), -1, group)
+    low, high = apart.min(-1), apart.max(-1)
+    scale = ((high - low) / 15 + 1e-5).astype(ml_dtypes.bfloat16)
+    s = scale.astype(np.float32)
+    zero = (low + 8 * s).astype(ml_dtypes.bfloat16)
+    z = zero.astype(np.float32)
+    q = np.clip(np.rint((apart - z[..., None]) / s[..., None]), -8, 7).astype(np.int8)
+    pairs = q.reshape(len(w), -1)
+    packed = (pairs[:, ::2] & 15) | (pairs[:, 1::2] << 4)
+    made = {"_weight_qdata": packed, "_weight_scale": scale.T, "_weight_zero_point": zero.T}
+    return made, (q * s[..., None] + z[..., None]).reshape(w.shape)
 
 
 def mlx(w: np.ndarray, *, bits: int = 4, group: int = 64) -> Written:

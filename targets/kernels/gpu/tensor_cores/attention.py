@@ -51,7 +51,12 @@ def fits(spec: PagedAttentionSpec) -> bool:
     """Return whether `paged_attention` supports the spec."""
     shape = spec.head_dim in HEAD_SIZES and spec.page_size == PAGE
     heads = spec.heads // spec.kv_heads <= MOST_HEADS
-    return shape and heads and spec.kv_dtype == "float16" and not (spec.slopes or spec.sinks)
+    return (
+        shape
+        and heads
+        and spec.kv_dtype == "float16"
+        and not (spec.slopes or spec.sinks or spec.reach)
+    )
 
 
 def shared_of_rows(head_dim: int) -> int:
