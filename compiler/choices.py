@@ -123,7 +123,8 @@ class Choice:
     max_batch: int | None = None
     prefill_chunk: int | None = None
     # The text whose activations decide how linears are rounded: "builtin", a file, or "none": each
-    # weight by itself. "auto": "builtin" for models of 50 million to a billion weights.
+    # weight by itself. "auto": "builtin" for models of 50 million weights or more that take
+    # minutes.
     calibration: str = "auto"
     # Whether the library has the checkpoint's block of multi-token prediction, which drafts tokens.
     mtp: bool = False

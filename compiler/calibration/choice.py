@@ -18,9 +18,10 @@ from ..tokenizer_files import TOKENIZER, older
 from .encode import Calibration, memory_bytes, refused
 
 AUTO, NONE, BUILTIN = "auto", "none", "builtin"
-# Numbers of weights that AUTO calibrates. Smaller models are those of tests; larger ones take many
-# minutes, and lose less.
-_LEAST, _MOST = 50_000_000, 1_000_000_000
+# AUTO calibrates models of at least so many weights (smaller ones are those of tests), and of at
+# most so much work: ten minutes of CPU time. Qwen3 0.6B has 3.6e12, Gemma 3 1B 26e12, Llama 3.2 1B
+# 29e12. Larger models lose less.
+_LEAST_WEIGHTS, _MOST_WORK = 50_000_000, 6e12
 _FEW_BITS = 5.0  # AUTO leaves mixes and types of more bits alone, which hardly gain
 _log = logging.getLogger(__name__)
 
@@ -52,16 +53,23 @@ def calibration_of(
         return None
     reason = refused(described, parameters, scheme, mix)
     if choice == AUTO:
-        number = sum(map(prod, parameters.values()))
+        large_enough = sum(map(prod, parameters.values())) >= _LEAST_WEIGHTS
         readable = (folder / TOKENIZER).is_file() or older(folder)
         few = mix is None or mix.bits_per_weight <= _FEW_BITS
-        if reason or not readable or not few or not _LEAST <= number <= _MOST:
+        soon = work(parameters) <= _MOST_WORK
+        if reason or not (readable and few and large_enough and soon):
             return None
     text = shipped("calibration") if choice in (AUTO, BUILTIN) else given(Path(choice).expanduser())
     if reason:
         _log.warning("%s, so its weights are encoded without a calibration text.", reason)
         return None
     return Calibration(described, text, folder)
+
+
+def work(parameters: Mapping[str, Shape]) -> float:
+    """Return the multiplications for matrices [..., rows, columns]: 3 columns^3 each."""
+    matrices = (shape for shape in parameters.values() if len(shape) > 1)
+    return sum(3.0 * prod(shape[:-2]) * shape[-1] ** 3 for shape in matrices)
 
 
 def fits(parameters: Mapping[str, Shape]) -> bool:

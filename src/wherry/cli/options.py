@@ -92,7 +92,7 @@ calibration = click.option(
     metavar="TEXT",
     help="Round weights by what they do to the activations of a text, which loses less and takes "
     "minutes a billion weights: builtin, or a file. none: each weight by itself. auto: builtin for "
-    "models of 50 million to a billion weights in at most 5 bits.",
+    "models of 50 million weights or more that take minutes, in at most 5 bits.",
 )
 context = click.option(
     "--context",

@@ -283,7 +283,7 @@ def test_the_default_calibrates_models_that_gain_and_are_quick(folder, tmp_path,
         return bool(choice.calibration_of(described, choice.AUTO, source, shapes, scheme, mix))
 
     assert not calibrated()  # of a test's size
-    monkeypatch.setattr(choice, "_LEAST", 1)
+    monkeypatch.setattr(choice, "_LEAST_WEIGHTS", 1)
     assert calibrated() and calibrated("q3_k") and calibrated("auto:4.5")
     assert not any(map(calibrated, ("q8f16_1", "q0f32", "q6_k", "auto:6")))
     assert not calibrated(source=tmp_path)  # no tokenizer
@@ -291,5 +291,6 @@ def test_the_default_calibrates_models_that_gain_and_are_quick(folder, tmp_path,
     for free, found in ((None, True), (needed, True), (needed - 1, False)):
         monkeypatch.setattr(choice, "available", lambda free=free: free)
         assert choice.fits(shapes) == found
-    monkeypatch.setattr(choice, "_MOST", 10_000)
+    assert choice.work({"a": (4,), "b": (7, 2), "experts": (5, 7, 2)}) == 3 * 2**3 * (1 + 5)
+    monkeypatch.setattr(choice, "_MOST_WORK", choice.work(shapes) - 1)
     assert not calibrated()
