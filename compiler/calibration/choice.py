@@ -18,8 +18,8 @@ from ..tokenizer_files import TOKENIZER, older
 from .encode import Calibration, memory_bytes, refused
 
 AUTO, NONE, BUILTIN = "auto", "none", "builtin"
-# AUTO leaves out models of fewer weights (those of tests) and of more work (`work`) than ten minutes
-# of CPU time: Qwen3 0.6B has 3.6e12, Gemma 3 1B 26e12, Llama 3.2 1B 29e12. Larger ones lose less.
+# AUTO leaves out models of fewer weights, which are those of tests, and of more work than about ten
+# minutes of CPU time: Qwen3 0.6B has 3.6e12, Gemma 3 1B 26e12. Larger ones lose less, too.
 _LEAST_WEIGHTS, _MOST_WORK = 50_000_000, 6e12
 _FEW_BITS = 5.0  # AUTO leaves mixes and types of more bits alone, which hardly gain
 _log = logging.getLogger(__name__)
