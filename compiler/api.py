@@ -66,8 +66,7 @@ def convert_model(
     quant: str | None = None,
     allowed: Allowed = ANY,
     calibration: str = AUTO,
-    mtp: bool = False,
-    draft_head: str | None = None,
+    drafts: bool | str = False,
     progress: Progress | None = None,
     thorough: bool = False,
 ) -> Path:
@@ -81,8 +80,8 @@ def convert_model(
         allowed: without a scheme, the checkpoint's schemes in which weights stay, and the block
             types that a mix ("auto:4.5") may choose from.
         calibration: "auto", "none", "builtin" or a text file; see `Choice.calibration`.
-        mtp: whether the block of multi-token prediction is among the weights.
-        draft_head: an EAGLE-3 head that is among them; see `Choice.draft_head`.
+        drafts: whether the block of multi-token prediction is among the weights, or the EAGLE-3
+            head that is among them in its place; see `Choice.draft_head`.
         progress: called with the phase, the steps done, and the steps in total.
         thorough: verify all existing weights, and convert damaged ones again.
     """
@@ -91,8 +90,8 @@ def convert_model(
     if quant is not None:
         base_of(quant)  # reports errors now, not after a download
     mix = mix_of(quant)
-    folder = joined(model_folder(model, progress), draft_head, progress)
-    mtp = mtp or draft_head is not None
+    head = drafts if isinstance(drafts, str) else None
+    folder = joined(model_folder(model, progress), head, progress)
     scheme = base_of(quant or default_scheme(folder))
     label = None if quant or keep == NOTHING else own_label(folder)
     own = out is None
@@ -102,7 +101,7 @@ def convert_model(
             f"so there is nothing to calibrate. To encode them anew, add --quant {DEFAULT}"
         )
     with Use(folder):
-        described = describe(folder).with_mtp(mtp)
+        described = describe(folder).with_mtp(bool(drafts))
         wanted = ModelWeights(
             arch=described.arch,
             parameters=parameters(described.arch, described.config, described.entries),
@@ -123,7 +122,7 @@ def convert_model(
             key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
             kind = _mixed(mix, types) if mix else _kind(scheme, label, keep)
             key += f"-{calibrated.text.sha256[:8]}" if calibrated else ""
-            key += "-mtp" if mtp else ""
+            key += "-mtp" if drafts else ""
             return settings.cache_dir() / "weights" / f"{safe(name_of(model))}-{kind}-{key}"
 
         if calibrated and calibration == AUTO and not files_of(out or place(calibrated)):
@@ -193,8 +192,7 @@ def ensure_artifact(
         quant=choice.quant,
         allowed=Allowed(choice.kept_schemes, choice.types),
         calibration=choice.calibration,
-        mtp=choice.drafts,
-        draft_head=choice.draft_head,
+        drafts=choice.draft_head or choice.mtp,
         progress=progress,
         thorough=thorough,
     )

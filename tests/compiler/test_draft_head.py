@@ -54,13 +54,13 @@ def test_heads_that_do_not_fit(case, fields, error):
     model, head = case
     change(head, **fields)
     with pytest.raises((ModelError, UsageError), match=error):
-        convert_model(str(model), draft_head=str(head))
+        convert_model(str(model), drafts=str(head))
 
 
 def test_a_folder_that_is_no_head(case):
     model, _ = case
     with pytest.raises(ModelError, match=r"is no EAGLE-3 head.*type --draft"):
-        convert_model(str(model), draft_head=str(model))
+        convert_model(str(model), drafts=str(model))
 
 
 def test_a_smaller_vocabulary_without_a_map(case):
@@ -68,7 +68,7 @@ def test_a_smaller_vocabulary_without_a_map(case):
     stored = WithHead(KIND).stored
     save_file({n: t for n, t in stored.items() if n not in SPARE}, head / "model.safetensors")
     with pytest.raises(UsageError, match="draft_vocab_size is 100, and there is no d2t"):
-        convert_model(str(model), draft_head=str(head))
+        convert_model(str(model), drafts=str(head))
 
 
 @pytest.mark.parametrize("changed", SPOILT)
@@ -76,7 +76,7 @@ def test_a_map_that_is_none(case, changed):
     model, head = case
     save_file(WithHead(KIND).stored | {"d2t": changed}, head / "model.safetensors")
     with pytest.raises(ModelError, match=r"d2t is .*an integer of 32 or 64"):
-        convert_model(str(model), draft_head=str(head))
+        convert_model(str(model), drafts=str(head))
 
 
 def test_tokens_that_the_model_has_not(case):
@@ -84,7 +84,7 @@ def test_tokens_that_the_model_has_not(case):
     stored = WithHead(KIND).stored
     save_file(stored | {"d2t": stored["d2t"] + 400}, head / "model.safetensors")
     with pytest.raises(ModelError, match=r"d2t maps .* the model has 320 tokens"):
-        convert_model(str(model), draft_head=str(head))
+        convert_model(str(model), drafts=str(head))
 
 
 def test_one_way_to_draft(case):

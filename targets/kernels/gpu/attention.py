@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tvm.script import tirx as T
@@ -28,14 +29,25 @@ MOST_UNITS = 16
 REGISTERS = 1024  # output elements of a block of 128 threads
 
 
+@dataclass(frozen=True, slots=True)
+class RowTensors:
+    """The buffers of the kernel; see `KernelSet.attention`."""
+
+    q: Any
+    pages: Any
+    out: Any
+    sinks: Any = None
+    bias: Any = None
+
+
 def attention(spec: AttentionSpec, limits: GpuLimits) -> PrimFunc:
     """Return the attention kernel; see `KernelSet.attention` for its parameters."""
     h, size = spec.heads, spec.head_dim
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         rows = Arrays(b["positions"], b["sequences"], b["page_indptr"], b["page_ids"])
-        more = (b.get("sinks"), b.get("bias"))
-        launch_rows(spec, limits, rows, b["q"], b["pages"], b["out"], sizes["n"], *more)
+        tensors = RowTensors(b["q"], b["pages"], b["out"], b.get("sinks"), b.get("bias"))
+        launch_rows(spec, limits, rows, tensors, sizes["n"])
 
     return e.prim_func(
         [
@@ -73,12 +85,8 @@ def launch_rows(
     spec: AttentionSpec,
     limits: GpuLimits,
     rows: Rows,
-    q: Any,
-    pages: Any,
-    out: Any,
+    tensors: RowTensors,
     n: Any,
-    sinks: Any = None,
-    bias: Any = None,
 ) -> None:
     """Emit the kernel for rows whose q is rotated and whose keys are in the cache.
 
@@ -96,14 +104,14 @@ def launch_rows(
         first_row, n32 = e.let(tile * count), T.Cast("int32", n)
         first_head = e.let(block * heads)
         own = Block(count, heads, first_head, thread, threads)
-        attend = Attend(spec, pages, rows, shared, own, bias=bias)
+        attend = Attend(spec, tensors.pages, rows, shared, own, bias=tensors.bias)
 
         def row_of(r: Any) -> Any:
             return T.min(first_row + r, n32 - 1)
 
         def load(i: Any) -> None:
             unit, k = e.let(e.div(i, spec.head_dim)), e.mod(i, spec.head_dim)
-            value = q[row_of(e.div(unit, heads)), first_head + e.mod(unit, heads), k]
+            value = tensors.q[row_of(e.div(unit, heads)), first_head + e.mod(unit, heads), k]
             T.buffer_store(shared.q, value * e.number(spec.scale), [i])
 
         e.over(count * heads * spec.head_dim, threads, thread, load)
@@ -121,8 +129,9 @@ def launch_rows(
                 r = e.let(e.div(unit, heads))
                 index = [row_of(r), first_head + e.mod(unit, heads), k]
                 seen = e.let(shared.last[r])  # a copy, because TVM allows no loads in the condition
-                e.when(seen >= 0, lambda: e.store(out, value, *index))
+                e.when(seen >= 0, lambda: e.store(tensors.out, value, *index))
 
+            sinks = tensors.sinks
             sink = None if sinks is None else lambda unit: sinks[first_head + e.mod(unit, heads)]
             attend.divide(store, sink)
             e.barrier()

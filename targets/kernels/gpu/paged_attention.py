@@ -17,7 +17,7 @@ from wherry.ops import INTEGERS, PagedAttentionSpec
 
 from ..kernel_set import FusedKernel, Size
 from . import emit as e
-from .attention import launch_rows
+from .attention import RowTensors, launch_rows
 from .batch_table import ROW, Table
 from .decode import DecodeTensors, launch_decode, launch_split_decode, launch_split_rows
 from .limits import GpuLimits
@@ -84,7 +84,8 @@ def emit_attention(
         launch_rope(spec.rope(), limits, rope, n, range(spec.rope().qkv_heads))
 
     def rows() -> None:
-        launch_rows(spec.attention(), limits, tensors.table, q, tensors.pages, tensors.out, n)
+        own = RowTensors(q, tensors.pages, tensors.out)
+        launch_rows(spec.attention(), limits, tensors.table, own, n)
 
     if spec.kv_dtype in INTEGERS:
         # A row's own key and value are read as all others: from the pages, where they are integers.
