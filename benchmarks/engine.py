@@ -281,7 +281,8 @@ class Chats:
         """Add a question and an answer to each; return the first's seconds, and cached tokens."""
         for i, (random, text) in enumerate(zip(self.random, self.texts, strict=True)):
             text += random.integers(0, self.vocab, ASKED).tolist()
-            self.core.add(i, text, SamplingParams(max_tokens=ANSWERED, temperature=0.0))
+            asked = SamplingParams(max_tokens=ANSWERED, temperature=0.0)
+            self.core.add(i, list(text), asked)
         firsts: dict[int, Event] = {}
         unfinished = len(self.texts)
         while unfinished:
@@ -293,37 +294,38 @@ class Chats:
 
 
 def chat(bench: Bench) -> dict[str, Any]:
-    """Measure 20 turns of a chat with a hybrid, and of 16 chats that share a cache for four.
+    """Measure 20 turns of a chat with a hybrid, and four of 16 chats that share a cache for four.
 
     Each turn has equally many new tokens. `ratio`: the first token's time at turn 20 without the
     prefix cache over the time with it; `turn_20_over_2`: with it, over the time at turn 2.
     """
-    shape = SHAPES[HYBRID]
     found = compiled(hf_folder(bench.models, HYBRID))
-    made = Bench(found, found, bench.threads, shape["vocab_size"], bench.models)
-    seconds: dict[str, list[float]] = {}
-    texts, grown, cached = [], 0, 0
+    vocab = SHAPES[HYBRID]["vocab_size"]
+    made = Bench(found, found, bench.threads, vocab, bench.models)
     tokens = TURNS * (ASKED + ANSWERED) + 16  # and a page
-    for name, count, cache in (("cached", 1, True), ("computed", 1, False), ("many", 16, True)):
-        core = made.open(
-            context=tokens, max_batch=count, kv_tokens=min(count, 4) * tokens, prefix_cache=cache
-        )
-        chats = Chats(core, count, made.vocab)
-        seconds[name] = []
-        for turn in range(TURNS):
-            first, cached = chats.turn()
-            seconds[name].append(first)
-            grown = -(resident() or 0) if turn == 1 else grown
-        grown += resident() or 0
-        texts.append(chats.texts[0])
-        core.close()
-    assert texts[0] == texts[1] == texts[2], "the prefix cache changed the tokens"
+    core = made.open(context=tokens)
+    one = Chats(core, 1, vocab)
+    seconds = [one.turn()[0] for _ in range(TURNS)]
+    core.close()
+    core = made.open(context=tokens, prefix_cache=False)
+    computed = answer(core, one.texts[0][:-ANSWERED], max_tokens=ANSWERED)
+    core.close()
+    assert [e.token for e in computed] == one.texts[0][-ANSWERED:], "the cache changed the tokens"
+    turns = 4
+    core = made.open(context=tokens, max_batch=16, kv_tokens=4 * turns * (ASKED + ANSWERED))
+    many, cached, grown = Chats(core, 16, vocab), 0, 0
+    for turn in range(turns):
+        cached = many.turn()[1]
+        grown = -(resident() or 0) if turn == 1 else grown
+    grown += resident() or 0
+    core.close()
+    assert many.texts[0] == one.texts[0][: len(many.texts[0])], "company changed the tokens"
     return {
-        "ratio": seconds["computed"][-1] / seconds["cached"][-1],
-        "turn_20_over_2": seconds["cached"][-1] / seconds["cached"][1],
-        "many_cached_share": cached / (16 * (len(texts[0]) - ANSWERED)),
-        "many_grown_bytes": grown,  # of resident memory, from turn 2 to turn 20
+        "ratio": computed[0].prefill_seconds / seconds[-1],
+        "turn_20_over_2": seconds[-1] / seconds[1],
         "first_token_s": seconds,
+        "many_cached_tokens": cached,  # of 16 prompts of the last turn
+        "many_grown_bytes": grown,  # of resident memory, from turn 2 on
     }
 
 

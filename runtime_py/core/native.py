@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from ctypes import byref, c_float, c_size_t
 from ctypes import c_void_p as handle
 from dataclasses import fields
@@ -18,7 +18,7 @@ from . import abi as core_abi
 from .abi import ABI_VERSION, declare, int32s
 from .interface import CoreStats, Event, Finish, SamplingParams, TopTokens
 
-V = TypeVar("V")
+V = TypeVar("V", bound=Sized)
 EVENT_BATCH = 256  # number of events that one call may return
 
 _NOT_FOUND, _NO_SPACE = -2, -10
@@ -239,14 +239,14 @@ class _Arrays:
     """
 
     def __init__(self) -> None:
-        self._made: dict[str, tuple[Any, Any]] = {}
+        self._made: dict[str, tuple[Any, int, Any]] = {}
 
     def of(self, name: str, values: V, make: Callable[[V], Any]) -> Any:
-        """Return `make(values)`, or the previous result if `values` is still the same object."""
-        last, array = self._made.get(name, (None, None))
-        if last is not values:
+        """Return `make(values)`, or the previous result if `values` is the same object, as long."""
+        last, size, array = self._made.get(name, (None, 0, None))
+        if last is not values or size != len(values):
             array = make(values)
-            self._made[name] = values, array
+            self._made[name] = values, len(values), array
         return array
 
 

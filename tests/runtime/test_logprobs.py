@@ -182,3 +182,10 @@ def test_arrays_are_made_once_for_all_choices(make, monkeypatch):
     assert len(made) == 2
     arrays.of("prompt", [1, 2], native.int32s)
     assert made[-1] == 2
+
+
+def test_a_list_that_has_grown_is_copied_again():
+    arrays, tokens = native._Arrays(), [1]
+    assert list(arrays.of("prompt", tokens, native.int32s)) == [1]
+    tokens.append(2)
+    assert list(arrays.of("prompt", tokens, native.int32s)) == [1, 2]
