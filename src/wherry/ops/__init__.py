@@ -5,6 +5,7 @@ it back and asks a `KernelSet` for a kernel.
 """
 
 from .attention import (
+    INTEGER_BITS,
     INTEGERS,
     AttentionShape,
     AttentionSpec,
@@ -36,6 +37,7 @@ from .sampling import CandidatesSpec, ChoiceSpec
 
 __all__ = [
     "INTEGERS",
+    "INTEGER_BITS",
     "ActivationName",
     "ActivationSpec",
     "AttentionShape",

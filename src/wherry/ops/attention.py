@@ -14,7 +14,9 @@ from .record import FloatName, Record, check_floats, check_positive
 
 CacheName = Literal["float16", "float32", "int8", "int4"]
 _EIGHTS = "heads of a multiple of 8 elements are expected, found head_dim {}"
-INTEGERS = ("int8", "int4")  # caches of integers with scales: keys and values in one plane
+# Caches of integers with scales, keys and values in one plane: bits of an element of each.
+INTEGER_BITS = {"int8": (12, 8), "int4": (8, 4)}
+INTEGERS = tuple(INTEGER_BITS)
 # What follows the queries in qkv: "both" keys and values; "keys", which are also the values, before
 # norm and rotation; or "none", because another layer has written the pages.
 GivenName = Literal["both", "keys", "none"]

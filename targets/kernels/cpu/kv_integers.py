@@ -26,7 +26,7 @@ from typing import Any
 
 from tvm.script import tirx as T
 
-from wherry.ops import AttentionSpec, RopeAppendSpec, value_group
+from wherry.ops import INTEGER_BITS, AttentionSpec, RopeAppendSpec, value_group
 
 from . import vector as v
 
@@ -49,9 +49,8 @@ class Integers:
     @classmethod
     def of(cls, spec: AttentionSpec | RopeAppendSpec) -> Integers | None:
         """Return the layout of a cache; None: it has floats."""
-        if spec.kv_dtype == "int8":
-            return cls(spec.head_dim, 12, 8)
-        return cls(spec.head_dim, 8, 4) if spec.kv_dtype == "int4" else None
+        bits = INTEGER_BITS.get(spec.kv_dtype)
+        return cls(spec.head_dim, *bits) if bits else None
 
     @property
     def group(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tvm.script import tirx as T
 
-from wherry.ops import AttentionSpec, RopeAppendSpec, value_group
+from wherry.ops import INTEGER_BITS, AttentionSpec, RopeAppendSpec, value_group
 
 from . import emit as e
 from .batch_table import element
@@ -62,9 +62,8 @@ class Integers:
     @classmethod
     def of(cls, spec: AttentionSpec | RopeAppendSpec) -> Integers | None:
         """Return the layout of a cache; None: it has floats."""
-        if spec.kv_dtype == "int8":
-            return cls(spec.head_dim, 12, 8)
-        return cls(spec.head_dim, 8, 4) if spec.kv_dtype == "int4" else None
+        bits = INTEGER_BITS.get(spec.kv_dtype)
+        return cls(spec.head_dim, *bits) if bits else None
 
     @property
     def _key_scale(self) -> int:
