@@ -149,12 +149,12 @@ def _python_type(row: dict[str, Any]) -> str:
 def types() -> str:
     """The fields that apps and pages take, for TypeScript."""
     groups = read("request_fields")
-    named = "ChatMessageParam, FunctionTool, ResponseFormat, ToolChoice"
+    named = "ChatMessageParam, FunctionTool, ResponseFormat, Text, ToolChoice"
     made = [
         f"// {_NOTE.format('app/data/request_fields.json')}",
         f'import type {{ {named} }} from "./types.js";',
     ]
-    for group in _GROUPS:
+    for group in _PAGES:
         made += ["", f"export interface {group.capitalize()}Fields {{"]
         for row in groups[group]:
             if row.get("apps", True):
@@ -167,8 +167,8 @@ def types() -> str:
 
 def _names(groups: dict[str, Any]) -> list[str]:
     """The names of these fields; `others`: those that are refused by name, or have no effect."""
-    named = {g: [r["name"] for r in groups[g] if r.get("apps", True)] for g in _GROUPS}
-    servers = [r["name"] for g in _GROUPS for r in groups[g] if not r.get("apps", True)]
+    named = {g: [r["name"] for r in groups[g] if r.get("apps", True)] for g in _PAGES}
+    servers = [r["name"] for g in _PAGES for r in groups[g] if not r.get("apps", True)]
     refused = [r["name"] for r in groups["refused"]]
     made = ["/** Names of fields; `others` are refused where they would change the answer. */"]
     made.append("export const FIELD_NAMES = {")
@@ -179,8 +179,10 @@ def _names(groups: dict[str, Any]) -> list[str]:
     return [*made, "} as const;"]
 
 
+_PAGES = (*_GROUPS, "embedding", "rerank", "classify")
 _TYPES = {
     "biases": "Readonly<Record<string, number>>",
+    "documents": "Text | readonly Text[]",
     "flag": "boolean",
     "form": "ResponseFormat",
     "integer": "number",

@@ -17,7 +17,7 @@ NAMED = {"id2label": _LABELS, "label2id": {name: int(i) for i, name in _LABELS.i
 MODELS = ("embedder", "cross_encoder", "classifier", "reranker")
 
 
-def compiled(name: str, to: Path) -> Path:
+def compiled(name: str, to: Path, target: str = "cpu", quant: str = "q0f32") -> Path:
     """Write one of MODELS, compile it, and return its folder."""
     to.mkdir(parents=True, exist_ok=True)
     if name == "reranker":
@@ -34,5 +34,6 @@ def compiled(name: str, to: Path) -> Path:
         tokenizer(to)
     limits = Limits(max_batch=4, prefill_chunk=128)
     kept = {"kv_dtype": "float32"} if name == "reranker" else {}
-    made = ensure_artifact(str(to), target="cpu", quant="q0f32", limits=limits, **kept)
+    kept["activations"] = "float"  # as in WebAssembly and on GPUs
+    made = ensure_artifact(str(to), target=target, quant=quant, limits=limits, **kept)
     return Path(made)

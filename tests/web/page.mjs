@@ -42,6 +42,24 @@ async function dispatches(given) {
   return { counts };
 }
 
+/** The vectors that an encoder gives for the prompts, beside each other. */
+async function embeddings({ prompts }) {
+  const { device: gpu } = await device();
+  const core = await loadCore({ files: filesAt("/model"), device: "webgpu", gpu });
+  const params = { ...core.paramsDefault(), embed: true };
+  prompts.forEach((tokens, id) => core.add(id, Int32Array.from(tokens), params));
+  const vectors = [];
+  for (let left = prompts.length; left > 0; ) {
+    for (const { id, finish, embedding } of await core.step()) {
+      if (finish === undefined) continue;
+      vectors[id] = [...embedding];
+      left--;
+    }
+  }
+  core.destroy();
+  return { vectors };
+}
+
 /** Of all tokens of the longest prompt, and of some that follow. */
 async function logprobs(core, given) {
   const tokens = Int32Array.from(given.prompts.at(-1));
@@ -95,7 +113,8 @@ async function answer(given) {
 let result;
 try {
   const given = await (await fetch("/given.json")).json();
-  result = await (given.only === "dispatches" ? dispatches(given) : answer(given));
+  const { [given.only]: part = answer } = { dispatches, embeddings };
+  result = await part(given);
 } catch (thrown) {
   result = { failure: `${thrown?.stack ?? thrown}` };
 }

@@ -143,15 +143,18 @@ WHERRY_API int wherry_page_file(const char* name, const char* text, size_t n) {
 }
 
 // Opens the model. folder: its place, for error messages. tool_format: "" detects it from the chat
-// template. context: maximum number of tokens of prompt and output. Returns a wherry_status.
+// template. context: maximum number of tokens of prompt and output. embedding_size: dimensions of an
+// embedding; 0: unknown. Returns a wherry_status.
 WHERRY_API int wherry_page_open(const char* folder, const char* name, const char* tool_format,
-                                int64_t context, int64_t vocab_size) {
+                                int64_t context, int64_t vocab_size, int64_t embedding_size) {
   return guarded([&] {
     const Files found{folder, [](const std::string& file) -> std::optional<std::string> {
                         const auto at = files.find(file);
                         return at == files.end() ? std::nullopt : std::optional(at->second);
                       }};
-    page = std::make_unique<Page>(name, read_speech(found, tool_format), context, vocab_size);
+    Speech speech = read_speech(found, tool_format);
+    speech.head.size = embedding_size;
+    page = std::make_unique<Page>(name, std::move(speech), context, vocab_size);
     files.clear();
   });
 }

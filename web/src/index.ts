@@ -1,5 +1,11 @@
 /** Language models in the browser: an engine on WebGPU or wasm, with OpenAI's interface. */
-export type { Answer, Endpoint, Engine, RequestOptions } from "./engine/engine.js";
+export type {
+  Answer,
+  EmbeddingEndpoint,
+  Endpoint,
+  Engine,
+  RequestOptions,
+} from "./engine/engine.js";
 export type { EngineStats } from "./engine/loaded_model.js";
 export { MLCEngine } from "./engine/mlc_engine.js";
 export type {

@@ -67,6 +67,21 @@ for (const kind of KINDS) {
       assert.equal(text, "the cat");
     });
 
+    it("has embeddings, as numbers and in base64", async () => {
+      const client = await made(new ScriptedCore(writes("a")));
+      const request = { model: "small", input: ["the cat", "so"] };
+      const encoding_format = "float" as const;
+      const plain = await client.embeddings.create({ ...request, encoding_format });
+      assert.equal(plain.data.length, 2);
+      assert.equal(plain.data[0]?.embedding.length, 4);
+      const { data, usage } = await client.embeddings.create(request); // base64, which it decodes
+      assert.deepEqual(
+        data.map(({ embedding }) => [...embedding]),
+        plain.data.map(({ embedding }) => embedding),
+      );
+      assert.deepEqual(usage, plain.usage);
+    });
+
     it("runs functions, and sends their results", async () => {
       const call = '{"name": "weather", "arguments": {"city": "Ulm"}}';
       let asks = 0;
@@ -182,9 +197,9 @@ describe("the fetch of an engine", () => {
 
   it("says what there is, of paths and of methods", async () => {
     const fetch = await made();
-    const nowhere = await failureOf(await fetch(...post("/embeddings", {})));
+    const nowhere = await failureOf(await fetch(...post("/audio/speech", {})));
     assert.equal(nowhere.status, 404);
-    assert.match(nowhere.error.message, /no POST \/v1\/embeddings .* \/chat\/completions,/);
+    assert.match(nowhere.error.message, /no POST \/v1\/audio\/speech .* \/chat\/completions,/);
     assert.deepEqual(
       [nowhere.error.type, nowhere.error.code],
       ["invalid_request_error", "not_found"],

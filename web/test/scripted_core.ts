@@ -7,6 +7,11 @@ import {
   type CoreStats,
 } from "../src/core/core.js";
 
+/** The embedding of a prompt: four numbers of length 5. */
+export function embeddingOf(prompt: readonly number[]): Float32Array {
+  return Float32Array.of(3, prompt.length % 2 === 0 ? 4 : -4, 0, 0);
+}
+
 /** Returns the n-th output token after a prompt. */
 export type Script = (prompt: readonly number[], n: number, params: CoreParams) => number;
 
@@ -133,6 +138,7 @@ export class ScriptedCore implements Core {
 
   #next(request: Request): CoreEvent {
     const { id, prompt, params } = request;
+    if (params.embed) return { ...event(id, -1), finish: "done", embedding: embeddingOf(prompt) };
     const token = this.#masked(request, this.#script(prompt, request.sampled, params));
     request.sampled += 1;
     const complete = request.mask?.accept(token) === true;

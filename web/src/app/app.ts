@@ -24,6 +24,7 @@ interface Exports extends ProgramExports {
     toolFormat: number,
     context: bigint,
     vocabSize: bigint,
+    embeddingSize: bigint,
   ): number;
   wherry_page_chats(): number;
   wherry_page_ask(number: number, json: number, n: number): bigint;
@@ -58,6 +59,8 @@ export interface AppModel {
   /** The maximum number of tokens of prompt and output together. */
   readonly context: number;
   readonly vocabSize: number;
+  /** The number of dimensions of an embedding; undefined: unknown. */
+  readonly embeddingSize?: number | undefined;
   /** The family of its tool call format; undefined: detected from the chat template. */
   readonly toolFormat?: string | undefined;
 }
@@ -70,6 +73,7 @@ const FILES = [
   "generation_config.json",
   "config.json",
   "chat_template.jinja",
+  "wherry-head.json",
 ];
 const EVENTS = 64; // maximum number of events in one call of the module
 const encoder = new TextEncoder();
@@ -123,13 +127,17 @@ export class App {
       );
     }
     program.with((args) => {
-      const { name, context, vocabSize, toolFormat = "" } = model;
-      const [place, called, format] = [
-        args.text(folder.source),
-        args.text(name),
-        args.text(toolFormat),
-      ];
-      checked(exports.wherry_page_open(place, called, format, BigInt(context), BigInt(vocabSize)));
+      const { name, context, vocabSize, embeddingSize = 0, toolFormat = "" } = model;
+      checked(
+        exports.wherry_page_open(
+          args.text(folder.source),
+          args.text(name),
+          args.text(toolFormat),
+          BigInt(context),
+          BigInt(vocabSize),
+          BigInt(embeddingSize),
+        ),
+      );
     });
     return new App(program, bridge);
   }
@@ -140,8 +148,8 @@ export class App {
   }
 
   /**
-   * Start a request: a chat completion if it has `messages`, a text completion if it has `prompt`.
-   * If the request is invalid, the last object that `heard` receives is the error.
+   * Start a request: a chat completion if it has `messages`, a text completion if it has `prompt`,
+   * or what its `task` says: "embed", "rerank" or "classify". If the request is invalid, the last object that `heard` receives is the error.
    *
    * @returns the id for {@link App.end}, once the core has received the request or it has ended.
    */
@@ -165,9 +173,9 @@ export class App {
   hear(events: readonly CoreEvent[]): void {
     for (let k = 0; k < events.length; k += EVENTS) {
       const some = events.slice(k, k + EVENTS);
-      writeEvents(this.#program.heap, this.#events, some);
       const error = some.find((event) => event.error !== undefined)?.error ?? "";
       this.#program.with((args) => {
+        writeEvents(this.#program.heap, this.#events, some, args);
         this.#program.exports.wherry_page_hear(this.#events, some.length, args.text(error));
       });
     }

@@ -1,5 +1,5 @@
 import type { Instance } from "./instance.js";
-import type { Heap } from "./memory.js";
+import type { Arguments, Heap } from "./memory.js";
 import { EVENT } from "./records.js";
 
 export type CoreFinish = "stop" | "length" | "abort" | "error" | "done";
@@ -69,20 +69,30 @@ function readEvent(instance: Instance, record: number): CoreEvent {
   };
 }
 
-/** Write events for another module, EVENT.bytes each, without their embeddings. */
-export function writeEvents(heap: Heap, at: number, events: readonly CoreEvent[]): void {
+/** Write events for another module, EVENT.bytes each; their embeddings are as valid as `args`. */
+export function writeEvents(
+  heap: Heap,
+  at: number,
+  events: readonly CoreEvent[],
+  args: Arguments,
+): void {
   heap.bytes(at, events.length * EVENT.bytes).fill(0);
-  const view = heap.view();
-  for (const [i, event] of events.entries()) writeEvent(view, at + i * EVENT.bytes, event);
+  const embeddings = events.map(({ embedding }) => (embedding ? args.floats(embedding) : 0));
+  const view = heap.view(); // after the allocations, which may have grown the memory
+  for (const [i, event] of events.entries()) {
+    writeEvent(view, at + i * EVENT.bytes, event, embeddings[i] ?? 0);
+  }
 }
 
-function writeEvent(view: DataView, record: number, event: CoreEvent): void {
+function writeEvent(view: DataView, record: number, event: CoreEvent, embedding: number): void {
   const set = (name: string, value: number, index = 0): void =>
     EVENT.set(view, record, name, value, index);
   set("id", event.id);
   set("token", event.token);
   set("finish", FINISHES.indexOf(event.finish));
   set("prompt", event.prompt ? 1 : 0);
+  set("embedding", embedding);
+  set("n_embedding", event.embedding?.length ?? 0);
   set("logprob", event.logprob);
   set("n_top", event.top.length);
   event.top.forEach(({ token, logprob }, k) => {

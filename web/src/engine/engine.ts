@@ -2,8 +2,14 @@ import type {
   ChatCompletion,
   ChatCompletionChunk,
   ChatRequest,
+  ClassifyAnswer,
+  ClassifyRequest,
   Completion,
   CompletionRequest,
+  EmbeddingAnswer,
+  EmbeddingRequest,
+  RerankAnswer,
+  RerankRequest,
 } from "../request/types.js";
 import type { EngineStats } from "./loaded_model.js";
 import type { LoadOptions, ModelInfo, ModelSource } from "./options.js";
@@ -23,6 +29,12 @@ export interface Endpoint<Request, Whole, Chunk> {
   create(request: Request, options?: RequestOptions): Promise<Whole | Answer<Chunk>>;
 }
 
+/** The endpoint for embeddings, with the interface of OpenAI's client. */
+export interface EmbeddingEndpoint {
+  /** Request embeddings; a text that is too long is an error unless `truncate` is true. */
+  create(request: EmbeddingRequest, options?: RequestOptions): Promise<EmbeddingAnswer>;
+}
+
 /** An asynchronous iterator over the chunks of an answer. */
 export type Answer<Chunk> = AsyncIterableIterator<Chunk>;
 
@@ -35,6 +47,11 @@ export interface Engine {
     readonly completions: Endpoint<ChatRequest, ChatCompletion, ChatCompletionChunk>;
   };
   readonly completions: Endpoint<CompletionRequest, Completion, Completion>;
+  readonly embeddings: EmbeddingEndpoint;
+  /** Rank documents by how well they match a query, by a reranker or an embedding model. */
+  rerank(request: RerankRequest, options?: RequestOptions): Promise<RerankAnswer>;
+  /** Tell the classes of texts, by a model for sequence classification. */
+  classify(request: ClassifyRequest, options?: RequestOptions): Promise<ClassifyAnswer>;
   /**
    * Load a model in addition to those already loaded.
    *

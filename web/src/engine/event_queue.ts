@@ -4,7 +4,9 @@ export class EventQueue<T> {
   #failure: Error | undefined;
   #wake: (() => void) | undefined;
 
+  /** Append a value; one that comes after the failure is dropped. */
   push(value: T): void {
+    if (this.#failure) return;
     this.#values.push(value);
     this.#wake?.();
   }

@@ -2,18 +2,24 @@ import { appProgram } from "../app/programs.js";
 import { loadCore } from "../core/core.js";
 import { AbortedError, RequestError, throwIfAborted } from "../errors.js";
 import { jsonOf } from "../request/json.js";
-import { checkNames } from "../request/names.js";
+import { checkNames, type RequestKind } from "../request/names.js";
 import type {
   ChatCompletion,
   ChatCompletionChunk,
   ChatRequest,
+  ClassifyAnswer,
+  ClassifyRequest,
   Completion,
   CompletionRequest,
+  EmbeddingAnswer,
+  EmbeddingRequest,
   RequestParams,
+  RerankAnswer,
+  RerankRequest,
 } from "../request/types.js";
 import type { ModelFolder } from "../weights/folder.js";
 import { ModelCache } from "../weights/model_cache.js";
-import type { Answer, Endpoint, Engine, RequestOptions } from "./engine.js";
+import type { Answer, EmbeddingEndpoint, Endpoint, Engine, RequestOptions } from "./engine.js";
 import { deviceOf } from "./device.js";
 import { engineLimits } from "./engine_limits.js";
 import { requestAdapter, requestDevice } from "./gpu.js";
@@ -41,6 +47,10 @@ export class MLCEngine implements Engine {
     readonly completions: Endpoint<ChatRequest, ChatCompletion, ChatCompletionChunk>;
   };
   readonly completions: Endpoint<CompletionRequest, Completion, Completion>;
+  readonly embeddings: EmbeddingEndpoint = {
+    create: (request: EmbeddingRequest, options) =>
+      this.#numbers<EmbeddingAnswer>("embedding", request, options),
+  };
   readonly #options: EngineOptions;
   readonly #models = new Map<string, LoadedModel>();
   #disposals = 0;
@@ -49,6 +59,16 @@ export class MLCEngine implements Engine {
     this.#options = options;
     this.chat = { completions: this.#endpoint("chat") };
     this.completions = this.#endpoint("completion");
+  }
+
+  /** {@inheritDoc Engine.rerank} */
+  rerank(request: RerankRequest, options?: RequestOptions): Promise<RerankAnswer> {
+    return this.#numbers("rerank", request, options);
+  }
+
+  /** {@inheritDoc Engine.classify} */
+  classify(request: ClassifyRequest, options?: RequestOptions): Promise<ClassifyAnswer> {
+    return this.#numbers("classify", request, options);
   }
 
   /** {@inheritDoc Engine.load} */
@@ -129,9 +149,9 @@ export class MLCEngine implements Engine {
       throwIfAborted(signal);
       throw ofCore(error);
     }
-    const { context, vocab_size: vocabSize } = core.metadata;
+    const { context, vocab_size: vocabSize, embedding_size: embeddingSize } = core.metadata;
     const runner = new ModelRunner(core);
-    const model = { name, context, vocabSize, toolFormat };
+    const model = { name, context, vocabSize, embeddingSize, toolFormat };
     const app = await ModelApp.open(folder, model, runner).catch((error: unknown) => {
       core.destroy();
       throw error;
@@ -166,19 +186,38 @@ export class MLCEngine implements Engine {
   #endpoint<Request extends RequestParams, Whole, Chunk>(
     kind: "chat" | "completion",
   ): Endpoint<Request, Whole, Chunk> {
-    const create = async (request: Request, { signal }: RequestOptions = {}): Promise<unknown> => {
-      const { app } = this.#model(request.model);
-      checkNames(kind, request);
-      const running = await app.ask(jsonOf(withInput(kind, request)), signal);
+    const create = async (request: Request, options?: RequestOptions): Promise<unknown> => {
+      const running = await this.#ask(kind, request, options);
       return request.stream ? answerOf(chunks(running), running) : whole(running);
     };
     return { create } as Endpoint<Request, Whole, Chunk>;
   }
+
+  async #numbers<Answer>(
+    kind: "embedding" | "rerank" | "classify",
+    request: EmbeddingRequest | RerankRequest | ClassifyRequest,
+    options?: RequestOptions,
+  ): Promise<Answer> {
+    return (await whole(await this.#ask(kind, request, options))) as Answer;
+  }
+
+  async #ask(
+    kind: RequestKind,
+    request: { readonly model?: string | null },
+    { signal }: RequestOptions = {},
+  ): Promise<Running> {
+    const { app } = this.#model(request.model);
+    checkNames(kind, request);
+    return app.ask(jsonOf(withInput(kind, request)), signal);
+  }
 }
 
-/** The app decides by its input of which kind a request is. */
-function withInput(kind: "chat" | "completion", request: RequestParams): object {
+const TASKS = { embedding: "embed", rerank: "rerank", classify: "classify" } as const;
+
+/** The app decides by its input or task of which kind a request is. */
+function withInput(kind: RequestKind, request: object): object {
   if (kind === "chat") return { messages: [], ...request };
+  if (kind !== "completion") return { ...request, task: TASKS[kind] };
   const { prompt } = request as Partial<CompletionRequest>;
   return { ...request, prompt: prompt ?? "" };
 }

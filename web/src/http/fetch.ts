@@ -14,8 +14,8 @@ export interface FetchOptions {
 
 /**
  * Create a `fetch` that responds as `wherry serve` does, with the same statuses, errors and
- * streams, to `/v1/chat/completions`, `/v1/completions`, `/v1/models` and `/v1/models/NAME`. It
- * makes no network requests.
+ * streams, to `/v1/chat/completions`, `/v1/completions`, `/v1/embeddings`, `/v1/rerank`,
+ * `/v1/classify`, `/v1/models` and `/v1/models/NAME`. It makes no network requests.
  *
  * ```ts
  * const client = new OpenAI({ fetch: createFetch(engine), apiKey: "-", dangerouslyAllowBrowser: true });

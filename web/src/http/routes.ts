@@ -1,8 +1,9 @@
-import type { Endpoint, Engine } from "../engine/engine.js";
+import type { Endpoint, Engine, RequestOptions } from "../engine/engine.js";
 import type { ModelInfo } from "../engine/options.js";
 import { RequestError } from "../errors.js";
 import { isObject } from "../json_object.js";
-import { unknownNames } from "../request/names.js";
+import { type RequestKind, unknownNames } from "../request/names.js";
+import type { ClassifyRequest, EmbeddingRequest, RerankRequest } from "../request/types.js";
 import { eventsOf } from "./events.js";
 
 /** The arguments of a handler. */
@@ -24,6 +25,26 @@ const ROUTES: Readonly<Partial<Record<string, Routes>>> = {
     POST: (asked) => answer("chat", asked.engine.chat.completions, asked),
   },
   "/completions": { POST: (asked) => answer("completion", asked.engine.completions, asked) },
+  "/embeddings": {
+    POST: (asked) =>
+      numbers("embedding", asked, ({ embeddings }, body, options) =>
+        embeddings.create(body as EmbeddingRequest, options),
+      ),
+  },
+  "/rerank": {
+    POST: (asked) =>
+      numbers("rerank", asked, (engine, body, options) => {
+        const { truncate, ...request } = body as RerankRequest;
+        // texts that are too long are cut unless the request says otherwise, as in `wherry serve`
+        return engine.rerank({ ...request, truncate: truncate ?? true }, options);
+      }),
+  },
+  "/classify": {
+    POST: (asked) =>
+      numbers("classify", asked, (engine, body, options) =>
+        engine.classify(body as ClassifyRequest, options),
+      ),
+  },
 };
 const MODEL = "/models/";
 const KNOWN = [...Object.keys(ROUTES), `${MODEL}NAME`];
@@ -76,13 +97,32 @@ async function answer<Body, Whole extends object, Chunk>(
   endpoint: Endpoint<Body, Whole, Chunk>,
   { request, signal }: Asked,
 ): Promise<Response> {
+  const { body, headers } = await read(kind, request);
+  const made = await endpoint.create(body as Body, { signal });
+  if (Symbol.asyncIterator in made) return eventsOf(made, signal, headers);
+  return Response.json(made, headers && { headers });
+}
+
+/** Run a request for numbers. */
+async function numbers(
+  kind: RequestKind,
+  { engine, request, signal }: Asked,
+  run: (engine: Engine, body: object, options: RequestOptions) => Promise<object>,
+): Promise<Response> {
+  const { body, headers } = await read(kind, request);
+  return Response.json(await run(engine, body, { signal }), headers && { headers });
+}
+
+/** Read the fields of a request that requests of this kind have, and the header with the others. */
+async function read(
+  kind: RequestKind,
+  request: Request,
+): Promise<{ body: object; headers: Readonly<Record<string, string>> | undefined }> {
   const body = await bodyOf(request);
   const ignored = unknownNames(kind, body);
   const sent = Object.entries(body).filter(([name]) => !ignored.includes(name));
-  const made = await endpoint.create(Object.fromEntries(sent) as Body, { signal });
   const headers = ignored.length > 0 ? { [IGNORED]: printable(ignored) } : undefined;
-  if (Symbol.asyncIterator in made) return eventsOf(made, signal, headers);
-  return Response.json(made, headers && { headers });
+  return { body: Object.fromEntries(sent), headers };
 }
 
 /** Return names as the value of a header: printable ASCII, at most 1024 characters. */

@@ -1,16 +1,22 @@
 import { RequestError } from "../errors.js";
 import { FIELD_NAMES } from "./request_fields.js";
 
-const { sampling, shared, chat, completion, others } = FIELD_NAMES;
+const { sampling, shared, chat, completion, embedding, rerank, classify, others } = FIELD_NAMES;
 const KNOWN = {
   chat: [...sampling, ...shared, ...chat],
   completion: [...new Set([...sampling, ...shared, ...completion])],
+  embedding,
+  rerank,
+  classify,
 };
+/** What a request asks for. */
+export type RequestKind = keyof typeof KNOWN;
+
 /** What other servers know: no answer depends on it, or the app says why it is refused. */
 const OTHERS = new Set<string>(others);
 
 /** Fields that were sent and that no request of this kind has. */
-export function unknownNames(kind: "chat" | "completion", request: object): string[] {
+export function unknownNames(kind: RequestKind, request: object): string[] {
   const known = new Set<string>(KNOWN[kind]);
   return Object.entries(request)
     .filter(([name, value]) => value != null && !OTHERS.has(name) && !known.has(name))
@@ -22,7 +28,7 @@ export function unknownNames(kind: "chat" | "completion", request: object): stri
  *
  * @throws RequestError naming the field, and for a misspelt name the nearest known one.
  */
-export function checkNames(kind: "chat" | "completion", request: object): void {
+export function checkNames(kind: RequestKind, request: object): void {
   const known: readonly string[] = KNOWN[kind];
   const [unknown] = unknownNames(kind, request);
   if (unknown === undefined) return;

@@ -1,5 +1,5 @@
 // Written by `make generated` of app/data/request_fields.json; not to be edited.
-import type { ChatMessageParam, FunctionTool, ResponseFormat, ToolChoice } from "./types.js";
+import type { ChatMessageParam, FunctionTool, ResponseFormat, Text, ToolChoice } from "./types.js";
 
 export interface SamplingFields {
   /** [0, 2]; temperature of the softmax; 0: greedy decoding */
@@ -128,6 +128,62 @@ export interface CompletionFields {
   logprobs?: number | null;
 }
 
+export interface EmbeddingFields {
+  model?: string | null;
+  user?: string | null;
+  /** vLLM's: only requests of equal salt share cached prefixes */
+  cache_salt?: string | null;
+  /** whether texts that are too long are cut; otherwise they are errors */
+  truncate?: boolean | null;
+  /** [-1, 2147483648); vLLM's: number of tokens that texts are cut to; -1: as many as fit */
+  truncate_prompt_tokens?: number | null;
+  /** a text, texts, token ids, or lists of them */
+  input: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
+  /** [1, 1048576]; number of an embedding's leading dimensions that are returned; null: all */
+  dimensions?: number | null;
+  /** "base64": of little-endian float32 */
+  encoding_format?: "float" | "base64" | null;
+  /** name of the model's prompt that precedes each text */
+  prompt_name?: string | null;
+}
+
+export interface RerankFields {
+  model?: string | null;
+  user?: string | null;
+  /** vLLM's: only requests of equal salt share cached prefixes */
+  cache_salt?: string | null;
+  /** whether texts that are too long are cut; otherwise they are errors */
+  truncate?: boolean | null;
+  /** [-1, 2147483648); vLLM's: number of tokens that pairs are cut to; -1: as many as fit */
+  truncate_prompt_tokens?: number | null;
+  /** [0, 2147483648); number of tokens that the query is cut to; 0: all of them are read */
+  max_tokens_per_query?: number | null;
+  /** [0, 2147483648); number of tokens that documents are cut to; 0: all of them are read */
+  max_tokens_per_doc?: number | null;
+  query: string;
+  /** texts, or objects with a text */
+  documents: Text | readonly Text[];
+  /** [0, 2147483648); number of documents that are returned; null, 0: all */
+  top_n?: number | null;
+  /** whether the answer includes the documents; null: it does */
+  return_documents?: boolean | null;
+  /** what a reranker that reads a prompt judges by */
+  instruction?: string | null;
+}
+
+export interface ClassifyFields {
+  model?: string | null;
+  user?: string | null;
+  /** vLLM's: only requests of equal salt share cached prefixes */
+  cache_salt?: string | null;
+  /** whether texts that are too long are cut; otherwise they are errors */
+  truncate?: boolean | null;
+  /** [-1, 2147483648); vLLM's: number of tokens that texts are cut to; -1: as many as fit */
+  truncate_prompt_tokens?: number | null;
+  /** a text or texts, each perhaps in an object with a text */
+  input: Text | readonly Text[];
+}
+
 /** Names of fields; `others` are refused where they would change the answer. */
 export const FIELD_NAMES = {
   sampling: [
@@ -199,6 +255,32 @@ export const FIELD_NAMES = {
     "truncation",
   ],
   completion: ["prompt", "max_tokens", "logprobs"],
+  embedding: [
+    "model",
+    "user",
+    "cache_salt",
+    "truncate",
+    "truncate_prompt_tokens",
+    "input",
+    "dimensions",
+    "encoding_format",
+    "prompt_name",
+  ],
+  rerank: [
+    "model",
+    "user",
+    "cache_salt",
+    "truncate",
+    "truncate_prompt_tokens",
+    "max_tokens_per_query",
+    "max_tokens_per_doc",
+    "query",
+    "documents",
+    "top_n",
+    "return_documents",
+    "instruction",
+  ],
+  classify: ["model", "user", "cache_salt", "truncate", "truncate_prompt_tokens", "input"],
   others: [
     "prompt_logprobs",
     "prediction",

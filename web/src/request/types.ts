@@ -1,7 +1,10 @@
 /** Requests and answers in OpenAI's shapes, with extensions under the names of vLLM and llama.cpp. */
 import type {
   ChatFields,
+  ClassifyFields,
   CompletionFields,
+  EmbeddingFields,
+  RerankFields,
   SamplingFields,
   SharedFields,
 } from "./request_fields.js";
@@ -80,6 +83,18 @@ export interface ChatRequest extends RequestParams, ChatFields {}
 
 /** A text, or its tokens, that the model continues. */
 export interface CompletionRequest extends RequestParams, CompletionFields {}
+
+/** A text of a request for numbers. */
+export type Text = string | { readonly text: string };
+
+/** Texts, or their tokens, whose embeddings are wanted. */
+export type EmbeddingRequest = EmbeddingFields;
+
+/** A query, and the documents that are ranked by how well they match it. */
+export type RerankRequest = RerankFields;
+
+/** Texts whose classes are wanted. */
+export type ClassifyRequest = ClassifyFields;
 
 export type FinishReason = "stop" | "length" | "tool_calls";
 
@@ -211,4 +226,52 @@ export interface Completion {
   }[];
   usage?: Usage;
   timings?: Timings;
+}
+
+/** Token counts of a request for numbers. */
+export type VectorUsage = Pick<Usage, "prompt_tokens" | "total_tokens">;
+
+/** The embeddings of texts, in their order. */
+export interface EmbeddingAnswer {
+  object: "list";
+  model: string;
+  data: {
+    object: "embedding";
+    index: number;
+    /** Its numbers; with `encoding_format: "base64"` a text, as OpenAI's client expects it. */
+    embedding: number[];
+  }[];
+  usage: VectorUsage;
+}
+
+/** Documents by how well they match a query, the best first. */
+export interface RerankAnswer {
+  id: string;
+  model: string;
+  results: {
+    /** The document's place in the request. */
+    index: number;
+    /** How well it matches: the higher, the better. */
+    relevance_score: number;
+    document?: { text: string };
+  }[];
+  usage: VectorUsage;
+}
+
+/** The classes of texts, in their order. */
+export interface ClassifyAnswer {
+  id: string;
+  object: "list";
+  /** Unix time in seconds. */
+  created: number;
+  model: string;
+  data: {
+    index: number;
+    /** The most probable class. */
+    label: string;
+    /** Probabilities of all classes, in the order of the model's labels. */
+    probs: number[];
+    num_classes: number;
+  }[];
+  usage: VectorUsage;
 }

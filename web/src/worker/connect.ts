@@ -1,4 +1,10 @@
-import type { Answer, Endpoint, Engine, RequestOptions } from "../engine/engine.js";
+import type {
+  Answer,
+  EmbeddingEndpoint,
+  Endpoint,
+  Engine,
+  RequestOptions,
+} from "../engine/engine.js";
 import { EventQueue } from "../engine/event_queue.js";
 import type { EngineStats } from "../engine/loaded_model.js";
 import { portableSource } from "../engine/open_source.js";
@@ -8,8 +14,13 @@ import type {
   ChatCompletion,
   ChatCompletionChunk,
   ChatRequest,
+  ClassifyAnswer,
+  ClassifyRequest,
   Completion,
   CompletionRequest,
+  EmbeddingAnswer,
+  RerankAnswer,
+  RerankRequest,
 } from "../request/types.js";
 import {
   ALIVE,
@@ -100,6 +111,10 @@ interface Waiting {
 class PortEngine implements RemoteEngine {
   readonly chat: Engine["chat"];
   readonly completions: Engine["completions"];
+  readonly embeddings: EmbeddingEndpoint = {
+    create: (request, options) =>
+      this.#call({ call: "embedding", request }, options) as Promise<EmbeddingAnswer>,
+  };
   readonly #port: MessagePort;
   readonly #closed: () => void;
   readonly #waiting = new Map<number, Waiting>();
@@ -136,6 +151,14 @@ class PortEngine implements RemoteEngine {
   ): Promise<ModelInfo> {
     const call = { call: "load" as const, source: portableSource(source), options };
     return this.#call(call, { signal, ...(progress && { progress }) }) as Promise<ModelInfo>;
+  }
+
+  rerank(request: RerankRequest, options?: RequestOptions): Promise<RerankAnswer> {
+    return this.#call({ call: "rerank", request }, options) as Promise<RerankAnswer>;
+  }
+
+  classify(request: ClassifyRequest, options?: RequestOptions): Promise<ClassifyAnswer> {
+    return this.#call({ call: "classify", request }, options) as Promise<ClassifyAnswer>;
   }
 
   models(): Promise<ModelInfo[]> {

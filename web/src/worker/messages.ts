@@ -15,7 +15,13 @@ import {
   WorkerError,
 } from "../errors.js";
 import type { LoadOptions, LoadProgress, ModelSource } from "../engine/options.js";
-import type { ChatRequest, CompletionRequest } from "../request/types.js";
+import type {
+  ChatRequest,
+  ClassifyRequest,
+  CompletionRequest,
+  EmbeddingRequest,
+  RerankRequest,
+} from "../request/types.js";
 
 /** The first message to a worker, with the port that all later messages use. */
 export const CONNECT = "wherry:connect";
@@ -26,6 +32,9 @@ export const ALIVE = "wherry:alive";
 export type Call =
   | { readonly call: "chat"; readonly request: ChatRequest }
   | { readonly call: "completion"; readonly request: CompletionRequest }
+  | { readonly call: "embedding"; readonly request: EmbeddingRequest }
+  | { readonly call: "rerank"; readonly request: RerankRequest }
+  | { readonly call: "classify"; readonly request: ClassifyRequest }
   | {
       readonly call: "load";
       readonly source: ModelSource;

@@ -96,6 +96,12 @@ async function answered(
       return streamed(await engine.chat.completions.create(message.request, { signal }), send);
     case "completion":
       return streamed(await engine.completions.create(message.request, { signal }), send);
+    case "embedding":
+      return engine.embeddings.create(message.request, { signal });
+    case "rerank":
+      return engine.rerank(message.request, { signal });
+    case "classify":
+      return engine.classify(message.request, { signal });
     case "load": {
       const progress = newestOnly((latest) => {
         send({ progress: latest });

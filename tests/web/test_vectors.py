@@ -1,0 +1,83 @@
+"""Tiny encoders and a reranker in Node and in Chromium, against Python's engine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from wherry.runtime import MLCEngine
+
+from ..app.answers import answered, fixed, meaning, refused
+from ..app.request_cases import VECTOR_ERRORS, VECTORS
+from ..app.vector_models import MODELS
+from ..app.vector_models import compiled as compiled_model
+from .browser import answer_of
+from .conftest import ROOT
+from .test_requests import unnamed
+
+PROGRAM = Path(__file__).with_name("vectors.mjs")
+# A page refuses fields by their names before the app reads their values; it knows no other names.
+OTHERS_NAMES = ("instruct",)
+
+
+def rows(table, name):
+    return [unnamed(row) for row in table[name] if not any(one in row for one in OTHERS_NAMES)]
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def both(request, tools, compiled, tmp_path_factory):
+    """Name of a model, what the package answers to its rows and errors, and Python's engine.
+
+    The engine's CPU computes as WebAssembly does: four lanes, no fused multiply-add.
+    """
+    name, made = request.param, tmp_path_factory.mktemp(request.param)
+    page, here = (compiled_model(name, made, target) for target in ("wasm", "cpu:x86-64-v2"))
+    asked = [*rows(VECTORS, name), *rows(VECTOR_ERRORS, name)]
+    done = subprocess.run(
+        ["node", str(PROGRAM), str(compiled), str(page)],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    with MLCEngine(here, threads=1) as engine:
+        yield name, json.loads(done.stdout), engine
+
+
+@pytest.mark.cpu
+def test_answers_are_pythons(both):
+    name, told, engine = both
+    for row, found in zip(rows(VECTORS, name), told, strict=False):
+        assert fixed(found) == answered(engine, row), row
+
+
+@pytest.mark.cpu
+def test_errors_mean_what_pythons_do(both):
+    name, told, engine = both
+    errors = rows(VECTOR_ERRORS, name)
+    for row, found in zip(errors, told[-len(errors) :], strict=True):
+        assert meaning(found) == meaning(refused(engine, row)), row
+
+
+@pytest.mark.nightly  # pipelines of its own
+@pytest.mark.browser
+def test_embeddings_on_webgpu_are_the_cpu_s(chromium, core_js, tmp_path):
+    page, here = (
+        compiled_model("embedder", tmp_path, target, "q8f32_1")
+        for target in ("webgpu", "cpu:x86-64-v2")
+    )
+    prompts = [[2, 7, 9, 11, 3], [2, 20, 3], [2, *range(30, 110), 3]]
+    told = answer_of(
+        {"core": core_js, "model": page, "tests": ROOT / "tests" / "web"},
+        {"only": "embeddings", "prompts": prompts},
+        540,
+    )
+    assert "failure" not in told, told["failure"]
+    with MLCEngine(here, threads=1) as engine:
+        wanted = [row.embedding for row in engine.embeddings.create(input=prompts).data]
+    np.testing.assert_allclose(told["vectors"], wanted, atol=1e-4)
