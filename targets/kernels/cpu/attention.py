@@ -25,17 +25,8 @@ from tvm.tirx import PrimFunc
 from wherry.ops import AttentionSpec
 
 from . import vector as v
-from .attention_block import (
-    BLOCK,
-    PAGE,
-    Cache,
-    Group,
-    Sums,
-    first_block,
-    group_shape,
-    vectors,
-    visit_block,
-)
+from .attention_block import group_shape, visit_block
+from .attention_state import BLOCK, PAGE, Cache, Group, Sums, first_block, vectors
 from .function import Parameter, prim_func
 from .isa import Isa
 from .kv_integers import Integers

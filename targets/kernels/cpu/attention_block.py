@@ -11,7 +11,6 @@ earlier blocks. A query's operations do not depend on other queries.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tvm.script import tirx as T
@@ -20,154 +19,22 @@ from wherry.ops import AttentionSpec
 from wherry.targets.kernels.constants import constant
 
 from . import vector as v
+from .attention_state import (
+    BLOCK,
+    LANES,
+    LOWEST,
+    PAGE,
+    Cache,
+    Group,
+    Span,
+    Sums,
+    joined,
+)
 from .isa import Isa
-from .kv_integers import Block, Integers
+from .kv_integers import Block
 
-PAGE = 16  # tokens of a page
-BLOCK = 256  # tokens of a block
-LOWEST = -3.0e38
 QUERIES = 12  # maximum queries of a group
 _LOG2_E = 1.4426950408889634
-_LANES = v.span(0, 16)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cache:
-    """Buffers of queries, keys and values; see `KernelSet.attention`."""
-
-    Q: Any
-    Position: Any
-    Ids: Any
-    Pages: Any
-    integers: Integers | None  # layout of integers with scales; None: floats
-    Bias: Any = None  # [h, reach + 1], if the spec has a reach
-
-    @property
-    def scaled(self) -> bool:
-        """Return whether `visit_block` multiplies weights by the scales of values."""
-        return self.integers is not None and self.integers.value_bits == 8
-
-    @property
-    def value_vectors(self) -> list[tuple[Any, int]]:
-        """Return index and lanes of each vector in which values are loaded."""
-        e, integers = int(self.Q.shape[2]), self.integers
-        if integers is None or integers.value_bits == 8:
-            return vectors(e)
-        lanes = integers.group // 2
-        return [(v.span(c, lanes), lanes) for c in range(0, e, lanes)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sums:
-    """State of the online softmax: buffers float32, with one slot per query."""
-
-    largest: Any  # [slots], maximum score so far, times scale * log2(e)
-    total: Any  # [slots, 16], sums of softmax weights, by token modulo 16
-    out: Any  # [slots, e], sums of weight * value
-
-    @classmethod
-    def alloc(cls, slots: Any, head_dim: int) -> Sums:
-        """Allocate the sums, on the stack if `slots` is a constant; needs an enclosing sblock."""
-        return cls(
-            largest=T.sblock_alloc_buffer((slots,), "float32"),
-            total=T.sblock_alloc_buffer((slots, 16), "float32"),
-            out=T.sblock_alloc_buffer((slots, head_dim), "float32"),
-        )
-
-    def clear(self, slot: Any) -> None:
-        """Emit the initial softmax state of a query."""
-        T.buffer_store(self.largest, T.float32(LOWEST), [slot])
-        T.buffer_store(self.total, v.splat(0.0, 16), [slot, _LANES])
-        for span, lanes in vectors(int(self.out.shape[1])):
-            T.buffer_store(self.out, v.splat(0.0, lanes), [slot, span])
-
-    def add(self, slot: Any, part: Sums, part_slot: Any, isa: Isa) -> None:
-        """Emit the online softmax step that merges a block's sums, in another slot, into `slot`."""
-        with T.sblock("add"):
-            T.reads()
-            T.writes()
-            old, new = v.let(self.largest[slot]), v.let(part.largest[part_slot])
-            top = v.let(v.maximum(new, old))
-            before, here = (v.exp2(x - top, 1, isa.fma) for x in (old, new))
-            T.buffer_store(self.largest, top, [slot])
-            pairs = [(self.total, part.total, _LANES, 16)]
-            pairs += [(self.out, part.out, *x) for x in vectors(int(self.out.shape[1]))]
-            for mine, other, span, lanes in pairs:
-                added = _joined(mine[slot, span], before, other[part_slot, span], here, lanes, isa)
-                T.buffer_store(mine, added, [slot, span])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """Queries that visit a block together: `rows` rows from `row` on, with `heads` heads each.
-
-    The heads begin at `head`.
-    """
-
-    rows: int
-    heads: int
-    row: Any
-    head: Any
-    kv_head: Any
-    slot: Any  # slot of the first query; the others follow row by row
-    stride: Any  # slots between consecutive rows
-
-    @property
-    def queries(self) -> int:
-        """Return the number of queries in the group."""
-        return self.rows * self.heads
-
-    def place(self, query: Any) -> tuple[Any, Any, Any]:
-        """Return row, head and slot of a query."""
-        row, head = query // self.heads, query % self.heads
-        return self.row + row, self.head + head, self.slot + row * self.stride + head
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """The tokens of a block that a group's rows attend to, counted from the block's first token.
-
-    Row r attends to tokens before `visible` + r; without a window, to all of these. In
-    cross-attention, where all rows attend to the same tokens, `seen` has them for every row.
-    """
-
-    first: Any  # position of the block's first token
-    seen: Any  # end of the tokens that the last row attends to
-    visible: Any  # end of the tokens that the first row attends to; may be negative
-    window: int | None
-    start: Any  # first token that the first row attends to
-    page: Any  # page of the token `start`
-
-    @classmethod
-    def of(
-        cls, spec: AttentionSpec, cache: Cache, group: Group, first: Any, seen: Any, visible: Any
-    ) -> Span:
-        """Return the span of a group in the block that begins at position `first`."""
-        start = T.int32(0)
-        if spec.window is not None:
-            start = v.let(T.max(visible - spec.window, 0))
-        page = v.let(start // PAGE) if spec.window is not None else start
-        return cls(
-            first=first, seen=seen, visible=visible, window=spec.window, start=start, page=page
-        )
-
-    @property
-    def pages(self) -> Any:
-        """Return the end of the pages that the last row attends to."""
-        return T.ceildiv(self.seen, PAGE)
-
-
-def first_block(spec: AttentionSpec, position: Any) -> Any:
-    """Return the first block that the row at `position` attends to."""
-    if spec.window is None:
-        return T.int32(0)
-    return T.max(position + 1 - spec.window, 0) // BLOCK
-
-
-def vectors(head_dim: int) -> list[tuple[Any, int]]:
-    """Return index and lanes of each vector of a head, in the widest vectors that divide it."""
-    lanes = next(width for width in (16, 8, 4) if head_dim % width == 0)
-    return [(v.span(c, lanes), lanes) for c in range(0, head_dim, lanes)]
 
 
 def group_shape(shared: int, isa: Isa) -> tuple[int, int]:
@@ -187,13 +54,8 @@ def visit_block(
     with T.sblock("visit"):
         T.reads()
         T.writes()
-        first = v.let(T.Cast("int32", block) * BLOCK)  # position of the block's first token
         pages = v.let(table + T.Cast("int32", block) * (BLOCK // PAGE))
-        last = cache.Position[group.row + (group.rows - 1)]
-        seen = v.let(T.min(last + 1 - first, BLOCK))
-        # end of the tokens that the first row attends to; may be negative
-        visible = v.let(cache.Position[group.row] + 1 - first)
-        span = Span.of(spec, cache, group, first, seen, visible)
+        span = Span.of(spec, cache, group, block)
         weights = T.sblock_alloc_buffer((group.queries, BLOCK), "float32")
         # [0]: factors of earlier blocks' sums; [1]: factors of this block's sums.
         factors = T.sblock_alloc_buffer((2, 16), "float32")
@@ -202,11 +64,6 @@ def visit_block(
         if cache.scaled:
             _scale_weights(cache, group, pages, span, weights)
         _add_values(isa, cache, sums, group, pages, span, weights, factors)
-
-
-def _joined(old: Any, before: Any, new: Any, here: Any, lanes: int, isa: Isa) -> Any:
-    scaled = v.let(new * v.splat(here, lanes))
-    return v.fma(old, v.splat(before, lanes), scaled, lanes, isa.fma)
 
 
 def _fit(isa: Isa, queries: int, vectors: int) -> bool:
@@ -258,12 +115,17 @@ def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Span, weight
         numbers = [seen.page + step * together + c for c in columns]
         # Indices are clamped: the last page is loaded twice instead of a page beyond it.
         ids = [v.let(cache.Ids[pages + T.min(c, (seen.seen - 1) // PAGE)]) for c in numbers]
+        later = [v.let(cache.Ids[pages + T.min(c + together, seen.last)]) for c in numbers]
         integers, head = cache.integers, group.kv_head
         blocks = [Block(cache.Pages, i, head) for i in ids]
         factors = [integers.key_scales(block) if integers else None for block in blocks]
         accs = [_zeros(together, 16) for _ in queries]
         step_of_keys = integers.keys_at_once if integers else 1
-        with T.serial(int(cache.Q.shape[2]) // step_of_keys) as d:
+        steps_of_keys = int(cache.Q.shape[2]) // step_of_keys
+        with T.serial(steps_of_keys) as d:
+            # rows of a prompt find in the cache what the first of them has loaded
+            for both in zip(ids, later, strict=True) if group.rows == 1 else ():
+                _prefetch(cache, group.kv_head, both, d, steps_of_keys)
             loaded = [_keys(cache, block, d, isa) for block in blocks]
             for j, keys in enumerate(zip(*loaded, strict=True)):
                 for k in queries:
@@ -272,9 +134,23 @@ def _scores(isa: Isa, cache: Cache, group: Group, pages: Any, seen: Span, weight
                     _multiply_add(accs[k], q, list(keys), 16, isa)
         for k in queries:
             for c, acc, factor in zip(numbers, accs[k], factors, strict=True):
-                score = acc[_LANES] if factor is None else acc[_LANES] * factor
+                score = acc[LANES] if factor is None else acc[LANES] * factor
                 column = T.min(c, BLOCK // PAGE - 1) if seen.window is not None else c
                 T.buffer_store(weights, score, [k, v.span(column * PAGE, 16)])
+
+
+def _prefetch(cache: Cache, head: Any, pages: tuple[Any, Any], step: Any, steps: int) -> None:
+    """Emit prefetches of the values of pages[0] and the keys of pages[1]: a part in each step.
+
+    The hardware's prefetcher stops at the end of 4 KiB, so it finds little of what pages hold.
+    """
+    keys, values = cache.key_lines, cache.value_lines
+    each = -(-(keys + values) // steps)
+    for j in range(each):
+        line = v.let(step * each + j)
+        mine = v.let(line >= keys)
+        page = T.Select(mine, *pages)
+        v.prefetch(cache.line(page, head, mine, T.Select(mine, line - keys, line)), v.L2)
 
 
 def _keys(cache: Cache, at: Block, d: Any, isa: Isa) -> list[Any]:
@@ -305,7 +181,7 @@ def _softmax(
     guarded = spec.window is not None or factor >= 1.0
     highest = T.sblock_alloc_buffer((16,), "float32")  # largest score of the block, per lane
     for i in (0, 1):
-        T.buffer_store(factors, v.splat(0.0, 16), [i, _LANES])
+        T.buffer_store(factors, v.splat(0.0, 16), [i, LANES])
     with T.serial(group.queries) as k, T.sblock("largest"):
         T.reads()
         T.writes()
@@ -313,7 +189,7 @@ def _softmax(
         visible = v.let(cache.Position[row] + 1 - seen.first)
         slope = _slope(spec, head)
         most = T.sblock_alloc_buffer((16,), "float32")
-        T.buffer_store(most, v.splat(LOWEST, 16), [_LANES])
+        T.buffer_store(most, v.splat(LOWEST, 16), [LANES])
         with T.serial(seen.pages - seen.page) as i:
             c = seen.page + i
             span = v.span(c * 16, 16)
@@ -327,8 +203,8 @@ def _softmax(
             tokens = _seen_by(visible, c, spec)
             score = v.let(T.Select(tokens, score, v.splat(LOWEST, 16)))
             T.buffer_store(weights, score, [k, span])
-            T.buffer_store(most, v.maximum(score, most[_LANES]), [_LANES])
-        largest = v.let(v.max_lanes(most[_LANES], 16))
+            T.buffer_store(most, v.maximum(score, most[LANES]), [LANES])
+        largest = v.let(v.max_lanes(most[LANES], 16))
         new = v.let(largest * T.float32(factor))
         if guarded:
             new = v.let(T.Select(largest > T.float32(LOWEST), new, T.float32(LOWEST)))
@@ -339,7 +215,7 @@ def _softmax(
         T.buffer_store(factors, old - top, [0, k])
         T.buffer_store(factors, new - top, [1, k])
     for i in (0, 1):
-        T.buffer_store(factors, v.exp2(factors[i, _LANES], 16, isa.fma), [i, _LANES])
+        T.buffer_store(factors, v.exp2(factors[i, LANES], 16, isa.fma), [i, LANES])
     with T.serial(group.queries) as k, T.sblock("weights"):
         T.reads()
         T.writes()
@@ -355,10 +231,10 @@ def _softmax(
                 tokens = _seen_by(cache.Position[row] + 1 - seen.first, c, spec)
                 weight = v.let(T.Select(tokens, weight, v.splat(0.0, 16)))
             T.buffer_store(weights, weight, [k, span])
-            T.buffer_store(total, total[_LANES] + weight, [_LANES])
-        old = sums.total[slot, _LANES]
-        joined = _joined(old, factors[0, k], total[_LANES], factors[1, k], 16, isa)
-        T.buffer_store(sums.total, joined, [slot, _LANES])
+            T.buffer_store(total, total[LANES] + weight, [LANES])
+        old = sums.total[slot, LANES]
+        merged = joined(old, factors[0, k], total[LANES], factors[1, k], 16, isa)
+        T.buffer_store(sums.total, merged, [slot, LANES])
 
 
 def _seen_by(visible: Any, page: Any, spec: AttentionSpec) -> Any:
@@ -503,5 +379,5 @@ def _add_values(
             slot = group.place(k)[2]
             for span, acc in zip(spans, accs[k], strict=True):
                 old, new = sums.out[slot, span], acc[v.span(0, lanes)]
-                joined = _joined(old, factors[0, k], new, factors[1, k], lanes, isa)
-                T.buffer_store(sums.out, joined, [slot, span])
+                merged = joined(old, factors[0, k], new, factors[1, k], lanes, isa)
+                T.buffer_store(sums.out, merged, [slot, span])

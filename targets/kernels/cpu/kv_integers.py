@@ -67,12 +67,13 @@ class Integers:
         return self.head_dim * self.key_bits * PAGE // 8
 
     @property
-    def _values(self) -> int:
+    def key_bytes(self) -> int:
+        """Return the bytes of a page's keys with their scales, after which the values begin."""
         return self._key_scales + _SCALES
 
     @property
     def _value_scales(self) -> int:
-        return self._values + self.head_dim * self.value_bits * PAGE // 8
+        return self.key_bytes + self.head_dim * self.value_bits * PAGE // 8
 
     def store_keys(self, at: Block, pair: Any, slot: Any, keys: Sequence[Any], lanes: int) -> None:
         """Emit the store of elements 2 * pair and 2 * pair + 1 of `lanes` int16 keys.
@@ -141,7 +142,7 @@ class Integers:
 
         def store(start: Any, lanes: int, value: Any) -> None:
             made = v.cast(value, "int8", lanes)
-            at.store(made, self._values + slot * self.head_dim + start, lanes)
+            at.store(made, self.key_bytes + slot * self.head_dim + start, lanes)
 
         scale = _quantize(self.head_dim, 127, load, store)
         at.store(T.reinterpret("int8x4", scale), self._value_scales + slot * 4, 4)
@@ -174,7 +175,7 @@ class Integers:
             for x in halves
         )
         both = T.bitwise_or(low, T.shift_left(high, T.broadcast(T.int32(4), lanes)))
-        first = self._values + slot * (self.head_dim // 2) + i * lanes
+        first = self.key_bytes + slot * (self.head_dim // 2) + i * lanes
         at.store(T.Cast(f"int8x{lanes}", both), first, lanes)
         word = T.bitwise_or(least, T.shift_right(whole, T.int32(16)))
         at.store(T.reinterpret("int8x4", word), self._group_scale(slot, i), 4)
@@ -190,12 +191,12 @@ class Integers:
         Of 8 bits they are integers, of 4 bits dequantized; vectors then have `group` / 2 lanes.
         """
         if self.value_bits == 8:
-            first = self._values + slot * self.head_dim
+            first = self.key_bytes + slot * self.head_dim
             loads = [at.load(first + start, lanes, "int8") for start in starts]
             return [v.let(T.Cast(v.float_type(lanes), x)) for x in loads]
         made: list[Any] = []
         for i in sorted({start // self.group for start in starts}):
-            first = self._values + slot * (self.head_dim // 2) + i * lanes
+            first = self.key_bytes + slot * (self.head_dim // 2) + i * lanes
             both = v.let(T.Cast(v.int_type(lanes), at.load(first, lanes, "uint8")))
             word = v.let(at.load(self._group_scale(slot, i), 4, "int32", 1))
             scale = T.reinterpret("float32", T.shift_left(word, T.int32(16)))
