@@ -24,7 +24,7 @@ from .rows import ROWS, machine, versions, write_row
 from .shapes import LARGE, SHAPES, inactive_numbers, weight_shapes
 
 DEPTH = 96  # tokens of context before the first measured token
-CONTEXT = 2048
+CONTEXT = 2048  # tokens that models are compiled for at least
 PEERS = {"q4f16_1": "q4_0", "q8f16_1": "q8_0", "q0f16": "f16", "q0f32": "f32"}
 # Both engines read one file, as llama.cpp's quantizer mixes its types.
 MIXES = ("Q4_0", "Q8_0", "Q2_K", "Q3_K_M", "IQ4_XS", "Q4_K_M", "Q5_K_M", "Q6_K")
@@ -41,6 +41,11 @@ class Workload:
     depth: int = DEPTH
 
     @property
+    def context(self) -> int:
+        """Return the tokens that a model has to be compiled for."""
+        return max(CONTEXT, self.prefill + 1, 2 * self.depth if self.depth > CONTEXT else 0)
+
+    @property
     def rows(self) -> int:
         """Return the number of tokens that the phase computes."""
         return self.prefill or self.batch * self.tokens
@@ -51,7 +56,11 @@ WORKLOADS = {
     for w in (
         Workload("decode", tokens=128),
         Workload("decode-1536", tokens=128, depth=1536),  # longer than the models' sliding windows
+        Workload("decode-8192", tokens=64, depth=8192),
+        Workload("decode-32768", tokens=16, depth=32768),
         Workload("prefill", prefill=512),
+        Workload("prefill-2048", prefill=2048),
+        Workload("prefill-8192", prefill=8192),
         Workload("batch8", batch=8, tokens=64),
     )
 }
@@ -60,7 +69,7 @@ WORKLOADS = {
 USUAL = ["decode", "prefill", "batch8"]
 
 
-def compile_model(model: Path, quant: str | None) -> tuple[Path, dict[str, float]]:
+def compile_model(model: Path, quant: str | None, context: int) -> tuple[Path, dict[str, float]]:
     """Convert and compile a model; return its folder, and the wall and CPU seconds of both steps.
 
     quant: None for a file that keeps its types.
@@ -74,7 +83,7 @@ def compile_model(model: Path, quant: str | None) -> tuple[Path, dict[str, float
         arguments += ["--quant", quant] if quant else []
         begin = time.perf_counter()
         output = run_child(
-            arguments + (["--context", str(CONTEXT)] if command == "compile" else [])
+            arguments + (["--context", str(context)] if command == "compile" else [])
         )
         times |= {f"{command}_s": time.perf_counter() - begin, f"{command}_cpu_s": output.cpu_s}
     compiled = Path(output.text.strip().splitlines()[-1])
@@ -114,8 +123,9 @@ def summary(
 ) -> dict[str, Any]:
     """Return medians of one engine's runs.
 
-    `bandwidth_share` is (bytes of weights that a step reads, the share `active` of all, and of
-    recurrent states, which it reads and writes) / (time of a step) / (the CPU's read bandwidth).
+    `bandwidth_share` is (bytes of weights that a step reads, the share `active` of all, of keys and
+    values, and of recurrent states, which it reads and writes) / (time of a step) / (the CPU's read
+    bandwidth).
     """
     wall, cpu = (statistics.median(r[k] for r in runs) for k in ("wall_s", "cpu_s"))
     result: dict[str, Any] = {
@@ -129,7 +139,8 @@ def summary(
     size = next((r["weight_bytes"] for r in runs if "weight_bytes" in r), None)
     if size and load.tokens and (load.batch == 1 or active == 1.0):
         size *= active
-        size += load.batch * next((r["state_bytes"] for r in runs if "state_bytes" in r), 0)
+        for each in ("state_bytes", "cache_bytes"):
+            size += load.batch * next((r[each] for r in runs if each in r), 0)
         result["bandwidth_share"] = size * load.tokens / wall / speed
         result["bandwidth_share_of_cpu_time"] = size * load.tokens / cpu / speed
     return result
@@ -178,13 +189,14 @@ def main() -> None:
     parser.add_argument("--models", type=Path, default=DEFAULT_FOLDER, help="of make_models")
     parser.add_argument("--rows", type=Path, default=ROWS)
     a = parser.parse_args()
+    context = max(WORKLOADS[name].context for name in a.workloads)
     for shape in a.shapes:
         if a.quant in MIXES:
             peer = quantized_file(a.models, shape, a.quant)
-            compiled, times = compile_model(peer, None)
+            compiled, times = compile_model(peer, None, context)
         else:
             peer = gguf_file(a.models, shape, PEERS[a.quant])
-            compiled, times = compile_model(hf_folder(a.models, shape), a.quant)
+            compiled, times = compile_model(hf_folder(a.models, shape), a.quant, context)
         for threads in a.threads:
             llama = Llama.from_environment(peer, threads)
             for load in (WORKLOADS[name] for name in a.workloads):

@@ -121,6 +121,17 @@ def state_bytes(metadata: dict[str, Any]) -> int:
     )
 
 
+def cache_bytes(metadata: dict[str, Any], depth: int) -> int:
+    """Return the bytes of keys and values that a decode step reads of `depth` tokens."""
+    total = 0
+    for state in metadata["state"]:
+        if state["kind"] == "paged_kv":
+            page = int(np.prod(state["shape"])) * np.dtype(state["dtype"]).itemsize
+            window = metadata["groups"][state["group"]].get("window") or depth
+            total += state["layers"] * page * min(depth, window) // metadata["page_size"]
+    return total
+
+
 def main() -> None:
     """Measure one workload and print its times as JSON."""
     parser = argparse.ArgumentParser()
@@ -151,6 +162,7 @@ def main() -> None:
         "load_cpu_s": driver.load_cpu_s,
         "weight_bytes": weight_bytes(dict(driver.core.metadata)),
         "state_bytes": state_bytes(dict(driver.core.metadata)),
+        "cache_bytes": cache_bytes(dict(driver.core.metadata), a.depth),
     }
     driver.core.close()
     print(json.dumps(result))

@@ -1,6 +1,10 @@
 #include "system/pages.h"
 
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 #include "testing/testing.h"
 
@@ -21,6 +25,34 @@ TEST(memory_is_of_zeros_and_is_written) {
   CHECK_EQ(static_cast<int>(memory[kBytes / 2]), 8);
   pages::release(memory, kBytes);
 }
+
+#if defined(__linux__) && !defined(__ANDROID__)
+// Returns the flags that the system has for the mapping of this address.
+std::string flags_at(const void* memory) {
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t first = 0, last = 0;
+    if (std::sscanf(line.c_str(), "%zx-%zx ", &first, &last) == 2) {
+      const auto address = reinterpret_cast<uintptr_t>(memory);
+      inside = first <= address && address < last;
+    }
+    if (inside && line.rfind("VmFlags:", 0) == 0) return line + " ";
+  }
+  return "";
+}
+
+TEST(large_memory_asks_for_large_pages) {
+  if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled")) return;  // none to be had
+  for (const size_t megabytes : {8, 64}) {
+    const size_t bytes = megabytes << 20;
+    void* memory = pages::allocate(bytes);
+    CHECK(memory != nullptr);
+    CHECK_EQ(flags_at(memory).find(" hg ") != std::string::npos, megabytes == 64);
+    pages::release(memory, bytes);
+  }
+}
+#endif
 
 TEST(a_mapped_file_stays_when_its_name_goes) {
   testing::TemporaryFolder folder;
