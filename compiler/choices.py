@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import TypedDict
 
@@ -9,6 +10,7 @@ from wherry.errors import UsageError
 from wherry.quant.mix import Mix, base_of, mix_of
 from wherry.quant.scheme import DEFAULT as DEFAULT_QUANT
 from wherry.quant.scheme import KEPT, TYPES, Encoder, Scheme, kept_in, portable
+from wherry.targets.kernels.by_name import KernelsByName
 from wherry.targets.target import TargetPreset
 from wherry.targets.target import find as find_target
 
@@ -175,16 +177,18 @@ class Choice:
 
     @property
     def types(self) -> frozenset[str]:
-        """Return the block types that all libraries of the target have fast kernels for."""
-        return self._fast_blocks & TYPES.keys()
+        """Return the block types that weights can be encoded in.
 
-    @property
-    def _fast_blocks(self) -> frozenset[str]:
+        All libraries of the target have fast kernels for them, which read about their bits.
+        """
+        return self._in_all(lambda kernels: kernels.small_blocks) & TYPES.keys()
+
+    def _in_all(self, blocks: Callable[[KernelsByName], frozenset[str]]) -> frozenset[str]:
+        """Return the block formats that all libraries of the target have."""
         preset = self.preset
         if preset.interface:
             return frozenset()
-        read = [level.kernels.fast_blocks for level in (preset, *preset.variants)]
-        return frozenset.intersection(*read)
+        return frozenset.intersection(*(blocks(x.kernels) for x in (preset, *preset.variants)))
 
     @property
     def kept_schemes(self) -> KeptSchemes | None:
@@ -199,10 +203,9 @@ class Choice:
             return NOTHING
         if self.preset.interface:
             return NOTHING
-        kernels = [level.kernels for level in (self.preset, *self.preset.variants)]
-        experts = frozenset.intersection(*(own.expert_blocks for own in kernels))
-        matrices = kept_in(self._fast_blocks)
-        return KeptSchemes(portable() | matrices, portable() | kept_in(experts))
+        matrices = kept_in(self._in_all(lambda kernels: kernels.fast_blocks))
+        experts = kept_in(self._in_all(lambda kernels: kernels.expert_blocks))
+        return KeptSchemes(portable() | matrices, portable() | experts)
 
     def in_scheme(self, name: str) -> Choice:
         """This choice with the scheme of what is not kept, if it names none."""

@@ -64,6 +64,8 @@ class KernelsByName:
         self.blocks: frozenset[str] = getattr(kernels, "blocks", frozenset())
         # Those of them that are as fast in all steps as the schemes of our own.
         self.fast_blocks: frozenset[str] = getattr(kernels, "fast_blocks", self.blocks)
+        # Those of them that packed weights have hardly more bits of.
+        self.small_blocks: frozenset[str] = getattr(kernels, "small_blocks", self.fast_blocks)
         # Those that linears of experts read as fast.
         self.expert_blocks: frozenset[str] = getattr(kernels, "expert_blocks", self.fast_blocks)
         self._operations: dict[str, tuple[Any, Callable[[Any], Answer]]] = {

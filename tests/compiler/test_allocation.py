@@ -141,6 +141,9 @@ def test_a_complete_conversion_is_not_measured_again(source, tmp_path):
 def test_what_a_target_has_kernels_for():
     assert Choice(target="cpu", quant="q3_k").mix.type is record("Q3_K")
     assert Choice(target="cpu", quant="auto:4.5").types == set(TYPES)
-    with pytest.raises(UsageError, match=r"Type: --quant q4f16_1, or --quant auto:4\.6"):
-        _ = Choice(target="cuda", host="linux-x86_64", quant="q4_k").mix
-    assert Choice(target="cuda", host="linux-x86_64", quant="auto:5").mix.bits == 5
+    # tensor cores read 5 and 6 bits as 8
+    with pytest.raises(UsageError, match=r"for q4_k\. Type: --quant q8f16_1, or --quant auto:5\.6"):
+        _ = Choice(target="cuda", host="linux-x86_64", quant="q5_k").mix
+    assert Choice(target="cuda", host="linux-x86_64", quant="auto:5").types == {"q4_k"}
+    kept = Choice(target="cuda", host="linux-x86_64").kept_schemes  # of a file with such types
+    assert kept and {"Q4_K", "Q5_K", "Q6_K", "Q8_0"} <= kept.matrices and "Q2_K" not in kept.experts

@@ -62,6 +62,10 @@ CASES = {
     "sum of zero points": in_blocks(
         spec_of(3, 2, 24, 192, "q4", combined=True, **HALF_IN), "affine4f16_g64"
     ),
+    "sum of scales for 16 columns": in_blocks(
+        spec_of(3, 2, 24, 256, "q4", combined=True, **HALF_IN), "q6_k"
+    ),
+    "gate of 8 bits and minimums": in_blocks(spec_of(4, 2, 2 * 16, 64, "q4", gate="silu"), "q5_1"),
     "gate of minimums": in_blocks(spec_of(4, 2, 2 * 16, 64, "q4", gate="silu"), "q4_1"),
 }
 BY_DAY = ("gate", "sum", "sum of zero points")

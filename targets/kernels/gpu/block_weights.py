@@ -77,6 +77,36 @@ class BlockWeights(Weights):
         numbers = _numbers(own, (lows, 0), upper, self._zero(row, k))
         return _dequantized(numbers, *self._factors(row, k))
 
+    def bytes_of(self, row: Any, k: Any) -> Any:
+        """Emit the integers of the four columns from k on, a byte each of an uint32."""
+        own = self.format
+        low = self._field("q_weight", row, k, own.low)
+        high = self._field("q_high", row, k, own.high) if own.high else None
+        total: Any = T.uint32(0)
+        for i in range(4):
+            number = _bits(low, i * own.low, own.low)
+            if high is not None:
+                upper = T.shift_left(_bits(high, i * own.high, own.high), T.uint32(own.low))
+                number = T.bitwise_or(number, upper)
+            total = T.bitwise_or(total, T.shift_left(number, T.uint32(8 * i)))
+        return total
+
+    def scale_of(self, row: Any, k: Any) -> Any:
+        """Emit the scale of column k, float32."""
+        return self._scale(row, k)
+
+    def zero(self, row: Any, k: Any) -> Any:
+        """Emit the zero point of column k, float32, of a format with `zeros`."""
+        return self._float("q_zero", row, k)
+
+    def minimum(self, row: Any, k: Any) -> Any:
+        """Emit the minimum of column k, float32, of a format with minimums."""
+        minimum = self._float("q_min", row, k)
+        if not self.format.two_levels:
+            return e.let(minimum)
+        byte = T.Cast("float32", self._byte("q_submin", row, k))
+        return e.let(T.float32(0) - minimum * byte)
+
     def _tensor(self, name: str) -> Any:
         return self.tensors[list(self.format.columns).index(name)]
 
@@ -125,14 +155,7 @@ class BlockWeights(Weights):
         own = self.format
         if self.has_scales:
             return None, None
-        scale = self._scale(row, k)
-        if not own.minimum:
-            return scale, None
-        minimum = self._float("q_min", row, k)
-        if own.two_levels:
-            byte = T.Cast("float32", self._byte("q_submin", row, k))
-            minimum = T.float32(0) - minimum * byte
-        return scale, e.let(minimum)
+        return self._scale(row, k), self.minimum(row, k) if own.minimum else None
 
 
 def _float_of(byte: Any, kind: str) -> Any:

@@ -72,7 +72,10 @@ class GpuKernels:
         # Block formats that linears and embeddings read, see `KernelsByName`. Tensor cores have a
         # layout for some of them; long prompts take several times as long with the others there.
         self.blocks = frozenset(FORMATS)
-        self.fast_blocks = tensor_cores.OFFSETS if limits.tensor_cores else self._fast()
+        self.fast_blocks = frozenset(tensor_cores.BLOCKS) if limits.tensor_cores else self._fast()
+        self.small_blocks = self.fast_blocks
+        if limits.tensor_cores:
+            self.small_blocks = frozenset(b for b in self.fast_blocks if not tensor_cores.grows(b))
         # A launch for experts binds four other tensors.
         self.expert_blocks = frozenset(
             name for name in self.fast_blocks if self._can_bind(4 + len(FORMATS[name].columns))

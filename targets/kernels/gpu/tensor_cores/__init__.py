@@ -10,11 +10,11 @@ from .attention import paged_attention
 from .embedding import embedding
 from .experts import expert_linear
 from .experts import fits as fits_experts
-from .layout import OFFSETS, fits
+from .layout import BLOCKS, fits, grows
 from .linear import fits_fused, fused_linear, linear
 
 __all__ = [
-    "OFFSETS",
+    "BLOCKS",
     "embedding",
     "expert_linear",
     "fits",
@@ -22,6 +22,7 @@ __all__ = [
     "fits_experts",
     "fits_fused",
     "fused_linear",
+    "grows",
     "linear",
     "paged_attention",
 ]

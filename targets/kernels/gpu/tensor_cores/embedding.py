@@ -51,22 +51,29 @@ def _four(spec: LinearSpec, packed: Any, row: Any, place: Any) -> list[Any]:
     if spec.scheme == "f16":
         at = e.let(((piece * layout.STEPS + step) * layout.LANES + lane) * 4 + half)
         return [_half(packed[at + 2 * (i // 2)], i % 2 * 16) for i in range(4)]
-    scales = packed[layout.scales_at(spec) + piece * layout.ROWS + e.div(lane, 2)]
-    scale = e.let(_half(scales, T.Cast("uint32", half * 16)))
-    if spec.scheme == "q8":
+    own = layout.STORED[spec.scheme]
+    place = piece * own.scales + e.div(lane * own.scales, layout.LANES)
+
+    def factor(first: int) -> Any:
+        return e.let(_half(packed[first + place], T.Cast("uint32", half * 16)))
+
+    scale = factor(layout.scales_at(spec))
+    if own.bits == 8:
         at = e.let((((piece * 2 + e.div(step, 2)) * layout.LANES + lane) * 2 + e.mod(step, 2)) * 2)
         words = [_shifted(packed[at + pair], half * 8) for pair in range(2)]
-        return [_number(8, words[i // 2], i % 2 * 2) * scale for i in range(4)]
-    word = _shifted(packed[(piece * layout.LANES + lane) * layout.STEPS + step], half * 4)
-    places = [i // 2 * 2 + i % 2 * 4 for i in range(4)]
-    if spec.scheme not in layout.OFFSETS:
-        return [_number(4, word, place) * scale for place in places]
-    offsets = packed[layout.offsets_at(spec) + piece * layout.ROWS + e.div(lane, 2)]
-    offset = e.let(_half(offsets, T.Cast("uint32", half * 16)))
-    numbers = [_number(4, word, place) + T.float32(ZEROS[4]) for place in places]
-    if FORMATS[spec.scheme].minimum:
-        return [number * scale + offset for number in numbers]
-    return [(number - (offset - T.float32(1024))) * scale for number in numbers]
+        integers = [_integer(8, words[i // 2], i % 2 * 2) for i in range(4)]
+    else:
+        word = _shifted(packed[(piece * layout.LANES + lane) * layout.STEPS + step], half * 4)
+        integers = [_integer(4, word, i // 2 * 2 + i % 2 * 4) for i in range(4)]
+    zero: Any = T.float32(ZEROS[own.bits])
+    if block := FORMATS.get(spec.scheme):
+        zero = T.float32(block.zero)
+        if block.minimum:
+            offset = factor(layout.offsets_at(spec))
+            return [integer * scale + offset for integer in integers]
+        if own.offsets:
+            zero = factor(layout.offsets_at(spec)) - T.float32(1024)
+    return [(integer - zero) * scale for integer in integers]
 
 
 def _shifted(word: Any, bits: Any) -> Any:
@@ -81,6 +88,7 @@ def _half(word: Any, shift: Any) -> Any:
     return T.Cast("float32", T.reinterpret("float16", T.Cast("uint16", bits)))
 
 
-def _number(bits: int, word: Any, place: int) -> Any:
+def _integer(bits: int, word: Any, place: int) -> Any:
+    """Emit the integer at a place of a word, as float32."""
     value = T.bitwise_and(T.shift_right(word, T.uint32(bits * place)), T.uint32(2**bits - 1))
-    return T.Cast("float32", T.Cast("int32", value) - ZEROS[bits])
+    return T.Cast("float32", T.Cast("int32", value))

@@ -80,7 +80,7 @@ struct Units {
         }
       }
       const int of_tile = lane % smaller(32, kScalesOfTile + (kScalesOfTile == 0));
-      if (lane < kScaleCopies && has(chunk, of_tile / 4)) {
+      if (lane < kScaleCopies && has(chunk, of_tile / (Weights::kScales == 32 ? 8 : 4))) {
         start_copy(to + kScalesAt + lane, scales);
         if (kOffsetCopies > 0) {
           start_copy(to + kScalesAt + kScaleCopies + lane, scales + Weights::kOffsetsAt / 4);
@@ -101,7 +101,7 @@ struct Units {
   // The piece of row tile `r` and chunk `i` of the unit at `from`.
   __device__ __forceinline__ Piece piece(const uint4* from, int r, int i, int p) const {
     const Word* own = reinterpret_cast<const Word*>(from + kScalesAt) +
-                      (r * kUnit + i) * Weights::kScales + lane / 2;
+                      (r * kUnit + i) * Weights::kScales + Weights::of_lane(lane);
     return {from[r * kWordsOfTile + (i * Weights::kPieces + p) * 32 + lane],
             Weights::kScales == 0 ? 0 : own[0], kOffsetCopies == 0 ? 0 : own[kScaleCopies * 4]};
   }

@@ -174,7 +174,7 @@ __device__ __forceinline__ void gemm_groups(const void* x, const void* packed, c
     Piece pieces[Weights::kPieces];
 #pragma unroll
     for (int i = 0; i < Weights::kPieces; ++i) {
-      const Word* scales = reinterpret_cast<const Word*>(at + Of::kWords) + lane / 2;
+      const Word* scales = reinterpret_cast<const Word*>(at + Of::kWords) + Weights::of_lane(lane);
       pieces[i] = {reinterpret_cast<const uint4*>(at)[i * 32 + lane],
                    Weights::kScales ? scales[0] : 0,
                    Weights::kOffsetsAt ? scales[Weights::kScales] : 0};

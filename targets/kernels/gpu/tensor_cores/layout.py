@@ -11,9 +11,11 @@ to lanes is possible, if x has the same. The order, in uint32, all in one tensor
     q8   words  [tiles, chunks, step / 2, lane, 2, 2]  four numbers of 8 bits; scales as q4
     f16  words  [tiles, chunks, step, lane, 4]         two numbers each
 
-Block formats of 4 bits with one scale for 32 weights or more (`OFFSETS`) are as q4, followed by
+Block formats (`BLOCKS`) of 4 bits are as q4, those of 5 to 8 bits as q8, with the two levels of
+scales multiplied and rounded to float16; where 16 weights share a scale, each lane has its own.
+Minimums and zero points follow:
 
-         offsets [tiles, chunks, lane / 2]   as the scales: the minimum, or 1024 + the zero point
+         offsets [as the scales]   the minimum, or 1024 + the zero point
 
 There are four pairs: (row r, columns 0 and 1), (row r + 8, the same), (row r, columns 2 and 3),
 (row r + 8, the same). In float16 pair i is word i; in 4 bits its numbers are nibbles i and i + 4,
@@ -32,9 +34,10 @@ from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
 from wherry.ops import LinearSpec
-from wherry.ops.blocks import FORMATS
+from wherry.ops.blocks import FORMATS, BlockFormat
 
 from .. import emit as e
+from ..block_weights import BlockWeights
 from ..weights import ZEROS, ExpertMatrix, fits_float16, stored_shapes
 
 ROWS = 16  # rows of a row tile
@@ -42,20 +45,51 @@ CHUNK = 64  # columns of a chunk
 STEPS = 4  # multiplications of a chunk, 16 columns each
 LANES = 32  # lanes of a warp
 _THREADS = LANES * STEPS
-# Block formats with an offset for each scale: a minimum, or a zero point (8 in all of Q4_0).
-OFFSETS = frozenset(
-    name
-    for name, own in FORMATS.items()
-    if own.low == 4 and not (own.high or own.codebook or own.two_levels) and own.floats == "float16"
-)
-# uint32 words of a chunk of a row tile
-_WORDS = {"q4": _THREADS, "q8": 2 * _THREADS, "f16": 4 * _THREADS}
-_WORDS |= dict.fromkeys(OFFSETS, _THREADS)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """How the chunks of a scheme are stored."""
+
+    bits: int  # of a number: 4, 8 or 16
+    group: int = 32  # columns that share a scale: 32 or 16; more have it several times
+    offsets: bool = False  # whether each scale has an offset
+
+    @property
+    def words(self) -> int:
+        """Return the uint32 words of a chunk of a row tile."""
+        return _THREADS * self.bits // 4
+
+    @property
+    def scales(self) -> int:
+        """Return the uint32 words of a chunk's scales."""
+        return 0 if self.bits == 16 else ROWS // 2 * (CHUNK // self.group)
+
+
+def _stored(own: BlockFormat) -> Stored | None:
+    """Return how a block format is stored; None: float16 has not its scales, or it has few bits."""
+    floats = own.floats != "float16" or own.bytes is not None or own.e4m3
+    if floats or own.codebook or own.bits < 4:
+        return None
+    # In 4 bits each scale has a zero point: 8 in all of Q4_0.
+    offsets = own.bits == 4 or own.minimum or own.zeros
+    return Stored(4 if own.bits == 4 else 8, min(own.group, 32), offsets)
+
+
+# Block format -> how it is stored.
+BLOCKS = {name: found for name, own in FORMATS.items() if (found := _stored(own))}
+_GROWTH = 1.2
+STORED = {"q4": Stored(4), "q8": Stored(8), "f16": Stored(16), **BLOCKS}
+
+
+def grows(scheme: str) -> bool:
+    """Return whether packed weights of a block format take more than a fifth more memory."""
+    return 8 * chunk_bytes(scheme) > _GROWTH * ROWS * CHUNK * FORMATS[scheme].bits_per_weight
 
 
 def fits(spec: LinearSpec) -> bool:
     """Return whether a weight can have this layout."""
-    return spec.scheme in _WORDS and fits_float16(spec) and spec.in_features % CHUNK == 0
+    return spec.scheme in STORED and fits_float16(spec) and spec.in_features % CHUNK == 0
 
 
 def tiles(spec: LinearSpec) -> int:
@@ -70,28 +104,24 @@ def chunks(spec: LinearSpec) -> int:
 
 def chunk_bytes(scheme: str) -> int:
     """Return the bytes of one chunk of a row tile, with its scales and offsets."""
-    return 4 * (_WORDS[scheme] + _floats(scheme) * ROWS)
-
-
-def _floats(scheme: str) -> int:
-    """Return the number of float16 for each 32 of a row."""
-    return {"f16": 0}.get(scheme, 2 if scheme in OFFSETS else 1)
+    own = STORED[scheme]
+    return 4 * (own.words + own.scales * (1 + own.offsets))
 
 
 def scales_at(spec: LinearSpec, experts: int = 1) -> int:
     """Return the offset of an integer weight's scales in the packed tensor, in uint32."""
-    return experts * tiles(spec) * chunks(spec) * _WORDS[spec.scheme]
+    return experts * tiles(spec) * chunks(spec) * STORED[spec.scheme].words
 
 
 def size(spec: LinearSpec, experts: int = 1) -> int:
     """Return the size of the packed tensor in uint32."""
-    floats = _floats(spec.scheme)
-    return scales_at(spec, experts) + floats * ROWS * experts * tiles(spec) * chunks(spec)
+    return experts * tiles(spec) * chunks(spec) * (chunk_bytes(spec.scheme) // 4)
 
 
 def offsets_at(spec: LinearSpec, experts: int = 1) -> int:
     """Return the offset in the packed tensor of a block format's offsets, in uint32."""
-    return scales_at(spec, experts) + ROWS * experts * tiles(spec) * chunks(spec)
+    own = STORED[spec.scheme]
+    return experts * tiles(spec) * chunks(spec) * (own.words + own.scales)
 
 
 def pack(spec: LinearSpec, experts: int | None = None) -> PrimFunc:
@@ -104,7 +134,7 @@ def pack(spec: LinearSpec, experts: int | None = None) -> PrimFunc:
         (f"w{i}", (*axis, *shape), dtype) for i, (shape, dtype) in enumerate(stored_shapes(spec))
     ]
     count, of_each = experts or 1, tiles(spec)
-    place = {"q4": _pack_q4, "q8": _pack_q8, "f16": _pack_f16}.get(spec.scheme, _pack_offset)
+    place = {"q4": _pack_q4, "q8": _pack_q8, "f16": _pack_f16}.get(spec.scheme, _pack_block)
     packed: e.Parameter = ("packed", (size(spec, count),), "uint32")
 
     def emit(b: dict[str, Any], _sizes: dict[str, Any]) -> None:
@@ -156,17 +186,19 @@ class _Chunk:
         self.store_floats(thread, at, lambda row, group: scales[row, group])
 
     def store_floats(self, thread: Any, first: Any, load: Callable[[Any, Any], Any]) -> None:
-        """Emit the stores of a float16 for each row and group of 32, from word `first` on."""
+        """Emit the stores of a float16 for each row and group, from word `first` on."""
+        own = STORED[self.spec.scheme]
+        groups = CHUNK // own.group
 
         def store() -> None:
-            group = self.chunk * 2 + e.mod(thread, 2)
+            group = self.chunk * groups + e.mod(thread, groups)
             pair = [
                 T.Select(there, _bits(load(row, group)), T.uint32(0))
-                for there, row in self.rows_of(e.div(thread, 2))
+                for there, row in self.rows_of(e.div(thread, groups))
             ]
-            self.store(_joined(*pair), first + self.place * ROWS + thread)
+            self.store(_joined(*pair), first + self.place * own.scales + thread)
 
-        e.when(thread < ROWS, store)
+        e.when(thread < own.scales, store)
 
 
 def _integers(bits: int, word: Any, places: Sequence[int], first: int = 0) -> Any:
@@ -189,25 +221,35 @@ def _pack_q4(own: _Chunk, thread: Any) -> None:
     own.store_scales(thread)
 
 
-def _pack_offset(own: _Chunk, thread: Any) -> None:
-    """Emit the packing of a block format with offsets."""
-    kind = FORMATS[own.spec.scheme]
-    names = list(kind.columns)
+def _pack_block(own: _Chunk, thread: Any) -> None:
+    """Emit the packing of a block format."""
+    kind, stored = FORMATS[own.spec.scheme], STORED[own.spec.scheme]
+    weights = BlockWeights(own.spec, tuple(own.stored))
 
-    def of_block(name: str) -> Callable[[Any, Any], Any]:
-        tensor = own.stored[names.index(name)]
-        return lambda row, group: tensor[row, e.div(group * 32, kind.block)]
-
-    def zero(row: Any, group: Any) -> Any:
+    def zero(row: Any, column: Any) -> Any:
         if not kind.zeros:
             return T.float16(1024 + kind.zero)
-        stored = T.Cast("float32", of_block("q_zero")(row, group))
-        return T.Cast("float16", stored + T.float32(1024))
+        return _half(weights.zero(row, column) + T.float32(1024))
 
-    _pack_nibbles(own, thread)
-    own.store_floats(thread, scales_at(own.spec, own.experts), of_block("q_scale"))
-    load = of_block("q_min") if kind.minimum else zero
-    own.store_floats(thread, offsets_at(own.spec, own.experts), load)
+    def minimum(row: Any, column: Any) -> Any:
+        return _half(weights.minimum(row, column))
+
+    def of_group(load: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        return lambda row, group: load(row, group * stored.group)
+
+    if stored.bits == 4:
+        _pack_nibbles(own, thread)
+    else:
+        _pack_bytes(own, thread, weights.bytes_of)
+    scale = of_group(lambda row, column: _half(weights.scale_of(row, column)))
+    own.store_floats(thread, scales_at(own.spec, own.experts), scale)
+    if stored.offsets:
+        load = of_group(minimum if kind.minimum else zero)
+        own.store_floats(thread, offsets_at(own.spec, own.experts), load)
+
+
+def _half(value: Any) -> Any:
+    return T.Cast("float16", value)
 
 
 def _pack_nibbles(own: _Chunk, thread: Any) -> None:
@@ -225,17 +267,22 @@ def _pack_nibbles(own: _Chunk, thread: Any) -> None:
 
 
 def _pack_q8(own: _Chunk, thread: Any) -> None:
+    _pack_bytes(own, thread, lambda row, column: own.stored[0][row, e.div(column, 4)])
+    own.store_scales(thread)
+
+
+def _pack_bytes(own: _Chunk, thread: Any, load: Callable[[Any, Any], Any]) -> None:
+    """Emit the packing of 8 bits; `load(row, column)` returns the numbers of four columns."""
     lane, step = e.let(e.mod(e.div(thread, 2), LANES)), e.let(_step_q8(thread))
-    word = own.chunk * (CHUNK // 4) + e.mod(lane, 4) * 4 + step
+    column = e.let(own.chunk * CHUNK + e.mod(lane, 4) * 16 + step * 4)
     four = [
-        e.let(T.Select(there, own.stored[0][row, word], _zeros(8)))
+        e.let(T.Select(there, load(row, column), _zeros(8)))
         for there, row in own.rows_of(e.div(lane, 4))
     ]
     at = e.let((own.place * _THREADS + thread) * 2)
     for pair in range(2):  # pairs of columns
         parts = [_integers(8, w, (half, half + 2), 2 * pair) for half, w in enumerate(four)]
         own.store(T.bitwise_or(*parts), at + pair)
-    own.store_scales(thread)
 
 
 def _step_q8(thread: Any) -> Any:

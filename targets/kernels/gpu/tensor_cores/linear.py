@@ -33,11 +33,18 @@ from .plan import (
     TensorCoreLinearPlan,
 )
 
+
+def _class_of(name: str) -> str:
+    """Return the class of a block format."""
+    own, stored = FORMATS[name], layout.BLOCKS[name]
+    if not stored.offsets:
+        return name.upper()
+    return ("Q4" if stored.bits == 4 else "Bytes") + ("Minimum" if own.minimum else "Zero")
+
+
 # Scheme -> the class of its weights in weights.cuh.
 STORED = {"q4": "Q4", "q8": "Q8", "f16": "F16"}
-STORED |= {
-    name: "Q4Minimum" if FORMATS[name].minimum else "Q4Zero" for name in sorted(layout.OFFSETS)
-}
+STORED |= {name: _class_of(name) for name in sorted(layout.BLOCKS)}
 
 
 def source() -> str:

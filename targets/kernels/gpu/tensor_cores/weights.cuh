@@ -55,10 +55,13 @@ struct PackedWeights {
   const uint4* words;
   const Word* scales;
 
+  // The place of a lane's scales among those of a chunk: it has one alone, or with a neighbour.
+  static __device__ __forceinline__ int of_lane(int lane) { return lane * kScales / 32; }
+
   __device__ __forceinline__ PackedWeights(const void* packed, int lane)
       : words(static_cast<const uint4*>(packed) + lane),
         scales(static_cast<const Word*>(packed) + size_t{kTiles} * kChunks * kPieces * 128 +
-               lane / 2) {}
+               of_lane(lane)) {}
 
   __device__ __forceinline__ TilePieces<PackedWeights> tile(int index) const {
     const size_t at = size_t(index) * kChunks;
@@ -66,7 +69,7 @@ struct PackedWeights {
   }
   // The scales of a row tile for all lanes.
   __device__ __forceinline__ const uint4* all_scales(int index) const {
-    const Word* first = scales - threadIdx.x % 32 / 2 + size_t(index) * (kChunks * kScales);
+    const Word* first = scales - of_lane(threadIdx.x % 32) + size_t(index) * (kChunks * kScales);
     return reinterpret_cast<const uint4*>(first);
   }
   __device__ __forceinline__ Piece load(int index, int chunk, int piece) const {
@@ -139,24 +142,47 @@ using Q4Zero = Q4Offset<kN, kK, false>;
 template <int kN, int kK>
 using Q4Minimum = Q4Offset<kN, kK, true>;
 
-// 8 bits, scales as `Q4`. A lane's piece is its part of two steps: two words each, and the scales.
-template <int kN, int kK>
-struct Q8 : PackedWeights<kN, kK, 2, 16, false> {
-  using PackedWeights<kN, kK, 2, 16, false>::PackedWeights;
+// What is subtracted from numbers of 8 bits, or added: kZero for all, or with kOffset of each scale
+// the zero point, or the minimum.
+enum class Offset { kNone, kZero, kMinimum };
 
-  // Each (number - 127) * scale, rounded once.
+// 8 bits. A lane's piece is its part of two steps: two words each, and the scales of its two rows.
+template <int kN, int kK, int kScales, Offset kOffset, int kZero = 0>
+struct Bytes : PackedWeights<kN, kK, 2, kScales, kOffset != Offset::kNone> {
+  using PackedWeights<kN, kK, 2, kScales, kOffset != Offset::kNone>::PackedWeights;
+
+  // Each (number - zero point) * scale, or number * scale + minimum, rounded once.
   static __device__ __forceinline__ void open(const Piece& piece, int step, Word (&a)[4]) {
     const Word w[2] = {step % 2 ? piece.words.z : piece.words.x,
                        step % 2 ? piece.words.w : piece.words.y};
-    const Word magic = 0x64006400u, zero = 0x647f647fu;  // 1024; 1024 + 127
-    const Word row = upper_scale(piece), lower_row = lower_scale(piece);
+    const Word magic = 0x64006400u;  // 1024
+    const Word scale[2] = {upper_scale(piece), lower_scale(piece)};
+    const Word offset[2] = {low_halves(piece.offsets, piece.offsets),
+                            high_halves(piece.offsets, piece.offsets)};
+    const Word same = kOffset == Offset::kNone ? magic + kZero * 0x10001u : magic;
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      a[2 * i] = times(minus(even_bytes(w[i], magic), zero), row);
-      a[2 * i + 1] = times(minus(odd_bytes(w[i], magic), zero), lower_row);
+    for (int i = 0; i < 4; ++i) {
+      const Word bytes = i % 2 ? odd_bytes(w[i / 2], magic) : even_bytes(w[i / 2], magic);
+      const Word number = minus(bytes, kOffset == Offset::kZero ? offset[i % 2] : same);
+      a[i] = kOffset == Offset::kMinimum ? times_plus(number, scale[i % 2], offset[i % 2])
+                                         : times(number, scale[i % 2]);
     }
   }
 };
+
+// A scale for each 32 of a row, or for each 16.
+template <int kN, int kK>
+using Q8 = Bytes<kN, kK, 16, Offset::kNone, 127>;
+template <int kN, int kK>
+using Q8_0 = Bytes<kN, kK, 16, Offset::kNone, 128>;
+template <int kN, int kK>
+using Q5_0 = Bytes<kN, kK, 16, Offset::kNone, 16>;
+template <int kN, int kK>
+using Q6_K = Bytes<kN, kK, 32, Offset::kNone, 32>;
+template <int kN, int kK>
+using BytesZero = Bytes<kN, kK, 16, Offset::kZero>;
+template <int kN, int kK>
+using BytesMinimum = Bytes<kN, kK, 16, Offset::kMinimum>;
 
 // float16. A lane's piece is its part of a step.
 template <int kN, int kK>
