@@ -18,6 +18,7 @@ from ..activations import NAMES, Name
 from ..arch import Architecture, Word, rename, tie
 from ..config import Count, Positions, Size, VocabSize
 from ..encoder import joined, named
+from ..encoder_decoder import EncoderDecoder
 from ..layers import MLP, Embedding, exact
 from ..norms import LayerNorm
 from ..ragged import attend
@@ -214,8 +215,8 @@ class Decoder(_Side):
         return batch.wanted(x)
 
 
-class BartModel(nn.Module):
-    """Encoder and decoder over one token table: the interface of `Architecture.model`."""
+class BartModel(EncoderDecoder):
+    """The interface of `Architecture.model`."""
 
     def __init__(self, cfg: BartConfig) -> None:
         self.shared = Embedding(cfg.vocab_size, cfg.hidden_size)
@@ -223,17 +224,6 @@ class BartModel(nn.Module):
         self.decoder = Decoder(cfg)
         self.lm_head = None
         self.logits_bias = exact((1, cfg.vocab_size))
-
-    def encoded(self, batch: Batch) -> Tensor:
-        """Encode sources, and write what the decoder's layers read of them; see `keep_source`."""
-        x, kept = self.encoder(self.shared(batch.tokens), batch), None
-        for block in self.decoder.layers:
-            kept = block.keep(x, batch, kept)
-        return kept
-
-    def hidden(self, batch: WithSource) -> Tensor:
-        """Return the hidden states of the logit rows, [m, d]."""
-        return self.decoder(self.shared(batch.tokens), batch)
 
     def logits(self, x: Tensor) -> Tensor:
         """Compute logits float32 [m, vocab] from the result of `hidden`."""

@@ -17,6 +17,7 @@ from wherry.ops import AttentionShape, RaggedAttentionSpec
 from ..activations import NAMES, Activation
 from ..arch import Architecture, Word, concat, drop, rename, tie
 from ..config import Count, Epsilon, Positions, Range, Size, VocabSize
+from ..encoder_decoder import EncoderDecoder
 from ..layers import MLP, Embedding, GatedMLP, exact
 from ..norms import RMSNorm
 from ..ragged import attend
@@ -238,8 +239,8 @@ class Decoder(nn.Module):
         return y
 
 
-class T5Model(nn.Module):
-    """Encoder and decoder over one token table: the interface of `Architecture.model`."""
+class T5Model(EncoderDecoder):
+    """The interface of `Architecture.model`."""
 
     def __init__(self, cfg: T5Config) -> None:
         d = cfg.hidden_size
@@ -248,17 +249,6 @@ class T5Model(nn.Module):
         self.encoder = Encoder(cfg)
         self.decoder = Decoder(cfg)
         self.lm_head = None if cfg.scaled else nn.Linear(d, cfg.vocab_size, bias=False)
-
-    def encoded(self, batch: Batch) -> Tensor:
-        """Encode sources, and write what the decoder's layers read of them; see `keep_source`."""
-        x, kept = self.encoder(self.shared(batch.tokens), batch), None
-        for block in self.decoder.layers:
-            kept = block.keep(x, batch, kept)
-        return kept
-
-    def hidden(self, batch: WithSource) -> Tensor:
-        """Return the normalized hidden states of the logit rows, [m, d]."""
-        return self.decoder(self.shared(batch.tokens), batch)
 
     def logits(self, x: Tensor) -> Tensor:
         """Compute logits float32 [m, vocab] from the result of `hidden`."""
