@@ -77,7 +77,8 @@ def _size(case: Case, name: str) -> float:
     A tied head repeats the last token where its embedding outweighs the layers and the positions.
     """
     if case.model_type == "bart":
-        return 2.0 if "embed_positions" in name else 0.2 if "shared" in name else 0.1
+        table = 0.05 if case.config.get("scale_embedding") else 0.2
+        return 2.0 if "embed_positions" in name else table if "shared" in name else 0.1
     return 0.1 if case.untied or name.startswith("shared") else 0.2
 
 

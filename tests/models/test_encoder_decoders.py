@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from itertools import pairwise
 
 import numpy as np
@@ -42,10 +43,15 @@ def logits(model, source, output):
     return found.logits[0].numpy()
 
 
-def close(got, expected, tolerance=TOLERANCE):
+def close(got, model, source, output, tolerance=TOLERANCE):
+    """Compare with transformers, whose own float32 is no exact reference.
+
+    T5's scores have no scale, so that some configurations amplify the last bits.
+    """
+    expected, exact = (logits(m, source, output) for m in (model, deepcopy(model).double()))
     assert got.shape == expected.shape
     assert np.abs(expected).max() > 0.5  # a comparison of zeros proves nothing
-    assert np.abs(got - expected).max() <= tolerance
+    assert np.abs(got - exact).max() <= max(tolerance, 2 * np.abs(expected - exact).max())
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -66,7 +72,7 @@ class TestAgainstTransformers:
             run = Runner(folder)
             run.step({0: source}, "encode")
             whole = run.step({0: output})[0]
-            close(whole, logits(model, source, output))
+            close(whole, model, source, output)
             cut = Runner(folder)
             cut.step({0: source}, "encode")
             n = len(output)
@@ -182,5 +188,4 @@ def test_four_bits(name, kind, tmp_path):
     outputs = [[start, *text] for text in texts(vocab, (40, 6, 20))]
     got = four_bits(tmp_path, sources, outputs, kind, "float")
     for logits_, source, output in zip(got, sources, outputs, strict=True):
-        expected = logits(model, source, output)
-        close(logits_, expected, 1e-3)
+        close(logits_, model, source, output, 1e-3)
