@@ -31,7 +31,7 @@ def cpu(rows: Iterable[Row]) -> Iterable[list[str]]:
         share = row["wherry"].get("bandwidth_share")
         yield [
             row["shape"], row["quant"], row["what"], str(row["threads"]),
-            f"{row['ratio_wall']:.2f}", f"{row['ratio_cpu']:.2f}",
+            f"{row['ratio_wall']:.2f}", f"{row['ratio_cpu']:.2f}" if row["ratio_cpu"] else "",
             "" if share is None else f"{share:.0%}", *_origin(row),
         ]  # fmt: skip
 
