@@ -143,8 +143,8 @@ WHERRY_API int wherry_page_file(const char* name, const char* text, size_t n) {
 }
 
 // Opens the model. folder: its place, for error messages. tool_format: "" detects it from the chat
-// template. context: maximum number of tokens of prompt and output. embedding_size: dimensions of an
-// embedding; 0: unknown. Returns a wherry_status.
+// template. context: maximum number of tokens of prompt and output. embedding_size: dimensions of
+// an embedding; 0: unknown. Returns a wherry_status.
 WHERRY_API int wherry_page_open(const char* folder, const char* name, const char* tool_format,
                                 int64_t context, int64_t vocab_size, int64_t embedding_size) {
   return guarded([&] {
