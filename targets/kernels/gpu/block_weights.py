@@ -44,7 +44,7 @@ class BlockWeights(Weights):
 
     def scale(self, row: Any, group: Any) -> Any:
         """Emit the load of the scale of a row's group of 32, as float32."""
-        return self._scale(row, group * GROUP)
+        return self.scale_of(row, group * GROUP)
 
     def group(self, row: Any, group: Any) -> Callable[[int], list[Any]]:
         """Emit the load of a row's group of 32; see `Weights.group`."""
@@ -91,10 +91,6 @@ class BlockWeights(Weights):
             total = T.bitwise_or(total, T.shift_left(number, T.uint32(8 * i)))
         return total
 
-    def scale_of(self, row: Any, k: Any) -> Any:
-        """Emit the scale of column k, float32."""
-        return self._scale(row, k)
-
     def zero(self, row: Any, k: Any) -> Any:
         """Emit the zero point of column k, float32, of a format with `zeros`."""
         return self._float("q_zero", row, k)
@@ -131,7 +127,7 @@ class BlockWeights(Weights):
         field = self._field(name, row, e.div(k, self.format.group), 8)
         return T.Cast("int32", T.bitwise_and(field, T.uint32(255)))
 
-    def _scale(self, row: Any, k: Any) -> Any:
+    def scale_of(self, row: Any, k: Any) -> Any:
         """Emit the scale of column k, float32."""
         scale, own = self._float("q_scale", row, k), self.format
         if not own.two_levels:
@@ -147,7 +143,7 @@ class BlockWeights(Weights):
         Codebooks have none.
         """
         if self.format.zeros:
-            return e.let(self._float("q_zero", row, k) + T.float32(2**23))
+            return e.let(self.zero(row, k) + T.float32(2**23))
         return T.float32(2**23 + self.format.zero)
 
     def _factors(self, row: Any, k: Any) -> tuple[Any, Any]:
@@ -155,7 +151,7 @@ class BlockWeights(Weights):
         own = self.format
         if self.has_scales:
             return None, None
-        return self._scale(row, k), self.minimum(row, k) if own.minimum else None
+        return self.scale_of(row, k), self.minimum(row, k) if own.minimum else None
 
 
 def _float_of(byte: Any, kind: str) -> Any:
