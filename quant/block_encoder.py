@@ -22,6 +22,7 @@ from .grid import Integers, Scales, words
 from .search import Floats, Levels, Total, best_ratios, best_scales, folded, scaled, weighted
 from .search_minimum import best_lines
 from .stored import cast
+from .trellis import best_trellis_scales
 
 VERSION = 2  # of the algorithm; the hash of a conversion covers it
 # Ways of rounding that the search tries, by the number of values of an integer, without a minimum.
@@ -42,6 +43,8 @@ _CODES = (1.0, 0.92, 1.08, 0.85)
 def encodes(own: BlockFormat) -> bool:
     """Return whether `encode` knows a format."""
     count = 2 ** (own.low + own.high)
+    if own.trellis:
+        return True
     if own.codebook:
         return own.bytes is None
     return own.two_levels and (count - 1 in _LINES if own.minimum else count in _SYMMETRIC)
@@ -63,6 +66,11 @@ class BlockGrid:
         """Return the number of columns whose scales are found together."""
         return self.own.block
 
+    @property
+    def path_bits(self) -> int:
+        """Return the bits of integers whose values depend on those before; 0: they do not."""
+        return self.own.bits if self.own.trellis else 0
+
     def scales(self, w: Floats, importance: Floats | None = None) -> Scales:
         """Find the scales of the groups of a block, then round them: see `Grid.scales`."""
         scale, minimum = self._found(w, importance)
@@ -82,14 +90,18 @@ class BlockGrid:
                 scale, minimum = self._best(apart, None)
                 return scale.reshape(-1, n), None if minimum is None else minimum.reshape(-1, n)
             found = [
-                self._best(w[start : start + group], weighted(importance[start : start + group]))
+                self._best(w[start : start + group], importance[start : start + group])
                 for start in range(0, len(w), group)
             ]
         minimums = [minimum for _, minimum in found if minimum is not None]
         return np.stack([scale for scale, _ in found]), np.stack(minimums) if minimums else None
 
-    def _best(self, groups: Floats, total: Total | None) -> tuple[Floats, Floats | None]:
+    def _best(self, groups: Floats, importance: Floats | None) -> tuple[Floats, Floats | None]:
         """Return the best scales and minimums [n] of groups [group, n]."""
+        if self.own.trellis:
+            same = np.ones(len(groups), np.float32) if importance is None else importance
+            return best_trellis_scales(groups, same, self.own.bits), None
+        total = None if importance is None else weighted(importance)
         if self.own.minimum:
             most = 2**self.own.bits - 1
             return best_lines(groups, most, _LINES[most], total)

@@ -14,12 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.ops.blocks import FORMATS, FP8, LLAMA_CPP, TERNARY, BlockFormat
+from wherry.ops.blocks import (
+    FORMATS,
+    FP8,
+    LLAMA_CPP,
+    TCQ,
+    TERNARY,
+    TRELLIS,
+    BlockFormat,
+)
 
 from .block_encoder import BlockGrid
 from .grid import rounded, words
 from .raw_blocks import UNPACK
 from .stored import FloatDtype, Shape, StoredTensor
+from .trellis import windows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +87,8 @@ class BlockQuant:
         values: NDArray[Any] = q - own.zero
         if own.codebook or own.e4m3:
             values = _E4M3[q] if own.e4m3 else np.array(own.codebook, np.int32)[q]
+        if own.trellis:
+            values = np.array(TRELLIS, np.int32)[windows(q, own.bits, own.group)]
         of_column = np.arange(q.shape[-1]) // own.group
         of_group = np.arange(of_column[-1] + 1) * own.group // own.block
         scale = stored["q_scale"].astype(np.float32)[..., of_group]
@@ -114,10 +125,19 @@ class BlockQuant:
             shift = (at % per * bits).astype("uint32")
             return (tensors[name][row, at // per] >> shift).astype("int32") & (2**bits - 1)
 
-        q = field("q_weight", own.low, column)
-        if own.high:
-            q = q + field("q_high", own.high, column) * 2**own.low
+        def integer(at: Any) -> Any:
+            q = field("q_weight", own.low, at)
+            return q + field("q_high", own.high, at) * 2**own.low if own.high else q
+
+        q = integer(column)
         value = _looked_up(own.codebook, q) if own.codebook else q - own.zero
+        if own.trellis:
+            window = integer(column)
+            for before in range(1, own.memory + 1):
+                inside = column % own.group >= before
+                earlier = integer(tirx.if_then_else(inside, column - before, column))
+                window = window + tirx.if_then_else(inside, earlier, 0) * 2 ** (before * own.bits)
+            value = _looked_up(TRELLIS, window)
         if own.e4m3:
             size = _float_of(q & 127, "e4m3")
             value = tirx.Select(q < 128, size, -size)
@@ -197,5 +217,6 @@ _FLOATS = _floats()
 _E4M3 = np.concatenate([_FLOATS["e4m3"][:128], -_FLOATS["e4m3"][:128]])
 # Types of llama.cpp; `split` makes their stored tensors.
 BLOCKS = tuple(BlockQuant(name=name.upper()) for name in LLAMA_CPP)
+TRELLISES = tuple(BlockQuant(name=name.upper()) for name in TCQ)
 FLOATS_8 = tuple(BlockQuant(name=name.upper()) for name in FP8)
 TERNARIES = tuple(BlockQuant(name=name.upper()) for name in TERNARY)

@@ -31,7 +31,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .grid import Grid, Scales, stored
+from . import trellis
+from .grid import Grid, Scales, round_group, stored
 from .search import Floats
 
 # Share of the mean of H's diagonal that is added to it: inputs that the text hardly has are not
@@ -111,10 +112,8 @@ class Feedback:
                 aims = wanted[start - first : last - first]
                 if start > first:
                     aims = aims + self.ratios[first:start, start:last].T @ errors[first:start]
-                for j in range(start, last):
-                    aim = aims[j - start]
-                    if j > start:
-                        aim = aim + self.ratios[start:j, j] @ errors[start:j]
-                    q[j] = grid.nearest(scales.units(aim, group))
-                    errors[j] = w[j] - scales.weights(grid.values(q[j]), group)
+                own = trellis.Feedback(w[start:last], self.ratios[start:last, start:last])
+                importance = self.importance[start:last]
+                q[start:last], made = round_group(grid, aims, scales, group, importance, own)
+                errors[start:last] = own.w - made
         return stored(grid, np.ascontiguousarray(q.T), [each.stored for each in found])

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .search import Floats
+from .trellis import Feedback, best_path
 
 Integers = NDArray[np.uint8]
 _AT_ONCE = 1 << 16  # weights that are encoded at once; the float32 temporaries then fit into L2
@@ -53,6 +54,10 @@ class Grid(Protocol):
     def block(self) -> int:
         """Return the number of columns whose scales are found together: whole groups."""
 
+    @property
+    def path_bits(self) -> int:
+        """Return the bits of integers whose values depend on those before; 0: they do not."""
+
     def scales(self, w: Floats, importance: Floats | None = None) -> Scales:
         """Find the scales of the weights w [columns, n] of a block, which may be cut.
 
@@ -71,6 +76,40 @@ class Grid(Protocol):
 
     def fields(self, q: Integers) -> dict[str, NDArray[Any]]:
         """Return the arrays that store integers q [n, columns] by name suffix."""
+
+
+def round_group(
+    grid: Grid,
+    w: Floats,
+    scales: Scales,
+    group: int,
+    importance: Floats | None = None,
+    feedback: Feedback | None = None,
+) -> tuple[Integers, Floats]:
+    """Round the columns w [columns, n] of a group: the integers and the weights that they are.
+
+    Args:
+        grid: what they are rounded to.
+        w: the weights; with `feedback`, with what makes up for the errors before the group.
+        scales: the scales.
+        group: the index of the group in them.
+        importance: weights [columns] of the squared errors; None: all count alike.
+        feedback: how errors are passed on within the group; None: they are not.
+    """
+    if grid.path_bits:
+        same = np.ones(len(w), np.float32) if importance is None else importance
+        return best_path(w, scales.scale[group], same, grid.path_bits, feedback)
+    if feedback is None:
+        q = grid.nearest(scales.units(w, group))
+        return q, scales.weights(grid.values(q), group)
+    q, made = np.empty(w.shape, np.uint8), np.empty_like(w)
+    errors = np.empty_like(w)
+    for j, aim in enumerate(w):
+        wanted = aim + feedback.ratios[:j, j] @ errors[:j] if j else aim
+        q[j] = grid.nearest(scales.units(wanted, group))
+        made[j] = scales.weights(grid.values(q[j]), group)
+        errors[j] = feedback.w[j] - made[j]
+    return q, made
 
 
 def rounded(grid: Grid, w: Floats) -> dict[str, NDArray[Any]]:
@@ -114,7 +153,7 @@ def _block(grid: Grid, w: Floats) -> tuple[Integers, dict[str, NDArray[Any]]]:
     found = grid.scales(columns)
     for g in range(len(found.scale)):
         rows = slice(g * grid.group, (g + 1) * grid.group)
-        q[rows] = grid.nearest(found.units(columns[rows], g))
+        q[rows], _ = round_group(grid, columns[rows], found, g)
     return np.ascontiguousarray(q[:own].T), found.stored
 
 

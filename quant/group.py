@@ -153,6 +153,11 @@ class GroupGrid:
         """Return the same."""
         return self.own.group
 
+    @property
+    def path_bits(self) -> int:
+        """Return 0: values of integers do not depend on others."""
+        return 0
+
     def scales(self, w: Floats, importance: Floats | None = None) -> Scales:
         """Find the scales of a group: see `Grid.scales`."""
         total = None if importance is None else weighted(importance)

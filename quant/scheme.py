@@ -12,7 +12,7 @@ from wherry.errors import UsageError
 
 from .affine import AFFINE
 from .block_encoder import encodes
-from .blocks import BLOCKS, FLOATS_8, TERNARIES, BlockQuant
+from .blocks import BLOCKS, FLOATS_8, TERNARIES, TRELLISES, BlockQuant
 from .float import FLOATS, FloatScheme
 from .group import GROUPS
 from .ordered import ORDERED
@@ -110,7 +110,7 @@ EXACT = FloatScheme(name="exact", float_dtype="float32")
 
 
 # Schemes of checkpoint formats: weights are kept in them, and never encoded.
-_KEPT: tuple[Scheme, ...] = (*BLOCKS, *FLOATS_8, *TERNARIES, *AFFINE, *ORDERED)
+_KEPT: tuple[Scheme, ...] = (*BLOCKS, *TRELLISES, *FLOATS_8, *TERNARIES, *AFFINE, *ORDERED)
 
 
 def schemes() -> dict[str, Encoder]:
@@ -120,7 +120,9 @@ def schemes() -> dict[str, Encoder]:
 
 
 # Block types that are encoded, too: names that `wherry.quant.mix.mix_of` knows.
-TYPES: Mapping[str, BlockQuant] = {b.name.lower(): b for b in BLOCKS if encodes(b.format)}
+TYPES: Mapping[str, BlockQuant] = {
+    b.name.lower(): b for b in (*BLOCKS, *TRELLISES) if encodes(b.format)
+}
 
 
 def portable() -> frozenset[str]:

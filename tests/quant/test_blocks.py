@@ -11,11 +11,11 @@ import pytest
 import tvm
 from tvm import te
 
-from wherry.quant.blocks import BLOCKS, FLOATS_8, TERNARIES
+from wherry.quant.blocks import BLOCKS, FLOATS_8, TERNARIES, TRELLISES
 from wherry.quant.plan import from_json, parts, to_json
 from wherry.quant.scheme import EXACT, record
 
-from ..support.random_blocks import random_blocks, random_floats, random_ternary
+from ..support.random_blocks import random_blocks, random_stored
 
 ROWS, COLUMNS = 6, 512
 
@@ -42,14 +42,12 @@ def test_numbers_of_fp8():
     np.testing.assert_array_equal(FLOATS_8[0].decode(stored), expected)
 
 
-@pytest.mark.parametrize("scheme", (*BLOCKS, *FLOATS_8, *TERNARIES), ids=lambda scheme: scheme.name)
+EACH = (*BLOCKS, *TRELLISES, *FLOATS_8, *TERNARIES)
+
+
+@pytest.mark.parametrize("scheme", EACH, ids=lambda scheme: scheme.name)
 def test_elements(scheme):
-    if scheme in FLOATS_8:
-        stored = random_floats(scheme, ROWS, COLUMNS)
-    elif scheme in TERNARIES:
-        stored = random_ternary(scheme, ROWS, COLUMNS)
-    else:
-        stored = scheme.split(random_blocks(scheme.name, ROWS, COLUMNS))
+    stored = random_stored(scheme, ROWS, COLUMNS)
     tensors = [te.placeholder(a.shape, str(a.dtype), name) for name, a in stored.items()]
     y = te.compute((ROWS, COLUMNS), lambda i, k: scheme.element(tensors, i, k), "y")
     func = tvm.compile(te.create_prim_func([*tensors, y]), target="llvm")

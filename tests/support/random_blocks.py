@@ -6,7 +6,7 @@ import gguf
 import numpy as np
 
 from wherry.quant.affine import AffineQuant
-from wherry.quant.blocks import BlockQuant
+from wherry.quant.blocks import FLOATS_8, TERNARIES, TRELLISES, BlockQuant
 from wherry.quant.grid import words
 
 # Bytes at which a block's float16 fields begin; two is a scale and a minimum.
@@ -22,6 +22,22 @@ _HALVES = {
 # Types whose scales are bytes: range of the bytes, and their number in a block.
 _BYTES = {"MXFP4": (118, 124, 1), "NVFP4": (1, 40, 4)}
 _SCALES = {256: 2e-4, 32: 2e-3}  # of blocks with two levels, and of those with one
+
+
+def random_stored(
+    scheme: AffineQuant | BlockQuant, rows: int, columns: int, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Stored tensors of random weights in any of these schemes."""
+    if isinstance(scheme, AffineQuant):
+        return random_affine(scheme, rows, columns, seed)
+    for kinds, made in (
+        (FLOATS_8, random_floats),
+        (TERNARIES, random_ternary),
+        (TRELLISES, random_trellis),
+    ):
+        if scheme in kinds:
+            return made(scheme, rows, columns, seed)
+    return scheme.split(random_blocks(scheme.name, rows, columns, seed))
 
 
 def random_blocks(name: str, rows: int, columns: int, seed: int = 0) -> np.ndarray:
@@ -57,6 +73,24 @@ def random_floats(
         words = np.uint32(0x7D7F7E80)  # powers of two around one
         made["q_sub"] = np.full(shapes["q_sub"], words, np.uint32)
     return made
+
+
+def random_trellis(
+    scheme: BlockQuant, rows: int, columns: int, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Stored tensors of random paths; the first rows have one integer alone, and large scales."""
+    rng = np.random.default_rng(seed)
+    q = rng.integers(0, 2**scheme.format.bits, (rows, columns), np.uint8)
+    q[:4] = np.array([0, 1, 2, 2**scheme.format.bits - 1], np.uint8)[:, None]
+    subs = rng.integers(0, 256, (rows, columns // scheme.format.group), np.uint8)
+    subs[:2] = np.array([0, 255], np.uint8)[:, None]
+    blocks = -(-columns // scheme.format.block)
+    return {
+        "q_weight": words(q & 3, 2),
+        **({"q_high": words(q >> 2, 1)} if scheme.format.high else {}),
+        "q_scale": (4e-6 * rng.uniform(0.5, 1.5, (rows, blocks))).astype(np.float16),
+        "q_sub": words(subs, 8),
+    }
 
 
 def random_ternary(

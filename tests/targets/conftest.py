@@ -24,6 +24,11 @@ SSE = Isa(lanes=4, registers=16, fma=False)
 # LLVM's CPU, what kernels are generated for, what this CPU must have to run them.
 MACHINES = {
     "avx512vnni": ("cascadelake", replace(AVX512, dot="vnni512"), {"avx512_vnni"}),
+    "avx512vbmi": (
+        "icelake-server",
+        replace(AVX512, dot="vnni512", vbmi=True),
+        {"avx512_vnni", "avx512_vbmi"},
+    ),
     "avx512": ("skylake-avx512", replace(AVX512, dot="avx2"), {"avx512bw", "avx512vl"}),
     # 256-bit vectors of AVX512-VNNI: the intrinsic is the one of AVX-VNNI.
     "avxvnni": ("cascadelake", replace(AVX2, dot="avxvnni"), {"avx512_vnni", "avx512vl"}),

@@ -8,16 +8,11 @@ from typing import Any
 import numpy as np
 
 from wherry.ops.blocks import FORMATS
-from wherry.quant.affine import AFFINE, AffineQuant
-from wherry.quant.blocks import BLOCKS, FLOATS_8, TERNARIES
+from wherry.quant.affine import AFFINE
+from wherry.quant.blocks import BLOCKS, FLOATS_8, TERNARIES, TRELLISES
 from wherry.targets.kernels import ExpertLinearSpec, RouteSpec
 
-from ..support.random_blocks import (
-    random_affine,
-    random_blocks,
-    random_floats,
-    random_ternary,
-)
+from ..support.random_blocks import random_stored
 from .test_cpu_linear import portable
 
 ROUTES = {
@@ -129,16 +124,9 @@ def _matrix(rng: np.random.Generator, spec: ExpertLinearSpec, expert: int) -> An
     n, k = spec.out_features, spec.in_features
     if spec.scheme not in FORMATS:
         return portable(rng, n, k, spec.scheme, spec.scale_dtype)
-    every = (*BLOCKS, *FLOATS_8, *TERNARIES, *AFFINE)
+    every = (*BLOCKS, *TRELLISES, *FLOATS_8, *TERNARIES, *AFFINE)
     scheme = next(s for s in every if s.kernel_spec()["scheme"] == spec.scheme)
-    if isinstance(scheme, AffineQuant):
-        stored = random_affine(scheme, n, k, expert)
-    elif scheme in FLOATS_8:
-        stored = random_floats(scheme, n, k, expert)
-    elif scheme in TERNARIES:
-        stored = random_ternary(scheme, n, k, expert)
-    else:
-        stored = scheme.split(random_blocks(scheme.name, n, k, expert))
+    stored = random_stored(scheme, n, k, expert)
     return list(stored.values()), scheme.decode(stored, k)
 
 

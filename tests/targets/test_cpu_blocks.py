@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from wherry.ops.blocks import FORMATS
-from wherry.quant.affine import AFFINE, AffineQuant
-from wherry.quant.blocks import BLOCKS, TERNARIES
+from wherry.quant.affine import AFFINE
+from wherry.quant.blocks import BLOCKS, TERNARIES, TRELLISES
 from wherry.quant.scheme import TYPES
 from wherry.targets.kernels import EmbeddingSpec, LinearSpec
 from wherry.targets.kernels.cpu import CpuKernels
 from wherry.targets.kernels.cpu.block_layout import SUPPORTED
 
-from ..support.random_blocks import random_affine, random_blocks, random_ternary
+from ..support.random_blocks import random_blocks, random_stored, random_ternary
 from .conftest import machine as named_machine
 
 pytestmark = pytest.mark.cpu
@@ -31,6 +31,7 @@ SCHEMES = [
         if s.name.lower() in SUPPORTED
     ),
     *TERNARIES,
+    *TRELLISES,
     *(
         s if s.name in BY_DAY else pytest.param(s, marks=pytest.mark.nightly)
         for s in AFFINE
@@ -38,7 +39,7 @@ SCHEMES = [
     ),
 ]
 MACHINES = [
-    *("avx512vnni", "avx2"),
+    *("avx512vnni", "avx512vbmi", "avx2"),
     *(pytest.param(m, marks=pytest.mark.nightly) for m in ("avx512", "avxvnni", "ssse3")),
 ]
 each = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
@@ -46,11 +47,7 @@ each = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name
 
 def stored_of(scheme):
     """Random stored tensors."""
-    if isinstance(scheme, AffineQuant):
-        return random_affine(scheme, N, K)
-    if scheme in TERNARIES:
-        return random_ternary(scheme, N, K)
-    return scheme.split(raw(scheme))
+    return scheme.split(raw(scheme)) if scheme in BLOCKS else random_stored(scheme, N, K)
 
 
 def packed(machine, linear, stored):

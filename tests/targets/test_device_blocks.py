@@ -8,28 +8,32 @@ import pytest
 from wherry.ops import FusedLinearSpec
 from wherry.ops.blocks import FORMATS
 from wherry.quant.affine import AFFINE, AffineQuant
-from wherry.quant.blocks import BLOCKS, FLOATS_8, TERNARIES
+from wherry.quant.blocks import BLOCKS, FLOATS_8, TERNARIES, TRELLISES
 from wherry.quant.scheme import TYPES, record
 from wherry.targets.kernels import EmbeddingSpec, LinearSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits
 
 from ..support import metal
-from ..support.random_blocks import (
-    random_affine,
-    random_blocks,
-    random_floats,
-    random_ternary,
-)
+from ..support.random_blocks import random_stored
 
 pytestmark = pytest.mark.gpu
 KERNELS = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=32768), {})
 FEW = GpuKernels(GpuLimits(threads_per_block=256, shared_memory_bytes=16384, storage_buffers=8), {})
 N = 70
 # By day: one level and two, upper bits, floats of 4 and 8 bits, zero points and minimums.
-BY_DAY = ("Q8_0", "Q4_K", "Q5_K", "NVFP4", "FP8_G128", "affine4f16_g64", "affine4f16_g32_min")
+BY_DAY = (
+    "TCQ3",
+    "Q8_0",
+    "Q4_K",
+    "Q5_K",
+    "NVFP4",
+    "FP8_G128",
+    "affine4f16_g64",
+    "affine4f16_g32_min",
+)
 EACH = [
     s if s.name in BY_DAY else pytest.param(s, marks=pytest.mark.nightly)
-    for s in (*BLOCKS, *FLOATS_8, *TERNARIES, *(s for s in AFFINE if s.group))
+    for s in (*BLOCKS, *TRELLISES, *FLOATS_8, *TERNARIES, *(s for s in AFFINE if s.group))
 ]
 each = pytest.mark.parametrize("scheme", EACH, ids=lambda scheme: scheme.name)
 
@@ -38,16 +42,6 @@ def columns_of(scheme):
     """Some groups of 32 a row; the last block of a zero point is cut."""
     cut = isinstance(scheme, AffineQuant) or scheme in (*FLOATS_8, *TERNARIES)
     return 416 if cut else 512
-
-
-def stored_of(scheme, rows, columns):
-    if isinstance(scheme, AffineQuant):
-        return random_affine(scheme, rows, columns)
-    if scheme in FLOATS_8:
-        return random_floats(scheme, rows, columns)
-    if scheme in TERNARIES:
-        return random_ternary(scheme, rows, columns)
-    return scheme.split(random_blocks(scheme.name, rows, columns))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +68,7 @@ def test_linear(build, scheme):
     k = columns_of(scheme)
     spec = LinearSpec(out_features=N, in_features=k, **scheme.kernel_spec())
     compute = build(KERNELS.linear(spec))
-    stored = stored_of(scheme, N, k)
+    stored = random_stored(scheme, N, k)
     weight = scheme.decode(stored, k).astype("float64")
     rng = np.random.default_rng(3)
     x = rng.standard_normal((21, k)).astype("float32")
@@ -93,7 +87,7 @@ def test_linear(build, scheme):
 def test_embedding(build, scheme):
     k = columns_of(scheme)
     spec = EmbeddingSpec(vocab=N, dim=k, **scheme.kernel_spec())
-    stored = stored_of(scheme, N, k)
+    stored = random_stored(scheme, N, k)
     tokens = np.array([0, N - 1, 1, 2, 3, 30, 30], "int32")
     y = build(KERNELS.embedding(spec))(tokens, *stored.values(), np.zeros((7, k), "float32"))[-1]
     # with a minimum, one rounding instead of two
@@ -105,7 +99,7 @@ def test_fused(build):
     """Norm, gate and a residual around a linear of blocks, where launches bind enough tensors."""
     scheme = record("Q4_K")
     n, k = 64, 512
-    stored = stored_of(scheme, n, k)
+    stored = random_stored(scheme, n, k)
     weight = scheme.decode(stored, k).astype("float64")
     spec = FusedLinearSpec(
         out_features=n, in_features=k, norm_eps=1e-5, gated=True, **scheme.kernel_spec()
@@ -128,7 +122,7 @@ def test_matrix_units(name, unit, bound):
     scheme, k = record(name), 256
     limits = GpuLimits(threads_per_block=256, shared_memory_bytes=32768, **{unit: True})
     spec = LinearSpec(out_features=N, in_features=k, **scheme.kernel_spec())
-    compute, stored = metal.build(GpuKernels(limits, {}).linear(spec)), stored_of(scheme, N, k)
+    compute, stored = metal.build(GpuKernels(limits, {}).linear(spec)), random_stored(scheme, N, k)
     x = np.random.default_rng(7).standard_normal((21, k)).astype("float32")
     y = compute(x, *stored.values(), np.full((21, N), np.nan, "float32"))[-1]
     expected = x @ scheme.decode(stored, k).astype("float64").T

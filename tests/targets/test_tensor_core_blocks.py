@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wherry.quant.affine import AffineQuant
 from wherry.quant.scheme import record
 from wherry.targets.kernels import EmbeddingSpec, FusedLinearSpec, LinearSpec
 from wherry.targets.kernels.gpu import tensor_cores
 from wherry.targets.kernels.gpu.tensor_cores import layout
 
-from ..support.random_blocks import random_affine, random_blocks
+from ..support.random_blocks import random_stored
 from .test_tensor_core_linear import HALF, KERNELS, REST, ROWS, SINGLE, build, plan_of
 
 __all__ = ["build"]  # a fixture
@@ -31,9 +30,7 @@ N, K = 40, 512
 
 def stored_of(name):
     scheme = record(name)
-    if isinstance(scheme, AffineQuant):
-        return scheme, random_affine(scheme, N, K)
-    return scheme, scheme.split(random_blocks(name, N, K))
+    return scheme, random_stored(scheme, N, K)
 
 
 def packed_of(build, scheme, stored):

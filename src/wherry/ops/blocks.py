@@ -1,4 +1,4 @@
-"""Block formats: how llama.cpp's types, AWQ, GPTQ, MLX, MXFP4, NVFP4 and BitNet encode weights.
+"""Block formats: llama.cpp's types, those of AWQ, GPTQ, MLX, MXFP4, NVFP4, BitNet, and our own.
 
 A weight is an integer q of `low + high` bits. Scales and minimums belong to groups along K:
 
@@ -8,7 +8,17 @@ In types with one level, a block has a float scale and, with `minimum`, a float 
 `zeros`, a zero point of its own; a group is a block. In types with two levels, a block has a
 float16 scale d and, with `minimum`, a float16 dmin, and each group has a byte s and, with
 `minimum`, a byte m: scale = d * (s - bias), minimum = -dmin * m. In MXFP4 and NVFP4 the byte is a
-float (`bytes`), scale = d * float(s), and a row is one block. Stored tensors, of which those that a
+float (`bytes`), scale = d * float(s), and a row is one block.
+
+Types with a `trellis` are trellis-coded (Marcellin and Fischer, 1990, IEEE Transactions on
+Communications 38(1)): the value of an integer depends on those before it in its group. A window are
+the WINDOW_BITS bits of an integer and of those before it, the integer lowest; before a group are
+zeros. With j = (40 q + 57 p + 3) mod 64, where q are the lowest three bits of the window and p the
+others, and u = (2 j - 63) / 63, the value is 127 (0.5 u + 0.22 u^3 + 0.28 u^17), rounded. The 64
+values are spaced about as the quantiles of normal numbers, and windows that differ in one integer
+have values far apart, so that the paths through the trellis are many and different.
+
+Stored tensors, of which those that a
 type lacks are left out:
 
     q_weight  uint32   [N, K * low / 32]    lowest first
@@ -50,6 +60,7 @@ class BlockFormat:
     bytes: Literal["e8m0", "e4m3"] | None = None
     # Values of the integers; (): the integers themselves.
     codebook: tuple[int, ...] = ()
+    trellis: bool = False  # whether windows of integers have values
     # Whether the 8 bits of an integer are a float: a sign, and the bits of "e4m3".
     e4m3: bool = False
     # Whether models with such weights have rounded the rows that a linear reads to integers of 8
@@ -64,12 +75,19 @@ class BlockFormat:
     @property
     def offset(self) -> int:
         """Return the number to add to the values of integers that makes them all unsigned."""
+        if self.trellis:
+            return -min(TRELLIS)
         return -min(self.codebook) if self.codebook else self.zero
 
     @property
     def bits(self) -> int:
         """Return the number of bits of an integer."""
         return self.low + self.high
+
+    @property
+    def memory(self) -> int:
+        """Return the number of integers before one that its value depends on."""
+        return WINDOW_BITS // self.bits - 1 if self.trellis else 0
 
     @property
     def multiple(self) -> int:
@@ -131,6 +149,28 @@ LLAMA_CPP: dict[str, BlockFormat] = {
 }
 
 
+# Bits of a window of integers.
+WINDOW_BITS = 6
+# The value of a window is TRELLIS_FACTORS' polynomial of u at the level that the window has.
+TRELLIS_STEPS = (40, 57, 3)  # of a level: for q, for p, and the first
+TRELLIS_FACTORS = (0.5, 0.22, 0.28)  # of u, u^3 and u^17
+
+
+def _trellis_value(window: int) -> int:
+    """Return the value of a window."""
+    for_q, for_p, first = TRELLIS_STEPS
+    level = (for_q * (window % 8) + for_p * (window // 8) + first) % 64
+    u = (2 * level - 63) / 63
+    one, three, seventeen = TRELLIS_FACTORS
+    return round(127 * (one * u + three * u**3 + seventeen * u**17))
+
+
+TRELLIS: tuple[int, ...] = tuple(map(_trellis_value, range(2**WINDOW_BITS)))  # value of each window
+# Trellis-coded types of our own.
+TCQ: dict[str, BlockFormat] = {
+    "tcq2": BlockFormat(block=256, low=2, bias=128, trellis=True),
+    "tcq3": BlockFormat(block=256, low=2, high=1, bias=128, trellis=True),
+}
 # FP8: a scale for each row, or for blocks of 128 columns; MXFP8.
 FP8: dict[str, BlockFormat] = {
     "fp8_row": BlockFormat(block=ROW, group=ROW, low=8, floats="float32", e4m3=True),
@@ -166,4 +206,4 @@ AFFINE: dict[str, BlockFormat] = {
     )
 }
 # Name of a spec's scheme -> its structure.
-FORMATS = LLAMA_CPP | FP8 | TERNARY | AFFINE
+FORMATS = LLAMA_CPP | TCQ | FP8 | TERNARY | AFFINE

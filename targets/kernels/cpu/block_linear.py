@@ -15,7 +15,7 @@ from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
 from wherry.ops import EmbeddingSpec, LinearSpec
-from wherry.ops.blocks import FORMATS, BlockFormat
+from wherry.ops.blocks import FORMATS, TRELLIS, BlockFormat
 from wherry.targets.kernels.kernel_set import PackedLinear
 
 from . import vector as v
@@ -33,7 +33,7 @@ from .tiles import PANEL, PARALLEL_BYTES, each_row, over_rows, store_panel
 def block_linear(spec: LinearSpec, isa: Isa) -> PackedLinear | None:
     """Return the kernels of a linear; None without an int8 dot product."""
     own, n, k = FORMATS[spec.scheme], spec.out_features, spec.in_features
-    dot = block_dot(isa.dot, own)
+    dot = block_dot(isa, own)
     if dot is None:
         return None
     parameters = [("x", ("m", k), "float32"), *packed_parameters(spec), ("y", ("m", n), "float32")]
@@ -116,15 +116,25 @@ def _decode(weights: BlockWeights, Y: Any, isa: Isa, at: tuple[Any, Any, Any]) -
 def _integer(own: BlockFormat, loaded: list[Any], o: int, b: int) -> Any:
     """Return the value of byte b of operand o."""
     byte = _byte(own, loaded, o, b)
+    if own.trellis:
+        window = byte
+        for before in range(1, min(own.memory, 4 * o + b) + 1):
+            earlier = _byte(own, loaded, *divmod(4 * o + b - before, 4))
+            window = window + earlier * T.int32(2 ** (before * own.bits))
+        return _looked_up(TRELLIS, v.let(window))
     return _looked_up(own.codebook, v.let(byte)) if own.codebook else byte - T.int32(own.zero)
 
 
 def _looked_up(codebook: tuple[int, ...], index: Any) -> Any:
-    """Emit the value, int32, of a codebook of 16 int8: bytes of two int64."""
-    low, high = (T.int64(int(n)) for n in np.array(codebook, np.int8).view("<i8"))
-    half = T.Select(index < T.int32(8), low, high)
+    """Emit the value, int32, of a codebook of int8: bytes of int64."""
+    words = [T.int64(int(n)) for n in np.array(codebook, np.int8).view("<i8")]
+    bit = 8
+    while len(words) > 1:
+        even = T.bitwise_and(index, T.int32(bit)) == T.int32(0)
+        words = [T.Select(even, a, b) for a, b in zip(words[0::2], words[1::2], strict=True)]
+        bit *= 2
     place = T.Cast("int64", T.bitwise_and(index, T.int32(7)) * T.int32(8))
-    return T.Cast("int32", T.Cast("int8", T.shift_right(half, place)))
+    return T.Cast("int32", T.Cast("int8", T.shift_right(words[0], place)))
 
 
 def _byte(own: BlockFormat, loaded: list[Any], o: int, b: int) -> Any:

@@ -21,7 +21,7 @@ from typing import Any
 
 from tvm.script import tirx as T
 
-from wherry.ops.blocks import BlockFormat
+from wherry.ops.blocks import TRELLIS, BlockFormat
 
 from . import vector as v
 from .block_layout import OPERANDS, sub_bytes
@@ -141,22 +141,13 @@ def _operands(own: BlockFormat, words: list[Any], dot: Int8Dot) -> list[Any]:
         flipped = [T.bitwise_xor(word, integer(-0x7F7F7F80)) for word in words]
         return [v.let(T.reinterpret(f"int8x{4 * lanes}", word)) for word in flipped]
     if own.low == 2:
-        return [
-            v.let(
-                T.bitwise_or(
-                    _fields(words[o // 4], 2, o % 4, 0, lanes),
-                    _fields(words[2], 1, o, 2, lanes),
-                )
-                if own.high
-                else _fields(words[o // 4], 2, o % 4, 0, lanes)
-            )
-            for o in range(OPERANDS)
-        ]
+        integers = [v.let(_small(own, words, o, lanes)) for o in range(OPERANDS)]
+        if not own.trellis:
+            return integers
+        return _values(dot, TRELLIS, own.offset, _windows(own, integers, lanes))
     low = nibbles(words[: own.low])
     if own.codebook:
-        added = 0 if dot.centred else own.offset
-        values = looked_up(dot, [value + added for value in own.codebook], low)
-        return [T.reinterpret(f"int8x{4 * lanes}", x) for x in values] if dot.centred else values
+        return _values(dot, own.codebook, own.offset, low)
     if not own.high:
         return low
     per = 8 // own.high  # operands that an upper word has bits of
@@ -165,6 +156,38 @@ def _operands(own: BlockFormat, words: list[Any], dot: Int8Dot) -> list[Any]:
         v.let(T.bitwise_or(nibble, _fields(high[o // per], own.high, o % per, 4, lanes)))
         for o, nibble in enumerate(low)
     ]
+
+
+def _values(dot: Int8Dot, table: Sequence[int], offset: int, indexes: list[Any]) -> list[Any]:
+    """Emit operands that are values of a table; `offset` makes the values unsigned."""
+    added = 0 if dot.centred else offset
+    values = looked_up(dot, [value + added for value in table], indexes)
+    return [T.reinterpret(f"int8x{4 * dot.lanes}", x) for x in values] if dot.centred else values
+
+
+def _small(own: BlockFormat, words: list[Any], o: int, lanes: int) -> Any:
+    """Emit operand o of integers with two lower bits."""
+    low = _fields(words[o // 4], 2, o % 4, 0, lanes)
+    return T.bitwise_or(low, _fields(words[2], 1, o, 2, lanes)) if own.high else low
+
+
+def _windows(own: BlockFormat, integers: list[Any], lanes: int) -> list[Any]:
+    """Emit the windows of a group's integers: see `wherry.ops.blocks`."""
+
+    def shifted(word: Any, bits: int) -> Any:
+        move = T.shift_left if bits > 0 else T.shift_right
+        return move(word, T.broadcast(T.int32(abs(bits)), lanes))
+
+    made = []
+    for o, word in enumerate(integers):
+        window = word
+        for before in range(1, own.memory + 1):
+            bits = before * (8 + own.bits)
+            window = T.bitwise_or(window, shifted(word, bits))
+            if o:
+                window = T.bitwise_or(window, shifted(integers[o - 1], bits - 32))
+        made.append(v.let(window))
+    return made
 
 
 def _fields(word: Any, bits: int, index: int, place: int, lanes: int) -> Any:

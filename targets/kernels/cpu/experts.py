@@ -47,7 +47,7 @@ def expert_linear(spec: ExpertLinearSpec, isa: Isa) -> PackedLinear | None:
     None for block formats without an int8 dot product.
     """
     own = FORMATS.get(spec.scheme)
-    if own and block_dot(isa.dot, own) is None:
+    if own and block_dot(isa, own) is None:
         return None
     parameters: list[Parameter] = [
         ("x", ("n" if spec.shared_rows else "s", spec.in_features), "float32"),
@@ -140,7 +140,7 @@ class _Emitter:
 
     def _block_tiles(self, own: BlockFormat) -> tuple[tuple[int, ...], Tile]:
         """Return what `_tiles` returns, of a block format."""
-        dot = block_dot(self.isa.dot, own)
+        dot = block_dot(self.isa, own)
         assert dot is not None, "`expert_linear` has asked"
         weights = BlockWeights(own, self.b["W"], self.b["S"], self.b.get("U"))
         rows = self._int8_rows(weights.halves, weights.zero(dot), dot.exact)

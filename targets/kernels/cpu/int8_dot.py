@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from tvm.script import tirx as T
@@ -19,7 +19,7 @@ from wherry.ops.blocks import BlockFormat
 
 from . import vector as v
 from .int_layout import LAYOUTS
-from .isa import Dot
+from .isa import Dot, Isa
 
 Vector = Any  # int32 lanes; in a vector of weights, lane c holds four bytes of column c
 # function: word index j -> four int8 of a row, broadcast to all lanes
@@ -46,6 +46,9 @@ class Int8Dot:
     # LLVM's intrinsic that looks bytes up in a table of 16 bytes: (table, indexes), the table
     # repeated for each 16 indexes
     lookup: str = "llvm.aarch64.neon.tbl1.v16i8"
+    # how bytes are looked up in a table of 64: an instruction of AVX512-VBMI, one of NEON, or four
+    # lookups in tables of 16
+    lookup64: Literal["vbmi", "neon", "16"] = "16"
 
 
 def int8_dot(kind: Dot, scheme: Scheme) -> Int8Dot | None:
@@ -53,15 +56,18 @@ def int8_dot(kind: Dot, scheme: Scheme) -> Int8Dot | None:
     return (_NIBBLES if scheme == "q4" else _BYTES).get(kind)
 
 
-def block_dot(kind: Dot, own: BlockFormat) -> Int8Dot | None:
+def block_dot(isa: Isa, own: BlockFormat) -> Int8Dot | None:
     """Return the dot product for a block format: integers of 2 to 6 or 8 bits, or a codebook.
 
     Its operands are unsigned; of 8 bits, where the instruction is signed, they are `centred`: bytes
     minus 128, or the values of a codebook. Integers of 6 bits come in halves of a group. None for
     "none".
     """
+    kind = isa.dot
     if kind == "none":
         return None
+    if own.trellis:
+        return replace(_BYTES[kind], lookup64="vbmi") if isa.vbmi else _BYTES[kind]
     bits = own.low + own.high
     if own.codebook:
         bits = 5 if max(own.codebook) + own.offset < 2**5 else 8
@@ -80,24 +86,49 @@ def block_dot(kind: Dot, own: BlockFormat) -> Int8Dot | None:
 
 
 def looked_up(dot: Int8Dot, table: Sequence[int], bytes_: list[Vector]) -> list[Vector]:
-    """Emit the bytes of a table of 16, int8 or uint8, whose indexes are the bytes of vectors."""
+    """Emit the bytes of a table, int8 or uint8, whose indexes are the bytes of vectors.
+
+    A table has 16 or 64 bytes, and indexes are less.
+    """
+    lanes = dot.lanes
+    kind = f"int8x{4 * lanes}"
+    indexes = [T.reinterpret(kind, own) for own in bytes_]
+    if len(table) == 16 or dot.lookup64 != "vbmi":
+        parts = [_table(table[i : i + 16], lanes) for i in range(0, len(table), 16)]
+    if len(table) == 16:
+        found = [T.call_llvm_pure_intrin(kind, dot.lookup, *parts, own) for own in indexes]
+    elif dot.lookup64 == "vbmi":
+        whole = _table(table, lanes)
+        found = [T.call_llvm_pure_intrin(kind, _VPERMB, whole, own) for own in indexes]
+    elif dot.lookup64 == "neon":
+        found = [T.call_llvm_pure_intrin(kind, _TBL4, *parts, own) for own in indexes]
+    else:
+        found = [_by_parts(dot, parts, own) for own in indexes]
+    return [v.let(T.reinterpret(v.int_type(lanes), own)) for own in found]
+
+
+def _by_parts(dot: Int8Dot, parts: list[Vector], index: Vector) -> Vector:
+    """Emit bytes of a table of 64 by lookups in its parts, which ignore bits 4 and 5 of indexes."""
     kind = f"int8x{4 * dot.lanes}"
-    places = T.bitwise_and(T.ramp(0, 1, dot.lanes), T.broadcast(T.int32(3), dot.lanes))
+    found = [T.call_llvm_pure_intrin(kind, dot.lookup, part, index) for part in parts]
+    for bit in (16, 32):
+        of_bit = T.bitwise_and(index, T.broadcast(T.int8(bit), 4 * dot.lanes))
+        even = v.let(of_bit) == T.broadcast(T.int8(0), 4 * dot.lanes)
+        pairs = zip(found[0::2], found[1::2], strict=True)
+        found = [v.let(T.Select(even, a, b)) for a, b in pairs]
+    return found[0]
+
+
+def _table(table: Sequence[int], lanes: int) -> Vector:
+    """Emit a vector of a table's bytes, repeated."""
     packed = np.array(table, np.int16).astype(np.uint8).view("<i4")
-    words = T.broadcast(T.int32(int(packed[0])), dot.lanes)
-    for i in range(1, 4):
-        own = T.broadcast(T.int32(int(packed[i])), dot.lanes)
-        words = T.Select(places == T.broadcast(T.int32(i), dot.lanes), own, words)
-    whole = T.reinterpret(kind, v.let(words))
-    return [
-        v.let(
-            T.reinterpret(
-                v.int_type(dot.lanes),
-                T.call_llvm_pure_intrin(kind, dot.lookup, whole, T.reinterpret(kind, own)),
-            )
-        )
-        for own in bytes_
-    ]
+    count = len(packed)
+    places = T.bitwise_and(T.ramp(0, 1, lanes), T.broadcast(T.int32(count - 1), lanes))
+    words = T.broadcast(T.int32(int(packed[0])), lanes)
+    for i in range(1, count):
+        own = T.broadcast(T.int32(int(packed[i])), lanes)
+        words = T.Select(places == T.broadcast(T.int32(i), lanes), own, words)
+    return v.let(T.reinterpret(f"int8x{4 * lanes}", v.let(words)))
 
 
 def nibbles(words: list[Vector]) -> list[Vector]:
@@ -239,6 +270,8 @@ def _smull(fitting: int) -> Callable[[Vector, list[Vector], Words], Vector]:
     return compute
 
 
+_VPERMB = "llvm.x86.avx512.permvar.qi.512"  # (table of 64 bytes, indexes)
+_TBL4 = "llvm.aarch64.neon.tbl4.v16i8"  # (four parts of a table, indexes)
 _AVX2 = ("llvm.x86.avx2.pmadd.ub.sw", "llvm.x86.avx2.pmadd.wd")
 _SSSE3 = ("llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.sse2.pmadd.wd")
 _NIBBLES: dict[Dot, Int8Dot] = {
@@ -279,11 +312,17 @@ _NIBBLES: dict[Dot, Int8Dot] = {
         operands=nibbles,
         by_element=True,
         matrix="smmla",
+        lookup64="neon",
     ),
     "dotprod": Int8Dot(
-        lanes=4, heights=(8, 4, 1), compute=_sdot, operands=nibbles, by_element=True
+        lanes=4,
+        heights=(8, 4, 1),
+        compute=_sdot,
+        operands=nibbles,
+        by_element=True,
+        lookup64="neon",
     ),
-    "neon": Int8Dot(lanes=4, heights=(4, 1), compute=_smull(8), operands=nibbles),
+    "neon": Int8Dot(lanes=4, heights=(4, 1), compute=_smull(8), operands=nibbles, lookup64="neon"),
 }
 
 

@@ -19,6 +19,7 @@ class Isa:
     registers: int  # number of vector registers
     fma: bool  # whether hardware has fused multiply-add
     dot: Dot = "none"
+    vbmi: bool = False  # whether one instruction looks up bytes in a table of 64 (AVX512-VBMI)
 
     @property
     def accumulators(self) -> int:
@@ -44,12 +45,14 @@ def isa_from_features(features: Iterable[str]) -> Isa:
     names = {f.lstrip("+").replace("_", "").replace(".", "") for f in features if f[:1] != "-"}
     if {"avx512f", "avx512bw", "avx512vl"} <= names:
         vnni = "avx512vnni" in names
-        return Isa(lanes=16, registers=32, fma=True, dot="vnni512" if vnni else "avx2")
+        vbmi = vnni and "avx512vbmi" in names
+        dot: Dot = "vnni512" if vnni else "avx2"
+        return Isa(lanes=16, registers=32, fma=True, dot=dot, vbmi=vbmi)
     if {"avx2", "fma"} <= names:
         vnni = "avxvnni" in names
         return Isa(lanes=8, registers=16, fma=True, dot="avxvnni" if vnni else "avx2")
     if names & {"neon", "asimd"}:
         dotprod = bool(names & {"dotprod", "asimddp"})
-        dot: Dot = "i8mm" if dotprod and "i8mm" in names else "dotprod" if dotprod else "neon"
+        dot = "i8mm" if dotprod and "i8mm" in names else "dotprod" if dotprod else "neon"
         return Isa(lanes=4, registers=32, fma=True, dot=dot)
     return Isa(lanes=4, registers=16, fma=False, dot="ssse3" if "ssse3" in names else "none")

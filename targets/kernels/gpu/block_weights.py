@@ -14,7 +14,7 @@ from typing import Any
 from tvm.script import tirx as T
 
 from wherry.ops import LinearSpec
-from wherry.ops.blocks import FORMATS, BlockFormat
+from wherry.ops.blocks import FORMATS, TRELLIS_FACTORS, TRELLIS_STEPS, BlockFormat
 
 from . import emit as e
 from .weights import GROUP, MAGIC, WORD, Weights
@@ -57,12 +57,12 @@ class BlockWeights(Weights):
         factors = [self._factors(row, first + k) for k in range(0, GROUP, each)]
 
         def word(index: int) -> list[Any]:
-            at = index * WORD * own.low
-            lows = words[at // 32 : (at + WORD * own.low + 31) // 32]
-            above = index * WORD * own.high
-            upper = (high[above // 32], above % 32) if own.high else None
-            numbers = _numbers(own, (lows, at % 32), upper, zero)
-            return _dequantized(numbers, *factors[index * WORD // each])
+            first = index * WORD
+            before = [
+                _integer(own, words, high, first - i) for i in range(1, min(first, own.memory) + 1)
+            ]
+            integers = [_integer(own, words, high, first + i) for i in range(WORD)]
+            return _dequantized(_numbers(own, integers, before, zero), *factors[first // each])
 
         return word
 
@@ -73,21 +73,28 @@ class BlockWeights(Weights):
         lows = [self._field("q_weight", row, k, own.low)]
         if count > 1:
             lows = [e.let(self._tensor("q_weight")[row, index * count + i]) for i in range(count)]
-        upper = (self._field("q_high", row, k, own.high), 0) if own.high else None
-        numbers = _numbers(own, (lows, 0), upper, self._zero(row, k))
+        high = [self._field("q_high", row, k, own.high)] if own.high else []
+        integers = [_integer(own, lows, high, i) for i in range(WORD)]
+        before = [self._before(row, k, i + 1) for i in range(own.memory)]
+        numbers = _numbers(own, integers, before, self._zero(row, k))
         return _dequantized(numbers, *self._factors(row, k))
+
+    def _before(self, row: Any, k: Any, distance: int) -> Any:
+        """Emit the integer `distance` before column k, the first of a word; 0 before a group."""
+        own, at = self.format, T.max(k - distance, 0)
+        lows = [self._field("q_weight", row, at, own.low)]
+        high = [self._field("q_high", row, at, own.high)] if own.high else []
+        found = _integer(own, lows, high, 0)
+        return e.let(T.Select(e.mod(k, own.group) == 0, T.uint32(0), found))
 
     def bytes_of(self, row: Any, k: Any) -> Any:
         """Emit the integers of the four columns from k on, a byte each of an uint32."""
         own = self.format
-        low = self._field("q_weight", row, k, own.low)
-        high = self._field("q_high", row, k, own.high) if own.high else None
+        low = [self._field("q_weight", row, k, own.low)]
+        high = [self._field("q_high", row, k, own.high)] if own.high else []
         total: Any = T.uint32(0)
         for i in range(4):
-            number = _bits(low, i * own.low, own.low)
-            if high is not None:
-                upper = T.shift_left(_bits(high, i * own.high, own.high), T.uint32(own.low))
-                number = T.bitwise_or(number, upper)
+            number = _integer(own, low, high, i)
             total = T.bitwise_or(total, T.shift_left(number, T.uint32(8 * i)))
         return total
 
@@ -181,37 +188,62 @@ def _dequantized(numbers: list[Any], scale: Any, minimum: Any) -> list[Any]:
     return [e.fma(number, scale, minimum) for number in numbers]
 
 
-def _numbers(
-    own: BlockFormat,
-    low: tuple[list[Any], int],
-    high: tuple[Any, int] | None,
-    zero: Any,
-) -> list[Any]:
-    """Emit the values of eight integers as float32, before their scale.
+def _integer(own: BlockFormat, low: list[Any], high: list[Any], index: int) -> Any:
+    """Emit integer `index` of those in words with their lower and upper bits, uint32."""
+    word, place = divmod(index * own.low, 32)
+    field = _bits(low[word], place, own.low)
+    if not high:
+        return field
+    word, place = divmod(index * own.high, 32)
+    upper = _bits(high[word], place, own.high)
+    return T.bitwise_or(field, T.shift_left(upper, T.uint32(own.low)))
+
+
+def _numbers(own: BlockFormat, integers: list[Any], before: list[Any], zero: Any) -> list[Any]:
+    """Emit the values of consecutive integers as float32, before their scale.
 
     Args:
         own: the format.
-        low: the words with the lower bits of the integers, and the place of the first one.
-        high: the word with the upper bits, and the place of the first ones; None: there are none.
+        integers: the integers.
+        before: in formats with a trellis, those before them in their group, the nearest first;
+            those that are missing are 0.
         zero: 2^23 plus the zero point, float32.
     """
-    words, first = low
+    if own.e4m3:
+        return [_signed(e.let(T.Cast("int32", field))) for field in integers]
+    if own.codebook:
+        return [T.Cast("float32", _looked_up(own.codebook, e.let(field))) for field in integers]
+    if own.trellis:
+        return _along_path(own, [*reversed(before), *integers], len(before))
+    magic = T.uint32(MAGIC)
+    return [T.reinterpret("float32", T.bitwise_or(field, magic)) - zero for field in integers]
+
+
+def _along_path(own: BlockFormat, integers: list[Any], first: int) -> list[Any]:
+    """Emit the values of a path's integers from `first` on: see `wherry.ops.blocks`."""
+    found = [e.let(field) for field in integers]
     made = []
-    for i in range(WORD):
-        index, place = divmod(first + i * own.low, 32)
-        field = _bits(words[index], place, own.low)
-        if high is not None:
-            word, place = high
-            upper = _bits(word, place + i * own.high, own.high)
-            field = T.bitwise_or(field, T.shift_left(upper, T.uint32(own.low)))
-        if own.e4m3:
-            made.append(_signed(e.let(T.Cast("int32", field))))
-        elif own.codebook:
-            made.append(T.Cast("float32", _looked_up(own.codebook, e.let(field))))
-        else:
-            grown = T.reinterpret("float32", T.bitwise_or(field, T.uint32(MAGIC)))
-            made.append(grown - zero)
+    for i in range(first, len(found)):
+        window = found[i]
+        for distance in range(1, min(own.memory, i) + 1):
+            earlier = T.shift_left(found[i - distance], T.uint32(distance * own.bits))
+            window = T.bitwise_or(window, earlier)
+        made.append(_trellis_value(e.let(window)))
     return made
+
+
+def _trellis_value(window: Any) -> Any:
+    """Emit the value of a window, float32."""
+    for_q, for_p, start = (T.uint32(n) for n in TRELLIS_STEPS)
+    q, p = T.bitwise_and(window, T.uint32(7)), T.shift_right(window, T.uint32(3))
+    level = T.bitwise_and(q * for_q + p * for_p + start, T.uint32(63))
+    u = e.let(T.Cast("float32", level) * T.float32(2 / 63) - T.float32(1))
+    square = e.let(u * u)
+    eighth = e.let(square * square)
+    for _ in range(2):
+        eighth = e.let(eighth * eighth)
+    one, three, seventeen = (T.float32(127 * factor) for factor in TRELLIS_FACTORS)
+    return T.round(u * (one + three * square + seventeen * eighth))
 
 
 def _bits(word: Any, place: int, bits: int) -> Any:
