@@ -21,7 +21,7 @@ from .scheme import TYPES, Encoder, find
 from .stored import Shape
 
 AUTO = "auto"
-LEAST, MOST = 3.2, 8.5  # average bits that there are types for
+LEAST, MOST = 2.5, 8.5  # average bits that there are types for
 _FEW_BITS = 4.8  # types with at most this number of bits have a base of 4 bits
 
 

@@ -22,6 +22,7 @@ _ROOT_MEAN_SQUARE = float(np.sqrt(np.square(_VALUES).mean()))
 # the values, and of the one with which the largest weight is the largest value.
 _OF_MEAN = (0.86, 1.0, 1.16)
 _OF_LARGEST = (0.8, 1.0)
+_AT_ONCE = 512  # groups of which paths are searched at once: the costs stay in the caches
 Integers = NDArray[np.uint8]
 
 
@@ -64,52 +65,98 @@ def best_path(
         bits: of an integer.
         feedback: how errors are passed on; None: they are not.
     """
+    path = np.empty(w.shape, np.uint8)
     with np.errstate(invalid="ignore", over="ignore"):  # of scales that are not finite
-        return _best_path(w, scale, importance, bits, feedback)
+        for start in range(0, w.shape[1], _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            if feedback:
+                own = Feedback(feedback.w[:, part], feedback.ratios)
+                path[:, part] = _fed_back(w[:, part], scale[part], importance, bits, own)
+            else:
+                divisor = np.where(scale[part] == 0, np.float32(np.inf), scale[part])
+                path[:, part] = _alone(w[:, part] / divisor, importance, bits)
+        return path & np.uint8(2**bits - 1), _VALUES[path] * scale
 
 
-def _best_path(
-    w: Floats, scale: Floats, importance: Floats, bits: int, feedback: Feedback | None
-) -> tuple[Integers, Floats]:
+def _alone(units: Floats, importance: Floats, bits: int) -> Integers:
+    """Return the windows [group, n] of the best paths of weights in the unit of their scale."""
+    (columns, n), branches = units.shape, 2**bits
+    states = len(_VALUES) // branches
+    powers = np.stack([np.square(_VALUES), _VALUES, np.ones_like(_VALUES)], 1)
+    factors = np.empty((columns, 3, n), np.float32)  # (v - u)^2 is v^2 - 2 u v + u^2
+    factors[:, 0] = importance[:, None]
+    np.multiply(units, np.float32(-2) * importance[:, None], out=factors[:, 1])
+    np.multiply(np.square(units), importance[:, None], out=factors[:, 2])
+    search = _Search(columns, n, bits)
+    ways = np.empty((len(_VALUES), n), np.float32)
+    for j in range(columns):
+        np.matmul(powers, factors[j], out=ways)
+        search.step(j, ways.reshape(states, branches, n))
+    return search.path()
+
+
+class _Search:
+    """The best paths into each state, column by column."""
+
+    def __init__(self, columns: int, n: int, bits: int) -> None:
+        self._bits, self._n = bits, n
+        states = len(_VALUES) >> bits
+        self.cost = np.full((states, n), np.float32(np.inf))
+        self.cost[0] = 0
+        self.came = np.empty((columns, states, n), np.uint8)  # the best window into each state
+        self._first = np.arange(states, dtype=np.uint8)[:, None]
+        self._numbers = np.arange(2**bits, dtype=np.int32)[:, None, None]
+
+    def step(self, j: int, ways: Floats) -> None:
+        """Extend the paths by column j, with errors `ways` [states, branches, n]; overwrites them.
+
+        The lowest bits of an error become the window's upper ones, so that the least has its own
+        with it.
+        """
+        ways += self.cost[:, None]
+        states, branches = ways.shape[:2]
+        mask = np.int32(branches - 1)
+        # windows that end alike lead into one state
+        marked = ways.reshape(branches, states, self._n).view(np.int32)
+        marked &= np.int32(0x7FFFFFFF) & ~mask  # nor is an error negative by rounding
+        marked |= self._numbers
+        least = np.minimum.reduce(marked, axis=0)
+        self.cost = (least & ~mask).view(np.float32)
+        self.came[j] = (least & mask).astype(np.uint8) * np.uint8(states) + self._first
+
+    def path(self) -> Integers:
+        """Return the windows [columns, n] of the best path."""
+        path = np.empty((len(self.came), self._n), np.uint8)
+        at, every = self.cost.argmin(0), np.arange(self._n)
+        for j in range(len(path) - 1, -1, -1):
+            path[j] = self.came[j][at, every]
+            at = path[j] >> self._bits
+        return path
+
+
+def _fed_back(
+    w: Floats, scale: Floats, importance: Floats, bits: int, feedback: Feedback
+) -> Integers:
+    """Return the windows [group, n] of the best paths whose errors are passed on."""
     (columns, n), branches = w.shape, 2**bits
     states = len(_VALUES) // branches
     values = (_VALUES[:, None] * scale).reshape(states, branches, n)
-    cost = np.full((states, n), np.float32(np.inf))
-    cost[0] = 0
-    came = np.empty((columns, states, n), np.uint8)  # the best window into each state
-    errors = np.zeros((columns if feedback else 0, states, n), np.float32)
-    first = np.arange(states, dtype=np.uint8)[:, None]
+    search = _Search(columns, n, bits)
+    errors = np.zeros((columns, states, n), np.float32)
+    ways = np.empty_like(values)
     for j in range(columns):
         aim = w[j]
-        if feedback and j:
+        if j:
             made = feedback.ratios[:j, j] @ errors[:j].reshape(j, -1)
             aim = aim + made.reshape(states, 1, n)
-        ways = values - aim
+        np.subtract(values, aim, out=ways)
         np.square(ways, out=ways)
         ways *= importance[j]
-        ways += cost[:, None]
-        into = ways.reshape(branches, states, n)  # windows that end alike lead into one state
-        best = into.argmin(0).astype(np.uint8)
-        at = best[None].astype(np.intp)
-        cost = np.take_along_axis(into, at, 0)[0]
-        came[j] = best * np.uint8(states) + first
-        if feedback:
-            origin = (came[j] >> bits).astype(np.intp)
-            errors[:j] = np.take_along_axis(errors[:j], origin[None], 1)
-            chosen = np.take_along_axis(values.reshape(-1, n), came[j].astype(np.intp), 0)
-            errors[j] = feedback.w[j] - chosen
-    path = _traced(came, cost.argmin(0), bits)
-    return path & np.uint8(branches - 1), _VALUES[path] * scale
-
-
-def _traced(came: Integers, last: NDArray[np.intp], bits: int) -> Integers:
-    """Return the windows [group, n] of the paths that end in states `last` [n]."""
-    path = np.empty((len(came), len(last)), np.uint8)
-    at = last[None]
-    for j in range(len(came) - 1, -1, -1):
-        path[j] = np.take_along_axis(came[j], at, 0)[0]
-        at = (path[j] >> bits).astype(np.intp)[None]
-    return path
+        search.step(j, ways)
+        origin = (search.came[j] >> bits).astype(np.intp)
+        errors[:j] = np.take_along_axis(errors[:j], origin[None], 1)
+        errors[j] = feedback.w[j] - _VALUES[search.came[j]] * scale
+    return search.path()
 
 
 def best_trellis_scales(w: Floats, importance: Floats, bits: int) -> Floats:

@@ -60,6 +60,9 @@ LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("x86-64-v4", ()),
     ("x86-64-v4", ("avx512vnni",)),
 )
+# The level of CPUs that look bytes up in tables of 64. Its other kernels are those of the level below
+# it, so it is for a CPU alone, not for a folder of all levels.
+VBMI_LEVEL = ("x86-64-v4", ("avx512vnni", "avx512vbmi"))
 # Levels of 64-bit Arm: any core, cores with dot products for int8 (Cortex-A55, A75 and later), and
 # cores with matrix instructions for it (Cortex-A510, A710, X2, Neoverse V1, N2, Apple M2).
 ARM_LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -90,7 +93,8 @@ def preset(variant: str | None, host: Host | None = None) -> TargetPreset:
     cpu, *added = variant.rstrip("+").split("+")
     # a level with added features: the name that this machine's preset may have
     for one in _hosts_among(host) if added else ():
-        if (cpu, tuple(added)) in levels_of(one):
+        own = (VBMI_LEVEL,) if one.arch == "x86_64" else ()
+        if (cpu, tuple(added)) in (*levels_of(one), *own):
             return _preset(cpu, one, tuple(added))
     host = _host_of(variant, host)
     return _levels(variant, host) if variant.endswith("+") else _preset(variant, host)
@@ -144,7 +148,7 @@ def _native(host: Host) -> TargetPreset:
     """
     present = cpu_features()
     if host.arch == "x86_64":
-        for cpu, added in reversed(LEVELS):
+        for cpu, added in (VBMI_LEVEL, *reversed(LEVELS)):
             level = _preset(cpu, host, added)
             if present.issuperset(level.features):
                 return level
