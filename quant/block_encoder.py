@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.ops.blocks import BlockFormat
+from wherry.ops.blocks import IQ4, BlockFormat
 
 from .grid import Integers, Scales, words
 from .search import Floats, Levels, Total, best_ratios, best_scales, folded, scaled, weighted
@@ -46,7 +46,7 @@ def encodes(own: BlockFormat) -> bool:
     if own.trellis:
         return True
     if own.codebook:
-        return own.bytes is None
+        return own.codebook == IQ4
     return own.two_levels and (count - 1 in _LINES if own.minimum else count in _SYMMETRIC)
 
 

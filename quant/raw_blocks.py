@@ -8,10 +8,13 @@ the type has, one element for a block or group.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .raw_grids import GRIDS, unpack_grid
 
 Raw = NDArray[np.uint8]
 Fields = dict[str, NDArray[Any]]
@@ -140,6 +143,16 @@ def _tq2_0(blocks: Raw) -> Fields:
     return _rows({"q": _shifted(qs, 32, 2), "q_scale": _half(d)})
 
 
+def _q1_0(blocks: Raw) -> Fields:
+    d, qs = _cut(blocks, 2, 16)
+    return _rows({"q": 2 * _bits(qs), "q_scale": _half(d)})
+
+
+def _q2_0(blocks: Raw) -> Fields:
+    d, qs = _cut(blocks, 2, 16)
+    return _rows({"q": _shifted(qs, 1, 2), "q_scale": _half(d)})
+
+
 def _iq4_xs(blocks: Raw) -> Fields:
     d, high, low, qs = _cut(blocks, 2, 2, 4, 128)
     # Low nibbles are the even groups, two bits of each byte of `high` belong to one group.
@@ -178,6 +191,9 @@ UNPACK: dict[str, Callable[[Raw], Fields]] = {
     "Q6_K": _q6_k,
     "TQ1_0": _tq1_0,
     "TQ2_0": _tq2_0,
+    "Q1_0": _q1_0,
+    "Q2_0": _q2_0,
+    **{name: partial(unpack_grid, name) for name in GRIDS},
     "IQ4_NL": _q4_0,
     "IQ4_XS": _iq4_xs,
     "MXFP4": _mxfp4,

@@ -73,8 +73,10 @@ def best_path(
                 own = Feedback(feedback.w[:, part], feedback.ratios)
                 path[:, part] = _fed_back(w[:, part], scale[part], importance, bits, own)
             else:
-                divisor = np.where(scale[part] == 0, np.float32(np.inf), scale[part])
-                path[:, part] = _alone(w[:, part] / divisor, importance, bits)
+                own_scale = scale[part]
+                divisor: Floats = np.where(own_scale == 0, np.float32(np.inf), own_scale)
+                units = np.divide(w[:, part], divisor, dtype=np.float32)
+                path[:, part] = _alone(units, importance, bits)
         return path & np.uint8(2**bits - 1), _VALUES[path] * scale
 
 

@@ -60,8 +60,8 @@ LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("x86-64-v4", ()),
     ("x86-64-v4", ("avx512vnni",)),
 )
-# The level of CPUs that look bytes up in tables of 64. Its other kernels are those of the level below
-# it, so it is for a CPU alone, not for a folder of all levels.
+# The level of CPUs that look bytes up in tables of 64. Its other kernels are those of the level
+# below it, so it is for a CPU alone, not for a folder of all levels.
 VBMI_LEVEL = ("x86-64-v4", ("avx512vnni", "avx512vbmi"))
 # Levels of 64-bit Arm: any core, cores with dot products for int8 (Cortex-A55, A75 and later), and
 # cores with matrix instructions for it (Cortex-A510, A710, X2, Neoverse V1, N2, Apple M2).

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import gguf
 import ml_dtypes
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from wherry.quant.blocks import BLOCKS, FLOATS_8, TERNARIES, TRELLISES
 from wherry.quant.plan import from_json, parts, to_json
 from wherry.quant.scheme import EXACT, record
 
-from ..support.random_blocks import random_blocks, random_stored
+from ..support.random_blocks import dequantized, random_blocks, random_stored
 
 ROWS, COLUMNS = 6, 512
 
@@ -23,8 +22,7 @@ ROWS, COLUMNS = 6, 512
 @pytest.mark.parametrize("scheme", BLOCKS, ids=lambda scheme: scheme.name)
 def test_values(scheme):
     raw = random_blocks(scheme.name, ROWS, COLUMNS)
-    kind = gguf.GGMLQuantizationType[scheme.name]
-    expected = gguf.quants.dequantize(raw, kind)
+    expected = dequantized(scheme.name, raw)
     stored = scheme.split(raw)
     said = scheme.stored("x.weight", (ROWS, COLUMNS))
     assert [(f"x.{n}", a.shape, str(a.dtype)) for n, a in stored.items()] == [

@@ -11,7 +11,8 @@ from wherry.quant.grid import words
 
 # Bytes at which a block's float16 fields begin; two is a scale and a minimum.
 _HALVES = {
-    **dict.fromkeys(("Q4_0", "Q5_0", "Q8_0", "IQ4_NL", "IQ4_XS", "IQ2_S"), (0,)),
+    **dict.fromkeys(("Q4_0", "Q5_0", "Q8_0", "IQ4_NL", "IQ4_XS", "Q1_0", "Q2_0"), (0,)),
+    **dict.fromkeys(("IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"), (0,)),
     **dict.fromkeys(("Q4_1", "Q5_1", "Q4_K", "Q5_K"), (0, 2)),
     "Q2_K": (80, 82),
     "Q3_K": (108,),
@@ -19,6 +20,8 @@ _HALVES = {
     "TQ1_0": (52,),
     "TQ2_0": (64,),
 }
+_FEW_BITS = {"Q1_0": (128, 18), "Q2_0": (64, 18)}  # what the package `gguf` does not know
+_TERNARY = ("TQ1_0", "TQ2_0", *_FEW_BITS)
 # Types whose scales are bytes: range of the bytes, and their number in a block.
 _BYTES = {"MXFP4": (118, 124, 1), "NVFP4": (1, 40, 4)}
 _SCALES = {256: 2e-4, 32: 2e-3}  # of blocks with two levels, and of those with one
@@ -40,20 +43,40 @@ def random_stored(
     return scheme.split(random_blocks(scheme.name, rows, columns, seed))
 
 
+def dequantized(name: str, raw: np.ndarray) -> np.ndarray:
+    """What raw rows of a GGUF type are: by the package `gguf`, which lacks two of them."""
+    if name not in _FEW_BITS:
+        return gguf.quants.dequantize(raw, gguf.GGMLQuantizationType[name])
+    blocks = raw.reshape(-1, 18)
+    q = np.unpackbits(blocks[:, 2:], axis=1, bitorder="little").astype(np.float32)
+    q = 2 * q - 1 if name == "Q1_0" else q[:, ::2] + 2 * q[:, 1::2] - 1
+    return (q * blocks[:, :2].copy().view(np.float16).astype(np.float32)).reshape(len(raw), -1)
+
+
+def block_size(name: str) -> tuple[int, int]:
+    """The weights and the bytes of a block of a GGUF type."""
+    return _FEW_BITS.get(name) or gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[name]]
+
+
 def random_blocks(name: str, rows: int, columns: int, seed: int = 0) -> np.ndarray:
     """Rows of `columns` random weights of about 0.03, uint8 [rows, bytes]."""
     rng = np.random.default_rng(seed)
-    values, nbytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[name]]
+    values, nbytes = block_size(name)
     blocks = rng.integers(0, 256, (rows * columns // values, nbytes), np.uint8)
     if name in _BYTES:
         first, last, count = _BYTES[name]
         blocks[:, :count] = rng.integers(first, last, (len(blocks), count), np.uint8)
     for place in _HALVES.get(name, ()):
-        usual = 0.03 if name.startswith("TQ") else _SCALES[values]
+        usual = 0.03 if name in _TERNARY else _SCALES[values]
         scale = usual * rng.uniform(0.5, 1.5, len(blocks)) * (-1 if name == "Q8_0" else 1)
         if place == 2 and values == 32:
             scale = -scale * 8  # a minimum, half the range of the integers below zero
         blocks[:, place : place + 2] = scale.astype(np.float16)[:, None].view(np.uint8)
+    if name == "IQ1_M":  # the upper nibbles of four words are a float16
+        half = (2e-3 * rng.uniform(0.5, 1.5, (len(blocks), 1))).astype(np.float16).view(np.uint16)
+        words_ = np.ascontiguousarray(blocks[:, 48:56]).view("<u2") & np.uint16(0x0FFF)
+        words_ |= half >> np.array([0, 4, 8, 12], np.uint16) << np.uint16(12)
+        blocks[:, 48:56] = words_.view(np.uint8)
     return blocks.reshape(rows, -1)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gguf
 import numpy as np
 import pytest
 
@@ -14,7 +13,7 @@ from wherry.targets.kernels import EmbeddingSpec, LinearSpec
 from wherry.targets.kernels.cpu import CpuKernels
 from wherry.targets.kernels.cpu.block_layout import SUPPORTED
 
-from ..support.random_blocks import random_blocks, random_stored, random_ternary
+from ..support.random_blocks import block_size, random_blocks, random_stored, random_ternary
 from .conftest import machine as named_machine
 
 pytestmark = pytest.mark.cpu
@@ -23,7 +22,10 @@ N, K = 40, 512
 # One scheme of others' zero points and minimums for each dtype, group and number of bits.
 BY_DAY = ("affine4f16_g128", "affine4f32_g64_min", "affine8f16_g32", "affine8f16_g64_min")
 # Codebooks, of which NVFP4 runs by day, and ternary weights, of which BitNet's do.
-OTHERS = ("IQ4_NL", "IQ4_XS", "MXFP4", "TQ1_0", "TQ2_0")
+OTHERS = (
+    *("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ3_S", "IQ4_NL", "IQ4_XS"),
+    *("MXFP4", "TQ1_0", "TQ2_0"),
+)
 SCHEMES = [
     *(
         pytest.param(s, marks=pytest.mark.nightly if s.name in OTHERS else ())
@@ -65,10 +67,11 @@ def raw(scheme):
     found = random_blocks(scheme.name, N, K)
     at_end = {"Q2_K": slice(80, 84), "Q3_K": slice(108, 110), "Q6_K": slice(208, 210)}
     at_end |= {"TQ1_0": slice(52, 54), "TQ2_0": slice(64, 66)}
+    at_end["IQ1_M"] = slice(48, 56)
     at_end |= {"MXFP4": slice(0, 1), "NVFP4": slice(0, 4)}
     two = scheme.name in ("Q4_1", "Q5_1", "Q4_K", "Q5_K")
     kept = at_end.get(scheme.name, slice(0, 4 if two else 2))
-    each = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[scheme.name]][1]
+    _, each = block_size(scheme.name)
     for row, byte in ((0, 0xFF), (1, 0x00), (2, 0x80), (3, 0x7F)):
         blocks = found[row].reshape(-1, each)
         scales = blocks[:, kept].copy()

@@ -125,7 +125,29 @@ class BlockFormat:
 
 # Twice the numbers of E2M1, of 4 bits: 0, 0.5, 1, 1.5, 2, 3, 4, 6, and the same with a sign.
 _E2M1 = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
-_IQ4 = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
+IQ4 = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
+# What IQ1, IQ2 and IQ3 multiply by d (2 s + 1) / 8, / 4 or 1: their grids have no other numbers.
+# Codebooks have a power of two of values, the last ones unused.
+_IQ1, _IQ2 = (-9, -7, -1, 1, 7, 9, 0, 0), (-43, -25, -8, 8, 25, 43, 0, 0)
+_IQ3 = {
+    "xxs": (*(-62, -52, -44, -36, -28, -20, -12, -4), *(4, 12, 20, 28, 36, 44, 52, 62)),
+    "s": tuple(range(-15, 16, 2)),
+}
+
+
+def _grid(group: int, codebook: tuple[int, ...], floats: str = "float32") -> BlockFormat:
+    high = {8: 1, 16: 0}[len(codebook)]
+    return BlockFormat(
+        block=256,
+        group=group,
+        low=2 if high else 4,
+        high=high,
+        bias=0,
+        floats=floats,
+        codebook=codebook,
+    )
+
+
 # llama.cpp's name in lower case -> its structure.
 LLAMA_CPP: dict[str, BlockFormat] = {
     "q4_0": BlockFormat(block=32, low=4, zero=8),
@@ -140,8 +162,17 @@ LLAMA_CPP: dict[str, BlockFormat] = {
     "q6_k": BlockFormat(block=256, low=4, high=2, zero=32, group=16, bias=128),
     "tq1_0": BlockFormat(block=256, group=256, low=2, zero=1),
     "tq2_0": BlockFormat(block=256, group=256, low=2, zero=1),
-    "iq4_nl": BlockFormat(block=32, low=4, codebook=_IQ4),
-    "iq4_xs": BlockFormat(block=256, low=4, bias=32, codebook=_IQ4),
+    "q1_0": BlockFormat(block=128, group=128, low=2, zero=1),  # -1 and 1
+    "q2_0": BlockFormat(block=64, group=64, low=2, zero=1),
+    "iq1_s": _grid(32, _IQ1),
+    "iq1_m": _grid(16, _IQ1),
+    "iq2_xxs": _grid(32, _IQ2),
+    "iq2_xs": _grid(16, _IQ2),
+    "iq2_s": _grid(16, _IQ2),
+    "iq3_xxs": _grid(32, _IQ3["xxs"]),
+    "iq3_s": _grid(32, _IQ3["s"], "float16"),
+    "iq4_nl": BlockFormat(block=32, low=4, codebook=IQ4),
+    "iq4_xs": BlockFormat(block=256, low=4, bias=32, codebook=IQ4),
     "mxfp4": BlockFormat(block=ROW, low=4, codebook=_E2M1, floats="float32", bytes="e8m0"),
     "nvfp4": BlockFormat(
         block=ROW, low=4, group=16, codebook=_E2M1, floats="float32", bytes="e4m3"

@@ -142,6 +142,8 @@ def _operands(own: BlockFormat, words: list[Any], dot: Int8Dot) -> list[Any]:
         return [v.let(T.reinterpret(f"int8x{4 * lanes}", word)) for word in flipped]
     if own.low == 2:
         integers = [v.let(_small(own, words, o, lanes)) for o in range(OPERANDS)]
+        if own.codebook:
+            return _values(dot, (*own.codebook, *own.codebook), own.offset, integers)
         if not own.trellis:
             return integers
         return _values(dot, TRELLIS, own.offset, _windows(own, integers, lanes))

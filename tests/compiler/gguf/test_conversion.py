@@ -11,7 +11,7 @@ import pytest
 
 from wherry.compiler.api import convert_model, name_of
 from wherry.compiler.checkpoint.gguf.opening import open_gguf
-from wherry.compiler.checkpoint.kept import NOTHING, Allowed
+from wherry.compiler.checkpoint.kept import NOTHING, Allowed, KeptSchemes
 from wherry.compiler.weight_cache import load_state
 from wherry.compiler.weight_marker import label_of, own_of
 from wherry.errors import ModelError
@@ -52,14 +52,15 @@ def test_the_nearest_scheme(kind, scheme, told, tmp_path, caplog):
     np.testing.assert_array_equal(found, values)
 
 
+SOME = KeptSchemes(frozenset({"Q4_K", "Q6_K"}))  # of a target that has not all kernels
 MIXED = {"token_embd": "Q6_K", "attn_v": "Q6_K", "ffn_down": "IQ2_S", "": "Q4_K"}
 
 
 def test_the_bits_of_the_file_are_kept(tmp_path, caplog):
-    """Q, k in one type and v in another, a type without a scheme, and vectors."""
+    """Q, k in one type and v in another, a type that the target lacks, and vectors."""
     file = writing.llama(tmp_path / "m.gguf", kinds=MIXED, size=256, inner=512, layers=1)
     with caplog.at_level(logging.WARNING):
-        out = convert_model(str(file), tmp_path / "out")
+        out = convert_model(str(file), tmp_path / "out", allowed=Allowed(SOME))
     line, changed = caplog.messages
     assert "re-encoding changed" in changed
     assert re.fullmatch(

@@ -10,30 +10,21 @@ import numpy as np
 import pytest
 
 from wherry.compiler.checkpoint.gguf.architectures.changes import Tiled
+from wherry.compiler.checkpoint.gguf.few_bits import FEW_BITS
 from wherry.compiler.checkpoint.gguf.tensors import GgufCheckpoint, GgufTensor, parts
 from wherry.compiler.checkpoint.gguf.types import READ, layout_of
 from wherry.models.weights import Pairs
 from wherry.quant.scheme import find
 
+from ...support.random_blocks import dequantized
+
 ROWS, COLUMNS = 32, 512
-
-
-CODES = {"Q1_0": 41, "Q2_0": 42}  # of types that `gguf` does not read
-
-
-def reference(raw: np.ndarray, kind: str) -> np.ndarray:
-    if kind not in CODES:
-        return gguf.quants.dequantize(raw, gguf.GGMLQuantizationType[kind])
-    size = 128 if kind == "Q1_0" else 64
-    blocks = raw.reshape(-1, 18)
-    q = np.unpackbits(blocks[:, 2:], axis=1, bitorder="little").astype(np.float32)
-    q = 2 * q - 1 if size == 128 else q[:, ::2] + 2 * q[:, 1::2] - 1
-    return (q * blocks[:, :2].copy().view(np.float16).astype(np.float32)).reshape(len(raw), -1)
 
 
 def checkpoint(path: Path, kind: str, **changes) -> tuple[GgufCheckpoint, np.ndarray]:
     """Random bytes as a matrix "m", the experts "e.0" to "e.3" and, and gguf-py's values of it."""
-    layout = layout_of(CODES.get(kind) or gguf.GGMLQuantizationType[kind])
+    code = FEW_BITS[kind][0] if kind in FEW_BITS else gguf.GGMLQuantizationType[kind]
+    layout = layout_of(code)
     width = layout.row_bytes(COLUMNS)
     raw = np.random.default_rng(0).integers(0, 256, (ROWS, width), np.uint8)
     path.write_bytes(bytes(64) + raw.tobytes())
@@ -44,7 +35,7 @@ def checkpoint(path: Path, kind: str, **changes) -> tuple[GgufCheckpoint, np.nda
     tensors = {"m": matrix, "s": stack}
     tensors |= {f"e.{i}": part for i, part in enumerate(parts(stack, 4))}
     with np.errstate(all="ignore"):
-        values = reference(raw, kind)
+        values = dequantized(kind, raw)
     return GgufCheckpoint(path.parent, MappingProxyType(tensors), (path,), ""), values
 
 
