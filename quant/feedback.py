@@ -41,7 +41,7 @@ DAMPING = 0.01
 # The same where S is computed, and how much of S is used; docs/quantization.md has measurements.
 _CORRECTION_DAMPING = 0.1
 _CORRECTION = 0.5
-PAIR_BYTES = 48  # memory for a pair of columns while a `Feedback` is made
+PAIR_BYTES = 48  # memory for a pair of columns
 _ROWS = 2048  # rows that are encoded at once; the errors of a block stay in the caches
 VERSION = 2  # of the algorithm; the hash of a conversion covers it
 
@@ -49,8 +49,7 @@ VERSION = 2  # of the algorithm; the hash of a conversion covers it
 class Feedback:
     """How errors of columns are passed on, for one layer's inputs.
 
-    Memory while it is made: `PAIR_BYTES` for each pair of columns; afterwards one or two float32
-    matrices of columns by columns.
+    Memory: at most `PAIR_BYTES` for each pair of columns.
 
     Args:
         x: the inputs, [n, columns].
@@ -62,15 +61,11 @@ class Feedback:
         products = (x.T @ x).astype(np.float64)
         diagonal = np.einsum("ii->i", products)  # a view: both dampings are added in place
         mean = float(diagonal.mean())
-        self.correction: Floats | None = None  # S / 2
+        self._missing: Floats | None = None  # sum d^T x
         if exact is not None and mean > 0:
-            missing = (exact - x).T @ x
-            diagonal += _CORRECTION_DAMPING * mean
-            # H is symmetric, so S^T = H^-1 (sum d^T x)^T.
-            solved = np.linalg.solve(products, missing.T)
-            self.correction = np.ascontiguousarray(_CORRECTION * solved.T, np.float32)
-            diagonal -= _CORRECTION_DAMPING * mean
-            del missing, solved
+            self._missing = ((exact - x).T @ x).astype(np.float32)
+            self._products = products.copy()
+            self._products[np.diag_indices(len(products))] += _CORRECTION_DAMPING * mean
         # A layer whose inputs are all zero has no preferences.
         diagonal += damping * mean if mean > 0 else 1.0
         # Upper triangular: the order is reversed.
@@ -86,16 +81,25 @@ class Feedback:
         finite.
         """
         with np.errstate(invalid="ignore", over="ignore"):  # of numbers that are not finite
+            wanted = self._wanted(w)
             parts = [
-                self._rows(grid, self._wanted(w[start : start + _ROWS]))
+                self._rows(grid, np.ascontiguousarray(wanted[start : start + _ROWS].T))
                 for start in range(0, len(w), _ROWS)
             ]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def _wanted(self, w: Floats) -> Floats:
-        """Return the weights to encode for rows w [n, columns] -> [columns, n]."""
-        wanted = w if self.correction is None else w + w @ self.correction
-        return np.ascontiguousarray(wanted.T)
+        """Return the weights to encode, w + w S / 2, for rows w [n, columns].
+
+        H is symmetric, so (w S)^T = H^-1 (w sum d^T x)^T; S itself is only found for many rows.
+        """
+        if self._missing is None:
+            return w
+        if len(w) < w.shape[1]:
+            moved = np.linalg.solve(self._products, (w @ self._missing).T).T
+        else:
+            moved = w @ np.linalg.solve(self._products, self._missing.T).T.astype(np.float32)
+        return (w + _CORRECTION * moved).astype(np.float32)
 
     def _rows(self, grid: Grid, w: Floats) -> dict[str, NDArray[Any]]:
         """Encode the rows that are the columns of w [columns, n]."""
