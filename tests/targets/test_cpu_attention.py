@@ -84,7 +84,11 @@ def values(rng, shape, dtype="float32"):
 
 
 @pytest.mark.parametrize(
-    ("h", "g", "e", "kv_dtype"), [NARROW, WIDE, COMMON, ODD, INT8, ODD_INT8, INT4, ODD_INT4]
+    ("h", "g", "e", "kv_dtype"),
+    [
+        *(NARROW, COMMON, INT8, INT4),
+        *(pytest.param(*s, marks=pytest.mark.nightly) for s in (WIDE, ODD, ODD_INT8, ODD_INT4)),
+    ],
 )
 def test_mixed_batch(attend, make_batch, h, g, e, kv_dtype):
     rng = np.random.default_rng(e)

@@ -18,7 +18,10 @@ from .conftest import machine as named_machine
 
 pytestmark = pytest.mark.cpu
 
-SHAPES = [(344, 172), (512, 64), (80, 36), (24, 40), (8, 8)]  # N, K
+SHAPES = [  # N, K
+    *((344, 172), (80, 36), (8, 8)),
+    *(pytest.param(*shape, marks=pytest.mark.nightly) for shape in ((512, 64), (24, 40))),
+]
 INTEGERS = [("q4", "float16"), ("q4", "float32"), ("q8", "float16")]
 FORMATS = [("f32", None), ("f16", None), *INTEGERS]
 

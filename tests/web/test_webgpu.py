@@ -1,4 +1,8 @@
-"""The core on WebGPU in Chromium, on SwiftShader: the CPU's tokens, and what a step costs."""
+"""The core on WebGPU in Chromium, on SwiftShader: the CPU's tokens, and what a step costs.
+
+Each of some forty pipelines takes SwiftShader a second or two. By day `make accept-site` has the
+demo's tokens in Chromium, with the site of a wheel.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from ..support import tiny_models
 from .browser import answer_of
 from .conftest import ENGINE, LIMITS, ROOT, TOKENS
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.nightly]
 FEW = 8  # tokens where more would show nothing else: a step takes a tenth of a second here
 SECONDS = 540  # SwiftShader takes a second or two for a pipeline
 LAYERS = 6
@@ -76,7 +80,6 @@ def test_a_lost_device_is_an_error_from_then_on(told):
     assert all(words.startswith("CoreError device_lost:") for words in told["lost"])
 
 
-@pytest.mark.nightly  # pipelines of its own, and 28 layers to compile
 def test_a_token_of_28_layers_takes_120_kernels_at_most(chromium, core_js, tmp_path):
     tiny_models.save(tmp_path / "m", "llama", num_hidden_layers=28, max_position_embeddings=256)
     folder = ensure_artifact(str(tmp_path / "m"), target="webgpu", quant=QUANT, limits=LIMITS)
