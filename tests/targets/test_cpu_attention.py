@@ -87,7 +87,8 @@ def values(rng, shape, dtype="float32"):
     ("h", "g", "e", "kv_dtype"),
     [
         *(NARROW, COMMON, INT8, INT4),
-        *(pytest.param(*s, marks=pytest.mark.nightly) for s in (WIDE, ODD, ODD_INT8, ODD_INT4)),
+        *(pytest.param(*s, marks=pytest.mark.nightly) for s in (WIDE, ODD, ODD_INT4)),
+        ODD_INT8,
     ],
 )
 def test_mixed_batch(attend, make_batch, h, g, e, kv_dtype):
