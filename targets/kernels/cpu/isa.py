@@ -9,6 +9,7 @@ from typing import Literal
 # Instruction set of the int8 dot product in integer linears; see int8_dot.py.
 # "i8mm" has "dotprod", too, which single rows use.
 Dot = Literal["vnni512", "avxvnni", "avx2", "ssse3", "i8mm", "dotprod", "neon", "none"]
+_SIGNS = str.maketrans("", "", "_.-")  # what names of features differ in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,7 @@ class Isa:
     registers: int  # number of vector registers
     fma: bool  # whether hardware has fused multiply-add
     dot: Dot = "none"
+    amx: bool = False  # whether it has matrix units for bfloat16, see bf16_tiles.py
 
     @property
     def accumulators(self) -> int:
@@ -41,10 +43,13 @@ def isa_from_features(features: Iterable[str]) -> Isa:
     Linux's are, for example, "avx512_vnni" and "asimd". Without known features the result is the
     minimum of all targets: 128-bit vectors without FMA.
     """
-    names = {f.lstrip("+").replace("_", "").replace(".", "") for f in features if f[:1] != "-"}
+    names = {f.lstrip("+").translate(_SIGNS) for f in features if f[:1] != "-"}
     if {"avx512f", "avx512bw", "avx512vl"} <= names:
         vnni = "avx512vnni" in names
-        return Isa(lanes=16, registers=32, fma=True, dot="vnni512" if vnni else "avx2")
+        amx = {"amxtile", "amxbf16"} <= names
+        return Isa(
+            lanes=16, registers=32, fma=True, dot="vnni512" if vnni else "avx2", amx=amx and vnni
+        )
     if {"avx2", "fma"} <= names:
         vnni = "avxvnni" in names
         return Isa(lanes=8, registers=16, fma=True, dot="avxvnni" if vnni else "avx2")
