@@ -17,7 +17,6 @@ from tvm.target import Target
 
 from wherry.compiler.library.build import code_generation
 from wherry.ops import ActivationSpec, BiasedLinearSpec
-from wherry.targets.kernels import LinearSpec
 from wherry.targets.kernels.cpu import CpuKernels, bf16_linear, bf16_tiles, bf16_weights
 from wherry.targets.target import find
 
