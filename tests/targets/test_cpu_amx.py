@@ -17,10 +17,12 @@ from tvm.target import Target
 
 from wherry.compiler.library.build import code_generation
 from wherry.ops import ActivationSpec, BiasedLinearSpec
+from wherry.targets.kernels import ExpertLinearSpec
 from wherry.targets.kernels.cpu import CpuKernels, bf16_linear, bf16_tiles, bf16_weights
 from wherry.targets.target import find
 
 from ..support import amx
+from .expert_cases import Bank, arguments, empty
 from .test_cpu_linear import FORMATS, packed, portable, spec_of
 
 pytestmark = pytest.mark.cpu
@@ -89,6 +91,7 @@ def test_the_emulator_flushes_denormals(emulator):
     assert not emulator.product(c, a, b).any()
 
 
+Q4 = {"scheme": "q4", "scale_dtype": "float16"}
 # N, K, rows: a part of a panel, of a group, of a block of rows; several chunks of K and strips; K
 # below a group
 SHAPES = [(344, 172, 33), (40, 1100, 64), (8, 8, 63)]
@@ -147,6 +150,49 @@ def test_a_bias_and_an_activation(unit, emulator, scheme):
     expected = linear_of(unit, emulator, plain, stored)(x) + bias
     gelu = unit.build(CpuKernels(unit.isa).activation(ActivationSpec(dim=n, kind="gelu")))
     assert np.array_equal(y, gelu(expected, np.zeros_like(expected))[-1])
+
+
+EXPERTS = [
+    ExpertLinearSpec(experts=3, top_k=2, out_features=176, in_features=1100, gate="silu", **Q4),
+    ExpertLinearSpec(experts=4, top_k=2, out_features=70, in_features=44, combined=True, **Q4),
+    ExpertLinearSpec(
+        experts=3, top_k=2, out_features=40, in_features=32, scheme="f16", combined=True, bias=True
+    ),
+    ExpertLinearSpec(
+        experts=2, top_k=2, out_features=24, in_features=64, scheme="f32", routed=False
+    ),
+]
+
+
+@pytest.mark.parametrize("spec", EXPERTS)
+def test_experts(unit, emulator, spec):
+    rng = np.random.default_rng(spec.out_features)
+    kernels, bank, rows = CpuKernels(unit.isa, activations="bf16"), Bank.of(rng, spec), 120
+    linear = kernels.expert_linear(spec)
+    with amx.emulated():
+        compute = unit.build(kernels.expert_linear(spec).compute)
+    weights = packed(unit, linear, bank.stored)
+    ids = [np.sort(rng.permutation(spec.experts)[: spec.top_k]) for _ in range(rows)]
+    ids = np.array(ids, "int32")
+    assert min(np.bincount(ids.reshape(-1), minlength=spec.experts)) >= bf16_linear.LEAST
+    shares = rng.uniform(0.1, 1, ids.shape).astype("float32")
+    each = 1 if spec.shared_rows else spec.top_k
+    x = rng.standard_normal((rows, each, spec.in_features)).astype("float32")
+
+    def run(some):
+        given = arguments(spec, bank, x[some].reshape(-1, x.shape[-1]), ids[some], shares[some])
+        y = compute(*given, *weights, empty(spec, len(ids[some])))[-1]
+        emulator.check()
+        return y.reshape(len(ids[some]), -1)
+
+    bank = dataclasses.replace(bank, weight=amx.of_bits(amx.rounded(bank.weight)))
+    rounded = amx.of_bits(amx.rounded(x)).reshape(-1, x.shape[-1])
+    y, expected = run(slice(None)), bank.expected(rounded, ids, shares).reshape(rows, -1)
+    assert error_of(y, expected) < 1e-6
+    order = rng.permutation(rows)
+    assert np.array_equal(run(order), y[order])
+    assert error_of(run(slice(0, 30)), expected[:30]) < 0.02  # few rows: in int8
+    assert error_of(run(slice(0, 50)), expected[:50]) < 0.02  # some experts of each kind
 
 
 # Mistakes, planted to see that the test of exact products finds them: replacements of
@@ -237,7 +283,7 @@ def test_planted_mistakes_of_layouts_are_found(unit, emulator, monkeypatch):
         (bf16_weights, "floats", swapped),
         (bf16_weights, "floats", shifted),
         (bf16_tiles.Bf16Rows, "_store", halves),
-        (bf16_tiles.Bf16Rows, "store_row", lambda self, X, row: None),
+        (bf16_tiles.Bf16Rows, "store_row", lambda *_: None),
         (bf16_weights, "GROUP", 16),  # the tail of K is another
         (bf16_tiles, "_BYTES", 32),
     ):

@@ -6,7 +6,7 @@ columns] the products of A, 16 rows of 32 bfloat16, and B, whose row i has the e
 Reference, chapter 3. So a group of 32 of K and a panel of 16 columns are one tile of B. Four sums
 of two tiles of rows and two panels share their loads.
 
-A task has a strip of panels. It dequantizes a chunk of K for all of them once, multiplies all rows
+A task has a strip of panels: it dequantizes a chunk of K for all of them once, multiplies all rows
 by it, and keeps the sums in memory from chunk to chunk: weights and rows stay in L2 that way, and
 the two panels that are multiplied in L1. Rows are rounded to bfloat16 once for all tasks.
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tvm.script import tirx as T
@@ -34,8 +35,6 @@ _A, _B = 4, 6  # first registers of rows and of weights
 # function (panel, group, store): emits `store(i, even, odd)` for each pair i of a group's weights,
 # float32x16 of the elements 2i and 2i + 1
 Unpack = Callable[[Any, Any, Callable[[int, Any, Any], None]], None]
-# function (row, panel, sums): emits what becomes of the sums, float32x16
-Store = Callable[[Any, Any, Any], None]
 
 
 def instruction(name: str, *arguments: Any) -> None:
@@ -47,34 +46,33 @@ def instruction(name: str, *arguments: Any) -> None:
 class Bf16Rows:
     """Rows of activations in bfloat16, as tiles of A."""
 
-    tiles: Any  # int16 [ceil(m / 32), G, 2, 16, 32]
-    rows: Any  # m
+    tiles: Any  # int16 [blocks, G, 2, 16, 32]
 
     @classmethod
-    def of(cls, m: Any, columns: int) -> Bf16Rows:
-        """Allocate the tiles of `m` rows of `columns` elements."""
-        shape = (T.ceildiv(m, BLOCK), groups(columns), 2, ROWS, GROUP)
-        return cls(T.sblock_alloc_buffer(shape, "int16"), m)
+    def of(cls, blocks: Any, columns: int) -> Bf16Rows:
+        """Allocate the tiles of blocks of 32 rows of `columns` elements."""
+        shape = (blocks, groups(columns), 2, ROWS, GROUP)
+        return cls(T.sblock_alloc_buffer(shape, "int16"))
 
     @property
     def groups(self) -> int:
         """Return the number of groups of K."""
         return int(self.tiles.shape[1])
 
-    def store_row(self, X: Any, row: Any) -> None:
-        """Emit the rounding of row `row` of X [m, K] float32, with zeros beyond K."""
+    def store_row(self, X: Any, source: Any, row: Any) -> None:
+        """Emit the rounding of row `source` of X [m, K] float32, with zeros beyond K."""
         k = int(X.shape[1])
         if k >= GROUP:
             with T.serial(k // GROUP) as g, T.sblock("round"):
                 T.reads()
                 T.writes()
                 for half in (0, PANEL):
-                    self._store(row, g, half, X[row, v.span(g * GROUP + half, PANEL)])
+                    self._store(row, g, half, X[source, v.span(g * GROUP + half, PANEL)])
         if k % GROUP:
             rest = T.sblock_alloc_buffer((GROUP,), "float32")
             T.buffer_store(rest, v.splat(0.0, GROUP), [v.span(0, GROUP)])
             with T.serial(k % GROUP) as i:
-                T.buffer_store(rest, X[row, k // GROUP * GROUP + i], [i])
+                T.buffer_store(rest, X[source, k // GROUP * GROUP + i], [i])
             for half in (0, PANEL):
                 self._store(row, k // GROUP, half, rest[v.span(half, PANEL)])
 
@@ -85,81 +83,82 @@ class Bf16Rows:
         T.buffer_store(self.tiles, bits, at)
 
 
-def multiply(rows: Bf16Rows, panels: int, unpack: Unpack, store: Store, loop: Any) -> None:
-    """Emit `store` with the sums of all rows and `panels` panels, in strips of a `loop`."""
-    strips = -(-panels // WIDTH)
-    width = min(WIDTH, panels + panels % 2)
-    with loop(strips) as strip, T.sblock("strip"):
-        T.reads()
-        T.writes()
-        _Strip(rows, panels, strip, width).emit(unpack, store)
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The buffers of a task: a chunk of its panels' weights, and the sums of its rows."""
 
+    weights: Any  # int32 [panels / 2, CHUNK, 2, 16, 16]: tiles of B
+    sums: Any  # float32 [panels / 2, blocks of rows, 4, 16, 16]
 
-class _Strip:
-    """The panels of a task, and its buffers."""
+    @classmethod
+    def of(cls, panels: int, total: int, blocks: Any) -> Strip:
+        """Allocate the buffers of `panels` panels, an even number, with `total` groups of K."""
+        weights = (panels // 2, min(CHUNK, total), 2, ROWS, PANEL)
+        sums = (panels // 2, blocks, len(_SUMS), ROWS, PANEL)
+        return cls(T.sblock_alloc_buffer(weights, "int32"), T.sblock_alloc_buffer(sums, "float32"))
 
-    def __init__(self, rows: Bf16Rows, panels: int, strip: Any, width: int) -> None:
-        self.rows, self.panels, self.first, self.width = rows, panels, strip * WIDTH, width
-        self.blocks = rows.tiles.shape[0]
-        chunk = min(CHUNK, rows.groups)
-        self.weights = T.sblock_alloc_buffer((width // 2, chunk, 2, ROWS, PANEL), "int32")
-        sums = (width // 2, self.blocks, len(_SUMS), ROWS, PANEL)
-        self.sums = T.sblock_alloc_buffer(sums, "float32")
+    @property
+    def panels(self) -> int:
+        """Return the number of panels."""
+        return 2 * int(self.weights.shape[0])
 
-    def emit(self, unpack: Unpack, store: Store) -> None:
-        """Emit the work of the task."""
+    def sum(self, row: Any, panel: Any) -> Any:
+        """Return the sums of a row, counted from the first of `multiply`: float32x16."""
+        half = T.floormod(T.floordiv(row, ROWS), 2)
+        at = [T.floordiv(panel, 2), T.floordiv(row, BLOCK), 2 * half + T.floormod(panel, 2)]
+        return self.sums[(*at, T.floormod(row, ROWS), v.span(0, PANEL))]
+
+    def multiply(self, rows: Bf16Rows, first: Any, blocks: Any, unpack: Unpack) -> None:
+        """Emit the sums of blocks of rows from `first` on; `unpack` counts panels of the strip."""
+        total = rows.groups
         configure()
-        total = self.rows.groups
         with T.serial(-(-total // CHUNK)) as chunk:
             count = T.min(total - chunk * CHUNK, CHUNK)
-            self._unpack(chunk, count, unpack)
-            with T.serial(T.ceildiv(self.blocks, TOGETHER)) as some, T.serial(self.width // 2) as q:
-                here = T.min(self.blocks - some * TOGETHER, TOGETHER)
-                with T.serial(here) as block, T.sblock("block"):
+            with T.serial(self.panels) as p, T.serial(count) as g, T.sblock("unpack"):
+                T.reads()
+                T.writes()
+                unpack(p, chunk * CHUNK + g, partial(self._store, p, g))
+            with T.serial(T.ceildiv(blocks, TOGETHER)) as some, T.serial(self.panels // 2) as q:
+                here = T.min(blocks - some * TOGETHER, TOGETHER)
+                with T.serial(here) as i, T.sblock("block"):
                     T.reads()
                     T.writes()
-                    self._block(q, some * TOGETHER + block, chunk, count)
+                    block = some * TOGETHER + i
+                    tiles = (rows.tiles, [first + block, chunk * CHUNK])
+                    self._block((q, block), tiles, chunk, count)
         instruction("tilerelease")
-        with T.serial(self.rows.rows) as row, T.serial(self.width) as p, T.sblock("store"):
-            T.reads()
-            T.writes()
-            half = T.floormod(T.floordiv(row, ROWS), 2)
-            at = [T.floordiv(p, 2), T.floordiv(row, BLOCK), 2 * half + T.floormod(p, 2)]
-            store(row, self.first + p, self.sums[(*at, T.floormod(row, ROWS), v.span(0, PANEL))])
 
-    def _unpack(self, chunk: Any, count: Any, unpack: Unpack) -> None:
-        """Emit the dequantization of a chunk; a strip repeats the last panel in those beyond it."""
-        with T.serial(self.width) as p, T.serial(count) as g, T.sblock("unpack"):
-            T.reads()
-            T.writes()
+    def _store(self, p: Any, g: Any, i: int, even: Any, odd: Any) -> None:
+        """Emit the store of row i of the tile of a panel and group."""
+        low = v.let(T.shift_right(v.let(_rounded(even)), _each(16)))
+        low = T.bitwise_and(low, _each(0xFFFF))
+        high = T.bitwise_and(_rounded(odd), _each(-(2**16)))
+        at = [T.floordiv(p, 2), g, T.floormod(p, 2), i, v.span(0, PANEL)]
+        T.buffer_store(self.weights, T.bitwise_or(low, high), at)
 
-            def pair(i: int, even: Any, odd: Any) -> None:
-                low = v.let(T.shift_right(v.let(_rounded(even)), _each(16)))
-                low = T.bitwise_and(low, _each(0xFFFF))
-                high = T.bitwise_and(_rounded(odd), _each(-(2**16)))
-                at = [T.floordiv(p, 2), g, T.floormod(p, 2), i, v.span(0, PANEL)]
-                T.buffer_store(self.weights, T.bitwise_or(low, high), at)
+    def _block(
+        self, at: tuple[Any, Any], tiles: tuple[Any, list[Any]], chunk: Any, count: Any
+    ) -> None:
+        """Emit the sums of 32 rows and two panels over a chunk.
 
-            unpack(T.min(self.first + p, self.panels - 1), chunk * CHUNK + g, pair)
-
-    def _block(self, q: Any, block: Any, chunk: Any, count: Any) -> None:
-        """Emit the sums of 32 rows and two panels over a chunk."""
-        at = [[q, block, i] for i in range(len(_SUMS))]
+        `at`: place of the sums, two panels and block; `tiles`: buffer, block and first group of A.
+        """
+        A, (block, group) = tiles
         with T.If(chunk == 0):
             with T.Then():
                 for i in range(len(_SUMS)):
                     instruction("tilezero", T.int8(i))
             with T.Else():
-                for i, place in enumerate(at):
-                    _tile("tileloadd64", i, self.sums, place)
+                for i in range(len(_SUMS)):
+                    _tile("tileloadd64", i, self.sums, [*at, i])
         with T.serial(count) as g:
             for half in (0, 1):
-                _tile("tileloadd64", _A + half, self.rows.tiles, [block, chunk * CHUNK + g, half])
-                _tile("tileloadd64", _B + half, self.weights, [q, g, half])
+                _tile("tileloadd64", _A + half, A, [block, group + g, half])
+                _tile("tileloadd64", _B + half, self.weights, [at[0], g, half])
             for i, (row, panel) in enumerate(_SUMS):
                 instruction("tdpbf16ps", T.int8(i), T.int8(_A + row), T.int8(_B + panel))
-        for i, place in enumerate(at):
-            _tile("tilestored64", i, self.sums, place)
+        for i in range(len(_SUMS)):
+            _tile("tilestored64", i, self.sums, [*at, i])
 
 
 def configure() -> None:
