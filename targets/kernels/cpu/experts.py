@@ -101,7 +101,7 @@ class _Emitter:
             T.reads()
             T.writes()
             units_here = T.min(STRIP, count - strip * STRIP)
-            own = many.strip(2 * min(STRIP, count)) if many else None
+            buffers = many.strip(2 * min(STRIP, count)) if many else None
             if spec.combined:
                 with T.serial(y.shape[0]) as row:
                     self._clear(row, strip)
@@ -109,23 +109,50 @@ class _Emitter:
                 T.reads()
                 T.writes()
                 first, rows = self._rows_of(expert)
+                with T.If(rows > 0), T.Then():
+                    few = partial(self._few, heights, tile, strip, units_here)
+                    if many and buffers:
+                        some = (strip, units_here, (first, expert, rows))
+                        self._many(many, buffers, *some, partial(few, first, expert, rows))
+                    else:
+                        few(first, expert, rows)
 
-                def few() -> None:
-                    with T.serial(units_here) as u:
-                        of_unit = partial(self._tile, tile, first, expert, strip * STRIP + u)
-                        over_rows(T.Cast("int64", rows), heights, of_unit)
+    def _few(
+        self,
+        heights: tuple[int, ...],
+        tile: Tile,
+        strip: Any,
+        units_here: Any,
+        first: Any,
+        expert: Any,
+        rows: Any,
+    ) -> None:
+        """Emit the results of an expert's slots in tiles."""
+        with T.serial(units_here) as u:
+            of_unit = partial(self._tile, tile, first, expert, strip * STRIP + u)
+            over_rows(T.Cast("int64", rows), heights, of_unit)
 
-                if many is None:
-                    with T.If(rows > 0), T.Then():
-                        few()
-                else:
-                    with T.If(rows >= LEAST):
-                        with T.Then():
-                            many.multiply(own, 2 * STRIP * strip, first, expert, rows)
-                            with T.serial(rows) as i, T.serial(units_here) as u:
-                                self._finished(own, (first, expert, i), strip * STRIP, u)
-                        with T.Else():
-                            few()
+    def _many(
+        self,
+        many: Bf16Experts,
+        buffers: Strip,
+        strip: Any,
+        units_here: Any,
+        of_expert: tuple[Any, Any, Any],
+        few: Callable[[], None],
+    ) -> None:
+        """Emit the results of an expert's slots in bfloat16, or `few` if they are few.
+
+        `of_expert`: first slot, expert, number of slots.
+        """
+        first, expert, rows = of_expert
+        with T.If(rows >= LEAST):
+            with T.Then():
+                many.multiply(buffers, 2 * STRIP * strip, *of_expert)
+                with T.serial(rows) as i, T.serial(units_here) as u:
+                    self._finished(buffers, (first, expert, i), strip * STRIP, u)
+            with T.Else():
+                few()
 
     def _source(self, first: Any, expert: Any, i: Any) -> Any:
         """Return the row of x that a slot multiplies."""
