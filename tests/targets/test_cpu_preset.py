@@ -71,7 +71,9 @@ def test_activations():
     assert old.activations == "float" and old.with_activations("float") is old
     with pytest.raises(UsageError, match=r"'int8'.*cpu:x86-64 multiplies by float ones"):
         old.with_activations("int8")
-    with pytest.raises(UsageError, match=r"multiplies by int8 or float or bf16 ones.*--activations auto"):
+    with pytest.raises(
+        UsageError, match=r"multiplies by int8 or float or bf16 ones.*--activations auto"
+    ):
         level.with_activations("int4")
     with pytest.raises(UsageError, match=r"'int8'.*webgpu"):
         find("webgpu").with_activations("int8")

@@ -55,7 +55,8 @@ class Bf16Experts:
                 T.reads()
                 T.writes()
                 place = self._block(first, expert, rows) * BLOCK + i
-                self.rows.store_row(X, source_of(first, expert, i), place)
+                source = source_of(first, expert, i)
+                self.rows.store_row(lambda at: X[source, at], int(X.shape[1]), place)
 
     def strip(self, panels: int) -> Strip:
         """Allocate the buffers of a task with `panels` panels."""

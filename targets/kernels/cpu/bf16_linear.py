@@ -33,7 +33,7 @@ def _linear(X: Any, Y: Any, unpack: Unpack, finish: Finish, loop: Any) -> None:
     m, k, columns = X.shape[0], int(X.shape[1]), int(Y.shape[1])
     count = panels(columns)
     rows = Bf16Rows.of(T.ceildiv(m, BLOCK), k)
-    each_row(m, k, lambda row: rows.store_row(X, row, row))
+    each_row(m, k, lambda row: rows.store_row(lambda at: X[row, at], k, row))
     with loop(-(-count // WIDTH)) as strip, T.sblock("strip"):
         T.reads()
         T.writes()

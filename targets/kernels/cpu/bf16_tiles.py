@@ -59,20 +59,19 @@ class Bf16Rows:
         """Return the number of groups of K."""
         return int(self.tiles.shape[1])
 
-    def store_row(self, X: Any, source: Any, row: Any) -> None:
-        """Emit the rounding of row `source` of X [m, K] float32, with zeros beyond K."""
-        k = int(X.shape[1])
+    def store_row(self, read: Callable[[Any], Any], k: int, row: Any) -> None:
+        """Emit the rounding of a row of `k` float32, with zeros beyond; `read(index)` reads it."""
         if k >= GROUP:
             with T.serial(k // GROUP) as g, T.sblock("round"):
                 T.reads()
                 T.writes()
                 for half in (0, PANEL):
-                    self._store(row, g, half, X[source, v.span(g * GROUP + half, PANEL)])
+                    self._store(row, g, half, read(v.span(g * GROUP + half, PANEL)))
         if k % GROUP:
             rest = T.sblock_alloc_buffer((GROUP,), "float32")
             T.buffer_store(rest, v.splat(0.0, GROUP), [v.span(0, GROUP)])
             with T.serial(k % GROUP) as i:
-                T.buffer_store(rest, X[source, k // GROUP * GROUP + i], [i])
+                T.buffer_store(rest, read(k // GROUP * GROUP + i), [i])
             for half in (0, PANEL):
                 self._store(row, k // GROUP, half, rest[v.span(half, PANEL)])
 
