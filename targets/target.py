@@ -62,7 +62,7 @@ class TargetPreset:
     kv_dtypes: tuple[str, ...] = ("float32",)  # dtypes of KV caches that the kernels support
     # Dtype of activations between a layer's kernels: "float" is float32; with "float16" the
     # residual stream stays float32; "int8" is for linears with 4-bit and 8-bit weights; with
-    # "bf16" matrix units multiply many rows in bfloat16, where a CPU has them.
+    # "bf16" GEMM is in bfloat16 on CPUs with matrix units.
     # `float_kernels` are the kernels of "float" where that is not the default, `bf16` the preset
     # of the CPUs that have such units.
     activations: str = "float"

@@ -191,7 +191,7 @@ def test_experts(unit, emulator, spec):
     assert error_of(y, expected) < 1e-6
     order = rng.permutation(rows)
     assert np.array_equal(run(order), y[order])
-    assert error_of(run(slice(0, 30)), expected[:30]) < 0.02  # few rows: in int8
+    assert error_of(run(slice(0, 30)), expected[:30]) < 0.02  # a small batch: in int8
     assert error_of(run(slice(0, 50)), expected[:50]) < 0.02  # some experts of each kind
 
 
@@ -317,4 +317,4 @@ def test_code(scheme, scale_dtype):
     loop = re.search(r"(?:\ttileloadd.*\n|\tlea.*\n|\tadd.*\n|\ttdpbf16ps.*\n)+", code)
     assert loop
     assert code.index("ldtilecfg") < code.index("tdpbf16ps") < code.index("tilerelease")
-    assert ("vpdpbusd" in code) == (scheme == "q4")  # few rows keep their kernel
+    assert ("vpdpbusd" in code) == (scheme == "q4")  # GEMV keeps its kernel

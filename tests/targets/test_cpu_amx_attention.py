@@ -68,7 +68,7 @@ def test_prompts(attend, make_batch, h, g, e, kv_dtype, more):
     out, expected = run(q, batch, pages), exact(q, batch, pages)
     error = np.sqrt(np.mean((out - expected) ** 2) / np.mean(expected**2))
     assert 0 < error < 6e-3
-    assert np.array_equal(out[50], expected[50])  # few rows of a sequence keep their kernel
+    assert np.array_equal(out[50], expected[50])  # decode rows keep their kernel
     assert np.array_equal(out[-3:], expected[-3:])
     few = slice(0, bf16_attention.LEAST_STEP - 1)  # and small steps
     some = make_batch([(0, 50, order[:4]), (33, 1, order[4:7]), (240, 12, order[7:27])])

@@ -228,7 +228,7 @@ class _Emitter:
             emit(kv_head, tile * rows, end)
 
     def _by_bf16_tiles(self, n: Any) -> None:
-        """Emit prefill by matrix units; sequences with few rows have the other kernel."""
+        """Emit prefill by matrix units; decode rows keep the other kernel."""
 
         def task(kv_head: Any, begin: Any, end: Any) -> None:
             sums = Sums.alloc(TILE_ROWS * self.shared, self.spec.head_dim)

@@ -1,4 +1,4 @@
-"""Experts with many rows in bfloat16, by the tiles of `bf16_tiles`."""
+"""GEMM of experts in bfloat16, by the tiles of `bf16_tiles`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Bf16Experts:
 
     def fill(self, experts: int, X: Any, rows_of: RowsOf, source_of: Callable[..., Any]) -> None:
         """Emit the rounding of all rows that are multiplied; `source_of(first, expert, i)`."""
-        some = T.If(self.slots >= LEAST)  # one launch less for few rows
+        some = T.If(self.slots >= LEAST)  # a small batch saves a launch
         with some, T.Then(), T.parallel(experts) as expert, T.sblock("rows"):
             T.reads()
             T.writes()

@@ -35,8 +35,8 @@ from .pair_tiles import HEIGHTS, LEAST, PairWeights, pair_tile
 from .quantize_rows import Int8Rows, quantize_row
 from .tiles import PARALLEL_BYTES, each_row, over_rows, panels, store_panel
 
-# Bytes of the activation rows that share the loads of the weights: they stay in L2. At least this
-# many rows do whatever their length is, so that a step of 64 sequences reads each weight once.
+# Bytes of the activation rows that share the loads of the weights: they stay in L2. There are
+# at least so many, whatever their length is: a step of 64 sequences reads each weight once.
 _BLOCK_BYTES = 2**18
 _LEAST_ROWS = 64
 
