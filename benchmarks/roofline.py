@@ -111,6 +111,8 @@ class Machine:
             yield self.attention(1, context)
         for rows in (512, 2048):
             yield self.attention(rows, rows)
+            if self.bf16:
+                yield self.attention(rows, rows, self.bf16)
         yield from self.others()
 
     def linear(
@@ -140,14 +142,15 @@ class Machine:
                 calls=[_call(run, x, *own, y) for own in copies],
             )
 
-    def attention(self, rows: int, context: int) -> Case:
-        """Return attention of a sequence's last `rows` tokens."""
+    def attention(self, rows: int, context: int, preset: TargetPreset | None = None) -> Case:
+        """Return attention of a sequence's last `rows` tokens; preset: None is the usual one."""
+        preset = preset or self.preset
         spec = AttentionSpec(
             heads=HEADS, kv_heads=KV_HEADS, head_dim=HEAD, scale=HEAD**-0.5, kv_dtype="float16"
         )
-        func = self.kernels.attention(spec)
+        func = _kernels(preset).attention(spec)
         assert func is not None, "pages and heads have the usual sizes"
-        run = compiled(func, self.preset.device)
+        run = compiled(func, preset.device)
         used = context // PAGE
         size = used * 2 * KV_HEADS * PAGE * HEAD * 2
         copies = -(-MEMORY // size)
@@ -166,7 +169,7 @@ class Machine:
             name=f"attention at {context}",
             quant="float16",
             rows=rows,
-            unit="float32",
+            unit="bf16" if preset is self.bf16 else "float32",
             bytes=size + 8 * rows * HEADS * HEAD,
             operations=4 * seen * HEADS * HEAD,
             calls=[_call(run, q, *indices, tvm.runtime.tensor(t), pages, out) for t in tables],

@@ -32,7 +32,8 @@ std::set<std::string> read_features() {
   std::ifstream file("/proc/cpuinfo");
   const std::set<std::string> found =
       features_of_all(std::string(std::istreambuf_iterator<char>(file), {}));
-  return found.count("amx_tile") != 0 && !allow_matrix_units() ? without_matrix_units(found) : found;
+  return found.count("amx_tile") != 0 && !allow_matrix_units() ? without_matrix_units(found)
+                                                               : found;
 }
 #endif
 

@@ -94,11 +94,19 @@ def test_the_emulator_flushes_denormals(emulator):
 Q4 = {"scheme": "q4", "scale_dtype": "float16"}
 # N, K, rows: a part of a panel, of a group, of a block of rows; several chunks of K and strips; K
 # below a group
+BY_DAY, NIGHTLY = [("q4", "float16"), ("f16", None)], pytest.mark.nightly
 SHAPES = [(344, 172, 33), (40, 1100, 64), (8, 8, 63)]
 
 
-@pytest.mark.parametrize(("scheme", "scale_dtype"), FORMATS)
-@pytest.mark.parametrize(("n", "k", "m"), SHAPES)
+# The first shape in all formats, the others in one of each kind.
+LINEARS = [
+    pytest.param(*shape, *form, marks=() if shape in SHAPES[:1] or form in BY_DAY else NIGHTLY)
+    for shape in SHAPES
+    for form in FORMATS
+]
+
+
+@pytest.mark.parametrize(("n", "k", "m", "scheme", "scale_dtype"), LINEARS)
 def test_linear(unit, emulator, n, k, m, scheme, scale_dtype):
     rng = np.random.default_rng(n + k)
     stored, weight = portable(rng, n, k, scheme, scale_dtype)

@@ -6,9 +6,13 @@ import dataclasses
 
 import numpy as np
 import pytest
+import tvm
+from tvm.target import Target
 
+from wherry.compiler.library.build import code_generation
 from wherry.targets.kernels import AttentionSpec
 from wherry.targets.kernels.cpu import CpuKernels, bf16_attention
+from wherry.targets.target import find
 
 from ..support import amx
 from .page_layout import stored
@@ -20,7 +24,10 @@ pytestmark = pytest.mark.cpu
 CASES = [
     (4, 1, 64, "float16", {}),
     (3, 1, 32, "float32", {"window": 100}),
-    (4, 2, 128, "float16", {"softcap": 5.0, "slopes": (0.1, 0.2, 0.3, 0.4)}),
+    pytest.param(
+        *(4, 2, 128, "float16", {"softcap": 5.0, "slopes": (0.1, 0.2, 0.3, 0.4)}),
+        marks=pytest.mark.nightly,
+    ),
 ]
 
 
@@ -54,6 +61,10 @@ def attend(here, emulator):
 
 @pytest.mark.parametrize(("h", "g", "e", "kv_dtype", "more"), CASES)
 def test_prompts(attend, make_batch, h, g, e, kv_dtype, more):
+    check(attend, make_batch, h, g, e, kv_dtype, more)
+
+
+def check(attend, make_batch, h, g, e, kv_dtype, more):
     rng = np.random.default_rng(e)
     pages = values(rng, (60, 2, g, 16, e), kv_dtype)
     order = [int(i) for i in rng.permutation(60)]
@@ -84,6 +95,44 @@ def test_weights_are_rounded_and_nothing_else(attend, make_batch):
     run, _ = attend(4, 2, 64, "float16", {})
     expected = reference(q, batch, pages, 64**-0.5)
     assert np.abs(run(q, batch, pages) - expected).max() < 2**-8 * 3
+
+
+def _whole_page(value):
+    """Values as if all tokens of a page were there."""
+    return lambda self, page, group, panel, token, seen: value(
+        self, page, group, panel, token, dataclasses.replace(seen, start=0, seen=256)
+    )
+
+
+def _next_element(key):
+    return lambda self, page, group, element: key(self, page, group, element ^ 1)
+
+
+def _first_head(take):
+    return lambda self, first, rows, kv_head: take(self, first, rows, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "mistake"), [("_value", _whole_page), ("_key", _next_element), ("take", _first_head)]
+)
+def test_a_planted_mistake_is_found(attend, make_batch, monkeypatch, name, mistake):
+    tile = bf16_attention.Bf16Tile
+    monkeypatch.setattr(tile, name, mistake(getattr(tile, name)))
+    with pytest.raises(AssertionError):
+        check(attend, make_batch, 4, 2, 64, "float16", {})
+
+
+def test_code():
+    """Both products of a block configure the tiles and release them."""
+    level = find("cpu:x86-64-v3+").bf16
+    spec = AttentionSpec(heads=8, kv_heads=2, head_dim=64, scale=1.0, kv_dtype="float16")
+    func = level.kernels.kernels.attention(spec).with_attr("global_symbol", "kernel")
+    target = Target(dict(level.device))
+    with code_generation(target):
+        code = tvm.compile(tvm.IRModule({"kernel": func}), target=target).mod.inspect_source("asm")
+    count = {name: code.count(f"\t{name}") for name in ("ldtilecfg", "tilerelease", "tdpbf16ps")}
+    assert count["ldtilecfg"] == count["tilerelease"] == 2
+    assert count["tdpbf16ps"] >= 8 and count["tdpbf16ps"] % 4 == 0
 
 
 def test_what_has_other_kernels(here):

@@ -36,7 +36,7 @@ from .quantize_rows import Int8Rows, quantize_row
 from .tiles import PARALLEL_BYTES, each_row, over_rows, panels, store_panel
 
 # Bytes of the activation rows that share the loads of the weights: they stay in L2. There are
-# at least so many, whatever their length is: a step of 64 sequences reads each weight once.
+# at least `_LEAST_ROWS`, whatever their length is: a step of 64 sequences reads each weight once.
 _BLOCK_BYTES = 2**18
 _LEAST_ROWS = 64
 
