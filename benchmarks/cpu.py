@@ -200,7 +200,7 @@ def main() -> None:
     )
     a = parser.parse_args()
     if a.roofline:
-        roofline.main(a.threads)
+        roofline.main(a.threads, a.rows)
         return
     loads = [WORKLOADS[name] for name in a.workloads]
     sizes = {"--context": max(load.context for load in loads)}

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import cycle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from wherry.targets.target import TargetPreset, find
 from .bandwidth import read_bandwidth
 from .busy import busy_cores, warning
 from .peaks import compiled, peak
-from .rows import ROWS, machine, versions, write_row
+from .rows import machine, versions, write_row
 
 SHAPE = "llama-3.2-1b"
 HIDDEN, FFN, HEADS, KV_HEADS, HEAD, VOCAB = 2048, 8192, 32, 8, 64, 128256
@@ -266,11 +267,11 @@ def measure(threads: int) -> dict[str, Any]:
     }
 
 
-def main(threads: list[int]) -> None:
-    """Write a row for each number of threads, and print its shares of peak and bandwidth."""
+def main(threads: list[int], folder: Path) -> None:
+    """Write a row to `folder` for each number of threads, and print its shares of peak and bandwidth."""
     for count in threads:
         row = measure(count)
-        print(write_row(ROWS, row), row["warning"])
+        print(write_row(folder, row), row["warning"])
         for own in row["roofline"]:
             shares = [own["share_of_peak"], own["share_of_bandwidth"]]
             cells = ["" if s is None else f"{s:.0%}" for s in shares]

@@ -65,6 +65,8 @@ LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
 # The level above them for activations "bf16" alone; its kernels are the only ones that use AMX.
 BF16_LEVEL = ("x86-64-v4", ("avx512vnni", "amx-bf16"))
 _AMX = {"amx-bf16", "amx-tile"}
+# Hosts where the core asks for AMX, see engine/support/matrix_units.h.
+AMX_HOSTS = ("linux-x86_64", "linux-x86_64-app")
 # Levels of 64-bit Arm: any core, cores with dot products for int8 (Cortex-A55, A75 and later), and
 # cores with matrix instructions for it (Cortex-A510, A710, X2, Neoverse V1, N2, Apple M2).
 ARM_LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -109,8 +111,9 @@ def _preset(
     if attributes := [*(f"+{f}" for f in added), *(f"-{f}" for f in hidden)]:
         device["mattr"] = attributes
     known = {f for f in codegen.llvm_get_cpu_features(Target(device)) if f in FEATURES}
-    bf16 = _AMX <= known and not _AMX & set(added)
-    features = known - _AMX if bf16 else known
+    plain = not _AMX & set(added)  # the kernels of all activations but bf16 use no AMX
+    features = known - _AMX if plain else known
+    bf16 = plain and _AMX <= known and host.name in AMX_HOSTS
     isa = isa_from_features(features)
     return TargetPreset(
         name="+".join((f"cpu:{cpu}", *added)),
@@ -173,7 +176,7 @@ def _levels(variant: str, host: Host) -> TargetPreset:
     levels = levels_of(host)
     from_here = next(i for i, (cpu, _) in enumerate(levels) if cpu == variant[:-1])
     lowest, *above = (_preset(cpu, host, added) for cpu, added in levels[from_here:])
-    bf16 = _bf16_level(host) if host.arch == "x86_64" else None
+    bf16 = _bf16_level(host) if host.name in AMX_HOSTS else None
     return replace(lowest, name=f"cpu:{variant}", variants=tuple(above), bf16=bf16)
 
 
