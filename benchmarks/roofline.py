@@ -268,7 +268,7 @@ def measure(threads: int) -> dict[str, Any]:
 
 
 def main(threads: list[int], folder: Path) -> None:
-    """Write a row to `folder` for each number of threads, and print its shares of peak and bandwidth."""
+    """Write a row to `folder` for each number of threads; print shares of peak and bandwidth."""
     for count in threads:
         row = measure(count)
         print(write_row(folder, row), row["warning"])
