@@ -17,6 +17,7 @@ from typing import Any
 
 from wherry.artifact.manifest import MANIFEST
 
+from . import roofline
 from .busy import busy_cores, warning
 from .drive_llama import Llama, run_child
 from .make_models import DEFAULT_FOLDER, gguf_file, hf_folder, quantized_file
@@ -24,6 +25,7 @@ from .rows import ROWS, machine, versions, write_row
 from .shapes import LARGE, SHAPES, inactive_numbers, weight_shapes
 
 DEPTH = 96  # tokens of context before the first measured token
+USUAL_BATCH = 32  # sequences that models are compiled for if nothing asks for more
 CONTEXT = 2048  # tokens that models are compiled for at least
 PEERS = {"q4f16_1": "q4_0", "q8f16_1": "q8_0", "q0f16": "f16", "q0f32": "f32"}
 # Both engines read one file, as llama.cpp's quantizer mixes its types.
@@ -62,6 +64,9 @@ WORKLOADS = {
         Workload("prefill-2048", prefill=2048),
         Workload("prefill-8192", prefill=8192),
         Workload("batch8", batch=8, tokens=64),
+        Workload("batch16", batch=16, tokens=32),
+        Workload("batch32", batch=32, tokens=32),
+        Workload("batch64", batch=64, tokens=16),
     )
 }
 
@@ -69,10 +74,12 @@ WORKLOADS = {
 USUAL = ["decode", "prefill", "batch8"]
 
 
-def compile_model(model: Path, quant: str | None, context: int) -> tuple[Path, dict[str, float]]:
+def compile_model(
+    model: Path, quant: str | None, sizes: dict[str, int]
+) -> tuple[Path, dict[str, float]]:
     """Convert and compile a model; return its folder, and the wall and CPU seconds of both steps.
 
-    quant: None for a file that keeps its types.
+    quant: None for a file that keeps its types; sizes: of `wherry compile`, by option.
 
     A step whose result the cache has is not timed: empty WHERRY_CACHE to measure it.
     """
@@ -82,9 +89,8 @@ def compile_model(model: Path, quant: str | None, context: int) -> tuple[Path, d
         arguments = [sys.executable, "-m", "wherry", command, str(model)]
         arguments += ["--quant", quant] if quant else []
         begin = time.perf_counter()
-        output = run_child(
-            arguments + (["--context", str(context)] if command == "compile" else [])
-        )
+        limits = [str(part) for size in sizes.items() for part in size]
+        output = run_child(arguments + (limits if command == "compile" else []))
         times |= {f"{command}_s": time.perf_counter() - begin, f"{command}_cpu_s": output.cpu_s}
     compiled = Path(output.text.strip().splitlines()[-1])
     assert (compiled / MANIFEST).is_file(), compiled
@@ -189,18 +195,27 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--models", type=Path, default=DEFAULT_FOLDER, help="of make_models")
     parser.add_argument("--rows", type=Path, default=ROWS)
+    parser.add_argument(
+        "--roofline", action="store_true", help="measure kernels alone, without a peer; 4 minutes"
+    )
     a = parser.parse_args()
-    context = max(WORKLOADS[name].context for name in a.workloads)
+    if a.roofline:
+        roofline.main(a.threads, a.rows)
+        return
+    loads = [WORKLOADS[name] for name in a.workloads]
+    sizes = {"--context": max(load.context for load in loads)}
+    if (batch := max(load.batch for load in loads)) > USUAL_BATCH:
+        sizes["--max-batch"] = batch
     for shape in a.shapes:
         if a.quant in MIXES:
             peer = quantized_file(a.models, shape, a.quant)
-            compiled, times = compile_model(peer, None, context)
+            compiled, times = compile_model(peer, None, sizes)
         else:
             peer = gguf_file(a.models, shape, PEERS[a.quant])
-            compiled, times = compile_model(hf_folder(a.models, shape), a.quant, context)
+            compiled, times = compile_model(hf_folder(a.models, shape), a.quant, sizes)
         for threads in a.threads:
             llama = Llama.from_environment(peer, threads)
-            for load in (WORKLOADS[name] for name in a.workloads):
+            for load in loads:
                 row = {"what": load.name, "shape": shape, "threads": threads}
                 row |= {
                     "quant": a.quant,

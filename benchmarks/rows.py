@@ -16,7 +16,10 @@ from wherry.base.temporary import write_atomically
 from wherry.machine.cpu import cpu_features
 
 ROWS = Path(__file__).parent / "rows"
-FLAGS = ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "asimddp", "i8mm", "sve")
+FLAGS = (
+    *("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8"),
+    *("asimddp", "i8mm", "sve"),
+)
 
 
 def machine() -> dict[str, Any]:

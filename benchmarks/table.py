@@ -15,7 +15,7 @@ above 1 means that Wherry takes less time. Absolute times of a shared machine me
 keep ratios. The newest row of each kind is shown. [How to repeat them](../benchmarks/README.md).
 
 Machines with AMX are the one comparison on CPUs that Wherry loses so far: prompts run at half of
-torch's speed in bfloat16 there.
+torch's speed in bfloat16 there. `--activations bf16` is for them; it has not run on one yet.
 """
 
 
@@ -34,6 +34,21 @@ def cpu(rows: Iterable[Row]) -> Iterable[list[str]]:
             f"{row['ratio_wall']:.2f}", f"{row['ratio_cpu']:.2f}" if row["ratio_cpu"] else "",
             "" if share is None else f"{share:.0%}", *_origin(row),
         ]  # fmt: skip
+
+
+def roofline(rows: Iterable[Row]) -> Iterable[list[str]]:
+    """Kernels of a CPU, alone, with operands from memory: shares of its peak and bandwidth."""
+    yield [
+        "kernel", "scheme", "rows", "threads", "multiplies in", "share of the peak",
+        "share of the bandwidth", "machine", "commit",
+    ]  # fmt: skip
+    for row in rows:
+        for own in row.get("roofline", ()):
+            shares = [own["share_of_peak"], own["share_of_bandwidth"]]
+            yield [
+                own["kernel"], own["quant"], str(own["rows"]), str(row["threads"]), own["unit"],
+                *("" if share is None else f"{share:.0%}" for share in shares), *_origin(row),
+            ]  # fmt: skip
 
 
 def gpu(rows: Iterable[Row]) -> Iterable[list[str]]:
@@ -121,6 +136,7 @@ def page(rows: list[Row]) -> str:
     parts = [HEAD]
     titles = {
         cpu: "CPU",
+        roofline: "Kernels on a CPU",
         gpu: "GPU",
         arm_tiles: "Arm's matrix instructions",
         embeddings: "Embeddings",
@@ -130,6 +146,8 @@ def page(rows: list[Row]) -> str:
     }
     for section, title in titles.items():
         head, *cells = section(newest(rows))
+        if not cells:
+            continue
         table = [head, ["---"] * len(head), *cells]
         lines = "\n".join(f"| {' | '.join(line)} |" for line in table)
         parts.append(f"## {title}\n\n{section.__doc__}\n\n{lines}\n")

@@ -115,7 +115,8 @@ class Choice:
     quant: str | None = None
     kv_dtype: str = "auto"  # a dtype of the target's `kv_dtypes`; "auto": the target's default
     # The dtype of activations in matrix products: "int8" (with 4-bit and 8-bit weights, on CPUs),
-    # "float16" (on GPUs), "float"; "auto": what suits target and scheme.
+    # "float16" (on GPUs), "bf16" (on CPUs with AMX, for GEMM), "float"; "auto": what suits
+    # target and scheme.
     activations: str = "auto"
     # "library", "objects", or "auto"; see TargetPreset.in_format.
     format: str = "auto"

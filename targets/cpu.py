@@ -1,7 +1,7 @@
 """Targets for CPUs: this machine ("cpu"), a model ("cpu:znver4"), levels ("cpu:x86-64-v3+").
 
 With "+" a folder has a library for the level and one for each level above it; a machine loads the
-highest one that it supports.
+highest one that it supports. With activations "bf16" there is one more level, for AMX.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from .target import TargetPreset
 
 # CPU features that generated code may use: LLVM's name -> Linux's names.
 FEATURES = {
+    "amx-bf16": "amx_bf16",
+    "amx-tile": "amx_tile",
     "avx": "avx",
     "avx2": "avx2",
     "avx512bf16": "avx512_bf16",
@@ -63,6 +65,11 @@ LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
 # The level of CPUs that look bytes up in tables of 64. Its other kernels are those of the level
 # below it, so it is for a CPU alone, not for a folder of all levels.
 VBMI_LEVEL = ("x86-64-v4", ("avx512vnni", "avx512vbmi"))
+# The level above them for activations "bf16" alone; its kernels are the only ones that use AMX.
+BF16_LEVEL = ("x86-64-v4", ("avx512vnni", "amx-bf16"))
+_AMX = {"amx-bf16", "amx-tile"}
+# Hosts where the core asks for AMX, see engine/support/matrix_units.h.
+AMX_HOSTS = ("linux-x86_64", "linux-x86_64-app")
 # Levels of 64-bit Arm: any core, cores with dot products for int8 (Cortex-A55, A75 and later), and
 # cores with matrix instructions for it (Cortex-A510, A710, X2, Neoverse V1, N2, Apple M2).
 ARM_LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -107,7 +114,10 @@ def _preset(
     device: dict[str, Any] = {**host.target, "mcpu": LLVM_NAMES.get(cpu, cpu)}
     if attributes := [*(f"+{f}" for f in added), *(f"-{f}" for f in hidden)]:
         device["mattr"] = attributes
-    features = {f for f in codegen.llvm_get_cpu_features(Target(device)) if f in FEATURES}
+    known = {f for f in codegen.llvm_get_cpu_features(Target(device)) if f in FEATURES}
+    plain = not _AMX & set(added)  # the kernels of all activations but bf16 use no AMX
+    features = known - _AMX if plain else known
+    bf16 = plain and _AMX <= known and host.name in AMX_HOSTS
     isa = isa_from_features(features)
     return TargetPreset(
         name="+".join((f"cpu:{cpu}", *added)),
@@ -118,8 +128,8 @@ def _preset(
         dtype="float32",
         kv_dtype="float16" if isa.half else "float32",
         kv_dtypes=("float32", "float16", "int8", "int4"),
-        kernels=KernelsByName(CpuKernels(isa)),
         **_activations(isa),
+        bf16=_preset(cpu, host, (*added, "amx-bf16"), hidden) if bf16 else None,
         linker=host.linker(),
         hosts=HOSTS_OF_CPUS,
     )
@@ -128,12 +138,18 @@ def _preset(
 def _activations(isa: Isa) -> dict[str, Any]:
     """Return the preset's fields for activations: int8 if the CPU has a dot product for it.
 
-    With int8, float kernels remain available as the user's choice.
+    With int8, float kernels remain available as the user's choice. With AMX it is bfloat16: such a
+    preset is made for nothing else.
     """
+    if isa.amx:
+        kernels = KernelsByName(CpuKernels(isa, activations="bf16"))
+        return {"activations": "bf16", "fast_math": True, "kernels": kernels}
+    kernels = KernelsByName(CpuKernels(isa))
     if isa.dot == "none":
-        return {"activations": "float"}
+        return {"activations": "float", "kernels": kernels}
     return {
         "activations": "int8",
+        "kernels": kernels,
         "float_kernels": KernelsByName(CpuKernels(isa, activations="float")),
     }
 
@@ -151,7 +167,8 @@ def _native(host: Host) -> TargetPreset:
         for cpu, added in (VBMI_LEVEL, *reversed(LEVELS)):
             level = _preset(cpu, host, added)
             if present.issuperset(level.features):
-                return level
+                above = _bf16_level(host)
+                return replace(level, bf16=above if present.issuperset(above.features) else None)
     cpu = str(codegen.llvm_get_system_cpu())
     whole = _preset(cpu, host)
     hidden = [f for f, name in FEATURES.items() if name in whole.features and name not in present]
@@ -163,7 +180,13 @@ def _levels(variant: str, host: Host) -> TargetPreset:
     levels = levels_of(host)
     from_here = next(i for i, (cpu, _) in enumerate(levels) if cpu == variant[:-1])
     lowest, *above = (_preset(cpu, host, added) for cpu, added in levels[from_here:])
-    return replace(lowest, name=f"cpu:{variant}", variants=tuple(above))
+    bf16 = _bf16_level(host) if host.name in AMX_HOSTS else None
+    return replace(lowest, name=f"cpu:{variant}", variants=tuple(above), bf16=bf16)
+
+
+def _bf16_level(host: Host) -> TargetPreset:
+    cpu, added = BF16_LEVEL
+    return _preset(cpu, host, added)
 
 
 def host() -> dict[str, Any]:

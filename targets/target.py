@@ -61,10 +61,13 @@ class TargetPreset:
     toolchain: Toolchain | None = None  # tools of code generation beyond TVM
     kv_dtypes: tuple[str, ...] = ("float32",)  # dtypes of KV caches that the kernels support
     # Dtype of activations between a layer's kernels: "float" is float32; with "float16" the
-    # residual stream stays float32; "int8" is for linears with 4-bit and 8-bit weights.
-    # `float_kernels` are the kernels of "float" where that is not the default.
+    # residual stream stays float32; "int8" is for linears with 4-bit and 8-bit weights; with
+    # "bf16" GEMM is in bfloat16 on CPUs with matrix units.
+    # `float_kernels` are the kernels of "float" where that is not the default, `bf16` the preset
+    # of the CPUs that have such units.
     activations: str = "float"
     float_kernels: KernelsByName | None = None
+    bf16: TargetPreset | None = None
     variants: tuple[TargetPreset, ...] = ()  # faster presets of the same kind, ascending
     hosts: tuple[str, ...] = SERVERS  # names of hosts that can drive the device
     # codes of devices for which a library has machine code, such as "sm_90"
@@ -105,8 +108,19 @@ class TargetPreset:
         """
         if name in ("auto", self.activations):
             return self
+        if name == "bf16" and self.bf16:
+            return replace(
+                self,
+                activations="bf16",
+                fast_math=True,
+                float_kernels=None,
+                bf16=None,
+                variants=(*self.variants, self.bf16),
+            )
         if name != "float" or self.float_kernels is None:
-            known = (self.activations, "float") if self.float_kernels else (self.activations,)
+            known = [self.activations]
+            known += ["float"] if self.float_kernels else []
+            known += ["bf16"] if self.bf16 else []
             raise UsageError(
                 f"Activations {name!r} were asked for; target {self.name} multiplies by "
                 f"{' or '.join(known)} ones. Type: --activations auto"
@@ -116,6 +130,7 @@ class TargetPreset:
             activations="float",
             kernels=self.float_kernels,
             float_kernels=None,
+            bf16=None,
             variants=tuple(variant.with_activations(name) for variant in self.variants),
         )
 
@@ -189,6 +204,7 @@ class TargetPreset:
             self,
             library=wanted,
             variants=tuple(variant.in_format(name) for variant in self.variants),
+            bf16=self.bf16 and self.bf16.in_format(name),
         )
 
     def on(self, host: Host) -> TargetPreset:

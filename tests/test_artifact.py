@@ -2,6 +2,7 @@
 
 import json
 import platform
+import sys
 
 import pytest
 
@@ -125,6 +126,21 @@ def test_missing_cpu_features(monkeypatch):
     }
     (problem,) = cpu.machine_problems(target)
     assert "avx512f" in problem and "avx2" not in problem
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_matrix_units_need_permission(monkeypatch, allowed):
+    monkeypatch.setattr(cpu, "cpu_flags", lambda: frozenset({"avx2", "amx_bf16", "amx_tile"}))
+    monkeypatch.setattr(cpu, "_allows_amx", lambda: allowed)
+    assert cpu.cpu_features() == {"avx2"} | (cpu.AMX if allowed else set())
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="AMX is x86's")
+@pytest.mark.skipif(sys.platform != "linux", reason="the system call is Linux's")
+def test_the_system_is_asked_for_matrix_units():
+    """It refuses where the CPU has none."""
+    assert isinstance(cpu._allows_amx(), bool)
+    assert not cpu._allows_amx() or cpu.cpu_flags() >= cpu.AMX
 
 
 V3 = {"avx2", "fma"}

@@ -9,6 +9,8 @@
 #include <sys/auxv.h>
 #endif
 
+#include "support/matrix_units.h"
+
 namespace wherry::app {
 
 namespace {
@@ -28,7 +30,10 @@ std::set<std::string> read_features() {
 #else
 std::set<std::string> read_features() {
   std::ifstream file("/proc/cpuinfo");
-  return features_of_all(std::string(std::istreambuf_iterator<char>(file), {}));
+  const std::set<std::string> found =
+      features_of_all(std::string(std::istreambuf_iterator<char>(file), {}));
+  return found.count("amx_tile") != 0 && !allow_matrix_units() ? without_matrix_units(found)
+                                                               : found;
 }
 #endif
 
@@ -50,6 +55,11 @@ std::set<std::string> features_of_all(const std::string& cpuinfo) {
     first = false;
   }
   return common;
+}
+
+std::set<std::string> without_matrix_units(std::set<std::string> features) {
+  for (const char* name : {"amx_bf16", "amx_tile"}) features.erase(name);
+  return features;
 }
 
 const std::set<std::string>& cpu_features() {

@@ -1,5 +1,6 @@
 #include "app/chat/cpu_features.h"
 
+#include "support/matrix_units.h"
 #include "testing/testing.h"
 
 namespace wherry::app {
@@ -18,6 +19,13 @@ TEST(features_are_those_that_all_cpus_have) {
 TEST(missing_features_are_listed) {
   CHECK(missing_features({}).empty());
   CHECK(missing_features({"no_cpu_has_this"}) == std::vector<std::string>{"no_cpu_has_this"});
+}
+
+TEST(matrix_units_that_the_system_forbids_are_missing) {
+  const std::set<std::string> all{"amx_bf16", "amx_tile", "avx512_bf16"};
+  CHECK(without_matrix_units(all) == std::set<std::string>{"avx512_bf16"});
+  CHECK(allow_matrix_units() == allow_matrix_units());
+  CHECK(!missing_features({"amx_tile"}).empty() || allow_matrix_units());
 }
 
 }  // namespace

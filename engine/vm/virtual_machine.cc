@@ -4,6 +4,7 @@
 
 #include "support/error.h"
 #include "support/hash.h"
+#include "support/matrix_units.h"
 #include "support/tvm_calls.h"
 #include "system/path.h"
 #include "tensors/mapped_file.h"
@@ -38,6 +39,7 @@ ffi::Module open_library(const std::string& lib) {
 
 ffi::Function open_executable(const std::string& lib) {
   take_kernel_launches();
+  allow_matrix_units();  // a library that needs them is chosen only where the system allows them
   try {
     ffi::Module library = open_library(lib);
     auto load = function_of(library, "vm_load_executable");

@@ -19,7 +19,8 @@ class CompileOptions(TypedDict, total=False):
     # target and scheme
     kv_dtype: str
     # Type of activations: "int8" (CPUs, weights of 4 and 8 bits: activations rounded in groups of
-    # 32), "float16" (GPUs), "float"; "auto": the default of target and scheme
+    # 32), "bf16" (CPUs with AMX, for prompts), "float16" (GPUs), "float"; "auto": the default of
+    # target and scheme
     activations: str
     # Whether the checkpoint's block of multi-token prediction becomes part of the model and drafts
     # tokens.

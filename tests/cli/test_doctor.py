@@ -9,8 +9,10 @@ from pathlib import Path
 import click
 import pytest
 
+from wherry.cli import doctor as doctor_command
 from wherry.cli import doctor_text
 from wherry.errors import UsageError
+from wherry.machine.cpu import AMX
 from wherry.packager.platforms import PLATFORMS
 from wherry.targets import auto
 from wherry.targets.target import KINDS, find
@@ -165,6 +167,23 @@ def test_a_library_for_newer_or_larger_gpus_is_refused(driver):
     assert "ask for 232449 bytes of shared memory a block, and Fake H200 has 232448. Type:" in said
     broken = python(CHECK, "0", "sm_80", LD_LIBRARY_PATH=driver, FAKE_CUDA_ERROR="100")
     assert "CUDA_VISIBLE_DEVICES hides it" in broken and "Type: nvidia-smi" in broken
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("cpu:sapphirerapids", "matrix units (AMX) multiply prompts with --activations bf16"),
+        ("cpu:znver4", "the system does not let this process use its matrix units"),
+    ],
+)
+def test_doctor_says_what_amx_is_for(monkeypatch, target, said):
+    """On a machine that has it, where the system allows it and where not."""
+    preset = find(target)
+    monkeypatch.setattr("wherry.targets.target.find", lambda _: preset)
+    monkeypatch.setattr(doctor_command, "cpu_flags", lambda: AMX | {"avx2"})
+    assert said in doctor_command._cpu()
+    monkeypatch.setattr(doctor_command, "cpu_flags", lambda: frozenset({"avx2"}))
+    assert ("AMX" in doctor_command._cpu()) == bool(preset.bf16)
 
 
 @pytest.mark.parametrize(

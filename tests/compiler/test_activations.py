@@ -27,6 +27,8 @@ def test_gpus_have_none():
     [
         ("cpu:x86-64-v3", "q4f16_1", {}, ("int8", "float16")),
         ("cpu:x86-64-v3", "q0f32", {}, ("float", "float16")),
+        ("cpu:x86-64-v3+", "q4f16_1", {"activations": "bf16"}, ("bf16", "float16")),
+        ("cpu:x86-64-v3+", "q0f16", {"activations": "bf16"}, ("bf16", "float16")),
         ("cpu:x86-64-v3", "q0f16", {"kv_dtype": "int8"}, ("float", "int8")),
         *((t, "q4f16_1", {}, ("float16", "float16")) for t in ("cuda", "rocm:gfx1100", "metal")),
         *((t, "q0f16", {}, ("float16", "float16")) for t in ("opencl", "vulkan", "webgpu")),

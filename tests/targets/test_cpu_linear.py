@@ -13,6 +13,7 @@ from tvm.target import Target
 from wherry.ops import ActivationSpec, BiasedLinearSpec
 from wherry.targets.kernels import EmbeddingSpec, LinearSpec
 from wherry.targets.kernels.cpu import CpuKernels, isa_from_features
+from wherry.targets.kernels.cpu.quantized_linear import rows_together
 
 from .conftest import machine as named_machine
 
@@ -235,7 +236,7 @@ def test_activations_of_8_bit_weights_use_all_of_their_8_bits(machine):
 
 
 def test_rows_of_one_block_are_those_of_the_next(here):
-    """Long rows go through the weights 32 at a time."""
+    """Long rows go through the weights 64 at a time."""
     linear = CpuKernels(here.isa).linear(spec_of(16, 8192, "q4", "float16"))
     rng = np.random.default_rng(4)
     stored, _ = portable(rng, 16, 8192, "q4", "float16")
@@ -245,6 +246,13 @@ def test_rows_of_one_block_are_those_of_the_next(here):
     for row in (0, 31, 32, 63, 64, 69):
         alone = compute(x[row : row + 1], *weights, np.zeros((1, 16), "float32"))[-1]
         assert np.array_equal(alone[0], y[row])
+
+
+@pytest.mark.parametrize("k", [576, 2048, 4096, 8192, 14336, 28672])
+def test_a_step_of_64_sequences_reads_each_weight_once(k):
+    """Each block of rows reads all weights; pairs of rows have twice the bytes."""
+    assert rows_together(k) >= rows_together(2 * k) >= 64
+    assert rows_together(k) % 32 == 0  # tiles of full height
 
 
 @pytest.mark.parametrize(("scheme", "scale_dtype"), INTEGERS)

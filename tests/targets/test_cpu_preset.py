@@ -71,10 +71,60 @@ def test_activations():
     assert old.activations == "float" and old.with_activations("float") is old
     with pytest.raises(UsageError, match=r"'int8'.*cpu:x86-64 multiplies by float ones"):
         old.with_activations("int8")
-    with pytest.raises(UsageError, match=r"multiplies by int8 or float ones.*--activations auto"):
+    with pytest.raises(
+        UsageError, match=r"multiplies by int8 or float or bf16 ones.*--activations auto"
+    ):
         level.with_activations("int4")
     with pytest.raises(UsageError, match=r"'int8'.*webgpu"):
         find("webgpu").with_activations("int8")
+
+
+AMX = {"amx_bf16", "amx_tile"}
+
+
+def isas(preset):
+    return [p.kernels.kernels.isa for p in (preset, *preset.variants)]
+
+
+def test_bf16_adds_a_level_for_amx():
+    levels = find("cpu:x86-64-v3+")
+    assert not any(isa.amx for isa in isas(levels))
+    chosen = levels.with_activations("bf16")
+    assert chosen.activations == "bf16" and chosen.record()["fast_math"]
+    *others, last = chosen.variants
+    assert tuple(others) == levels.variants and chosen.kernels is levels.kernels
+    assert last.name == "cpu:x86-64-v4+avx512vnni+amx-bf16" and last.record()["fast_math"]
+    assert set(last.features) == set(others[-1].features) | AMX
+    assert [isa.amx for isa in isas(chosen)] == [False] * 4 + [True] and dot(last) == "vnni512"
+    # the other activations have no such level
+    assert levels.with_activations("float").bf16 is None
+    objects = levels.in_format("objects").with_activations("bf16")
+    assert {p.library for p in (objects, *objects.variants)} == {"tar"}
+
+
+def test_bf16_of_a_cpu_with_amx():
+    cpu_with = find("cpu:sapphirerapids")
+    assert not AMX & set(cpu_with.features) and not isas(cpu_with)[0].amx
+    chosen = cpu_with.with_activations("bf16")
+    assert [p.name for p in chosen.variants] == ["cpu:sapphirerapids+amx-bf16"]
+    assert [isa.amx for isa in isas(chosen)] == [False, True]
+    elsewhere = [("cpu:sapphirerapids", "windows-x86_64"), ("cpu:x86-64-v3+", "windows-x86_64")]
+    without = [(name, None) for name in ("cpu:znver4", "cpu:cascadelake", "cpu:armv8-a+")]
+    for name, host in (*without, *elsewhere):
+        with pytest.raises(UsageError, match=r"'bf16'.*int8 or float ones"):
+            find(name, host).with_activations("bf16")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="AMX is x86's")
+@pytest.mark.parametrize("has", [frozenset(), AMX])
+def test_bf16_on_this_machine(monkeypatch, has):
+    level = find("cpu:x86-64-v4+avx512vnni")
+    monkeypatch.setattr(cpu, "cpu_features", lambda: frozenset(level.features) | has)
+    cpu.preset.cache_clear()
+    found = find("cpu")
+    assert found.name == level.name and bool(found.bf16) == bool(has)
+    if has:
+        assert set(found.with_activations("bf16").variants[0].features) >= AMX
 
 
 def test_no_such_level_or_cpu():

@@ -103,8 +103,8 @@ class Manifest:
     # {"format", "symbols"}; "symbols" is the prefix by which ffi.SystemLib finds them in a program.
     # "device_features", except on CPUs: features that the device needs beyond its API's minimum,
     # ["shader-f16"]. "device_limits": {"maxStorageBufferBindingSize": bytes} of webgpu,
-    # {"sharedMemPerBlockOptin": bytes} of cuda. "fast_math": the compiler of the kernels may
-    # reorder additions.
+    # {"sharedMemPerBlockOptin": bytes} of cuda. "fast_math": a row's last bits may depend on
+    # what shares its batch.
     target: dict[str, Any]
     # {"context", "max_batch", "prefill_chunk", "page_size", "longest", "kv_dtype", "activations"};
     # older folders lack the last three. "longest" is the largest possible "context"; the last two
@@ -156,7 +156,7 @@ class _Target:
 _MANIFEST, _TARGET = TypeAdapter(Manifest), TypeAdapter(_Target)
 _LIMITS = TypeAdapter(dict[str, Positive], config=ConfigDict(strict=True))
 _WORDS = {
-    "activations": ("int8", "float16", "float"),
+    "activations": ("int8", "float16", "bf16", "float"),
     "kv_dtype": ("int4", "int8", "float16", "float32"),
 }
 

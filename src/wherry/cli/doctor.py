@@ -15,6 +15,7 @@ import click
 
 import wherry
 from wherry.base import settings
+from wherry.machine.cpu import AMX, cpu_flags
 from wherry.machine.tvm_runtime import find_object_linker
 
 from . import doctor_text
@@ -114,7 +115,12 @@ def _cpu() -> str:
     from wherry.targets.target import find
 
     preset = find("cpu")
-    return f"{preset.name} ({', '.join(preset.features)})"
+    units = ""
+    if preset.bf16:
+        units = "; its matrix units (AMX) multiply prompts with --activations bf16"
+    elif cpu_flags() >= AMX:
+        units = "; the system does not let this process use its matrix units (AMX)"
+    return f"{preset.name} ({', '.join(preset.features)}){units}"
 
 
 def _linker() -> str:

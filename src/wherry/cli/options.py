@@ -69,11 +69,12 @@ kv_dtype = click.option(
 )
 activations = click.option(
     "--activations",
-    type=click.Choice(["auto", "int8", "float16", "float"]),
+    type=click.Choice(["auto", "int8", "float16", "bf16", "float"]),
     default="auto",
     show_default=True,
     help="Dtype of activations. On CPUs auto is int8 for weights of 4 and 8 bits, with a scale for "
-    "each group of 32; float (float32) is closer to the model, and slower. On GPUs auto is float16 "
+    "each group of 32; float (float32) is closer to the model, and slower; bf16 multiplies prompts "
+    "in bfloat16 on CPUs with AMX, so that last bits depend on the batch. On GPUs auto is float16 "
     "in memory and float32 in kernels; with q4f32_1, q8f32_1 and q0f32 it is float.",
 )
 target = click.option(

@@ -5,9 +5,11 @@ This module imports neither TVM nor NumPy.
 
 from __future__ import annotations
 
+import ctypes
 import platform
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,9 @@ _SYSTEMS = {
     "apple-macos": "darwin",
     "pc-windows": "win32",
 }
+
+AMX = frozenset({"amx_bf16", "amx_tile"})  # matrix units that compiled libraries may need
+_ARCH_PRCTL = 158  # the system call's number on x86-64
 
 
 def machine_problems(target: Mapping[str, Any]) -> list[str]:
@@ -44,7 +49,17 @@ def machine_problems(target: Mapping[str, Any]) -> list[str]:
 
 
 def cpu_features() -> frozenset[str]:
-    """Return CPU feature flags in Linux's names ("avx512_vnni"); empty if they cannot be read."""
+    """Return the CPU features that this process may use, in Linux's names ("avx512_vnni").
+
+    They are empty if they cannot be read. Linux lets a process use AMX that asks for it, which the
+    first call does.
+    """
+    flags = cpu_flags()
+    return flags - AMX if flags & AMX and not _allows_amx() else flags
+
+
+def cpu_flags() -> frozenset[str]:
+    """Return all CPU features that the system names; empty if they cannot be read."""
     info = Path("/proc/cpuinfo")
     if not info.is_file():
         return frozenset()
@@ -53,3 +68,11 @@ def cpu_features() -> frozenset[str]:
         if name.strip() in ("flags", "Features"):
             return frozenset(value.split())
     return frozenset()
+
+
+@cache
+def _allows_amx() -> bool:
+    """Ask for the tiles of AMX, as engine/support/matrix_units.h does; return whether it worked."""
+    request, tile_data = 0x1023, 18  # ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA
+    system = ctypes.CDLL(None)
+    return bool(system.syscall(_ARCH_PRCTL, request, tile_data) == 0)

@@ -24,6 +24,7 @@ from tvm.tirx import PrimFunc
 
 from wherry.ops import AttentionSpec
 
+from . import bf16_attention
 from . import vector as v
 from .attention_block import group_shape, visit_block
 from .attention_state import BLOCK, PAGE, Cache, Group, Sums, first_block, vectors
@@ -102,6 +103,17 @@ class _Emitter:
 
     def emit(self, n: Any, p: Any) -> None:
         """Emit the kernel for `n` rows and `p` page ids."""
+        if not bf16_attention.supported(self.spec, self.isa):
+            self._exact(n, p)
+            return
+        with T.If(n >= bf16_attention.LEAST_STEP):
+            with T.Then():
+                self._by_bf16_tiles(n)
+            with T.Else():
+                self._exact(n, p)
+
+    def _exact(self, n: Any, p: Any) -> None:
+        """Emit all paths whose bits do not depend on other rows."""
         if self.spec.heads * self.spec.head_dim < PARALLEL_WIDTH:
             self._by_tiles(n, T.serial)
             return
@@ -189,11 +201,22 @@ class _Emitter:
 
     def _by_tiles(self, n: Any, loop: Any) -> None:
         """Emit prefill: a task is a tile of rows and a KV head."""
-        g, height = self.spec.kv_heads, group_shape(self.shared, self.isa)[0]
+        height = group_shape(self.shared, self.isa)[0]
         most = TILE_ROWS // height * height
         # Short prompts and decode steps get smaller tiles, so that all threads have work.
         rows = T.max(T.min(n // 16, T.int64(most)), T.int64(1))
-        tiles = T.ceildiv(n, rows)
+
+        def task(kv_head: Any, begin: Any, end: Any) -> None:
+            sums = Sums.alloc(most * self.shared, self.spec.head_dim)
+            # A tile may contain rows of several sequences: it processes one run of rows after the
+            # other.
+            self._over_runs(begin, end, partial(self._run, sums, kv_head))
+
+        self._each_tile(n, rows, loop, task)
+
+    def _each_tile(self, n: Any, rows: Any, loop: Any, emit: Callable[..., None]) -> None:
+        """Emit `emit(kv_head, begin, end)` for each KV head and tile of `rows` rows."""
+        g, tiles = self.spec.kv_heads, T.ceildiv(n, rows)
         with loop(g * tiles) as task, T.sblock("task"):
             T.reads()
             T.writes()
@@ -201,11 +224,48 @@ class _Emitter:
             # Causal attention makes later tiles longer. Tiles are paired (first with last, second
             # with last but one), so that each thread's consecutive tasks add up to the same work.
             tile = v.let(T.Select(turn % 2 == 0, turn // 2, tiles - 1 - turn // 2))
-            sums = Sums.alloc(most * self.shared, self.spec.head_dim)
             end = v.let(T.min((tile + 1) * rows, n))
-            # A tile may contain rows of several sequences: it processes one run of rows after the
-            # other.
-            self._over_runs(tile * rows, end, partial(self._run, sums, kv_head))
+            emit(kv_head, tile * rows, end)
+
+    def _by_bf16_tiles(self, n: Any) -> None:
+        """Emit prefill by matrix units; decode rows keep the other kernel."""
+
+        def task(kv_head: Any, begin: Any, end: Any) -> None:
+            sums = Sums.alloc(TILE_ROWS * self.shared, self.spec.head_dim)
+            tile = bf16_attention.Bf16Tile.of(self.spec, self.isa, self.cache)
+
+            def run(first: Any, stop: Any) -> None:
+                with T.If(stop - first >= bf16_attention.LEAST):
+                    with T.Then():
+                        self._bf16_run(tile, sums, kv_head, first, stop)
+                    with T.Else():
+                        self._run(sums, kv_head, first, stop)
+
+            self._over_runs(begin, end, run)
+
+        self._each_tile(n, T.int64(TILE_ROWS), T.parallel, task)
+
+    def _bf16_run(
+        self, tile: bf16_attention.Bf16Tile, sums: Sums, kv_head: Any, first: Any, stop: Any
+    ) -> None:
+        """Emit the attention of rows `first` to `stop` of one sequence, for one KV head."""
+        with T.sblock("matrix"):
+            T.reads()
+            T.writes()
+            rows, table = v.let(stop - first), self._table(first)
+            tile.take(first, rows, kv_head)
+            with T.serial(TILE_ROWS * self.shared) as slot:
+                sums.clear(slot)
+            head = kv_head * self.shared
+            group = Group(
+                rows=rows, heads=1, row=first, head=head, kv_head=kv_head, slot=0, stride=1
+            )
+            begin = v.let(first_block(self.spec, self.cache.Position[first]))
+            with T.serial(self.cache.Position[stop - 1] // BLOCK + 1 - begin) as after:
+                tile.visit(sums, group, begin + after, table)
+            with T.serial(self.shared) as s, T.serial(rows) as r:
+                slot = s * TILE_ROWS + r
+                self._divide(*tile.place(slot, first, kv_head), sums, slot)
 
     def _run(self, sums: Sums, kv_head: Any, first: Any, stop: Any) -> None:
         """Emit the attention of rows `first` to `stop` of one sequence, for one KV head."""

@@ -60,7 +60,7 @@ def visit_block(
         # [0]: factors of earlier blocks' sums; [1]: factors of this block's sums.
         factors = T.sblock_alloc_buffer((2, 16), "float32")
         _scores(isa, cache, group, pages, span, weights)
-        _softmax(spec, isa, cache, sums, group, span, weights, factors)
+        softmax(spec, isa, cache, sums, group, span, weights, factors)
         if cache.scaled:
             _scale_weights(cache, group, pages, span, weights)
         _add_values(isa, cache, sums, group, pages, span, weights, factors)
@@ -78,7 +78,7 @@ def _together(isa: Isa, queries: int, most: int) -> int:
     return next(c for c in (4, 2, 1) if c == 1 or (c <= most and _fit(isa, queries, c)))
 
 
-def _as_float(stored: Any, lanes: int, isa: Isa) -> Any:
+def as_float(stored: Any, lanes: int, isa: Isa) -> Any:
     """Emit the load of a cache vector, converted to float32."""
     dtype = str(stored.ty.dtype)
     if dtype.startswith("float16") and not isa.half:
@@ -157,10 +157,10 @@ def _keys(cache: Cache, at: Block, d: Any, isa: Isa) -> list[Any]:
     """Emit the load of element d of a page's keys (for int8, of elements 2d and 2d + 1)."""
     if cache.integers:
         return cache.integers.load_keys(at, d)
-    return [_as_float(cache.Pages[at.page, 0, at.head, 0, v.span(d * PAGE, 16)], 16, isa)]
+    return [as_float(cache.Pages[at.page, 0, at.head, 0, v.span(d * PAGE, 16)], 16, isa)]
 
 
-def _softmax(
+def softmax(
     spec: AttentionSpec,
     isa: Isa,
     cache: Cache,
@@ -310,7 +310,7 @@ def _values(
         return cache.integers.load_value(at, token, list(starts), lanes, isa.fma)
     first = token * int(cache.Q.shape[2])
     places = [v.span(first + start, lanes) for start in starts]
-    return [_as_float(cache.Pages[page, 1, kv_head, 0, x], lanes, isa) for x in places]
+    return [as_float(cache.Pages[page, 1, kv_head, 0, x], lanes, isa) for x in places]
 
 
 def _add_values(

@@ -20,6 +20,9 @@ from wherry.ops.blocks import FORMATS, BlockFormat
 from wherry.targets.kernels.kernel_set import PackedLinear
 
 from . import vector as v
+from .bf16_experts import Bf16Experts
+from .bf16_linear import LEAST
+from .bf16_tiles import Strip
 from .block_tiles import BlockWeights, block_tile
 from .elementwise import gelu_tanh
 from .expert_layout import pack_experts, packed_parameters, packed_shapes, units
@@ -90,7 +93,15 @@ class _Emitter:
         strips = -(-count // STRIP)
         active = spec.top_k * spec.out_features * spec.in_features * _BITS[spec.scheme] // 8
         loop = T.parallel if active >= PARALLEL_BYTES else T.serial
-        with loop(strips) as strip:
+        many = None
+        if self.isa.amx and spec.scheme not in FORMATS:
+            many = Bf16Experts.of(spec, self.b)
+            many.fill(spec.experts, self.b["x"], self._rows_of, self._source)
+        with loop(strips) as strip, T.sblock("strip"):
+            T.reads()
+            T.writes()
+            units_here = T.min(STRIP, count - strip * STRIP)
+            buffers = many.strip(2 * min(STRIP, count)) if many else None
             if spec.combined:
                 with T.serial(y.shape[0]) as row:
                     self._clear(row, strip)
@@ -99,13 +110,65 @@ class _Emitter:
                 T.writes()
                 first, rows = self._rows_of(expert)
                 with T.If(rows > 0), T.Then():
-                    with T.serial(T.min(STRIP, count - strip * STRIP)) as u:
-                        unit = strip * STRIP + u
-                        over_rows(
-                            T.Cast("int64", rows),
-                            heights,
-                            partial(self._tile, tile, first, expert, unit),
-                        )
+                    few = partial(self._few, heights, tile, strip, units_here)
+                    if many and buffers:
+                        some = (strip, units_here, (first, expert, rows))
+                        self._many(many, buffers, *some, partial(few, first, expert, rows))
+                    else:
+                        few(first, expert, rows)
+
+    def _few(
+        self,
+        heights: tuple[int, ...],
+        tile: Tile,
+        strip: Any,
+        units_here: Any,
+        first: Any,
+        expert: Any,
+        rows: Any,
+    ) -> None:
+        """Emit the results of an expert's slots in tiles."""
+        with T.serial(units_here) as u:
+            of_unit = partial(self._tile, tile, first, expert, strip * STRIP + u)
+            over_rows(T.Cast("int64", rows), heights, of_unit)
+
+    def _many(
+        self,
+        many: Bf16Experts,
+        buffers: Strip,
+        strip: Any,
+        units_here: Any,
+        of_expert: tuple[Any, Any, Any],
+        few: Callable[[], None],
+    ) -> None:
+        """Emit the results of an expert's slots in bfloat16, or `few` if they are few.
+
+        `of_expert`: first slot, expert, number of slots.
+        """
+        first, expert, rows = of_expert
+        with T.If(rows >= LEAST):
+            with T.Then():
+                many.multiply(buffers, 2 * STRIP * strip, *of_expert)
+                with T.serial(rows) as i, T.serial(units_here) as u:
+                    self._finished(buffers, (first, expert, i), strip * STRIP, u)
+            with T.Else():
+                few()
+
+    def _source(self, first: Any, expert: Any, i: Any) -> Any:
+        """Return the row of x that a slot multiplies."""
+        slot = self._slot(first, expert, i)
+        return T.floordiv(slot, self.spec.top_k) if self.spec.shared_rows else slot
+
+    def _finished(self, own: Strip, at: tuple[Any, Any, Any], strip: Any, unit: Any) -> None:
+        """Emit the epilogue of a slot and a unit of the strip; at: first slot, expert, slot."""
+        with T.sblock("finished"):
+            T.reads()
+            T.writes()
+            sums = T.sblock_alloc_buffer((2, PANEL), "float32")
+            for half in (0, 1):
+                total = own.sum(at[2], 2 * unit + half)
+                T.buffer_store(sums, total, [half, v.span(0, PANEL)])
+            self._epilogue(self._slot(*at), at[1], strip + unit, sums)
 
     def _rows_of(self, expert: Any) -> tuple[Any, Any]:
         """Return the first slot and the number of slots of an expert."""

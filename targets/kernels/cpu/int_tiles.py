@@ -156,7 +156,7 @@ def _float_group(
             T.buffer_store(parts, v.splat(0.0, PANEL), [i, ramp])
         for j in range(layout.words):
             word = v.let(W[p, g, j, T.ramp(*_RAMP)])
-            weights = _in_place(word, layout) if isa.lanes == PANEL else _converted(word, layout)
+            weights = in_place(word, layout) if isa.lanes == PANEL else _converted(word, layout)
             for shift, element in layout.places(j):
                 if element >= used:
                     continue
@@ -190,7 +190,7 @@ def _converted(word: Any, layout: IntLayout) -> Callable[[int], Any]:
 _MANTISSA = 23  # mantissa bits of float32
 
 
-def _in_place(word: Any, layout: IntLayout) -> Callable[[int], Any]:
+def in_place(word: Any, layout: IntLayout) -> Callable[[int], Any]:
     """Return what `_converted` returns, in two AVX512 instructions instead of four.
 
     It saves a quarter of a row's time. An integer n stays where it is, as a part of the mantissa of

@@ -9,6 +9,7 @@ from typing import Literal
 # Instruction set of the int8 dot product in integer linears; see int8_dot.py.
 # "i8mm" has "dotprod", too, which single rows use.
 Dot = Literal["vnni512", "avxvnni", "avx2", "ssse3", "i8mm", "dotprod", "neon", "none"]
+_SIGNS = str.maketrans("", "", "_.-")  # what names of features differ in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,7 @@ class Isa:
     fma: bool  # whether hardware has fused multiply-add
     dot: Dot = "none"
     vbmi: bool = False  # whether one instruction looks up bytes in a table of 64 (AVX512-VBMI)
+    amx: bool = False  # whether it has matrix units for bfloat16, see bf16_tiles.py
 
     @property
     def accumulators(self) -> int:
@@ -42,12 +44,13 @@ def isa_from_features(features: Iterable[str]) -> Isa:
     Linux's are, for example, "avx512_vnni" and "asimd". Without known features the result is the
     minimum of all targets: 128-bit vectors without FMA.
     """
-    names = {f.lstrip("+").replace("_", "").replace(".", "") for f in features if f[:1] != "-"}
+    names = {f.lstrip("+").translate(_SIGNS) for f in features if f[:1] != "-"}
     if {"avx512f", "avx512bw", "avx512vl"} <= names:
         vnni = "avx512vnni" in names
         vbmi = vnni and "avx512vbmi" in names
+        amx = vnni and {"amxtile", "amxbf16"} <= names
         dot: Dot = "vnni512" if vnni else "avx2"
-        return Isa(lanes=16, registers=32, fma=True, dot=dot, vbmi=vbmi)
+        return Isa(lanes=16, registers=32, fma=True, dot=dot, vbmi=vbmi, amx=amx)
     if {"avx2", "fma"} <= names:
         vnni = "avxvnni" in names
         return Isa(lanes=8, registers=16, fma=True, dot="avxvnni" if vnni else "avx2")

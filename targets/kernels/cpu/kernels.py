@@ -62,11 +62,16 @@ class CpuKernels:
         isa: the instruction set that every CPU of the target has.
         activations: what linears multiply 4-bit and 8-bit weights by. "int8" uses the CPU's int8
             dot product, if it has one, with a scale per 32 elements of a row; without one, and with
-            "float", activations are float32.
+            "float", activations are float32. With "bf16" GEMM is in bfloat16 by the
+            CPU's matrix units, if it has any, also of float weights, and GEMV as with "int8".
     """
 
-    def __init__(self, isa: Isa, activations: Literal["int8", "float"] = "int8") -> None:
-        self.isa = isa if activations == "int8" else replace(isa, dot="none")
+    def __init__(self, isa: Isa, activations: Literal["int8", "float", "bf16"] = "int8") -> None:
+        self.isa = replace(
+            isa,
+            dot="none" if activations == "float" else isa.dot,
+            amx=isa.amx and activations == "bf16",
+        )
         # Block formats that linears and embeddings read, see `KernelsByName`.
         self.blocks = SUPPORTED if self.isa.dot != "none" else frozenset[str]()
 

@@ -20,8 +20,9 @@ from tvm.tirx import PrimFunc
 from wherry.ops import LinearSpec
 from wherry.targets.kernels.kernel_set import PackedLinear
 
-from . import script
+from . import bf16_weights, script
 from . import vector as v
+from .bf16_linear import bf16_or
 from .epilogue import Finish, bias_parameters, finish_of
 from .function import Parameter, prim_func
 from .isa import Isa
@@ -98,9 +99,16 @@ def _compute(spec: LinearSpec, weight: Shape, isa: Isa) -> PrimFunc:
 
     def emit(b: dict[str, Any], sizes: dict[str, Any]) -> None:
         finish = finish_of(spec, isa, b.get("bias"))
-        with loop(shape[0]) as strip:
-            tile = partial(_tile_of, b["x"], b["packed"], b["y"], strip, isa, finish)
-            over_rows(sizes["m"], heights, tile)
+
+        def exact() -> None:
+            with loop(shape[0]) as strip:
+                tile = partial(_tile_of, b["x"], b["packed"], b["y"], strip, isa, finish)
+                over_rows(sizes["m"], heights, tile)
+
+        if isa.amx:
+            bf16_or(b, bf16_weights.floats(b["packed"]), finish, loop, exact)
+        else:
+            exact()
 
     return prim_func(parameters, emit)
 

@@ -22,6 +22,8 @@ from tvm.tirx import PrimFunc
 from wherry.ops import LinearSpec
 from wherry.targets.kernels.kernel_set import PackedLinear
 
+from . import bf16_weights
+from .bf16_linear import bf16_or
 from .epilogue import Finish, bias_parameters, finish_of
 from .function import Parameter, prim_func
 from .int8_dot import Int8Dot, int8_dot
@@ -33,9 +35,10 @@ from .pair_tiles import HEIGHTS, LEAST, PairWeights, pair_tile
 from .quantize_rows import Int8Rows, quantize_row
 from .tiles import PARALLEL_BYTES, each_row, over_rows, panels, store_panel
 
-# Bytes of the activation rows that share the loads of the weights: they stay in L2.
+# Bytes of the activation rows that share the loads of the weights: they stay in L2. There are
+# at least `_LEAST_ROWS`, whatever their length is: a step of 64 sequences reads each weight once.
 _BLOCK_BYTES = 2**18
-_LEAST_ROWS = 32
+_LEAST_ROWS = 64
 
 
 def quantized_linear(spec: LinearSpec, isa: Isa) -> PackedLinear:
@@ -80,7 +83,7 @@ def _int8_compute(spec: LinearSpec, dot: Int8Dot, isa: Isa) -> PrimFunc:
     # pairs of rows take nearly twice the bytes
     together = rows_together(2 * k if dot.matrix else k)
 
-    def emit(b: dict[str, Any], m: Any) -> None:
+    def exact(b: dict[str, Any], m: Any) -> None:
         finish = finish_of(spec, isa, b.get("bias"))
         pairs = PairRows.of(m, k, LAYOUTS[spec.scheme].zero, dot.exact) if dot.matrix else None
         rows = Int8Rows.of(m, k, pairs=pairs)
@@ -93,6 +96,14 @@ def _int8_compute(spec: LinearSpec, dot: Int8Dot, isa: Isa) -> PrimFunc:
                 over_rows(here, dot.heights, tile)
             else:
                 _pairs_or(tile, here, pairs, dot, weights, y)
+
+    def emit(b: dict[str, Any], m: Any) -> None:
+        if not isa.amx:
+            exact(b, m)
+            return
+        unpack = bf16_weights.integers(b["packed"], b["scales"], LAYOUTS[spec.scheme])
+        finish = finish_of(spec, isa, b.get("bias"))
+        bf16_or(b, unpack, finish, loop, lambda: exact(b, m))
 
     return _kernel(spec, emit)
 
