@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <ctime>
 #include <iterator>
+#include <optional>
 #include <stdexcept>
 
 #include "app/lite/body.h"
@@ -33,6 +34,7 @@ constexpr char kDone[] = "data: [DONE]\n\n";
 struct Route {
   const char* method;
   const char* path;
+  std::optional<Endpoint> endpoint = std::nullopt;  // of paths that the model answers
 };
 constexpr Route kRoutes[] = {
     {"GET", "/"},
@@ -40,11 +42,18 @@ constexpr Route kRoutes[] = {
     {"GET", "/ready"},
     {"GET", "/stats"},
     {"GET", "/v1/models"},
-    {"POST", "/v1/chat/completions"},
-    {"POST", "/v1/completions"},
+    {"POST", "/v1/chat/completions", Endpoint::kChat},
+    {"POST", "/v1/completions", Endpoint::kCompletion},
+    {"POST", "/v1/embeddings", Endpoint::kEmbed},
+    {"POST", "/v1/classify", Endpoint::kClassify},
+    {"POST", "/v1/rerank", Endpoint::kRankCut},
+    {"POST", "/v2/rerank", Endpoint::kRankCut},
     {"GET", "/models"},
-    {"POST", "/chat/completions"},
-    {"POST", "/completions"},
+    {"POST", "/chat/completions", Endpoint::kChat},
+    {"POST", "/completions", Endpoint::kCompletion},
+    {"POST", "/embeddings", Endpoint::kEmbed},
+    {"POST", "/classify", Endpoint::kClassify},
+    {"POST", "/rerank", Endpoint::kRank},
 };
 
 bool is_of_model(const std::string& path) {
@@ -139,10 +148,13 @@ struct HttpServer::Impl {
     http.Get("/ready", [this](const Request&, Response& response) { ready(response); });
     http.Get("/stats",
              [this](const Request&, Response& response) { send(response, model.stats()); });
-    for (const std::string version : kVersions) add_openai(version);
+    for (const std::string version : kVersions) add_models(version);
+    for (const Route& route : kRoutes) {
+      if (route.endpoint) add_answer(route.path, *route.endpoint);
+    }
   }
 
-  void add_openai(const std::string& version) {
+  void add_models(const std::string& version) {
     http.Get(version + "/models", [this](const Request&, Response& response) {
       send(response,
            jinja::make_dict({{"object", "list"}, {"data", jinja::make_list({described()})}}));
@@ -152,18 +164,18 @@ struct HttpServer::Impl {
       if (name == model.name()) return send(response, described());
       send(response, unknown_model(name, model.name()));
     });
-    for (const bool chat : {true, false}) {
-      http.Post(version + (chat ? "/chat/completions" : "/completions"),
-                [this, chat](const Request& request, Response& response,
-                             const httplib::ContentReader& content) {
-                  std::string body;
-                  const bool read = content([&](const char* data, size_t size) {
-                    body.append(data, size);
-                    return true;
-                  });
-                  if (read) answer(chat, std::move(body), request, response);
-                });
-    }
+  }
+
+  void add_answer(const char* path, Endpoint endpoint) {
+    http.Post(path, [this, endpoint](const Request& request, Response& response,
+                                     const httplib::ContentReader& content) {
+      std::string body;
+      const bool read = content([&](const char* data, size_t size) {
+        body.append(data, size);
+        return true;
+      });
+      if (read) answer(endpoint, body, request, response);
+    });
   }
 
   // Checks access to the server; runs before every route.
@@ -224,9 +236,10 @@ struct HttpServer::Impl {
                              {"root", model.name()}});
   }
 
-  void answer(bool chat, std::string text, const Request& request, Response& response) {
+  void answer(Endpoint endpoint, const std::string& text, const Request& request,
+              Response& response) {
     try {
-      const Body body = read_body(chat, text, model.name());
+      const Body body = read_body(endpoint, text, model.name());
       const auto held = std::make_shared<UnderWay::Held>(under_way, model.start(body.json));
       // The first JSON object decides between a response and an HTTP error.
       bool gone = false;
