@@ -57,7 +57,7 @@ Value with(const Value& request, std::string_view name, Value value) {
 }
 
 // Returns a request with the fields that make the app treat it as its path does: "messages" make a
-// chat, "prompt" makes a completion, "task" an answer in numbers.
+// chat, "prompt" makes a completion, "task" embeddings, rankings or classes.
 Value for_endpoint(Endpoint endpoint, const Value& request) {
   switch (endpoint) {
     case Endpoint::kChat:

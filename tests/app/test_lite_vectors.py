@@ -15,7 +15,7 @@ from ..runtime.server.asking import client_of
 from .answers import fixed, meaning
 from .lite import Server, cache, command
 from .request_cases import ASK, GREEDY, VECTOR_ERRORS, VECTORS, Request
-from .vector_models import MODELS, compiled
+from .vector_models import MODELS, shared
 
 pytestmark = pytest.mark.cpu
 # Two of them answer each task; the others take the same paths.
@@ -28,7 +28,7 @@ TASKS = {"embed": "/embeddings", "classify": "/classify", "rerank": "/rerank"}
 def both(request, tmp_path_factory) -> Iterator[tuple[str, Server, TestClient]]:
     """Name of a model, wherry-lite and Python's server that have it."""
     made = tmp_path_factory.mktemp(request.param)
-    folder = compiled(request.param, made / "model")
+    folder = shared(request.param)
     with (
         cache(made),
         MLCEngine(folder, threads=1) as engine,
