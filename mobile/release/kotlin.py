@@ -1,4 +1,7 @@
-"""Compiles the Kotlin library for Android without Gradle: classes.jar of an AAR."""
+"""Compiles the Kotlin library for Android without Gradle: classes.jar of an AAR.
+
+The jar has the classes of stubs that are written in Kotlin, too; `ours` says which are not theirs.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,16 @@ from pathlib import Path
 
 from .gradle import ANDROID, ROOT, kotlin
 
-SOURCES = (ANDROID / "src" / "main" / "kotlin", ANDROID / "src" / "android" / "kotlin")
+PARTS = ("main", "android", "work")  # folders of sources
 STUBS = ROOT / "tests" / "mobile" / "android_stubs"
+WORK_STUBS = ROOT / "tests" / "mobile" / "work_stubs"
 
 
 def android_classes() -> list[Path]:
     """Return Android's classes to compile against.
 
     They are those of the newest platform of an SDK (ANDROID_HOME), else the signatures of the
-    functions that the library calls, which tests have; neither is part of what is compiled.
+    functions that the library calls, which tests have. WorkManager's are always the latter.
     """
     platforms = Path(os.environ.get("ANDROID_HOME", "/nowhere")) / "platforms"
     found = {
@@ -26,6 +30,11 @@ def android_classes() -> list[Path]:
         if jar.parent.name.removeprefix("android-").isdigit()
     }
     return [found[max(found)]] if found else sorted(STUBS.rglob("*.java"))
+
+
+def ours(name: str) -> bool:
+    """Whether a file of the jar belongs to the library."""
+    return name.startswith(("dev/wherry/", "META-INF/"))
 
 
 def compile_library(jars: Sequence[Path], out: Path) -> None:
@@ -46,12 +55,13 @@ def compile_library(jars: Sequence[Path], out: Path) -> None:
     android = android_classes()
     stubs = [path for path in android if path.suffix == ".java"]
     path = [*jars, *(jar for jar in android if jar.suffix == ".jar")]
-    sources = sorted(file for folder in SOURCES for file in folder.rglob("*.kt"))
+    folders = [*(ANDROID / "src" / part / "kotlin" for part in PARTS), WORK_STUBS]
+    sources = sorted(file for folder in folders for file in folder.rglob("*.kt"))
     language = ".".join(kotlin().split(".")[:2])
     # With the language's own version a compiler between two releases makes classes that every
     # Kotlin from that version on reads.
     flags = ["-language-version", language, "-api-version", language, "-jvm-target", "1.8"]
-    flags += ["-no-stdlib", "-no-reflect", "-module-name", "wherry", "-Xexplicit-api=strict"]
+    flags += ["-no-stdlib", "-no-reflect", "-module-name", "wherry"]
     flags += ["-Werror", "-Xsuppress-version-warnings"]
     words: list[object] = ["java", "-XX:+UseSerialGC", "-cp", _joined(jars)]
     words += ["org.jetbrains.kotlin.cli.jvm.K2JVMCompiler", *flags, "-cp", _joined(path)]

@@ -18,7 +18,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from . import gradle
+from . import gradle, kotlin
 from .archive import files_below, write_checksums, write_zip
 
 _METADATA = "META-INF/com/android/build/gradle/aar-metadata.properties"
@@ -78,7 +78,7 @@ def write_artefact(
     aar, pom, jar = (folder / f"{stem}{end}" for end in (".aar", ".pom", "-sources.jar"))
     write_aar(aar, package, classes, assets=assets)
     pom.write_text(pom_text(at), encoding="utf-8")
-    sources = (package / "android" / "src" / part / "kotlin" for part in ("main", "android"))
+    sources = (package / "android" / "src" / part / "kotlin" for part in kotlin.PARTS)
     write_zip(jar, {name: file for below in sources for name, file in files_below(below).items()})
     versions = folder.parent / "maven-metadata.xml"
     versions.write_text(_versions(at, folder.parent), encoding="utf-8")
@@ -136,10 +136,10 @@ def _aar_metadata() -> bytes:
 
 
 def _plain(jar: Path) -> bytes:
-    """Return a jar whose bytes depend on its content alone."""
+    """Return the jar of the library's own classes; its bytes depend on its content alone."""
     again = jar.with_name(f"plain-{jar.name}")
     with zipfile.ZipFile(jar) as read:
-        names = [name for name in read.namelist() if not name.endswith("/")]
+        names = [n for n in read.namelist() if not n.endswith("/") and kotlin.ours(n)]
         write_zip(again, {name: read.read(name) for name in names})
     made = again.read_bytes()
     again.unlink()
