@@ -127,6 +127,7 @@ docs: charts
 	PYTHONPATH=src $(BIN)/python -m tests.models.checked
 	PYTHONPATH=src $(BIN)/python -m wherry.compiler.supported > docs/models.md
 	PYTHONPATH=src $(BIN)/python -m docs.reference.http_api > docs/http-api.md
+	PYTHONPATH=src $(BIN)/python -m docs.reference.mobile_api > docs/mobile-api.md
 	PYTHONPATH=src $(BIN)/python -m docs.reference.python_api > docs/python-api.md
 	$(BIN)/pip install --quiet --no-compile mkdocs-material==9.8.1 # as in pyproject.toml's docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
