@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 DOCS = Path(__file__).parent.parent / "docs"
+MOBILE = DOCS.parent / "mobile"
 
 
 @pytest.mark.parametrize("name", ["http_api", "mobile_api", "python_api"])
@@ -29,3 +31,18 @@ def test_the_page_of_apps_has_what_is_public():
     assert len(declared) > 300
     assert all(line.count("(") == line.count(")") for line in declared)
     assert not [line for line in declared if line.endswith(("=", "{", ","))]
+
+
+def test_the_catalogue_of_docc_has_each_type_once():
+    swift = (DOCS / "mobile-api.md").read_text().split("## Swift")[1]
+    types = re.findall(r"^### (\w+)$", swift, re.M)
+    folder = MOBILE / "ios" / "Sources" / "Wherry" / "Wherry.docc"
+    listed = re.findall(r"^- ``(\w+)``$", (folder / "Wherry.md").read_text(), re.M)
+    assert sorted([*listed, "Functions"]) == sorted(types)
+
+
+def test_dokka_s_page_has_each_package():
+    files = (MOBILE / "android" / "src").rglob("*.kt")
+    packages = {re.search(r"^package (\S+)$", f.read_text(), re.M)[1] for f in files}
+    named = re.findall(r"^# Package (\S+)$", (MOBILE / "android" / "module.md").read_text(), re.M)
+    assert sorted(packages) == named

@@ -8,7 +8,10 @@ from pathlib import Path
 from . import sources
 
 NAME = "android"  # folder of the module in a package
-_FILES = ("build.gradle.kts", "settings.gradle.kts", "gradle.properties", "consumer-rules.pro")
+_FILES = (
+    *("build.gradle.kts", "settings.gradle.kts", "gradle.properties", "consumer-rules.pro"),
+    "module.md",  # for Dokka
+)
 _FOLDERS = ("src/main/kotlin", "src/android/kotlin", "src/work/kotlin")
 
 
