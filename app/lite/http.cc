@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "app/lite/body.h"
-#include "app/lite/connections.h"
+#include "app/lite/idle_server.h"
 #include "app/lite/under_way.h"
 #include "app/template/json_text.h"
 
@@ -23,7 +23,7 @@ using httplib::Response;
 
 // Time between two checks whether the client is still connected.
 constexpr std::chrono::milliseconds kLook{50};
-constexpr size_t kConnections = 256;  // upper bound on simultaneous connections
+constexpr size_t kRequests = 256;  // upper bound on requests that are answered at once
 constexpr time_t kReadSeconds = 10, kWriteSeconds = 30;
 constexpr size_t kShownPath = 200;
 constexpr char kJson[] = "application/json";
@@ -119,7 +119,6 @@ std::optional<Refusal> check_route(const Request& request) {
 struct HttpServer::Impl {
   Impl(const Model& model, const Guard& guard, uint64_t max_body, bool log)
       : model(model), guard(guard), max_body(max_body), log(log) {
-    http.new_task_queue = [] { return new Connections(kConnections); };
     http.set_payload_max_length(max_body);
     http.set_read_timeout(kReadSeconds);
     http.set_write_timeout(kWriteSeconds);
@@ -296,7 +295,7 @@ struct HttpServer::Impl {
   const bool log;
   const int64_t created = std::time(nullptr);
   UnderWay under_way;
-  httplib::Server http;
+  IdleServer http{kRequests};
 };
 
 HttpServer::HttpServer(const Model& model, const Guard& guard, uint64_t max_body, bool log)
