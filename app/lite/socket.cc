@@ -56,7 +56,7 @@ Socket::Socket(socket_t socket, int read_seconds, int write_seconds)
 
 Socket::~Socket() { close(socket_); }
 
-// Reads what nobody asked for, because a socket that is closed with such bytes resets the
+// Reads what the client still sends, because a socket that is closed with such bytes resets the
 // connection, and the client may lose the response.
 void Socket::finish() {
   using Clock = std::chrono::steady_clock;

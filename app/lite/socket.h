@@ -40,7 +40,7 @@ class Socket final : public httplib::Stream {
 
   const socket_t socket_;
   const int read_seconds_, write_seconds_;
-  size_t begin_ = 0, end_ = 0;  // of the bytes in the buffer that nobody has read yet
+  size_t begin_ = 0, end_ = 0;  // of the bytes in the buffer that are not read yet
   char buffer_[kBuffer];
 };
 

@@ -1,4 +1,4 @@
-"""Writes archives whose bytes depend on nothing but their content, and checksums beside them."""
+"""Writes archives whose bytes depend on nothing but their content, and checksums next to them."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
     GROUP/NAME/VERSION/NAME-VERSION.pom      what it needs
     GROUP/NAME/VERSION/NAME-VERSION-sources.jar
 
-Each file has its checksums beside it. The layouts: maven.apache.org/repositories/layout.html and
+Each file has its checksums next to it. The layouts: maven.apache.org/repositories/layout.html and
 developer.android.com/studio/projects/android-library.
 """
 

@@ -28,7 +28,7 @@ def write_package(folder: Path, package: Path, version: str, url: str | None) ->
         folder: the Swift package, which replaces an older one.
         package: the folder that `wherry package` wrote.
         version: the release's version.
-        url: where the archive will be, a folder; None: beside Package.swift.
+        url: where the archive will be, a folder; None: next to Package.swift.
     """
     shutil.rmtree(folder, ignore_errors=True)
     archive = folder / f"Wherry-{version}.xcframework.zip"

@@ -18,8 +18,8 @@ public struct DownloadConditions: Sendable {
 /// Downloads a model while the app is suspended, or ended by the system, which fetches the files.
 ///
 /// Make one for a folder at each start of the app, and call `run`: it fetches what is missing, and
-/// finds what arrived in the meantime. If the system starts the app for a download, make it, too, and
-/// hand on what `application(_:handleEventsForBackgroundURLSession:completionHandler:)` got:
+/// finds what arrived in the meantime. If the system starts the app for a download, make it, too,
+/// and hand on what `application(_:handleEventsForBackgroundURLSession:completionHandler:)` got:
 ///
 ///     download.finishEvents(completionHandler)
 ///
@@ -43,7 +43,9 @@ public final class BackgroundDownload: NSObject, URLSessionDownloadDelegate, @un
     /// - Parameters:
     ///   - url: Address of the model's folder, as in `Models.download`.
     ///   - folder: Folder to create, as in `Models.download`.
-    public init(_ url: URL, to folder: URL, conditions: DownloadConditions = DownloadConditions()) {
+    public init(
+        _ url: URL, to folder: URL, conditions: DownloadConditions = DownloadConditions()
+    ) {
         self.url = url
         self.folder = folder
         identifier = "dev.wherry.download.\(folder.lastPathComponent)"
@@ -51,7 +53,8 @@ public final class BackgroundDownload: NSObject, URLSessionDownloadDelegate, @un
         let queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1
         session = URLSession(
-            configuration: configuration(identifier, conditions), delegate: self, delegateQueue: queue)
+            configuration: configuration(identifier, conditions), delegate: self,
+            delegateQueue: queue)
     }
 
     /// Waits until the model is complete in its folder, which `MLCEngine.load` then takes.
@@ -88,8 +91,10 @@ public final class BackgroundDownload: NSObject, URLSessionDownloadDelegate, @un
 
     private func manifest() async -> Data? {
         let request = URLRequest(
-            url: url.appendingPathComponent("wherry.json"), cachePolicy: .reloadIgnoringLocalCacheData)
-        guard let (data, response) = try? await URLSession.shared.data(for: request) else { return nil }
+            url: url.appendingPathComponent("wherry.json"),
+            cachePolicy: .reloadIgnoringLocalCacheData)
+        let found = try? await URLSession.shared.data(for: request)
+        guard let (data, response) = found else { return nil }
         return (response as? HTTPURLResponse)?.statusCode == 200 ? data : nil
     }
 
@@ -102,7 +107,8 @@ public final class BackgroundDownload: NSObject, URLSessionDownloadDelegate, @un
         let byPart = Dictionary(
             running.map { ($0.taskDescription ?? "", $0) }, uniquingKeysWith: { first, _ in first })
         for file in files {
-            let task = byPart[file.part] ?? session.downloadTask(with: url.appendingPathComponent(file.name))
+            let address = url.appendingPathComponent(file.name)
+            let task = byPart[file.part] ?? session.downloadTask(with: address)
             task.taskDescription = file.part
             lock.withLock {
                 if !ended.contains(task.taskIdentifier) { sizes[task.taskIdentifier] = file.size }
@@ -143,7 +149,8 @@ public final class BackgroundDownload: NSObject, URLSessionDownloadDelegate, @un
     }
 
     public func urlSession(
-        _ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL
+        _ session: URLSession, downloadTask: URLSessionDownloadTask,
+        didFinishDownloadingTo location: URL
     ) {
         let status = (downloadTask.response as? HTTPURLResponse)?.statusCode ?? 0
         let address = downloadTask.originalRequest?.url?.absoluteString ?? "a file"
@@ -162,11 +169,14 @@ public final class BackgroundDownload: NSObject, URLSessionDownloadDelegate, @un
         }
     }
 
-    public func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: Error?) {
+    public func urlSession(
+        _ session: URLSession, task: URLSessionTask, didCompleteWithError error: Error?
+    ) {
         lock.withLock {
             ended.insert(task.taskIdentifier)
             if let error, sizes[task.taskIdentifier] != nil {
-                failure = failure ?? WherryError.unreachable(error.localizedDescription, httpStatus: nil)
+                let text = error.localizedDescription
+                failure = failure ?? WherryError.unreachable(text, httpStatus: nil)
             }
             sizes[task.taskIdentifier] = nil
         }

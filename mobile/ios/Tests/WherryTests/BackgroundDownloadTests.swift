@@ -38,7 +38,8 @@ final class BackgroundDownloadTests: XCTestCase {
         let folder = folder()
         defer { try? FileManager.default.removeItem(at: folder) }
         try await BackgroundDownload(try Cases.read().server("damaged"), to: folder).run()
-        XCTAssert(FileManager.default.fileExists(atPath: folder.appendingPathComponent("wherry.json").path))
+        let manifest = folder.appendingPathComponent("wherry.json")
+        XCTAssert(FileManager.default.fileExists(atPath: manifest.path))
     }
 
     func testAServerThatRefuses() async throws {

@@ -5,8 +5,8 @@ import XCTest
 
 /// The test cases, which equal those of tests/mobile/kotlin/Checks.kt for the Kotlin library. The
 /// file WHERRY_TEST_CASES has the model, and the answers of Python's engine:
-/// {"folder", "options": {...}, "text": greedy, 24 tokens after PROMPT, "table", "answers": files of
-/// TableTests, "servers": of BackgroundDownloadTests}.
+/// {"folder", "options": {...}, "text": greedy, 24 tokens after PROMPT, "table", "answers": files
+/// of TableTests, "servers": of BackgroundDownloadTests}.
 struct Cases: Decodable {
     let folder: String
     let options: [String: JSONValue]
