@@ -5,6 +5,7 @@
 #   make threads the engine's threads under ThreadSanitizer, which CI checks too
 #   make wheels  wheels for Linux and macOS that need no compiler, in dist/; accept-wheel and accept-site
 #                check one, which CI does too; accept-wheel-aarch64 checks another under QEMU
+#   make release PACKAGE=DIR what apps download of a package for them: a Maven repository, a Swift package
 #   make nightly the tests that take minutes: AddressSanitizer, damaged files and requests by the thousand,
 #                clients of other servers, Ray
 
@@ -18,7 +19,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 # Tests start Python some hundred times; without bytecode each would compile TVM's sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test threads nightly lint lint-python lint-cxx lint-web native python installed wheels build-wheels accept-wheel accept-wheel-aarch64 accept-wheel-windows accept-site docs charts page pyodide notebook gpu-bundle gpu-check format generated clean
+.PHONY: demo check test threads nightly lint lint-python lint-cxx lint-web native python installed wheels build-wheels accept-wheel accept-wheel-aarch64 accept-wheel-windows accept-site release docs charts page pyodide notebook gpu-bundle gpu-check format generated clean
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
@@ -115,12 +116,18 @@ $(WHEEL_TOOLS)/.installed: wheels/requirements.txt
 	$(WHEEL_TOOLS)/bin/pip install --quiet --no-deps apache-tvm==0.27.0.post1 # its headers
 	touch $@
 
+# Of the folder that `wherry package` wrote; RELEASE: further options (python -m mobile.release --help).
+release: $(VENV)/.tested
+	test -n "$(PACKAGE)" || { echo "Type: make release PACKAGE=DIR, which wherry package wrote" >&2; exit 2; }
+	$(BIN)/python -m mobile.release "$(PACKAGE)" $(RELEASE)
+
 # The generated pages (tests compare them), then the site, in site/; strictly, and without a network.
 docs: charts
 	PYTHONPATH=src $(BIN)/python -m wherry.cli.reference > docs/cli.md
 	PYTHONPATH=src $(BIN)/python -m tests.models.checked
 	PYTHONPATH=src $(BIN)/python -m wherry.compiler.supported > docs/models.md
 	PYTHONPATH=src $(BIN)/python -m docs.reference.http_api > docs/http-api.md
+	PYTHONPATH=src $(BIN)/python -m docs.reference.mobile_api > docs/mobile-api.md
 	PYTHONPATH=src $(BIN)/python -m docs.reference.python_api > docs/python-api.md
 	$(BIN)/pip install --quiet --no-compile mkdocs-material==9.8.1 # as in pyproject.toml's docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

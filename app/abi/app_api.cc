@@ -19,24 +19,24 @@ struct wherry_app {
 
 namespace {
 
+using wherry::app::copied;
 using wherry::app::guarded;
 using wherry::app::require;
 
 thread_local std::string last_error;
-
-// Returns a copy that ends with a zero byte; the caller releases it with wherry_app_free.
-char* copied(const std::string& text) {
-  auto* made = static_cast<char*>(std::malloc(text.size() + 1));
-  if (made == nullptr) throw std::bad_alloc();
-  std::memcpy(made, text.c_str(), text.size() + 1);
-  return made;
-}
 
 }  // namespace
 
 int wherry::app::failed(int status, const std::string& message) {
   last_error = message;
   return status;
+}
+
+char* wherry::app::copied(const std::string& text) {
+  auto* made = static_cast<char*>(std::malloc(text.size() + 1));
+  if (made == nullptr) throw std::bad_alloc();
+  std::memcpy(made, text.c_str(), text.size() + 1);
+  return made;
 }
 
 int wherry_app_abi_version(void) { return WHERRY_APP_ABI_VERSION; }

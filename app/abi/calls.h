@@ -16,6 +16,9 @@ namespace wherry::app {
 // Stores the message for wherry_app_last_error and returns the status.
 int failed(int status, const std::string& message);
 
+// Returns a copy that ends with a zero byte; the caller releases it with wherry_app_free.
+char* copied(const std::string& text);
+
 // Runs the body of an API call and turns its exceptions into a status.
 template <typename Work>
 int guarded(Work work) noexcept {

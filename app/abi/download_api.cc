@@ -14,3 +14,13 @@ int wherry_app_download(const char* url, const char* folder, const char* options
     download(url, folder, options, *fetcher, progress);
   });
 }
+
+int wherry_app_missing(const char* manifest_json, size_t length, const char* folder, char** json) {
+  using namespace wherry::app;
+  return guarded([&] {
+    require(manifest_json, "manifest_json");
+    require(folder, "folder");
+    require(json, "json");
+    *json = copied(missing_files(std::string(manifest_json, length), folder));
+  });
+}

@@ -52,7 +52,17 @@ class Progress {
 
 struct Limits {
   int64_t context, vocab_size, embedding_size;
+  bool writes_text;
 };
+
+// Whether a library has the function that generates text; one that names no functions has it.
+bool writes_text(const Fields& metadata) {
+  const Value* entries = metadata.find("entries");
+  if (entries == nullptr) return true;
+  const jinja::Values& names = entries->items();
+  return std::any_of(names.begin(), names.end(),
+                     [](const Value& name) { return name.text() == "forward"; });
+}
 
 Limits limits_of(wherry_model* model, wherry_engine* engine, const Fields& options,
                  const Tokenizer& tokenizer) {
@@ -66,7 +76,7 @@ Limits limits_of(wherry_model* model, wherry_engine* engine, const Fields& optio
   const auto tokens = static_cast<int64_t>(tokenizer.vocab_size());
   // An encoder has no cache: it reads a text in one step.
   return {cache > 0 ? std::min(asked, cache) : asked, fields.integer("vocab_size").value_or(tokens),
-          fields.integer("embedding_size").value_or(0)};
+          fields.integer("embedding_size").value_or(0), writes_text(fields)};
 }
 
 }  // namespace
@@ -88,6 +98,7 @@ std::unique_ptr<App> open_app(const std::string& folder, const std::string& opti
   const Limits limits =
       limits_of(loaded.model.get(), loaded.engine.get(), options, *speech.tokenizer);
   speech.head.size = limits.embedding_size;
+  if (!limits.writes_text) speech.head.writes_text = false;
   std::string name = text_option(options, "name");
   if (name.empty()) name = manifest.name;
   auto app = std::make_unique<App>(std::move(name), std::move(speech), std::move(loaded.model),

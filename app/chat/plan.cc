@@ -98,6 +98,13 @@ void set_common(Plan& plan, const Fields& fields, const Model& model) {
   plan.include_usage = options != nullptr && Fields(*options).truth("include_usage");
 }
 
+void require_text(const Model& model) {
+  const Head& head = model.vectors.head;
+  if (head.writes_text) return;
+  const char* instead = head.kind == HeadKind::kClass ? "\"classify\" or \"rerank\"" : "\"embed\"";
+  throw RequestError("This model writes no text: ask for " + std::string(instead), "", "no_text");
+}
+
 // Returns the number of tokens of a chat's prompt, or any larger number if it exceeds the context.
 int64_t prompt_tokens(const Fields& fields, const Model& model, const std::function<bool()>& gone) {
   const std::string text = Talk(fields, model.dialect).rendered(gone);
@@ -107,8 +114,10 @@ int64_t prompt_tokens(const Fields& fields, const Model& model, const std::funct
 }
 
 Plan chat_plan(const Value& request, const Model& model, const std::function<bool()>& gone) {
+  Fields checked = checked_chat(request);
+  require_text(model);
   const auto [fields, dropped] =
-      truncated(checked_chat(request), model.abilities.context,
+      truncated(std::move(checked), model.abilities.context,
                 [&](const Fields& some) { return prompt_tokens(some, model, gone); });
   const Talk talk(fields, model.dialect);
   const std::string text = talk.rendered(gone);
@@ -159,6 +168,7 @@ std::vector<std::vector<int32_t>> prompts_of(const Value& given, const Model& mo
 
 Plan completion_plan(const Value& request, const Model& model) {
   const Fields fields = checked_completion(request);
+  require_text(model);
   const auto prompts = prompts_of(*fields.find("prompt"), model);
   const std::optional<int64_t> limit = fields.integer("max_tokens");
   if (limit && *limit == 0) {

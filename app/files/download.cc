@@ -172,4 +172,16 @@ void download(const std::string& url, const std::string& folder, const DownloadO
   Download(url, folder, options, fetcher, progress).run();
 }
 
+std::string missing_files(const std::string& manifest, const std::string& folder) {
+  const std::vector<FileRecord> files = file_list(manifest, kManifest);
+  jinja::Values made;
+  for (const FileRecord& file : ModelFolder(folder).lacking(files)) {
+    const PartFile part(folder, file);
+    if (part.kept() == file.size) continue;  // complete, or empty and so not fetched
+    const std::string name = part.path().substr(part.path().rfind('/') + 1);
+    made.push_back(jinja::make_dict({{"name", file.name}, {"size", file.size}, {"part", name}}));
+  }
+  return jinja::to_compact_json(jinja::make_list(std::move(made)));
+}
+
 }  // namespace wherry::app

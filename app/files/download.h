@@ -22,6 +22,9 @@ DownloadOptions read_download_options(const std::string& json);
 void download(const std::string& url, const std::string& folder, const DownloadOptions& options,
               const wherry_app_fetcher& fetcher, const wherry_app_progress* progress);
 
+// Returns the JSON of wherry_app_missing. Throws DownloadError or Error.
+std::string missing_files(const std::string& manifest, const std::string& folder);
+
 }  // namespace wherry::app
 
 #endif  // WHERRY_APP_FILES_DOWNLOAD_H_

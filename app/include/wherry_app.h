@@ -202,6 +202,19 @@ WHERRY_API int wherry_app_download(const char* url, const char* folder, const ch
                                    const wherry_app_progress* progress);
 
 /*
+ * Lists the files that a model folder lacks, for apps whose system fetches them in the background:
+ * [{"name", "size": bytes, "part": file name}] as JSON. The app writes a file's content to "part"
+ * in the folder, which is created; wherry_app_download then checks its SHA-256 and takes it without
+ * fetching it. Files that are complete in the folder, or in their part files, or empty are not
+ * listed.
+ *
+ * manifest_json: the content of the server's wherry.json. The caller frees *json with
+ * wherry_app_free. Returns WHERRY_BUSY if a download writes to the folder.
+ */
+WHERRY_API int wherry_app_missing(const char* manifest_json, size_t length, const char* folder,
+                                  char** json);
+
+/*
  * Functions for tests and tools. The caller frees *text and *ids with wherry_app_free; a zero byte,
  * which *length does not count, ends *text.
  */

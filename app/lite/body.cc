@@ -1,6 +1,10 @@
 #include "app/lite/body.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <mutex>
+#include <string_view>
+#include <utility>
 
 #include "app/lite/model.h"
 #include "app/request/fields.h"
@@ -37,12 +41,44 @@ bool is_alias(const Value& request, const std::string& served) {
   throw unknown_model(model->text(), served);
 }
 
-Value without(const Value& request, const std::string& name) {
+Value without(const Value& request, std::initializer_list<std::string_view> names) {
   Items made;
   for (const auto& item : request.dict().items) {
-    if (item.first.text() != name) made.push_back(item);
+    const auto* found = std::find(names.begin(), names.end(), item.first.text());
+    if (found == names.end()) made.push_back(item);
   }
   return jinja::make_dict(std::move(made));
+}
+
+Value with(const Value& request, std::string_view name, Value value) {
+  Items made = without(request, {name}).dict().items;
+  made.emplace_back(std::string(name), std::move(value));
+  return jinja::make_dict(std::move(made));
+}
+
+// Returns a request with the fields that make the app treat it as its path does: "messages" make a
+// chat, "prompt" makes a completion, "task" embeddings, rankings or classes.
+Value for_endpoint(Endpoint endpoint, const Value& request) {
+  switch (endpoint) {
+    case Endpoint::kChat:
+      return find(request, "messages") == nullptr
+                 ? without(request, {"task", "prompt", "input", "query"})
+                 : without(request, {"task"});
+    case Endpoint::kCompletion:
+      if (find(request, "prompt") != nullptr) return without(request, {"task", "messages"});
+      throw refusal(400, "prompt: is missing", "", "prompt");
+    case Endpoint::kEmbed:
+      return with(request, "task", "embed");
+    case Endpoint::kClassify:
+      return with(request, "task", "classify");
+    case Endpoint::kRank:
+    case Endpoint::kRankCut:
+      break;
+  }
+  const Value ranking = with(request, "task", "rerank");
+  const Value* truncate = find(request, "truncate");
+  const bool says_nothing = truncate == nullptr || truncate->is_none();
+  return endpoint == Endpoint::kRankCut && says_nothing ? with(ranking, "truncate", true) : ranking;
 }
 
 // Returns a body without a byte order mark. Throws Refusal if it is not UTF-8.
@@ -78,21 +114,13 @@ Refusal unknown_model(const std::string& name, const std::string& served) {
                  "model_not_found", "model");
 }
 
-Body read_body(bool chat, const std::string& body, const std::string& served) {
+Body read_body(Endpoint endpoint, const std::string& body, const std::string& served) {
   const Value given = parsed(body);
   if (!given.is_dict()) throw refusal(400, "request: takes an object of fields", "");
-  Value request = given;
-  if (is_alias(request, served)) request = without(request, "model");
-  // Removes the field of the other kind, because the app treats a request with messages as a chat,
-  // and one with only a prompt as a completion.
-  if (chat && find(request, "messages") == nullptr) request = without(request, "prompt");
-  if (!chat) {
-    request = without(request, "messages");
-    if (find(request, "prompt") == nullptr) {
-      throw refusal(400, "prompt: is missing", "", "prompt");
-    }
-  }
-  return {jinja::to_compact_json(request), is_streamed(request)};
+  const Value request = is_alias(given, served) ? without(given, {"model"}) : given;
+  const Value made = for_endpoint(endpoint, request);
+  const bool writes = endpoint == Endpoint::kChat || endpoint == Endpoint::kCompletion;
+  return {jinja::to_compact_json(made), writes && is_streamed(request)};
 }
 
 bool is_error(const std::string& json) { return json.rfind("{\"error\":", 0) == 0; }

@@ -8,14 +8,17 @@
 
 namespace wherry::lite {
 
+// What a path answers. kRankCut: /v1/rerank, which cuts texts that are too long unless the request
+// says otherwise; at /rerank (kRank) they are errors.
+enum class Endpoint { kChat, kCompletion, kEmbed, kClassify, kRank, kRankCut };
+
 struct Body {
   std::string json;  // JSON of the request in the form that matches its path
   bool stream;
 };
 
-// Reads the body of a request. body: as sent to /v1/chat/completions (chat) or /v1/completions;
-// served: the model's name. Throws Refusal.
-Body read_body(bool chat, const std::string& body, const std::string& served);
+// Reads the body of a request. served: the model's name. Throws Refusal.
+Body read_body(Endpoint endpoint, const std::string& body, const std::string& served);
 
 // Returns the error for an unknown model name.
 Refusal unknown_model(const std::string& name, const std::string& served);

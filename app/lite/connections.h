@@ -1,4 +1,4 @@
-// A task queue that runs each connection on its own thread.
+// A task queue that runs each request on a thread of its own; idle connections have none.
 #ifndef WHERRY_APP_LITE_CONNECTIONS_H_
 #define WHERRY_APP_LITE_CONNECTIONS_H_
 
@@ -9,15 +9,27 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
+
+#include "app/lite/idle.h"
 
 namespace wherry::lite {
 
-// Starts a thread for each connection. cpp-httplib's own pool counts a thread as idle until it
-// wakes: if many connections arrive at once, some wait behind a keep-alive connection.
+// Starts a thread for each connection with a request. cpp-httplib's own pool counts a thread as
+// idle until it wakes: if many connections arrive at once, some wait behind a keep-alive
+// connection.
 class Connections final : public httplib::TaskQueue {
  public:
-  // most: the maximum number of connections; further ones wait until one has ended.
-  explicit Connections(size_t most) : most_(most) {}
+  using Serve = std::function<void(const Idle::Connection&)>;
+
+  // most: the maximum number of threads; further connections wait until one has ended. serve:
+  // answers requests of a connection, and keeps it if it is idle.
+  Connections(size_t most, Serve serve)
+      : most_(most), idle_([this, serve = std::move(serve)](const Idle::Connection& connection) {
+          enqueue([serve, connection] { serve(connection); });
+        }) {}
+
+  void keep(Idle::Connection connection) { idle_.keep(std::move(connection)); }
 
   bool enqueue(std::function<void()> serve) override {
     std::unique_lock lock(mutex_);
@@ -38,6 +50,7 @@ class Connections final : public httplib::TaskQueue {
   }
 
   void shutdown() override {
+    idle_.end();
     std::unique_lock lock(mutex_);
     ended_.wait(lock, [this] { return count_ == 0; });
   }
@@ -47,6 +60,7 @@ class Connections final : public httplib::TaskQueue {
   std::mutex mutex_;
   std::condition_variable ended_;
   size_t count_ = 0;
+  Idle idle_;  // its thread uses the members above
 };
 
 }  // namespace wherry::lite

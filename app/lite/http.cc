@@ -6,10 +6,11 @@
 #include <cstdio>
 #include <ctime>
 #include <iterator>
+#include <optional>
 #include <stdexcept>
 
 #include "app/lite/body.h"
-#include "app/lite/connections.h"
+#include "app/lite/idle_server.h"
 #include "app/lite/under_way.h"
 #include "app/template/json_text.h"
 
@@ -22,7 +23,7 @@ using httplib::Response;
 
 // Time between two checks whether the client is still connected.
 constexpr std::chrono::milliseconds kLook{50};
-constexpr size_t kConnections = 256;  // upper bound on simultaneous connections
+constexpr size_t kRequests = 256;  // upper bound on requests that are answered at once
 constexpr time_t kReadSeconds = 10, kWriteSeconds = 30;
 constexpr size_t kShownPath = 200;
 constexpr char kJson[] = "application/json";
@@ -33,6 +34,7 @@ constexpr char kDone[] = "data: [DONE]\n\n";
 struct Route {
   const char* method;
   const char* path;
+  std::optional<Endpoint> endpoint = std::nullopt;  // of paths that the model answers
 };
 constexpr Route kRoutes[] = {
     {"GET", "/"},
@@ -40,11 +42,18 @@ constexpr Route kRoutes[] = {
     {"GET", "/ready"},
     {"GET", "/stats"},
     {"GET", "/v1/models"},
-    {"POST", "/v1/chat/completions"},
-    {"POST", "/v1/completions"},
+    {"POST", "/v1/chat/completions", Endpoint::kChat},
+    {"POST", "/v1/completions", Endpoint::kCompletion},
+    {"POST", "/v1/embeddings", Endpoint::kEmbed},
+    {"POST", "/v1/classify", Endpoint::kClassify},
+    {"POST", "/v1/rerank", Endpoint::kRankCut},
+    {"POST", "/v2/rerank", Endpoint::kRankCut},
     {"GET", "/models"},
-    {"POST", "/chat/completions"},
-    {"POST", "/completions"},
+    {"POST", "/chat/completions", Endpoint::kChat},
+    {"POST", "/completions", Endpoint::kCompletion},
+    {"POST", "/embeddings", Endpoint::kEmbed},
+    {"POST", "/classify", Endpoint::kClassify},
+    {"POST", "/rerank", Endpoint::kRank},
 };
 
 bool is_of_model(const std::string& path) {
@@ -110,7 +119,6 @@ std::optional<Refusal> check_route(const Request& request) {
 struct HttpServer::Impl {
   Impl(const Model& model, const Guard& guard, uint64_t max_body, bool log)
       : model(model), guard(guard), max_body(max_body), log(log) {
-    http.new_task_queue = [] { return new Connections(kConnections); };
     http.set_payload_max_length(max_body);
     http.set_read_timeout(kReadSeconds);
     http.set_write_timeout(kWriteSeconds);
@@ -139,10 +147,13 @@ struct HttpServer::Impl {
     http.Get("/ready", [this](const Request&, Response& response) { ready(response); });
     http.Get("/stats",
              [this](const Request&, Response& response) { send(response, model.stats()); });
-    for (const std::string version : kVersions) add_openai(version);
+    for (const std::string version : kVersions) add_models(version);
+    for (const Route& route : kRoutes) {
+      if (route.endpoint) add_answer(route.path, *route.endpoint);
+    }
   }
 
-  void add_openai(const std::string& version) {
+  void add_models(const std::string& version) {
     http.Get(version + "/models", [this](const Request&, Response& response) {
       send(response,
            jinja::make_dict({{"object", "list"}, {"data", jinja::make_list({described()})}}));
@@ -152,18 +163,18 @@ struct HttpServer::Impl {
       if (name == model.name()) return send(response, described());
       send(response, unknown_model(name, model.name()));
     });
-    for (const bool chat : {true, false}) {
-      http.Post(version + (chat ? "/chat/completions" : "/completions"),
-                [this, chat](const Request& request, Response& response,
-                             const httplib::ContentReader& content) {
-                  std::string body;
-                  const bool read = content([&](const char* data, size_t size) {
-                    body.append(data, size);
-                    return true;
-                  });
-                  if (read) answer(chat, std::move(body), request, response);
-                });
-    }
+  }
+
+  void add_answer(const char* path, Endpoint endpoint) {
+    http.Post(path, [this, endpoint](const Request& request, Response& response,
+                                     const httplib::ContentReader& content) {
+      std::string body;
+      const bool read = content([&](const char* data, size_t size) {
+        body.append(data, size);
+        return true;
+      });
+      if (read) answer(endpoint, body, request, response);
+    });
   }
 
   // Checks access to the server; runs before every route.
@@ -224,9 +235,10 @@ struct HttpServer::Impl {
                              {"root", model.name()}});
   }
 
-  void answer(bool chat, std::string text, const Request& request, Response& response) {
+  void answer(Endpoint endpoint, const std::string& text, const Request& request,
+              Response& response) {
     try {
-      const Body body = read_body(chat, text, model.name());
+      const Body body = read_body(endpoint, text, model.name());
       const auto held = std::make_shared<UnderWay::Held>(under_way, model.start(body.json));
       // The first JSON object decides between a response and an HTTP error.
       bool gone = false;
@@ -283,7 +295,7 @@ struct HttpServer::Impl {
   const bool log;
   const int64_t created = std::time(nullptr);
   UnderWay under_way;
-  httplib::Server http;
+  IdleServer http{kRequests};
 };
 
 HttpServer::HttpServer(const Model& model, const Guard& guard, uint64_t max_body, bool log)

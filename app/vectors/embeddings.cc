@@ -27,14 +27,13 @@ const std::string& prompt_of(const Fields& fields, const Head& head) {
 
 void require_embeddings(const Head& head) {
   if (head.kind == HeadKind::kClass) {
-    throw RequestError("This model has classes and no embeddings: ask for the task \"classify\"" +
+    throw RequestError("This model has classes and no embeddings: ask for \"classify\"" +
                            std::string(head.labels.size() == 1 ? " or \"rerank\"" : ""),
                        "", "no_embeddings");
   }
   if (head.kind == HeadKind::kScore) {
-    throw RequestError(
-        "This model scores pairs of texts and has no embeddings: ask for the task \"rerank\"", "",
-        "no_embeddings");
+    throw RequestError("This model scores pairs of texts and has no embeddings: ask for \"rerank\"",
+                       "", "no_embeddings");
   }
 }
 

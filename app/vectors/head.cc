@@ -45,6 +45,7 @@ Head read_head(const Value& json, const std::string& path) {
   if (json.dict().items.empty()) return made;
   const Fields fields(json);
   made.kind = kind_of(fields, path);
+  made.writes_text = made.kind != HeadKind::kClass;
   if (fields.has("normalize")) made.normalize = fields.truth("normalize");
   made.max_tokens = fields.integer("max_tokens").value_or(0);
   if (const Value* prompts = fields.find("prompts")) {

@@ -18,6 +18,7 @@ enum class Activation { kSoftmax, kSigmoid, kIdentity };
 
 struct Head {
   HeadKind kind = HeadKind::kText;
+  bool writes_text = true;  // whether the model generates text, too
   bool normalize = true;   // scales embeddings to length 1
   int64_t max_tokens = 0;  // tokens of a text at most; 0: context
   int64_t size = 0;        // dimensions of an embedding; 0: unknown

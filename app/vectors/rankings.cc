@@ -61,7 +61,7 @@ Scores by_pairs(const Ranking& ranking, const Texts& texts, const Head& head, Ve
   refuse_instruction(ranking, "this one reads pairs");
   if (head.labels.size() != 1) {
     throw RequestError("This model has " + std::to_string(head.labels.size()) +
-                           " classes, and a ranking needs a single score: ask for the task "
+                           " classes, and a ranking needs a single score: ask for "
                            "\"classify\"",
                        "", "no_scores");
   }

@@ -71,8 +71,9 @@ TEST(names_what_is_wrong) {
       {"[\"model.norm\"]", "[\"a\", \"b\"]", "norm: \"from\" names 2 tensors"},
       {"\"w\"", "\"norm\"", "parameter norm is listed twice"},
   };
-  for (const auto& [from, to, message] : cases) {
-    CHECK_CONTAINS(ERROR_OF(WHERRY_INCOMPATIBLE, parse_metadata(good(from, to))), message);
+  for (const auto& row : cases) {
+    const std::string damaged = good(row[0], row[1]);
+    CHECK_CONTAINS(ERROR_OF(WHERRY_INCOMPATIBLE, parse_metadata(damaged)), row[2]);
   }
   ERROR_OF(WHERRY_INCOMPATIBLE, parse_metadata("not JSON"));
 }

@@ -25,6 +25,7 @@ android {
     sourceSets["main"].apply {
         // adds the code that needs Android to the code that runs on any JVM
         kotlin.srcDir("src/android/kotlin")
+        kotlin.srcDir("src/work/kotlin") // downloads by WorkManager
         jniLibs.srcDir("../jniLibs") // native libraries that `wherry package` wrote
         assets.srcDir("../assets")
     }
@@ -39,6 +40,8 @@ kotlin {
 dependencies {
     api("org.jetbrains.kotlinx:kotlinx-coroutines-core:1.10.2")
     api("org.jetbrains.kotlinx:kotlinx-serialization-json:1.9.0")
+    // Only apps that use BackgroundDownload have it at run time: their builds name it themselves.
+    compileOnly("androidx.work:work-runtime:2.10.1")
 }
 
 publishing {

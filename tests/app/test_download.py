@@ -19,6 +19,7 @@ from .download import (
     NO_SPACE,
     UNREACHABLE,
     download,
+    missing,
 )
 from .model_server import ModelServer, folder_of, manifest_of
 
@@ -59,6 +60,24 @@ def test_a_folder_comes_whole_and_once(server, folder):
     again = download(server.url + "/", folder)
     assert again.status == 0 and again.reports[-1] == ("download", TOTAL, TOTAL)
     assert server.asked() == [(MANIFEST, None)]
+
+
+def test_files_that_the_system_fetches_are_taken(server, folder):
+    """What lies complete in its part is not asked for; a damaged one is fetched again."""
+    manifest = server.files[MANIFEST]
+    big, small = missing(manifest, folder)
+    assert [(f["name"], f["size"]) for f in (big, small)] == [
+        (name, len(FILES[name])) for name in (BIG, SMALL)
+    ]
+    (folder / big["part"]).write_bytes(FILES[BIG])
+    assert missing(manifest, folder) == [small]
+    (folder / small["part"]).write_bytes(bytes(len(FILES[SMALL])))
+    assert missing(manifest, folder) == []
+    assert download(server.url, folder).status == 0 and is_whole(server, folder)
+    assert [name for name, _ in server.asked()] == [MANIFEST, SMALL]
+    assert missing(manifest, folder) == []
+    with pytest.raises(AssertionError, match=f"{INCOMPATIBLE}.*schema 1"):
+        missing(b'{"schema": 1}', folder)
 
 
 @pytest.mark.parametrize("ranges", [True, False])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import signal
-import threading
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -271,27 +272,57 @@ def test_what_it_cannot_serve(folder, place, server):
     assert f"127.0.0.1 POST {CHAT} 200" in server.log()
 
 
-def test_idle_connections_do_not_keep_others_out(server):
-    begun = time.monotonic()
-    idle = [server.connection() for _ in range(24)]
+def threads(server: Server) -> int:
+    """How many the process has."""
+    return len(list(Path(f"/proc/{server.process.pid}/task").iterdir()))
+
+
+def test_idle_connections_take_no_thread(server):
+    """More of them than requests are answered at once; half have asked before."""
+    before, begun = threads(server), time.monotonic()
+    idle = [server.connection() for _ in range(300)]
     try:
-        for connection in idle:
+        for i, connection in enumerate(idle):
             connection.connect()
-        answers: list[int] = []
-        request = {"messages": ASK, **GREEDY}
-        clients = [
-            threading.Thread(target=lambda: answers.append(server.ask("POST", CHAT, request)[0]))
-            for _ in range(4)
-        ]
-        for client in clients:
-            client.start()
-        for client in clients:
-            client.join(60)
+            if i % 2:
+                connection.request("GET", "/health")
+                assert connection.getresponse().read() == b'{"status":"ok"}'
+        until(lambda: threads(server) <= before)
+        with ThreadPoolExecutor(4) as clients:
+            request = {"messages": ASK, **GREEDY}
+            answers = list(clients.map(lambda _: server.ask("POST", CHAT, request)[0], range(4)))
         assert answers == [200] * 4
+        idle[-1].request("GET", "/health")
+        assert idle[-1].getresponse().status == 200
         assert time.monotonic() - begun < 4.5  # an idle one is kept for five seconds
     finally:
         for connection in idle:
             connection.close()
+
+
+def test_requests_that_arrive_together_are_answered_in_order(server):
+    """In one piece, and in pieces of a byte."""
+    host, port = server.url.removeprefix("http://").split(":")
+    asked = b"".join(
+        f"GET /{path} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
+        for path in ("health", "nothing", "ready")
+    )
+    for size in (len(asked), 1):
+        with socket.create_connection((host, int(port)), 60) as connection:
+            for at in range(0, len(asked), size):
+                connection.sendall(asked[at : at + size])
+            connection.shutdown(socket.SHUT_WR)
+            told = b"".join(iter(lambda c=connection: c.recv(65536), b""))
+        assert re.findall(rb"HTTP/1\.1 (\d+) ", told) == [b"200", b"404", b"200"], told
+
+
+@pytest.mark.nightly
+def test_an_idle_connection_is_closed(server):
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), 60) as connection:
+        begun = time.monotonic()
+        assert connection.recv(1) == b""
+        assert 4 < time.monotonic() - begun < 20
 
 
 def test_a_connection_is_used_again(server):

@@ -11,15 +11,15 @@ from wherry.runtime import MLCEngine
 from .answers import answered, fixed, meaning, refused
 from .app import App
 from .request_cases import VECTOR_ERRORS, VECTORS
-from .vector_models import MODELS, compiled
+from .vector_models import MODELS, shared
 
 pytestmark = pytest.mark.cpu
 
 
 @pytest.fixture(scope="module", params=MODELS)
-def both(request, tmp_path_factory) -> Iterator[tuple[str, App, MLCEngine]]:
+def both(request) -> Iterator[tuple[str, App, MLCEngine]]:
     """Name of a model, the app and Python's engine that have it."""
-    folder = compiled(request.param, tmp_path_factory.mktemp(request.param))
+    folder = shared(request.param)
     app = App(folder)
     with MLCEngine(folder, threads=1) as engine:
         yield request.param, app, engine

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import transformers
@@ -15,6 +17,17 @@ from ..support import tiny_embedder
 _LABELS = {"0": "bad", "1": "so-so", "2": "good"}
 NAMED = {"id2label": _LABELS, "label2id": {name: int(i) for i, name in _LABELS.items()}}
 MODELS = ("embedder", "cross_encoder", "classifier", "reranker")
+
+
+@cache
+def shared(name: str) -> Path:
+    """The folder of one of MODELS for this machine's CPU, the same one as long as we live."""
+    made = tempfile.TemporaryDirectory(prefix=f"wherry-{name}-")
+    _KEPT.append(made)
+    return compiled(name, Path(made.name))
+
+
+_KEPT: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def compiled(name: str, to: Path, target: str = "cpu", quant: str = "q0f32") -> Path:

@@ -111,12 +111,14 @@ def classes(jars, pytestconfig):
 def all_classes(jars, classes, pytestconfig):
     """Compile the library, its Android part and the sample; return the class path.
 
-    Android and Compose are stubs: signatures of the functions that are called.
+    Android, its WorkManager and Compose are stubs: signatures of the functions that are called.
     """
     files = [
         *(HERE / "android_stubs").rglob("*.java"),
+        *(HERE / "work_stubs").glob("*.kt"),
         *(HERE / "compose_stubs").glob("*.kt"),
         *(ANDROID / "android").rglob("*.kt"),
+        *(ANDROID / "work").rglob("*.kt"),
         *(ANDROID.parent / "sample" / "src").rglob("*.kt"),
         *(p for p in (HERE / "kotlin").iterdir() if p.name not in CHECKS),
     ]

@@ -32,7 +32,7 @@ from ..app.tool_answers import calls_in, joined_stream, without_ids
 from ..app.tool_cases import CHATS
 from ..app.tool_models import folders
 from ..app.vector_models import MODELS as VECTOR_MODELS
-from ..app.vector_models import compiled
+from ..app.vector_models import shared
 
 Answers = list[list[Any]]  # for each request all objects that it was answered with
 
@@ -44,7 +44,7 @@ class RequestTable:
         self.demo = demo
         self.templated = with_template(demo, folder / "templated")
         self.tools = folders(CHATS, folder)
-        self.vectors = {name: compiled(name, folder / name) for name in VECTOR_MODELS}
+        self.vectors = {name: shared(name) for name in VECTOR_MODELS}
 
     @property
     def groups(self) -> list[dict[str, Any]]:

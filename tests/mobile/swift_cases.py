@@ -5,7 +5,8 @@
 The command finds the cases' file in the environment variable WHERRY_TEST_CASES:
 {"folder": a compiled model, "options": for wherry_app_open, "text": what Python's engine writes,
 "table": a file of request_table.py whose requests are texts, "answers": the file to
-write, with the JSON of each object as a text, "embedder": a model of ..app.vector_models}
+write, with the JSON of each object as a text, "embedder": a model of ..app.vector_models,
+"servers": {name: address of a folder of `download_servers`}}
 """
 
 from __future__ import annotations
@@ -16,14 +17,32 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from wherry.compiler.api import ensure_artifact
 from wherry.runtime import MLCEngine
 
+from ..app.model_server import ModelServer, folder_of
 from .request_table import RequestTable
 
+BIG = "params_shard_0.bin"
+FILES = {BIG: bytes(range(250)) * 2000, "tokenizer.json": b"{}"}
 PROMPT = "Once upon a time"  # as EngineTests.swift has it
+
+
+@contextmanager
+def download_servers() -> Iterator[dict[str, ModelServer]]:
+    """Servers that do what their names say."""
+    with ExitStack() as stack:
+        names = ("whole", "damaged", "gone", "hanging")
+        made = {name: stack.enter_context(ModelServer(folder_of(FILES))) for name in names}
+        made["damaged"].bodies[BIG] = [bytes(len(FILES[BIG]))]
+        made["gone"].statuses[BIG] = [404] * 9
+        made["hanging"].cuts[BIG] = [100_000] * 9
+        made["hanging"].hangs = True
+        yield made
 
 
 def main(command: list[str]) -> None:
@@ -33,7 +52,11 @@ def main(command: list[str]) -> None:
     assert spec is not None
     assert spec.origin is not None
     runtime = Path(spec.origin).parent / "lib" / "libtvm_runtime.so"
-    with tempfile.TemporaryDirectory() as temporary, MLCEngine(demo, threads=1) as engine:
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        MLCEngine(demo, threads=1) as engine,
+        download_servers() as servers,
+    ):
         folder = Path(temporary)
         table = RequestTable(demo, folder)
         # a request as a text keeps the order of its fields, which the prompt of a template shows
@@ -47,6 +70,7 @@ def main(command: list[str]) -> None:
             "table": str(folder / "table.json"),
             "answers": str(folder / "answers.json"),
             "embedder": str(table.vectors["embedder"]),
+            "servers": {name: server.url for name, server in servers.items()},
         }
         (folder / "cases.json").write_text(json.dumps(cases))
         environment = {**os.environ, "WHERRY_TEST_CASES": str(folder / "cases.json")}

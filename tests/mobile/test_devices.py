@@ -92,7 +92,11 @@ def test_without_drivers_it_runs_on_the_cpu_and_says_why(checks):
 
 
 def test_loads_on_a_device_leave_nothing(checks, tmp_path):
-    """Of memory, threads and open files, from the second tenth of the loads to the last."""
+    """Of memory, threads and open files, from the second tenth of the loads to the last.
+
+    PoCL's LLVM keeps about 65 nodes of metadata of the programs of each load, 3 kB and what its
+    tables grow by: of what 40 loads had left on the heap, the rest was the same after 20.
+    """
     rounds = int(os.environ.get("WHERRY_LOADS", "100"))  # by hand also 1000, which take an hour
     options = {"device": "opencl", "pack_dir": str(tmp_path)}
     sizes = checks(options, f"leaks:{rounds}")["leaks"]

@@ -76,3 +76,40 @@ def test_headers_are_for_one_server(said, servers):
     for name in ("future", "moved"):
         assert all(h.get("Authorization") == "Bearer key" for h in servers[name].headers)
     assert [h.get("Authorization") for h in servers["other"].headers] == [None]
+
+
+@pytest.fixture(scope="module")
+def work_servers():
+    """One a case of kotlin/WorkChecks.kt."""
+    with ExitStack() as stack:
+        names = ("whole", "again", "gone", "damaged")
+        made = {n: stack.enter_context(ModelServer(folder_of(FILES))) for n in names}
+        made["again"].statuses[MANIFEST] = [503, 429]
+        made["again"].cuts[BIG] = [100_000]
+        made["gone"].statuses[BIG] = [404]
+        made["damaged"].files[BIG] = bytes(300_000)
+        yield made
+
+
+@pytest.mark.nightly
+def test_downloads_in_the_background_of_kotlin(all_classes, bridge, work_servers, tmp_path):
+    """WorkManager is a stub, which runs the work once; what waits is asked for again."""
+    ffi = Path(tvm_ffi.__file__).parent / "lib" / "libtvm_ffi.so"
+    options = ["-Xcheck:jni", "-XX:TieredStopAtLevel=1", f"-Dwherry.libraries={ffi}:{bridge}"]
+    cases = [f"{name}={server.url}" for name, server in work_servers.items()]
+    said = run(["java", *options, "-cp", all_classes, "WorkChecksKt", tmp_path, *cases])
+    assert "WARNING in native method" not in said, said
+    found = json.loads(said.splitlines()[-1])
+    once, end = ["waiting", "running null"], ["running download true", "complete true"]
+    start, refused = ["none", "UNMETERED true false"], [*once, "running check true", "again"]
+    assert found["whole"] == [*start, *once, *end, "0 left in wherry/whole"]
+    again = [*refused, *refused, *once, *end, "0 left in wherry/again"]
+    assert found["again"] == ["none", "CONNECTED true true", *again]
+    for name, why in (("gone", "HTTP 404"), ("damaged", f"is not what {MANIFEST} lists")):
+        assert found[name][:4] == [*start, *once]
+        assert found[name][-2].startswith("failed: ") and why in found[name][-2]
+    assert found["odd"] == '"../x" is no name of a folder'
+    for name in ("whole", "again"):
+        folder = tmp_path / "wherry" / name
+        assert {p.name: p.read_bytes() for p in folder.iterdir()} == work_servers[name].files
+    assert all(h.get("Authorization") == "Bearer key" for h in work_servers["whole"].headers)

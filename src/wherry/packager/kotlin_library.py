@@ -8,8 +8,11 @@ from pathlib import Path
 from . import sources
 
 NAME = "android"  # folder of the module in a package
-_FILES = ("build.gradle.kts", "settings.gradle.kts", "gradle.properties", "consumer-rules.pro")
-_FOLDERS = ("src/main/kotlin", "src/android/kotlin")
+_FILES = (
+    *("build.gradle.kts", "settings.gradle.kts", "gradle.properties", "consumer-rules.pro"),
+    "module.md",  # for Dokka
+)
+_FOLDERS = ("src/main/kotlin", "src/android/kotlin", "src/work/kotlin")
 
 
 def write_library(folder: Path) -> None:

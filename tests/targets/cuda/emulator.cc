@@ -9,7 +9,6 @@
 
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/function.h>
-#include <ucontext.h>
 
 #include <bit>
 #include <cmath>
@@ -19,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "../fibre.h"
 #include "driver.h"
 
 namespace emulator {
@@ -27,7 +27,7 @@ Extents thread_index, block_index;
 
 namespace {
 
-constexpr size_t kLanes = 32, kMostThreads = 1024, kStack = 128 << 10, kMostBlocksY = 65535;
+constexpr size_t kLanes = 32, kMostThreads = 1024, kMostBlocksY = 65535;
 
 // What a warp does when all its lanes are there, with what each has given.
 using Together = void (*)(void* const* given);
@@ -40,8 +40,7 @@ struct Copy {
 };
 
 struct Fibre {
-  ucontext_t context;
-  std::unique_ptr<char[]> stack{new char[kStack]};
+  Stack<(128 << 10)> stack;
   Extents position;
   State state;
   int line;  // of the barrier it waits at
@@ -149,7 +148,7 @@ class Block {
   void pause(State state, int line) {
     running().state = state;
     running().line = line;
-    swapcontext(&running().context, &scheduler_);
+    running().stack.leave();
   }
 
   void in_warp(Together together, void* given) {
@@ -183,6 +182,7 @@ class Block {
     block.kernel_->call(block.buffers_, block.scalars_);
     block.running().state = State::kEnded;
     block.running().line = 0;
+    block.running().stack.leave();  // for good
   }
 
   void start(Extents threads) {
@@ -195,18 +195,14 @@ class Block {
       fibre.state = State::kReady;
       fibre.line = 0;
       fibre.copies.assign(1, {});
-      getcontext(&fibre.context);
-      fibre.context.uc_stack.ss_sp = fibre.stack.get();
-      fibre.context.uc_stack.ss_size = kStack;
-      fibre.context.uc_link = &scheduler_;
-      makecontext(&fibre.context, enter, 0);
+      fibre.stack.begin(enter);
     }
   }
 
   void resume(size_t i) {
     running_ = i;
     thread_index = fibres_[i]->position;
-    swapcontext(&scheduler_, &fibres_[i]->context);
+    fibres_[i]->stack.enter();
     Fibre& fibre = *fibres_[i];
     if (fibre.state != State::kEnded) return;
     for (const auto& batch : fibre.copies) {
@@ -235,7 +231,6 @@ class Block {
   std::vector<std::unique_ptr<Fibre>> fibres_;
   size_t count_ = 0;
   size_t running_ = 0;
-  ucontext_t scheduler_;
 };
 
 [[noreturn]] void refuse(const Kernel& kernel, const std::string& what) {

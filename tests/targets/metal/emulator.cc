@@ -10,7 +10,6 @@
 
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/function.h>
-#include <ucontext.h>
 
 #include <algorithm>
 #include <cstring>
@@ -18,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "../fibre.h"
 #include "memory.h"
 
 namespace emulator {
@@ -26,11 +26,9 @@ namespace {
 constexpr int kMostThreads = 1024;
 constexpr int kMostGroupMemory = 32768;
 constexpr int kMostBuffers = 31;
-constexpr size_t kStack = 64 << 10;
 
 struct Fibre {
-  ucontext_t context;
-  std::unique_ptr<char[]> stack{new char[kStack]};
+  Stack<(64 << 10)> stack;
   unsigned position[3];
   int line = 0;       // source line of the barrier at which the thread waits; 0 if the thread ended
   int met = 0;        // source line at which it waits for the other lanes; 0 if it does not wait
@@ -61,7 +59,7 @@ class Group {
   void wait(int line) {
     Fibre& fibre = *fibres_[running_];
     fibre.line = line;
-    swapcontext(&fibre.context, &scheduler_);
+    fibre.stack.leave();
   }
 
   const void* exchange(const void* mine, size_t bytes, int line) {
@@ -72,7 +70,7 @@ class Group {
     char* place = met_[fibre.turn++ % 2].get();
     std::memcpy(place + running_ * kLaneBytes, mine, bytes);
     fibre.met = line;
-    swapcontext(&fibre.context, &scheduler_);
+    fibre.stack.leave();
     return place + running_ / lanes_ * lanes_ * kLaneBytes;
   }
 
@@ -82,7 +80,7 @@ class Group {
 
   void fail(const std::string& what) {
     failure_ = what;
-    swapcontext(&fibres_[running_]->context, &scheduler_);
+    fibres_[running_]->stack.leave();
   }
 
  private:
@@ -113,6 +111,7 @@ class Group {
     thread.position = fibre.position;
     group.kernel_->call(thread);
     fibre.line = 0;
+    fibre.stack.leave();  // for good
   }
 
   void start(const unsigned* extents) {
@@ -126,17 +125,13 @@ class Group {
       fibre.position[0] = static_cast<unsigned>(i % extents[0]);
       fibre.position[1] = static_cast<unsigned>(i / extents[0] % extents[1]);
       fibre.position[2] = static_cast<unsigned>(i / extents[0] / extents[1]);
-      getcontext(&fibre.context);
-      fibre.context.uc_stack.ss_sp = fibre.stack.get();
-      fibre.context.uc_stack.ss_size = kStack;
-      fibre.context.uc_link = &scheduler_;
-      makecontext(&fibre.context, enter, 0);
+      fibre.stack.begin(enter);
     }
   }
 
   void resume(size_t i) {
     running_ = i;
-    swapcontext(&scheduler_, &fibres_[i]->context);
+    fibres_[i]->stack.enter();
     if (!failure_.empty()) {
       TVM_FFI_THROW(RuntimeError) << "kernel " << kernel_->name << " " << failure_;
     }
@@ -164,7 +159,6 @@ class Group {
   std::unique_ptr<char[]> met_[2] = {std::make_unique<char[]>(kMostThreads * kLaneBytes),
                                      std::make_unique<char[]>(kMostThreads * kLaneBytes)};
   std::string failure_;
-  ucontext_t scheduler_;
 };
 
 [[noreturn]] void refuse(const Kernel& kernel, const std::string& what) {

@@ -24,6 +24,8 @@ export type RequestErrorCode =
   | "no_embeddings"
   /** the model gives no scores */
   | "no_scores"
+  /** the model writes no text */
+  | "no_text"
   /** the request's conditions leave no token possible */
   | "no_token_possible"
   /** content that the model does not read */

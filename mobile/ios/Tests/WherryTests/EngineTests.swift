@@ -5,8 +5,8 @@ import XCTest
 
 /// The test cases, which equal those of tests/mobile/kotlin/Checks.kt for the Kotlin library. The
 /// file WHERRY_TEST_CASES has the model, and the answers of Python's engine:
-/// {"folder", "options": {...}, "text": greedy, 24 tokens after PROMPT, "table", "answers": files of
-/// TableTests}.
+/// {"folder", "options": {...}, "text": greedy, 24 tokens after PROMPT, "table", "answers": files
+/// of TableTests, "servers": of BackgroundDownloadTests}.
 struct Cases: Decodable {
     let folder: String
     let options: [String: JSONValue]
@@ -14,6 +14,10 @@ struct Cases: Decodable {
     let table: String
     let answers: String
     let embedder: String
+    let servers: [String: URL]
+
+    /// A folder of a server that does what its name says.
+    func server(_ name: String) throws -> URL { try XCTUnwrap(servers[name]) }
 
     static func read() throws -> Cases {
         guard let path = ProcessInfo.processInfo.environment["WHERRY_TEST_CASES"] else {

@@ -1,0 +1,1 @@
+"""Makes what an app's build downloads of a folder that `wherry package` wrote; `make release`."""
