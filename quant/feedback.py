@@ -91,7 +91,7 @@ class Feedback:
     def _wanted(self, w: Floats) -> Floats:
         """Return the weights to encode, w + w S / 2, for rows w [n, columns].
 
-        H is symmetric, so (w S)^T = H^-1 (w sum d^T x)^T; S itself is only found for many rows.
+        H is symmetric, so (w S)^T = H^-1 (w sum d^T x)^T; S is only found if rows exceed columns.
         """
         if self._missing is None:
             return w
