@@ -99,8 +99,7 @@ class BlockGrid:
     def _best(self, groups: Floats, importance: Floats | None) -> tuple[Floats, Floats | None]:
         """Return the best scales and minimums [n] of groups [group, n]."""
         if self.own.trellis:
-            same = np.ones(len(groups), np.float32) if importance is None else importance
-            return best_trellis_scales(groups, same, self.own.bits), None
+            return best_trellis_scales(groups, importance, self.own.bits), None
         total = None if importance is None else weighted(importance)
         if self.own.minimum:
             most = 2**self.own.bits - 1

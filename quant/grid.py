@@ -98,7 +98,8 @@ def round_group(
     """
     if grid.path_bits:
         same = np.ones(len(w), np.float32) if importance is None else importance
-        return best_path(w, scales.scale[group], same, grid.path_bits, feedback)
+        q, values = best_path(w, scales.scale[group], same, grid.path_bits, feedback)
+        return q, scales.weights(values, group)
     if feedback is None:
         q = grid.nearest(scales.units(w, group))
         return q, scales.weights(grid.values(q), group)

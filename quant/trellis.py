@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wherry.ops.blocks import TRELLIS, WINDOW_BITS
 
-from .search import LEAST, Floats, best_ratios, scaled, weighted
+from .search import Floats, best_ratios, folded, scaled, weighted
 
 _VALUES = np.array(TRELLIS, np.float32)
 _ROOT_MEAN_SQUARE = float(np.sqrt(np.square(_VALUES).mean()))
@@ -54,7 +54,7 @@ def windows(q: NDArray[np.integer], bits: int, group: int) -> NDArray[np.intp]:
 def best_path(
     w: Floats, scale: Floats, importance: Floats, bits: int, feedback: Feedback | None = None
 ) -> tuple[Integers, Floats]:
-    """Return the integers of a group with the least error, and their values times the scale.
+    """Return the integers of a group with the least error, and their values.
 
     With feedback, each path has errors of its own, and adds to a column what makes up for them.
 
@@ -69,32 +69,9 @@ def best_path(
     with np.errstate(invalid="ignore", over="ignore"):  # of scales that are not finite
         for start in range(0, w.shape[1], _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
-            if feedback:
-                own = Feedback(feedback.w[:, part], feedback.ratios)
-                path[:, part] = _fed_back(w[:, part], scale[part], importance, bits, own)
-            else:
-                own_scale = scale[part]
-                divisor: Floats = np.where(own_scale == 0, np.float32(np.inf), own_scale)
-                units = np.divide(w[:, part], divisor, dtype=np.float32)
-                path[:, part] = _alone(units, importance, bits)
-        return path & np.uint8(2**bits - 1), _VALUES[path] * scale
-
-
-def _alone(units: Floats, importance: Floats, bits: int) -> Integers:
-    """Return the windows [group, n] of the best paths of weights in the unit of their scale."""
-    (columns, n), branches = units.shape, 2**bits
-    states = len(_VALUES) // branches
-    powers = np.stack([np.square(_VALUES), _VALUES, np.ones_like(_VALUES)], 1)
-    factors = np.empty((columns, 3, n), np.float32)  # (v - u)^2 is v^2 - 2 u v + u^2
-    factors[:, 0] = importance[:, None]
-    np.multiply(units, np.float32(-2) * importance[:, None], out=factors[:, 1])
-    np.multiply(np.square(units), importance[:, None], out=factors[:, 2])
-    search = _Search(columns, n, bits)
-    ways = np.empty((len(_VALUES), n), np.float32)
-    for j in range(columns):
-        np.matmul(powers, factors[j], out=ways)
-        search.step(j, ways.reshape(states, branches, n))
-    return search.path()
+            own = Feedback(feedback.w[:, part], feedback.ratios) if feedback else None
+            path[:, part] = _path(w[:, part], scale[part], importance, bits, own)
+    return path & np.uint8(2**bits - 1), _VALUES[path]
 
 
 class _Search:
@@ -120,7 +97,7 @@ class _Search:
         mask = np.int32(branches - 1)
         # windows that end alike lead into one state
         marked = ways.reshape(branches, states, self._n).view(np.int32)
-        marked &= np.int32(0x7FFFFFFF) & ~mask  # nor is an error negative by rounding
+        marked &= ~mask
         marked |= self._numbers
         least = np.minimum.reduce(marked, axis=0)
         self.cost = (least & ~mask).view(np.float32)
@@ -136,43 +113,48 @@ class _Search:
         return path
 
 
-def _fed_back(
-    w: Floats, scale: Floats, importance: Floats, bits: int, feedback: Feedback
+def _path(
+    w: Floats, scale: Floats, importance: Floats, bits: int, feedback: Feedback | None
 ) -> Integers:
-    """Return the windows [group, n] of the best paths whose errors are passed on."""
+    """Return the windows [group, n] of the best paths."""
     (columns, n), branches = w.shape, 2**bits
     states = len(_VALUES) // branches
     values = (_VALUES[:, None] * scale).reshape(states, branches, n)
     search = _Search(columns, n, bits)
-    errors = np.zeros((columns, states, n), np.float32)
+    errors = np.zeros((columns if feedback else 0, states, n), np.float32)
     ways = np.empty_like(values)
     for j in range(columns):
         aim = w[j]
-        if j:
+        if feedback and j:
             made = feedback.ratios[:j, j] @ errors[:j].reshape(j, -1)
             aim = aim + made.reshape(states, 1, n)
         np.subtract(values, aim, out=ways)
         np.square(ways, out=ways)
         ways *= importance[j]
         search.step(j, ways)
-        origin = (search.came[j] >> bits).astype(np.intp)
-        errors[:j] = np.take_along_axis(errors[:j], origin[None], 1)
-        errors[j] = feedback.w[j] - _VALUES[search.came[j]] * scale
+        if feedback:
+            origin = (search.came[j] >> bits).astype(np.intp)
+            errors[:j] = np.take_along_axis(errors[:j], origin[None], 1)
+            errors[j] = feedback.w[j] - _VALUES[search.came[j]] * scale
     return search.path()
 
 
-def best_trellis_scales(w: Floats, importance: Floats, bits: int) -> Floats:
-    """Return the best scales float32 [n] of groups w [group, n], as `search.best_scales`."""
-    total = weighted(importance)
+def best_trellis_scales(w: Floats, importance: Floats | None, bits: int) -> Floats:
+    """Return the best scales float32 [n] of groups w [group, n], as `search.best_scales`.
+
+    Args:
+        w: the weights; without `importance` the number of rows is a power of two.
+        importance: weights [group] of the squared errors; None: all count alike.
+        bits: of an integer.
+    """
+    total = folded if importance is None else weighted(importance)
+    each = np.ones(len(w), np.float32) if importance is None else importance
 
     def ratios(unit: Floats) -> Floats:
-        mean = np.sqrt(total(np.square(unit)) / importance.sum()).astype(np.float32)
+        mean = np.sqrt(total(np.square(unit)) / each.sum()).astype(np.float32)
         tried = [mean * np.float32(k / _ROOT_MEAN_SQUARE) for k in _OF_MEAN]
         tried += [np.full_like(mean, k / _VALUES.max()) for k in _OF_LARGEST]
-        ways = (
-            best_path(unit, scale, importance, bits)[1] / np.maximum(scale, LEAST)
-            for scale in tried
-        )
+        ways = (best_path(unit, scale, each, bits)[1] for scale in tried)
         return best_ratios(ways, unit, total)
 
     return scaled(w, ratios)

@@ -42,11 +42,12 @@ def test_the_best_path_is_the_best_of_all(bits):
     w = rng.standard_normal((5, 30)).astype(np.float32)
     scale = rng.uniform(0.01, 0.03, 30).astype(np.float32)
     importance = rng.uniform(0.2, 2, 5).astype(np.float32)
-    q, made = best_path(w, scale, importance, bits)
+    q, values = best_path(w, scale, importance, bits)
+    made = values * scale
     _, every = paths(bits, 5)
     errors = ((every[:, :, None] * scale - w) ** 2 * importance[:, None]).sum(1)
     np.testing.assert_allclose(((made - w) ** 2 * importance[:, None]).sum(0), errors.min(0), 1e-5)
-    np.testing.assert_array_equal(made.T, VALUES[windows(q.T, bits, 5)] * scale[:, None])
+    np.testing.assert_array_equal(values.T, VALUES[windows(q.T, bits, 5)])
 
 
 @each
@@ -66,8 +67,8 @@ def test_errors_are_passed_on_along_each_path(bits):
         return np.einsum("...in,ij,...jn->...n", e, products, e)
 
     feedback = Feedback(w, (factor / own).astype(np.float32))
-    passed = error(best_path(w, scale, (own**2).astype(np.float32), bits, feedback)[1])
-    alone = error(best_path(w, scale, np.ones(5, np.float32), bits)[1])
+    passed = error(best_path(w, scale, (own**2).astype(np.float32), bits, feedback)[1] * scale)
+    alone = error(best_path(w, scale, np.ones(5, np.float32), bits)[1] * scale)
     best = error(every[:, :, None] * scale).min(0)
     assert (passed > 0.999 * best).all()
     assert passed.mean() < 1.35 * best.mean() < 0.8 * alone.mean()

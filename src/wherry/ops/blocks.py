@@ -11,15 +11,14 @@ float16 scale d and, with `minimum`, a float16 dmin, and each group has a byte s
 float (`bytes`), scale = d * float(s), and a row is one block.
 
 Types with a `trellis` are trellis-coded (Marcellin and Fischer, 1990, IEEE Transactions on
-Communications 38(1)): the value of an integer depends on those before it in its group. A window are
+Communications 38(1)): the value of an integer depends on those before it in its group. A window has
 the WINDOW_BITS bits of an integer and of those before it, the integer lowest; before a group are
 zeros. With j = (40 q + 57 p + 3) mod 64, where q are the lowest three bits of the window and p the
 others, and u = (2 j - 63) / 63, the value is 127 (0.5 u + 0.22 u^3 + 0.28 u^17), rounded. The 64
 values are spaced about as the quantiles of normal numbers, and windows that differ in one integer
 have values far apart, so that the paths through the trellis are many and different.
 
-Stored tensors, of which those that a
-type lacks are left out:
+Stored tensors, of which those that a type lacks are left out:
 
     q_weight  uint32   [N, K * low / 32]    lowest first
     q_high    uint32   [N, K * high / 32]   the upper bits of the integers
