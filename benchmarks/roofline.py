@@ -267,14 +267,13 @@ def measure(threads: int) -> dict[str, Any]:
     }
 
 
-def main(threads: list[int], folder: Path) -> None:
-    """Write a row to `folder` for each number of threads; print shares of peak and bandwidth."""
-    for count in threads:
-        row = measure(count)
-        print(write_row(folder, row), row["warning"])
-        for own in row["roofline"]:
-            shares = [own["share_of_peak"], own["share_of_bandwidth"]]
-            cells = ["" if s is None else f"{s:.0%}" for s in shares]
-            cells = [own["kernel"], own["quant"], str(own["rows"]), *cells, own["unit"]]
-            widths = (22, 8, 5, 5, 5, 8)
-            print("  ".join(f"{c:<{w}}" for c, w in zip(cells, widths, strict=True)))
+def main(threads: int, folder: Path) -> None:
+    """Write a row to `folder` for a number of threads; print shares of peak and bandwidth."""
+    row = measure(threads)
+    print(write_row(folder, row), row["warning"])
+    for own in row["roofline"]:
+        shares = [own["share_of_peak"], own["share_of_bandwidth"]]
+        cells = ["" if s is None else f"{s:.0%}" for s in shares]
+        cells = [own["kernel"], own["quant"], str(own["rows"]), *cells, own["unit"]]
+        widths = (22, 8, 5, 5, 5, 8)
+        print("  ".join(f"{c:<{w}}" for c, w in zip(cells, widths, strict=True)))

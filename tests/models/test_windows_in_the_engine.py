@@ -14,7 +14,11 @@ TOKENS = 100  # several windows
 
 
 @pytest.mark.parametrize(
-    "name", ["mistral-window", pytest.param("gemma3", marks=pytest.mark.nightly), "gemma4"]
+    "name",
+    [
+        "mistral-window",
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in ("gemma3", "gemma4")),
+    ],
 )
 def test_tokens_are_those_of_transformers(tmp_path, name):
     case = CASES[name]

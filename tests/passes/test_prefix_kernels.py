@@ -11,6 +11,7 @@ from wherry.compiler.api import ensure_artifact
 from wherry.packager import object_files
 
 
+@pytest.mark.nightly  # compiles a model for each level
 @pytest.mark.cpu
 def test_levels_of_a_cpu_share_no_symbol(tmp_path):
     folder = ensure_artifact("demo", target="cpu:armv8-a+", host="linux-aarch64-app")

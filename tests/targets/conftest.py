@@ -27,7 +27,7 @@ MACHINES = {
     "avx512vbmi": (
         "icelake-server",
         replace(AVX512, dot="vnni512", vbmi=True),
-        {"avx512_vnni", "avx512_vbmi"},
+        {"avx512_vnni", "avx512vbmi"},
     ),
     "avx512": ("skylake-avx512", replace(AVX512, dot="avx2"), {"avx512bw", "avx512vl"}),
     # 256-bit vectors of AVX512-VNNI: the intrinsic is the one of AVX-VNNI.

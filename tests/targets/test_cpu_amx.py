@@ -266,7 +266,13 @@ def test_no_mistake(unit, emulator):
     exact_case(unit, emulator)
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        *list(MISTAKES)[:3],
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in list(MISTAKES)[3:]),
+    ],
+)
 def test_a_planted_mistake_is_found(unit, emulator, mistake):
     with pytest.raises(AssertionError):
         exact_case(unit, emulator, MISTAKES[mistake])

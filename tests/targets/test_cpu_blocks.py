@@ -8,7 +8,7 @@ import pytest
 from wherry.ops.blocks import FORMATS
 from wherry.quant.affine import AFFINE
 from wherry.quant.blocks import BLOCKS, TERNARIES, TRELLISES
-from wherry.quant.scheme import TYPES
+from wherry.quant.scheme import TYPES, record
 from wherry.targets.kernels import EmbeddingSpec, LinearSpec
 from wherry.targets.kernels.cpu import CpuKernels
 from wherry.targets.kernels.cpu.block_layout import SUPPORTED
@@ -40,10 +40,13 @@ SCHEMES = [
         if s.group
     ),
 ]
-MACHINES = [
-    *("avx512vnni", "avx2"),
-    *(pytest.param(m, marks=pytest.mark.nightly) for m in ("avx512", "avxvnni", "ssse3")),
-]
+
+
+def nightly(*names):
+    return [pytest.param(name, marks=pytest.mark.nightly) for name in names]
+
+
+MACHINES = ["avx512vnni", "avx2", *nightly("avx512", "avxvnni", "ssse3")]
 VBMI = [pytest.param("avx512vbmi", scheme, id=f"avx512vbmi-{scheme.name}") for scheme in TRELLISES]
 each = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
 
@@ -87,9 +90,14 @@ def test_lookups_in_a_table_of_64_bytes(name, scheme):
 
 
 @each
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", ["avx512vnni", *nightly("avx2", "avx512", "avxvnni", "ssse3")])
 def test_linear(name, scheme):
     check_linear(named_machine(name), scheme)
+
+
+@pytest.mark.parametrize("name", ["Q4_K", "Q6_K", "Q8_0", "IQ2_S", "TCQ3"])
+def test_linear_with_signed_operands(name):
+    check_linear(named_machine("avx2"), record(name))
 
 
 def check_linear(machine, scheme):
