@@ -14,15 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wherry.ops.blocks import (
-    FORMATS,
-    FP8,
-    LLAMA_CPP,
-    TCQ,
-    TERNARY,
-    TRELLIS,
-    BlockFormat,
-)
+from wherry.ops.blocks import FORMATS, FP8, LLAMA_CPP, TCQ, TERNARY, TRELLIS, BlockFormat
 
 from .block_encoder import BlockGrid
 from .grid import rounded, words
@@ -132,7 +124,7 @@ class BlockQuant:
         q = integer(column)
         value = _looked_up(own.codebook, q) if own.codebook else q - own.zero
         if own.trellis:
-            window = integer(column)
+            window = q
             for before in range(1, own.memory + 1):
                 inside = column % own.group >= before
                 earlier = integer(tirx.if_then_else(inside, column - before, column))

@@ -60,7 +60,10 @@ GRIDS = tuple(_SCALES)
 
 
 def unpack_grid(name: str, rows: Raw) -> Fields:
-    """Return q, q_scale and q_sub of raw rows of a type, uint8 [rows, bytes of a row]."""
+    """Return q, q_scale and q_sub of raw rows of a type, uint8 [rows, bytes of a row].
+
+    They are as `raw_blocks` returns them; a weight whose scale is 0 or not finite has any integer.
+    """
     import gguf  # only conversions need it
 
     kind, own = gguf.GGMLQuantizationType[name], LLAMA_CPP[name.lower()]
@@ -71,10 +74,10 @@ def unpack_grid(name: str, rows: Raw) -> Fields:
         halves = (nibbles << np.array([0, 4, 8, 12], np.uint16)).sum(-1, dtype=np.uint16)
     else:
         halves = np.ascontiguousarray(blocks[..., :2]).view("<u2")[..., 0]
-    d = halves.view(np.float16).astype(np.float32) * np.float32(unit)
     subs = 2 * function(blocks[..., where]) + 1
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         # the conversion reports scales that are not finite
+        d = halves.view(np.float16).astype(np.float32) * np.float32(unit)
         w = gguf.quants.dequantize(rows, kind).reshape(len(rows), -1, own.group)
         scale = d[..., None] * subs
         units = np.nan_to_num(w / scale.reshape(len(rows), -1, 1), nan=0.0, posinf=0, neginf=0)

@@ -12,9 +12,10 @@ from tvm import te
 
 from wherry.quant.blocks import BLOCKS, FLOATS_8, TERNARIES, TRELLISES
 from wherry.quant.plan import from_json, parts, to_json
+from wherry.quant.raw_grids import GRIDS
 from wherry.quant.scheme import EXACT, record
 
-from ..support.random_blocks import dequantized, random_blocks, random_stored
+from ..support.random_blocks import block_size, dequantized, random_blocks, random_stored
 
 ROWS, COLUMNS = 6, 512
 
@@ -30,6 +31,24 @@ def test_values(scheme):
     ]
     np.testing.assert_array_equal(scheme.decode(stored), expected)
     assert record(scheme.name) == scheme
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", GRIDS)
+def test_random_bytes(name):
+    """Scales of all kinds, of untrusted files: finite weights are gguf's, others are seen."""
+    scheme, (_, nbytes) = record(name), block_size(name)
+    raw = np.random.default_rng(4).integers(0, 256, (400, 2 * nbytes), np.uint8)
+    raw[::7] = np.random.default_rng(5).choice([0, 255, 0x7C, 0x80], raw[::7].shape)
+    with np.errstate(all="ignore"):
+        expected = dequantized(name, raw)
+    stored = scheme.split(raw)
+    with np.errstate(all="ignore"):
+        found = scheme.decode(stored)
+    finite = np.isfinite(expected) & np.isfinite(found)
+    np.testing.assert_array_equal(found[finite], expected[finite])
+    bad = ~np.isfinite(expected).all(1)
+    assert bad.any() and not np.isfinite(stored["q_scale"][bad]).all(1).any()
 
 
 def test_numbers_of_fp8():
