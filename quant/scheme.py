@@ -109,7 +109,8 @@ KEPT = "kept"
 EXACT = FloatScheme(name="exact", float_dtype="float32")
 
 
-# Schemes of checkpoint formats: weights are kept in them, and never encoded.
+# Schemes that `schemes` does not have: checkpoint formats, whose weights are kept, and block types,
+# some of which mixes encode (`TYPES`).
 _KEPT: tuple[Scheme, ...] = (*BLOCKS, *TRELLISES, *FLOATS_8, *TERNARIES, *AFFINE, *ORDERED)
 
 

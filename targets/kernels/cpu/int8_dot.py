@@ -93,17 +93,16 @@ def looked_up(dot: Int8Dot, table: Sequence[int], bytes_: list[Vector]) -> list[
     lanes = dot.lanes
     kind = f"int8x{4 * lanes}"
     indexes = [T.reinterpret(kind, own) for own in bytes_]
-    if len(table) == 16 or dot.lookup64 != "vbmi":
-        parts = [_table(table[i : i + 16], lanes) for i in range(0, len(table), 16)]
-    if len(table) == 16:
-        found = [T.call_llvm_pure_intrin(kind, dot.lookup, *parts, own) for own in indexes]
-    elif dot.lookup64 == "vbmi":
+    if len(table) == 64 and dot.lookup64 == "vbmi":
         whole = _table(table, lanes)
         found = [T.call_llvm_pure_intrin(kind, _VPERMB, whole, own) for own in indexes]
-    elif dot.lookup64 == "neon":
-        found = [T.call_llvm_pure_intrin(kind, _TBL4, *parts, own) for own in indexes]
     else:
-        found = [_by_parts(dot, parts, own) for own in indexes]
+        parts = [_table(table[i : i + 16], lanes) for i in range(0, len(table), 16)]
+        if len(parts) > 1 and dot.lookup64 == "16":
+            found = [_by_parts(dot, parts, own) for own in indexes]
+        else:
+            name = _TBL4 if len(parts) > 1 else dot.lookup
+            found = [T.call_llvm_pure_intrin(kind, name, *parts, own) for own in indexes]
     return [v.let(T.reinterpret(v.int_type(lanes), own)) for own in found]
 
 
