@@ -1,4 +1,4 @@
-"""Arm's int8 matrix instructions, run by an emulator: the bits of the dot product."""
+"""Arm's int8 matrix instructions and table lookups, run by an emulator: the bits of others."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from wherry.quant.scheme import record
 from wherry.targets.kernels import LinearSpec
 from wherry.targets.kernels.cpu import CpuKernels, Isa
 
 from ..support.aarch64 import require_tools
 from ..support.arm_kernels import ArmMachine
+from ..support.random_blocks import random_stored
 from .test_cpu_linear import packed, portable
 
 pytestmark = pytest.mark.cpu
@@ -67,5 +69,27 @@ def test_pairs_have_the_bits_of_the_dot_product(cores, here, n, k, scheme, scale
         for m in HEIGHTS:
             start = 70 - m - m % 5
             assert np.array_equal(run(x[start : start + m]), results[-1][start : start + m])
+    assert np.isfinite(results[0]).all()
+    assert np.array_equal(*results)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "TCQ3",
+        *(pytest.param(x, marks=pytest.mark.nightly) for x in ("TCQ2", "IQ2_S", "IQ4_XS")),
+    ],
+)
+def test_values_of_tables(cores, here, name):
+    """Lookups in tables of 16 and 64 bytes, which NEON has of its own: x86's bits."""
+    dotprod, _ = cores
+    scheme, n, k = record(name), 40, 512
+    spec = LinearSpec(out_features=n, in_features=k, **scheme.kernel_spec())
+    weights = packed(here, CpuKernels(here.isa).linear(spec), random_stored(scheme, n, k).values())
+    x = np.random.default_rng(1).standard_normal((9, k)).astype("float32")
+    results = []
+    for core in (here, dotprod):
+        compute = core.build(CpuKernels(core.isa).linear(spec).compute)
+        results.append(compute(x, *weights, np.full((9, n), np.nan, "float32"))[-1])
     assert np.isfinite(results[0]).all()
     assert np.array_equal(*results)
