@@ -11,6 +11,8 @@ from functools import cache
 from tvm import tirx
 from tvm.script import tirx as T
 
+from wherry.ops import script
+
 # Names of axes in this file: n rows, r sequences, d hidden.
 
 
@@ -22,7 +24,7 @@ def keep_hidden(d: int, page_size: int, dtype: str, kept: str) -> tirx.PrimFunc:
     in place) -> dtype [n, d]
     """
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def func(
         x: T.handle,
         positions: T.handle,
@@ -59,7 +61,7 @@ def kept_hidden(d: int, page_size: int, dtype: str, kept: str) -> tirx.PrimFunc:
     (positions, sequences, page_indptr, page_ids, pages kept [pages, page_size, d]) -> dtype [n, d]
     """
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def func(
         positions: T.handle,
         sequences: T.handle,

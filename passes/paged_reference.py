@@ -13,7 +13,7 @@ from typing import Any
 from tvm import tirx
 from tvm.script import tirx as T
 
-from wherry.ops import INTEGERS, AttentionSpec, RopeAppendSpec, value_group
+from wherry.ops import INTEGERS, AttentionSpec, RopeAppendSpec, script, value_group
 from wherry.ops.tags import tag
 
 # Names of axes in this file: n rows, r sequences, h query heads, g kv heads, e head dim, j
@@ -150,20 +150,20 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
             return T.float32(1)
         return T.Cast("float32", T.if_then_else(head < h, q_norm[k], k_norm[k]))
 
-    @T.macro
+    @script.macro
     def find_largest(y, total):
         total[0] = T.float32(1e-30)
         for k in T.serial(e):
             total[0] = T.max(total[0], T.abs(y[k]))
 
-    @T.macro
+    @script.macro
     def append_bytes(pages, page, head, slot, y, total, first, most):
         find_largest(y, total)
         for k in T.serial(e):
             _put_byte(pages, (page, head, slot), first + k, _integer(y[k], total[0], most))
         _put_four(pages, (page, head, slot), first + e, total[0] * T.float32(1 / most))
 
-    @T.macro
+    @script.macro
     def append_key(pages, page, head, slot, y, total):
         if kv_dtype == "int8":
             find_largest(y, total)
@@ -184,7 +184,7 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
             for k in T.serial(e):
                 pages[page, 0, head, slot, k] = T.Cast(kv_dtype, y[k])
 
-    @T.macro
+    @script.macro
     def append_group(pages, page, head, slot, y, i, bits):
         with T.sblock("group"):
             T.reads()
@@ -207,7 +207,7 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
                 )
             _put_four(pages, (page, head, slot), e + 4 + e // 2 + i * 4, bits[0] | (bits[1] >> 16))
 
-    @T.macro
+    @script.macro
     def append_value(pages, page, head, slot, y, total, bits):
         if kv_dtype == "int8":
             append_bytes(pages, page, head, slot, y, total, e + e // 2 + 4, 127)
@@ -218,7 +218,7 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
             for k in T.serial(e):
                 pages[page, 1, head, slot, k] = T.Cast(kv_dtype, y[k])
 
-    @T.macro
+    @script.macro
     def body(qkv, positions, sequences, page_indptr, page_ids, q_norm, k_norm, pages, q_out, n):
         for i in T.serial(n):
             with T.sblock("row"):
@@ -288,7 +288,7 @@ def rope_append(spec: RopeAppendSpec, dtype: str = "float32") -> tirx.PrimFunc:
                         bits,
                     )
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def func(
         qkv: T.handle,
         positions: T.handle,
@@ -337,7 +337,7 @@ def attention(spec: AttentionSpec, dtype: str = "float32") -> tirx.PrimFunc:
     slopes, sloped = list(spec.slopes), bool(spec.slopes)
     farthest, biased = spec.reach or 0, spec.reach is not None
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def func(
         q: T.handle,
         positions: T.handle,

@@ -19,6 +19,7 @@ from wherry.ops import (
     Mamba2Spec,
     MambaSpec,
     ShortConvSpec,
+    script,
 )
 from wherry.ops.recurrent import L2_EPS
 from wherry.ops.tags import tag
@@ -42,7 +43,7 @@ def short_conv(spec: ShortConvSpec) -> tirx.PrimFunc:
     c, taps, silu = spec.channels, spec.taps, spec.activation == "silu"
     has_bias = spec.bias
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def func(
         x: T.handle,
         sequences: T.handle,
@@ -98,7 +99,7 @@ def gated_delta(spec: GatedDeltaSpec) -> tirx.PrimFunc:
     channel = spec.channel_decay
     gate_width = h if channel else 2 * h
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def func(
         qkv: T.handle,
         gates: T.handle,
@@ -180,7 +181,7 @@ def mamba(spec: MambaSpec) -> tirx.PrimFunc:
     """
     c, d = spec.channels, spec.state_dim
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def func(
         x: T.handle,
         steps: T.handle,
@@ -234,7 +235,7 @@ def mamba2(spec: Mamba2Spec) -> tirx.PrimFunc:
     least = float(spec.least_step)
     most = 3e38 if spec.most_step is None else float(spec.most_step)
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def func(
         xbc: T.handle,
         steps: T.handle,
@@ -291,7 +292,7 @@ def linear_recurrence(spec: LinearRecurrenceSpec) -> tirx.PrimFunc:
     """
     c = spec.channels
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def func(
         x: T.handle,
         decays: T.handle,
@@ -331,7 +332,7 @@ def dplr(spec: DplrSpec) -> tirx.PrimFunc:
     h, dk, dv, width = spec.heads, spec.key_dim, spec.value_dim, spec.width
     keys = h * dk
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def func(
         rows: T.handle,
         query_indptr: T.handle,

@@ -14,7 +14,7 @@ from typing import Any
 from tvm import te, tirx
 from tvm.script import tirx as T
 
-from wherry.ops import ActivationSpec, ExpertLinearSpec, RouteSpec, SwiGLUSpec
+from wherry.ops import ActivationSpec, ExpertLinearSpec, RouteSpec, SwiGLUSpec, script
 from wherry.ops.tags import tag
 
 from .activations import formula
@@ -36,7 +36,7 @@ def route(spec: RouteSpec) -> tirx.PrimFunc:
     floor, added, scale, jitter = spec.floor, spec.added, spec.scale, spec.jitter
     count, size = spec.experts, spec.experts // groups
 
-    @T.macro
+    @script.macro
     def find_scores(LOGITS, i, s, total):
         total[0] = T.float32(LEAST)
         for e in T.serial(count):
@@ -50,7 +50,7 @@ def route(spec: RouteSpec) -> tirx.PrimFunc:
             else:
                 s[e] = T.float32(1) / (T.float32(1) + T.exp(-LOGITS[i, e]))
 
-    @T.macro
+    @script.macro
     def keep_groups(c, g, total):
         for j in T.serial(groups):
             total[0] = T.float32(LEAST)
@@ -68,7 +68,7 @@ def route(spec: RouteSpec) -> tirx.PrimFunc:
                 for k in T.serial(size):
                     c[j * size + k] = T.float32(LEAST)
 
-    @T.macro
+    @script.macro
     def choose(IDS, WEIGHTS, i, c, s, total, place):
         place[0] = 0
         total[1] = T.float32(0)
@@ -92,7 +92,7 @@ def route(spec: RouteSpec) -> tirx.PrimFunc:
             else:
                 WEIGHTS[i, k] = WEIGHTS[i, k] * T.float32(scale)
 
-    @T.macro
+    @script.macro
     def mix_sparsely(LOGITS, IDS, WEIGHTS, i, s, total, place):
         for e in T.serial(count):
             s[e] = LOGITS[i, e]
@@ -117,7 +117,7 @@ def route(spec: RouteSpec) -> tirx.PrimFunc:
         IDS[i, 0] = T.min(place[0], place[1])
         IDS[i, 1] = T.max(place[0], place[1])
 
-    @T.macro
+    @script.macro
     def sort(IDS, STARTS, SLOTS, n):
         for e in T.serial(count + 1):
             STARTS[e] = 0
@@ -132,7 +132,7 @@ def route(spec: RouteSpec) -> tirx.PrimFunc:
             STARTS[count - e] = STARTS[count - 1 - e]
         STARTS[0] = 0
 
-    @T.macro
+    @script.macro
     def body(LOGITS, BIAS, IDS, WEIGHTS, STARTS, SLOTS, n):
         for i in T.serial(n):
             with T.sblock("row"):
@@ -159,7 +159,7 @@ def route(spec: RouteSpec) -> tirx.PrimFunc:
 
     if bias:
 
-        @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+        @script.prim_func(s_tir=True, private=True)
         def func(
             logits: T.handle,
             correction: T.Buffer((count,), "float32"),
@@ -177,7 +177,7 @@ def route(spec: RouteSpec) -> tirx.PrimFunc:
 
     else:
 
-        @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+        @script.prim_func(s_tir=True, private=True)
         def func(
             logits: T.handle,
             ids: T.handle,

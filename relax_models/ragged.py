@@ -13,7 +13,7 @@ from tvm import te, tirx
 from tvm.relax.frontend.nn import Tensor, op
 from tvm.script import tirx as T
 
-from wherry.ops import PoolingName, PoolSpec, RaggedAttentionSpec
+from wherry.ops import PoolingName, PoolSpec, RaggedAttentionSpec, script
 from wherry.ops.tags import tag
 
 from .step import Batch
@@ -74,7 +74,7 @@ def attention_reference(spec: RaggedAttentionSpec) -> tirx.PrimFunc:
     width, window, reach = spec.width, spec.window or 2**30, spec.reach or 0
     biased, group = spec.reach is not None, h // g
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def func(
         qkv: T.handle,
         sequences: T.handle,
@@ -173,7 +173,7 @@ def pool_reference(spec: PoolSpec) -> tirx.PrimFunc:
             return count * (count + T.float32(1)) * T.float32(0.5)
         return count if mode == "mean" else T.float32(1)
 
-    @T.prim_func(s_tir=True, private=True, check_well_formed=False)
+    @script.prim_func(s_tir=True, private=True)
     def func(
         x: T.handle, sequences: T.handle, query_indptr: T.handle, rows: T.handle, out: T.handle
     ) -> None:

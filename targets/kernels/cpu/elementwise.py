@@ -8,9 +8,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from wherry.ops import ActivationSpec, SwiGLUSpec
+from wherry.ops import ActivationSpec, SwiGLUSpec, script
 
-from . import script
 from . import vector as v
 from .isa import Isa
 from .tiles import each_row

@@ -7,9 +7,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from wherry.ops import EmbeddingSpec
+from wherry.ops import EmbeddingSpec, script
 
-from . import script
 from . import vector as v
 from .int_layout import GROUP, LAYOUTS, IntLayout, packed_shapes
 from .isa import Isa

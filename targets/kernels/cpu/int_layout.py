@@ -19,9 +19,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from wherry.ops import LinearSpec, Scheme
+from wherry.ops import LinearSpec, Scheme, script
 
-from . import script
 from .tiles import PANEL, panels
 
 GROUP = 32  # weights that share a scale

@@ -17,10 +17,10 @@ import numpy as np
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from wherry.ops import LinearSpec
+from wherry.ops import LinearSpec, script
 from wherry.targets.kernels.kernel_set import PackedLinear
 
-from . import bf16_weights, script
+from . import bf16_weights
 from . import vector as v
 from .bf16_linear import bf16_or
 from .epilogue import Finish, bias_parameters, finish_of

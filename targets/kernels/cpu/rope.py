@@ -14,9 +14,8 @@ from typing import Any
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from wherry.ops import RopeAppendSpec
+from wherry.ops import RopeAppendSpec, script
 
-from . import script
 from . import vector as v
 from .isa import Isa
 from .kv_integers import Block, Integers
