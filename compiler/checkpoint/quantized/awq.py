@@ -92,14 +92,13 @@ def read_awq(pieces: Pieces) -> None:
             continue
         count = scales.shape[0]
         zeros = pieces.take(f"{module}qzeros", ("I32",), (count, words.shape[1]))
-        if columns % count:
-            pieces.wrong(f"{module}scales has {count} groups for {columns} columns")
-        elif zeros is not None:
+        group = pieces.group(f"{module}scales", count, columns)
+        if group and zeros is not None:
             pieces.matrices[f"{module}weight"] = AwqMatrix(
                 bits=4,
                 checkpoint=pieces.checkpoint,
                 module=module,
                 shape=(out, columns),
-                group=columns // count,
+                group=group,
                 scale_dtype=scales.dtype,
             )

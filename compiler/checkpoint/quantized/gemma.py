@@ -91,15 +91,14 @@ def _take(pieces: Pieces, module: str, name: str, scale: str, settings: _Bits) -
     found = pieces.take(scale, SCALES, (out, None))
     if found is None:
         return
-    if columns % found.shape[1]:
-        pieces.wrong(f"{scale} {list(found.shape)} does not divide rows of {columns} weights")
+    if not (group := pieces.group(scale, found.shape[1], columns)):
         return
     pieces.matrices[f"{module}weight"] = GemmaMatrix(
         checkpoint=pieces.checkpoint,
         module=module,
         shape=(out, columns),
         bits=bits,
-        group=columns // found.shape[1],
+        group=group,
         scale_dtype=found.dtype,
         numbers=name,
         scale=scale,

@@ -74,6 +74,13 @@ class Pieces:
         """Record a problem."""
         self.problems.append(text)
 
+    def group(self, scales: str, count: int, columns: int) -> int:
+        """Return the columns that share each of `count` scales, or record that they differ: 0."""
+        if columns % count:
+            self.wrong(f"{scales} has {count} groups for {columns} columns")
+            return 0
+        return columns // count
+
     def drop(self, *names: str) -> None:
         """Leave out tensors without effect on weights, such as scales of activations."""
         self.taken.update(name for name in names if self.has(name))

@@ -193,15 +193,14 @@ def _bytes(pieces: Pieces, module: str, bits: int) -> None:
         return
     if zeros and pieces.take(module + _ZERO, ("I8",), scales.shape) is None:
         return
-    if columns % scales.shape[1]:
-        pieces.wrong(f"{module}{_SCALE} has {scales.shape[1]} groups for {columns} columns")
+    if not (group := pieces.group(module + _SCALE, scales.shape[1], columns)):
         return
     pieces.matrices[f"{module}weight"] = BytesMatrix(
         checkpoint=pieces.checkpoint,
         module=module,
         shape=(out, columns),
         bits=bits,
-        group=columns // scales.shape[1],
+        group=group,
         scale_dtype=scales.dtype,
         zeros=zeros,
     )
@@ -215,14 +214,13 @@ def _halves(pieces: Pieces, module: str) -> None:
     scales = pieces.take(module + _SCALE, SCALES, (None, out))
     if scales is None or pieces.take(module + _ZERO, SCALES, scales.shape) is None:
         return
-    if columns % scales.shape[0]:
-        pieces.wrong(f"{module}{_SCALE} has {scales.shape[0]} groups for {columns} columns")
+    if not (group := pieces.group(module + _SCALE, scales.shape[0], columns)):
         return
     pieces.matrices[f"{module}weight"] = HalvesMatrix(
         checkpoint=pieces.checkpoint,
         module=module,
         shape=(out, columns),
         bits=4,
-        group=columns // scales.shape[0],
+        group=group,
         scale_dtype=scales.dtype,
     )

@@ -112,6 +112,24 @@ def test_an_index_of_groups_that_do_not_exist(tmp_path):
         open_checkpoint(folder).read(f"{MODULE}weight")
 
 
+@pytest.mark.parametrize(
+    ("name", "axis"),
+    [("awq-64", 0), ("gemma-4", 1), ("torchao-int4-bytes", 1), ("torchao-int4", 0)],
+)
+def test_groups_that_do_not_divide_the_columns(name, axis, tmp_path):
+    case = CASES[name]
+    made, _ = case.write(weights())
+    for suffix in made:
+        if made[suffix].ndim == 2 and any(word in suffix for word in ("scale", "zero")):
+            array = np.repeat(made[suffix], 7, axis)
+            made[suffix] = array[:7] if axis == 0 else array[:, :7]
+    folder = tmp_path / "model"
+    tensors = {MODULE + s: a for s, a in made.items()}
+    writing.save(folder, tensors, None, **{case.field: case.settings})
+    with pytest.raises(ModelError, match=r"scales? has 7 groups for \d+ columns"):
+        open_checkpoint(folder)
+
+
 def test_a_lying_shape(tmp_path):
     made, _ = writing.compressed(weights())
     made["weight_shape"] = np.array([2**40, 2**40])
