@@ -13,7 +13,8 @@ from typing import Any, Literal, TypeVar, overload
 from .answer.generation import Generation
 from .answer.reply import Collected, Reply, Streaming
 from .answer.shapes import ChatCompletion, ChatCompletionChunk, Completion
-from .answer.vectors import Answer, EmbeddingAnswer, VectorPlan
+from .answer.vector_shapes import EmbeddingAnswer
+from .answer.vectors import Answer, VectorPlan
 from .base_engine import BaseEngine, BaseStream
 from .caller import Caller
 from .core.batch import Batch

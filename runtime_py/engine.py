@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, overload
 from .answer.generation import Generation
 from .answer.reply import Collected, Reply, Streaming
 from .answer.shapes import ChatCompletion, ChatCompletionChunk, Completion
-from .answer.vectors import EmbeddingAnswer
+from .answer.vector_shapes import EmbeddingAnswer
 from .base_engine import BaseEngine, BaseStream
 from .caller import Caller
 from .core.dispatcher import BlockingSink

@@ -1,4 +1,4 @@
-"""The response shapes of OpenAI's embeddings, vLLM's scores and classes, Cohere's rankings."""
+"""Makes responses of the core's vectors: embeddings, scores, classes and rankings."""
 
 from __future__ import annotations
 
@@ -18,6 +18,18 @@ from wherry.errors import WherryError
 
 from ..core.interface import Event, Job
 from .shapes import Shape
+from .vector_shapes import (
+    Classified,
+    ClassifyAnswer,
+    Embedding,
+    EmbeddingAnswer,
+    Ranked,
+    RankedDocument,
+    RerankAnswer,
+    Score,
+    ScoreAnswer,
+    VectorUsage,
+)
 
 Answer = TypeVar("Answer", bound=Shape)
 
@@ -33,106 +45,6 @@ class VectorPlan(Generic[Answer]):
     def tokens(self) -> int:
         """Return the number of tokens that the jobs read."""
         return usage(self.jobs).total_tokens
-
-
-@dataclass(slots=True)
-class VectorUsage(Shape):
-    """Tokens that a request for embeddings or scores read.
-
-    Jobs that share a prompt count it once.
-    """
-
-    prompt_tokens: int
-    total_tokens: int
-
-
-@dataclass(slots=True)
-class Embedding(Shape):
-    """One embedding vector: a list of numbers, or little-endian float32 in base64."""
-
-    index: int
-    embedding: list[float] | str
-    object: str = "embedding"
-
-
-@dataclass(slots=True)
-class EmbeddingAnswer(Shape):
-    """The response of /v1/embeddings."""
-
-    data: list[Embedding]
-    model: str
-    usage: VectorUsage
-    object: str = "list"
-
-
-@dataclass(slots=True)
-class Score(Shape):
-    """The score of one pair of texts."""
-
-    index: int
-    score: float
-    object: str = "score"
-
-
-@dataclass(slots=True)
-class ScoreAnswer(Shape):
-    """The response of /v1/score."""
-
-    id: str
-    created: int  # Unix time in seconds
-    model: str
-    data: list[Score]
-    usage: VectorUsage
-    object: str = "list"
-
-
-@dataclass(slots=True)
-class Classified(Shape):
-    """The class of one text; `probs` are in the order of the model's labels."""
-
-    index: int
-    label: str
-    probs: list[float]
-    num_classes: int
-
-
-@dataclass(slots=True)
-class ClassifyAnswer(Shape):
-    """The response of /classify."""
-
-    id: str
-    created: int  # Unix time in seconds
-    model: str
-    data: list[Classified]
-    usage: VectorUsage
-    object: str = "list"
-
-
-@dataclass(slots=True)
-class RankedDocument(Shape):
-    """A document in a ranking."""
-
-    text: str
-
-
-@dataclass(slots=True)
-class Ranked(Shape):
-    """One ranked document and its score; `index` is its place in the request."""
-
-    _optional = frozenset({"document"})
-    index: int
-    relevance_score: float
-    document: RankedDocument | None = None
-
-
-@dataclass(slots=True)
-class RerankAnswer(Shape):
-    """The response of /v1/rerank and /v2/rerank, with the best document first."""
-
-    id: str
-    model: str
-    results: list[Ranked]
-    usage: VectorUsage
 
 
 def embedding_answer(

@@ -50,7 +50,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 def _shape_in(hint: Any) -> Any:
     if get_origin(hint) in (Union, UnionType):
-        (hint,) = [part for part in get_args(hint) if part is not type(None)] or [None]
+        return next(filter(None, map(_shape_in, get_args(hint))), None)
     if get_origin(hint) in (list, Sequence):
         inner = _shape_in(get_args(hint)[0])
         return [inner] if inner else None

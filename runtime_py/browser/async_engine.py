@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, overload
 
 from ..answer.shapes import ChatCompletion, ChatCompletionChunk, Completion, Shape
+from ..answer.vector_shapes import EmbeddingAnswer
 from ..core.interface import CoreStats
 from .answers import shaped, stats_of
 from .bridge import Bridge, Progress
@@ -111,18 +112,50 @@ class Endpoint(Generic[Whole, Chunk]):
         Raises:
             RequestError: an argument is wrong, or the request does not fit the context.
         """
+        if not stream:
+            return await _answered(self._loading, self._name, self._whole, fields)
         bridge = await self._loading.ready()
         request = bridge.next_id()
-        given = {name: value for name, value in fields.items() if value is not None}
         try:
-            if stream:
-                await bridge.open(request, self._name, given | {"stream": True})
-                return AsyncStream(bridge, request, self._chunk)
-            return shaped(self._whole, await bridge.ask(request, self._name, given))
+            await bridge.open(request, self._name, _given(fields) | {"stream": True})
+            return AsyncStream(bridge, request, self._chunk)
         # asyncio.CancelledError is no Exception, but must free the request as well
         except BaseException:
             bridge.end(request)
             raise
+
+
+class AsyncEmbeddings:
+    """The endpoint `engine.embeddings`, with the interface of OpenAI's client."""
+
+    def __init__(self, loading: Loading) -> None:
+        self._loading = loading
+
+    async def create(self, **fields: Any) -> EmbeddingAnswer:
+        """Embed each input; the arguments are the fields of EmbeddingRequest.
+
+        Raises:
+            RequestError: an argument is wrong, or the model has no embeddings.
+        """
+        return await _answered(self._loading, "embedding", EmbeddingAnswer, fields)
+
+
+async def _answered(
+    loading: Loading, endpoint: str, kind: type[Whole], fields: dict[str, Any]
+) -> Whole:
+    """Await a whole response of an endpoint."""
+    bridge = await loading.ready()
+    request = bridge.next_id()
+    try:
+        return shaped(kind, await bridge.ask(request, endpoint, _given(fields)))
+    # asyncio.CancelledError is no Exception, but must free the request as well
+    except BaseException:
+        bridge.end(request)
+        raise
+
+
+def _given(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def chat_endpoint(loading: Loading) -> Endpoint[ChatCompletion, ChatCompletionChunk]:
@@ -159,6 +192,7 @@ class AsyncMLCEngine:
         self._loading = Loading(model, *split(options))
         self.chat = AsyncChat(self._loading)
         self.completions = completion_endpoint(self._loading)
+        self.embeddings = AsyncEmbeddings(self._loading)
 
     async def stats(self) -> CoreStats:
         """Return the core's counters: steps, tokens, pages."""

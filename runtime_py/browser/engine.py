@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, overload
 
 from ..answer.shapes import ChatCompletion, ChatCompletionChunk, Completion, Shape
+from ..answer.vector_shapes import EmbeddingAnswer
 from ..core.interface import CoreStats
 from . import async_engine
 from .answers import stats_of
@@ -72,6 +73,22 @@ class Endpoint(Generic[Whole, Chunk]):
         return whole
 
 
+class Embeddings:
+    """The endpoint `engine.embeddings`, with the interface of OpenAI's client."""
+
+    def __init__(self, endpoint: async_engine.AsyncEmbeddings) -> None:
+        self._endpoint = endpoint
+
+    def create(self, **fields: Any) -> EmbeddingAnswer:
+        """Embed each input; the arguments are the fields of EmbeddingRequest.
+
+        Raises:
+            RequestError: an argument is wrong, or the model has no embeddings.
+            ToolchainError: this browser cannot suspend WebAssembly.
+        """
+        return wait(self._endpoint.create(**fields))
+
+
 class Chat:
     """The namespace `engine.chat`, as in OpenAI's client."""
 
@@ -97,6 +114,7 @@ class MLCEngine:
         self.completions: Endpoint[Completion, Completion] = Endpoint(
             async_engine.completion_endpoint(loading)
         )
+        self.embeddings = Embeddings(async_engine.AsyncEmbeddings(loading))
 
     def stats(self) -> CoreStats:
         """Return the core's counters: steps, tokens, pages."""

@@ -6,12 +6,9 @@ from collections.abc import Callable, Sequence
 
 from wherry.artifact.head import ClassHead, Head, ScoreHead
 
+from ..answer.vector_shapes import ClassifyAnswer, EmbeddingAnswer, RerankAnswer, ScoreAnswer
 from ..answer.vectors import (
     Answer,
-    ClassifyAnswer,
-    EmbeddingAnswer,
-    RerankAnswer,
-    ScoreAnswer,
     VectorPlan,
     classify_answer,
     cosine,

@@ -70,7 +70,11 @@ async with engine:
 
     wrong = engine.completions.create(prompt=prompts[0], temperature=-1)
     out["wrong"] = await failure(wrong)
+    out["dimensions"] = await failure(engine.embeddings.create(input="a", dimensions=-1))
 out["phases"] = sorted(phases)
+async with AsyncMLCEngine("/models/embedder", **given["engine"]) as embedder:
+    found = await embedder.embeddings.create(input=given["texts"], dimensions=8)
+    out["embeddings"] = found.model_dump()
 Path("/models/none").mkdir()
 Path("/models/none/wherry.json").write_text("{}")
 none = AsyncMLCEngine("/models/none")

@@ -17,15 +17,18 @@ from tokenizers import Tokenizer
 from wherry.artifact.manifest import read_manifest
 from wherry.compiler.api import ensure_artifact
 from wherry.errors import ToolchainError
+from wherry.runtime import MLCEngine
 from wherry.runtime.core.interface import SamplingParams
 from wherry.targets import web_toolchain
 
+from ..app.vector_models import compiled
 from .conftest import FEW, LIMITS, ROOT, TOKENS
 
 pytestmark = pytest.mark.cpu
 HERE = Path(__file__).parent
 MOST_BYTES = 1_500_000  # of model.wasm and the core's JavaScript, gzip
 MOST_WHEEL_BYTES = 900_000  # a third of them for grammars
+TEXTS = ["a b c", "some words"]
 PARIS = "The capital of France is Paris."
 
 
@@ -140,12 +143,23 @@ def test_without_the_core_it_says_what_to_type(monkeypatch, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def told_by_python(wheel, folder, given):
-    """What in_pyodide.py says of the demo model."""
+def embedder(tmp_path_factory):
+    """A folder of a tiny embedder for WebAssembly, and for this machine's CPU."""
+    made = tmp_path_factory.mktemp("embedder")
+    return [compiled("embedder", made, target) for target in ("wasm", "cpu:x86-64-v2")]
+
+
+@pytest.fixture(scope="module")
+def told_by_python(wheel, folder, embedder, given):
+    """What in_pyodide.py says of the demo model and of an embedder."""
     pyodide = ROOT / "web" / "node_modules" / "pyodide"
-    command = ["node", HERE / "pyodide.mjs", pyodide, wheel, folder, HERE / "in_pyodide.py"]
+    models = [f"demo={folder}", f"embedder={embedder[0]}"]
     done = subprocess.run(
-        command, input=json.dumps(given), capture_output=True, text=True, timeout=300
+        ["node", HERE / "pyodide.mjs", pyodide, wheel, HERE / "in_pyodide.py", *models],
+        input=json.dumps(given | {"texts": TEXTS}),
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout)
@@ -180,6 +194,14 @@ def test_python_gets_the_shapes_of_its_other_engine(told_by_python):
     assert "".join(p["choices"][0]["delta"].get("content") or "" for p in pieces) == PARIS
     assert last["choices"] == [] and last["usage"]["completion_tokens"] > 0
     assert told_by_python["phases"] == ["compile", "weights"]
+
+
+def test_python_gets_the_embeddings_of_its_other_engine(told_by_python, embedder):
+    with MLCEngine(embedder[1], threads=1) as engine:
+        there = engine.embeddings.create(input=TEXTS, dimensions=8).model_dump()
+    assert told_by_python["embeddings"] | {"model": there["model"]} == there
+    kind, words, param = told_by_python["dimensions"]
+    assert (kind, param) == ("RequestError", "dimensions"), words
 
 
 def test_what_ends_in_python_frees_its_pages(told_by_python):

@@ -7,10 +7,10 @@ import { MLCEngine } from "./engine/mlc_engine.js";
 import type { Answer, RequestOptions } from "./engine/engine.js";
 import type { ModelSource } from "./engine/options.js";
 import type { EngineConfig } from "./core/core.js";
-import type { ChatRequest, CompletionRequest } from "./request/types.js";
+import type { ChatRequest, CompletionRequest, EmbeddingRequest } from "./request/types.js";
 import { portable } from "./worker/messages.js";
 
-type Endpoint = "chat" | "completion";
+type Endpoint = "chat" | "completion" | "embedding";
 type Progress = (phase: string, done: number, total: number) => void;
 
 /** Create a new engine for Python. */
@@ -105,9 +105,14 @@ class PythonEngine {
     this.#running.set(id, controller);
     const options: RequestOptions = { signal: controller.signal };
     const request: unknown = JSON.parse(text);
-    return endpoint === "chat"
-      ? this.#engine.chat.completions.create(request as ChatRequest, options)
-      : this.#engine.completions.create(request as CompletionRequest, options);
+    switch (endpoint) {
+      case "chat":
+        return this.#engine.chat.completions.create(request as ChatRequest, options);
+      case "completion":
+        return this.#engine.completions.create(request as CompletionRequest, options);
+      case "embedding":
+        return this.#engine.embeddings.create(request as EmbeddingRequest, options);
+    }
   }
 
   #forget(id: number): void {

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...answer.vectors import ClassifyAnswer, EmbeddingAnswer, RerankAnswer, ScoreAnswer
+from ...answer.vector_shapes import ClassifyAnswer, EmbeddingAnswer, RerankAnswer, ScoreAnswer
 from ...load.vectors import VectorModel
 from ...shapes.requests import ignored, parse
 from ...shapes.vectors import ClassifyRequest, EmbeddingRequest, RerankRequest, ScoreRequest
