@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,9 +73,25 @@ def machine(name: str) -> Machine:
 NIGHTLY = ("sse2",)  # every wasm kernel has its four lanes, and runs by day
 
 
-@pytest.fixture(
-    params=[pytest.param(m, marks=pytest.mark.nightly if m in NIGHTLY else ()) for m in FAMILIES]
-)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """By day each case runs on one device or instruction set, the next case on the next one.
+
+    What compiles for them is the same kernel; the nightly tests run each case on all.
+    """
+    runs = [m for m in FAMILIES if m not in NIGHTLY and MACHINES[m][2] <= cpu_features()]
+    by_day = {"build": list(KINDS), "any_machine": runs or list(FAMILIES)}
+    turns: dict[str, dict[Any, int]] = {fixture: {} for fixture in by_day}
+    for item in items:
+        params = dict(item.callspec.params) if hasattr(item, "callspec") else {}
+        for fixture in [fixture for fixture in by_day if fixture in params]:
+            place = params.pop(fixture)
+            case = (item.nodeid.partition("[")[0], *map(repr, params.items()))
+            turn = turns[fixture].setdefault(case, len(turns[fixture]))
+            if place != by_day[fixture][turn % len(by_day[fixture])]:
+                item.add_marker(pytest.mark.nightly)
+
+
+@pytest.fixture(params=FAMILIES)
 def any_machine(request: pytest.FixtureRequest) -> Machine:
     """Each instruction set that this CPU runs."""
     return machine(request.param)
