@@ -72,9 +72,9 @@ _AMX = {"amx-bf16", "amx-tile"}
 AMX_HOSTS = ("linux-x86_64", "linux-x86_64-app")
 # Levels of 64-bit Arm: any core, cores with dot products for int8 (Cortex-A55, A75 and later), and
 # cores with matrix instructions for it (Cortex-A510, A710, X2, Neoverse V1, N2, Apple M2).
-# SME2 has no level: cores share its unit (one for four or six of an M4), whose int8 products need a
-# float scale for each 32 columns, so that reading a tile of 16 x 16 sums and scaling it (4
-# instructions a vector) takes eight times as long as its 8 outer products; i8mm scales in registers.
+# SME2 has no level: cores share its unit (one for four or six of an M4), and with a float scale for
+# each 32 columns, reading a tile of 16 x 16 sums and scaling it (4 instructions a vector) takes
+# eight times as long as its 8 outer products; i8mm scales in registers.
 ARM_LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("armv8-a", ()),
     ("armv8-a", ("dotprod",)),

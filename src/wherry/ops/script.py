@@ -3,7 +3,7 @@
 TVM's read the source lines of the whole call stack, to find scripts inside classes, names that only
 annotations use, and the parser that expands a macro. Functions here have no such names, and the
 parser is found without source lines. It matters where many modules are loaded: a quarter of the
-time of a compilation beside torch and transformers.
+time of a compilation next to torch and transformers.
 """
 
 from __future__ import annotations
