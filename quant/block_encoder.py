@@ -22,7 +22,7 @@ from .grid import Integers, Scales, words
 from .search import Floats, Levels, Total, best_ratios, best_scales, folded, scaled, weighted
 from .search_minimum import best_lines
 from .stored import cast
-from .trellis import best_trellis_scales
+from .trellis.paths import best_trellis_scales
 
 VERSION = 2  # of the algorithm; the hash of a conversion covers it
 # Ways of rounding that the search tries, by the number of values of an integer, without a minimum.
