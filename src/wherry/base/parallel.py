@@ -20,7 +20,7 @@ def mapped(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result
     """Return `work` of each item, in their order, by `threads` threads.
 
     The work has the caller's context, as NumPy's treatment of floating-point errors. Work that
-    calls this function itself goes on in its own thread.
+    calls this function itself stays in its own thread.
     """
     found = list(items)
     if len(found) < 2 or _busy.get() or threads() < 2:
