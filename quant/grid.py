@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,8 @@ from .search import Floats
 from .trellis.paths import VALUES, Feedback, best_path
 
 Integers = NDArray[np.uint8]
-_AT_ONCE = 1 << 17  # weights that a thread encodes at once; the temporaries then fit into L2
+Scalar = TypeVar("Scalar", bound=np.generic)
+_AT_ONCE = 1 << 18  # weights that a thread encodes at once; NumPy then costs little a call
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +142,10 @@ def rounded(grid: Grid, w: Floats) -> dict[str, NDArray[Any]]:
 def _rows(grid: Grid, w: Floats) -> dict[str, NDArray[Any]]:
     """Encode rows w [n, columns]: whole blocks as rows of their own, then the last one if cut."""
     n, columns = w.shape
-    whole = columns // grid.block * grid.block
+    full = columns // grid.block * grid.block
     q = np.empty(w.shape, np.uint8)
     found: list[dict[str, NDArray[Any]]] = []
-    for part in (slice(0, whole), slice(whole, columns)):
+    for part in (slice(0, full), slice(full, columns)):
         if part.start == part.stop:
             continue
         length = min(grid.block, part.stop - part.start)
@@ -165,19 +166,20 @@ def stored(
 def _block(grid: Grid, w: Floats) -> tuple[Integers, dict[str, NDArray[Any]]]:
     """Round rows w [n, columns] of a block: integers [n, columns], and the scales' arrays."""
     own = w.shape[1]
-    if spare := -own % grid.group:
-        w = np.pad(w, ((0, 0), (0, spare)))
-    columns = np.ascontiguousarray(w.T)
+    columns = np.ascontiguousarray(whole(w, grid.group).T)
     found = grid.scales(columns)
     return np.ascontiguousarray(_integers(grid, columns, found)[:own].T), found.stored
 
 
+def whole(x: NDArray[Scalar], multiple: int) -> NDArray[Scalar]:
+    """Return rows x [n, columns] with zeros up to a multiple of columns."""
+    spare = -x.shape[1] % multiple
+    return np.pad(x, ((0, 0), (0, spare))) if spare else x
+
+
 def words(fields: NDArray[Any], bits: int) -> NDArray[np.uint32]:
     """Pack unsigned fields [rows, n] into words [rows, ceil(n * bits / 32)], lowest first."""
-    per = 32 // bits
-    if spare := -fields.shape[-1] % per:
-        fields = np.pad(fields, ((0, 0), (0, spare)))
-    narrow = np.ascontiguousarray(fields, np.uint8)
+    narrow = np.ascontiguousarray(whole(fields, 32 // bits), np.uint8)
     if bits < 8:  # to whole bytes first: fewer numbers to shift
         apart = narrow.reshape(-1, 8 // bits)
         narrow = apart[:, 0].copy()
