@@ -11,8 +11,13 @@ from wherry.machine.cpu import cpu_features
 from wherry.ops.blocks import TRELLIS, TRELLIS_FACTORS
 from wherry.quant import search
 from wherry.quant.trellis import compiled
+from wherry.quant.trellis.kernels import Kernels
 from wherry.quant.trellis.paths import Feedback, best_path, best_trellis_scales, windows
+from wherry.quant.trellis.vectors import Vectors
+from wherry.targets.kernels.cpu import Isa
 
+from ..support.aarch64 import require_tools
+from ..support.arm_kernels import ArmMachine
 from . import trellis_reference as reference
 
 VALUES = np.array(TRELLIS, np.float32)
@@ -140,3 +145,18 @@ def test_the_scales_are_those_of_numpy(bits, level, monkeypatch):
     monkeypatch.setattr(compiled, "best_ratios", best_ratios)
     np.testing.assert_array_equal(found[0], best_trellis_scales(w, None, bits))
     np.testing.assert_allclose(found[1], best_trellis_scales(w, importance, bits), 1e-5)
+
+
+@each
+def test_arm_finds_the_same(bits, tmp_path):
+    require_tools()
+    w, scale, _ = groups(16)
+    one = np.ones(32, np.float32)
+    machine = ArmMachine(Isa(lanes=4, registers=32, fma=True), (), "cortex-a53", tmp_path)
+    path = machine.build(Kernels(Vectors(4), bits, 32).path())
+    found = path(w, scale, one, np.empty(w.shape, np.uint8))[-1]
+    np.testing.assert_array_equal(found, reference.best_path(w, scale, one, bits))
+    ratios = machine.build(Kernels(Vectors(4), bits, 32).ratios())
+    tried = np.stack([scale, scale * np.float32(1.1)])
+    found = ratios(w, tried, one, VALUES, np.empty(16, np.float32))[-1]
+    np.testing.assert_array_equal(found, compiled.best_ratios(w, tried, one, bits))
