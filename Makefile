@@ -73,6 +73,8 @@ threads: $(VENV)/.tested
 python: native
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=20
 
+# Root can limit the memory of a process, and tests that do must not be skipped there.
+nightly: export WHERRY_REQUIRE_MEMORY_LIMIT ?= $(if $(filter 0,$(shell id -u)),1)
 nightly: native
 	$(call tested,tsan)
 	$(call tested,asan)

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from wherry.ops.blocks import IQ4, BlockFormat
 
-from .grid import Integers, Scales, words
+from .grid import Integers, Scales, whole, words
 from .search import Floats, Levels, Total, best_ratios, best_scales, folded, scaled, weighted
 from .search_minimum import best_lines
 from .stored import cast
-from .trellis import best_trellis_scales
+from .trellis.paths import best_trellis_scales
 
 VERSION = 2  # of the algorithm; the hash of a conversion covers it
 # Ways of rounding that the search tries, by the number of values of an integer, without a minimum.
@@ -176,7 +176,7 @@ def _levels(
         return held.astype(np.float32), {first: held}
     rows, count = scales.shape
     per = own.block // own.group
-    blocks = np.pad(scales, ((0, 0), (0, -count % per))).reshape(rows, -1, per)
+    blocks = whole(scales, per).reshape(rows, -1, per)
     bias = own.bias if second == "q_sub" else 0
     most = bias - 1 if bias else 255  # of both signs, or from 0
     at = np.abs(blocks).argmax(2)[..., None]
@@ -187,8 +187,7 @@ def _levels(
     steps = np.nan_to_num(steps, nan=0.0)
     rounded = steps * d.astype(np.float32)[..., None]
     bytes_ = (steps + np.float32(bias)).astype(np.uint8).reshape(rows, -1)[:, :count]
-    bytes_ = np.pad(bytes_, ((0, 0), (0, -count % 4)))
-    words = np.ascontiguousarray(bytes_).view("<u4").astype(np.uint32, copy=False)
+    words = np.ascontiguousarray(whole(bytes_, 4)).view("<u4").astype(np.uint32, copy=False)
     return rounded.reshape(rows, -1)[:, :count].astype(np.float32), {first: d, second: words}
 
 

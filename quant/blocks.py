@@ -20,7 +20,7 @@ from .block_encoder import BlockGrid
 from .grid import rounded, words
 from .raw_blocks import UNPACK
 from .stored import FloatDtype, Shape, StoredTensor
-from .trellis import windows
+from .trellis.paths import windows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import trellis
 from .grid import Grid, Scales, round_group, stored
 from .search import Floats
+from .trellis.paths import Feedback as GroupFeedback
 
 # Share of the mean of H's diagonal that is added to it: inputs that the text hardly has are not
 # trusted, and H has full rank.
@@ -116,7 +116,7 @@ class Feedback:
                 aims = wanted[start - first : last - first]
                 if start > first:
                     aims = aims + self.ratios[first:start, start:last].T @ errors[first:start]
-                own = trellis.Feedback(w[start:last], self.ratios[start:last, start:last])
+                own = GroupFeedback(w[start:last], self.ratios[start:last, start:last])
                 importance = self.importance[start:last]
                 q[start:last], made = round_group(grid, aims, scales, group, importance, own)
                 errors[start:last] = own.w - made

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wherry.base.parallel import mapped
+
 from .search import Floats
-from .trellis import Feedback, best_path
+from .trellis.paths import VALUES, Feedback, best_path
 
 Integers = NDArray[np.uint8]
-_AT_ONCE = 1 << 16  # weights that are encoded at once; the float32 temporaries then fit into L2
+Scalar = TypeVar("Scalar", bound=np.generic)
+_AT_ONCE = 1 << 18  # weights that a thread encodes at once; NumPy then costs little a call
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +86,22 @@ def round_group(
     w: Floats,
     scales: Scales,
     group: int,
-    importance: Floats | None = None,
-    feedback: Feedback | None = None,
+    importance: Floats,
+    feedback: Feedback,
 ) -> tuple[Integers, Floats]:
     """Round the columns w [columns, n] of a group: the integers and the weights that they are.
 
     Args:
         grid: what they are rounded to.
-        w: the weights; with `feedback`, with what makes up for the errors before the group.
+        w: the weights, with what makes up for the errors before the group.
         scales: the scales.
         group: the index of the group in them.
-        importance: weights [columns] of the squared errors; None: all count alike.
-        feedback: how errors are passed on within the group; None: they are not.
+        importance: weights [columns] of the squared errors.
+        feedback: how errors are passed on within the group.
     """
     if grid.path_bits:
-        same = np.ones(len(w), np.float32) if importance is None else importance
-        q, values = best_path(w, scales.scale[group], same, grid.path_bits, feedback)
-        return q, scales.weights(values, group)
-    if feedback is None:
-        q = grid.nearest(scales.units(w, group))
-        return q, scales.weights(grid.values(q), group)
+        found = best_path(w, scales.scale[group], importance, grid.path_bits, feedback)
+        return _lowest(found, grid.path_bits), scales.weights(VALUES[found], group)
     q, made = np.empty(w.shape, np.uint8), np.empty_like(w)
     errors = np.empty_like(w)
     for j, aim in enumerate(w):
@@ -113,20 +112,40 @@ def round_group(
     return q, made
 
 
+def _integers(grid: Grid, w: Floats, scales: Scales) -> Integers:
+    """Return the integers of the columns w [columns, n] of a block of whole groups."""
+    groups = w.reshape(-1, grid.group, w.shape[1])
+    if grid.path_bits:
+        apart = groups.swapaxes(0, 1).reshape(grid.group, -1)
+        same = np.ones(grid.group, np.float32)
+        found = best_path(apart, scales.scale.reshape(-1), same, grid.path_bits)
+        q = _lowest(found, grid.path_bits).reshape(grid.group, len(groups), -1).swapaxes(0, 1)
+        return q.reshape(w.shape)
+    q = np.empty(groups.shape, np.uint8)
+    for g, own in enumerate(groups):
+        q[g] = grid.nearest(scales.units(own, g))
+    return q.reshape(w.shape)
+
+
+def _lowest(windows: Integers, bits: int) -> Integers:
+    """Return the integers that windows end with."""
+    return windows & np.uint8(2**bits - 1)
+
+
 def rounded(grid: Grid, w: Floats) -> dict[str, NDArray[Any]]:
     """Encode rows w [n, columns]; return the stored arrays by name suffix."""
     step = max(1, _AT_ONCE // w.shape[1])
-    parts = [_rows(grid, w[start : start + step]) for start in range(0, len(w), step)]
+    parts = mapped(lambda i: _rows(grid, w[i : i + step]), range(0, len(w), step))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _rows(grid: Grid, w: Floats) -> dict[str, NDArray[Any]]:
     """Encode rows w [n, columns]: whole blocks as rows of their own, then the last one if cut."""
     n, columns = w.shape
-    whole = columns // grid.block * grid.block
+    full = columns // grid.block * grid.block
     q = np.empty(w.shape, np.uint8)
     found: list[dict[str, NDArray[Any]]] = []
-    for part in (slice(0, whole), slice(whole, columns)):
+    for part in (slice(0, full), slice(full, columns)):
         if part.start == part.stop:
             continue
         length = min(grid.block, part.stop - part.start)
@@ -147,23 +166,20 @@ def stored(
 def _block(grid: Grid, w: Floats) -> tuple[Integers, dict[str, NDArray[Any]]]:
     """Round rows w [n, columns] of a block: integers [n, columns], and the scales' arrays."""
     own = w.shape[1]
-    if spare := -own % grid.group:
-        w = np.pad(w, ((0, 0), (0, spare)))
-    columns = np.ascontiguousarray(w.T)
-    q = np.empty(columns.shape, np.uint8)
+    columns = np.ascontiguousarray(whole(w, grid.group).T)
     found = grid.scales(columns)
-    for g in range(len(found.scale)):
-        rows = slice(g * grid.group, (g + 1) * grid.group)
-        q[rows], _ = round_group(grid, columns[rows], found, g)
-    return np.ascontiguousarray(q[:own].T), found.stored
+    return np.ascontiguousarray(_integers(grid, columns, found)[:own].T), found.stored
+
+
+def whole(x: NDArray[Scalar], multiple: int) -> NDArray[Scalar]:
+    """Return rows x [n, columns] with zeros up to a multiple of columns."""
+    spare = -x.shape[1] % multiple
+    return np.pad(x, ((0, 0), (0, spare))) if spare else x
 
 
 def words(fields: NDArray[Any], bits: int) -> NDArray[np.uint32]:
     """Pack unsigned fields [rows, n] into words [rows, ceil(n * bits / 32)], lowest first."""
-    per = 32 // bits
-    if spare := -fields.shape[-1] % per:
-        fields = np.pad(fields, ((0, 0), (0, spare)))
-    narrow = np.ascontiguousarray(fields, np.uint8)
+    narrow = np.ascontiguousarray(whole(fields, 32 // bits), np.uint8)
     if bits < 8:  # to whole bytes first: fewer numbers to shift
         apart = narrow.reshape(-1, 8 // bits)
         narrow = apart[:, 0].copy()

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .grid import Integers, Scales, rounded, words
+from .grid import Integers, Scales, rounded, whole, words
 from .search import Floats, Levels, best_scales, to_integers, weighted
 from .stored import FloatDtype, Shape, StoredTensor, cast
 
@@ -177,9 +177,7 @@ class GroupGrid:
 
     def fields(self, q: Integers) -> dict[str, NDArray[Any]]:
         """Return q_weight of integers q [n, columns]; those of columns beyond them are 0."""
-        if spare := -q.shape[1] % self.group:
-            q = np.pad(q, ((0, 0), (0, spare)))
-        return {"q_weight": words(q, self.own.bits)}
+        return {"q_weight": words(whole(q, self.group), self.own.bits)}
 
 
 GROUPS = (

@@ -99,7 +99,7 @@ typedef void (*wherry_app_on_chunk)(void* context, const char* json, size_t leng
  * Starts a request and returns at once. A request with "messages" is a chat completion, one with
  * "prompt" a text completion. Others are answered whole, with the fields and answers of the server:
  * "task": "embed" (default with "input") those of POST /v1/embeddings, "rerank" (default with
- * "query") those of POST /rerank, "classify" those of POST /classify.
+ * "query") those of POST /rerank, "score" those of POST /score, "classify" those of POST /classify.
  *
  * on_chunk, context: called with the response. id: gets the request's number, from 1 on, for
  * wherry_app_abort; may not be null.

@@ -57,7 +57,7 @@ Value with(const Value& request, std::string_view name, Value value) {
 }
 
 // Returns a request with the fields that make the app treat it as its path does: "messages" make a
-// chat, "prompt" makes a completion, "task" embeddings, rankings or classes.
+// chat, "prompt" makes a completion, "task" embeddings, rankings, scores or classes.
 Value for_endpoint(Endpoint endpoint, const Value& request) {
   switch (endpoint) {
     case Endpoint::kChat:
@@ -71,6 +71,8 @@ Value for_endpoint(Endpoint endpoint, const Value& request) {
       return with(request, "task", "embed");
     case Endpoint::kClassify:
       return with(request, "task", "classify");
+    case Endpoint::kScore:
+      return with(request, "task", "score");
     case Endpoint::kRank:
     case Endpoint::kRankCut:
       break;

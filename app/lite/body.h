@@ -10,7 +10,7 @@ namespace wherry::lite {
 
 // What a path answers. kRankCut: /v1/rerank, which cuts texts that are too long unless the request
 // says otherwise; at /rerank (kRank) they are errors.
-enum class Endpoint { kChat, kCompletion, kEmbed, kClassify, kRank, kRankCut };
+enum class Endpoint { kChat, kCompletion, kEmbed, kClassify, kScore, kRank, kRankCut };
 
 struct Body {
   std::string json;  // JSON of the request in the form that matches its path

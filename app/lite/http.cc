@@ -46,6 +46,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/completions", Endpoint::kCompletion},
     {"POST", "/v1/embeddings", Endpoint::kEmbed},
     {"POST", "/v1/classify", Endpoint::kClassify},
+    {"POST", "/v1/score", Endpoint::kScore},
     {"POST", "/v1/rerank", Endpoint::kRankCut},
     {"POST", "/v2/rerank", Endpoint::kRankCut},
     {"GET", "/models"},
@@ -53,6 +54,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/completions", Endpoint::kCompletion},
     {"POST", "/embeddings", Endpoint::kEmbed},
     {"POST", "/classify", Endpoint::kClassify},
+    {"POST", "/score", Endpoint::kScore},
     {"POST", "/rerank", Endpoint::kRank},
 };
 

@@ -34,8 +34,8 @@ constexpr char kRun[] =
 constexpr char kServe[] =
     "usage: wherry-lite serve FOLDER [OPTION VALUE]...\n"
     "\n"
-    "POST /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/rerank and /v1/classify,\n"
-    "GET /v1/models, /health, /ready, /stats.\n"
+    "POST /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/rerank, /v1/score and\n"
+    "/v1/classify, GET /v1/models, /health, /ready, /stats.\n"
     "Requests are answered together, streamed or whole; one ends when its client goes away. After\n"
     "SIGTERM or Ctrl-C no new ones are taken, and those under way have 30 seconds, or until the\n"
     "next such signal.\n"

@@ -73,10 +73,12 @@ class Fields {
 // RequestError.
 Fields checked_chat(const Value& request);
 Fields checked_completion(const Value& request);
-// Validate requests for embeddings, classes (both with "input") and rankings. Throw RequestError.
+// Validate requests for embeddings, classes (both with "input"), rankings and scores. Throw
+// RequestError.
 Fields checked_embedding(const Value& request);
 Fields checked_classify(const Value& request);
 Fields checked_rerank(const Value& request);
+Fields checked_score(const Value& request);
 
 }  // namespace wherry::app
 

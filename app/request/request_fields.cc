@@ -113,11 +113,24 @@ class Reader {
         {"words", &Reader::words},
     };
     const std::string& name = field(row);
-    const Value* value = given_.dict().find(std::string_view(name));
     if (!is_taken(row) || !seen_.insert(name).second) return;
+    const std::string given = given_name(row);
+    const Value* value = given_.dict().find(std::string_view(given));
     if (value == nullptr && has(row, "required")) return check_.missing(name);
     if (value == nullptr || (value->is_none() && !has(row, "required"))) return;
-    (this->*kKinds.at(row.dict().find("kind")->text()))(name, *value, row);
+    if (given != name) keep(name, *value);
+    (this->*kKinds.at(row.dict().find("kind")->text()))(given, *value, row);
+  }
+
+  // Returns the name of a row's field in the request: the first one that is there.
+  std::string given_name(const Value& row) const {
+    const std::string& name = field(row);
+    const Value* also = row.dict().find("also");
+    if (also == nullptr || given_.dict().find(std::string_view(name)) != nullptr) return name;
+    for (const Value& other : also->items()) {
+      if (given_.dict().find(std::string_view(other.text())) != nullptr) return other.text();
+    }
+    return name;
   }
 
   void keep(const std::string& name, std::optional<Value> value) {
@@ -319,6 +332,10 @@ Fields checked_classify(const Value& request) {
 
 Fields checked_rerank(const Value& request) {
   return checked(request, [](Reader& reader) { reader.group("rerank"); });
+}
+
+Fields checked_score(const Value& request) {
+  return checked(request, [](Reader& reader) { reader.group("score"); });
 }
 
 }  // namespace wherry::app

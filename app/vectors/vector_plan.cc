@@ -31,7 +31,8 @@ VectorTask task_of(const Value& request) {
     if (name == "embed") return VectorTask::kEmbed;
     if (name == "classify") return VectorTask::kClassify;
     if (name == "rerank") return VectorTask::kRerank;
-    throw RequestError("task takes embed, classify or rerank", "task");
+    if (name == "score") return VectorTask::kScore;
+    throw RequestError("task takes embed, classify, rerank or score", "task");
   }
   if (has("messages") || has("prompt")) return VectorTask::kNone;
   if (has("query")) return VectorTask::kRerank;
@@ -42,6 +43,7 @@ VectorPlan vector_plan(VectorTask task, const Value& request, const VectorModel&
                        const Gone& gone) {
   const auto make = task == VectorTask::kClassify ? class_plan
                     : task == VectorTask::kRerank ? ranking_plan
+                    : task == VectorTask::kScore  ? score_plan
                                                   : embedding_plan;
   VectorPlan plan = make(request, model, gone);
   const Fields fields(request);  // they are checked

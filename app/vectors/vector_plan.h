@@ -52,7 +52,7 @@ struct VectorPlan {
 };
 
 // kNone: the request is a chat or a completion.
-enum class VectorTask { kNone, kEmbed, kClassify, kRerank };
+enum class VectorTask { kNone, kEmbed, kClassify, kRerank, kScore };
 
 // Returns what a request asks for: its "task", or else "query" asks for a ranking and "input" for
 // embeddings. Throws RequestError for an unknown task.
@@ -68,6 +68,7 @@ std::string name_of(const Fields& fields, const VectorModel& model);
 VectorPlan embedding_plan(const Value& request, const VectorModel& model, const Gone& gone);
 VectorPlan class_plan(const Value& request, const VectorModel& model, const Gone& gone);
 VectorPlan ranking_plan(const Value& request, const VectorModel& model, const Gone& gone);
+VectorPlan score_plan(const Value& request, const VectorModel& model, const Gone& gone);
 
 }  // namespace wherry::app
 

@@ -17,7 +17,7 @@ from wherry.runtime.answer.vectors import VectorPlan
 from wherry.runtime.caller import Caller
 from wherry.runtime.core.dispatcher import BlockingSink
 from wherry.runtime.shapes.requests import parse
-from wherry.runtime.shapes.vectors import ClassifyRequest, RerankRequest
+from wherry.runtime.shapes.vectors import ClassifyRequest, RerankRequest, ScoreRequest
 
 from .request_cases import TEMPLATE, Request
 
@@ -36,11 +36,13 @@ def with_template(folder: Path, to: Path) -> Path:
 
 
 def _numbers(engine: MLCEngine, request: Request) -> Any:
-    """The answer to a request for a ranking or for classes."""
+    """The answer to a request for a ranking, for scores or for classes."""
     vectors, sink = engine.loaded.vectors, BlockingSink()
     plan: VectorPlan[Any]
     if request.get("task") == "classify":
         plan = vectors.classify(parse(ClassifyRequest, request), Caller())
+    elif request.get("task") == "score":
+        plan = vectors.score(parse(ScoreRequest, request), Caller())
     else:
         plan = vectors.rerank(parse(RerankRequest, request), Caller())
     batch = vectors.begin(plan, sink, soon=False)
@@ -51,7 +53,7 @@ def _numbers(engine: MLCEngine, request: Request) -> Any:
 
 
 def _create(engine: MLCEngine, request: Request) -> Any:
-    if "query" in request or request.get("task") == "classify":
+    if "query" in request or request.get("task") in ("classify", "score"):
         return _numbers(engine, request)
     if "input" in request:
         fields = {name: value for name, value in request.items() if name != "task"}

@@ -149,6 +149,26 @@ _RANKINGS: list[Request] = [
     {"query": "w7 w9 w11 w13", "documents": [_LONG, "w9 w8"], "max_tokens_per_doc": 12},
     {"query": _LONG, "documents": _THREE, "max_tokens_per_query": 5, "top_n": 0},
 ]
+_SCORES: list[Request] = [
+    {"task": "score", "text_1": "w7 w9", "text_2": _THREE},
+    {"task": "score", "queries": ["w7 w9", {"text": "w20"}, "w9"], "documents": _THREE},
+    {"task": "score", "data_1": ["w7"], "items": "w8", "model": "mine", "user": "me"},
+    {"task": "score", "text_1": "w7", "queries": 7, "data_2": ["w8", {"text": "w9"}]},
+    {"task": "score", "text_1": "w7 w9 w11", "text_2": [_LONG, "w9"], "truncate": True},
+    {"task": "score", "text_1": "w7 w9", "text_2": [_LONG, "w9"], "max_tokens_per_doc": 12},
+    {"task": "score", "text_1": [_LONG, "w5"], "text_2": ["w5", "w8"], "max_tokens_per_query": 5},
+]
+_SCORE_ERRORS: list[Request] = [
+    {"task": "score"},
+    {"task": "score", "text_1": "w7"},
+    {"task": "score", "queries": 7, "items": [], "max_tokens_per_doc": -1},
+    {"task": "score", "text_1": None, "documents": [{"words": "w8"}]},
+    {"task": "score", "text_1": ["w7", "w8"], "text_2": _THREE},
+    {"task": "score", "text_1": _THREE, "text_2": "w8"},
+    {"task": "score", "text_1": "w7", "text_2": ["w8", _LONG]},
+    {"task": "score", "text_1": ["w7", "w8"], "text_2": ["w8", _LONG]},
+    {"task": "score", "text_1": ["w7"] * 2049, "data_2": "w8"},
+]
 _BOTH_LONG = {"query": _LONG, "documents": [_LONG, "w9"], "truncate_prompt_tokens": 40}
 _RANKING_ERRORS: list[Request] = [
     {"query": "w7"},
@@ -185,9 +205,10 @@ _EMBEDDING_ERRORS: list[Request] = [
 ]
 # Requests whose answers are numbers, by the model of vector_models.py that they are for.
 VECTORS: dict[str, list[Request]] = {
-    "embedder": [*_EMBEDDINGS, *_RANKINGS, _BOTH_LONG],
+    "embedder": [*_EMBEDDINGS, *_RANKINGS, *_SCORES, _BOTH_LONG],
     "cross_encoder": [
         *_RANKINGS,
+        *_SCORES,
         _BOTH_LONG,
         {"query": "w7 w9", "documents": ["w9"], "truncate_prompt_tokens": 5},
         {"task": "classify", "input": ["w5", "w7 w9"]},
@@ -203,6 +224,7 @@ VECTORS: dict[str, list[Request]] = {
     ],
     "reranker": [
         *_RANKINGS,
+        *_SCORES,
         {"query": "w7 w9", "documents": _THREE, "instruction": "w40 w41"},
         {"query": "w7 w9", "documents": ["w8"], "instruct": "w40"},
     ],
@@ -213,11 +235,13 @@ VECTOR_ERRORS: dict[str, list[Request]] = {
     "embedder": [
         *_EMBEDDING_ERRORS,
         *_RANKING_ERRORS,
+        *_SCORE_ERRORS,
         *_NO_CLASSES,
         {"query": "w7", "documents": ["w8"], "instruction": "w40"},
     ],
     "cross_encoder": [
         *_RANKING_ERRORS,
+        *_SCORE_ERRORS,
         *_NO_EMBEDDINGS,
         {"query": "w7 [SEP] w9", "documents": ["w8"]},
         {"query": "w7", "documents": ["w8"], "instruction": "w40"},
@@ -228,13 +252,21 @@ VECTOR_ERRORS: dict[str, list[Request]] = {
         {"task": "classify", "input": []},
         {"task": "classify", "input": ["w5", _LONG]},
         {"query": "w7", "documents": ["w8"]},
+        {"task": "score", "text_1": "w7", "text_2": ["w8"]},
         *_NO_EMBEDDINGS,
     ],
     "reranker": [
         *_RANKING_ERRORS,
+        *_SCORE_ERRORS,
+        {"query": "w7", "documents": ["w8"], "instruct": 7},
         *_NO_EMBEDDINGS,
         *_NO_CLASSES,
         {"query": _LONG, "documents": ["w8"], "truncate": True},
         _BOTH_LONG,
     ],
 }
+
+
+def typed(rows: list[Request]) -> list[Request]:
+    """The rows that phones and pages have functions for: scores are for C and wherry-lite."""
+    return [row for row in rows if row.get("task") != "score"]

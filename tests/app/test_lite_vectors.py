@@ -21,7 +21,7 @@ pytestmark = pytest.mark.cpu
 # Two of them answer each task; the others take the same paths.
 BY_DAY = ("embedder", "classifier")
 PARAMS = [pytest.param(m, marks=[] if m in BY_DAY else pytest.mark.nightly) for m in MODELS]
-TASKS = {"embed": "/embeddings", "classify": "/classify", "rerank": "/rerank"}
+TASKS = {"embed": "/embeddings", "classify": "/classify", "rerank": "/rerank", "score": "/score"}
 
 
 @pytest.fixture(scope="module", params=PARAMS)
@@ -77,6 +77,8 @@ def test_errors_mean_what_pythons_do(both):
         ("/v1/rerank", {"query": "w5", "documents": ["w6"], "prompt": "w5", "messages": ASK}),
         ("/v2/rerank", {"query": "w5", "documents": ["w6 " * 900, "w5"], "truncate": None}),
         ("/v1/classify", {"input": ["w5", 7]}),
+        ("/score", {"text_1": "w5", "text_2": ["w6", "w5"], "task": "embed", "input": 7}),
+        ("/v1/score", {"query": "w5", "documents": ["w6"]}),
         ("/v1/chat/completions", {"messages": ASK, "task": "embed", "input": "w5", **GREEDY}),
         ("/v1/chat/completions", {"input": "w5"}),
         ("/v1/completions", {"prompt": "w5", "task": "embed", "input": "w5", **GREEDY}),
@@ -95,7 +97,7 @@ def test_a_path_says_what_is_asked(both, path, fields):
 
 def test_paths_are_listed(both):
     endpoints = both[1].ask("GET", "/")[1]["endpoints"]
-    for path in ("/v1/embeddings", "/v1/classify", "/v1/rerank", "/v2/rerank", "/rerank"):
+    for path in ("/v1/embeddings", "/v1/classify", "/v1/score", "/v1/rerank", "/rerank"):
         assert f"POST {path}" in endpoints
         status, _, headers = both[1].ask("GET", path)
         assert (status, headers["Allow"]) == (405, "POST"), json.dumps(headers)

@@ -27,6 +27,7 @@ from ..app.request_cases import (
     VECTOR_ERRORS,
     VECTORS,
     Request,
+    typed,
 )
 from ..app.tool_answers import calls_in, joined_stream, without_ids
 from ..app.tool_cases import CHATS
@@ -52,7 +53,7 @@ class RequestTable:
         rows: list[tuple[Path, dict[str, Any], list[Request]]] = [
             (self.demo, {}, [*ANSWERS, *ERRORS, *map(streamed, STREAMS)]),
             (self.templated, {}, [*TEMPLATE_ERRORS, *TEMPLATE_ANSWERS]),
-            *((f, {}, [*VECTORS[n], *VECTOR_ERRORS[n]]) for n, f in self.vectors.items()),
+            *((f, {}, _numbers(name)) for name, f in self.vectors.items()),
             *((t.folder, t.options, [*_whole_and_streamed(t.cases)]) for t in self.tools),
         ]
         return [{"folder": str(f), "options": o, "requests": r} for f, o, r in rows]
@@ -76,8 +77,7 @@ class RequestTable:
         """Compare the groups of models whose answers are numbers; return those after them."""
         for (name, folder), group in zip(self.vectors.items(), found, strict=False):
             with wherry.MLCEngine(folder, threads=1) as engine:
-                rows = [*VECTORS[name], *VECTOR_ERRORS[name]]
-                for request, answers in zip(rows, group, strict=True):
+                for request, answers in zip(_numbers(name), group, strict=True):
                     self._check_whole(answers, engine, request)
         return found[len(self.vectors) :]
 
@@ -97,6 +97,11 @@ class RequestTable:
             assert meaning(answer) == meaning(refused(engine, request))
             return
         assert fixed(answer) == answered(engine, request)
+
+
+def _numbers(name: str) -> list[Request]:
+    """The requests to a model whose answers are numbers."""
+    return typed([*VECTORS[name], *VECTOR_ERRORS[name]])
 
 
 def _whole_and_streamed(cases: list[dict[str, Any]]) -> Iterator[Request]:

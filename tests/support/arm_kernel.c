@@ -18,7 +18,8 @@ typedef struct {
 typedef int (*Task)(int task, Environment* environment, void* data);
 
 int __tvm_ffi_kernel(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result);
-extern int (*__TVMBackendParallelLaunch)(Task task, void* data, int tasks);
+// Kernels that run in one thread do not define it.
+__attribute__((weak)) int (*__TVMBackendParallelLaunch)(Task task, void* data, int tasks);
 extern void* (*__TVMBackendAllocWorkspace)(int device, int id, uint64_t bytes, int code, int bits);
 extern int (*__TVMBackendFreeWorkspace)(int device, int id, void* memory);
 

@@ -7,9 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+REQUIRED = "WHERRY_REQUIRE_MEMORY_LIMIT"  # set by `make nightly` of root, who can limit memory
 _V1 = Path("/sys/fs/cgroup/memory")
 _V2 = Path("/sys/fs/cgroup")
 
@@ -41,21 +43,26 @@ class Limited:
         return int(rows.get("oom_kill", 0))
 
 
+def _missing(why: str) -> NoReturn:
+    if os.environ.get(REQUIRED):
+        pytest.fail(why)
+    pytest.skip(why)
+
+
 @contextmanager
 def limited(limit: int) -> Iterator[Limited]:
-    """Make a cgroup with a limit in bytes; skip, and say why, where none can be made."""
+    """Make a cgroup with a limit in bytes; skip, or fail where one is required, and say why."""
     home = _V1 if (_V1 / "cgroup.procs").exists() else _V2
     folder = home / f"wherry-tests-{os.getpid()}"
     try:
         folder.mkdir()
     except OSError as e:
-        pytest.skip(f"no memory cgroup can be made here: {e}")
+        _missing(f"no memory cgroup can be made here: {e}")
     try:
-        made = None
         try:
             made = Limited(folder, limit)
         except OSError as e:
-            pytest.skip(f"no memory cgroup can be limited here: {e}")
+            _missing(f"no memory cgroup can be limited here: {e}")
         yield made
     finally:
         for _ in range(100):  # a process leaves its cgroup some time after its end

@@ -12,7 +12,7 @@ import pytest
 from wherry.runtime import MLCEngine
 
 from ..app.answers import answered, fixed, meaning, refused
-from ..app.request_cases import VECTOR_ERRORS, VECTORS
+from ..app.request_cases import VECTOR_ERRORS, VECTORS, typed
 from ..app.vector_models import MODELS
 from ..app.vector_models import compiled as compiled_model
 from .browser import answer_of
@@ -25,7 +25,8 @@ OTHERS_NAMES = ("instruct",)
 
 
 def rows(table, name):
-    return [unnamed(row) for row in table[name] if not any(one in row for one in OTHERS_NAMES)]
+    known = (row for row in typed(table[name]) if not any(one in row for one in OTHERS_NAMES))
+    return [unnamed(row) for row in known]
 
 
 @pytest.fixture(scope="module", params=MODELS)

@@ -5,7 +5,7 @@
     WHERRY_CORE     path of libwherry, instead of the installed or built one
     WHERRY_WEB_CORE path of wherry-core.o, the core for pages
     WHERRY_WEB_PAGE folder of the page that runs models in browsers
-    WHERRY_THREADS  threads of the CPU kernels; default: all physical cores
+    WHERRY_THREADS  threads of the CPU kernels and of conversions; default: all (physical) cores
     WHERRY_API_KEY  key of `wherry serve`, which `bench` and `ps` send
     WHERRY_LINE     the line that a shell completes; set by the scripts of `completion`
     CUDA_PATH       folder of the CUDA toolkit, or CUDA_HOME; default: searched

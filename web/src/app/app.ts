@@ -149,7 +149,7 @@ export class App {
 
   /**
    * Start a request: a chat completion if it has `messages`, a text completion if it has `prompt`,
-   * or what its `task` says: "embed", "rerank" or "classify". If the request is invalid, the last object that `heard` receives is the error.
+   * or what its `task` says: "embed", "rerank", "score" or "classify". If the request is invalid, the last object that `heard` receives is the error.
    *
    * @returns the id for {@link App.end}, once the core has received the request or it has ended.
    */

@@ -1,0 +1,1 @@
+"""Searches trellis-coded weights: integers whose values depend on those before them."""
