@@ -17,6 +17,15 @@ Minimums and zero points follow:
 
          offsets [as the scales]   the minimum, or 1024 + the zero point
 
+Formats of floats (FP8, MXFP4, NVFP4) have their floats in the places of integers, scales (not where
+a row has one scale alone) that are float16, and then a factor of each row, which multiplies sums:
+
+         factors [tiles, 16]       float32
+
+With E8M0's powers of two as scales the largest of a row is 2^15 and the others follow, so weights
+are exact down to 2^-25 of the row's largest power. Scales of blocks of 128 are relative to a power
+of two, too, and rounded to float16, and so are their products with the floats.
+
 There are four pairs: (row r, columns 0 and 1), (row r + 8, the same), (row r, columns 2 and 3),
 (row r + 8, the same). In float16 pair i is word i; in 4 bits its numbers are nibbles i and i + 4,
 in 8 bits bytes i % 2 and i % 2 + 2 of word i / 2. A few operations dequantize a pair.
@@ -34,10 +43,10 @@ from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
 from wherry.ops import LinearSpec
-from wherry.ops.blocks import FORMATS, BlockFormat
+from wherry.ops.blocks import FORMATS, ROW, BlockFormat
 
 from .. import emit as e
-from ..block_weights import BlockWeights
+from ..block_weights import BlockWeights, float_of
 from ..weights import ZEROS, ExpertMatrix, fits_float16, stored_shapes
 
 ROWS = 16  # rows of a row tile
@@ -45,6 +54,9 @@ CHUNK = 64  # columns of a chunk
 STEPS = 4  # multiplications of a chunk, 16 columns each
 LANES = 32  # lanes of a warp
 _THREADS = LANES * STEPS
+# Bits of a float -> the value of the format's numbers (twice those of e2m1) that are 1 in the
+# float16 of `weights.cuh`.
+UNITS = {4: 2.0**15, 8: 2.0**8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +64,9 @@ class Stored:
     """How the chunks of a scheme are stored."""
 
     bits: int  # of a number: 4, 8 or 16
-    group: int = 32  # columns that share a scale: 32 or 16; more have it several times
+    group: int = 32  # columns that share a scale: 32 or 16; more have it several times; 0: none do
     offsets: bool = False  # whether each scale has an offset
+    factors: bool = False  # whether each row has a factor, and numbers are floats
 
     @property
     def words(self) -> int:
@@ -63,13 +76,14 @@ class Stored:
     @property
     def scales(self) -> int:
         """Return the uint32 words of a chunk's scales."""
-        return 0 if self.bits == 16 else ROWS // 2 * (CHUNK // self.group)
+        return ROWS // 2 * (CHUNK // self.group) if self.group else 0
 
 
 def _stored(own: BlockFormat) -> Stored | None:
     """Return how a block format is stored; None: float16 has not its scales, or it has few bits."""
-    floats = own.floats != "float16" or own.bytes is not None or own.e4m3
-    if floats or own.codebook or own.bits < 4:
+    if own.e4m3 or own.bytes is not None:
+        return Stored(own.bits, 0 if own.group == ROW else min(own.group, 32), factors=True)
+    if own.floats != "float16" or own.codebook or own.bits < 4:
         return None
     # In 4 bits each scale has a zero point: 8 in all of Q4_0.
     offsets = own.bits == 4 or own.minimum or own.zeros
@@ -79,7 +93,7 @@ def _stored(own: BlockFormat) -> Stored | None:
 # Block format -> how it is stored.
 BLOCKS = {name: found for name, own in FORMATS.items() if (found := _stored(own))}
 _GROWTH = 1.2
-STORED = {"q4": Stored(4), "q8": Stored(8), "f16": Stored(16), **BLOCKS}
+STORED = {"q4": Stored(4), "q8": Stored(8), "f16": Stored(16, 0), **BLOCKS}
 
 
 def grows(scheme: str) -> bool:
@@ -89,7 +103,9 @@ def grows(scheme: str) -> bool:
 
 def fits(spec: LinearSpec) -> bool:
     """Return whether a weight can have this layout."""
-    return spec.scheme in STORED and fits_float16(spec) and spec.in_features % CHUNK == 0
+    own = STORED.get(spec.scheme)
+    narrow = own is not None and (own.factors or fits_float16(spec))
+    return narrow and spec.in_features % CHUNK == 0
 
 
 def tiles(spec: LinearSpec) -> int:
@@ -115,13 +131,19 @@ def scales_at(spec: LinearSpec, experts: int = 1) -> int:
 
 def size(spec: LinearSpec, experts: int = 1) -> int:
     """Return the size of the packed tensor in uint32."""
-    return experts * tiles(spec) * chunks(spec) * (chunk_bytes(spec.scheme) // 4)
+    factors = ROWS * tiles(spec) if STORED[spec.scheme].factors else 0
+    return factors_at(spec, experts) + experts * factors
 
 
 def offsets_at(spec: LinearSpec, experts: int = 1) -> int:
     """Return the offset in the packed tensor of a block format's offsets, in uint32."""
     own = STORED[spec.scheme]
     return experts * tiles(spec) * chunks(spec) * (own.words + own.scales)
+
+
+def factors_at(spec: LinearSpec, experts: int = 1) -> int:
+    """Return the offset in the packed tensor of the rows' factors, in uint32."""
+    return experts * tiles(spec) * chunks(spec) * (chunk_bytes(spec.scheme) // 4)
 
 
 def pack(spec: LinearSpec, experts: int | None = None) -> PrimFunc:
@@ -134,7 +156,9 @@ def pack(spec: LinearSpec, experts: int | None = None) -> PrimFunc:
         (f"w{i}", (*axis, *shape), dtype) for i, (shape, dtype) in enumerate(stored_shapes(spec))
     ]
     count, of_each = experts or 1, tiles(spec)
-    place = {"q4": _pack_q4, "q8": _pack_q8, "f16": _pack_f16}.get(spec.scheme, _pack_block)
+    own_scheme = {"q4": _pack_q4, "q8": _pack_q8, "f16": _pack_f16}
+    of_block = _pack_floats if STORED[spec.scheme].factors else _pack_block
+    place = own_scheme.get(spec.scheme, of_block)
     packed: e.Parameter = ("packed", (size(spec, count),), "uint32")
 
     def emit(b: dict[str, Any], _sizes: dict[str, Any]) -> None:
@@ -200,6 +224,17 @@ class _Chunk:
 
         e.when(thread < own.scales, store)
 
+    def store_factors(self, thread: Any, load: Callable[[Any], Any]) -> None:
+        """Emit the stores of a float32 for each row, by the first chunk of a row tile."""
+        first = factors_at(self.spec, self.experts) + self.tile * ROWS
+
+        def store() -> None:
+            for half, (_, row) in enumerate(self.rows_of(thread)):
+                at = first + thread + half * (ROWS // 2)
+                self.store(T.reinterpret("uint32", load(row)), at)
+
+        e.when(T.And(self.chunk == 0, thread < ROWS // 2), store)
+
 
 def _integers(bits: int, word: Any, places: Sequence[int], first: int = 0) -> Any:
     """Emit neighbouring integers of a word, from `first` on, moved to `places` of another word."""
@@ -246,6 +281,65 @@ def _pack_block(own: _Chunk, thread: Any) -> None:
     if stored.offsets:
         load = of_group(minimum if kind.minimum else zero)
         own.store_floats(thread, offsets_at(own.spec, own.experts), load)
+
+
+def _pack_floats(own: _Chunk, thread: Any) -> None:
+    """Emit the packing of a block format of floats."""
+    kind, stored = FORMATS[own.spec.scheme], STORED[own.spec.scheme]
+    weights = BlockWeights(own.spec, tuple(own.stored))
+    unit = UNITS[stored.bits]
+
+    def scale(row: Any, group: Any) -> Any:
+        column = group * stored.group
+        if kind.bytes == "e8m0":
+            exponent = weights.byte_of(row, column) - _largest(own.stored[2], row)
+            return _half(_power(exponent + (127 + 15)))
+        if kind.bytes is not None:
+            return _half(float_of(e.let(weights.byte_of(row, column)), kind.bytes) * T.float32(64))
+        exponent = _exponent(_largest(own.stored[1], row))
+        return _half(weights.scale_of(row, column) * _power((127 + 127 + 14) - exponent))
+
+    def factor(row: Any) -> Any:
+        if kind.bytes == "e8m0":
+            most = _largest(own.stored[2], row)
+            return own.stored[1][row, 0] * _power(most) * T.float32(unit / 2**15)
+        if kind.bytes is not None:
+            return own.stored[1][row, 0] * T.float32(unit / 64)
+        if not stored.group:
+            return own.stored[1][row, 0] * T.float32(unit)
+        return _power(_exponent(_largest(own.stored[1], row)) - 14) * T.float32(unit)
+
+    if stored.bits == 4:
+        _pack_nibbles(own, thread)
+    else:
+        _pack_bytes(own, thread, weights.bytes_of)
+    if stored.group:
+        own.store_floats(thread, scales_at(own.spec, own.experts), scale)
+    own.store_factors(thread, factor)
+
+
+def _largest(tensor: Any, row: Any) -> Any:
+    """Emit the largest float of a row, or as an int32 the largest byte of a row of uint32."""
+    words = str(tensor.dtype) == "uint32"
+    most = e.Variable(T.int32(0) if words else T.float32(0))
+    with T.serial(tensor.shape[-1]) as i:
+        found = e.let(tensor[row, i])
+        for at in range(0, 32, 8) if words else ():
+            byte = T.bitwise_and(T.shift_right(found, T.uint32(at)), T.uint32(255))
+            most.set(T.max(most.value, T.Cast("int32", byte)))
+        if not words:
+            most.set(T.max(most.value, found))
+    return e.let(most.value)
+
+
+def _exponent(value: Any) -> Any:
+    """Emit the biased exponent of a float32 that is not negative, as int32."""
+    return e.let(T.shift_right(T.reinterpret("int32", value), T.int32(23)))
+
+
+def _power(exponent: Any) -> Any:
+    """Emit 2^(exponent - 127) as float32, 0 below float32's normal numbers."""
+    return T.reinterpret("float32", T.shift_left(T.max(exponent, T.int32(0)), T.int32(23)))
 
 
 def _half(value: Any) -> Any:
