@@ -31,21 +31,31 @@ BOUNDS = {"q0f32": 1e-3, "q4f32_1": 1e-3, **dict.fromkeys(("q4f16_1", "q8f16_1",
 def record_models(out: Path, target: str, names: Iterable[str], quant: str) -> None:
     """Compile the families' test cases and record the results of transformers."""
     for name in names:
-        place, case = out / f"{name}-{quant}", CASES[name]
-        place.mkdir(parents=True)
+        case = CASES[name]
         with tempfile.TemporaryDirectory() as folder:
             model = save(Path(folder), case.model_type, **case.config)
             round_weights(model, find_scheme(quant))
-            context = min(CONTEXT, describe(Path(folder)).config.longest)
-            limits = replace(LIMITS, context=context)
-            compiled = ensure_artifact(folder, target=target, quant=quant, limits=limits)
-        shutil.copytree(compiled, place / "model")
-        vocabulary: int = model.get_input_embeddings().num_embeddings  # type: ignore[operator]
-        prompt = np.random.default_rng(4).integers(0, vocabulary, LENGTH)
-        with torch.no_grad():
-            logits = model(torch.tensor(prompt[None])).logits[0].double()
-        logprobs = torch.log_softmax(logits, -1).numpy()
-        of_prompt = logprobs[np.arange(LENGTH - 1), prompt[1:]]
-        np.savez_compressed(place / "expected.npz", prompt=prompt, logprobs=of_prompt)
-        told = {"bound": BOUNDS[quant], "context": context}
-        (place / "case.json").write_text(json.dumps(told))
+            record_model(out / f"{name}-{quant}", Path(folder), model, target, quant)
+
+
+def record_model(
+    place: Path, folder: Path, model: torch.nn.Module, target: str, quant: str | None
+) -> None:
+    """Compile a model folder and record the results of transformers' `model`.
+
+    `quant`: None for the encoding of a quantized checkpoint.
+    """
+    place.mkdir(parents=True)
+    context = min(CONTEXT, describe(folder).config.longest)
+    limits = replace(LIMITS, context=context)
+    compiled = ensure_artifact(str(folder), target=target, quant=quant, limits=limits)
+    shutil.copytree(compiled, place / "model")
+    vocabulary: int = model.get_input_embeddings().num_embeddings  # type: ignore[operator]
+    prompt = np.random.default_rng(4).integers(0, vocabulary, LENGTH)
+    with torch.no_grad():
+        logits = model(torch.tensor(prompt[None])).logits[0].double()
+    logprobs = torch.log_softmax(logits, -1).numpy()
+    of_prompt = logprobs[np.arange(LENGTH - 1), prompt[1:]]
+    np.savez_compressed(place / "expected.npz", prompt=prompt, logprobs=of_prompt)
+    told = {"bound": BOUNDS[quant or "q4f16_1"], "context": context}
+    (place / "case.json").write_text(json.dumps(told))
