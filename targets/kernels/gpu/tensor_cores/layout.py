@@ -22,8 +22,8 @@ a row has one scale alone) that are float16, and then a factor of each row, whic
 
          factors [tiles, 16]       float32
 
-With E8M0's powers of two as scales the largest of a row is 2^15 and the others follow, so weights
-are exact down to 2^-25 of the row's largest power. Scales of blocks of 128 are relative to a power
+Of E8M0's powers of two the largest of a row becomes the scale 2^15, so the row's weights are exact
+where they are multiples of 2^-25 of that power. Scales of blocks of 128 are relative to a power
 of two, too, and rounded to float16, and so are their products with the floats.
 
 There are four pairs: (row r, columns 0 and 1), (row r + 8, the same), (row r, columns 2 and 3),
