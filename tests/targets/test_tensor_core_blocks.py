@@ -99,17 +99,17 @@ def test_linear(build, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "gated"),
+    ("name", "gated", "many"),
     [
-        ("NVFP4", True),
-        ("FP8_ROW", False),
-        pytest.param("NVFP4", False, marks=pytest.mark.nightly),
-        pytest.param("MXFP4", True, marks=pytest.mark.nightly),
-        pytest.param("FP8_ROW", True, marks=pytest.mark.nightly),
+        ("NVFP4", True, "groups"),
+        ("MXFP4", True, ""),
+        pytest.param("FP8_ROW", False, "groups", marks=pytest.mark.nightly),
+        pytest.param("NVFP4", False, "", marks=pytest.mark.nightly),
+        pytest.param("FP8_ROW", True, "", marks=pytest.mark.nightly),
     ],
 )
-def test_factors_of_rows(build, name, gated):
-    """Gate and up projection have factors of their own, in warpgroups' kernel, too."""
+def test_factors_of_rows(build, name, gated, many):
+    """Gate and up projection have factors of their own, in every kernel."""
     n, k, scheme = 2 * 48, 576, record(name)
     stored = random_stored(scheme, n, k)
     rng = np.random.default_rng(3)
@@ -119,7 +119,7 @@ def test_factors_of_rows(build, name, gated):
     packed = build(layout.pack(spec.linear()))(
         *stored.values(), np.full(layout.size(spec.linear()), 77, "uint32")
     )[-1]
-    kernel = tensor_cores.fused_linear(spec, plan=plan_of(spec, "groups"))
+    kernel = tensor_cores.fused_linear(spec, plan=plan_of(spec, many))
     compute, ((shape, _),) = build(kernel.compute), kernel.scratch
     x = rng.standard_normal((WIDE_ROWS, k)).astype(HALF)
     r = rng.standard_normal((WIDE_ROWS, spec.width)).astype(SINGLE)
@@ -133,7 +133,7 @@ def test_factors_of_rows(build, name, gated):
     y = run(np.arange(WIDE_ROWS))
     exact = expected(spec, x, scheme.decode(stored, k), None, r)
     assert np.sqrt(np.mean((y - exact) ** 2) / np.mean(exact**2)) < REST[SINGLE]
-    for some in ([3], range(5, 9), range(20), range(40), range(ROWS)):
+    for some in ([3], range(5, 9), range(20), range(40), range(41), range(ROWS)):
         assert np.array_equal(run(np.array(some)), y[np.array(some)])
 
 
