@@ -27,7 +27,7 @@ from wherry.quant.scheme import find as find_scheme
 LENGTH = 70  # tokens of a prompt: several pages, and longer than the families' sliding windows
 # Seed of the first prompt, the number of prompts that are tried, disturbances of each, and their
 # size over the bound: of 16 bits four times the errors of float16.
-_FIRST, _PROMPTS, _TRIALS, _NOISE = 4, 12, 4, 1 / 16
+_FIRST, _PROMPTS, _TRIALS, _NOISE = 4, 6, 4, 1 / 16
 CONTEXT = 128  # tokens, if the model has as many
 LIMITS = Limits(max_batch=4, prefill_chunk=64)
 BOUNDS = {"q0f32": 1e-3, "q4f32_1": 1e-3, **dict.fromkeys(("q4f16_1", "q8f16_1", "q0f16"), 3e-2)}
