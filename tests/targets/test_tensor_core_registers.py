@@ -59,6 +59,7 @@ LINEARS = {  # Llama-3.1-8B's
     "down": linear_of(4096, 14336, residual=True, x_dtype="float16"),
     "qkv of FP8": linear_of(6144, 4096, "fp8_row", **BEHIND),
     "gate_up of FP8 in blocks": linear_of(28672, 4096, "fp8_g128", gated=True, **BEHIND),
+    "gate_up of MXFP8": linear_of(28672, 4096, "mxfp8", gated=True, **BEHIND),
     "down of NVFP4": linear_of(4096, 14336, "nvfp4", residual=True, x_dtype="float16"),
     "gate_up of NVFP4": linear_of(28672, 4096, "nvfp4", gated=True, **BEHIND),
 }
@@ -100,7 +101,7 @@ def test_experts(nvcc, tmp_path, name):
     assert check(compute, nvcc, tmp_path) == 2 * len(CODES)
 
 
-@pytest.mark.parametrize("name", ["gate_up of FP8 in blocks", "gate_up of NVFP4"])
+@pytest.mark.parametrize("name", ["gate_up of FP8 in blocks", "gate_up of MXFP8", "gate_up of NVFP4"])
 def test_warpgroups(nvcc, tmp_path, name):
     compute = tensor_cores.fused_linear(LINEARS[name], 227 << 10, warpgroups=True).compute
     given = assembled(compute, nvcc, ("sm_90",), tmp_path)

@@ -56,6 +56,10 @@ def _four(spec: LinearSpec, packed: Any, row: Any, place: Any) -> list[Any]:
     place = piece * own.scales + e.div(lane * own.scales, layout.LANES)
 
     def factor(first: int) -> Any:
+        if own.scale_bytes == 1:
+            at = e.let(T.Cast("uint32", half * 16 + e.div(across, 2) * 8))
+            upper = T.shift_left(_field(8, packed[first + place], at), T.uint32(8))
+            return e.let(_half(upper, 0))
         return e.let(_half(packed[first + place], T.Cast("uint32", half * 16)))
 
     scale = factor(layout.scales_at(spec)) if own.scales else T.float32(1)
@@ -96,6 +100,7 @@ def _half(word: Any, shift: Any) -> Any:
     return T.Cast("float32", T.reinterpret("float16", T.Cast("uint16", bits)))
 
 
-def _field(bits: int, word: Any, place: int) -> Any:
+def _field(bits: int, word: Any, place: Any) -> Any:
     """Emit the bits of a word from bit `place` on, uint32."""
-    return T.bitwise_and(T.shift_right(word, T.uint32(place)), T.uint32(2**bits - 1))
+    place = T.uint32(place) if isinstance(place, int) else place
+    return T.bitwise_and(T.shift_right(word, place), T.uint32(2**bits - 1))

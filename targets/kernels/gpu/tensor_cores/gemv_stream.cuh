@@ -80,7 +80,7 @@ struct Units {
         }
       }
       const int of_tile = lane % smaller(32, kScalesOfTile + (kScalesOfTile == 0));
-      if (lane < kScaleCopies && has(chunk, of_tile / (Weights::kScales == 32 ? 8 : 4))) {
+      if (lane < kScaleCopies && has(chunk, of_tile / (Weights::kScales == 0 ? 1 : Weights::kScales / 4))) {
         start_copy(to + kScalesAt + lane, scales);
         if (kOffsetCopies > 0) {
           start_copy(to + kScalesAt + kScaleCopies + lane, scales + Weights::kOffsetsAt / 4);

@@ -18,13 +18,14 @@ Minimums and zero points follow:
          offsets [as the scales]   the minimum, or 1024 + the zero point
 
 Formats of floats (FP8, MXFP4, NVFP4) have their floats in the places of integers, scales (not where
-a row has one scale alone) that are float16, and then a factor of each row, which multiplies sums:
+a row has one scale alone), and then a factor of each row, which multiplies sums:
 
          factors [tiles, 16]       float32
 
 Of E8M0's powers of two the largest of a row becomes the scale 2^15, so the row's weights are exact
-where they are multiples of 2^-25 of that power. Scales of blocks of 128 are relative to a power
-of two, too, and rounded to float16, and so are their products with the floats.
+where they are multiples of 2^-25 of that power. Such a scale is the upper byte of its float16, the
+lower one 0: a word has those of the groups of row r, then of row r + 8. Scales of blocks of 128 are
+relative to a power of two, too, and rounded to float16, and so are their products with the floats.
 
 There are four pairs: (row r, columns 0 and 1), (row r + 8, the same), (row r, columns 2 and 3),
 (row r + 8, the same). In float16 pair i is word i; in 4 bits its numbers are nibbles i and i + 4,
@@ -67,6 +68,7 @@ class Stored:
     group: int = 32  # columns that share a scale: 32 or 16; more have it several times; 0: none do
     offsets: bool = False  # whether each scale has an offset
     factors: bool = False  # whether each row has a factor, and numbers are floats
+    scale_bytes: int = 2  # of a scale; 1: the upper byte of a float16
 
     @property
     def words(self) -> int:
@@ -76,13 +78,14 @@ class Stored:
     @property
     def scales(self) -> int:
         """Return the uint32 words of a chunk's scales."""
-        return ROWS // 2 * (CHUNK // self.group) if self.group else 0
+        return ROWS * (CHUNK // self.group) * self.scale_bytes // 4 if self.group else 0
 
 
 def _stored(own: BlockFormat) -> Stored | None:
     """Return how a block format is stored; None: float16 has not its scales, or it has few bits."""
     if own.e4m3 or own.bytes is not None:
-        return Stored(own.bits, 0 if own.group == ROW else min(own.group, 32), factors=True)
+        group = 0 if own.group == ROW else min(own.group, 32)
+        return Stored(own.bits, group, factors=True, scale_bytes=1 if own.bytes == "e8m0" else 2)
     if own.floats != "float16" or own.codebook or own.bits < 4:
         return None
     # In 4 bits each scale has a zero point: 8 in all of Q4_0.
@@ -210,9 +213,19 @@ class _Chunk:
         self.store_floats(thread, at, lambda row, group: scales[row, group])
 
     def store_floats(self, thread: Any, first: Any, load: Callable[[Any, Any], Any]) -> None:
-        """Emit the stores of a float16 for each row and group, from word `first` on."""
+        """Emit the stores of a float16, or its byte, for each row and group, from `first` on."""
         own = STORED[self.spec.scheme]
         groups = CHUNK // own.group
+
+        def store_bytes() -> None:
+            rows = self.rows_of(thread)
+            upper = [
+                T.shift_right(_bits(load(row, self.chunk * groups + i)), T.uint32(8))
+                for _, row in rows
+                for i in range(groups)
+            ]
+            word = sum((T.shift_left(b, T.uint32(8 * i)) for i, b in enumerate(upper)), T.uint32(0))
+            self.store(word, first + self.place * own.scales + thread)
 
         def store() -> None:
             group = self.chunk * groups + e.mod(thread, groups)
@@ -222,7 +235,7 @@ class _Chunk:
             ]
             self.store(_joined(*pair), first + self.place * own.scales + thread)
 
-        e.when(thread < own.scales, store)
+        e.when(thread < own.scales, store if own.scale_bytes == 2 else store_bytes)
 
     def store_factors(self, thread: Any, load: Callable[[Any], Any]) -> None:
         """Emit the stores of a float32 for each row, by the first chunk of a row tile."""
@@ -319,7 +332,7 @@ def _pack_floats(own: _Chunk, thread: Any) -> None:
 
 
 def _largest(tensor: Any, row: Any) -> Any:
-    """Emit the largest float of a row, or as an int32 the largest byte of a row of uint32."""
+    """Emit the size of a row's largest float, or as an int32 a row of uint32's largest byte."""
     words = str(tensor.dtype) == "uint32"
     most = e.Variable(T.int32(0) if words else T.float32(0))
     with T.serial(tensor.shape[-1]) as i:
@@ -328,7 +341,7 @@ def _largest(tensor: Any, row: Any) -> Any:
             byte = T.bitwise_and(T.shift_right(found, T.uint32(at)), T.uint32(255))
             most.set(T.max(most.value, T.Cast("int32", byte)))
         if not words:
-            most.set(T.max(most.value, found))
+            most.set(T.max(most.value, T.abs(found)))
     return e.let(most.value)
 
 

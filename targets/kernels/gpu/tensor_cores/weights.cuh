@@ -59,7 +59,7 @@ struct PackedWeights {
   const uint4* words;
   const Word* scales;
 
-  // The place of a lane's scales among those of a chunk: it has one alone, or with a neighbour.
+  // The place of a lane's scales among those of a chunk: it has one alone, or with neighbours.
   static __device__ __forceinline__ int of_lane(int lane) { return lane * kScales / 32; }
 
   __device__ __forceinline__ PackedWeights(const void* packed, int lane)
@@ -206,23 +206,32 @@ __device__ __forceinline__ Word floats_of_8_bits(Word w) {
   return masked<0x80008000u>(high, high >> 1 & 0x3f803f80u);
 }
 
-// Floats of 4 bits, placed as the numbers of `Q4`; a scale for each 32 or 16 of a row, and factors.
+// The scales of a piece of floats, that of its upper row twice and that of its lower row: float16, or
+// with 8 words a chunk upper bytes of float16, of which four lanes share a word.
+template <int kScales>
+__device__ __forceinline__ void scales_of(const Piece& piece, Word (&scale)[2]) {
+  const int group = threadIdx.x % 4 / 2;
+  scale[0] = kScales == 8 ? upper_bytes(piece.scales, group) : upper_scale(piece);
+  scale[1] = kScales == 8 ? upper_bytes(piece.scales, group + 2) : lower_scale(piece);
+}
+
+// Floats of 4 bits, placed as the numbers of `Q4`, with scales and factors.
 template <int kN, int kK, int kScales>
 struct Floats4 : PackedWeights<kN, kK, 1, kScales, false, true> {
   using PackedWeights<kN, kK, 1, kScales, false, true>::PackedWeights;
 
   static __device__ __forceinline__ void open(const Piece& piece, int step, Word (&a)[4]) {
     const Word w = word_of(piece, step);
-    const Word row = upper_scale(piece), lower_row = lower_scale(piece);
-    a[0] = times(floats_of_4_bits<0>(w), row);
-    a[1] = times(floats_of_4_bits<1>(w), lower_row);
-    a[2] = times(floats_of_4_bits<2>(w), row);
-    a[3] = times(floats_of_4_bits<3>(w), lower_row);
+    Word scale[2];
+    scales_of<kScales>(piece, scale);
+    a[0] = times(floats_of_4_bits<0>(w), scale[0]);
+    a[1] = times(floats_of_4_bits<1>(w), scale[1]);
+    a[2] = times(floats_of_4_bits<2>(w), scale[0]);
+    a[3] = times(floats_of_4_bits<3>(w), scale[1]);
   }
 };
 
-// Floats of 8 bits, placed as the numbers of `Bytes`; a scale for each 32 of a row or none, and
-// factors.
+// Floats of 8 bits, placed as the numbers of `Bytes`, with scales or without, and factors.
 template <int kN, int kK, int kScales>
 struct Floats8 : PackedWeights<kN, kK, 2, kScales, false, true> {
   using PackedWeights<kN, kK, 2, kScales, false, true>::PackedWeights;
@@ -230,22 +239,23 @@ struct Floats8 : PackedWeights<kN, kK, 2, kScales, false, true> {
   static __device__ __forceinline__ void open(const Piece& piece, int step, Word (&a)[4]) {
     const Word w[2] = {step % 2 ? piece.words.z : piece.words.x,
                        step % 2 ? piece.words.w : piece.words.y};
-    const Word row = upper_scale(piece), lower_row = lower_scale(piece);
+    Word scale[2];
+    scales_of<kScales>(piece, scale);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const Word upper = floats_of_8_bits<0>(w[i]), lower = floats_of_8_bits<1>(w[i]);
-      a[2 * i] = kScales == 0 ? upper : times(upper, row);
-      a[2 * i + 1] = kScales == 0 ? lower : times(lower, lower_row);
+      a[2 * i] = kScales == 0 ? upper : times(upper, scale[0]);
+      a[2 * i + 1] = kScales == 0 ? lower : times(lower, scale[1]);
     }
   }
 };
 
 template <int kN, int kK>
-using MXFP4 = Floats4<kN, kK, 16>;
+using MXFP4 = Floats4<kN, kK, 8>;
 template <int kN, int kK>
 using NVFP4 = Floats4<kN, kK, 32>;
 template <int kN, int kK>
-using MXFP8 = Floats8<kN, kK, 16>;
+using MXFP8 = Floats8<kN, kK, 8>;
 template <int kN, int kK>
 using FP8_G128 = Floats8<kN, kK, 16>;
 template <int kN, int kK>
