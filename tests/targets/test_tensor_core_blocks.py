@@ -104,6 +104,8 @@ def test_linear(build, name):
         ("NVFP4", True, "groups"),
         ("MXFP4", True, ""),
         pytest.param("FP8_ROW", False, "groups", marks=pytest.mark.nightly),
+        pytest.param("MXFP8", True, "groups", marks=pytest.mark.nightly),
+        pytest.param("MXFP4", False, "groups", marks=pytest.mark.nightly),
         pytest.param("NVFP4", False, "", marks=pytest.mark.nightly),
         pytest.param("FP8_ROW", True, "", marks=pytest.mark.nightly),
     ],
