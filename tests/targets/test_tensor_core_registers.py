@@ -101,7 +101,9 @@ def test_experts(nvcc, tmp_path, name):
     assert check(compute, nvcc, tmp_path) == 2 * len(CODES)
 
 
-@pytest.mark.parametrize("name", ["gate_up of FP8 in blocks", "gate_up of MXFP8", "gate_up of NVFP4"])
+@pytest.mark.parametrize(
+    "name", ["gate_up of FP8 in blocks", "gate_up of MXFP8", "gate_up of NVFP4"]
+)
 def test_warpgroups(nvcc, tmp_path, name):
     compute = tensor_cores.fused_linear(LINEARS[name], 227 << 10, warpgroups=True).compute
     given = assembled(compute, nvcc, ("sm_90",), tmp_path)
