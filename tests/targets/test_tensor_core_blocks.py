@@ -8,7 +8,7 @@ import pytest
 from wherry.quant.scheme import record
 from wherry.targets.kernels import EmbeddingSpec, FusedLinearSpec, LinearSpec
 from wherry.targets.kernels.gpu import tensor_cores
-from wherry.targets.kernels.gpu.tensor_cores import layout
+from wherry.targets.kernels.gpu.tensor_cores import layout, packing
 
 from ..support.random_blocks import random_stored
 from .test_fused_linear import expected
@@ -48,7 +48,7 @@ def stored_of(name):
 def packed_of(build, scheme, stored):
     spec = LinearSpec(out_features=N, in_features=K, **scheme.kernel_spec())
     empty = np.full(layout.size(spec), 77, "uint32")
-    return build(layout.pack(spec))(*stored.values(), empty)[-1]
+    return build(packing.pack(spec))(*stored.values(), empty)[-1]
 
 
 def looked_up(build, scheme, packed, tokens):
@@ -118,7 +118,7 @@ def test_factors_of_rows(build, name, gated, many):
     stored["q_scale"] = stored["q_scale"] * rng.uniform(0.1, 10, (n, 1)).astype(SINGLE)
     own = {"out_features": n, "in_features": k, "gated": gated, "residual": not gated}
     spec = FusedLinearSpec(x_dtype=HALF, **own, **scheme.kernel_spec())
-    packed = build(layout.pack(spec.linear()))(
+    packed = build(packing.pack(spec.linear()))(
         *stored.values(), np.full(layout.size(spec.linear()), 77, "uint32")
     )[-1]
     kernel = tensor_cores.fused_linear(spec, plan=plan_of(spec, many))
@@ -153,6 +153,19 @@ def test_powers_of_two_that_float16_has_not(build):
     largest = np.abs(wanted).max(1, keepdims=True)
     assert np.array_equal(found[[0, 1, 2, 5]], wanted[[0, 1, 2, 5]])
     assert (np.abs(found - wanted) <= 2**-25 * largest).all() and found.any(1)[3:].all()
+
+
+def test_scales_of_blocks_that_float16_has_not(build):
+    scheme, stored = stored_of("FP8_G128")
+    stored["q_scale"][1], stored["q_scale"][2], stored["q_scale"][3] = 0, 1e-33, 1e30
+    stored["q_scale"][4, 0] *= 2.0**-20
+    stored["q_scale"][5] = 5e-35
+    packed = packed_of(build, scheme, stored)
+    found = looked_up(build, scheme, packed, np.arange(N, dtype="int32"))
+    wanted = scheme.decode(stored, K)
+    wanted[5] = 0  # whose factor is below float32's normal numbers
+    rounded = 2**-11 * np.abs(wanted) + 2**-25 * np.abs(wanted).max(1, keepdims=True)
+    assert (np.abs(found - wanted) <= rounded).all() and found.any(1).sum() == N - 2
 
 
 def test_which_formats_have_tensor_cores():

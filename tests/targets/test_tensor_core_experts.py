@@ -11,7 +11,7 @@ import pytest
 from wherry.ops.blocks import FORMATS
 from wherry.targets.kernels import ExpertLinearSpec, RouteSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits, tensor_cores
-from wherry.targets.kernels.gpu.tensor_cores import layout
+from wherry.targets.kernels.gpu.tensor_cores import layout, packing
 from wherry.targets.kernels.gpu.tensor_cores.expert_plan import ExpertPlan
 from wherry.targets.kernels.gpu.tensor_cores.plan import Gemm, Gemv
 
@@ -106,7 +106,7 @@ def _packed(build, bank):
     """The packed tensor of a block format, by the kernel that packs it."""
     spec = bank.spec.linear()
     empty = np.full(layout.size(spec, bank.spec.experts), 77, "uint32")
-    return build(layout.pack(spec, bank.spec.experts))(*bank.stored, empty)[-1]
+    return build(packing.pack(spec, bank.spec.experts))(*bank.stored, empty)[-1]
 
 
 def check(build, spec, plan):

@@ -9,7 +9,7 @@ import pytest
 from wherry.ops.blocks import FORMATS
 from wherry.targets.kernels import ExpertLinearSpec, FusedLinearSpec
 from wherry.targets.kernels.gpu import tensor_cores
-from wherry.targets.kernels.gpu.tensor_cores import layout
+from wherry.targets.kernels.gpu.tensor_cores import packing
 
 from .test_cuda import nvcc as nvcc
 from .test_tensor_core_code import REGISTERS, assembled
@@ -114,5 +114,5 @@ def test_warpgroups(nvcc, tmp_path, name):
 @pytest.mark.parametrize("scheme", ["q8", "mxfp4", "fp8_g128"])
 def test_packing(nvcc, tmp_path, scheme):
     spec = linear_of(6144, 4096, scheme).linear()
-    given = assembled(layout.pack(spec, experts=8), nvcc, ("sm_80",), tmp_path)
+    given = assembled(packing.pack(spec, experts=8), nvcc, ("sm_80",), tmp_path)
     assert not [g for g in given if g.stack or g.spilled]
