@@ -54,7 +54,7 @@ FLOATS = ("llama", "qwen3", "gemma3", "deepseek_v3", "qwen3_moe")
 KERNEL_RUNS = (  # (tests, pytest's selection) whose kernel calls are recorded
     (
         "device_kernels paged_attention fused_linear qkv_attention candidates activations "
-        "tensor_core_linear tensor_core_attention tensor_core_experts",
+        "tensor_core_linear tensor_core_blocks tensor_core_attention tensor_core_experts",
         ("-k", "vulkan or tensor_core"),
     ),
     (

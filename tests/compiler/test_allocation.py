@@ -147,3 +147,5 @@ def test_what_a_target_has_kernels_for():
     assert Choice(target="cuda", host="linux-x86_64", quant="auto:5").types == {"q4_k"}
     kept = Choice(target="cuda", host="linux-x86_64").kept_schemes  # of a file with such types
     assert kept and {"Q4_K", "Q5_K", "Q6_K", "Q8_0"} <= kept.matrices and "Q2_K" not in kept.experts
+    floats = {"FP8_ROW", "FP8_G128", "MXFP8", "MXFP4", "NVFP4"}
+    assert floats <= kept.matrices & kept.experts and "TERNARY" not in kept.matrices

@@ -27,6 +27,15 @@ pytestmark = [pytest.mark.gpu, pytest.mark.nightly]  # half a minute each
 )
 def test_a_model(monkeypatch, nvcc, tmp_path, name, quant):
     """Logarithms as transformers has them, and the same bits in a batch; as with a GPU."""
+    source = source_of(
+        monkeypatch, tmp_path, lambda: record_models(tmp_path, "cuda:sm_80", [name], quant)
+    )
+    assert (b" wherry::attend_rows<" in source) == ("heads-of-64" in name)
+    run(tmp_path / f"{name}-{quant}")
+
+
+def source_of(monkeypatch, tmp_path, record):
+    """What the kernels of the model that `record` compiles are written as."""
     sources = []
 
     def kept(code, codes, nvcc):
@@ -36,10 +45,13 @@ def test_a_model(monkeypatch, nvcc, tmp_path, name, quant):
     monkeypatch.setattr(cuda_toolchain, "compile_cuda", kept)
     monkeypatch.setenv("WHERRY_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("wherry.runtime.load.loading.open_runtime", lambda kind: None)
-    record_models(tmp_path, "cuda:sm_80", [name], quant)
+    record()
     (source,) = sources
-    assert (b" wherry::attend_rows<" in source) == ("heads-of-64" in name)
-    folder = tmp_path / f"{name}-{quant}"
+    return source
+
+
+def run(folder):
+    """Run a recorded model by the emulator."""
     cuda.device()
     with cuda.loaded_by_emulator():
         found = replay.model(folder, "cuda")

@@ -25,6 +25,8 @@ ALIGNED = {
         ("qwen3_moe-aligned", "q4f16_1"),
         ("qwen3_moe", "q4f16_1"),
         ("gpt_oss-aligned", "q8f16_1"),
+        ("afmoe", "q4f16_1"),
+        ("kimi_linear", "q4f16_1"),
     ],
 )
 def test_a_model(monkeypatch, nvcc, tmp_path, name, quant):

@@ -11,7 +11,7 @@ import pytest
 from wherry.targets.cuda_toolchain import fatbin_command, waiting
 from wherry.targets.kernels import FusedLinearSpec, PagedAttentionSpec
 from wherry.targets.kernels.gpu import GpuLimits, tensor_cores
-from wherry.targets.kernels.gpu.tensor_cores import attention, layout
+from wherry.targets.kernels.gpu.tensor_cores import attention, packing
 from wherry.targets.kernels.gpu.tensor_cores.linear import source as own_source
 
 from ..support import cuda
@@ -154,7 +154,7 @@ def test_wide_tiles(nvcc, tmp_path, name, kilobytes, codes):
 
 @pytest.mark.nightly
 def test_packing_spills_nothing(nvcc, tmp_path):
-    check(layout.pack(SHAPES["o"].linear()), nvcc, ("sm_80",), tmp_path)
+    check(packing.pack(SHAPES["o"].linear()), nvcc, ("sm_80",), tmp_path)
 
 
 LIMITS = GpuLimits(threads_per_block=1024, shared_memory_bytes=49152, tensor_cores=True)

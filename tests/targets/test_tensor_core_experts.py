@@ -11,7 +11,7 @@ import pytest
 from wherry.ops.blocks import FORMATS
 from wherry.targets.kernels import ExpertLinearSpec, RouteSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits, tensor_cores
-from wherry.targets.kernels.gpu.tensor_cores import layout
+from wherry.targets.kernels.gpu.tensor_cores import layout, packing
 from wherry.targets.kernels.gpu.tensor_cores.expert_plan import ExpertPlan
 from wherry.targets.kernels.gpu.tensor_cores.plan import Gemm, Gemv
 
@@ -66,9 +66,18 @@ CASES = {
         spec_of(3, 2, 24, 256, "q4", combined=True, **HALF_IN), "q6_k"
     ),
     "gate of 8 bits and minimums": in_blocks(spec_of(4, 2, 2 * 16, 64, "q4", gate="silu"), "q5_1"),
+    "clamped gate of floats": in_blocks(
+        spec_of(8, 2, 2 * 32, 128, "q4", gate="clamped", bias=True, **HALF_OUT), "mxfp4"
+    ),
+    "sum of floats of 8 bits": in_blocks(
+        spec_of(3, 2, 24, 192, "q4", combined=True, **HALF_IN), "fp8_row"
+    ),
+    "sum of floats of 4 bits": in_blocks(
+        spec_of(3, 2, 24, 192, "q4", combined=True, **HALF_IN), "nvfp4"
+    ),
     "gate of minimums": in_blocks(spec_of(4, 2, 2 * 16, 64, "q4", gate="silu"), "q4_1"),
 }
-BY_DAY = ("gate", "sum", "sum of zero points")
+BY_DAY = ("gate", "sum", "sum of zero points", "clamped gate of floats")
 
 
 def plan_of(spec):
@@ -97,7 +106,7 @@ def _packed(build, bank):
     """The packed tensor of a block format, by the kernel that packs it."""
     spec = bank.spec.linear()
     empty = np.full(layout.size(spec, bank.spec.experts), 77, "uint32")
-    return build(layout.pack(spec, bank.spec.experts))(*bank.stored, empty)[-1]
+    return build(packing.pack(spec, bank.spec.experts))(*bank.stored, empty)[-1]
 
 
 def check(build, spec, plan):

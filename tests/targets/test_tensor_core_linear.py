@@ -9,7 +9,7 @@ import pytest
 
 from wherry.targets.kernels import EmbeddingSpec, FusedLinearSpec, LinearSpec
 from wherry.targets.kernels.gpu import GpuKernels, GpuLimits, tensor_cores
-from wherry.targets.kernels.gpu.tensor_cores import layout
+from wherry.targets.kernels.gpu.tensor_cores import layout, packing
 from wherry.targets.kernels.gpu.tensor_cores.plan import (
     Gemm,
     Gemv,
@@ -77,7 +77,7 @@ def test_weights_and_the_embedding_that_shares_them(build, scheme, scale_dtype):
     stored, table = portable(np.random.default_rng(1), n, k, scheme, scale_dtype)
     spec = LinearSpec(out_features=n, in_features=k, scheme=scheme, scale_dtype=scale_dtype)
     empty = np.full(layout.size(spec), 77, "uint32")
-    packed = build(layout.pack(spec))(*stored, empty)[-1]
+    packed = build(packing.pack(spec))(*stored, empty)[-1]
     assert np.array_equal(packed, numpy_layout(stored, n, k, scheme))
     tokens = np.array([0, n - 1, 9, 17, 17, 24], "int32")
     own = EmbeddingSpec(vocab=n, dim=k, scheme=scheme, scale_dtype=scale_dtype)

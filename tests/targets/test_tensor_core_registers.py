@@ -1,4 +1,4 @@
-"""As `test_tensor_core_code`: linears of 8 bits and of experts."""
+"""As `test_tensor_core_code`: linears of 8 bits, of floats of few bits, and of experts."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import re
 
 import pytest
 
+from wherry.ops.blocks import FORMATS
 from wherry.targets.kernels import ExpertLinearSpec, FusedLinearSpec
 from wherry.targets.kernels.gpu import tensor_cores
-from wherry.targets.kernels.gpu.tensor_cores import layout
+from wherry.targets.kernels.gpu.tensor_cores import packing
 
 from .test_cuda import nvcc as nvcc
 from .test_tensor_core_code import REGISTERS, assembled
@@ -41,11 +42,14 @@ def check(func, nvcc, folder):
 
 
 def scales(scheme):
+    if scheme in FORMATS:
+        own = FORMATS[scheme]
+        return {"scheme": scheme, "scale_dtype": own.floats, "group": own.group}
     return {"scheme": scheme, "scale_dtype": None if scheme == "f16" else "float16"}
 
 
-def linear_of(n, k, **more):
-    return FusedLinearSpec(out_features=n, in_features=k, **scales("q8"), **more)
+def linear_of(n, k, scheme="q8", **more):
+    return FusedLinearSpec(out_features=n, in_features=k, **scales(scheme), **more)
 
 
 BEHIND = {"norm_eps": 1e-5, "y_dtype": "float16"}
@@ -53,6 +57,11 @@ LINEARS = {  # Llama-3.1-8B's
     "qkv": linear_of(6144, 4096, **BEHIND),
     "gate_up": linear_of(28672, 4096, gated=True, **BEHIND),
     "down": linear_of(4096, 14336, residual=True, x_dtype="float16"),
+    "qkv of FP8": linear_of(6144, 4096, "fp8_row", **BEHIND),
+    "gate_up of FP8 in blocks": linear_of(28672, 4096, "fp8_g128", gated=True, **BEHIND),
+    "gate_up of MXFP8": linear_of(28672, 4096, "mxfp8", gated=True, **BEHIND),
+    "down of NVFP4": linear_of(4096, 14336, "nvfp4", residual=True, x_dtype="float16"),
+    "gate_up of NVFP4": linear_of(28672, 4096, "nvfp4", gated=True, **BEHIND),
 }
 
 
@@ -74,6 +83,11 @@ EXPERTS = {
     "Mixtral's down": experts_of(8, 2, 4096, 14336, "q4", **SUM),
     "gpt-oss's gate_up": experts_of(32, 4, 5760, 2880, "q4", gate="clamped", bias=True, **GATE),
     "gpt-oss's down": experts_of(32, 4, 2880, 2880, "q8", bias=True, **SUM),
+    "gpt-oss's gate_up as it is": experts_of(
+        32, 4, 5760, 2880, "mxfp4", gate="clamped", bias=True, **GATE
+    ),
+    "gpt-oss's down as it is": experts_of(32, 4, 2880, 2880, "mxfp4", bias=True, **SUM),
+    "DeepSeek-V3's down": experts_of(256, 8, 7168, 2048, "fp8_g128", **SUM),
     "gate_up of 8 bits": experts_of(128, 8, 1536, 2048, "q8", gate="silu"),
     "gate_up of floats": experts_of(128, 8, 1536, 2048, "f16", gate="silu"),
     "down of floats": experts_of(128, 8, 2048, 768, "f16", **SUM),
@@ -87,7 +101,18 @@ def test_experts(nvcc, tmp_path, name):
     assert check(compute, nvcc, tmp_path) == 2 * len(CODES)
 
 
-def test_packing(nvcc, tmp_path):
-    spec = LINEARS["qkv"].linear()
-    given = assembled(layout.pack(spec, experts=8), nvcc, ("sm_80",), tmp_path)
+@pytest.mark.parametrize(
+    "name", ["gate_up of FP8 in blocks", "gate_up of MXFP8", "gate_up of NVFP4"]
+)
+def test_warpgroups(nvcc, tmp_path, name):
+    compute = tensor_cores.fused_linear(LINEARS[name], 227 << 10, warpgroups=True).compute
+    given = assembled(compute, nvcc, ("sm_90",), tmp_path)
+    assert not [g for g in given if "wherry::" in g.kernel and (g.stack or g.spilled)]
+    assert [g for g in given if g.threads == 384 and not g.spilled]
+
+
+@pytest.mark.parametrize("scheme", ["q8", "mxfp4", "fp8_g128"])
+def test_packing(nvcc, tmp_path, scheme):
+    spec = linear_of(6144, 4096, scheme).linear()
+    given = assembled(packing.pack(spec, experts=8), nvcc, ("sm_80",), tmp_path)
     assert not [g for g in given if g.stack or g.spilled]

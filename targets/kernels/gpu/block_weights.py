@@ -62,7 +62,7 @@ class BlockWeights(Weights):
                 _integer(own, words, high, first - i) for i in range(1, min(first, own.memory) + 1)
             ]
             integers = [_integer(own, words, high, first + i) for i in range(WORD)]
-            return _dequantized(_numbers(own, integers, before, zero), *factors[first // each])
+            return _dequantized(numbers_of(own, integers, before, zero), *factors[first // each])
 
         return word
 
@@ -76,7 +76,7 @@ class BlockWeights(Weights):
         high = [self._field("q_high", row, k, own.high)] if own.high else []
         integers = [_integer(own, lows, high, i) for i in range(WORD)]
         before = [self._before(row, k, i + 1) for i in range(own.memory)]
-        numbers = _numbers(own, integers, before, self._zero(row, k))
+        numbers = numbers_of(own, integers, before, self._zero(row, k))
         return _dequantized(numbers, *self._factors(row, k))
 
     def _before(self, row: Any, k: Any, distance: int) -> Any:
@@ -110,6 +110,10 @@ class BlockWeights(Weights):
         byte = T.Cast("float32", self._byte("q_submin", row, k))
         return e.let(T.float32(0) - minimum * byte)
 
+    def byte_of(self, row: Any, k: Any) -> Any:
+        """Emit the byte s of column k, int32, of a format with two levels."""
+        return self._byte("q_sub", row, k)
+
     def _tensor(self, name: str) -> Any:
         return self.tensors[list(self.format.columns).index(name)]
 
@@ -142,7 +146,7 @@ class BlockWeights(Weights):
         byte = self._byte("q_sub", row, k)
         if own.bytes is None:
             return e.let(scale * T.Cast("float32", byte - own.bias))
-        return e.let(scale * _float_of(e.let(byte), own.bytes))
+        return e.let(scale * float_of(e.let(byte), own.bytes))
 
     def _zero(self, row: Any, k: Any) -> Any:
         """Emit 2^23 plus the zero point of column k, float32: it is an integer, so this is exact.
@@ -161,7 +165,7 @@ class BlockWeights(Weights):
         return self.scale_of(row, k), self.minimum(row, k) if own.minimum else None
 
 
-def _float_of(byte: Any, kind: str) -> Any:
+def float_of(byte: Any, kind: str) -> Any:
     """Emit the float that a byte int32 is, which is finite; see `BlockFormat.bytes`.
 
     Devices may flush the subnormals of float32: byte 0 of "e8m0".
@@ -175,7 +179,7 @@ def _float_of(byte: Any, kind: str) -> Any:
 
 def _signed(byte: Any) -> Any:
     """Emit the float of FP8 that a byte int32 is: "e4m3" with a sign."""
-    size = e.let(_float_of(e.let(T.bitwise_and(byte, T.int32(127))), "e4m3"))
+    size = e.let(float_of(e.let(T.bitwise_and(byte, T.int32(127))), "e4m3"))
     return T.Select(byte < T.int32(128), size, T.float32(0) - size)
 
 
@@ -199,7 +203,7 @@ def _integer(own: BlockFormat, low: list[Any], high: list[Any], index: int) -> A
     return T.bitwise_or(field, T.shift_left(upper, T.uint32(own.low)))
 
 
-def _numbers(own: BlockFormat, integers: list[Any], before: list[Any], zero: Any) -> list[Any]:
+def numbers_of(own: BlockFormat, integers: list[Any], before: list[Any], zero: Any) -> list[Any]:
     """Emit the values of consecutive integers as float32, before their scale.
 
     Args:

@@ -110,7 +110,7 @@ class ExpertMatrix:
 
     def __init__(self, buffer: Any, expert: Any) -> None:
         self.buffer, self.expert = buffer, expert
-        self.dtype = buffer.dtype
+        self.dtype, self.shape = buffer.dtype, buffer.shape[1:]
 
     def __getitem__(self, index: tuple[Any, Any]) -> Any:
         return self.buffer[(self.expert, *index)]

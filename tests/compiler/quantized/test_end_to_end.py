@@ -26,7 +26,13 @@ PROMPT = np.random.default_rng(4).integers(0, 320, 40).tolist()
 
 
 def quantize(folder, case):
-    """Replace the linears of a saved model by quantized ones; returns the logits with them.
+    """Replace the linears of a saved model by quantized ones; returns the logits with them."""
+    with torch.no_grad():
+        return quantized(folder, case)(torch.tensor([PROMPT])).logits[0].numpy()
+
+
+def quantized(folder, case):
+    """Replace the linears of a saved model by quantized ones; returns transformers' with them.
 
     The order of act-order differs from matrix to matrix, but for k and v.
     """
@@ -48,8 +54,7 @@ def quantize(folder, case):
         for name, module in model.named_modules():
             if name.endswith("_proj"):
                 module.register_forward_pre_hook(_round_rows)
-    with torch.no_grad():
-        return model(torch.tensor([PROMPT])).logits[0].numpy()
+    return model
 
 
 def _round_rows(_module, args):

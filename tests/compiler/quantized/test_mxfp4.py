@@ -30,7 +30,13 @@ EXPERTS = ("gate_up_proj", "down_proj")
 
 def published(folder):
     """A tiny gpt-oss in the published layout; the logits of transformers."""
-    model = save(folder, "gpt_oss", **CASES["gpt_oss"].config)
+    with torch.no_grad():
+        return published_model(folder)(torch.tensor([PROMPT])).logits[0].numpy()
+
+
+def published_model(folder, **config):
+    """A tiny gpt-oss in the published layout; transformers' model."""
+    model = save(folder, "gpt_oss", **{**CASES["gpt_oss"].config, **config})
     rng = np.random.default_rng(1)
     tensors = {}
     for name, p in model.state_dict().items():
@@ -48,8 +54,7 @@ def published(folder):
     config = json.loads((folder / "config.json").read_text())
     settings = {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}
     (folder / "config.json").write_text(json.dumps(config | {"quantization_config": settings}))
-    with torch.no_grad():
-        return model(torch.tensor([PROMPT])).logits[0].numpy()
+    return model
 
 
 def logits(folder, target="cpu", **choices):

@@ -11,6 +11,7 @@ from wherry.ops import EmbeddingSpec, LinearSpec
 from wherry.ops.blocks import FORMATS
 
 from .. import emit as e
+from ..block_weights import numbers_of
 from ..limits import GpuLimits
 from ..weights import ZEROS
 from . import layout
@@ -55,16 +56,27 @@ def _four(spec: LinearSpec, packed: Any, row: Any, place: Any) -> list[Any]:
     place = piece * own.scales + e.div(lane * own.scales, layout.LANES)
 
     def factor(first: int) -> Any:
+        if own.scale_bytes == 1:
+            at = e.let(T.Cast("uint32", half * 16 + e.div(across, 2) * 8))
+            upper = T.shift_left(_field(8, packed[first + place], at), T.uint32(8))
+            return e.let(_half(upper, 0))
         return e.let(_half(packed[first + place], T.Cast("uint32", half * 16)))
 
-    scale = factor(layout.scales_at(spec))
+    scale = factor(layout.scales_at(spec)) if own.scales else T.float32(1)
     if own.bits == 8:
         at = e.let((((piece * 2 + e.div(step, 2)) * layout.LANES + lane) * 2 + e.mod(step, 2)) * 2)
         words = [_shifted(packed[at + pair], half * 8) for pair in range(2)]
-        integers = [_integer(8, words[i // 2], i % 2 * 2) for i in range(4)]
+        places = [(words[i // 2], 8 * (i % 2 * 2)) for i in range(4)]
     else:
         word = _shifted(packed[(piece * layout.LANES + lane) * layout.STEPS + step], half * 4)
-        integers = [_integer(4, word, i // 2 * 2 + i % 2 * 4) for i in range(4)]
+        places = [(word, 4 * (i // 2 * 2 + i % 2 * 4)) for i in range(4)]
+    if own.factors:
+        fields = [_field(own.bits, *place) for place in places]
+        numbers = numbers_of(FORMATS[spec.scheme], fields, [], None)
+        of_row = T.reinterpret("float32", packed[layout.factors_at(spec) + row])
+        of_row = e.let(of_row * T.float32(1 / layout.UNITS[own.bits]))
+        return [number * scale * of_row for number in numbers]
+    integers = [T.Cast("float32", T.Cast("int32", _field(own.bits, *p))) for p in places]
     zero: Any = T.float32(ZEROS[own.bits])
     if block := FORMATS.get(spec.scheme):
         zero = T.float32(block.zero)
@@ -88,7 +100,7 @@ def _half(word: Any, shift: Any) -> Any:
     return T.Cast("float32", T.reinterpret("float16", T.Cast("uint16", bits)))
 
 
-def _integer(bits: int, word: Any, place: int) -> Any:
-    """Emit the integer at a place of a word, as float32."""
-    value = T.bitwise_and(T.shift_right(word, T.uint32(bits * place)), T.uint32(2**bits - 1))
-    return T.Cast("float32", T.Cast("int32", value))
+def _field(bits: int, word: Any, place: Any) -> Any:
+    """Emit the bits of a word from bit `place` on, uint32."""
+    place = T.uint32(place) if isinstance(place, int) else place
+    return T.bitwise_and(T.shift_right(word, place), T.uint32(2**bits - 1))

@@ -129,7 +129,7 @@ __device__ __forceinline__ void expert_row(const void* x, const void* ids, const
   for (int turn = 0; turn < kTurns; ++turn) {
     const float up = E::kGated ? total(turn, r + 1) : 0.0f;
     const float own =
-        E::result(bias, ahead.expert(turn), column, total(turn, r), up, {alpha, limit});
+        E::result(packed, bias, ahead.expert(turn), column, total(turn, r), up, {alpha, limit});
     value = kCombined ? fmaf(of_slots[turn], own, value) : own;
   }
   write(static_cast<Y*>(y) + at, value);

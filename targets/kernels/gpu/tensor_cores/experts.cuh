@@ -25,8 +25,11 @@ struct Experts {
   using Weights = Stored<kExperts * kTiles * kRows, kK>;
 
   // The result of a gate column's sum and of the up projection's.
-  static __device__ __forceinline__ float result(const void* bias, int expert, int column,
-                                                 float value, float up, Clamp clamp) {
+  static __device__ __forceinline__ float result(const void* packed, const void* bias, int expert,
+                                                 int column, float value, float up, Clamp clamp) {
+    const int row = expert * (kTiles * kRows) + column;
+    value *= Weights::factor(packed, row);
+    if (kGated) up *= Weights::factor(packed, row + kWidth);
     if (kHasBias) {
       const float* own = static_cast<const float*>(bias) + expert * kN + column;
       value += own[0];
@@ -118,7 +121,8 @@ __device__ __forceinline__ void gemv_slots(const void* x, const void* starts, co
     const int column = blockIdx.x * kColumns + of_block;
     if (column < E::kWidth && i < tile.count) {
       const float other = E::kGated ? up() : 0.0f;
-      const float value = E::result(bias, tile.expert, column, sum(), other, {alpha, limit});
+      const float value =
+          E::result(packed, bias, tile.expert, column, sum(), other, {alpha, limit});
       write(static_cast<Y*>(y) + size_t(tile.slot(i)) * E::kWidth + column, value);
     }
   });
@@ -144,7 +148,7 @@ __device__ __forceinline__ void gemm_slots(const void* x, const void* starts, co
       totals, [&](int of_warp, int i, float value, float up) {
         const int column = warp * kColumns + of_warp;
         if (column < E::kWidth && i < tile.count) {
-          value = E::result(bias, tile.expert, column, value, up, {alpha, limit});
+          value = E::result(packed, bias, tile.expert, column, value, up, {alpha, limit});
           write(static_cast<Y*>(y) + size_t(tile.slot(i)) * E::kWidth + column, value);
         }
       });

@@ -24,6 +24,7 @@ from .call import FLOATS, call, joined, shared, templated
 from .expert_plan import ExpertPlan
 from .linear import STORED
 from .linear import source as source_of_linears
+from .packing import pack
 from .plan import PREPARE_THREADS, TOKENS, Gemv
 
 _GATES = {None: "kNoGate", "silu": "kSilu", "gelu_tanh": "kGeluTanh", "clamped": "kClamped"}
@@ -76,7 +77,7 @@ def expert_linear(spec: ExpertLinearSpec, plan: ExpertPlan | None = None) -> Fus
         compute=e.prim_func(parameters, emit),
         scratch=((rows, "float16"), *([(each, "float32")] if spec.combined else [])),
         packed=packed,
-        pack=layout.pack(spec.linear(), count),
+        pack=pack(spec.linear(), count),
         inputs=spec.inputs,
     )
 

@@ -218,7 +218,8 @@ __device__ __forceinline__ void gemm(const void* x, const void* packed, const vo
         const int column = warp * kColumns + of_warp, token = first_token + of_tile;
         if (column < kWidth && token < m) {
           const size_t at = size_t(token) * kWidth + column;
-          if (kGated) value = gated(value, up);
+          value *= Weights::factor(packed, column);
+          if (kGated) value = gated(value, up * Weights::factor(packed, kWidth + column));
           if (kResidual) value = static_cast<const float*>(residual)[at] + value;
           write(static_cast<Y*>(y) + at, value);
         }

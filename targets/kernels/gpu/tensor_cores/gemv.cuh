@@ -214,8 +214,8 @@ __device__ __forceinline__ void gemv(const void* x, const void* norm, const void
     const int column = blockIdx.x * kColumns + of_block, token = first_token + of_tile;
     if (column < kWidth && token < m) {
       const size_t at = size_t(token) * kWidth + column;
-      float value = sum();
-      if (kGated) value = gated(value, up());
+      float value = sum() * Weights::factor(packed, column);
+      if (kGated) value = gated(value, up() * Weights::factor(packed, kWidth + column));
       if (kResidual) value = static_cast<const float*>(residual)[at] + value;
       write(static_cast<Y*>(y) + at, value);
     }

@@ -58,7 +58,7 @@ struct Units {
     if (Weights::kScales > 0) {
       const int r = lane < kScaleCopies ? lane / kScalesOfTile : 0;
       scales = weights.all_scales(tile_of(group, r)) + begin * (Weights::kScales / 4) +
-               lane % kScalesOfTile;
+               lane % smaller(32, kScalesOfTile + (kScalesOfTile == 0));
     }
   }
 
@@ -80,7 +80,7 @@ struct Units {
         }
       }
       const int of_tile = lane % smaller(32, kScalesOfTile + (kScalesOfTile == 0));
-      if (lane < kScaleCopies && has(chunk, of_tile / (Weights::kScales == 32 ? 8 : 4))) {
+      if (lane < kScaleCopies && has(chunk, of_tile / (Weights::kScales == 0 ? 1 : Weights::kScales / 4))) {
         start_copy(to + kScalesAt + lane, scales);
         if (kOffsetCopies > 0) {
           start_copy(to + kScalesAt + kScaleCopies + lane, scales + Weights::kOffsetsAt / 4);
@@ -165,10 +165,10 @@ __device__ __forceinline__ void gemv_stream(const void* x, const void* norm, con
   int place = 0;  // of the sums, in floats
   uint4* free = own.memory + (kStages - 1) * Memory::Warp::kSlot;
   for (int group = blockIdx.x; group < kGroups; group += kBlocks) {
-    // Where the thread's results are, and the residual there, which arrives meanwhile.
+    // Where the thread's results are, and the residual and the factors there, which arrive meanwhile.
     size_t at[kOutputs];
     bool there[kOutputs];
-    float before[kOutputs];
+    float before[kOutputs], factor[kOutputs], of_up[kOutputs];
 #pragma unroll
     for (int i = 0; i < kOutputs; ++i) {
       const int output = threadIdx.x + i * kThreads,
@@ -178,6 +178,11 @@ __device__ __forceinline__ void gemv_stream(const void* x, const void* norm, con
       const int token = first_token + rest / kRows;
       there[i] = output < Sums::kSums / kTileStep && column < kWidth && token < m;
       at[i] = size_t(token) * kWidth + column;
+      factor[i] = of_up[i] = 1.0f;
+      if (there[i]) {
+        factor[i] = Weights::factor(packed, column);
+        if (kGated) of_up[i] = Weights::factor(packed, kWidth + column);
+      }
       before[i] = kResidual && there[i] ? static_cast<const float*>(residual)[at[i]] : 0.0f;
     }
 
@@ -222,8 +227,8 @@ __device__ __forceinline__ void gemv_stream(const void* x, const void* norm, con
         const int output = threadIdx.x + i * kThreads;
         const int r = output / (kTokenTiles * Sums::kTileSums) * kTileStep;
         const int rest = output % (kTokenTiles * Sums::kTileSums);
-        float value = own_sums.total(r, rest);
-        if (kGated) value = gated(value, own_sums.total(r + 1, rest));
+        float value = own_sums.total(r, rest) * factor[i];
+        if (kGated) value = gated(value, own_sums.total(r + 1, rest) * of_up[i]);
         if (kResidual) value = before[i] + value;
         write(static_cast<Y*>(y) + at[i], value);
       }

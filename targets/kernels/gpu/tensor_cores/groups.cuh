@@ -232,6 +232,9 @@ __device__ __forceinline__ void gemm_groups(const void* x, const void* packed, c
   }
 
   constexpr int kWidth = kGated ? kN / 2 : kN;
+  const int first_row = GroupTile<kN, kGated>(block, warp).index * kRows + lane / 4;
+  const float factors[2] = {Weights::factor(packed, first_row),
+                            Weights::factor(packed, first_row + 8)};
   // sums of the up projection, [two warps of each group, kTokenTiles, 4, lanes]
   float* up = reinterpret_cast<float*>(stages) + (warp / 4 * 2 + warp % 2) * (kTokenTiles * 128) + lane;
   if (kGated) {
@@ -240,7 +243,7 @@ __device__ __forceinline__ void gemm_groups(const void* x, const void* packed, c
 #pragma unroll
       for (int t = 0; t < kTokenTiles; ++t) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) up[(t * 4 + i) * 32] = totals[t][i];
+        for (int i = 0; i < 4; ++i) up[(t * 4 + i) * 32] = totals[t][i] * factors[i / 2];
       }
     }
     sync_some<kGroupWarps * 32>();
@@ -254,7 +257,7 @@ __device__ __forceinline__ void gemm_groups(const void* x, const void* packed, c
       const int token = first_token + t * 8 + lane % 4 * 2 + i % 2, column = first_column + i / 2 * 8;
       if (column < kWidth && token < m) {
         const size_t at = size_t(token) * kWidth + column;
-        float value = totals[t][i];
+        float value = totals[t][i] * factors[i / 2];
         if (kGated) value = gated(value, up[(t * 4 + i) * 32]);
         if (kResidual) value = static_cast<const float*>(residual)[at] + value;
         write(static_cast<Y*>(y) + at, value);

@@ -105,6 +105,13 @@ __device__ __forceinline__ Word odd_bytes(Word a, Word above) {
   return both;
 }
 
+// Byte `place` of a word as the upper byte of two integers of 16 bits.
+__device__ __forceinline__ Word upper_bytes(Word w, int place) {
+  Word both;
+  asm("prmt.b32 %0, %1, 0, %2;" : "=r"(both) : "r"(w), "r"(place * 0x1010 + 0x0404));
+  return both;
+}
+
 // (w & kMask) | above: one instruction, of which the compiler makes two.
 template <Word kMask>
 __device__ __forceinline__ Word masked(Word w, Word above) {

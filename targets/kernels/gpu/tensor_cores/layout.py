@@ -1,4 +1,4 @@
-"""Packed weights for tensor cores, computed when a model is first loaded.
+"""Packed weights for tensor cores, which `packing.py` computes when a model is first loaded.
 
 A weight [N, K] is divided into row tiles of 16 rows (the last filled with zeros) and chunks of 64
 columns. A chunk of a row tile is four multiplications of 16 columns each. Lane 4 r + c of a warp (c
@@ -17,6 +17,16 @@ Minimums and zero points follow:
 
          offsets [as the scales]   the minimum, or 1024 + the zero point
 
+Formats of floats (FP8, MXFP4, NVFP4) have their floats in the places of integers, scales (not where
+a row has one scale alone), and then a factor of each row, which multiplies sums:
+
+         factors [tiles, 16]       float32
+
+Of E8M0's powers of two the largest of a row becomes the scale 2^15, so the row's weights are exact
+where they are multiples of 2^-25 of that power. Such a scale is the upper byte of its float16, the
+lower one 0: a word has those of the groups of row r, then of row r + 8. Scales of blocks of 128 are
+relative to a power of two, too, and rounded to float16, and so are their products with the floats.
+
 There are four pairs: (row r, columns 0 and 1), (row r + 8, the same), (row r, columns 2 and 3),
 (row r + 8, the same). In float16 pair i is word i; in 4 bits its numbers are nibbles i and i + 4,
 in 8 bits bytes i % 2 and i % 2 + 2 of word i / 2. A few operations dequantize a pair.
@@ -26,25 +36,21 @@ Weights of experts [E, N, K] have the layout of one weight with E times as many 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from tvm.script import tirx as T
-from tvm.tirx import PrimFunc
 
 from wherry.ops import LinearSpec
-from wherry.ops.blocks import FORMATS, BlockFormat
+from wherry.ops.blocks import FORMATS, ROW, BlockFormat
 
-from .. import emit as e
-from ..block_weights import BlockWeights
-from ..weights import ZEROS, ExpertMatrix, fits_float16, stored_shapes
+from ..weights import fits_float16
 
 ROWS = 16  # rows of a row tile
 CHUNK = 64  # columns of a chunk
 STEPS = 4  # multiplications of a chunk, 16 columns each
 LANES = 32  # lanes of a warp
-_THREADS = LANES * STEPS
+THREADS = LANES * STEPS
+# Bits of a float -> the value of the format's numbers (twice those of e2m1) that are 1 in the
+# float16 of `weights.cuh`.
+UNITS = {4: 2.0**15, 8: 2.0**8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +58,28 @@ class Stored:
     """How the chunks of a scheme are stored."""
 
     bits: int  # of a number: 4, 8 or 16
-    group: int = 32  # columns that share a scale: 32 or 16; more have it several times
+    group: int = 32  # columns that share a scale: 32 or 16; more have it several times; 0: none do
     offsets: bool = False  # whether each scale has an offset
+    factors: bool = False  # whether each row has a factor, and numbers are floats
+    scale_bytes: int = 2  # of a scale; 1: the upper byte of a float16
 
     @property
     def words(self) -> int:
         """Return the uint32 words of a chunk of a row tile."""
-        return _THREADS * self.bits // 4
+        return THREADS * self.bits // 4
 
     @property
     def scales(self) -> int:
         """Return the uint32 words of a chunk's scales."""
-        return 0 if self.bits == 16 else ROWS // 2 * (CHUNK // self.group)
+        return ROWS * (CHUNK // self.group) * self.scale_bytes // 4 if self.group else 0
 
 
 def _stored(own: BlockFormat) -> Stored | None:
     """Return how a block format is stored; None: float16 has not its scales, or it has few bits."""
-    floats = own.floats != "float16" or own.bytes is not None or own.e4m3
-    if floats or own.codebook or own.bits < 4:
+    if own.e4m3 or own.bytes is not None:
+        group = 0 if own.group == ROW else min(own.group, 32)
+        return Stored(own.bits, group, factors=True, scale_bytes=1 if own.bytes == "e8m0" else 2)
+    if own.floats != "float16" or own.codebook or own.bits < 4:
         return None
     # In 4 bits each scale has a zero point: 8 in all of Q4_0.
     offsets = own.bits == 4 or own.minimum or own.zeros
@@ -79,7 +89,7 @@ def _stored(own: BlockFormat) -> Stored | None:
 # Block format -> how it is stored.
 BLOCKS = {name: found for name, own in FORMATS.items() if (found := _stored(own))}
 _GROWTH = 1.2
-STORED = {"q4": Stored(4), "q8": Stored(8), "f16": Stored(16), **BLOCKS}
+STORED = {"q4": Stored(4), "q8": Stored(8), "f16": Stored(16, 0), **BLOCKS}
 
 
 def grows(scheme: str) -> bool:
@@ -89,7 +99,9 @@ def grows(scheme: str) -> bool:
 
 def fits(spec: LinearSpec) -> bool:
     """Return whether a weight can have this layout."""
-    return spec.scheme in STORED and fits_float16(spec) and spec.in_features % CHUNK == 0
+    own = STORED.get(spec.scheme)
+    narrow = own is not None and (own.factors or fits_float16(spec))
+    return narrow and spec.in_features % CHUNK == 0
 
 
 def tiles(spec: LinearSpec) -> int:
@@ -115,7 +127,8 @@ def scales_at(spec: LinearSpec, experts: int = 1) -> int:
 
 def size(spec: LinearSpec, experts: int = 1) -> int:
     """Return the size of the packed tensor in uint32."""
-    return experts * tiles(spec) * chunks(spec) * (chunk_bytes(spec.scheme) // 4)
+    factors = ROWS * tiles(spec) if STORED[spec.scheme].factors else 0
+    return factors_at(spec, experts) + experts * factors
 
 
 def offsets_at(spec: LinearSpec, experts: int = 1) -> int:
@@ -124,186 +137,6 @@ def offsets_at(spec: LinearSpec, experts: int = 1) -> int:
     return experts * tiles(spec) * chunks(spec) * (own.words + own.scales)
 
 
-def pack(spec: LinearSpec, experts: int | None = None) -> PrimFunc:
-    """Return the packing PrimFunc (*stored, packed uint32 [size]).
-
-    `experts` is the number of experts of an expert weight, None for other weights.
-    """
-    axis = () if experts is None else (experts,)
-    stored = [
-        (f"w{i}", (*axis, *shape), dtype) for i, (shape, dtype) in enumerate(stored_shapes(spec))
-    ]
-    count, of_each = experts or 1, tiles(spec)
-    place = {"q4": _pack_q4, "q8": _pack_q8, "f16": _pack_f16}.get(spec.scheme, _pack_block)
-    packed: e.Parameter = ("packed", (size(spec, count),), "uint32")
-
-    def emit(b: dict[str, Any], _sizes: dict[str, Any]) -> None:
-        def block(tile: Any, chunk: Any, thread: Any) -> None:
-            own = [b[name] for name, _, _ in stored]
-            if experts is not None:
-                expert = e.let(e.div(tile, of_each))
-                own = [ExpertMatrix(tensor, expert) for tensor in own]
-            place(_Chunk(spec, own, b["packed"], tile, chunk, count), thread)
-
-        e.launch((count * of_each, chunks(spec)), _THREADS, block)
-
-    return e.prim_func([*stored, packed], emit)
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """Emits the packing of one chunk of a row tile."""
-
-    spec: LinearSpec
-    stored: list[Any]  # buffers of the stored tensors
-    packed: Any
-    tile: Any  # index of the row tile, among those of all experts
-    chunk: Any
-    experts: int
-
-    @property
-    def place(self) -> Any:
-        """Return the index of the chunk, among all chunks of all row tiles."""
-        wide = size(self.spec, self.experts) >= 2**31  # addresses have 32 bits where possible
-        tile = T.Cast("int64", self.tile) if wide else self.tile
-        return tile * chunks(self.spec) + self.chunk
-
-    def rows_of(self, row: Any) -> Sequence[tuple[Any, Any]]:
-        """Return (whether it exists, index of a valid row) for rows r and r + 8 of the tile."""
-        tile = e.mod(self.tile, tiles(self.spec))
-        own = [tile * ROWS + row + half for half in (0, ROWS // 2)]
-        last = self.spec.out_features - 1
-        return [(at <= last, e.let(T.min(at, last))) for at in own]
-
-    def store(self, value: Any, at: Any) -> None:
-        """Emit the store of a packed word."""
-        T.buffer_store(self.packed, value, [at])
-
-    def store_scales(self, thread: Any) -> None:
-        """Emit the stores of all scales of the chunk."""
-        scales = self.stored[1]
-        at = scales_at(self.spec, self.experts)
-        self.store_floats(thread, at, lambda row, group: scales[row, group])
-
-    def store_floats(self, thread: Any, first: Any, load: Callable[[Any, Any], Any]) -> None:
-        """Emit the stores of a float16 for each row and group, from word `first` on."""
-        own = STORED[self.spec.scheme]
-        groups = CHUNK // own.group
-
-        def store() -> None:
-            group = self.chunk * groups + e.mod(thread, groups)
-            pair = [
-                T.Select(there, _bits(load(row, group)), T.uint32(0))
-                for there, row in self.rows_of(e.div(thread, groups))
-            ]
-            self.store(_joined(*pair), first + self.place * own.scales + thread)
-
-        e.when(thread < own.scales, store)
-
-
-def _integers(bits: int, word: Any, places: Sequence[int], first: int = 0) -> Any:
-    """Emit neighbouring integers of a word, from `first` on, moved to `places` of another word."""
-    mask = 2**bits - 1
-    total: Any = T.uint32(0)
-    for i, place in enumerate(places):
-        number = T.bitwise_and(T.shift_right(word, T.uint32(bits * (first + i))), T.uint32(mask))
-        total = T.bitwise_or(total, T.shift_left(number, T.uint32(bits * place)))
-    return total
-
-
-def _zeros(bits: int) -> Any:
-    """Return a word whose integers all stand for 0."""
-    return T.uint32(sum(ZEROS[bits] << at for at in range(0, 32, bits)))
-
-
-def _pack_q4(own: _Chunk, thread: Any) -> None:
-    _pack_nibbles(own, thread)
-    own.store_scales(thread)
-
-
-def _pack_block(own: _Chunk, thread: Any) -> None:
-    """Emit the packing of a block format."""
-    kind, stored = FORMATS[own.spec.scheme], STORED[own.spec.scheme]
-    weights = BlockWeights(own.spec, tuple(own.stored))
-
-    def zero(row: Any, column: Any) -> Any:
-        if not kind.zeros:
-            return T.float16(1024 + kind.zero)
-        return _half(weights.zero(row, column) + T.float32(1024))
-
-    def minimum(row: Any, column: Any) -> Any:
-        return _half(weights.minimum(row, column))
-
-    def of_group(load: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-        return lambda row, group: load(row, group * stored.group)
-
-    if stored.bits == 4:
-        _pack_nibbles(own, thread)
-    else:
-        _pack_bytes(own, thread, weights.bytes_of)
-    scale = of_group(lambda row, column: _half(weights.scale_of(row, column)))
-    own.store_floats(thread, scales_at(own.spec, own.experts), scale)
-    if stored.offsets:
-        load = of_group(minimum if kind.minimum else zero)
-        own.store_floats(thread, offsets_at(own.spec, own.experts), load)
-
-
-def _half(value: Any) -> Any:
-    return T.Cast("float16", value)
-
-
-def _pack_nibbles(own: _Chunk, thread: Any) -> None:
-    lane, step = e.let(e.div(thread, STEPS)), e.let(e.mod(thread, STEPS))
-    column = e.mod(lane, 4)
-    word = own.chunk * (CHUNK // 8) + column * 2 + e.div(step, 2)
-    shift = T.Cast("uint32", e.mod(step, 2) * 16)
-    total: Any = T.uint32(0)
-    for half, (there, row) in enumerate(own.rows_of(e.div(lane, 4))):
-        four = T.shift_right(T.Select(there, own.stored[0][row, word], _zeros(4)), shift)
-        # places of a lane's columns in the stored word
-        places = [half + i // 2 * 2 + i % 2 * 4 for i in range(4)]
-        total = T.bitwise_or(total, _integers(4, e.let(four), places))
-    own.store(total, own.place * _THREADS + thread)
-
-
-def _pack_q8(own: _Chunk, thread: Any) -> None:
-    _pack_bytes(own, thread, lambda row, column: own.stored[0][row, e.div(column, 4)])
-    own.store_scales(thread)
-
-
-def _pack_bytes(own: _Chunk, thread: Any, load: Callable[[Any, Any], Any]) -> None:
-    """Emit the packing of 8 bits; `load(row, column)` returns the numbers of four columns."""
-    lane, step = e.let(e.mod(e.div(thread, 2), LANES)), e.let(_step_q8(thread))
-    column = e.let(own.chunk * CHUNK + e.mod(lane, 4) * 16 + step * 4)
-    four = [
-        e.let(T.Select(there, load(row, column), _zeros(8)))
-        for there, row in own.rows_of(e.div(lane, 4))
-    ]
-    at = e.let((own.place * _THREADS + thread) * 2)
-    for pair in range(2):  # pairs of columns
-        parts = [_integers(8, w, (half, half + 2), 2 * pair) for half, w in enumerate(four)]
-        own.store(T.bitwise_or(*parts), at + pair)
-
-
-def _step_q8(thread: Any) -> Any:
-    return e.div(thread, 2 * LANES) * 2 + e.mod(thread, 2)
-
-
-def _pack_f16(own: _Chunk, thread: Any) -> None:
-    step, lane = e.let(e.div(thread, LANES)), e.let(e.mod(thread, LANES))
-    first = own.chunk * CHUNK + e.mod(lane, 4) * 16 + step * 4
-    for half, (there, row) in enumerate(own.rows_of(e.div(lane, 4))):
-        for i in range(2):
-            pair = [
-                T.Select(there, _bits(own.stored[0][row, first + 2 * i + j]), T.uint32(0))
-                for j in range(2)
-            ]
-            own.store(_joined(*pair), (own.place * _THREADS + thread) * 4 + 2 * i + half)
-
-
-def _bits(half: Any) -> Any:
-    return T.Cast("uint32", T.reinterpret("uint16", half))
-
-
-def _joined(low: Any, high: Any) -> Any:
-    return T.bitwise_or(low, T.shift_left(high, T.uint32(16)))
+def factors_at(spec: LinearSpec, experts: int = 1) -> int:
+    """Return the offset in the packed tensor of the rows' factors, in uint32."""
+    return experts * tiles(spec) * chunks(spec) * (chunk_bytes(spec.scheme) // 4)

@@ -21,6 +21,7 @@ from ...kernel_set import FusedKernel
 from .. import emit as e
 from . import layout
 from .call import FLOATS, call, joined, shared, templated
+from .packing import pack
 from .plan import (
     GROUP_TOKENS,
     GROUP_WARPS,
@@ -117,7 +118,7 @@ def fused_linear(
         compute=e.prim_func(parameters, emit),
         scratch=((rows, "float16"),),
         packed=((layout.size(weight),), "uint32"),
-        pack=layout.pack(weight),
+        pack=pack(weight),
     )
 
 

@@ -45,17 +45,21 @@ struct TilePieces {
   }
 };
 
-// Weights whose words are followed by scales, and perhaps by offsets, kScalesOfChunk words a chunk.
-template <int kN, int kK, int kPiecesOfChunk, int kScalesOfChunk, bool kOffsets>
+// Weights whose words are followed by scales, and perhaps by offsets, kScalesOfChunk words a chunk;
+// with kFactors then by a float32 for each row, which multiplies the row's sums.
+template <int kN, int kK, int kPiecesOfChunk, int kScalesOfChunk, bool kOffsets,
+          bool kFactors = false>
 struct PackedWeights {
   static constexpr int kPieces = kPiecesOfChunk, kScales = kScalesOfChunk;
   static constexpr int kTiles = divided_up(kN, kRows);
   static constexpr int kChunks = kK / kChunk;
   static constexpr size_t kOffsetsAt = kOffsets ? size_t{kTiles} * kChunks * kScales : 0;
+  static constexpr size_t kFactorsAt =
+      size_t{kTiles} * kChunks * (kPieces * 128 + kScales * (kOffsets ? 2 : 1));
   const uint4* words;
   const Word* scales;
 
-  // The place of a lane's scales among those of a chunk: it has one alone, or with a neighbour.
+  // The place of a lane's scales among those of a chunk: it has one alone, or with neighbours.
   static __device__ __forceinline__ int of_lane(int lane) { return lane * kScales / 32; }
 
   __device__ __forceinline__ PackedWeights(const void* packed, int lane)
@@ -66,6 +70,10 @@ struct PackedWeights {
   __device__ __forceinline__ TilePieces<PackedWeights> tile(int index) const {
     const size_t at = size_t(index) * kChunks;
     return {words + at * (kPieces * 32), scales + at * kScales};
+  }
+  // The factor of row `row` among the rows of all row tiles; 1 without factors.
+  static __device__ __forceinline__ float factor(const void* packed, int row) {
+    return kFactors ? static_cast<const float*>(packed)[kFactorsAt + row] : 1.0f;
   }
   // The scales of a row tile for all lanes.
   __device__ __forceinline__ const uint4* all_scales(int index) const {
@@ -183,6 +191,75 @@ template <int kN, int kK>
 using BytesZero = Bytes<kN, kK, 16, Offset::kZero>;
 template <int kN, int kK>
 using BytesMinimum = Bytes<kN, kK, 16, Offset::kMinimum>;
+
+// Floats of 4 bits (e2m1) at bits 4 kPlace and 16 + 4 kPlace of a word, as float16 2^-14 times as
+// large: sign, exponent and mantissa move to their places, and subnormals stay subnormals.
+template <int kPlace>
+__device__ __forceinline__ Word floats_of_4_bits(Word w) {
+  const Word high = w << (12 - 4 * kPlace);
+  return masked<0x80008000u>(high, high >> 3 & 0x0e000e00u);
+}
+// The same of 8 bits (e4m3) in bytes kOdd and kOdd + 2, 2^-8 times as large.
+template <int kOdd>
+__device__ __forceinline__ Word floats_of_8_bits(Word w) {
+  const Word high = w << (8 - 8 * kOdd);
+  return masked<0x80008000u>(high, high >> 1 & 0x3f803f80u);
+}
+
+// The scales of a piece of floats, that of its upper row twice and that of its lower row: float16, or
+// with 8 words a chunk upper bytes of float16, of which four lanes share a word.
+template <int kScales>
+__device__ __forceinline__ void scales_of(const Piece& piece, Word (&scale)[2]) {
+  const int group = threadIdx.x % 4 / 2;
+  scale[0] = kScales == 8 ? upper_bytes(piece.scales, group) : upper_scale(piece);
+  scale[1] = kScales == 8 ? upper_bytes(piece.scales, group + 2) : lower_scale(piece);
+}
+
+// Floats of 4 bits, placed as the numbers of `Q4`, with scales and factors.
+template <int kN, int kK, int kScales>
+struct Floats4 : PackedWeights<kN, kK, 1, kScales, false, true> {
+  using PackedWeights<kN, kK, 1, kScales, false, true>::PackedWeights;
+
+  static __device__ __forceinline__ void open(const Piece& piece, int step, Word (&a)[4]) {
+    const Word w = word_of(piece, step);
+    Word scale[2];
+    scales_of<kScales>(piece, scale);
+    a[0] = times(floats_of_4_bits<0>(w), scale[0]);
+    a[1] = times(floats_of_4_bits<1>(w), scale[1]);
+    a[2] = times(floats_of_4_bits<2>(w), scale[0]);
+    a[3] = times(floats_of_4_bits<3>(w), scale[1]);
+  }
+};
+
+// Floats of 8 bits, placed as the numbers of `Bytes`, with scales or without, and factors.
+template <int kN, int kK, int kScales>
+struct Floats8 : PackedWeights<kN, kK, 2, kScales, false, true> {
+  using PackedWeights<kN, kK, 2, kScales, false, true>::PackedWeights;
+
+  static __device__ __forceinline__ void open(const Piece& piece, int step, Word (&a)[4]) {
+    const Word w[2] = {step % 2 ? piece.words.z : piece.words.x,
+                       step % 2 ? piece.words.w : piece.words.y};
+    Word scale[2];
+    scales_of<kScales>(piece, scale);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const Word upper = floats_of_8_bits<0>(w[i]), lower = floats_of_8_bits<1>(w[i]);
+      a[2 * i] = kScales == 0 ? upper : times(upper, scale[0]);
+      a[2 * i + 1] = kScales == 0 ? lower : times(lower, scale[1]);
+    }
+  }
+};
+
+template <int kN, int kK>
+using MXFP4 = Floats4<kN, kK, 8>;
+template <int kN, int kK>
+using NVFP4 = Floats4<kN, kK, 32>;
+template <int kN, int kK>
+using MXFP8 = Floats8<kN, kK, 8>;
+template <int kN, int kK>
+using FP8_G128 = Floats8<kN, kK, 16>;
+template <int kN, int kK>
+using FP8_ROW = Floats8<kN, kK, 0>;
 
 // float16. A lane's piece is its part of a step.
 template <int kN, int kK>
