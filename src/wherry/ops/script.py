@@ -2,8 +2,8 @@
 
 TVM's read the source lines of the whole call stack, to find scripts inside classes, names that only
 annotations use, and the parser that expands a macro. Functions here have no such names, and the
-parser is found without source lines. It matters where many modules are loaded: a quarter of the
-time of a compilation next to torch and transformers.
+parser is found without source lines. It matters where frames have no file, each of which is looked
+for in all modules: under pytest-xdist, with transformers loaded, 0.6 s of a compilation.
 """
 
 from __future__ import annotations
