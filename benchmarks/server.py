@@ -19,7 +19,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +33,10 @@ from .shapes import SHAPES
 from .word_models import readable_folder, readable_gguf
 
 CONTEXT = 2048  # tokens of one conversation
-CLIENTS = 32
 START_SECONDS = 600
 PROMPT, OUTPUT = 256, 64  # tokens of a prompt and of a response
-REQUESTS = {1: 6, 8: 32, 32: 96}  # number of clients -> number of requests
+REQUESTS = {1: 6, 8: 32, 32: 96, 64: 128}  # number of clients -> number of requests
+CLIENTS = max(REQUESTS)
 _CONVERSATIONS, _TURNS, _TURN_WORDS = 4, 6, 120
 
 
@@ -117,14 +117,15 @@ def turns(path: Path) -> Path:
     return path
 
 
-def measured(url: str, trace: Path) -> dict[str, dict[str, Any]]:
-    """Measure all workloads on one server."""
-    found = {f"clients{n}": closed_loop(url, n) for n in REQUESTS}
-    found["multi-turn"] = asked(url, "--trace", str(trace))
+def measured(url: str, clients: Sequence[int], trace: Path) -> dict[str, dict[str, Any]]:
+    """Measure the workloads on one server: numbers of clients, and with all of them the trace."""
+    found = {f"clients{n}": closed_loop(url, n) for n in clients}
+    if len(clients) == len(REQUESTS):
+        found["multi-turn"] = asked(url, "--trace", str(trace))
     return found
 
 
-def compare(shape: str, threads: int, rounds: int) -> None:
+def compare(shape: str, threads: int, rounds: int, clients: Sequence[int]) -> None:
     """Measure both servers in turn; write the rows."""
     before = busy_cores()
     runs: dict[str, list[dict[str, dict[str, Any]]]] = {"wherry": [], "llama": []}
@@ -136,7 +137,7 @@ def compare(shape: str, threads: int, rounds: int) -> None:
                 ("llama", llama_server(shape, threads)),
             ):
                 with serving(command, _free_port()) as url:
-                    runs[side].append(measured(url, trace))
+                    runs[side].append(measured(url, clients, trace))
     for what in runs["wherry"][0]:
         sides = {side: _summary([run[what] for run in found]) for side, found in runs.items()}
         row = {
@@ -191,9 +192,10 @@ def main() -> None:
     parser.add_argument("shapes", nargs="*", default=["smollm2-135m"], help=", ".join(SHAPES))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--clients", type=int, nargs="+", choices=REQUESTS, default=list(REQUESTS))
     arguments = parser.parse_args()
     for shape in arguments.shapes:
-        compare(shape, arguments.threads, arguments.rounds)
+        compare(shape, arguments.threads, arguments.rounds, arguments.clients)
 
 
 if __name__ == "__main__":
