@@ -76,10 +76,20 @@ def test_embedding(build, name):
 
 @each
 def test_linear(build, name):
+    check_linear(build, name, False)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["Q2_K", "IQ4_XS"])
+def test_warpgroups(build, name):
+    check_linear(build, name, "groups")
+
+
+def check_linear(build, name, many):
     scheme, stored = stored_of(name)
     packed = packed_of(build, scheme, stored)
     spec = FusedLinearSpec(out_features=N, in_features=K, x_dtype=HALF, **scheme.kernel_spec())
-    kernel = tensor_cores.fused_linear(spec, plan=plan_of(spec, False))
+    kernel = tensor_cores.fused_linear(spec, plan=plan_of(spec, many))
     compute, ((shape, _),) = build(kernel.compute), kernel.scratch
     x = np.random.default_rng(2).standard_normal((ROWS, K)).astype(HALF)
 
