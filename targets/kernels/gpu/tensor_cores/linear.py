@@ -40,7 +40,7 @@ STORED = {scheme: scheme.upper() for scheme in sorted(layout.STORED)}
 
 @cache
 def weights_of_blocks() -> str:
-    """Return the C++ of the classes of all block formats, of those in weights.cuh."""
+    """Return the C++ of the classes of block formats: names for templates of weights.cuh."""
 
     def class_of(name: str) -> str:
         own, stored = FORMATS[name], layout.BLOCKS[name]
