@@ -141,11 +141,13 @@ def test_a_complete_conversion_is_not_measured_again(source, tmp_path):
 def test_what_a_target_has_kernels_for():
     assert Choice(target="cpu", quant="q3_k").mix.type is record("Q3_K")
     assert Choice(target="cpu", quant="auto:4.5").types == set(TYPES)
-    # tensor cores read 5 and 6 bits as 8
-    with pytest.raises(UsageError, match=r"for q4_k\. Type: --quant q8f16_1, or --quant auto:5\.6"):
+    of_4_bits = {"iq4_nl", "iq4_xs", "q4_k"}  # tensor cores read 2 and 3 bits as 4, 5 and 6 as 8
+    known = r"for iq4_nl, iq4_xs, q4_k\. Type: --quant q8f16_1, or --quant auto:5\.6"
+    with pytest.raises(UsageError, match=known):
         _ = Choice(target="cuda", host="linux-x86_64", quant="q5_k").mix
-    assert Choice(target="cuda", host="linux-x86_64", quant="auto:5").types == {"q4_k"}
+    assert Choice(target="cuda", host="linux-x86_64", quant="auto:5").types == of_4_bits
     kept = Choice(target="cuda", host="linux-x86_64").kept_schemes  # of a file with such types
-    assert kept and {"Q4_K", "Q5_K", "Q6_K", "Q8_0"} <= kept.matrices and "Q2_K" not in kept.experts
+    held = {"Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_0", "IQ4_XS", "IQ2_S", "TQ2_0"}
+    assert kept and held <= kept.matrices & kept.experts and "TCQ3" not in kept.matrices
     floats = {"FP8_ROW", "FP8_G128", "MXFP8", "MXFP4", "NVFP4"}
     assert floats <= kept.matrices & kept.experts and "TERNARY" not in kept.matrices

@@ -1,4 +1,4 @@
-"""Block formats of 4 to 8 bits on NVIDIA's tensor cores, run by an emulator, against NumPy."""
+"""Block formats of 2 to 8 bits on NVIDIA's tensor cores, run by an emulator, against NumPy."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ FLOATS = ("MXFP4", "NVFP4", "FP8_G128", "MXFP8", "FP8_ROW")
 NIGHTLY = (
     *("Q4_0", "Q4_1", "affine4f16_g32_min", "affine4f16_g64"),
     *("Q5_0", "Q5_1", "Q5_K", "Q8_0", "affine8f16_g64", "affine8f16_g32_min"),
+    *("IQ4_NL", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"),
+    *("Q1_0", "Q2_0", "TQ1_0", "TQ2_0"),
 )
 NAMES = [
-    *("affine4f16_g128", "Q4_K", "Q6_K"),
+    *("affine4f16_g128", "Q4_K", "Q6_K", "Q3_K", "Q2_K", "IQ4_XS", "IQ1_S"),
     *FLOATS,
     *(pytest.param(name, marks=pytest.mark.nightly) for name in NIGHTLY),
 ]
@@ -74,10 +76,20 @@ def test_embedding(build, name):
 
 @each
 def test_linear(build, name):
+    check_linear(build, name, False)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["Q2_K", "IQ4_XS"])
+def test_warpgroups(build, name):
+    check_linear(build, name, "groups")
+
+
+def check_linear(build, name, many):
     scheme, stored = stored_of(name)
     packed = packed_of(build, scheme, stored)
     spec = FusedLinearSpec(out_features=N, in_features=K, x_dtype=HALF, **scheme.kernel_spec())
-    kernel = tensor_cores.fused_linear(spec, plan=plan_of(spec, False))
+    kernel = tensor_cores.fused_linear(spec, plan=plan_of(spec, many))
     compute, ((shape, _),) = build(kernel.compute), kernel.scratch
     x = np.random.default_rng(2).standard_normal((ROWS, K)).astype(HALF)
 
@@ -171,9 +183,8 @@ def test_scales_of_blocks_that_float16_has_not(build):
 def test_which_formats_have_tensor_cores():
     own = {"out_features": 48, "in_features": 256}
     with_cores = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "affine8f16_g64")
-    with_cores += FLOATS
-    # of fewer bits than a packed number, or with scales that float16 does not have
-    without = ("Q2_K", "Q3_K", "TQ2_0", "IQ4_XS", "affine4f32_g64")
+    with_cores += (*FLOATS, "Q2_K", "Q3_K", "TQ2_0", "IQ4_XS", "IQ1_S")
+    without = ("affine4f32_g64", "TCQ3")  # scales that float16 does not have, and a trellis
     for name in (*with_cores, *without):
         spec = FusedLinearSpec(**own, **record(name).kernel_spec())
         assert (KERNELS.fused_linear(spec).pack is not None) == (name in with_cores), name

@@ -75,6 +75,15 @@ CASES = {
     "sum of floats of 4 bits": in_blocks(
         spec_of(3, 2, 24, 192, "q4", combined=True, **HALF_IN), "nvfp4"
     ),
+    "sum of 3 bits": in_blocks(spec_of(3, 2, 24, 256, "q4", combined=True, **HALF_IN), "q3_k"),
+    "sum of 2 bits": in_blocks(spec_of(3, 2, 24, 256, "q4", combined=True, **HALF_IN), "q2_k"),
+    "sum of a codebook": in_blocks(
+        spec_of(3, 2, 24, 256, "q4", combined=True, **HALF_IN), "iq4_xs"
+    ),
+    "sum of grids": in_blocks(spec_of(3, 2, 24, 256, "q4", combined=True, **HALF_IN), "iq2_s"),
+    "gate of a codebook": in_blocks(
+        spec_of(4, 2, 2 * 16, 64, "q4", gate="silu", **HALF_IN), "iq4_nl"
+    ),
     "gate of minimums": in_blocks(spec_of(4, 2, 2 * 16, 64, "q4", gate="silu"), "q4_1"),
 }
 BY_DAY = ("gate", "sum", "sum of zero points", "clamped gate of floats")

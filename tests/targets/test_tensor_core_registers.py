@@ -62,6 +62,10 @@ LINEARS = {  # Llama-3.1-8B's
     "gate_up of MXFP8": linear_of(28672, 4096, "mxfp8", gated=True, **BEHIND),
     "down of NVFP4": linear_of(4096, 14336, "nvfp4", residual=True, x_dtype="float16"),
     "gate_up of NVFP4": linear_of(28672, 4096, "nvfp4", gated=True, **BEHIND),
+    "gate_up of Q2_K": linear_of(28672, 4096, "q2_k", gated=True, **BEHIND),
+    "down of Q3_K": linear_of(4096, 14336, "q3_k", residual=True, x_dtype="float16"),
+    "gate_up of IQ4_XS": linear_of(28672, 4096, "iq4_xs", gated=True, **BEHIND),
+    "qkv of IQ1_M": linear_of(6144, 4096, "iq1_m", **BEHIND),
 }
 
 
@@ -87,6 +91,9 @@ EXPERTS = {
         32, 4, 5760, 2880, "mxfp4", gate="clamped", bias=True, **GATE
     ),
     "gpt-oss's down as it is": experts_of(32, 4, 2880, 2880, "mxfp4", bias=True, **SUM),
+    "Mixtral's down of Q3_K": experts_of(8, 2, 4096, 14336, "q3_k", **SUM),
+    "Mixtral's down of IQ4_XS": experts_of(8, 2, 4096, 14336, "iq4_xs", **SUM),
+    "Mixtral's gate_up of Q2_K": experts_of(8, 2, 28672, 4096, "q2_k", gate="silu", **GATE),
     "DeepSeek-V3's down": experts_of(256, 8, 7168, 2048, "fp8_g128", **SUM),
     "gate_up of 8 bits": experts_of(128, 8, 1536, 2048, "q8", gate="silu"),
     "gate_up of floats": experts_of(128, 8, 1536, 2048, "f16", gate="silu"),
@@ -102,7 +109,8 @@ def test_experts(nvcc, tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["gate_up of FP8 in blocks", "gate_up of MXFP8", "gate_up of NVFP4"]
+    "name",
+    [name for name in LINEARS if name.startswith("gate_up of ")],
 )
 def test_warpgroups(nvcc, tmp_path, name):
     compute = tensor_cores.fused_linear(LINEARS[name], 227 << 10, warpgroups=True).compute

@@ -70,15 +70,18 @@ def _four(spec: LinearSpec, packed: Any, row: Any, place: Any) -> list[Any]:
     else:
         word = _shifted(packed[(piece * layout.LANES + lane) * layout.STEPS + step], half * 4)
         places = [(word, 4 * (i // 2 * 2 + i % 2 * 4)) for i in range(4)]
+    fields = [_field(own.bits, *place) for place in places]
     if own.factors:
-        fields = [_field(own.bits, *place) for place in places]
         numbers = numbers_of(FORMATS[spec.scheme], fields, [], None)
         of_row = T.reinterpret("float32", packed[layout.factors_at(spec) + row])
         of_row = e.let(of_row * T.float32(1 / layout.UNITS[own.bits]))
         return [number * scale * of_row for number in numbers]
-    integers = [T.Cast("float32", T.Cast("int32", _field(own.bits, *p))) for p in places]
+    block = FORMATS.get(spec.scheme)
+    if block and block.codebook:
+        return [number * scale for number in numbers_of(block, fields, [], None)]
+    integers = [T.Cast("float32", T.Cast("int32", field)) for field in fields]
     zero: Any = T.float32(ZEROS[own.bits])
-    if block := FORMATS.get(spec.scheme):
+    if block:
         zero = T.float32(block.zero)
         if block.minimum:
             offset = factor(layout.offsets_at(spec))

@@ -22,7 +22,7 @@ from ..route import gemv_slots_on_tensor_cores
 from . import layout
 from .call import FLOATS, call, joined, shared, templated
 from .expert_plan import ExpertPlan
-from .linear import STORED
+from .linear import STORED, weights_of_blocks
 from .linear import source as source_of_linears
 from .packing import pack
 from .plan import PREPARE_THREADS, TOKENS, Gemv
@@ -33,7 +33,8 @@ _SUM_THREADS = 256
 
 def source() -> str:
     """Return the CUDA C++ source of all kernels of expert linears."""
-    return joined("instructions", "rows", "weights", "gemv", "gemm", "experts", "expert_row")
+    names = "instructions rows weights gemv gemm experts expert_row"
+    return joined(*names.split()) + weights_of_blocks()
 
 
 def fits(spec: ExpertLinearSpec) -> bool:

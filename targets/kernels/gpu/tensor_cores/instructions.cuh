@@ -112,6 +112,14 @@ __device__ __forceinline__ Word upper_bytes(Word w, int place) {
   return both;
 }
 
+// Four of the bytes of two words, 0 to 3 those of `low`, 4 to 7 those of `high`, by the lowest four
+// numbers of 4 bits of `places`.
+__device__ __forceinline__ Word bytes_at(Word low, Word high, Word places) {
+  Word four;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(four) : "r"(low), "r"(high), "r"(places));
+  return four;
+}
+
 // (w & kMask) | above: one instruction, of which the compiler makes two.
 template <Word kMask>
 __device__ __forceinline__ Word masked(Word w, Word above) {

@@ -11,9 +11,10 @@ to lanes is possible, if x has the same. The order, in uint32, all in one tensor
     q8   words  [tiles, chunks, step / 2, lane, 2, 2]  four numbers of 8 bits; scales as q4
     f16  words  [tiles, chunks, step, lane, 4]         two numbers each
 
-Block formats (`BLOCKS`) of 4 bits are as q4, those of 5 to 8 bits as q8, with the two levels of
-scales multiplied and rounded to float16; where 16 weights share a scale, each lane has its own.
-Minimums and zero points follow:
+Block formats (`BLOCKS`) of up to 4 bits are as q4, those of 5 to 8 bits as q8, with the two levels
+of scales multiplied and rounded to float16; where 16 weights share a scale, each lane has its own.
+Integers with a codebook stay indexes. Minimums, and zero points of which each scale has its own,
+follow:
 
          offsets [as the scales]   the minimum, or 1024 + the zero point
 
@@ -75,15 +76,16 @@ class Stored:
 
 
 def _stored(own: BlockFormat) -> Stored | None:
-    """Return how a block format is stored; None: float16 has not its scales, or it has few bits."""
+    """Return how a block format is stored; None: float16 has not its scales, or it has a trellis.
+
+    The float32 scales of grids are a float16 times a power of two, which moves none out of range.
+    """
     if own.e4m3 or own.bytes is not None:
         group = 0 if own.group == ROW else min(own.group, 32)
         return Stored(own.bits, group, factors=True, scale_bytes=1 if own.bytes == "e8m0" else 2)
-    if own.floats != "float16" or own.codebook or own.bits < 4:
+    if own.trellis or (own.floats != "float16" and not own.codebook):
         return None
-    # In 4 bits each scale has a zero point: 8 in all of Q4_0.
-    offsets = own.bits == 4 or own.minimum or own.zeros
-    return Stored(4 if own.bits == 4 else 8, min(own.group, 32), offsets)
+    return Stored(4 if own.bits <= 4 else 8, min(own.group, 32), own.minimum or own.zeros)
 
 
 # Block format -> how it is stored.
@@ -100,8 +102,8 @@ def grows(scheme: str) -> bool:
 def fits(spec: LinearSpec) -> bool:
     """Return whether a weight can have this layout."""
     own = STORED.get(spec.scheme)
-    narrow = own is not None and (own.factors or fits_float16(spec))
-    return narrow and spec.in_features % CHUNK == 0
+    narrow = spec.scheme in BLOCKS or fits_float16(spec)
+    return own is not None and narrow and spec.in_features % CHUNK == 0
 
 
 def tiles(spec: LinearSpec) -> int:

@@ -9,7 +9,7 @@ the same bits in a batch of any size. Other shapes and schemes use `gpu/linear.p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from tvm.script import tirx as T
@@ -34,24 +34,37 @@ from .plan import (
     TensorCoreLinearPlan,
 )
 
-
-def _class_of(name: str) -> str:
-    """Return the class of a block format."""
-    own, stored = FORMATS[name], layout.BLOCKS[name]
-    if not stored.offsets:
-        return name.upper()
-    return ("Q4" if stored.bits == 4 else "Bytes") + ("Minimum" if own.minimum else "Zero")
+# Scheme -> the class of its weights: in weights.cuh, or by `weights_of_blocks`.
+STORED = {scheme: scheme.upper() for scheme in sorted(layout.STORED)}
 
 
-# Scheme -> the class of its weights in weights.cuh.
-STORED = {"q4": "Q4", "q8": "Q8", "f16": "F16"}
-STORED |= {name: _class_of(name) for name in sorted(layout.BLOCKS)}
+@cache
+def weights_of_blocks() -> str:
+    """Return the C++ of the classes of block formats: names for templates of weights.cuh."""
+
+    def class_of(name: str) -> str:
+        own, stored = FORMATS[name], layout.BLOCKS[name]
+        sizes = f"kN, kK, {stored.scales}"
+        if stored.factors:
+            return f"Floats{stored.bits}<{sizes}>"
+        if own.codebook:
+            numbers = ", ".join(map(str, (own.offset, *own.codebook)))
+            return f"Indexes<{sizes}, Codebook<{numbers}>>"
+        offset = "kMinimum" if own.minimum else "kZero" if own.zeros else "kNone"
+        kind = "Nibbles" if stored.bits == 4 else "Bytes"
+        return f"{kind}<{sizes}, Offset::{offset}, {own.zero}>"
+
+    lines = [
+        f"template <int kN, int kK>\nusing {STORED[name]} = {class_of(name)};"
+        for name in sorted(layout.BLOCKS)
+    ]
+    return "\n".join(["namespace wherry {", *lines, "}  // namespace wherry"])
 
 
 def source() -> str:
     """Return the CUDA C++ source of all kernels of linears."""
     names = "instructions group_instructions rows weights gemv gemv_stream gemm groups"
-    return joined(*names.split())
+    return joined(*names.split()) + weights_of_blocks()
 
 
 def fits_fused(spec: FusedLinearSpec) -> bool:

@@ -31,6 +31,8 @@ from .layout import (
     tiles,
 )
 
+_Load = Callable[[Any, Any], Any]  # of what is at (row, column)
+
 
 def pack(spec: LinearSpec, experts: int | None = None) -> PrimFunc:
     """Return the packing PrimFunc (*stored, packed uint32 [size]).
@@ -95,7 +97,7 @@ class _Chunk:
         at = scales_at(self.spec, self.experts)
         self.store_floats(thread, at, lambda row, group: scales[row, group])
 
-    def store_floats(self, thread: Any, first: Any, load: Callable[[Any, Any], Any]) -> None:
+    def store_floats(self, thread: Any, first: Any, load: _Load) -> None:
         """Emit the stores of a float16, or its byte, for each row and group, from `first` on."""
         own = STORED[self.spec.scheme]
         groups = CHUNK // own.group
@@ -132,13 +134,12 @@ class _Chunk:
         e.when(T.And(self.chunk == 0, thread < ROWS // 2), store)
 
 
-def _integers(bits: int, word: Any, places: Sequence[int], first: int = 0) -> Any:
-    """Emit neighbouring integers of a word, from `first` on, moved to `places` of another word."""
-    mask = 2**bits - 1
+def _bytes(word: Any, places: Sequence[int], first: int) -> Any:
+    """Emit neighbouring bytes of a word, from `first` on, moved to `places` of another word."""
     total: Any = T.uint32(0)
     for i, place in enumerate(places):
-        number = T.bitwise_and(T.shift_right(word, T.uint32(bits * (first + i))), T.uint32(mask))
-        total = T.bitwise_or(total, T.shift_left(number, T.uint32(bits * place)))
+        byte = T.bitwise_and(T.shift_right(word, T.uint32(8 * (first + i))), T.uint32(255))
+        total = T.bitwise_or(total, T.shift_left(byte, T.uint32(8 * place)))
     return total
 
 
@@ -148,7 +149,11 @@ def _zeros(bits: int) -> Any:
 
 
 def _pack_q4(own: _Chunk, thread: Any) -> None:
-    _pack_nibbles(own, thread)
+    def four(row: Any, column: Any) -> Any:
+        shift = T.Cast("uint32", e.mod(column, 8) * 4)
+        return T.shift_right(own.stored[0][row, e.div(column, 8)], shift)
+
+    _pack_nibbles(own, thread, four, 4)
     own.store_scales(thread)
 
 
@@ -158,20 +163,16 @@ def _pack_block(own: _Chunk, thread: Any) -> None:
     weights = BlockWeights(own.spec, tuple(own.stored))
 
     def zero(row: Any, column: Any) -> Any:
-        if not kind.zeros:
-            return T.float16(1024 + kind.zero)
         return _half(weights.zero(row, column) + T.float32(1024))
 
     def minimum(row: Any, column: Any) -> Any:
         return _half(weights.minimum(row, column))
 
-    def of_group(load: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def of_group(load: _Load) -> _Load:
         return lambda row, group: load(row, group * stored.group)
 
-    if stored.bits == 4:
-        _pack_nibbles(own, thread)
-    else:
-        _pack_bytes(own, thread, weights.bytes_of)
+    place = _pack_nibbles if stored.bits == 4 else _pack_bytes
+    place(own, thread, weights.bytes_of)
     scale = of_group(lambda row, column: _half(weights.scale_of(row, column)))
     own.store_floats(thread, scales_at(own.spec, own.experts), scale)
     if stored.offsets:
@@ -208,10 +209,8 @@ def _pack_floats(own: _Chunk, thread: Any) -> None:
             return own.stored[1][row, 0] * T.float32(unit)
         return _power(exponent(row) - 14) * T.float32(unit)
 
-    if stored.bits == 4:
-        _pack_nibbles(own, thread)
-    else:
-        _pack_bytes(own, thread, weights.bytes_of)
+    place = _pack_nibbles if stored.bits == 4 else _pack_bytes
+    place(own, thread, weights.bytes_of)
     if stored.group:
         own.store_floats(thread, scales_at(own.spec, own.experts), scale)
     own.store_factors(thread, factor)
@@ -240,17 +239,17 @@ def _half(value: Any) -> Any:
     return T.Cast("float16", value)
 
 
-def _pack_nibbles(own: _Chunk, thread: Any) -> None:
-    lane, step = e.let(e.div(thread, STEPS)), e.let(e.mod(thread, STEPS))
-    column = e.mod(lane, 4)
-    word = own.chunk * (CHUNK // 8) + column * 2 + e.div(step, 2)
-    shift = T.Cast("uint32", e.mod(step, 2) * 16)
+def _pack_nibbles(own: _Chunk, thread: Any, load: _Load, bits: int = 8) -> None:
+    """Emit the packing of 4 bits; `load(row, column)` returns four columns' numbers of `bits`."""
+    lane, step = e.let(e.div(thread, STEPS)), e.mod(thread, STEPS)
+    column = e.let(own.chunk * CHUNK + e.mod(lane, 4) * 16 + step * 4)
     total: Any = T.uint32(0)
     for half, (there, row) in enumerate(own.rows_of(e.div(lane, 4))):
-        four = T.shift_right(T.Select(there, own.stored[0][row, word], _zeros(4)), shift)
-        # places of a lane's columns in the stored word
-        places = [half + i // 2 * 2 + i % 2 * 4 for i in range(4)]
-        total = T.bitwise_or(total, _integers(4, e.let(four), places))
+        four = e.let(T.Select(there, load(row, column), _zeros(bits)))
+        for i in range(4):
+            number = T.bitwise_and(T.shift_right(four, T.uint32(bits * i)), T.uint32(15))
+            place = half + i // 2 * 2 + i % 2 * 4
+            total = T.bitwise_or(total, T.shift_left(number, T.uint32(4 * place)))
     own.store(total, own.place * THREADS + thread)
 
 
@@ -259,7 +258,7 @@ def _pack_q8(own: _Chunk, thread: Any) -> None:
     own.store_scales(thread)
 
 
-def _pack_bytes(own: _Chunk, thread: Any, load: Callable[[Any, Any], Any]) -> None:
+def _pack_bytes(own: _Chunk, thread: Any, load: _Load) -> None:
     """Emit the packing of 8 bits; `load(row, column)` returns the numbers of four columns."""
     lane, step = e.let(e.mod(e.div(thread, 2), LANES)), e.let(_step_q8(thread))
     column = e.let(own.chunk * CHUNK + e.mod(lane, 4) * 16 + step * 4)
@@ -269,7 +268,7 @@ def _pack_bytes(own: _Chunk, thread: Any, load: Callable[[Any, Any], Any]) -> No
     ]
     at = e.let((own.place * THREADS + thread) * 2)
     for pair in range(2):  # pairs of columns
-        parts = [_integers(8, w, (half, half + 2), 2 * pair) for half, w in enumerate(four)]
+        parts = [_bytes(w, (half, half + 2), 2 * pair) for half, w in enumerate(four)]
         own.store(T.bitwise_or(*parts), at + pair)
 
 

@@ -100,30 +100,15 @@ __device__ __forceinline__ Word word_of(const Piece& piece, int step) {
                      : piece.words.w;
 }
 
-// 4 bits, with a float16 scale for each 32 of a row. A lane's piece is its part of a chunk: a word
-// a step, and the scales of its two rows; its columns of a chunk are in one group of 32.
-template <int kN, int kK>
-struct Q4 : PackedWeights<kN, kK, 1, 16, false> {
-  using PackedWeights<kN, kK, 1, 16, false>::PackedWeights;
+// What is subtracted from numbers of 4 or 8 bits, or added: kZero for all, or with kOffset of each
+// scale the zero point plus 1024, or the minimum.
+enum class Offset { kNone, kZero, kMinimum };
 
-  // Four words of two float16, each (number - 7) * scale, rounded once.
-  static __device__ __forceinline__ void open(const Piece& piece, int step, Word (&a)[4]) {
-    const Word w = word_of(piece, step), next = w >> 8;
-    const Word row = upper_scale(piece), lower_row = lower_scale(piece);
-    const Word zero = 0x64076407u;                              // 1031
-    const Word sixteenth = 0x2c002c00u, shifted = 0xd470d470u;  // 1 / 16; -(1024 / 16 + 7)
-    a[0] = times(minus(low_numbers(w), zero), row);
-    a[1] = times(times_plus(high_numbers(w), sixteenth, shifted), lower_row);
-    a[2] = times(minus(low_numbers(next), zero), row);
-    a[3] = times(times_plus(high_numbers(next), sixteenth, shifted), lower_row);
-  }
-};
-
-// 4 bits as `Q4`, with a second float16 for each 32 of a row: 1024 plus the zero point, or with
-// kMinimum the minimum, which is added.
-template <int kN, int kK, bool kMinimum>
-struct Q4Offset : PackedWeights<kN, kK, 1, 16, true> {
-  using PackedWeights<kN, kK, 1, 16, true>::PackedWeights;
+// 4 bits. A lane's piece is its part of a chunk: a word a step, and the scales of its two rows; its
+// columns of a chunk share them.
+template <int kN, int kK, int kScales, Offset kOffset, int kZero = 0>
+struct Nibbles : PackedWeights<kN, kK, 1, kScales, kOffset != Offset::kNone> {
+  using PackedWeights<kN, kK, 1, kScales, kOffset != Offset::kNone>::PackedWeights;
 
   // Each (number - zero point) * scale, or number * scale + minimum, rounded once.
   static __device__ __forceinline__ void open(const Piece& piece, int step, Word (&a)[4]) {
@@ -133,8 +118,10 @@ struct Q4Offset : PackedWeights<kN, kK, 1, 16, true> {
                             high_halves(piece.offsets, piece.offsets)};
     const Word sixteenth = 0x2c002c00u;
     // 1024 and the zero point; -(64 and the zero point) is 960 minus that
-    const Word zero = kMinimum ? 0x64006400u : offset[0];
-    const Word shifted = kMinimum ? 0xd400d400u : minus(0x63806380u, offset[1]);
+    const Word zero = kOffset == Offset::kZero ? offset[0] : 0x64006400u + kZero * 0x10001u;
+    const Word shifted =
+        kOffset == Offset::kZero ? minus(0x63806380u, offset[1]) : 0xd400d400u + kZero * 0x100010u;
+    constexpr bool kMinimum = kOffset == Offset::kMinimum;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const Word even = minus(low_numbers(w >> (8 * i)), zero);
@@ -146,13 +133,57 @@ struct Q4Offset : PackedWeights<kN, kK, 1, 16, true> {
 };
 
 template <int kN, int kK>
-using Q4Zero = Q4Offset<kN, kK, false>;
-template <int kN, int kK>
-using Q4Minimum = Q4Offset<kN, kK, true>;
+using Q4 = Nibbles<kN, kK, 16, Offset::kNone, 7>;
 
-// What is subtracted from numbers of 8 bits, or added: kZero for all, or with kOffset of each scale
-// the zero point, or the minimum.
-enum class Offset { kNone, kZero, kMinimum };
+// 8 or 16 numbers, which are bytes when kZero is added.
+template <int kZero, int... kNumbers>
+struct Codebook {
+  static constexpr int kAdded = kZero;
+
+  static __host__ __device__ constexpr Word four(int first) {
+    const int numbers[] = {kNumbers...};
+    Word bytes = 0;
+    for (int i = 0; i < 4; ++i) bytes |= Word(numbers[first + i] + kZero) << (8 * i);
+    return bytes;
+  }
+  // The bytes of the indexes of 4 bits in a word, first the lower four, then the upper four.
+  static __device__ __forceinline__ void look_up(Word w, Word (&bytes)[2]) {
+    constexpr bool kSixteen = sizeof...(kNumbers) == 16;
+    constexpr Word k0 = four(0), k4 = four(4), k8 = four(kSixteen ? 8 : 0);
+    constexpr Word k12 = four(kSixteen ? 12 : 4);
+    // By the lower three bits one of each half, and one of these two by the highest bit.
+    const Word places = kSixteen ? w & 0x77777777u : w;
+    const Word half = masked<0x44444444>(w >> 1, 0x32103210u);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      bytes[i] = bytes_at(k0, k4, places >> (16 * i));
+      if (kSixteen) {
+        const Word upper = bytes_at(k8, k12, places >> (16 * i));
+        bytes[i] = bytes_at(bytes[i], upper, half >> (16 * i));
+      }
+    }
+  }
+};
+
+// 4 bits, placed as those of `Nibbles`, which are indexes of a codebook.
+template <int kN, int kK, int kScales, class Numbers>
+struct Indexes : PackedWeights<kN, kK, 1, kScales, false> {
+  using PackedWeights<kN, kK, 1, kScales, false>::PackedWeights;
+
+  static __device__ __forceinline__ void open(const Piece& piece, int step, Word (&a)[4]) {
+    const Word magic = 0x64006400u, zero = magic + Numbers::kAdded * 0x10001u;
+    const Word scale[2] = {upper_scale(piece), lower_scale(piece)};
+    Word bytes[2];
+    Numbers::look_up(word_of(piece, step), bytes);
+    // the pairs are those of bytes 0, 1, 2 and 3 of the two words
+    const Word pairs[2] = {low_halves(bytes[0], bytes[1]), high_halves(bytes[0], bytes[1])};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const Word pair = i % 2 ? odd_bytes(pairs[i / 2], magic) : even_bytes(pairs[i / 2], magic);
+      a[i] = times(minus(pair, zero), scale[i % 2]);
+    }
+  }
+};
 
 // 8 bits. A lane's piece is its part of two steps: two words each, and the scales of its two rows.
 template <int kN, int kK, int kScales, Offset kOffset, int kZero = 0>
@@ -178,19 +209,8 @@ struct Bytes : PackedWeights<kN, kK, 2, kScales, kOffset != Offset::kNone> {
   }
 };
 
-// A scale for each 32 of a row, or for each 16.
 template <int kN, int kK>
 using Q8 = Bytes<kN, kK, 16, Offset::kNone, 127>;
-template <int kN, int kK>
-using Q8_0 = Bytes<kN, kK, 16, Offset::kNone, 128>;
-template <int kN, int kK>
-using Q5_0 = Bytes<kN, kK, 16, Offset::kNone, 16>;
-template <int kN, int kK>
-using Q6_K = Bytes<kN, kK, 32, Offset::kNone, 32>;
-template <int kN, int kK>
-using BytesZero = Bytes<kN, kK, 16, Offset::kZero>;
-template <int kN, int kK>
-using BytesMinimum = Bytes<kN, kK, 16, Offset::kMinimum>;
 
 // Floats of 4 bits (e2m1) at bits 4 kPlace and 16 + 4 kPlace of a word, as float16 2^-14 times as
 // large: sign, exponent and mantissa move to their places, and subnormals stay subnormals.
@@ -249,17 +269,6 @@ struct Floats8 : PackedWeights<kN, kK, 2, kScales, false, true> {
     }
   }
 };
-
-template <int kN, int kK>
-using MXFP4 = Floats4<kN, kK, 8>;
-template <int kN, int kK>
-using NVFP4 = Floats4<kN, kK, 32>;
-template <int kN, int kK>
-using MXFP8 = Floats8<kN, kK, 8>;
-template <int kN, int kK>
-using FP8_G128 = Floats8<kN, kK, 16>;
-template <int kN, int kK>
-using FP8_ROW = Floats8<kN, kK, 0>;
 
 // float16. A lane's piece is its part of a step.
 template <int kN, int kK>

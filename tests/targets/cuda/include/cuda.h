@@ -122,6 +122,15 @@ inline Word nearest_halves(float low, float high) {
 inline Word low_halves(Word a, Word b) { return (a & 0xffffu) | b << 16; }
 inline Word even_bytes(Word a, Word above) { return (a & 0x00ff00ffu) | (above & 0xff00ff00u); }
 inline Word odd_bytes(Word a, Word above) { return even_bytes(a >> 8, above); }
+inline Word bytes_at(Word low, Word high, Word places) {
+  Word four = 0;
+  for (int i = 0; i < 4; ++i) {  // with bit 3 eight times the sign of a byte
+    const int place = places >> (4 * i) & 15u;
+    const Word byte = (place & 4 ? high : low) >> (8 * (place & 3)) & 0xffu;
+    four |= (place & 8 ? byte >> 7 ? 0xffu : 0u : byte) << (8 * i);
+  }
+  return four;
+}
 inline Word upper_bytes(Word w, int place) { return (w >> (8 * place) & 0xffu) * 0x01000100u; }
 inline Word high_halves(Word a, Word b) { return a >> 16 | (b & 0xffff0000u); }
 
