@@ -84,8 +84,12 @@ CASES = {
     "gate of a codebook": in_blocks(
         spec_of(4, 2, 2 * 16, 64, "q4", gate="silu", **HALF_IN), "iq4_nl"
     ),
+    # Scales of two levels are rounded to float16, and here nothing else that counts.
+    "gate of 2 bits": in_blocks(spec_of(4, 2, 2 * 16, 256, "q4", gate="silu"), "q2_k"),
+    "gate of grids": in_blocks(spec_of(4, 2, 2 * 16, 256, "q4", gate="silu"), "iq2_s"),
     "gate of minimums": in_blocks(spec_of(4, 2, 2 * 16, 64, "q4", gate="silu"), "q4_1"),
 }
+ROUNDED = {"q2_k": 8e-4, "iq2_s": 8e-4}  # relative errors, as BOUND's
 BY_DAY = ("gate", "sum", "sum of zero points", "clamped gate of floats")
 
 
@@ -154,7 +158,8 @@ def check(build, spec, plan):
     y = run(slice(None))
     expected = bank.expected(x.reshape(ROWS * each, -1), ids, shares).reshape(ROWS, -1)
     expected = expected + residual if spec.residual else expected
-    assert np.sqrt(np.mean((y - expected) ** 2) / np.mean(expected**2)) < BOUND[spec.y_dtype]
+    bound = max(ROUNDED.get(spec.scheme, 0), BOUND[spec.y_dtype])
+    assert np.sqrt(np.mean((y - expected) ** 2) / np.mean(expected**2)) < bound
     # GEMV and GEMM are different kernels: the same bits.
     for some in (slice(0, 1), slice(7, 8), slice(4, 6), slice(3, 9), rng.permutation(ROWS)):
         assert np.array_equal(run(some), y[some])
