@@ -68,7 +68,7 @@ CASES = {
         nightly=True,
     ),
     "nomic_bert": Case("nomic_bert", {"type_vocab_size": 2}),
-    "jina_embeddings_v3": Case("jina_embeddings_v3"),
+    "jina_embeddings_v3": Case("jina_embeddings_v3", nightly=True),
     "gte": Case("gte"),
     "gte-no-segments": Case(
         "gte",
@@ -95,6 +95,7 @@ CASES = {
             "unpad_inputs": False,
             "use_memory_efficient_attention": False,
         },
+        nightly=True,
     ),
     "eurobert": Case("eurobert", {"num_key_value_heads": 2}),
     "eurobert-heads": Case(

@@ -146,7 +146,7 @@ def test_float16_scales_are_converted_exactly(more_machines):
     assert np.array_equal(*results)
 
 
-@pytest.mark.parametrize("scheme", ["q4", "q8"])
+@pytest.mark.parametrize("scheme", ["q4", pytest.param("q8", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(
     ("cpu", "arch", "instruction", "absent"),
     [

@@ -26,16 +26,16 @@ from .test_tensor_core_linear import (
 __all__ = ["build"]  # a fixture
 
 FLOATS = ("MXFP4", "NVFP4", "FP8_G128", "MXFP8", "FP8_ROW")
-# By day a zero point and a minimum of 4 bits, and a scale for each 16 columns.
+# By day a zero point, a minimum, a scale for each 16 columns, a codebook, floats.
 NIGHTLY = (
+    *("Q4_K", "Q3_K", "IQ1_S", "NVFP4", "MXFP8", "FP8_ROW"),
     *("Q4_0", "Q4_1", "affine4f16_g32_min", "affine4f16_g64"),
     *("Q5_0", "Q5_1", "Q5_K", "Q8_0", "affine8f16_g64", "affine8f16_g32_min"),
     *("IQ4_NL", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"),
     *("Q1_0", "Q2_0", "TQ1_0", "TQ2_0"),
 )
 NAMES = [
-    *("affine4f16_g128", "Q4_K", "Q6_K", "Q3_K", "Q2_K", "IQ4_XS", "IQ1_S"),
-    *FLOATS,
+    *("affine4f16_g128", "Q6_K", "Q2_K", "IQ4_XS", "MXFP4", "FP8_G128"),
     *(pytest.param(name, marks=pytest.mark.nightly) for name in NIGHTLY),
 ]
 each = pytest.mark.parametrize("name", NAMES)

@@ -62,6 +62,7 @@ def test_the_page(compiled, chromium, place):
     assert {p.stem for p in SHOTS.iterdir()} >= {"hello", "streaming", "models", *shown}
 
 
+@pytest.mark.nightly
 @pytest.mark.browser
 def test_the_page_without_a_server_and_in_two_tabs(compiled, chromium, place):
     SHOTS.mkdir(parents=True, exist_ok=True)

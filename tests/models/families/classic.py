@@ -129,6 +129,7 @@ CASES = {
                 "alpha": 1000.0,
             },
         },
+        nightly=True,
     ),
     "apertus": Case("apertus", {"rope_parameters": LLAMA3, "attention_bias": True}, nightly=True),
 }

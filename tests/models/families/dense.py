@@ -8,7 +8,7 @@ CASES = {
     "llama": Case("llama"),
     "llama-tied": Case("llama", {"tie_word_embeddings": True}),
     "llama-mha-biases": Case(
-        "llama", {"num_key_value_heads": 4, "attention_bias": True, "mlp_bias": True}
+        "llama", {"num_key_value_heads": 4, "attention_bias": True, "mlp_bias": True}, nightly=True
     ),
     "llama-odd-sizes": Case(
         "llama",
@@ -159,7 +159,7 @@ CASES = {
     ),
     "exaone4": Case("exaone4", {"sliding_window": 19, "sliding_window_pattern": 2}, nightly=True),
     "cohere": Case("cohere", {"attention_bias": True, "logit_scale": 0.5}, nightly=True),
-    "cohere-head-norms": Case("cohere", {"use_qk_norm": True, "logit_scale": 0.5}),
+    "cohere-head-norms": Case("cohere", {"use_qk_norm": True, "logit_scale": 0.5}, nightly=True),
     "cohere2": Case(
         "cohere2",
         {"logit_scale": 0.5, "sliding_window": 19, "layer_types": [WINDOWED, "full_attention"]},

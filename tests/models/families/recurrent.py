@@ -211,6 +211,7 @@ CASES = {
             "moe_intermediate_size": 40,
             "routed_scaling_factor": 1.5,
         },
+        nightly=True,
     ),
     "lfm2_moe-plain": Case(
         "lfm2_moe",
