@@ -73,11 +73,14 @@ def machine(name: str) -> Machine:
 NIGHTLY = ("sse2",)  # every wasm kernel has its four lanes, and runs by day
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """By day each case runs on one device or instruction set, the next case on the next one.
 
-    What compiles for them is the same kernel; the nightly tests run each case on all.
+    What compiles for them is the same kernel; the nightly tests run each case on all, and all are
+    recorded for another machine.
     """
+    if config.getoption("--record-kernels"):
+        return
     runs = [m for m in FAMILIES if m not in NIGHTLY and MACHINES[m][2] <= cpu_features()]
     by_day = {"build": list(KINDS), "any_machine": runs or list(FAMILIES)}
     turns: dict[str, dict[Any, int]] = {fixture: {} for fixture in by_day}
