@@ -1,12 +1,9 @@
 // Requests for the classes of texts, with the fields and the response of POST /classify.
 #include <algorithm>
-#include <ctime>
 #include <memory>
 #include <utility>
 
 #include "app/request/request_error.h"
-#include "app/request/response_id.h"
-#include "app/template/json_text.h"
 #include "app/vectors/numbers.h"
 #include "app/vectors/texts.h"
 
@@ -46,13 +43,7 @@ VectorPlan class_plan(const Value& request, const VectorModel& model, const Gone
     for (size_t i = 0; i < results.size(); ++i) {
       data.push_back(classified(i, results[i].values, model.head));
     }
-    return jinja::to_compact_json(
-        jinja::make_dict({{"id", new_id("classify")},
-                          {"created", static_cast<int64_t>(std::time(nullptr))},
-                          {"model", name_of(*fields, model)},
-                          {"data", jinja::make_list(std::move(data))},
-                          {"usage", usage},
-                          {"object", "list"}}));
+    return list_response("classify", name_of(*fields, model), std::move(data), usage);
   };
   return plan;
 }

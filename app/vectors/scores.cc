@@ -1,12 +1,9 @@
 #include "app/vectors/scores.h"
 
-#include <ctime>
 #include <memory>
 #include <utility>
 
 #include "app/request/request_error.h"
-#include "app/request/response_id.h"
-#include "app/template/json_text.h"
 #include "app/vectors/numbers.h"
 
 namespace wherry::app {
@@ -149,13 +146,7 @@ VectorPlan score_plan(const Value& request, const VectorModel& model, const Gone
       data.push_back(jinja::make_dict(
           {{"index", Value::size(data.size())}, {"score", score}, {"object", "score"}}));
     }
-    return jinja::to_compact_json(
-        jinja::make_dict({{"id", new_id("score")},
-                          {"created", static_cast<int64_t>(std::time(nullptr))},
-                          {"model", name_of(*fields, model)},
-                          {"data", jinja::make_list(std::move(data))},
-                          {"usage", usage},
-                          {"object", "list"}}));
+    return list_response("score", name_of(*fields, model), std::move(data), usage);
   };
   return plan;
 }

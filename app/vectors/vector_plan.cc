@@ -1,8 +1,11 @@
 #include "app/vectors/vector_plan.h"
 
+#include <ctime>
 #include <utility>
 
 #include "app/request/request_error.h"
+#include "app/request/response_id.h"
+#include "app/template/json_text.h"
 
 namespace wherry::app {
 
@@ -20,6 +23,17 @@ Value VectorPlan::usage() const {
 std::string name_of(const Fields& fields, const VectorModel& model) {
   const std::string given = fields.text("model");
   return given.empty() ? model.name : given;
+}
+
+std::string list_response(const char* kind, const std::string& model, std::vector<Value> data,
+                          const Value& usage) {
+  return jinja::to_compact_json(
+      jinja::make_dict({{"id", new_id(kind)},
+                        {"created", static_cast<int64_t>(std::time(nullptr))},
+                        {"model", model},
+                        {"data", jinja::make_list(std::move(data))},
+                        {"usage", usage},
+                        {"object", "list"}}));
 }
 
 VectorTask task_of(const Value& request) {

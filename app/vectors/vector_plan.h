@@ -64,6 +64,9 @@ VectorPlan vector_plan(VectorTask task, const Value& request, const VectorModel&
 
 // Returns the model's name in a response: the request's, or else the model's own.
 std::string name_of(const Fields& fields, const VectorModel& model);
+// Returns the JSON of vLLM's lists, which have an id and a time. kind: what the id begins with.
+std::string list_response(const char* kind, const std::string& model, std::vector<Value> data,
+                          const Value& usage);
 
 VectorPlan embedding_plan(const Value& request, const VectorModel& model, const Gone& gone);
 VectorPlan class_plan(const Value& request, const VectorModel& model, const Gone& gone);
