@@ -22,14 +22,28 @@ bool certainly_long(const std::string& text, size_t context) {
   return text.size() > size_t{4} * context * kBytesPerToken && text.size() > 65536;
 }
 
+// The error of a prompt and an output that exceed the context, in the words that clients search for
+// (ContextOverflow of runtime_py/errors.py). least: "at least " if the prompt may have more tokens.
+RequestError overflow(int64_t context, int64_t prompt, int64_t output, const std::string& field,
+                      const std::string& hint, const std::string& least = "") {
+  return RequestError("This model's maximum context length is " + std::to_string(context) +
+                          " tokens. However, you requested " + least +
+                          std::to_string(prompt + output) + " tokens (" + least +
+                          std::to_string(prompt) + " in the " + field + ", " +
+                          std::to_string(output) + " in the completion). Please reduce the length " +
+                          "of the " + field + " or completion. " + hint + (hint.empty() ? "" : " ") +
+                          "(context_length_exceeded)",
+                      field, "context_length_exceeded");
+}
+
 std::vector<int32_t> encoded(const Model& model, const std::string& text, const char* field,
                              bool add_special_tokens) {
   const auto context = static_cast<size_t>(model.abilities.context);
   if (certainly_long(text, context)) {
-    throw RequestError("This model's context is " + std::to_string(context) + " tokens; " + field +
-                           " has " + std::to_string(context + 1) + " or more, in " +
-                           std::to_string(Value(text).chars()) + " characters. Shorten it.",
-                       field, "context_length_exceeded");
+    throw overflow(model.abilities.context, model.abilities.context + 1, 1, field,
+                   std::string("The ") + field + " has " + std::to_string(Value(text).chars()) +
+                       " characters.",
+                   "at least ");
   }
   return model.abilities.tokenizer->encode(text, add_special_tokens);
 }
@@ -43,12 +57,8 @@ void check_prompt(const std::vector<int32_t>& prompt, int64_t output, const char
   output = std::max<int64_t>(output, 1);
   if (size + output > model.context) {
     const bool messages = std::string_view(field) == "messages";
-    throw RequestError("This model's context is " + std::to_string(model.context) +
-                           " tokens; the request needs " + std::to_string(size + output) + ": " +
-                           std::to_string(size) + " in " + field + " and " +
-                           std::to_string(output) + " for the output. Shorten one of them" +
-                           (messages ? ", or drop the oldest turns by truncation: \"auto\"." : "."),
-                       field, "context_length_exceeded");
+    throw overflow(model.context, size, output, field,
+                   messages ? "truncation: \"auto\" drops the oldest turns." : "");
   }
   const int32_t worst = *std::max_element(prompt.begin(), prompt.end());
   if (worst >= model.vocab_size || *std::min_element(prompt.begin(), prompt.end()) < 0) {

@@ -41,6 +41,7 @@ class Assembler:
     ) -> None:
         self.index = job.index
         self._stop_ids = frozenset(job.params.stop_ids)
+        self._min_tokens = job.params.min_tokens
         self._tokenizer = tokenizer
         context = job.prompt if plan.continues and not plan.echo else ()
         self._detokenizer = detokenizer(tokenizer, context, plan.visible)
@@ -141,7 +142,8 @@ class Assembler:
         if event.finish == Finish.LENGTH and self.finish is None:
             self.finish = "length"
         if self.finish is not None and not self._stops.stopped:
-            text += self._stops.push(self._detokenizer.flush())
+            # an unfinished character is left out
+            text += self._stops.push(self._detokenizer.flush().rstrip("\N{REPLACEMENT CHARACTER}"))
             text += self._stops.flush()
             self.finish = "stop" if self._stops.stopped else self.finish
         return text
@@ -162,6 +164,8 @@ class Assembler:
         return text
 
     def _text(self, event: Event) -> str:
+        if self.sampled <= self._min_tokens:  # stop strings are not searched in these
+            return self._piece(event.token, event)
         text = self._stops.push(self._piece(event.token, event))
         if self._stops.stopped:
             self.finish = "stop"

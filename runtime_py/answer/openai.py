@@ -35,6 +35,8 @@ from .shapes import (
     Completion,
     CompletionChoice,
     CompletionLogprobs,
+    CustomCall,
+    CustomCallDelta,
     FinishReason,
     FunctionCall,
     FunctionCallDelta,
@@ -223,12 +225,20 @@ def _chat_delta(parts: Iterable[Part]) -> ChatDelta:
 def _add_call(calls: list[ToolCallDelta], part: CallBegin | CallArguments) -> None:
     """Add a part to a chunk's tool calls: clients accept one entry for each call in a chunk."""
     if isinstance(part, CallBegin):
-        name = FunctionCallDelta(part.name)
-        calls.append(ToolCallDelta(part.index, name, part.id, "function"))
+        kind = "custom" if part.custom else "function"
+        calls.append(_call_delta(part, part.name, "", id=part.id, type=kind))
     elif calls and calls[-1].index == part.index:
-        calls[-1].function.arguments += part.text
+        calls[-1].add(part.text)
     else:
-        calls.append(ToolCallDelta(part.index, FunctionCallDelta(arguments=part.text)))
+        calls.append(_call_delta(part, None, part.text))
+
+
+def _call_delta(
+    part: CallBegin | CallArguments, name: str | None, text: str, **head: str
+) -> ToolCallDelta:
+    if part.custom:
+        return ToolCallDelta(part.index, custom=CustomCallDelta(name, text), **head)
+    return ToolCallDelta(part.index, FunctionCallDelta(name, text), **head)
 
 
 def _chat_message(parts: Iterable[Part]) -> ChatMessage:
@@ -238,7 +248,10 @@ def _chat_message(parts: Iterable[Part]) -> ChatMessage:
         message.reasoning_content = message.reasoning = found.reasoning
     if found.calls:
         message.tool_calls = [
-            ToolCall(c.id, FunctionCall(c.name, c.arguments)) for c in found.calls
+            ToolCall(c.id, custom=CustomCall(c.name, c.arguments), type="custom")
+            if c.custom
+            else ToolCall(c.id, FunctionCall(c.name, c.arguments))
+            for c in found.calls
         ]
     return message
 

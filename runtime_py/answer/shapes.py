@@ -176,12 +176,22 @@ class FunctionCall(Shape):
 
 
 @dataclass(slots=True)
-class ToolCall(Shape):
-    """A tool call of the assistant."""
+class CustomCall(Shape):
+    """The name of the called custom tool, and its input."""
 
+    name: str
+    input: str
+
+
+@dataclass(slots=True)
+class ToolCall(Shape):
+    """A tool call of the assistant: of a function, or of a custom tool."""
+
+    _optional = frozenset({"function", "custom"})
     id: str
-    function: FunctionCall
+    function: FunctionCall | None = None
     type: str = "function"
+    custom: CustomCall | None = None
 
 
 @dataclass(slots=True)
@@ -221,14 +231,31 @@ class FunctionCallDelta(Shape):
 
 
 @dataclass(slots=True)
+class CustomCallDelta(Shape):
+    """A piece of a call of a custom tool: the whole name first, then pieces of the input."""
+
+    _optional = frozenset({"name"})
+    name: str | None = None
+    input: str = ""
+
+
+@dataclass(slots=True)
 class ToolCallDelta(Shape):
     """The addition of one chunk to one tool call; the first addition has id, type and name."""
 
-    _optional = frozenset({"id", "type"})
+    _optional = frozenset({"id", "type", "function", "custom"})
     index: int
-    function: FunctionCallDelta
+    function: FunctionCallDelta | None = None
     id: str | None = None
     type: str | None = None
+    custom: CustomCallDelta | None = None
+
+    def add(self, text: str) -> None:
+        """Append a piece of the arguments or of the input."""
+        if self.custom:
+            self.custom.input += text
+        elif self.function:
+            self.function.arguments += text
 
 
 @dataclass(slots=True)
@@ -296,9 +323,12 @@ class ChatCompletion(Answer):
 
 @dataclass(slots=True)
 class ChatCompletionChunk(Answer):
-    """A chunk of a streamed chat completion; with `include_usage` the last one has no choices."""
+    """A chunk of a streamed chat completion; with `include_usage` the last one has no choices.
 
-    _optional = frozenset({"timings", "dropped_messages"})
+    Only that chunk has `usage`: some clients take a null for the end.
+    """
+
+    _optional = frozenset({"usage", "timings", "dropped_messages"})
     choices: list[ChatChunkChoice]
     usage: Usage | None = None
     # times of the request; only the chunk that has usage carries them

@@ -56,14 +56,20 @@ def constraint_of(
         is_special: whether a name is a special token: structural tags may begin with one.
 
     Raises:
-        RequestError: there are several constraints, a field has the wrong shape, or a schema cannot
-            be enforced.
+        RequestError: there are different constraints, a field has the wrong shape, or a schema
+            cannot be enforced.
     """
     given = [n for n in FIELDS if fields.get(n) is not None and fields[n] != {"type": "text"}]
-    if len(given) > 1:
+    made = [_one(name, fields[name], is_special) for name in given]
+    # some clients send one constraint in the fields of several servers
+    if len({(constraint.kind, constraint.text) for constraint in made}) > 1:
         names = ", ".join(given)
-        raise RequestError(f"An output is held to one constraint; {names} are several", param=names)
-    return _one(given[0], fields[given[0]], is_special) if given else None
+        raise RequestError(
+            f"An output is held to one constraint; {names} are several",
+            param=names,
+            code="invalid_grammar",
+        )
+    return made[0] if made else None
 
 
 def _one(name: str, value: Any, is_special: Callable[[str], bool]) -> Constraint:
@@ -167,6 +173,27 @@ def _grammar(value: Any, param: str) -> Constraint:
     except Exception as e:  # the converter raises classes that derive directly from Exception
         raise _invalid(f"The grammar cannot be read: {e}", param) from e
     return Constraint("lark", lark, param)
+
+
+def lark_of_input(syntax: str, definition: str, param: str) -> str:
+    """Return the Lark grammar of a custom tool's input.
+
+    Args:
+        syntax: "lark" or "regex".
+        definition: the grammar or the expression.
+        param: the field that has it.
+
+    Raises:
+        RequestError: the definition is too long or too deep.
+    """
+    if syntax == "regex":
+        return f"start: /{slashed(_regex(definition, param).text)}/"
+    return _grammar(definition, param).text
+
+
+def slashed(pattern: str) -> str:
+    """Return a regular expression in the form that it has between slashes in Lark."""
+    return re.sub(r"(?<!\\)((?:\\\\)*)/", r"\1\\/", pattern).replace("\n", "\\n")
 
 
 def _depth(text: str) -> int:

@@ -161,9 +161,11 @@ class LoadedModel:
         return loading.with_repair(model, resolve, opened)
 
     def chat(
-        self, request: ChatRequest, caller: Caller | None = None
+        self, request: ChatRequest, caller: Caller | None = None, context: int | None = None
     ) -> tuple[RequestPlan, ChatReply]:
         """Return the plan of a chat request, and the writer of its response.
+
+        Arguments as of `RequestPlanner.chat`.
 
         Raises:
             RequestError: the request cannot be served.
@@ -171,7 +173,7 @@ class LoadedModel:
         """
         self._require_text()
         self.dispatcher.check_room(request.n or 1)
-        plan = self.planner.chat(request, caller or Caller())
+        plan = self.planner.chat(request, caller or Caller(), context)
         name = request.model or self.name
         return plan, ChatReply(
             name, logprobs=plan.logprobs, forced=plan.forced, tools=plan.may_call

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..caller import Caller
 from ..core.interface import MAX_TOP_LOGPROBS, Job, OutputGrammar, SamplingParams
-from ..errors import RequestError
+from ..errors import ContextOverflow, RequestError
 from ..grammar.constraint import Constraint
 from ..grammar.fields import FIELDS, constraint_of
 from ..shapes.requests import ChatRequest, CompletionRequest, SamplingRequest
@@ -95,8 +95,14 @@ class RequestPlanner:
     dialect: Dialect | None = None
     sources: SourceReader | None = None
 
-    def chat(self, request: ChatRequest, caller: Caller) -> RequestPlan:
+    def chat(self, request: ChatRequest, caller: Caller, context: int | None = None) -> RequestPlan:
         """Plan a chat request: render the messages, tokenize them, and choose the parameters.
+
+        Args:
+            request: the chat.
+            caller: the client.
+            context: number of tokens to which `truncation` shortens the conversation; None: the
+                model's context.
 
         Raises:
             Abandoned: the client has gone.
@@ -104,7 +110,7 @@ class RequestPlanner:
                 for the context, or a schema cannot be enforced.
         """
         request, dropped = without_oldest(
-            request, self.context, lambda chat: self._length(chat, caller)
+            request, context or self.context, lambda chat: self._length(chat, caller)
         )
         talk, text = self._rendered(request, caller)
         prompt = self.encoded(text, caller, "messages", add_special_tokens=False)
@@ -130,6 +136,15 @@ class RequestPlanner:
             forced=talk.forced,
             dropped_messages=dropped,
         )
+
+    def nothing(self, request: ChatRequest) -> RequestPlan:
+        """Return a plan without output for messages of which the template makes no prompt.
+
+        The core computes one token, because it has no empty requests.
+        """
+        params = self._params(request, 1, 0, None)
+        plan = self._plan(request, [[0]], params, False, "messages", continues=False)
+        return replace(plan, writes=False, prompt_tokens=0)
 
     def _length(self, request: ChatRequest, caller: Caller) -> int:
         """Return the number of a chat's prompt tokens; more than the context may be any such."""
@@ -163,7 +178,7 @@ class RequestPlanner:
         messages, mark = marked(request, talk.messages)
         text = self.template.render(
             messages,
-            add_generation_prompt=not mark and request.add_generation_prompt is not False,
+            add_generation_prompt=not mark and _adds_generation_prompt(request),
             variables=talk.variables,
             caller=caller,
         )
@@ -246,11 +261,13 @@ class RequestPlanner:
                 text, self.context, caller, add_special_tokens=add_special_tokens
             )
         except TooManyTokens as e:
-            raise RequestError(
-                f"This model's context is {self.context} tokens; {field} has {e.at_least} or more, "
-                f"in {len(text)} characters. Shorten it.",
-                param=field,
-                code="context_length_exceeded",
+            raise ContextOverflow(
+                self.context,
+                e.at_least,
+                1,
+                field=field,
+                hint=f"The {field} has {len(text)} characters.",
+                at_least=True,
             ) from e
 
     def _plan(
@@ -336,14 +353,8 @@ class RequestPlanner:
 
     def _check_fits(self, prompt: int, output: int, field: str) -> None:
         if prompt + output > self.context:
-            drop = ', or drop the oldest turns by truncation: "auto"' if field == "messages" else ""
-            raise RequestError(
-                f"This model's context is {self.context} tokens; the request needs "
-                f"{prompt + output}: {prompt} in {field} and {output} for the output. "
-                f"Shorten one of them{drop}.",
-                param=field,
-                code="context_length_exceeded",
-            )
+            drop = 'truncation: "auto" drops the oldest turns.' if field == "messages" else ""
+            raise ContextOverflow(self.context, prompt, output, field=field, hint=drop)
 
     def _params(
         self, request: SamplingRequest, max_tokens: int, top: int, constraint: Constraint | None
@@ -372,6 +383,12 @@ class RequestPlanner:
         """
         asked = {name: getattr(request, name) for name in FIELDS}
         return constraint_of(asked, self.tokenizer.is_special)
+
+
+def _adds_generation_prompt(request: ChatRequest) -> bool:
+    """Tell whether the prompt ends with the beginning of the assistant's turn."""
+    given = (request.chat_template_kwargs or {}).get("add_generation_prompt")
+    return (request.add_generation_prompt if given is None else given) is not False
 
 
 def _predicted_text(request: ChatRequest) -> str:

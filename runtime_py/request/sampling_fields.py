@@ -49,6 +49,7 @@ class SamplingPlanner:
         """
         self._check_ids("logit_bias", list(asked.logit_bias or ()))
         self._check_ids("allowed_token_ids", asked.allowed_token_ids or ())
+        self._check_ids("stop_token_ids", asked.stop_token_ids or ())
         if max_tokens and (asked.min_tokens or 0) > max_tokens:
             raise RequestError(
                 f"min_tokens is {asked.min_tokens}; the output has at most {max_tokens}",
@@ -57,7 +58,14 @@ class SamplingPlanner:
         return SamplingParams(
             max_tokens=max_tokens,
             min_tokens=asked.min_tokens or 0,
-            stop_ids=() if asked.ignore_eos else self.tokenizer.eos_ids,
+            stop_ids=tuple(
+                dict.fromkeys(
+                    (
+                        *(() if asked.ignore_eos else self.tokenizer.eos_ids),
+                        *(asked.stop_token_ids or ()),
+                    )
+                )
+            ),
             **self._probabilities(asked),
             **self._penalties(asked),
             bias=asked.logit_bias or {},

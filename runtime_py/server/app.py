@@ -41,8 +41,9 @@ from .observing.metrics import Exposition, RequestMetrics
 from .observing.observer import REQUEST_ID, Observer
 from .observing.tracing import Tracing
 from .options import AppOptions, checked_app
-from .pipeline import IGNORED_HEADER, Pipeline
+from .pipeline import Pipeline
 from .wire import errors as server_errors
+from .wire.framing import IGNORED_HEADER
 
 _LIMITS = [f"X-RateLimit-{w}-{of}" for w in ("Limit", "Remaining") for of in ("requests", "tokens")]
 # Response headers that pages of other origins may read.

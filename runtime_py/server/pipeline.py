@@ -25,13 +25,12 @@ from .guard.tenants import Asker
 from .models import Models
 from .observing.record import current
 from .wire.errors import ApiError, shutting_down
-from .wire.framing import OPENAI, Framing
+from .wire.framing import OPENAI, Framing, ignored_header
 from .wire.json_body import encoded, encoded_blocks, parse_json
 from .wire.streams import ClientGone, StreamedAnswer, WholeAnswer, while_connected
 
 LONG_BODY = 2**16  # bytes from which a body is parsed on the thread for long requests
 _SHORT_BODY = 2**12  # bytes up to which parsing on the event loop is faster than on a thread
-IGNORED_HEADER = "X-Wherry-Ignored"
 CLIENT_GONE = 499  # nginx's status of a request whose client has gone; only the log shows it
 
 
@@ -146,7 +145,7 @@ class Pipeline:
 
         answer = await gather(loaded, plan, self._lane(body))
         content = await asyncio.to_thread(lambda: encoded(answer.dumped()))
-        headers = _ignored_header(endpoint.ignored(request))
+        headers = ignored_header(endpoint.ignored(request))
         return Response(content, media_type="application/json", headers=headers)
 
     async def computed(
@@ -222,7 +221,7 @@ async def _respond(
     reply: Reply[Any, Any],
 ) -> Response:
     current().begun(request.model, generation, stream=bool(request.stream))
-    headers = _ignored_header(endpoint.ignored(request))
+    headers = ignored_header(endpoint.ignored(request))
     if request.stream:
         stream = AsyncStream(generation, sink, Streaming(generation, reply))
         return StreamedAnswer(stream, endpoint.framing, headers, held.pop_all())
@@ -234,16 +233,6 @@ async def _respond(
     finally:
         generation.close()
     return WholeAnswer(blocks, headers)
-
-
-def _ignored_header(names: Sequence[str]) -> dict[str, str]:
-    # A header contains Latin-1 without control characters, so other characters are escaped.
-    listed = ", ".join(n[:100].encode("ascii", "backslashreplace").decode() for n in names)
-    return {IGNORED_HEADER: _printable(listed)} if names else {}
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)[:1024]
 
 
 async def body_of(http: Request) -> bytes:

@@ -75,6 +75,7 @@ class SamplingFields(BaseModel):
     # texts that the output never contains
     bad_words: Annotated[list[Word] | None, at_most(1024, "words")] = None
     allowed_token_ids: TokenIds = None  # ids of the only tokens that may be sampled
+    stop_token_ids: TokenIds = None  # vLLM's: ids of further tokens that end the output
     # number of output tokens before which no stop token is sampled
     min_tokens: int | None = Field(None, ge=0, lt=2147483648)
     # whether the end-of-text token is ignored, so that only the limit ends the output
@@ -137,6 +138,8 @@ class ChatFields(BaseModel):
     # how reasoning is returned; "none": inside of the content, as the model wrote it
     reasoning_format: Literal["auto", "deepseek", "none"] | None = None
     separate_reasoning: bool | None = None  # false is the same as "none" for reasoning_format
+    # DeepSeek's: an object whose type, "enabled" or "disabled", is enable_thinking
+    thinking: dict[str, Any] | None = None
     include_reasoning: bool | None = None  # whether the answer includes the reasoning
     # further variables of the template, which override all others
     chat_template_kwargs: dict[str, Any] | None = None

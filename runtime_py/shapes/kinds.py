@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from ..core.interface import MAX_TOP_LOGPROBS
 from .counts import at_most
-from .tools import MAX_CALLS, MAX_TOOLS, MessageCall, Tool
+from .tools import MAX_CALLS, MAX_TOOLS, AnyTool, MessageCall
 
 MAX_MESSAGES = 4096
 MAX_PARTS = 4096  # maximum number of parts in one message's content
@@ -136,7 +136,7 @@ class Prediction(RequestShape):
 
 
 Messages = Annotated[list[Message], Field(min_length=1), at_most(MAX_MESSAGES, "messages")]
-Tools = Annotated[list[Tool] | None, Field(fail_fast=True), at_most(MAX_TOOLS, "tools")]
+Tools = Annotated[list[AnyTool] | None, Field(fail_fast=True), at_most(MAX_TOOLS, "tools")]
 TokenJson = Annotated[int, Field(ge=0, lt=2**31)]
 PromptJson = str | list[str] | list[TokenJson] | list[list[TokenJson]]
 Prompt = Annotated[

@@ -5,7 +5,7 @@ Validation happens once for each request, never for each token.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -54,6 +54,14 @@ _INSTEAD = {
     row["name"]: f" (send {row['instead']!r})" for row in _KNOWN["refused"] if "instead" in row
 }
 
+# Other servers' names of fields.
+_ALSO: dict[str, tuple[str, Sequence[Any]]] = {
+    also: (row["name"], row.get("none", ()))
+    for group in ("sampling", "shared")
+    for row in _KNOWN[group]
+    for also in row.get("also", ())
+}
+
 R = TypeVar("R", bound=RequestShape)
 V = TypeVar("V", bound=BaseModel)
 
@@ -64,9 +72,31 @@ def parse(kind: type[R], fields: Any) -> R:
     Raises:
         RequestError: the fields are wrong, as in `validated` and `refuse`.
     """
-    request = validated(kind, fields)
+    request = validated(kind, _renamed(fields))
     refuse(request, _MEANINGFUL)
     return request
+
+
+def _renamed(fields: Any) -> Any:
+    """Return a request's fields with other servers' names of fields replaced.
+
+    Raises:
+        RequestError: two names of one field have different values.
+    """
+    if not isinstance(fields, Mapping) or not fields.keys() & _ALSO.keys():
+        return fields
+    made = {name: value for name, value in fields.items() if name not in _ALSO}
+    for also, value in fields.items():
+        name, none = _ALSO.get(also, ("", ()))
+        if not name or value is None or value in none:
+            continue
+        if made.get(name) not in (None, value):
+            raise RequestError(
+                f"{name} and {also} are two names of one field, and have different values",
+                param=also,
+            )
+        made[name] = value
+    return made
 
 
 def validated(kind: type[V], fields: Any) -> V:

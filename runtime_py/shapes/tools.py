@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from .counts import at_most
 
@@ -12,6 +14,7 @@ MAX_TOOLS = 512
 MAX_CALLS = 512  # maximum number of tool calls in one message
 Name = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\s\"'<>{}\[\]()|]+$")]
 NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
+INPUT = "input"  # the argument of the function that the model sees in place of a custom tool
 
 
 class _Shape(BaseModel):
@@ -34,25 +37,138 @@ class Function(_Shape):
         """Return the JSON Schema of a call's arguments."""
         return self.parameters or NO_PARAMETERS
 
+    @property
+    def input_grammar(self) -> InputGrammar | None:
+        """Return the grammar of a custom tool's input; None: there is none."""
+        return None
 
-class Tool(_Shape):
-    """A tool; functions are the only kind that a client can run."""
+
+class FunctionTool(_Shape):
+    """A tool that is a function, whose arguments are JSON."""
 
     type: Literal["function"]
     function: Function
 
 
-class FunctionName(_Shape):
-    """The name of a function."""
+class InputGrammar(_Shape):
+    """The grammar of a custom tool's input."""
+
+    syntax: Literal["lark", "regex"]
+    definition: str
+
+
+class InputFormat(_Shape):
+    """The format of a custom tool's input: any text, or a grammar, which is enforced."""
+
+    type: Literal["text", "grammar"]
+    grammar: InputGrammar | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nested(cls, value: Any) -> Any:
+        """Accept the grammar's fields next to the type, as the Responses API has them."""
+        if isinstance(value, dict) and "grammar" not in value and "definition" in value:
+            return {"type": value.get("type"), "grammar": {**value, "type": None}}
+        return value
+
+
+class Custom(_Shape):
+    """The fields of a custom tool."""
+
+    name: Name
+    description: str | None = None
+    format: InputFormat | None = None
+
+    @property
+    def grammar(self) -> InputGrammar | None:
+        """Return the grammar of the input; None: the input may be any text."""
+        return self.format.grammar if self.format and self.format.type == "grammar" else None
+
+
+class InputFunction(Function):
+    """The function that the model sees in place of a custom tool."""
+
+    held: InputGrammar | None = Field(None, exclude=True)
+
+    @property
+    def input_grammar(self) -> InputGrammar | None:
+        """Return the grammar of the input; overrides `Function.input_grammar`."""
+        return self.held
+
+
+class CustomTool(_Shape):
+    """A tool that takes one text; the model sees a function with one string."""
+
+    type: Literal["custom"]
+    custom: Custom
+
+    @cached_property
+    def function(self) -> Function:
+        """Return the function that the model sees."""
+        grammar = self.custom.grammar
+        text = {"type": "string"}
+        if grammar:
+            text["description"] = f"It follows this {grammar.syntax} grammar:\n{grammar.definition}"
+        return InputFunction(
+            held=grammar,
+            name=self.custom.name,
+            description=self.custom.description,
+            parameters={
+                "type": "object",
+                "properties": {INPUT: text},
+                "required": [INPUT],
+                "additionalProperties": False,
+            },
+        )
+
+
+class OtherTool(_Shape):
+    """A tool of a kind that no client of this server runs; it is refused."""
+
+    type: str = Field("", max_length=256)
+
+
+def _kind_of(tool: Any) -> str:
+    kind = tool.get("type") if isinstance(tool, dict) else getattr(tool, "type", None)
+    if kind is None:  # an object without a type is reported as a function that lacks it
+        return "function"
+    return kind if kind in ("function", "custom") else "other"
+
+
+Tool = FunctionTool | CustomTool
+AnyTool = Annotated[
+    Annotated[FunctionTool, Tag("function")]
+    | Annotated[CustomTool, Tag("custom")]
+    | Annotated[OtherTool, Tag("other")],
+    Discriminator(_kind_of),
+]
+
+
+class ToolName(_Shape):
+    """The name of a tool."""
 
     name: Name
 
 
 class NamedTool(_Shape):
-    """A tool that the model must call."""
+    """A tool that the model must call: the name is in the field that the type names."""
 
-    type: Literal["function"]
-    function: FunctionName
+    type: Literal["function", "custom"]
+    function: ToolName | None = None
+    custom: ToolName | None = None
+
+    @model_validator(mode="after")
+    def _has_name(self) -> NamedTool:
+        if getattr(self, self.type) is None:
+            raise ValueError(f"{self.type} is missing")
+        return self
+
+    @property
+    def name(self) -> str:
+        """Return the tool's name."""
+        named = self.function if self.type == "function" else self.custom
+        assert named is not None
+        return named.name
 
 
 class Allowed(_Shape):
@@ -83,9 +199,35 @@ class CalledFunction(_Shape):
     arguments: str | dict[str, Any] = ""
 
 
+class CalledCustom(_Shape):
+    """The custom tool of a call, and its input."""
+
+    name: str = Field(max_length=256)
+    input: str
+
+
 class MessageCall(_Shape):
-    """A tool call in an assistant's message of the conversation."""
+    """A tool call in an assistant's message of the conversation.
+
+    A call of a custom tool becomes the call of the function that the model sees.
+    """
 
     id: str | None = Field(None, max_length=1024)
-    type: Literal["function"] = "function"
+    type: Literal["function", "custom"] = "function"
     function: CalledFunction
+    custom: CalledCustom | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_function(cls, value: Any) -> Any:
+        custom = value.get("custom") if isinstance(value, dict) else None
+        if not isinstance(custom, dict) or value.get("type") != "custom":
+            return value
+        called = CalledCustom.model_validate(custom)
+        function = {"name": called.name, "arguments": arguments_of(called.input)}
+        return {**value, "function": function}
+
+
+def arguments_of(text: str) -> str:
+    """Return the arguments by which the model sees the input of a custom tool."""
+    return json.dumps({INPUT: text}, ensure_ascii=False)

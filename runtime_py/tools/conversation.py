@@ -48,11 +48,11 @@ def conversation(
 
 def described(tool: Tool) -> dict[str, Any]:
     """Return the description of a tool in the form that templates print."""
-    made = tool.model_dump(exclude_none=True)
-    made["function"].pop("strict", None)
-    made["function"].setdefault("description", "")
-    made["function"]["parameters"] = tool.function.schema_of_arguments
-    return made
+    extra = tool.model_dump(exclude_none=True, exclude={"type", "function", "custom"})
+    function = tool.function.model_dump(exclude_none=True, exclude={"strict"})
+    function.setdefault("description", "")
+    function["parameters"] = tool.function.schema_of_arguments
+    return {**extra, "type": "function", "function": function}
 
 
 def _names_of_calls(messages: Sequence[Message]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from wherry.errors import told
 from ..errors import RequestError
 from ..grammar.audit import MAX_TEXT, SchemaProblems, prepared
 from ..grammar.constraint import Constraint
+from ..grammar.fields import lark_of_input, slashed
 from ..shapes.tools import Function
 from .families import Family
 from .format import Rule
@@ -110,18 +111,27 @@ class Enforcement:
         for i, tool in enumerate(tools):
             schema = _closed(tool.schema_of_arguments)
             try:
-                rule = Rule(tool.name, schema, prepared(schema))
+                rule = Rule(tool.name, schema, prepared(schema), input=_input(tool, i))
                 self._known().format.forced(self._new(), [rule], several=False)
                 rules.append(rule)
             except SchemaProblems as e:
-                if tool.strict:
-                    where = f"tools[{i}].function.parameters"
+                if tool.strict or tool.input_grammar:
+                    field = "custom.format" if tool.input_grammar else "function.parameters"
+                    where = f"tools[{i}].{field}"
                     problems += [f"{where} ({tool.name!r}) {line}" for line in e.lines]
                 anything = {"type": "object"}
                 rules.append(Rule(tool.name, anything, prepared(anything), open=True))
         if problems:
             raise RequestError(told(problems), param="tools", code="unsupported_schema")
         return rules
+
+
+def _input(tool: Function, index: int) -> str | None:
+    grammar = tool.input_grammar
+    if grammar is None:
+        return None
+    param = f"tools[{index}].custom.format.grammar.definition"
+    return lark_of_input(grammar.syntax, grammar.definition, param)
 
 
 _SAYS_MORE = (
@@ -145,6 +155,5 @@ def _embedded(lark: Lark, base: Constraint) -> tuple[str, str]:
     if base.kind == "json_schema":
         return f"%json {base.text}", ""
     if base.kind == "regex":
-        escaped = re.sub(r"(?<!\\)((?:\\\\)*)/", r"\1\\/", base.text).replace("\n", "\\n")
-        return lark.rule(f"/{escaped}/", lexeme=True), ""
+        return lark.rule(f"/{slashed(base.text)}/", lexeme=True), ""
     return "wherry_base", "\n" + _START.sub("wherry_base", base.text)

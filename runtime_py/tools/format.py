@@ -9,7 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .lark import ANY, Lark
+from ..grammar.audit import SchemaProblems
+from ..grammar.quoted import quoted
+from ..shapes.tools import INPUT
+from .lark import ANY, Lark, nested
 
 _ALPHABET = string.ascii_letters + string.digits
 
@@ -47,12 +50,35 @@ class Rule:
         text: the schema in the form that llguidance reads.
         open: whether the schema cannot be enforced and is not strict, so that any arguments are
             accepted.
+        input: Lark grammar of the only argument, a text; None: the schema says all.
     """
 
     name: str
     schema: Mapping[str, Any]
     text: str
     open: bool = False
+    input: str | None = None
+
+    @property
+    def arguments(self) -> str:
+        """Return the expression of the arguments as a JSON object.
+
+        Raises:
+            SchemaProblems: the grammar of the input has no form inside of JSON.
+        """
+        if self.input is None:
+            return f"%json {self.text}"
+        head = rf'/\{{[ \n]{{0,4}}"{INPUT}":[ \n]{{0,4}}/'
+        return f"{head} {self.quoted_input} /[ \\n]{{0,4}}\\}}/"
+
+    @property
+    def quoted_input(self) -> str:
+        """Return the expression of the input as a JSON string; errors as in `arguments`."""
+        assert self.input is not None
+        try:
+            return f'"\\"" {nested(quoted(self.input))} "\\""'
+        except ValueError as e:
+            raise SchemaProblems([f"not enforced: {e}"]) from e
 
 
 class Format(ABC):

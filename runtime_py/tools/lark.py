@@ -12,6 +12,11 @@ from ..grammar.audit import prepared
 ANY = r"/(.|\n)*/"  # free text, which never contains special tokens
 
 
+def nested(grammar: str) -> str:
+    """Return an expression for the texts of another grammar, whose rules stay its own."""
+    return f"%lark {{\n{grammar}\n}}"
+
+
 class Lark:
     """The rules of a grammar, and the expressions that they consist of.
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..grammar.audit import SchemaProblems
-from .lark import Lark
+from .format import Rule
+from .lark import Lark, nested
 
 _OF_TEXT = ("pattern", "minLength", "maxLength", "format")
 _OF_ANY = ("not", "if", "allOf")
@@ -38,13 +39,13 @@ def members(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in properties.items() if value is not False}
 
 
-def element(lark: Lark, schema: Any, root: Mapping[str, Any], end: str) -> tuple[bool, str]:
+def element(lark: Lark, schema: Any, rule: Rule, end: str) -> tuple[bool, str]:
     """Return the expression of an argument's value and its end.
 
     Args:
         lark: the grammar to which rules are added.
         schema: the schema of the argument.
-        root: the tool's schema, which may have definitions.
+        rule: the tool, whose schema may have definitions.
         end: the text that ends the value.
 
     Returns:
@@ -53,6 +54,9 @@ def element(lark: Lark, schema: Any, root: Mapping[str, Any], end: str) -> tuple
     Raises:
         SchemaProblems: the schema constrains a text's form, which only JSON grammars can enforce.
     """
+    if rule.input is not None:
+        return True, f"{nested(rule.input)} {lark.text(end)}"
+    root = rule.schema
     schema = _resolved(schema, root)
     kinds = _kinds(schema)
     refused = [k for k in _OF_ANY if k in schema]

@@ -5,7 +5,8 @@ parts of one kind, joined in order, are the message:
 
 - `Text` is the answer, `Reasoning` what the model wrote before it.
 - A call is one `CallBegin`, any number of `CallArguments`, whose texts joined are a JSON object as
-  the model wrote it, and one `CallEnd`. Calls have indexes 0, 1, ... and do not overlap.
+  the model wrote it (the bare text for a custom tool), and one `CallEnd`. Calls have indexes
+  0, 1, ... and do not overlap.
 """
 
 from __future__ import annotations
@@ -31,19 +32,21 @@ class Reasoning:
 
 @dataclass(slots=True)
 class CallBegin:
-    """The beginning of a tool call; its arguments follow."""
+    """The beginning of a tool call; its arguments, or the input of a custom tool, follow."""
 
     index: int
     id: str
     name: str
+    custom: bool = False
 
 
 @dataclass(slots=True)
 class CallArguments:
-    """A piece of JSON: arguments of the tool call that began last."""
+    """A piece of the arguments of the tool call that began last: of JSON, or of a custom input."""
 
     index: int
     text: str
+    custom: bool = False
 
 
 @dataclass(slots=True)
@@ -115,17 +118,18 @@ def _continues(last: Part, part: Part) -> bool:
 
 def _with(part: Part, text: str) -> Part:
     if isinstance(part, CallArguments):
-        return CallArguments(part.index, text)
+        return CallArguments(part.index, text, part.custom)
     return part if isinstance(part, (CallBegin, CallEnd)) else type(part)(text)
 
 
 @dataclass(slots=True)
 class Call:
-    """A tool call; `arguments` is JSON as the model wrote it."""
+    """A tool call; `arguments` is JSON as the model wrote it, or the input of a custom tool."""
 
     id: str
     name: str
     arguments: str = ""
+    custom: bool = False
 
 
 @dataclass(slots=True)
@@ -146,7 +150,7 @@ def message_of(parts: Iterable[Part]) -> Message:
         elif isinstance(part, Reasoning):
             message.reasoning += part.text
         elif isinstance(part, CallBegin):
-            message.calls.append(Call(part.id, part.name))
+            message.calls.append(Call(part.id, part.name, custom=part.custom))
         elif isinstance(part, CallArguments):
             message.calls[-1].arguments += part.text
     return message

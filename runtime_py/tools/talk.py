@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import RequestError
 from ..grammar.constraint import Constraint
 from ..shapes.requests import ChatRequest
-from ..shapes.tools import AllowedTools, Function, NamedTool, Tool
+from ..shapes.tools import AllowedTools, CustomTool, Function, NamedTool, OtherTool, Tool
 from ..text.tokenizer import Tokenizer
 from .conversation import conversation, described
+from .custom import CustomCalls
 from .dialect import THINKING_VARIABLES, Dialect
 from .enforce import Enforcement
 from .format import Tools
@@ -57,6 +58,10 @@ class Talk:
     def _functions(self) -> list[Function]:
         return [tool.function for tool in self._tools]
 
+    @property
+    def _custom(self) -> dict[str, CustomTool]:
+        return {t.custom.name: t for t in self._tools if isinstance(t, CustomTool)}
+
     def _effort(self) -> dict[str, Any]:
         """Return template variables for `reasoning_effort` and `enable_thinking`.
 
@@ -64,6 +69,8 @@ class Talk:
         """
         request, dialect = self._request, self._dialect
         effort, thinks = request.reasoning_effort, request.enable_thinking
+        if thinks is None and request.thinking is not None:
+            thinks = _enabled(request.thinking)
         if thinks is None and effort is not None:
             thinks = effort not in _NO_THOUGHTS
         made: dict[str, Any] = {}
@@ -74,8 +81,9 @@ class Talk:
             made |= {name: thinks for name in THINKING_VARIABLES if dialect.knows(name)}
         if effort is not None and not made:
             request.note_unused("reasoning_effort")
-        if request.enable_thinking is not None and not made.keys() & set(THINKING_VARIABLES):
-            request.note_unused("enable_thinking")
+        for name in ("enable_thinking", "thinking"):
+            if getattr(request, name) is not None and not made.keys() & set(THINKING_VARIABLES):
+                request.note_unused(name)
         return made
 
     @property
@@ -129,7 +137,13 @@ class Talk:
         opened = self._opened(self._thoughts, prompt)
         tools = Tools({f.name: f.schema_of_arguments for f in self._functions}, held)
         most = None if self._several else 1
-        return lambda: OutputParser(self._family, tools, self._thoughts, opened=opened, most=most)
+        custom = self._custom
+
+        def parser() -> Parser:
+            made = OutputParser(self._family, tools, self._thoughts, opened=opened, most=most)
+            return CustomCalls(made, custom) if custom else made
+
+        return parser
 
     def constraint(self, prompt: str, base: Constraint | None) -> Constraint | None:
         """Return the constraint of the output; None: the output is free.
@@ -141,8 +155,8 @@ class Talk:
         Raises:
             RequestError: a strict tool's parameters cannot be enforced.
         """
-        strict = any(f.strict for f in self._functions)
-        if base is None and not self._must and not strict:
+        held = any(f.strict or f.input_grammar for f in self._functions)
+        if base is None and not self._must and not held:
             return None
         thoughts = self._dialect.thoughts
         if thoughts and (thoughts.closed(prompt) or self._continues_words(thoughts)):
@@ -158,13 +172,29 @@ class Talk:
         return made.text_or_calls(self._functions, several=self._several)
 
 
+def _enabled(thinking: Mapping[str, Any]) -> bool:
+    """Return what DeepSeek's field `thinking` says.
+
+    Raises:
+        RequestError: it says something else.
+    """
+    kinds = {"enabled": True, "disabled": False}
+    if (kind := thinking.get("type")) not in kinds:
+        raise RequestError(
+            f"thinking.type is {str(kind)[:100]!r}; it takes 'enabled' or 'disabled'",
+            param="thinking.type",
+        )
+    return kinds[kind]
+
+
 def _chosen(request: ChatRequest) -> tuple[list[Tool], bool]:
     """Return the tools that may be called, and whether a call is required.
 
     Raises:
-        RequestError: the requested tool does not exist, or two tools have the same name.
+        RequestError: the requested tool does not exist, two tools have the same name, or a tool is
+            of an unknown kind.
     """
-    tools, choice = request.tools or [], request.tool_choice
+    tools, choice = _supported(request), request.tool_choice
     known = {tool.function.name: tool for tool in tools}
     if len(known) < len(tools):
         twice = next(n for n in known if sum(t.function.name == n for t in tools) > 1)
@@ -172,7 +202,7 @@ def _chosen(request: ChatRequest) -> tuple[list[Tool], bool]:
     if choice == "none":
         return [], False
     if isinstance(choice, NamedTool):
-        return [_known(known, choice, "tool_choice.function.name")], True
+        return [_known(known, choice, f"tool_choice.{choice.type}.name")], True
     if isinstance(choice, AllowedTools):
         allowed = choice.allowed_tools
         where = "tool_choice.allowed_tools.tools"
@@ -183,8 +213,22 @@ def _chosen(request: ChatRequest) -> tuple[list[Tool], bool]:
     return tools, must
 
 
+def _supported(request: ChatRequest) -> list[Tool]:
+    tools: list[Tool] = []
+    for i, tool in enumerate(request.tools or ()):
+        if isinstance(tool, OtherTool):
+            raise RequestError(
+                f"tools[{i}] is of type {tool.type!r}; accepted are 'function' and 'custom', which "
+                "the client runs",
+                param=f"tools[{i}].type",
+                code="unsupported_tool",
+            )
+        tools.append(tool)
+    return tools
+
+
 def _known(known: dict[str, Tool], asked: NamedTool, where: str) -> Tool:
-    name = asked.function.name
+    name = asked.name
     if name not in known:
         raise RequestError(
             f"{where} is {name!r}; tools has {', '.join(map(repr, known)) or 'none'}", param=where

@@ -137,7 +137,9 @@ def test_a_chat_forgets_its_oldest_turns_and_says_so(folder):
     assert done.returncode == 0 and len(done.stdout.splitlines()) >= 6
     assert "[the context of 128 tokens is full: the oldest 2 messages are forgotten]" in done.stderr
     done = lite("chat", folder, "--context", 128, stdin="many words " * 200 + "\nHi\n")
-    assert "Not sent: This model's context is 128 tokens" in done.stderr and done.stdout
+    assert (
+        "Not sent: This model's maximum context length is 128 tokens" in done.stderr and done.stdout
+    )
 
 
 class Terminal:

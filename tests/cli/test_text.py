@@ -57,7 +57,7 @@ class TestWithTheDemo:
         assert "[the context of 64 tokens is full: the oldest 2 messages are forgotten]" in (
             done.stderr
         )
-        assert done.stderr.count("Not sent: This model's context is 64 tokens") == 1
+        assert done.stderr.count("Not sent: This model's maximum context length is 64 tokens") == 1
         assert len(re.findall("[54]", done.stdout)) >= 7, done.stdout
 
     def test_a_piped_answer_ends_with_one_newline(self):

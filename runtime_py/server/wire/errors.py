@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from wherry.errors import UsageError, WherryError
 
-from ...errors import BusyError, RequestError
+from ...errors import BusyError, ContextOverflow, RequestError
 from ..observing.record import current
 
 _log = logging.getLogger(__name__)
@@ -41,6 +41,8 @@ class ApiError(HTTPException):
         super().__init__(status, message, headers)
         self.param = param
         self.code = code
+        # the numbers of a prompt that is too long, which each protocol reports in its own words
+        self.overflow: ContextOverflow | None = None
 
 
 def api_error(error: BaseException) -> ApiError:
@@ -52,7 +54,9 @@ def api_error(error: BaseException) -> ApiError:
         code = phrase.lower().replace(" ", "_")
         return ApiError(error.status_code, error.detail, code=code, headers=error.headers)
     if isinstance(error, RequestError):
-        return ApiError(400, str(error), param=error.param, code=error.code)
+        known = ApiError(400, str(error), param=error.param, code=error.code)
+        known.overflow = error if isinstance(error, ContextOverflow) else None
+        return known
     if isinstance(error, UsageError):
         return ApiError(400, str(error))
     if isinstance(error, BusyError):

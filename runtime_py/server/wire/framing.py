@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ class Framing:
         error: shape of an error after the first byte, which ends the stream.
         failure: function that writes such an error.
         last: bytes at the end of a stream without an error.
+        keep_alive: returns bytes that show that a stream without chunks still runs; None: the
+            protocol has none.
     """
 
     media_type: str
@@ -28,6 +30,7 @@ class Framing:
     error: ErrorShape = body
     failure: Callable[[Mapping[str, Any]], bytes] | None = None
     last: bytes = b""
+    keep_alive: Callable[[], bytes] | None = None
 
     def of(self, chunk: Shape) -> bytes:
         """Return the bytes of a chunk."""
@@ -68,4 +71,21 @@ def line(value: Mapping[str, Any]) -> bytes:
     return _json(value) + b"\n"
 
 
-OPENAI = Framing("text/event-stream", event, last=b"data: [DONE]\n\n")
+OPENAI = Framing(
+    "text/event-stream",
+    event,
+    last=b"data: [DONE]\n\n",
+    keep_alive=lambda: b": keep-alive\n\n",
+)
+IGNORED_HEADER = "X-Wherry-Ignored"
+
+
+def ignored_header(names: Sequence[str]) -> dict[str, str]:
+    """Return the header that lists fields without effect; {} without names."""
+    # A header contains Latin-1 without control characters, so other characters are escaped.
+    listed = ", ".join(n[:100].encode("ascii", "backslashreplace").decode() for n in names)
+    return {IGNORED_HEADER: _printable(listed)} if names else {}
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)[:1024]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Protocol, TypeVar
@@ -23,6 +24,9 @@ from .framing import Framing
 _log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 _LAST_WORD_SECONDS = 1
+# Seconds without a chunk after which a stream shows that it runs: less than clients and proxies
+# wait, of which some give up after 15 or 30 seconds.
+KEEP_ALIVE_SECONDS = 10.0
 
 
 class ClientGone(Exception):
@@ -92,6 +96,8 @@ class StreamedAnswer(Response):
         self._held = held
         self.media_type = framing.media_type
         self._started = False
+        self._busy = False  # whether chunks are being sent
+        self._sent_at = time.monotonic()
         self.status_code = 200
         self.background = None
         # X-Accel-Buffering keeps proxies (nginx) from buffering the events.
@@ -125,9 +131,12 @@ class StreamedAnswer(Response):
         headers = self.raw_headers
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         self._started = True
+        alive = asyncio.ensure_future(self._keep_alive(send))
         try:
             while chunks := await self._stream.batch():
+                self._busy = True
                 await _send(send, b"".join(self._framing.of(chunk) for chunk in chunks))
+                self._busy, self._sent_at = False, time.monotonic()
             last = self._framing.last
         except WherryError as e:
             record, known = current(), api_error(e)
@@ -135,7 +144,22 @@ class StreamedAnswer(Response):
             _log.log(level, "%s: a stream failed: %s", record.id, e)
             record.error = known.code
             last = self._framing.of_error(known)
+        finally:
+            alive.cancel()
         await _send_last(send, last)
+
+    async def _keep_alive(self, send: Send) -> None:
+        """Send what shows that the stream runs, whenever it has no chunk for a while."""
+        while self._framing.keep_alive is not None:
+            left = self._sent_at + KEEP_ALIVE_SECONDS - time.monotonic()
+            if left > 0:
+                await asyncio.sleep(left)
+                continue
+            # chunks that wait to be sent come first, because they have their numbers already
+            if not self._busy:
+                with contextlib.suppress(OSError):  # the sender of chunks reports it
+                    await _send(send, self._framing.keep_alive())
+            self._sent_at = time.monotonic()
 
 
 class WholeAnswer(Response):

@@ -68,6 +68,6 @@ class Braces(Format):
         kind = schema.get("type") if isinstance(schema, dict) else None
         values = schema.get("enum") if isinstance(schema, dict) else None
         if kind == "string" or (values and all(isinstance(v, str) for v in values)):
-            _, inner = element(lark, schema, rule.schema, self.quote)
+            _, inner = element(lark, schema, rule, self.quote)
             return f"{lark.text(self.quote)} {inner}"
         return lark.json(schema, rule.schema)

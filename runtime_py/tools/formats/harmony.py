@@ -34,7 +34,7 @@ class Harmony(Format):
         calls = []
         for rule in rules:
             header = f"commentary to=functions.{rule.name} {_CONSTRAIN}json{_MESSAGE}"
-            calls.append(f"{lark.text(header)} %json {rule.text}")
+            calls.append(f"{lark.text(header)} {rule.arguments}")
         return f"{lead} {lark.either(calls)}"
 
     def forced(self, lark: Lark, rules: Sequence[Rule], *, several: bool) -> str:

@@ -59,7 +59,7 @@ class Headed(Format):
         number = f"{lark.text(self.tag)} /[0-9]{{1,4}}/ " if self.tag and self.whole_id else ""
         calls = [
             f"{lark.text(self.before + rule.name)} {number}"
-            f"{lark.text(self.middle[0])} %json {rule.text} "
+            f"{lark.text(self.middle[0])} {rule.arguments} "
             f"{lark.text(self.end[0]) if self.end else ''}"
             for rule in rules
         ]

@@ -93,7 +93,7 @@ class Markup(Format):
         required = rule.schema.get("required", ())
         made = []
         for key, schema in members(rule.schema).items():
-            is_text, inner = element(lark, schema, rule.schema, self.pad + self.ended)
+            is_text, inner = element(lark, schema, rule, self.pad + self.ended)
             attribute = f'" string="{str(is_text).lower()}"' if self.typed else ""
             head = lark.text(self.key + key + attribute + self.line.join(self.keyed) + self.pad)
             one = f"{head} {inner} {lark.text(self.line)}"

@@ -87,6 +87,8 @@ class Pythonic(Format):
 
 def _literal(lark: Lark, schema: object, rule: Rule) -> str:
     """Return the expression of a value that JSON and Python share; constants are Python's."""
+    if rule.input is not None:
+        return rule.quoted_input
     if isinstance(schema, dict) and schema.get("type") == "boolean":
         return '("True" | "False")'
     return lark.json(schema, rule.schema)

@@ -63,4 +63,4 @@ class Tagged(Format):
     def call(self, lark: Lark, rule: Rule) -> str:
         """Return the expression of one call's object."""
         head = lark.text(self.head + json.dumps(rule.name)[1:-1] + self.middle)
-        return f'{head} %json {rule.text} "}}"'
+        return f'{head} {rule.arguments} "}}"'

@@ -142,7 +142,7 @@ def test_max_tokens_beyond_the_context_end_with_it(make):
         ask(client, messages=[{"role": "user", "content": "a" * 100}]),
         400,
         "invalid_request_error",
-        "prompt is too long: This model's context is 64",
+        "prompt is too long: ",
     )
 
 

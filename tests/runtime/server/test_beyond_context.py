@@ -33,7 +33,7 @@ def test_chat_and_completions_refuse(post, path, fields):
     answer = post(path, **fields)
     assert answer.status_code == 400
     assert answer.json()["error"]["code"] == "context_length_exceeded"
-    assert "1000 for the output" in answer.json()["error"]["message"]
+    assert "1000 in the completion" in answer.json()["error"]["message"]
 
 
 def test_responses_end_incomplete(post):

@@ -23,8 +23,9 @@ def body(error: ApiError) -> dict[str, Any]:
     """Return the JSON of an error in the shape of Anthropic's API."""
     kind = "api_error" if error.status_code >= 500 else "invalid_request_error"
     message = error.detail
-    if error.code == "context_length_exceeded":
-        message = f"{_TOO_LONG}: {message}"
+    if (overflow := error.overflow) is not None:
+        most = min(overflow.context, overflow.prompt - 1)  # the output needs a token, too
+        message = f"{_TOO_LONG}: {overflow.prompt} tokens > {most} maximum"
     return {
         "type": "error",
         "error": {"type": _KINDS.get(error.status_code, kind), "message": message},

@@ -31,7 +31,12 @@ MESSAGE = object_of(
     stop_reason=TEXT,
     usage=object_of(input_tokens=COUNT, output_tokens=COUNT),
 )
-FRAMING = Framing("text/event-stream", named_event, error=errors.body)
+FRAMING = Framing(
+    "text/event-stream",
+    named_event,
+    error=errors.body,
+    keep_alive=lambda: named_event({"type": "ping"}),
+)
 add_shape(PREFIX, errors.body)
 
 

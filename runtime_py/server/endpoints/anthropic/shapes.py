@@ -47,6 +47,13 @@ class ToolUseBlock(_Shape):
     input: dict[str, Any]
 
 
+class ToolReferenceBlock(_Shape):
+    """A block of a tool's result that names a tool which may be called from now on."""
+
+    type: Literal["tool_reference"]
+    tool_name: str = Field(max_length=256)
+
+
 class OtherBlock(_Shape):
     """A content block of a kind that this server does not support."""
 
@@ -58,12 +65,19 @@ def _kind_of(block: Any) -> str:
     return kind if isinstance(kind, str) and kind in _KINDS else "other"
 
 
+def _kind_of_text(block: Any) -> str:
+    kind = block.get("type") if isinstance(block, dict) else getattr(block, "type", None)
+    return kind if kind in ("text", "tool_reference") else "other"
+
+
 _KINDS = frozenset({"text", "thinking", "redacted_thinking", "tool_use", "tool_result"})
 _TextBlocks = Annotated[
     list[
         Annotated[
-            Annotated[TextBlock, Tag("text")] | Annotated[OtherBlock, Tag("other")],
-            Discriminator(lambda block: "text" if _kind_of(block) == "text" else "other"),
+            Annotated[TextBlock, Tag("text")]
+            | Annotated[ToolReferenceBlock, Tag("tool_reference")]
+            | Annotated[OtherBlock, Tag("other")],
+            Discriminator(_kind_of_text),
         ]
     ],
     Field(fail_fast=True),

@@ -18,6 +18,7 @@ from .shapes import (
     ThinkingBlock,
     Tool,
     ToolChoice,
+    ToolReferenceBlock,
     ToolResultBlock,
     ToolUseBlock,
     Turn,
@@ -139,11 +140,18 @@ def _messages(request: CountRequest) -> Iterator[dict[str, Any]]:
             yield from _others(turn, where)
 
 
-def _text(content: str | Iterable[TextBlock | OtherBlock], where: str) -> str:
+def _text(content: str | Iterable[TextBlock | ToolReferenceBlock | OtherBlock], where: str) -> str:
     if isinstance(content, str):
         return content
-    blocks = enumerate(content)
-    return "".join(b.text if isinstance(b, TextBlock) else _refused(b, where, i) for i, b in blocks)
+    return "".join(_text_of(block, where, i) for i, block in enumerate(content))
+
+
+def _text_of(block: TextBlock | ToolReferenceBlock | OtherBlock, where: str, index: int) -> str:
+    if isinstance(block, TextBlock):
+        return block.text
+    if isinstance(block, ToolReferenceBlock):
+        return f"The tool {block.tool_name} can be called now.\n"
+    return _refused(block, where, index)
 
 
 def _assistant(turn: Turn, where: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from .parsing import validated
 from .requests import ShowRequest
 
 # The version of Ollama's API that the server reports: clients require a recent one.
-VERSION = "0.12.6"
+VERSION = "0.14.0"
 DETAILS = object_of(
     parent_model=TEXT,
     format=TEXT,

@@ -11,13 +11,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from ....caller import Caller
-from ....errors import RequestError
+from ....errors import ContextOverflow
 from ....load.model import LoadedModel
 from ....request.plan import RequestPlan
 from ...models import Models
-from ...pipeline import CLIENT_GONE, IGNORED_HEADER, Endpoint, Pipeline, body_of
+from ...pipeline import CLIENT_GONE, Endpoint, Pipeline, body_of
 from ...wire.errors import ApiError, add_shape
-from ...wire.framing import Framing, line
+from ...wire.framing import IGNORED_HEADER, Framing, line
 from ...wire.json_body import parse_json
 from ...wire.streams import ClientGone, while_connected
 from ..described import described
@@ -34,6 +34,9 @@ _SMALL = 2**12  # bytes up to which a body may be a request that has no prompt
 
 def error_shape(error: ApiError) -> dict[str, Any]:
     """Return the JSON of an error in the shape of Ollama's API."""
+    if (overflow := error.overflow) is not None:
+        text = f"prompt too long; exceeded max context length by {overflow.excess} tokens"
+        return {"error": text}
     return {"error": str(error.detail)}
 
 
@@ -55,7 +58,7 @@ def plan(loaded: LoadedModel, asked: Asked, caller: Caller) -> tuple[RequestPlan
     context = min(asked.context or loaded.context, loaded.context)
     chat, completion = asked.chat, asked.completion
     if chat and (completion is None or loaded.planner.template):
-        made, _ = loaded.chat(chat, caller)
+        made, _ = loaded.chat(chat, caller, context)
     else:
         assert completion
         made, _ = loaded.completion(completion, caller)
@@ -84,12 +87,7 @@ def _within(made: RequestPlan, context: int, most: int | None) -> RequestPlan:
     (job,) = made.jobs
     room = context - len(job.prompt)
     if room < 1:
-        raise RequestError(
-            f"options.num_ctx is {context} tokens; the prompt has {len(job.prompt)}. Shorten it, "
-            "or ask for more.",
-            param="options.num_ctx",
-            code="context_length_exceeded",
-        )
+        raise ContextOverflow(context, len(job.prompt), 1, field="options.num_ctx")
     params = replace(job.params, max_tokens=room if most is None else min(most, room))
     return replace(made, jobs=[replace(job, params=params)])
 

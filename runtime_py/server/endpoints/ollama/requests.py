@@ -49,6 +49,8 @@ class AnswerFields(ShowRequest):
     logprobs: bool | None = None
     top_logprobs: int | None = None
     template: str | None = None
+    # whether the oldest turns of too long a conversation are dropped; null: they are
+    truncate: bool | None = None
 
 
 class Called(_Shape):
@@ -141,6 +143,7 @@ def chat(body: Any) -> Asked:
         | {
             "messages": _messages(fields.messages or []),
             "tools": fields.tools or None,
+            "truncation": "disabled" if fields.truncate is False else "auto",
             **_continuing(fields.messages or []),
             **_thinking(fields),
             **_logprobs(fields),
@@ -203,7 +206,11 @@ def _asked(
         completion=completion,
         context=ollama_options.context_of(fields.options or {}),
         most=most,
-        ignored=sorted(n for n, v in (fields.model_extra or {}).items() if v is not None),
+        ignored=sorted(
+            [n for n, v in (fields.model_extra or {}).items() if v is not None]
+            # a prompt has no turns that could be dropped
+            + ["truncate"] * (fields.truncate is True and not isinstance(fields, OllamaChatRequest))
+        ),
     )
 
 

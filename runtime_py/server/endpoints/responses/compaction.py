@@ -15,7 +15,7 @@ from ....load.model import LoadedModel
 from ....request.plan import RequestPlan
 from ....shapes.requests import not_known, validated
 from ...wire.framing import Plain
-from .items import Json, kept_items, new_id
+from .items import CALLS, OUTPUTS, Json, kept_items, new_id
 from .reply import usage_of
 from .shapes import CompactRequest, CountRequest, ResponsesRequest
 from .summary import sealed
@@ -68,7 +68,7 @@ class Compaction:
         asked = CountRequest.model_construct(
             input=request.input or [], previous_response_id=request.previous_response_id
         )
-        before, new = self._turn.items(asked)
+        before, new = self._turn.items(asked, [])
         head, past, calls = _parts(before + new)
         if not past:
             raise RequestError("input has nothing in it that could be shortened", param="input")
@@ -135,14 +135,14 @@ class CompactReply:
 
 def _parts(items: list[Json]) -> tuple[list[Json], list[Json], list[Json]]:
     """Return the items in three parts: instructions; items to summarize; calls without results."""
-    answered = {i["call_id"] for i in items if i["type"] == "function_call_output"}
+    answered = {i["call_id"] for i in items if i["type"] in OUTPUTS}
     head: list[Json] = []
     past: list[Json] = []
     calls: list[Json] = []
     for item in items:
         if item.get("role") in ("system", "developer"):
             head.append(item)
-        elif item["type"] == "function_call" and item["call_id"] not in answered:
+        elif item["type"] in CALLS and item["call_id"] not in answered:
             calls.append(item)
         else:
             past.append(item)

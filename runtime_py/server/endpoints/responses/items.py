@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from wherry.data import read
+
 from ....errors import RequestError
+from ....shapes.tools import arguments_of
 from .shapes import (
+    ACCEPTED,
+    AdditionalToolsItem,
     CallItem,
     CallOutputItem,
     CompactionItem,
+    CustomCallItem,
     Item,
     MessageItem,
     Part,
     ReasoningItem,
     ReferenceItem,
+    SearchCallItem,
+    SearchOutputItem,
+    ShellCallItem,
+    Tool,
 )
 from .summary import as_message, opened
+from .tools import model_name
 
 Json = dict[str, Any]
+_DATA = read("responses")
+CALLS: dict[str, Json] = {row["type"]: row for row in _DATA["calls"]}
+OUTPUTS = frozenset(row["output"] for row in _DATA["calls"])
+# Kinds of items that only OpenAI's servers make; they are left out.
+_LEFT_OUT = frozenset(_DATA["items_left_out"])
 _TEXTS = ("input_text", "output_text", "text", "reasoning_text", "summary_text")
 
 
@@ -29,7 +46,10 @@ def new_id(kind: str) -> str:
 
 
 def kept_items(
-    items: str | Sequence[Item], find: Callable[[str], Json | None], where: str = "input"
+    items: str | Sequence[Item],
+    find: Callable[[str], Json | None],
+    where: str = "input",
+    left_out: list[str] | None = None,
 ) -> list[Json]:
     """Return the stored form of items: with ids, and with content in parts.
 
@@ -37,13 +57,20 @@ def kept_items(
         items: the items of a request.
         find: returns an item of an earlier response, by id.
         where: name of the request field, for errors.
+        left_out: receives the kinds of items that are left out; None: they are errors.
 
     Raises:
         RequestError: an item's kind is not supported, or a reference has no target.
     """
     if isinstance(items, str):
         items = [MessageItem(role="user", content=items)]
-    return [_kept(item, f"{where}[{i}]", find) for i, item in enumerate(items)]
+    kept: list[Json] = []
+    for i, item in enumerate(items):
+        if item.type in _LEFT_OUT and left_out is not None:
+            left_out.append(str(item.type))
+        else:
+            kept.append(_kept(item, f"{where}[{i}]", find))
+    return kept
 
 
 def _kept(item: Item, where: str, find: Callable[[str], Json | None]) -> Json:
@@ -64,13 +91,18 @@ def _kept(item: Item, where: str, find: Callable[[str], Json | None]) -> Json:
         head = {"id": id or new_id("msg"), "type": "message", "status": "completed"}
         phase = {"phase": item.phase} if item.phase and item.role == "assistant" else {}
         return {**head, "role": item.role, **phase, "content": content}
-    if isinstance(item, CallItem):
-        head = {"id": id or new_id("fc"), "type": "function_call", "status": "completed"}
-        return {**head, "call_id": item.call_id, "name": item.name, "arguments": item.arguments}
-    if isinstance(item, CallOutputItem):
+    if isinstance(item, (CallItem, CustomCallItem, SearchCallItem, ShellCallItem)):
+        return _kept_call(item, id)
+    if isinstance(item, (CallOutputItem, SearchOutputItem)):
+        head = {"id": id or new_id("out"), "type": item.type, "status": "completed"}
+        if isinstance(item, SearchOutputItem):
+            tools = [tool.described() for tool in item.tools]
+            return {**head, "execution": "client", "call_id": item.call_id, "tools": tools}
         output = "".join(_texts(item.output, f"{where}.output"))
-        head = {"id": id or new_id("fco"), "type": "function_call_output", "status": "completed"}
         return {**head, "call_id": item.call_id, "output": output}
+    if isinstance(item, AdditionalToolsItem):
+        head = {"id": id or new_id("at"), "type": "additional_tools", "role": "developer"}
+        return {**head, "tools": [tool.described() for tool in item.tools]}
     if isinstance(item, ReasoningItem):
         texts = _texts(item.content or [], f"{where}.content")
         content = [{"type": "reasoning_text", "text": text} for text in texts]
@@ -83,11 +115,33 @@ def _kept(item: Item, where: str, find: Callable[[str], Json | None]) -> Json:
         head = {"id": id or new_id("cmp"), "type": "compaction"}
         return {**head, "encrypted_content": item.encrypted_content}
     raise RequestError(
-        f"{where} is of type {item.type!r}, which is not supported here; accepted are 'message', "
-        "'function_call', 'function_call_output', 'reasoning', 'compaction' and 'item_reference'",
+        f"{where} is of type {item.type!r}, which is not supported here; accepted are "
+        f"{', '.join(map(repr, ACCEPTED))}",
         param=f"{where}.type",
         code="unsupported_item",
     )
+
+
+def _kept_call(item: CallItem | CustomCallItem | SearchCallItem | ShellCallItem, id: Any) -> Json:
+    row = CALLS[item.type]
+    field = row.get("text") or row["object"]
+    head = {"id": id or new_id(row["id"]), "type": item.type, "status": "completed"}
+    head["call_id"] = item.call_id
+    if isinstance(item, (CallItem, CustomCallItem)):
+        head |= {"name": item.name} | ({"namespace": item.namespace} if item.namespace else {})
+    elif isinstance(item, SearchCallItem):
+        head["execution"] = "client" if item.call_id else "server"
+    return {**head, field: getattr(item, field)}
+
+
+def tools_of(items: Iterable[Json]) -> list[Tool]:
+    """Return the tools that items of a conversation add to those of the request."""
+    return [
+        Tool.model_validate(tool)
+        for item in items
+        if item["type"] in ("additional_tools", "tool_search_output")
+        for tool in item["tools"]
+    ]
 
 
 def _text_part(kind: str, text: str) -> Json:
@@ -124,7 +178,7 @@ def messages_of(instructions: str | None, items: Iterable[Json]) -> list[Json]:
     summary = ""
     for item in items:
         kind = item["type"]
-        if summary and (kind != "message" or item["role"] == "assistant"):
+        if summary and kind != "additional_tools" and item.get("role") in (None, "assistant"):
             messages.append({"role": "user", "content": summary})
             summary = ""
         if kind == "compaction":
@@ -134,14 +188,27 @@ def messages_of(instructions: str | None, items: Iterable[Json]) -> list[Json]:
             if summary and item["role"] == "user":
                 content, summary = f"{summary}\n\n{content}", ""
             messages.append({"role": item["role"], "content": content})
-        elif kind == "function_call_output":
-            answer = {"tool_call_id": item["call_id"], "content": item["output"]}
-            messages.append({"role": "tool", **answer})
-        else:
+        elif kind in OUTPUTS:
+            if item["call_id"]:
+                content = item["output"] if "output" in item else _found(item["tools"])
+                answer = {"tool_call_id": item["call_id"], "content": content}
+                messages.append({"role": "tool", **answer})
+        elif kind != "additional_tools" and item.get("call_id", True):
             _say(_assistants(messages, item), item)
     if summary:
         messages.append({"role": "user", "content": summary})
     return messages
+
+
+def _found(tools: Iterable[Json]) -> str:
+    """Return what the model reads as the result of a search for tools."""
+    spaces = ((t.get("name"), t.get("tools") or [t]) for t in tools)
+    names = [
+        model_name(str(t.get("name")), str(space) if t.get("name") != space else None)
+        for space, inner in spaces
+        for t in inner
+    ]
+    return f"Tools that can be called now: {', '.join(names) or 'none'}"
 
 
 def check_calls(items: Iterable[Json]) -> None:
@@ -152,12 +219,13 @@ def check_calls(items: Iterable[Json]) -> None:
     """
     called: set[str] = set()
     for item in items:
-        if item["type"] == "function_call":
+        if item["type"] in CALLS:
             called.add(item["call_id"])
-        elif item["type"] == "function_call_output" and item["call_id"] not in called:
+        elif item["type"] in OUTPUTS and item["call_id"] not in {*called, None}:
+            call = next(kind for kind, row in CALLS.items() if row["output"] == item["type"])
             raise RequestError(
-                f"There is no function_call with call_id {item['call_id'][:100]!r} before its "
-                "function_call_output; send the call, too, or continue the response that has it",
+                f"There is no {call} with call_id {item['call_id'][:100]!r} before its "
+                f"{item['type']}; send the call, too, or continue the response that has it",
                 param="input",
                 code="function_call_not_found",
             )
@@ -167,7 +235,7 @@ def _assistants(messages: list[Json], item: Json) -> Json:
     """Return the assistant's message to which an item belongs."""
     last = messages[-1] if messages else {}
     said = last.get("content") or last.get("tool_calls")
-    if last.get("role") != "assistant" or (item["type"] != "function_call" and said):
+    if last.get("role") != "assistant" or (item["type"] not in CALLS and said):
         messages.append({"role": "assistant", "content": ""})
     return messages[-1]
 
@@ -180,7 +248,14 @@ def _say(message: Json, item: Json) -> None:
         if thought:
             message["reasoning_content"] = thought
     else:
-        function = {"name": item["name"], "arguments": item["arguments"]}
+        row = CALLS[item["type"]]
+        name = row.get("name") or model_name(item["name"], item.get("namespace"))
+        if "object" in row:
+            arguments = json.dumps(item[row["object"]] or {}, ensure_ascii=False)
+        else:
+            arguments = item[row["text"]]
+            arguments = arguments_of(arguments) if row["text"] == "input" else arguments
+        function = {"name": name, "arguments": arguments}
         call = {"id": item["call_id"], "type": "function", "function": function}
         message.setdefault("tool_calls", []).append(call)
 

@@ -84,10 +84,22 @@ class Responses:
         thoughts = OPEN_THOUGHTS if VERSION_HEADER in request.headers else OPENAI_THOUGHTS
         turn = Turn(self._memory, tenant(), local, thoughts)
         parse: Callable[[Any], ResponsesRequest] = parse_request
-        framing = Framing("text/event-stream", named_event, turn.failure, _last_event, _DONE)
+        framing = Framing(
+            "text/event-stream",
+            named_event,
+            turn.failure,
+            _last_event,
+            _DONE,
+            lambda: named_event(turn.keep_alive()),
+        )
         if local is not None:
             parse = partial(parse_message, local)
-            framing = Framing("application/jsonl", line, turn.failure)
+            framing = Framing(
+                "application/jsonl",
+                line,
+                turn.failure,
+                keep_alive=lambda: line(turn.keep_alive()),
+            )
         endpoint = Endpoint(parse, turn.plan, framing, ignored_fields)
         return await self._pipeline.answer(request, endpoint)
 

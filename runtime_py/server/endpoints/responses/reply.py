@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ....answer.delta import Delta, LoggedToken
@@ -11,10 +12,16 @@ from ....answer.generation import Generation
 from ....answer.shapes import Usage
 from ....tools.parts import CallArguments, CallBegin, Part, Reasoning, Text
 from ...wire.errors import ApiError
-from ...wire.framing import Plain
-from .items import Json, new_id
+from ...wire.framing import Plain, ignored_header
+from .items import CALLS, Json, new_id
+from .tools import KnownTool
 
 OPENAI_THOUGHTS = "reasoning_text"  # prefix of reasoning events that OpenAI's clients know
+# The events with pieces of a call, by the kind of its item.
+_PIECES = {
+    "function_call": "function_call_arguments",
+    "custom_tool_call": "custom_tool_call_input",
+}
 OPEN_THOUGHTS = "reasoning"  # prefix of reasoning events in the Open Responses specification
 
 
@@ -25,7 +32,10 @@ class ResponseReply:
         head: fields of the response that are known before the output.
         logprobs: converts tokens with log probabilities; None: the client did not ask for them.
         keep: callback that stores the complete response.
+        tools: the tools of the request by the names that the model knows.
         thoughts: prefix of the reasoning events' names.
+        ignored: names of fields without effect, which the first event lists.
+        writes: whether the response has output.
     """
 
     def __init__(
@@ -33,12 +43,18 @@ class ResponseReply:
         head: Json,
         logprobs: Callable[[Sequence[LoggedToken]], list[Json]] | None,
         keep: Callable[[Json], None],
+        *,
+        tools: Mapping[str, KnownTool],
         thoughts: str = OPENAI_THOUGHTS,
+        ignored: Sequence[str] = (),
+        writes: bool = True,
     ) -> None:
         self._head = head
         self._keep = keep
         self._events = _Events()
-        self._output = _Output(self._events, logprobs, thoughts)
+        self._output = _Output(self._events, logprobs, tools, thoughts)
+        self._ignored = ignored
+        self._writes = writes
         self._cut = False
 
     def opening(self, generation: Generation) -> list[Plain]:
@@ -47,15 +63,24 @@ class ResponseReply:
         Implements `Reply.opening`.
         """
         begun = self._response("in_progress")
-        self._events.add("response.created", response=begun)
+        named = ignored_header(self._ignored)
+        self._events.add(
+            "response.created", response=begun, **({"headers": named} if named else {})
+        )
         self._events.add("response.in_progress", response=begun)
         return self._events.taken()
 
     def chunks(self, delta: Delta) -> list[Plain]:
         """Return the events that extend the response's items; implements `Reply.chunks`."""
         self._output.push(delta)
-        self._cut = delta.finish == "length"
+        self._cut = delta.finish == "length" and self._writes
         return self._events.taken()
+
+    def keep_alive(self) -> Json:
+        """Return an event that says that the response is still in progress."""
+        self._events.add("keepalive")
+        (event,) = self._events.taken()
+        return event.value
 
     def closing(self, generation: Generation) -> list[Plain]:
         """Return the event with the complete response; implements `Reply.closing`."""
@@ -113,10 +138,12 @@ class _Output:
         self,
         events: _Events,
         logprobs: Callable[[Sequence[LoggedToken]], list[Json]] | None,
+        tools: Mapping[str, KnownTool],
         thoughts: str,
     ) -> None:
         self.items: list[Json] = []
         self._events = events
+        self._tools = tools
         self._write_logprobs = logprobs
         self._thoughts = thoughts
         self._open: Json | None = None
@@ -142,11 +169,15 @@ class _Output:
             self._pieces.append(part.text)
             self._event(f"response.{self._thoughts}.delta", content_index=0, delta=part.text)
         elif isinstance(part, CallBegin):
-            call = {"call_id": part.id, "name": part.name, "arguments": ""}
-            self._begin({"type": "function_call", "id": new_id("fc"), **call})
+            tool = self._tools.get(part.name) or KnownTool("function_call", part.name)
+            row = CALLS[tool.kind]
+            empty = {row["text"]: ""} if "text" in row else {row["object"]: {}}
+            head = {"type": tool.kind, "id": new_id(row["id"]), "call_id": part.id}
+            self._begin({**head, **tool.called, **empty})
         elif isinstance(part, CallArguments):
             self._pieces.append(part.text)
-            self._event("response.function_call_arguments.delta", delta=part.text)
+            if self._kind in _PIECES:
+                self._event(f"response.{_PIECES[self._kind]}.delta", delta=part.text)
         else:
             self._close("completed" if part.whole else "incomplete")
 
@@ -166,7 +197,7 @@ class _Output:
     def _begin(self, item: Json) -> None:
         self._close("completed")
         self._open = item
-        empty: Json = {"content": []} if item["type"] != "function_call" else {}
+        empty: Json = {"content": []} if item["type"] not in CALLS else {}
         added = {**item, **empty, "status": "in_progress"}
         self._events.add("response.output_item.added", output_index=len(self.items), item=added)
 
@@ -181,10 +212,14 @@ class _Output:
             self._event(f"response.{self._thoughts}.done", content_index=0, text=text)
             self._part("done", part)
             self._open["content"] = [part]
+        elif self._kind == "tool_search_call":
+            self._open["arguments"] = _object(text)
         else:
-            done = {"name": self._open["name"], "arguments": text}
-            self._event("response.function_call_arguments.done", **done)
-            self._open["arguments"] = text
+            assert self._kind is not None
+            field = CALLS[self._kind]["text"]
+            named = {"name": self._open["name"]} if self._kind == "function_call" else {}
+            self._event(f"response.{_PIECES[self._kind]}.done", **named, **{field: text})
+            self._open[field] = text
         item = {**self._open, "status": status}
         self._events.add("response.output_item.done", output_index=len(self.items), item=item)
         self.items.append(item)
@@ -207,6 +242,14 @@ class _Output:
     def _event(self, kind: str, **fields: Any) -> None:
         assert self._open is not None
         self._events.add(kind, item_id=self._open["id"], output_index=len(self.items), **fields)
+
+
+def _object(text: str) -> Json:
+    try:
+        found = json.loads(text)
+    except ValueError:  # the output was cut
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _text_part(text: str, logprobs: list[Json]) -> Json:

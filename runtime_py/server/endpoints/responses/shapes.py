@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, PrivateAttr, Tag
+from pydantic import AliasChoices, BaseModel, ConfigDict, Discriminator, Field, PrivateAttr, Tag
 
 from ....core.interface import MAX_TOP_LOGPROBS
 from ....shapes.counts import at_most
@@ -40,6 +40,28 @@ _Parts = Annotated[list[Part], Field(fail_fast=True)]
 Content = Annotated[str | _Parts, at_most(MAX_PARTS, "parts")]
 
 
+class Tool(_Shape):
+    """A tool that clients run: a function, a custom tool, a namespace of them, or a search."""
+
+    type: str = Field(max_length=256)
+    name: str | None = Field(None, max_length=256)
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+    format: dict[str, Any] | None = None  # format of a custom tool's input
+    execution: Literal["server", "client"] | None = None  # who runs a search for tools
+    # tools of a namespace
+    tools: Annotated[list[Tool] | None, Field(fail_fast=True), at_most(MAX_TOOLS, "tools")] = None
+
+    def described(self) -> dict[str, Any]:
+        """Return the tool as a response repeats it; a function with all fields."""
+        shown = self.model_dump(exclude_unset=True)
+        if self.type != "function":
+            return shown
+        empty = {"description": None, "parameters": None}
+        return {**empty, **shown, "strict": bool(self.strict)}
+
+
 class MessageItem(_Shape):
     """An item with a message of any role."""
 
@@ -55,15 +77,57 @@ class CallItem(_Shape):
     type: Literal["function_call"]
     call_id: Id
     name: str = Field(max_length=256)
+    namespace: str | None = Field(None, max_length=256)
     arguments: str
 
 
-class CallOutputItem(_Shape):
-    """An item with the result of a function call."""
+class CustomCallItem(_Shape):
+    """An item with a call of a custom tool."""
 
-    type: Literal["function_call_output"]
+    type: Literal["custom_tool_call"]
     call_id: Id
+    name: str = Field(max_length=256)
+    namespace: str | None = Field(None, max_length=256)
+    input: str
+
+
+class SearchCallItem(_Shape):
+    """An item with a search for tools; one that OpenAI's servers ran has no call_id."""
+
+    type: Literal["tool_search_call"]
+    call_id: Id | None = None
+    arguments: Any = None
+
+
+class ShellCallItem(_Shape):
+    """An item with a call of the shell that OpenAI's models know."""
+
+    type: Literal["local_shell_call"]
+    call_id: Id
+    action: dict[str, Any]
+
+
+class CallOutputItem(_Shape):
+    """An item with the result of a call; `local_shell_call_output` may have the call's id as id."""
+
+    type: Literal["function_call_output", "custom_tool_call_output", "local_shell_call_output"]
+    call_id: Annotated[Id, Field(validation_alias=AliasChoices("call_id", "id"))]
     output: Content
+
+
+class SearchOutputItem(_Shape):
+    """An item with the tools that a search found."""
+
+    type: Literal["tool_search_output"]
+    call_id: Id | None = None
+    tools: Annotated[list[Tool], Field(fail_fast=True), at_most(MAX_TOOLS, "tools")]
+
+
+class AdditionalToolsItem(_Shape):
+    """An item that adds tools to those of the request."""
+
+    type: Literal["additional_tools"]
+    tools: Annotated[list[Tool], Field(fail_fast=True), at_most(MAX_TOOLS, "tools")]
 
 
 class ReasoningItem(_Shape):
@@ -103,13 +167,33 @@ def _kind_of(item: Any) -> str:
     return kind if isinstance(kind, str) and kind in _KINDS else "other"
 
 
-_KINDS = frozenset(
-    "message function_call function_call_output reasoning compaction item_reference".split()
+ACCEPTED = (
+    "message",
+    "function_call",
+    "function_call_output",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "tool_search_call",
+    "tool_search_output",
+    "local_shell_call",
+    "local_shell_call_output",
+    "additional_tools",
+    "reasoning",
+    "compaction",
+    "item_reference",
 )
+_KINDS = frozenset(ACCEPTED)
 Item = Annotated[
     Annotated[MessageItem, Tag("message")]
     | Annotated[CallItem, Tag("function_call")]
     | Annotated[CallOutputItem, Tag("function_call_output")]
+    | Annotated[CustomCallItem, Tag("custom_tool_call")]
+    | Annotated[CallOutputItem, Tag("custom_tool_call_output")]
+    | Annotated[SearchCallItem, Tag("tool_search_call")]
+    | Annotated[SearchOutputItem, Tag("tool_search_output")]
+    | Annotated[ShellCallItem, Tag("local_shell_call")]
+    | Annotated[CallOutputItem, Tag("local_shell_call_output")]
+    | Annotated[AdditionalToolsItem, Tag("additional_tools")]
     | Annotated[ReasoningItem, Tag("reasoning")]
     | Annotated[CompactionItem, Tag("compaction")]
     | Annotated[ReferenceItem, Tag("item_reference")]
@@ -119,27 +203,12 @@ Item = Annotated[
 Items = Annotated[list[Item], Field(fail_fast=True), at_most(MAX_ITEMS, "items")]
 
 
-class Tool(_Shape):
-    """A tool; clients can run only functions."""
-
-    type: str = Field(max_length=256)
-    name: str | None = Field(None, max_length=256)
-    description: str | None = None
-    parameters: dict[str, Any] | None = None
-    strict: bool | None = None
-
-    def described(self) -> dict[str, Any]:
-        """Return the tool as a response repeats it, with all fields."""
-        if self.type != "function":
-            return self.model_dump(exclude_unset=True)
-        return self.model_dump() | {"strict": bool(self.strict)}
-
-
 class ToolChoice(_Shape):
     """A function that must be called, or some of the tools."""
 
     type: str = Field(max_length=256)
     name: str | None = Field(None, max_length=256)
+    namespace: str | None = Field(None, max_length=256)
     mode: Literal["auto", "required"] | None = None
     tools: Annotated[list[dict[str, Any]] | None, at_most(MAX_TOOLS, "tools")] = None
 
@@ -197,6 +266,8 @@ class ResponsesRequest(CountRequest, SamplingFields):
     safety_identifier: str | None = Field(None, max_length=1024)
     prompt_cache_key: str | None = Field(None, max_length=1024)
     background: bool | None = None
+    # false: the prompt is computed, so that a response that continues this one begins sooner
+    generate: bool | None = None
     seed: int | None = Field(None, ge=-(2**63), lt=2**64)
 
     _unused: list[str] = PrivateAttr(default_factory=list)
@@ -205,6 +276,10 @@ class ResponsesRequest(CountRequest, SamplingFields):
         """Record the request fields that have no effect on this model."""
         if "reasoning_effort" in names:
             self._unused.append("reasoning.effort")
+
+    def note_left_out(self, names: Sequence[str]) -> None:
+        """Record parts of the request that are left out."""
+        self._unused.extend(names)
 
     @property
     def unused(self) -> Sequence[str]:
@@ -241,4 +316,4 @@ class ItemsRequest(_Shape):
 
 
 # Fields that would change the response if they were ignored, each with its harmless values.
-MEANINGFUL: dict[str, tuple[Any, ...]] = {"prompt": (), "generate": (True,)}
+MEANINGFUL: dict[str, tuple[Any, ...]] = {"prompt": ()}

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ....errors import RequestError
 from ....shapes.fields import SamplingFields
 from ....shapes.requests import ChatRequest, parse
 from .items import Json, messages_of
-from .shapes import CountRequest, ResponsesRequest, Tool, ToolChoice
+from .shapes import CountRequest, ResponsesRequest
+from .tools import OfferedTools
 
 
-def chat_request(request: CountRequest, items: list[Json]) -> ChatRequest:
+def chat_request(
+    request: CountRequest, items: list[Json], tools: OfferedTools | None = None
+) -> ChatRequest:
     """Return the equivalent chat request.
 
     Args:
         request: the request of the Responses API.
         items: the conversation's items in stored form.
+        tools: the tools of the request and of the items; None: none are offered.
 
     Raises:
-        RequestError: a kind of tool is not supported.
+        RequestError: the chosen tool cannot be called here.
     """
     fields: Json = {
         "model": request.model,
         "messages": messages_of(request.instructions, items),
         "reasoning_effort": request.reasoning.effort if request.reasoning else None,
         "response_format": _format(request),
-        "tools": [_tool(tool, i) for i, tool in enumerate(request.tools or ())] or None,
-        "tool_choice": _choice(request.tool_choice),
+        "tools": (tools.chat if tools else None) or None,
+        "tool_choice": tools.choice(request.tool_choice) if tools else None,
         "parallel_tool_calls": request.parallel_tool_calls,
         "truncation": request.truncation,
     }
@@ -41,6 +42,7 @@ def chat_request(request: CountRequest, items: list[Json]) -> ChatRequest:
             "user": request.user,
             "safety_identifier": request.safety_identifier,
             "seed": request.seed,
+            "add_generation_prompt": request.generate,
         }
     return parse(ChatRequest, {name: v for name, v in fields.items() if v is not None})
 
@@ -51,33 +53,3 @@ def _format(request: CountRequest) -> Json | None:
         return asked
     inner = {name: v for name, v in asked.items() if name != "type"}
     return {"type": "json_schema", "json_schema": inner}
-
-
-def _tool(tool: Tool, index: int) -> Json:
-    if tool.type != "function":
-        raise RequestError(
-            f"tools[{index}] is of type {tool.type!r}, which OpenAI runs on its own servers; here "
-            "tools are functions, which the client runs",
-            param=f"tools[{index}].type",
-            code="unsupported_tool",
-        )
-    names = ("name", "description", "parameters", "strict")
-    given = {name: v for name in names if (v := getattr(tool, name)) is not None}
-    return {"type": "function", "function": given}
-
-
-def _choice(choice: str | ToolChoice | None) -> Any:
-    if not isinstance(choice, ToolChoice):
-        return choice
-    if choice.type == "function":
-        return {"type": "function", "function": {"name": choice.name}}
-    if choice.type == "allowed_tools":
-        tools = [(tool.get("type"), tool.get("name")) for tool in choice.tools or ()]
-        named = [{"type": kind, "function": {"name": name}} for kind, name in tools]
-        allowed = {"mode": choice.mode or "auto", "tools": named}
-        return {"type": "allowed_tools", "allowed_tools": allowed}
-    raise RequestError(
-        f"tool_choice is of type {choice.type!r}; accepted are 'none', 'auto', 'required', and "
-        "objects of type 'function' or 'allowed_tools'",
-        param="tool_choice.type",
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ....answer.delta import LoggedToken
@@ -13,14 +14,15 @@ from ....caller import Caller
 from ....errors import RequestError
 from ....load.model import LoadedModel
 from ....request.plan import RequestPlan
-from ....shapes.requests import not_known, refuse, validated
+from ....shapes.requests import ChatRequest, not_known, refuse, validated
 from ...wire.errors import ApiError
 from ...wire.errors import body as error_body
-from .items import Json, check_calls, kept_items, new_id
+from .items import Json, check_calls, kept_items, new_id, tools_of
 from .local import Local
 from .memory import KeptResponse, Memory, encoded, encoded_items
 from .reply import OPENAI_THOUGHTS, ResponseReply
-from .shapes import MAX_ITEMS, MEANINGFUL, CountRequest, ResponsesRequest, ToolChoice
+from .shapes import LOGPROBS, MAX_ITEMS, MEANINGFUL, CountRequest, ResponsesRequest, ToolChoice
+from .tools import OfferedTools
 from .translate import chat_request
 
 _log = logging.getLogger(__name__)
@@ -98,7 +100,8 @@ def ignored_fields(request: ResponsesRequest) -> list[str]:
     inner = [f"{name}.{n}" for name, shape in nested if shape for n in not_known(shape)]
     # `prompt_cache_key` has no effect, because prompts share the cache without it.
     key = ["prompt_cache_key"] if request.prompt_cache_key else []
-    return sorted([*not_known(request), *inner, *key, *request.unused])
+    included = [f"include.{name}" for name in request.include or () if name != LOGPROBS]
+    return sorted({*not_known(request), *inner, *key, *included, *request.unused})
 
 
 class Turn:
@@ -128,22 +131,51 @@ class Turn:
         self, loaded: LoadedModel, request: ResponsesRequest, caller: Caller
     ) -> tuple[RequestPlan, ResponseReply]:
         """Return the plan of the request, and the writer of the response."""
-        before, new = self.items(request)
-        chat = chat_request(request, before + new)
-        plan, _ = loaded.chat(chat, caller)
-        # the requested number may exceed the context
-        plan = plan.at_most(request.max_output_tokens)
+        left_out: list[str] = []
+        before, new = self.items(request, left_out)
+        tools = OfferedTools(request.tools or (), tools_of(before + new))
+        chat = chat_request(request, before + new, tools)
+        plan = self._planned(loaded, request, chat, caller)
         request.note_unused(chat.unused)
+        request.note_left_out([f"tools.{kind}" for kind in tools.left_out])
+        request.note_left_out([f"input.{kind}" for kind in left_out])
         head = _head(request, plan)
         keep = self._keeper(request, before, new)
         logprobs = _logprobs if plan.logprobs else None
-        self._reply = ResponseReply(head, logprobs, keep, self._thoughts)
+        self._reply = ResponseReply(
+            head,
+            logprobs,
+            keep,
+            tools=tools.known,
+            thoughts=self._thoughts,
+            writes=plan.writes,
+            # a WebSocket has no header for each response
+            ignored=ignored_fields(request) if self._local else (),
+        )
         return plan, self._reply
+
+    def _planned(
+        self, loaded: LoadedModel, request: ResponsesRequest, chat: ChatRequest, caller: Caller
+    ) -> RequestPlan:
+        """Return the plan of a chat; with `generate: false` it has no output."""
+        if request.generate is not False:
+            plan, _ = loaded.chat(chat, caller)
+            # the requested number may exceed the context
+            return plan.at_most(request.max_output_tokens)
+        try:
+            plan, _ = loaded.chat(chat, caller)
+        except RequestError as e:
+            # Clients send the instructions ahead, of which some templates make no prompt.
+            if e.code != "chat_template":
+                raise
+            return loaded.planner.nothing(chat)
+        return replace(plan.at_most(1), writes=False)
 
     def count(self, loaded: LoadedModel, request: CountRequest, caller: Caller) -> Json:
         """Return the count of tokens that precede the output, in the Responses API's shape."""
-        before, new = self.items(request)
-        prompt = loaded.planner.prompt_of(chat_request(request, before + new), caller)
+        before, new = self.items(request, [])
+        tools = OfferedTools(request.tools or (), tools_of(before + new))
+        prompt = loaded.planner.prompt_of(chat_request(request, before + new, tools), caller)
         return {"object": "response.input_tokens", "input_tokens": len(prompt)}
 
     def failure(self, error: ApiError) -> Json:
@@ -152,8 +184,15 @@ class Turn:
             self._local.failed()
         return self._reply.failed(error) if self._reply else error_body(error)
 
-    def items(self, request: CountRequest) -> tuple[list[Json], list[Json]]:
+    def keep_alive(self) -> Json:
+        """Return an event that shows that the response still runs; call it during a stream."""
+        assert self._reply is not None
+        return self._reply.keep_alive()
+
+    def items(self, request: CountRequest, left_out: list[str]) -> tuple[list[Json], list[Json]]:
         """Return the items of earlier turns, and those of this turn.
+
+        `left_out` receives the kinds of items that are left out.
 
         Raises:
             RequestError: the request has no items, or an item does not exist.
@@ -163,7 +202,9 @@ class Turn:
             before = self._context_of(request.previous_response_id)
         elif request.conversation_id:
             before = self._memory.conversation(self._tenant, request.conversation_id).context
-        new = kept_items(request.input, lambda id: self._memory.item(self._tenant, id))
+        new = kept_items(
+            request.input, lambda id: self._memory.item(self._tenant, id), left_out=left_out
+        )
         if not before and not new:
             raise RequestError("input is empty; it takes a text, or a list of items", param="input")
         if request.conversation_id and len(before) + len(new) > MAX_ITEMS - MAX_OUTPUT:

@@ -1,0 +1,141 @@
+"""Custom tools: the grammar of their input in every family's calls, and the input read back."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+
+import pytest
+
+from wherry.runtime.errors import RequestError
+from wherry.runtime.grammar.quoted import quoted
+from wherry.runtime.shapes.requests import ChatRequest, parse
+from wherry.runtime.tools.custom import CustomCalls
+from wherry.runtime.tools.families import named
+from wherry.runtime.tools.format import Tools
+from wherry.runtime.tools.parser import OutputParser
+from wherry.runtime.tools.parts import CallArguments, CallBegin, CallEnd, message_of
+
+from ..grammar.walking import accepts, bytes_vocabulary, outputs
+from .test_enforcement import compiled, enforcement, every_family, random_outputs
+
+# A small language of patches: lines of any text, among them what JSON escapes.
+PATCH = r"""
+start: begin hunk+ end
+begin: "*** Begin Patch" LF
+end: "*** End Patch" LF?
+hunk: "*** Add: \"" name "\"" LF add+  // a comment
+name: /[a-z"\/\\]{1,3}/
+add: "+" /.{0,3}/ LF -> line
+%import common.LF
+"""
+PATCHES = re.compile(
+    r'\*\*\* Begin Patch\n(\*\*\* Add: "[a-z"/\\]{1,3}"\n(\+[^\n]{0,3}\n)+)+\*\*\* End Patch\n?'
+)
+DATE = r"^\d{4}-\d{2}\"$"
+
+
+def tool(syntax, definition, name="apply_patch"):
+    grammar = {"type": "grammar", "grammar": {"syntax": syntax, "definition": definition}}
+    custom = {"name": name, "description": "d", "format": grammar}
+    request = {"messages": [{"role": "user", "content": "x"}]}
+    return parse(ChatRequest, {**request, "tools": [{"type": "custom", "custom": custom}]}).tools[0]
+
+
+def read(family, text, function):
+    tools = Tools({function.name: function.schema_of_arguments}, held=True)
+    parser = CustomCalls(OutputParser(family, tools), {function.name})
+    parts = [p for c in text.decode("utf-8", "replace") for p in parser.push(c)]
+    return message_of(parts + parser.finish())
+
+
+@every_family
+@pytest.mark.parametrize(
+    ("syntax", "definition", "form"),
+    [("lark", PATCH, PATCHES), ("regex", DATE, re.compile(r"\d{4}-\d{2}\""))],
+    ids=["lark", "regex"],
+)
+def test_an_input_follows_its_grammar(family, syntax, definition, form):
+    function = tool(syntax, definition).function
+    grammar = compiled(enforcement(family).calls([function], several=False))
+    texts = random_outputs(grammar, family, 4, 5)
+    assert texts
+    for text in texts:
+        (call,) = read(family, text, function).calls
+        assert call.custom and form.fullmatch(call.arguments), (text, call)
+
+
+def test_a_grammar_of_texts_in_json():
+    terminals = [
+        (r'start: /[^"]+/', "a\n\\b\x01", '"'),
+        (r"start: /a.b/", 'a"b', "a\nb"),
+        (r"start: /(?s:a.b)/", "a\nb", "ab"),
+        (r"start: /(?i)a\tb\"/", 'A\tB"', 'A"'),
+        (r"start: /\s+\S/", "\n\tx", "x"),
+        (r"start: /[\p{L}\x{e9}\u0041]+/", "éA", "1"),
+        ('start: A B\nA: "x\\n"\n%import common.WS\nB: WS', "x\n \n", "x"),
+        ('start: "a"i "\\\\"', "A\\", "A"),
+        ('start: a\na: "(" a ")" | "\\""', '(("))', "()"),
+    ]
+    for lark, right, wrong in terminals:
+        grammar = bytes_vocabulary().compile("lark", quoted(lark))
+        for text, expected in ((right, True), (wrong, False)):
+            escaped = json.dumps(text, ensure_ascii=False)[1:-1]
+            assert accepts(grammar, escaped) == expected, (lark, text)
+        for text in outputs(grammar, 3):
+            json.loads(b'"' + text + b'"')
+
+
+@pytest.mark.parametrize(
+    "lark",
+    ["start: /[[:alpha:]]/", "start: /a\\b/", 'start: "\\n"i', "start: A & B", "start: <[1]>"],
+)
+def test_what_has_no_form_in_json_is_named(lark):
+    with pytest.raises(ValueError):
+        quoted(lark)
+    function = tool("lark", lark).function
+    with pytest.raises(RequestError, match=r"tools\[0\].custom.format") as e:
+        enforcement(named("hermes")).calls([function], several=True)
+    assert e.value.code == "unsupported_schema"
+
+
+class Scripted:
+    """A parser that returns what it is given."""
+
+    reasoning = done = False
+
+    def __init__(self, arguments):
+        self._arguments = arguments
+
+    def push(self, text):
+        return [CallBegin(0, "c", "t"), *(CallArguments(0, a) for a in self._arguments)]
+
+    def finish(self):
+        return [CallEnd(0)]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"input": "a\\n\\"\\u00e9\\ud83d\\ude00 \U0001f600\\\\"}', '{"input":"a"}', ' {"input": ""}'],
+)
+def test_the_input_is_read_in_pieces(arguments):
+    expected = json.loads(arguments)["input"]
+    rng = random.Random(0)
+    for _ in range(20):
+        cuts = sorted(rng.sample(range(len(arguments) + 1), 4))
+        pieces = [arguments[a:b] for a, b in zip([0, *cuts], [*cuts, None], strict=True)]
+        calls = CustomCalls(Scripted(pieces), {"t"})
+        (call,) = message_of(calls.push("") + calls.finish()).calls
+        assert (call.arguments, call.custom) == (expected, True)
+
+
+@pytest.mark.parametrize("arguments", ['{"patch": "a"}', "not JSON", "[1]"])
+def test_arguments_of_another_shape_are_the_input(arguments):
+    calls = CustomCalls(Scripted([arguments]), {"t"})
+    assert message_of(calls.push("") + calls.finish()).calls[0].arguments == arguments
+
+
+def test_a_lone_surrogate_is_replaced():
+    calls = CustomCalls(Scripted(['{"input": "a\\ud83dz"}']), {"t"})
+    assert message_of(calls.push("") + calls.finish()).calls[0].arguments == "a\ufffdz"
