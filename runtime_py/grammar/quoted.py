@@ -39,6 +39,7 @@ _ATOMS = re.compile(
     re.DOTALL,
 )
 _LETTERS = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "0": "\0", "a": "\a"}
+_CODES = re.compile(r"\\[xu]\{([0-9a-fA-F]{1,6})\}")  # which Python's dialect lacks
 _WITHOUT = re.compile(r"\\p(?:\{(?:L|M|N)\w*\}|[LMN])")  # properties of no escaped character
 
 
@@ -134,7 +135,8 @@ def _class(text: str, written: str) -> str:
         text: the class in brackets.
         written: the same as Rust's dialect has it.
     """
-    bare = _WITHOUT.sub("", text).replace(r"\s", r" \t\n\r\f\v")
+    bare = _CODES.sub(lambda m: f"\\U{int(m[1], 16):08x}", _WITHOUT.sub("", text))
+    bare = bare.replace(r"\s", r" \t\n\r\f\v")
     if "[" in re.sub(r"\\.", "", bare[1:]):
         raise ValueError(f"a class inside of the class {text}")
     try:
