@@ -57,7 +57,7 @@ double cosine(const Floats& a, const Floats& b, const Head& head) {
   for (size_t i = 0; i < left.size(); ++i) {
     sum += static_cast<double>(left[i]) * static_cast<double>(right[i]);
   }
-  return sum;
+  return std::min(std::max(sum, -1.0), 1.0);  // rounding may exceed them
 }
 
 double probability(double yes, double no) {

@@ -226,19 +226,18 @@ def _add_call(calls: list[ToolCallDelta], part: CallBegin | CallArguments) -> No
     """Add a part to a chunk's tool calls: clients accept one entry for each call in a chunk."""
     if isinstance(part, CallBegin):
         kind = "custom" if part.custom else "function"
-        calls.append(_call_delta(part, part.name, "", id=part.id, type=kind))
+        calls.append(_call_delta(part, part.name, ""))
+        calls[-1].id, calls[-1].type = part.id, kind
     elif calls and calls[-1].index == part.index:
         calls[-1].add(part.text)
     else:
         calls.append(_call_delta(part, None, part.text))
 
 
-def _call_delta(
-    part: CallBegin | CallArguments, name: str | None, text: str, **head: str
-) -> ToolCallDelta:
+def _call_delta(part: CallBegin | CallArguments, name: str | None, text: str) -> ToolCallDelta:
     if part.custom:
-        return ToolCallDelta(part.index, custom=CustomCallDelta(name, text), **head)
-    return ToolCallDelta(part.index, FunctionCallDelta(name, text), **head)
+        return ToolCallDelta(part.index, custom=CustomCallDelta(name, text))
+    return ToolCallDelta(part.index, FunctionCallDelta(name, text))
 
 
 def _chat_message(parts: Iterable[Part]) -> ChatMessage:

@@ -143,7 +143,8 @@ def in_base64(values: NDArray[np.float32]) -> str:
 def cosine(a: Event, b: Event, head: EmbeddingHead) -> float:
     """Compute the cosine similarity of two embeddings."""
     left, right = (_unit(vector(e, head)).astype(np.float64) for e in (a, b))
-    return float(np.cumsum(left * right)[-1])  # in order, as apps sum
+    total = float(np.cumsum(left * right)[-1])  # in order, as apps sum
+    return min(max(total, -1.0), 1.0)  # rounding may exceed them
 
 
 def probability(yes: Event, no: Event) -> float:

@@ -95,6 +95,11 @@ class RequestPlanner:
     dialect: Dialect | None = None
     sources: SourceReader | None = None
 
+    @property
+    def chats(self) -> bool:
+        """Tell whether the model answers chats."""
+        return self.template is not None and self.sources is None
+
     def chat(self, request: ChatRequest, caller: Caller, context: int | None = None) -> RequestPlan:
         """Plan a chat request: render the messages, tokenize them, and choose the parameters.
 

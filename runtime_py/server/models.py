@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from wherry.artifact.head import Head
 from wherry.artifact.manifest import Manifest
 
 from ..load.model import LoadedModel
@@ -97,6 +98,12 @@ class Models(Protocol):
         """Unload a model when it is idle; False if it always stays. Errors as in `lease`."""
 
 
+def longest_input(context: int | None, head: Head | None) -> int | None:
+    """Return the number of tokens that a model reads: some encoders read less than a context."""
+    most = getattr(head, "max_tokens", None)
+    return min(context, most) if context and most else context
+
+
 class OneModel:
     """Implements `Models` for a single model, which the caller owns.
 
@@ -109,7 +116,7 @@ class OneModel:
         origin = loaded.origin
         self._listed = Listed(
             name,
-            loaded.context,
+            longest_input(loaded.context, loaded.vectors.head),
             folder=origin.folder if origin else None,
             manifest=origin.manifest if origin else None,
         )

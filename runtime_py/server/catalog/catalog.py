@@ -10,14 +10,15 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from wherry.errors import ResourceError, WherryError
+from wherry.artifact.head import Head, read_head
+from wherry.errors import ModelError, ResourceError, WherryError
 
 from ...errors import BusyError
 from ...load import memory
 from ...load.memory import Room
 from ...load.model import LoadedModel
 from ...load.options import LoadOptions, Progress
-from ..models import Listed, Served, named, unknown_model
+from ..models import Listed, Served, longest_input, named, unknown_model
 from ..wire.errors import RETRY_AFTER_SECONDS, ApiError, shutting_down
 from . import listing, prepared
 from .budget import Budget
@@ -27,6 +28,13 @@ from .prepared import Prepared
 from .slots import Loading, Resident, Slot
 
 WAIT_SECONDS = 120.0  # seconds that a load waits for other models to finish their responses
+
+
+def _head_of(folder: Path) -> Head | None:
+    try:
+        return read_head(folder)
+    except ModelError:  # the load of the model will report the error
+        return None
 
 
 class Catalog(AbstractContextManager["Catalog"]):
@@ -115,7 +123,7 @@ class Catalog(AbstractContextManager["Catalog"]):
         spec = made.spec
         listed = Listed(
             spec.name,
-            made.config.get("context"),
+            longest_input(made.config.get("context"), _head_of(made.folder)),
             root=spec.name,
             folder=made.folder,
             manifest=made.manifest,

@@ -83,12 +83,21 @@ class BrowserGuard:
 def check_content(method: str, path: str, headers: Headers) -> None:
     """Check that content is JSON, because pages may send other types without a preflight.
 
+    No coding (gzip) is accepted, because it lets one byte become a thousand.
+
     Ollama's server ignores the content type, so some of its clients send none, or curl's default
     type. These requests are accepted if no header shows a browser.
 
     Raises:
-        ApiError: 415: the content has another type.
+        ApiError: 415: the content has another type, or is coded.
     """
+    coding = headers.get("content-encoding", "identity").strip().lower()
+    if coding not in ("", "identity"):
+        raise ApiError(
+            415,
+            f"The body has Content-Encoding {coding[:_SHOWN]!r}; send it without",
+            code="unsupported_media_type",
+        )
     if path.startswith(ANY_TYPE) and not any(name in headers for name in _BROWSERS):
         return
     has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers

@@ -82,6 +82,7 @@ class _Connection(h11.Connection):
         event = super().next_event()
         if isinstance(event, h11.Request):
             self._check_length(event)
+            event = _in_origin_form(event)
         return event
 
     def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:
@@ -94,6 +95,24 @@ class _Connection(h11.Connection):
         if {b"content-length", b"transfer-encoding"} <= {name for name, _ in request.headers}:
             self.refusal = "it has Content-Length and Transfer-Encoding; send one of them"
             raise h11.RemoteProtocolError(self.refusal)
+
+
+def _in_origin_form(request: h11.Request) -> h11.Request:
+    """Return a request whose target is a path; clients of proxies send a whole URL (RFC 9112, 3.2).
+
+    The URL's host then takes the place of the header.
+    """
+    scheme, found, rest = request.target.partition(b"://")
+    if not found or scheme.lower() not in (b"http", b"https"):
+        return request
+    host, slash, path = rest.partition(b"/")
+    headers = [(n, host if n == b"host" else value) for n, value in request.headers]
+    return h11.Request(
+        method=request.method,
+        target=slash + path or b"/",
+        headers=headers,
+        http_version=request.http_version,
+    )
 
 
 class HttpProtocol(H11Protocol):

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from wherry.errors import UsageError
+
 from . import options
 from .chat import converse, write
 from .text import TEXT, read_stdin
@@ -34,6 +36,11 @@ def run_command(
         raise click.UsageError("--completion continues a text. Type it as PROMPT.")
     loading, sampling = options.split(typed)
     with options.opened(model, loading) as engine:
+        if not completion and not engine.loaded.planner.chats:
+            raise UsageError(
+                f"{model} has no chat template: it continues texts. Type wherry run {model} "
+                "--completion PROMPT"
+            )
         if completion:
             with engine.completions.create(prompt=prompt, stream=True, **sampling) as stream:
                 write(c.text for chunk in stream for c in chunk.choices)

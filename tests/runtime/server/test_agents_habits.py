@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -233,3 +235,23 @@ def test_refused_tools_have_a_code(serve):
     error = answer.json()["error"]
     assert (answer.status_code, error["code"]) == (400, "unsupported_tool")
     assert error["param"] == "tools[0].type"
+
+
+def test_a_coded_body_is_named(serve):
+    client, _ = serve()
+    answer = client.post(CHAT, json={"messages": TURNS}, headers={"Content-Encoding": "gzip"})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (415, "unsupported_media_type")
+    assert "Content-Encoding 'gzip'" in error["message"]
+    headers = {"Content-Encoding": "identity"}
+    assert client.post(CHAT, json={"messages": TURNS}, headers=headers).status_code == 200
+
+
+def test_a_target_may_be_a_whole_url(make):
+    with live(make("So.")) as url:
+        place = urlsplit(url)
+        for host, status in ((place.netloc, 200), ("evil.example", 403)):
+            with socket.create_connection((place.hostname, place.port), 10) as connection:
+                head = f"GET http://{host}/version HTTP/1.1\r\nHost: {place.netloc}\r\n"
+                connection.sendall(f"{head}Connection: close\r\n\r\n".encode())
+                assert connection.recv(100).startswith(f"HTTP/1.1 {status}".encode())

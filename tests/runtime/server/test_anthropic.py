@@ -161,7 +161,7 @@ def test_more_than_the_context_can_be_counted_but_not_any_amount(make):
     assert counted["input_tokens"] > 1000
     message["content"] = "cow" * 1_000_000
     answer = client.post("/v1/messages/count_tokens", json={"messages": [message]})
-    refused(answer, 400, "invalid_request_error", "context is 256")
+    refused(answer, 400, "invalid_request_error", "tokens > 256 maximum")
 
 
 @pytest.mark.parametrize(

@@ -255,14 +255,14 @@ IMAGE = {"role": "user", "content": [{"type": "input_image", "image_url": "x", "
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
-        ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
-        ({"tools": [{"type": "file_search", "vector_store_ids": []}]}, "tools[0].type"),
+        ({"tools": [{"type": "web_search"}]}, "tools"),
+        ({"tools": [{"type": "newer"}]}, "tools[0].type"),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"background": True}, "background"),
         ({"prompt": {"id": "p"}}, "prompt"),
         ({"input": []}, "input"),
         ({"input": [IMAGE]}, "input[0].content[0].type"),
-        ({"input": [{"type": "web_search_call", "id": "w"}]}, "input[0].type"),
+        ({"input": [{"type": "newer", "id": "w"}]}, "input[0].type"),
         ({"input": [{"type": "item_reference", "id": "w"}]}, "input[0]"),
         ({"input": [{"type": "function_call", "name": "f"}]}, "input"),
         ({"previous_response_id": "a", "conversation": "b"}, "previous_response_id"),

@@ -32,8 +32,8 @@ class ResponseReply:
         head: fields of the response that are known before the output.
         logprobs: converts tokens with log probabilities; None: the client did not ask for them.
         keep: callback that stores the complete response.
-        tools: the tools of the request by the names that the model knows.
         thoughts: prefix of the reasoning events' names.
+        tools: the tools of the request by the names that the model knows.
         ignored: names of fields without effect, which the first event lists.
         writes: whether the response has output.
     """
@@ -43,16 +43,16 @@ class ResponseReply:
         head: Json,
         logprobs: Callable[[Sequence[LoggedToken]], list[Json]] | None,
         keep: Callable[[Json], None],
-        *,
-        tools: Mapping[str, KnownTool],
         thoughts: str = OPENAI_THOUGHTS,
+        *,
+        tools: Mapping[str, KnownTool] | None = None,
         ignored: Sequence[str] = (),
         writes: bool = True,
     ) -> None:
         self._head = head
         self._keep = keep
         self._events = _Events()
-        self._output = _Output(self._events, logprobs, tools, thoughts)
+        self._output = _Output(self._events, logprobs, tools or {}, thoughts)
         self._ignored = ignored
         self._writes = writes
         self._cut = False
@@ -171,7 +171,7 @@ class _Output:
         elif isinstance(part, CallBegin):
             tool = self._tools.get(part.name) or KnownTool("function_call", part.name)
             row = CALLS[tool.kind]
-            empty = {row["text"]: ""} if "text" in row else {row["object"]: {}}
+            empty: Json = {row["text"]: ""} if "text" in row else {row["object"]: {}}
             head = {"type": tool.kind, "id": new_id(row["id"]), "call_id": part.id}
             self._begin({**head, **tool.called, **empty})
         elif isinstance(part, CallArguments):
