@@ -130,16 +130,17 @@ class OtherTool(_Shape):
 
 def _kind_of(tool: Any) -> str:
     kind = tool.get("type") if isinstance(tool, dict) else getattr(tool, "type", None)
-    if kind is None:  # an object without a type is reported as a function that lacks it
-        return "function"
-    return kind if kind in ("function", "custom") else "other"
+    # an object without a type is reported as a function that lacks it
+    kind = "function" if kind is None else kind
+    # with a blank, so that paths in errors leave the tag out
+    return f"a {kind}" if kind in ("function", "custom") else "another"
 
 
 Tool = FunctionTool | CustomTool
 AnyTool = Annotated[
-    Annotated[FunctionTool, Tag("function")]
-    | Annotated[CustomTool, Tag("custom")]
-    | Annotated[OtherTool, Tag("other")],
+    Annotated[FunctionTool, Tag("a function")]
+    | Annotated[CustomTool, Tag("a custom")]
+    | Annotated[OtherTool, Tag("another")],
     Discriminator(_kind_of),
 ]
 
