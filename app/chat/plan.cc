@@ -26,14 +26,14 @@ bool certainly_long(const std::string& text, size_t context) {
 // (ContextOverflow of runtime_py/errors.py). least: "at least " if the prompt may have more tokens.
 RequestError overflow(int64_t context, int64_t prompt, int64_t output, const std::string& field,
                       const std::string& hint, const std::string& least = "") {
-  return RequestError("This model's maximum context length is " + std::to_string(context) +
-                          " tokens. However, you requested " + least +
-                          std::to_string(prompt + output) + " tokens (" + least +
-                          std::to_string(prompt) + " in the " + field + ", " +
-                          std::to_string(output) + " in the completion). Please reduce the length " +
-                          "of the " + field + " or completion. " + hint + (hint.empty() ? "" : " ") +
-                          "(context_length_exceeded)",
-                      field, "context_length_exceeded");
+  return RequestError(
+      "This model's maximum context length is " + std::to_string(context) +
+          " tokens. However, you requested " + least + std::to_string(prompt + output) +
+          " tokens (" + least + std::to_string(prompt) + " in the " + field + ", " +
+          std::to_string(output) + " in the completion). Please reduce the length " + "of the " +
+          field + " or completion. " + hint + (hint.empty() ? "" : " ") +
+          "(context_length_exceeded)",
+      field, "context_length_exceeded");
 }
 
 std::vector<int32_t> encoded(const Model& model, const std::string& text, const char* field,

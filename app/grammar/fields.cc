@@ -258,6 +258,14 @@ class Making {
   const Tokenizer& tokenizer_;
 };
 
+bool same(const Constraint& a, const Constraint& b) {
+  return a.ebnf == b.ebnf &&
+         std::equal(a.parts.begin(), a.parts.end(), b.parts.begin(), b.parts.end(),
+                    [](const GrammarPart& x, const GrammarPart& y) {
+                      return x.rule == y.rule && x.kind == y.kind && x.text == y.text;
+                    });
+}
+
 }  // namespace
 
 std::optional<Constraint> constraint_of(const Fields& fields, const Tokenizer& tokenizer) {
@@ -267,13 +275,20 @@ std::optional<Constraint> constraint_of(const Fields& fields, const Tokenizer& t
     const Value* value = fields.find(name);
     if (value != nullptr && !jinja::equal(*value, kText)) given.emplace_back(name);
   }
-  if (given.empty()) return std::nullopt;
-  if (given.size() > 1) {
-    std::string names;
-    for (const std::string& name : given) names += (names.empty() ? "" : ", ") + name;
-    throw RequestError("An output is held to one constraint; " + names + " are several", names);
+  std::optional<Constraint> made;
+  std::string names;
+  bool differ = false;  // some clients send one constraint in the fields of several servers
+  for (const std::string& name : given) {
+    Constraint other = Making(tokenizer).one(name, *fields.find(name));
+    differ = differ || (made && !same(*made, other));
+    if (!made) made = std::move(other);
+    names += (names.empty() ? "" : ", ") + name;
   }
-  return Making(tokenizer).one(given[0], *fields.find(given[0]));
+  if (differ) {
+    throw RequestError("An output is held to one constraint; " + names + " are several", names,
+                       "invalid_grammar");
+  }
+  return made;
 }
 
 }  // namespace wherry::app

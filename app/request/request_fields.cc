@@ -269,7 +269,7 @@ class Reader {
 // supports, then those that only the Python server supports.
 void refuse_unknown(const Value& request) {
   std::string names, first;
-  for (const char* group : {"refused", "shared", "chat", "completion"}) {
+  for (const char* group : {"refused", "sampling", "shared", "chat", "completion"}) {
     for (const Value& row : data().dict().find(std::string_view(group))->items()) {
       if (std::string_view(group) != "refused" && is_taken(row)) continue;
       const std::string& name = row.dict().find("name")->text();
