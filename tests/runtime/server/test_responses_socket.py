@@ -159,7 +159,6 @@ REFUSED = [
     ('{"type": "response.cancel"}', "unknown_message"),
     ('{"type": "response.create", "input": "a", "stream": false}', "unsupported_parameter"),
     ('{"type": "response.create", "input": "a", "background": true}', "unsupported_parameter"),
-    ('{"type": "response.create", "input": "a", "generate": false}', "unsupported_parameter"),
     ('{"type": "response.create", "input": "a", "stream_options": {}}', "unsupported_parameter"),
     ('{"type": "response.create", "input": "a", "model": "b"}', "model_not_found"),
     (b'{"type": "response.create", "input": []}', "invalid_request_error"),
