@@ -93,7 +93,7 @@ def task(tmp_path):
 
 def _servers(folder: Path) -> dict:
     command = {"command": sys.executable, "args": [MCP, str(folder / "added")]}
-    return {"mcpServers": {"demo": command}}
+    return {"mcpServers": {"demo": {**command, "tools": ["*"]}}}
 
 
 @pytest.mark.parametrize("sockets", [False, True], ids=["http", "websocket"])
@@ -167,5 +167,27 @@ def test_claude_code(task):
             "ANTHROPIC_BASE_URL": url,
             "ANTHROPIC_AUTH_TOKEN": "x",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        },
+    )
+
+
+PATCH = "*** Begin Patch\n*** Add File: out.txt\n+hi\n*** End Patch\n"
+
+
+@pytest.mark.parametrize("api", ["completions", "responses"])
+def test_copilot_with_its_custom_tool(task, api):
+    task(
+        "@github/copilot@1.0.102",
+        Scripted("apply_patch", {"input": PATCH}, "demo-add"),
+        lambda url, folder: {"servers.json": json.dumps(_servers(folder))},
+        lambda url, folder: [
+            *("copilot", "-p", "Do it", "--allow-all-tools", "--allow-all-paths"),
+            *("--additional-mcp-config", f"@{folder / 'servers.json'}"),
+        ],
+        lambda url: {
+            "COPILOT_PROVIDER_BASE_URL": f"{url}/v1",
+            "COPILOT_PROVIDER_WIRE_API": api,
+            "COPILOT_PROVIDER_MODEL_ID": "gpt-5.4",
+            "COPILOT_PROVIDER_WIRE_MODEL": "small",
         },
     )
