@@ -7,9 +7,14 @@ import re
 import socket
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 
+from wherry.artifact.head import EmbeddingHead
 from wherry.runtime import MLCEngine, create_app
+from wherry.runtime.answer.vectors import cosine
+from wherry.runtime.core.interface import Event, Finish
+from wherry.runtime.server.models import longest_input
 from wherry.runtime.server.wire import streams
 
 from ..conftest import core_of
@@ -255,3 +260,17 @@ def test_a_target_may_be_a_whole_url(make):
                 head = f"GET http://{host}/version HTTP/1.1\r\nHost: {place.netloc}\r\n"
                 connection.sendall(f"{head}Connection: close\r\n\r\n".encode())
                 assert connection.recv(100).startswith(f"HTTP/1.1 {status}".encode())
+
+
+def test_a_model_that_reads_less_than_its_context():
+    assert longest_input(512, EmbeddingHead(max_tokens=256)) == 256
+    assert longest_input(512, EmbeddingHead()) == longest_input(512, None) == 512
+    assert longest_input(None, EmbeddingHead(max_tokens=256)) is None
+
+
+def test_a_score_is_at_most_one():
+    rng, head = np.random.default_rng(0), EmbeddingHead(normalize=False)
+    for _ in range(50):
+        values = rng.standard_normal(384).astype(np.float32)
+        event = Event(0, -1, Finish.STOP, 0.0, embedding=values.tobytes())
+        assert cosine(event, event, head) <= 1

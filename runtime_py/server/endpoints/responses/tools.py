@@ -1,7 +1,7 @@
 """The tools of a request of the Responses API, as the model sees and as the client knows them.
 
 The model sees functions. A function of a namespace has the namespace in its name there, and a call
-of it comes back with both. Tools of kinds that nobody runs here are left out (app/data).
+of it comes back with both. Tools of kinds that no client runs are left out (app/data).
 """
 
 from __future__ import annotations
