@@ -187,7 +187,12 @@ def request_error(error: ValidationError) -> RequestError:
 
 def ignored(request: RequestShape) -> list[str]:
     """Return the names of fields that were sent but have no effect."""
-    return sorted([*not_known(request), *request.unused])
+    inner: set[str] = set()
+    if isinstance(request, ChatRequest):
+        contents = [m.content for m in request.messages if isinstance(m.content, list)]
+        parts = (part for content in contents for part in content)
+        inner = {f"messages.content.{name}" for part in parts for name in not_known(part)}
+    return sorted([*not_known(request), *inner, *request.unused])
 
 
 def not_known(request: BaseModel) -> list[str]:
@@ -197,5 +202,5 @@ def not_known(request: BaseModel) -> list[str]:
 
 def unknown(request: RequestShape) -> list[str]:
     """Return names in `ignored` that no version of the protocol has, so probably mistakes."""
-    known = _NO_EFFECT | _MEANINGFUL.keys() | set(request.unused)
-    return [n for n in ignored(request) if n not in known]
+    known = _NO_EFFECT | _MEANINGFUL.keys()
+    return [n for n in not_known(request) if n not in known]

@@ -274,3 +274,23 @@ def test_a_score_is_at_most_one():
         values = rng.standard_normal(384).astype(np.float32)
         event = Event(0, -1, Finish.STOP, 0.0, embedding=values.tobytes())
         assert cosine(event, event, head) <= 1
+
+
+def test_parts_of_a_request_without_effect_are_named(serve):
+    client, _ = serve(template=TEMPLATE, context=30_000)
+
+    def named(path, body):
+        answer = client.post(path, json={**body, "model": "small", "max_tokens": 9})
+        assert answer.status_code == 200, answer.text
+        return set(answer.headers.get("X-Wherry-Ignored", "").split(", "))
+
+    found = named(MESSAGES, BODIES["claude-code-toolsearch-messages-2"])
+    assert {"messages.cache_control", "system.cache_control"} <= found
+    assert not [name for name in found if "defer_loading" in name]
+    eager = [b for b in BODIES.values() if b and "eager_input_streaming" in json.dumps(b)]
+    assert "tools.eager_input_streaming" in named(MESSAGES, eager[0])
+    thinks = {"messages": TURNS, "thinking": {"type": "adaptive", "display": "summarized"}}
+    assert "thinking.display" in named(MESSAGES, thinks)
+    part = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
+    body = {"messages": [{"role": "user", "content": [part]}]}
+    assert named(CHAT, body) == {"messages.content.cache_control"}

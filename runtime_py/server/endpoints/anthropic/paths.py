@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -89,9 +91,22 @@ def _count(loaded: LoadedModel, request: CountRequest, caller: Caller) -> dict[s
 
 def _ignored(request: MessagesRequest) -> list[str]:
     names = [*not_known(request), *request.unused]
-    if request.thinking and "budget_tokens" in (request.thinking.model_extra or {}):
-        names.append("thinking.budget_tokens")
-    return sorted(names)
+    if request.thinking:
+        names += [f"thinking.{name}" for name in not_known(request.thinking)]
+        # a model here writes no summary of its thinking
+        names += ["thinking.display"] * (request.thinking.display == "summarized")
+    for where, shapes in (
+        ("messages", [b for turn in request.messages for b in _blocks(turn.content)]),
+        ("system", _blocks(request.system)),
+        ("tools", request.tools or []),
+    ):
+        names += {f"{where}.{name}" for shape in shapes for name in not_known(shape)}
+    # tools are read as they are, whether they are to be searched or not
+    return sorted(set(names) - {"tools.defer_loading"})
+
+
+def _blocks(content: str | Sequence[BaseModel] | None) -> Sequence[BaseModel]:
+    return [] if content is None or isinstance(content, str) else content
 
 
 MESSAGES = Endpoint(parse_messages, _plan, FRAMING, _ignored)
