@@ -168,7 +168,8 @@ def from_folder(folder: Path, special_tokens: Mapping[str, str]) -> ChatTemplate
         ModelError: the template is not valid Jinja, not UTF-8, or of another type.
     """
     source = source_of(folder)
-    return None if source is None else ChatTemplate(source, special_tokens)
+    # an empty template would lose every message
+    return ChatTemplate(source, special_tokens) if source else None
 
 
 def source_of(folder: Path) -> str | None:

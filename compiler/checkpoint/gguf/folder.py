@@ -162,7 +162,7 @@ def _tokenizer_config(header: Header, vocabulary: Vocabulary) -> dict[str, Any]:
         if (text := vocabulary.text(role)) is not None
     }
     template = header.metadata.get(_TEMPLATE)
-    if template is None:
+    if template is None or template == "":  # an empty template would lose every message
         return made
     if not isinstance(template, str):
         raise ModelError(f"{header.path}: {_TEMPLATE} is a {type(template).__name__}, not a text")

@@ -96,14 +96,15 @@ def vocabulary_of(header: Header) -> Vocabulary:
             f"{header.path} has no tokenizer that can be read:\n"
             f"{listing(_PREFIX + problem for problem in problems)}"
         )
-    normal = np.full(count, Kind.NORMAL, np.int64)
-    ends = [ids[name] for name in _ENDING if name in ids]
-    ends += [i for i, token in enumerate(tokens) if token in _ENDS]
+    kinds = np.full(count, Kind.NORMAL, np.int64) if kinds is None else kinds.astype(np.int64)
+    named = [i for i, token in enumerate(tokens) if token in _ENDS]
+    kinds[named] = Kind.CONTROL  # some files say that they are text, which would be split
+    ends = [*(ids[name] for name in _ENDING if name in ids), *named]
     return Vocabulary(
         model=str(model),
         pre=str(pre),
         tokens=_distinct(tokens),
-        kinds=normal if kinds is None else kinds.astype(np.int64),
+        kinds=kinds,
         scores=None if scores is None else scores.astype(np.float64),
         merges=tuple(_texts(found, "merges", [])),
         roles={role: ids[name] for role, name in _ROLES.items() if name in ids},

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 
 import pytest
 from tokenizers import Tokenizer
 
-from wherry.compiler.checkpoint.gguf.folder import unfold
+from wherry.compiler.checkpoint.gguf.folder import _tokenizer_config, unfold
 from wherry.compiler.checkpoint.gguf.header import read_header
 from wherry.compiler.checkpoint.gguf.tokenizer import build
 from wherry.compiler.checkpoint.gguf.vocabulary import vocabulary_of
@@ -30,6 +31,21 @@ def test_byte_level_bpe(tmp_path):
     ]
     assert made.decode(made.encode("hello w\u00e9 12").ids) == "hello w\u00e9 12"
     assert made.encode("he<|im_end|>he").tokens == ["he", "<|im_end|>", "he"]
+
+
+@pytest.mark.parametrize("kind", ["normal", "user"])
+def test_the_end_of_a_turn_is_a_control_token_whatever_the_file_says(tmp_path, kind):
+    made = built(tmp_path, partial(writing.letters, end=kind))
+    assert made.encode("he<|im_end|>he").tokens == ["he", "<|im_end|>", "he"]
+    assert made.decode(made.encode("he<|im_end|>").ids) == "he"
+
+
+def test_an_empty_template_is_none(tmp_path):
+    file = writing.write(tmp_path / "m.gguf", "llama", {}, {}, vocabulary=writing.letters)
+    header = read_header(file)
+    for text, found in (("", False), ("x", True)):
+        given = replace(header, metadata={**header.metadata, "tokenizer.chat_template": text})
+        assert ("chat_template" in _tokenizer_config(given, vocabulary_of(header))) == found
 
 
 def test_an_unknown_rule_of_splitting_is_an_error(tmp_path):

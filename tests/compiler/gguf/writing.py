@@ -61,12 +61,21 @@ def _add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
     adders[type(value)](key, value)
 
 
-def letters(writer: gguf.GGUFWriter, *, pre: str = "smollm", size: int = 320) -> None:
-    """Byte-level BPE: 256 bytes, four merges, two special tokens, and spare ones."""
+def letters(
+    writer: gguf.GGUFWriter,
+    *,
+    pre: str = "smollm",
+    size: int = 320,
+    end: str = "control",
+) -> None:
+    """Byte-level BPE: 256 bytes, four merges, two special tokens, and spare ones.
+
+    `end` is the kind that the file says the token of a turn's end has.
+    """
     alphabet = list(_alphabet())
     merges = ["h e", "l l", "he ll", "\u0120 w"]
     tokens = [*alphabet, *(m.replace(" ", "") for m in merges), "<|im_start|>", "<|im_end|>"]
-    kinds = [KINDS["normal"]] * (len(tokens) - 2) + [KINDS["control"]] * 2
+    kinds = [KINDS["normal"]] * (len(tokens) - 2) + [KINDS["control"], KINDS[end]]
     spare = range(len(tokens), size)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre(pre)
