@@ -26,6 +26,17 @@ def test_what_is_said(monkeypatch, number, file, kind, words):
         raise explained(OSError(number, os.strerror(number), file))
 
 
+@pytest.mark.parametrize("kind", [NotADirectoryError, FileExistsError, FileNotFoundError])
+def test_a_cache_that_is_no_folder(monkeypatch, tmp_path, kind):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("WHERRY_CACHE", str(tmp_path / "file"))
+    error = kind(errno.ENOTDIR, "Not a directory", str(tmp_path / "file" / "locks"))
+    with pytest.raises(UsageError, match="export WHERRY_CACHE=DIR"):
+        raise explained(error)
+    monkeypatch.setenv("WHERRY_CACHE", str(tmp_path))
+    assert explained(error) is None
+
+
 def test_what_may_be_our_own_mistake_is_left():
     assert explained(FileNotFoundError(errno.ENOENT, "No such file", "x")) is None
 

@@ -18,7 +18,7 @@ def explained(error: OSError) -> WherryError | None:
     Args:
         error: the error; it has the file's name, except for a write to an open file.
     """
-    if error.errno not in (*_FULL, *_FORBIDDEN):
+    if error.errno not in (*_FULL, *_FORBIDDEN) and not _no_cache(error):
         return None
     cache = settings.cache_dir()
     about = f"{error.filename}: {error.strerror}" if error.filename else f"{error.strerror}"
@@ -27,9 +27,19 @@ def explained(error: OSError) -> WherryError | None:
             f"{about}. Make room (wherry cache prune), or choose another disk: -o DIR, or "
             f"export WHERRY_CACHE=DIR for the cache, which is {cache}"
         )
-    if error.filename and Path(error.filename).absolute().is_relative_to(cache.absolute()):
+    if _in_cache(error):
         return UsageError(
             f"{about}. That is in the cache, {cache}. Choose one that you may write to: "
             "export WHERRY_CACHE=DIR"
         )
     return UsageError(f"{about}. Choose a place that you may write to: -o DIR")
+
+
+def _in_cache(error: OSError) -> bool:
+    cache = settings.cache_dir().absolute()
+    return bool(error.filename) and Path(error.filename).absolute().is_relative_to(cache)
+
+
+def _no_cache(error: OSError) -> bool:
+    """Tell whether the cache is a file, or below one, or where no folder can be (/proc)."""
+    return _in_cache(error) and not settings.cache_dir().is_dir()
