@@ -40,7 +40,7 @@ class Assembler:
         self, job: Job, plan: RequestPlan, tokenizer: Tokenizer, stops: StopAutomaton
     ) -> None:
         self.index = job.index
-        self._stop_ids = frozenset(job.params.stop_ids)
+        self._stop_ids = frozenset(job.params.stop_ids) - plan.shown_ids
         self._min_tokens = job.params.min_tokens
         self._tokenizer = tokenizer
         context = job.prompt if plan.continues and not plan.echo else ()

@@ -45,7 +45,7 @@ class Generation:
         self.plan = plan
         self.tokenizer = tokenizer
         self._abort = dispatcher.abort_soon if soon else dispatcher.abort
-        stops = StopAutomaton(plan.stops)
+        stops = StopAutomaton(plan.stops, keeps=plan.keeps_stops)
         choices = [Assembler(job, plan, tokenizer, stops) for job in plan.jobs]
         self._choices = dict(zip(dispatcher.submit(plan.jobs, sink), choices, strict=True))
         self._open = set(self._choices)

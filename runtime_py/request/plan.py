@@ -40,6 +40,8 @@ class RequestPlan:
 
     jobs: list[Job]
     stops: tuple[str, ...]
+    keeps_stops: bool = False  # whether the output includes the stop string that ends it
+    shown_ids: frozenset[int] = frozenset()  # stop tokens whose text belongs to the output
     logprobs: bool  # whether the client asked for logprobs of the output
     # whether the client asked for logprobs of the prompt (vLLM's field)
     prompt_logprobs: bool = False
@@ -297,6 +299,10 @@ class RequestPlanner:
         return RequestPlan(
             jobs=jobs,
             stops=request.stops,
+            keeps_stops=bool(request.include_stop_str_in_output),
+            shown_ids=frozenset(
+                request.stop_token_ids or () if request.include_stop_str_in_output else ()
+            ),
             logprobs=logprobs,
             prompt_logprobs=request.prompt_logprobs is not None,
             continues=continues,

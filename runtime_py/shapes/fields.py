@@ -93,6 +93,8 @@ class SharedFields(RequestShape, SamplingFields):
     # seed of sampling: equal seeds give equal texts
     seed: int | None = Field(None, ge=-9223372036854775808, lt=18446744073709551616)
     stop: Stops = None
+    # vLLM's: whether the output includes the stop string, or the token of stop_token_ids
+    include_stop_str_in_output: bool | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     user: str | None = Field(None, max_length=1024)
@@ -143,6 +145,8 @@ class ChatFields(BaseModel):
     include_reasoning: bool | None = None  # whether the answer includes the reasoning
     # further variables of the template, which override all others
     chat_template_kwargs: dict[str, Any] | None = None
+    # vLLM's: variable of templates that know documents
+    documents: list[dict[str, Any]] | None = None
     # vLLM's: whether the prompt ends with the beginning of the assistant's turn
     add_generation_prompt: bool | None = None
     # vLLM's: whether the output continues the last message

@@ -26,9 +26,15 @@ class _State:
 
 
 class StopAutomaton:
-    """The automaton for a request's stop strings; all choices share it, one thread at a time."""
+    """The automaton for a request's stop strings; all choices share it, one thread at a time.
 
-    def __init__(self, stops: Sequence[str]) -> None:
+    Args:
+        stops: the stop strings.
+        keeps: whether a text ends with its stop string; otherwise before it.
+    """
+
+    def __init__(self, stops: Sequence[str], *, keeps: bool = False) -> None:
+        self.keeps = keeps
         self._stops = sorted({s for s in stops if s})
         self._firsts = frozenset(s[0] for s in self._stops)
         self.start = _State(0, len(self._stops), 0)
@@ -93,7 +99,7 @@ class StopStrings:
                 text = self._held + text[: i + 1]
                 self._held = ""
                 self.found = text[len(text) - state.ends :]
-                return text[: len(text) - state.ends]
+                return text if self._automaton.keeps else text[: len(text) - state.ends]
         self._state = state
         text = self._held + text
         out = len(text) - state.depth

@@ -47,6 +47,7 @@ class Talk:
         self.variables = {
             **dialect.tool_variables([described(t) for t in self._tools]),
             **self._effort(),
+            **_documents(request, dialect),
             **(request.chat_template_kwargs or {}),
         }
         separate = request.reasoning_format != "none" and request.separate_reasoning is not False
@@ -170,6 +171,21 @@ class Talk:
         if base is not None:
             return made.held(base, self._functions, several=self._several)
         return made.text_or_calls(self._functions, several=self._several)
+
+
+def _documents(request: ChatRequest, dialect: Dialect) -> dict[str, Any]:
+    """Return the template variable with the request's documents.
+
+    Raises:
+        RequestError: the template does not read them.
+    """
+    if request.documents and not dialect.knows("documents"):
+        raise RequestError(
+            "This model's chat template does not read documents; put them into a message",
+            param="documents",
+            code="unsupported_parameter",
+        )
+    return {"documents": request.documents} if request.documents else {}
 
 
 def _enabled(thinking: Mapping[str, Any]) -> bool:

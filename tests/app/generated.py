@@ -113,6 +113,7 @@ _PYTHON = {
     "form": "dict[str, Any] | None = None",
     "messages": "Messages",
     "object": "dict[str, Any] | None = None",
+    "objects": "list[dict[str, Any]] | None = None",
     "prediction": "Prediction | None = None",
     "prompt": "Prompt",
     "prompt_logprobs": "PromptLogprobs = None",

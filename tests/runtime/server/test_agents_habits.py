@@ -192,6 +192,11 @@ def test_more_names_of_other_servers(serve):
     assert ask(**both).json()["error"]["code"] == "invalid_grammar"
     assert ask(max_tokens=3, n_predict=3).status_code == 200
     assert ask(max_tokens=3, n_predict=4).json()["error"]["param"] == "n_predict"
+    assert said(ask(stop=["It"], include_stop_str_in_output=True)) == "So. It"
+    assert said(ask(stop=["It"], no_stop_trim=True)) == "So. It"
+    (cut,) = model.tokenizer.encode(".")
+    assert said(ask(stop_token_ids=[cut])) == "So"
+    assert said(ask(stop_token_ids=[cut], include_stop_str_in_output=True)) == "So."
     ask(thinking={"type": "disabled"})
     assert prompt(model).endswith("<think></think>")
     assert ask(thinking={"type": "maybe"}).json()["error"]["param"] == "thinking.type"
@@ -206,7 +211,6 @@ def test_more_names_of_other_servers(serve):
         ("documents", [{"text": "a"}], []),
         ("system", "x", ""),
         ("truncate_prompt_tokens", 5, None),
-        ("include_stop_str_in_output", True, False),
         ("no_repeat_ngram_size", 3, 0),
         ("prompt_embeds", "x", None),
         ("lora_path", "x", None),
@@ -294,3 +298,11 @@ def test_parts_of_a_request_without_effect_are_named(serve):
     part = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
     body = {"messages": [{"role": "user", "content": [part]}]}
     assert named(CHAT, body) == {"messages.content.cache_control"}
+
+
+def test_documents_are_for_templates_that_read_them(serve):
+    reads = "{% for d in documents or [] %}[{{ d.text }}]{% endfor %}"
+    client, model = serve(template=reads + TEMPLATE, context=2048)
+    body = {"messages": TURNS, "documents": [{"text": "fact"}]}
+    assert client.post(CHAT, json=body).status_code == 200
+    assert prompt(model).startswith("[fact]")
