@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/template/code_points.h"
+#include "app/text/unicode/utf8.h"
 
 namespace wherry::app {
 
@@ -18,6 +19,16 @@ std::string joined(const std::vector<Part>& parts, Part::Kind kind) {
     if (part.kind == kind) made += part.text;
   }
   return made;
+}
+
+// Returns the rest of a text without an unfinished character at its end.
+std::string without_damage(std::string rest) {
+  const std::string damaged = text::kReplacement;
+  while (rest.size() >= damaged.size() &&
+         rest.compare(rest.size() - damaged.size(), damaged.size(), damaged) == 0) {
+    rest.resize(rest.size() - damaged.size());
+  }
+  return rest;
 }
 
 }  // namespace
@@ -115,7 +126,8 @@ std::string Choice::accept(const wherry_event& event, const std::string& error) 
     decode = event.decode_seconds;
     const std::vector<int32_t>& ends = plan_.sampling.stop_ids;
     if (std::find(ends.begin(), ends.end(), event.token) == ends.end()) {
-      text = stops_.push(piece(event));
+      // stop strings are not searched in the first min_tokens tokens
+      text = sampled > plan_.sampling.params.min_tokens ? stops_.push(piece(event)) : piece(event);
       if (stops_.stopped()) {
         finish_ = "stop";
         must_abort_ = event.finish == WHERRY_RUNNING;
@@ -125,7 +137,7 @@ std::string Choice::accept(const wherry_event& event, const std::string& error) 
   if (event.finish == WHERRY_STOP) finish_ = "stop";
   if (event.finish == WHERRY_LENGTH && !ended()) finish_ = "length";
   if (ended() && !stops_.stopped()) {
-    text += stops_.push(detokenizer_.flush());
+    text += stops_.push(without_damage(detokenizer_.flush()));
     text += stops_.flush();
     if (stops_.stopped()) finish_ = "stop";
   }

@@ -275,14 +275,22 @@ std::optional<Constraint> constraint_of(const Fields& fields, const Tokenizer& t
     const Value* value = fields.find(name);
     if (value != nullptr && !jinja::equal(*value, kText)) given.emplace_back(name);
   }
+  if (given.empty()) return std::nullopt;
+  const Making making(tokenizer);
+  if (given.size() == 1) return making.one(given[0], *fields.find(given[0]));
+  // Some clients send one constraint in the fields of several servers.
   std::optional<Constraint> made;
   std::string names;
-  bool differ = false;  // some clients send one constraint in the fields of several servers
+  bool differ = false;
   for (const std::string& name : given) {
-    Constraint other = Making(tokenizer).one(name, *fields.find(name));
-    differ = differ || (made && !same(*made, other));
-    if (!made) made = std::move(other);
     names += (names.empty() ? "" : ", ") + name;
+    try {
+      Constraint other = making.one(name, *fields.find(name));
+      differ = differ || (made && !same(*made, other));
+      if (!made) made = std::move(other);
+    } catch (const RequestError&) {
+      differ = true;
+    }
   }
   if (differ) {
     throw RequestError("An output is held to one constraint; " + names + " are several", names,

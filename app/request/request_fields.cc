@@ -40,6 +40,13 @@ size_t size_of(const Value& row, const char* name) {
 
 bool has(const Value& row, const char* name) { return row.dict().find(name) != nullptr; }
 
+// Whether a list of the row has the value.
+bool lists(const Value& row, const char* name, const Value& value) {
+  const Value* list = row.dict().find(name);
+  return list != nullptr && std::any_of(list->items().begin(), list->items().end(),
+                                        [&](const Value& v) { return equal(v, value); });
+}
+
 // Whether apps support the field; other fields are rejected.
 bool is_taken(const Value& row) { return !has(row, "apps"); }
 
@@ -118,6 +125,7 @@ class Reader {
     const Value* value = given_.dict().find(std::string_view(given));
     if (value == nullptr && has(row, "required")) return check_.missing(name);
     if (value == nullptr || (value->is_none() && !has(row, "required"))) return;
+    if (given != name && lists(row, "none", *value)) return;
     if (given != name) keep(name, *value);
     (this->*kKinds.at(row.dict().find("kind")->text()))(given, *value, row);
   }
@@ -275,11 +283,7 @@ void refuse_unknown(const Value& request) {
       const std::string& name = row.dict().find("name")->text();
       const Value* value = request.dict().find(std::string_view(name));
       if (value == nullptr || value->is_none()) continue;
-      const Value* nothing = row.dict().find("nothing");
-      const bool harmless =
-          nothing != nullptr && std::any_of(nothing->items().begin(), nothing->items().end(),
-                                            [&](const Value& v) { return equal(v, *value); });
-      if (harmless) continue;
+      if (lists(row, "nothing", *value)) continue;
       if (first.empty()) first = name;
       names += (names.empty() ? "" : ", ") + name;
       const Value* instead = row.dict().find("instead");
@@ -303,6 +307,7 @@ Fields checked(const Value& request, void (*read)(Reader&)) {
   read(reader);
   Fields made = reader.done();
   refuse_unknown(request);
+  if (const Value* tools = made.find("tools")) refuse_tools(*tools);
   return made;
 }
 

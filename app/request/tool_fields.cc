@@ -1,5 +1,6 @@
 #include "app/request/tool_fields.h"
 
+#include "app/request/request_error.h"
 #include "app/template/code_points.h"
 
 namespace wherry::app {
@@ -63,8 +64,15 @@ void function(Checker& check, const std::string& where, const Value& value) {
   if (const Value* strict = field(value, "strict")) check.boolean(where + ".strict", *strict);
 }
 
+// Whether a tool is of another kind than a function.
+bool is_other(const Value& tool) {
+  const Value* kind = tool.is_dict() ? field(tool, "type") : nullptr;
+  return kind != nullptr && kind->is_string() && kind->text() != "function";
+}
+
 bool tool(Checker& check, const std::string& where, const Value& value) {
   const size_t before = check.problems();
+  if (is_other(value)) return true;  // refuse_tools reports it
   if (check.object(where, value)) {
     is_function(check, where, value);
     if (required(check, where, value, "function")) {
@@ -137,6 +145,16 @@ void each(Checker& check, const std::string& where, const Value& list, One one) 
 void check_tools(Checker& check, const Value& tools) {
   if (check.few("tools", tools, kTools) && check.list("tools", tools)) {
     each(check, "tools", tools, tool);
+  }
+}
+
+void refuse_tools(const Value& tools) {
+  for (size_t i = 0; i < tools.items().size(); ++i) {
+    if (!is_other(tools.items()[i])) continue;
+    const std::string where = item("tools", i);
+    throw RequestError(where + " is of type '" + field(tools.items()[i], "type")->text() +
+                           "'; accepted are functions, which the client runs",
+                       where + ".type", "unsupported_tool");
   }
 }
 

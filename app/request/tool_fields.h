@@ -9,6 +9,8 @@
 namespace wherry::app {
 
 void check_tools(Checker& check, const Value& tools);
+// Throws RequestError for a tool of another kind than a function.
+void refuse_tools(const Value& tools);
 void check_tool_choice(Checker& check, const Value& choice);
 // Validates the tool calls of an assistant's message.
 void check_calls(Checker& check, const std::string& where, const Value& calls);

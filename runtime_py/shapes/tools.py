@@ -6,7 +6,15 @@ import json
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
 
 from .counts import at_most
 
@@ -152,24 +160,15 @@ class ToolName(_Shape):
 
 
 class NamedTool(_Shape):
-    """A tool that the model must call: the name is in the field that the type names."""
+    """A tool that the model must call."""
 
-    type: Literal["function", "custom"]
-    function: ToolName | None = None
-    custom: ToolName | None = None
-
-    @model_validator(mode="after")
-    def _has_name(self) -> NamedTool:
-        if getattr(self, self.type) is None:
-            raise ValueError(f"{self.type} is missing")
-        return self
+    type: Literal["function"]
+    function: ToolName
 
     @property
     def name(self) -> str:
         """Return the tool's name."""
-        named = self.function if self.type == "function" else self.custom
-        assert named is not None
-        return named.name
+        return self.function.name
 
 
 class Allowed(_Shape):
@@ -186,8 +185,24 @@ class AllowedTools(_Shape):
     allowed_tools: Allowed
 
 
+def _as_functions(choice: Any) -> Any:
+    """Return a choice of tools in which custom tools are the functions that the model sees."""
+    if not isinstance(choice, dict):
+        return choice
+    if choice.get("type") == "custom" and "custom" in choice:
+        return {**choice, "type": "function", "function": choice["custom"]}
+    allowed = choice.get("allowed_tools")
+    if isinstance(allowed, dict) and isinstance(allowed.get("tools"), list):
+        tools = [_as_functions(tool) for tool in allowed["tools"][: MAX_TOOLS + 1]]
+        return {**choice, "allowed_tools": {**allowed, "tools": tools}}
+    return choice
+
+
 # "any" is Mistral's word for "required".
-ToolChoice = Literal["none", "auto", "required", "any"] | NamedTool | AllowedTools
+ToolChoice = Annotated[
+    Literal["none", "auto", "required", "any"] | NamedTool | AllowedTools,
+    BeforeValidator(_as_functions),
+]
 
 
 class CalledFunction(_Shape):

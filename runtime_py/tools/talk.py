@@ -218,7 +218,7 @@ def _chosen(request: ChatRequest) -> tuple[list[Tool], bool]:
     if choice == "none":
         return [], False
     if isinstance(choice, NamedTool):
-        return [_known(known, choice, f"tool_choice.{choice.type}.name")], True
+        return [_known(known, choice, "tool_choice.function.name")], True
     if isinstance(choice, AllowedTools):
         allowed = choice.allowed_tools
         where = "tool_choice.allowed_tools.tools"

@@ -199,7 +199,7 @@ WRONG = [
         "structured_outputs.whitespace_pattern",
         "takes a text",
     ),
-    ({"guided_regex": "a", "grammar": 'start: "b"'}, "guided_regex, grammar", "several"),
+    ({"guided_regex": "a", "grammar": "b"}, "guided_regex, grammar", "several"),
     ({"response_format": {"type": "structural_tag"}}, "response_format", "structures"),
     (
         {"response_format": {**TAG, "triggers": ["<g="]}},

@@ -306,3 +306,19 @@ def test_documents_are_for_templates_that_read_them(serve):
     body = {"messages": TURNS, "documents": [{"text": "fact"}]}
     assert client.post(CHAT, json=body).status_code == 200
     assert prompt(model).startswith("[fact]")
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_custom_tool_that_must_be_called(serve, allowed):
+    client, model = serve(template=TEMPLATE, context=8192)
+    core_of(model).script.accept = lambda params, token: False
+    tools = [t for t in BODIES["copilot-gpt5-chat-1"]["tools"] if t["type"] == "custom"]
+    choice = {"type": "custom", "custom": {"name": "apply_patch"}}
+    if allowed:
+        allowed = {"mode": "required", "tools": [choice]}
+        choice = {"type": "allowed_tools", "allowed_tools": allowed}
+    body = {"messages": TURNS, "tools": tools, "tool_choice": choice, "max_tokens": 9}
+    assert client.post(CHAT, json=body).status_code == 200
+    assert core_of(model).added[-1][1].grammar is not None
+    choice = {"type": "custom", "custom": {"name": "other"}}
+    assert client.post(CHAT, json={**body, "tool_choice": choice}).status_code == 400
