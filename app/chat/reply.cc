@@ -155,8 +155,6 @@ Value Reply::answer(Values choices, const Totals* totals, bool streamed, bool fi
   if (totals != nullptr) {
     made.emplace_back("usage", usage_of(*totals));
     made.emplace_back("timings", timings_of(*totals));
-  } else if (plan_.chat) {
-    made.emplace_back("usage", Value());
   }
   made.emplace_back("object", !plan_.chat ? "text_completion"
                               : streamed  ? "chat.completion.chunk"
