@@ -1,10 +1,12 @@
 # The two commands of the README, and the parts of the second.
 #   make demo    install into .venv and let the demo model answer
-#   make check   lint, types and the Python tests that need neither the core nor a device: minutes
-#   make test    install into .venv and check everything that CI checks
+#   make browser what `wherry package` and `wherry web` need for pages, into .venv: needs emscripten and npm
+#   make check   lint, types and the Python tests that need no device: builds the core alone, minutes
+#   make test    everything that CI checks; what needs a tool of the system that is not here is skipped
 #   make threads the engine's threads under ThreadSanitizer, which CI checks too
 #   make wheels  wheels for Linux and macOS that need no compiler, in dist/; accept-wheel and accept-site
 #                check one, which CI does too; accept-wheel-aarch64 checks another under QEMU
+#   make npm     the npm package, in dist/; make pyodide, make notebook: Python in pages, in build/
 #   make release PACKAGE=DIR what apps download of a package for them: a Maven repository, a Swift package
 #   make nightly the tests that take minutes: AddressSanitizer, damaged files and requests by the thousand,
 #                clients of other servers, Ray
@@ -15,63 +17,80 @@ BIN := $(VENV)/bin
 CXX_FILES := $(shell find engine app tests/targets/metal tests/backends/metal tests/packager web/core mobile -name '*.cc' -o -name '*.h')
 SOURCES := pyproject.toml CMakeLists.txt $(CXX_FILES) engine/backends/plugins.cmake
 PACKAGES := app/data compiler passes quant relax_models runtime_py targets src/wherry
-export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
+JOBS ?= 2
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
+# What wherry.tools fetches; builds and tests find it there.
+export WHERRY_TOOLS ?= $(abspath build/tools)
 # Tests start Python some hundred times; without bytecode each would compile TVM's sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test threads nightly lint lint-python lint-cxx lint-web native python installed wheels build-wheels accept-wheel accept-wheel-aarch64 accept-wheel-windows accept-site release docs charts page pyodide notebook gpu-bundle gpu-check format generated clean
+.PHONY: demo browser browser-built check test threads nightly lint lint-python lint-cxx lint-web tools core native python installed wheels build-wheels accept-wheel accept-wheel-aarch64 accept-wheel-windows accept-site release docs charts npm pyodide notebook gpu-bundle gpu-check format generated clean
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
 
-test: lint native python installed
+test: lint native installed python
 
-# Nothing is built for these: a changed source does not install .venv again.
+# They need the core, and no device.
 CHECKED := tests/quant tests/passes tests/runtime/tools tests/runtime/grammar tests/runtime/test_requests.py \
   tests/models/test_config.py tests/models/test_gemma4_config.py tests/models/test_rope.py \
   tests/models/test_weight_order.py tests/models/test_weight_plan.py tests/test_imports.py tests/test_arguments.py tests/test_includes.py \
   tests/test_pages.py tests/test_reference_pages.py
 
-check:
-	test -e $(VENV)/.tested || $(MAKE) --no-print-directory $(VENV)/.tested
-	$(MAKE) --no-print-directory lint-python
-	$(BIN)/python -m pytest -n 2 -q $(CHECKED)
+check: lint-python core
+	$(BIN)/python -m pytest -n $(JOBS) -q --tb=short $(CHECKED)
 
-WEB := web/node_modules/.package-lock.json
+# Without npm, which is the system's, there is neither the page nor what is written in TypeScript.
+NPM := $(shell command -v npm)
+WEB := $(if $(NPM),web/node_modules/.package-lock.json)
 
-lint: $(VENV)/.tested $(WEB)
+lint: $(VENV)/.checked $(WEB)
 	$(MAKE) --no-print-directory -j2 lint-python lint-cxx lint-web
 
-lint-python:
+lint-python: $(VENV)/.checked
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m tests.lint_words
 
-lint-cxx:
+lint-cxx: $(VENV)/.checked
 	@$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
 
-lint-web:
+lint-web: $(WEB)
+ifeq ($(NPM),)
+	@echo "TypeScript is not linted: no npm. Type: apt-get install nodejs npm" >&2
+else
 	npm run --silent --prefix web lint
+endif
+
+# PyPI's and npm's: sources of xgrammar and cpp-httplib, Kotlin's compiler, naga.
+tools: $(VENV)/.checked
+	PYTHONPATH=src $(BIN)/python -m wherry.tools
 
 # The core and its C++ tests; `nightly` runs all under AddressSanitizer, those with threads under
 # ThreadSanitizer, and the ten thousand random requests under both. A room is compiled as one file.
-tested = PATH="$(abspath $(BIN)):$$PATH" cmake --preset $(1) -DCMAKE_UNITY_BUILD=ON \
-    -DPython_EXECUTABLE="$(abspath $(BIN))/python" && \
-  PATH="$(abspath $(BIN)):$$PATH" cmake --build --preset $(1) && \
+cmake = PATH="$(abspath $(BIN)):$$PATH" cmake
+configure = $(cmake) --preset $(1) -DCMAKE_UNITY_BUILD=ON -DPython_EXECUTABLE="$(abspath $(BIN))/python"
+tested = $(call configure,$(1)) && \
+  $(cmake) --build --preset $(1) && \
   PATH="$(abspath $(BIN)):$$PATH" ctest --preset $(1) $(2)
 
+# The part of `native` that Python's tests without devices need.
+core: $(VENV)/.checked
+	@$(call configure,dev) --log-level=WARNING
+	@$(cmake) --build --preset dev --target wherry wherry_readers -- --quiet
+
 # With the page, which CMake leaves out where its packages are missing.
-native: $(VENV)/.tested $(WEB)
+native: $(VENV)/.tested $(WEB) tools
 	$(call tested,dev)
 
 threads: $(VENV)/.tested
 	$(call tested,tsan,-E random)
 
-# On both cores; a file stays on one of them, so that its compiled models are made once. Those that take
-# longest begin (tests/conftest.py), so that neither core waits at the end.
+# On all of them; a file stays on one of them, so that its compiled models are made once. Those that take
+# longest begin (tests/conftest.py), so that no core waits at the end.
 python: native
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=20
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --durations=20
 
 # Root can limit the memory of a process, and tests that do must not be skipped there.
 nightly: export WHERRY_REQUIRE_MEMORY_LIMIT ?= $(if $(filter 0,$(shell id -u)),1)
@@ -81,10 +100,11 @@ nightly: native
 	$(BIN)/pip install --quiet --no-compile ziglang==0.17.1 lief==1.0.0 # as in wheels/requirements.txt
 	$(MAKE) --no-print-directory build-wheels
 	$(MAKE) --no-print-directory accept-wheel
-	$(BIN)/python -m pytest -m nightly -n 2 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -m nightly -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
 # What a person gets who installs the package: no source tree, a cache of its own.
-installed: $(VENV)/.tested
+installed:
+	$(MAKE) --no-print-directory $(VENV)/.installed
 	cd / && WHERRY_CACHE="$(abspath build/installed-cache)" "$(abspath $(BIN))/wherry" run demo --seed 1 "Hello!" | grep .
 
 # manylinux_2_28 for x86_64 and 64-bit Arm, macOS 14 on Apple silicon, and Windows x64, with the core for browsers and the page that `native` built.
@@ -109,7 +129,7 @@ accept-wheel-windows: $(WHEEL_TOOLS)/.installed
 	$(WHEEL_TOOLS)/bin/python -m wheels.windows.wine dist/wherry-*-win_amd64.whl build/wheels/wine
 
 # What that wheel packaged for browsers runs in Node and in Chromium, with this machine's tokens.
-accept-site: $(VENV)/.tested $(WEB)
+accept-site: $(VENV)/.checked $(WEB)
 	$(BIN)/python -m pytest -m nightly tests/web/test_site_of_wheel.py
 
 $(WHEEL_TOOLS)/.installed: wheels/requirements.txt
@@ -119,11 +139,11 @@ $(WHEEL_TOOLS)/.installed: wheels/requirements.txt
 	touch $@
 
 # Of the folder that `wherry package` wrote; RELEASE: further options (python -m mobile.release --help).
-release: $(VENV)/.tested
+release: $(VENV)/.checked tools
 	test -n "$(PACKAGE)" || { echo "Type: make release PACKAGE=DIR, which wherry package wrote" >&2; exit 2; }
-	$(BIN)/python -m mobile.release "$(PACKAGE)" $(RELEASE)
+	PYTHONPATH=src $(BIN)/python -m mobile.release "$(PACKAGE)" $(RELEASE)
 
-# The generated pages (tests compare them), then the site, in site/; strictly, and without a network.
+# The generated pages (tests compare them), then the site, in build/docs; strictly, and without a network.
 docs: charts
 	PYTHONPATH=src $(BIN)/python -m wherry.cli.reference > docs/cli.md
 	PYTHONPATH=src $(BIN)/python -m tests.models.checked
@@ -135,23 +155,45 @@ docs: charts
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 # The README's chart and the table of all benchmark rows.
-charts: $(VENV)/.tested
+charts: $(VENV)/.checked
 	PYTHONPATH=src $(BIN)/python -m benchmarks.charts
 	PYTHONPATH=src $(BIN)/python -m benchmarks.table > docs/performance.md
 
-# The page that `wherry web` and `wherry package` bring along, for a checkout that was not built.
-page: $(WEB)
-	cd web && node scripts/bundle_page.js ../build/page
+# The core and the page for browsers, by the build that `native` continues; into .venv, too, where every
+# later installation leaves them.
+BROWSER := build/dev/web/wherry-core.o build/dev/page/index.html
+browser: browser-built
+	$(MAKE) --no-print-directory $(VENV)/.installed
 
-# The wheel for Python in browsers, in build/pyodide; and a notebook page that has it, which
-# `wherry web build/notebook` shows with the compiled folders in its models/.
-pyodide: $(VENV)/.tested $(WEB)
+browser-built: browser-tools $(VENV)/.installed $(BIN)/ninja $(WEB)
+	PYTHONPATH=src $(BIN)/python -m wherry.tools xgrammar
+	$(call configure,dev) --log-level=WARNING
+	$(cmake) --build --preset dev --target wherry_page
+
+.PHONY: browser-tools
+browser-tools:
+	@command -v em++ >/dev/null && test -n "$(NPM)" || { \
+	  echo "Type: apt-get install --no-install-recommends emscripten binaryen lld nodejs npm" >&2; exit 2; }
+
+$(BIN)/ninja: $(VENV)/bin/python
+	$(BIN)/pip install --quiet --no-compile "cmake>=3.25,<5" "ninja>=1.11,<2" # as in pyproject.toml's apps
+
+# What `npm install dist/wherry-*.tgz` takes.
+npm: browser-built
+	mkdir -p dist
+	cd web && npm pack --silent --pack-destination ../dist
+
+# The wheel for Python in browsers, in build/pyodide; and a notebook page that has it and the model of its
+# first cell, which `wherry web build/notebook` shows.
+pyodide: browser
 	cd web && node scripts/bundle_python.js
 	rm -rf build/pyodide
+	$(BIN)/pip install --quiet --no-compile "hatchling>=1.27,<2" # as in pyproject.toml's test
 	cd web/python && "$(abspath $(BIN))/python" -m hatchling build -t wheel -d "$(abspath build/pyodide)"
 
 notebook: pyodide
 	cd web && node scripts/bundle_notebook.js ../build/pyodide/*.whl ../build/notebook
+	$(BIN)/wherry compile demo --target wasm -o build/notebook/models/demo
 
 # What a machine with an NVIDIA GPU and no network needs to check and measure us, and its use there.
 gpu-bundle: $(VENV)/.tested native
@@ -161,14 +203,14 @@ gpu-check:
 	benchmarks/gpu_check.sh build/gpu.tar.xz build/gpu-results
 
 # What is made of the data of app/data (a test compares it).
-generated: $(VENV)/.tested
+generated: $(VENV)/.checked
 	PYTHONPATH=src $(BIN)/python -m tests.app.generated
 
-format: $(VENV)/.tested $(WEB)
+format: $(VENV)/.checked $(WEB)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(CXX_FILES)
-	npm run --silent --prefix web format
+	$(if $(NPM),npm run --silent --prefix web format)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -187,21 +229,27 @@ ZIG := ;CMAKE_TOOLCHAIN_FILE=$(abspath cmake/zig.cmake);WHERRY_ZIG=$(abspath $(B
 $(VENV)/.installed: $(BIN)/zig
 endif
 
-# The core for browsers is built once, by `native`, and not for this wheel.
-$(VENV)/.installed $(VENV)/.tested: export SKBUILD_CMAKE_DEFINE := WHERRY_WEB=OFF;CMAKE_UNITY_BUILD=ON$(ZIG)
+# The core for browsers is built once, by `native` or `browser`, and taken from there.
+BROWSER_BUILT = $(if $(word 2,$(wildcard $(BROWSER))),$(abspath build/dev))
+$(VENV)/.installed: export SKBUILD_CMAKE_DEFINE = WHERRY_WEB=OFF;WHERRY_WEB_BUILT=$(BROWSER_BUILT);CMAKE_UNITY_BUILD=ON$(ZIG)
 
 $(BIN)/zig: $(VENV)/bin/python
 	$(BIN)/pip install --quiet --no-compile ziglang==0.17.1 # as in wheels/requirements.txt
 	ln -sf "$$($(BIN)/python -c 'import pathlib, ziglang; print(pathlib.Path(ziglang.__file__).parent / "zig")')" $@
 
-$(VENV)/.installed: $(INSTALLED)
+$(VENV)/.installed: $(INSTALLED) $(wildcard $(BROWSER))
 	$(BIN)/pip install --quiet .
 	touch $@
 
-# Of the packages that tests need most modules are never imported, so none is compiled beforehand.
-$(VENV)/.tested: $(INSTALLED)
-	$(BIN)/pip install --quiet --no-compile ".[test,cuda]"
-	touch $(VENV)/.installed $@
+# What tests and lint import, without Wherry: `.checked`; with NVIDIA's compiler `.tested`. Of these packages
+# most modules are never imported, so none is compiled beforehand.
+$(VENV)/.checked: EXTRAS := test
+$(VENV)/.tested: EXTRAS := cuda
+$(VENV)/.tested: $(VENV)/.checked
+$(VENV)/.checked $(VENV)/.tested: pyproject.toml tests/requirements.py | $(VENV)/bin/python
+	$(BIN)/python -m tests.requirements $(EXTRAS) > $@.txt
+	$(BIN)/pip install --quiet --no-compile --requirement $@.txt
+	touch $@
 
 clean:
 	rm -rf build $(VENV)

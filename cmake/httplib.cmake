@@ -8,7 +8,7 @@ find_path(WHERRY_HTTPLIB httplib.h NO_CMAKE_FIND_ROOT_PATH
 
 # Adds the library `httplib` if it is here.
 function(wherry_add_httplib)
-  set(_fix "curl -fLO https://raw.githubusercontent.com/yhirose/cpp-httplib/v${WHERRY_HTTPLIB_VERSION}/httplib.h, then -DWHERRY_HTTPLIB=<its folder>")
+  set(_fix "python -m wherry.tools httplib")
   if(NOT WHERRY_HTTPLIB)
     message(STATUS "wherry-lite without `serve`: no cpp-httplib. Type: ${_fix}")
     return()

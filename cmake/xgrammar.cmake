@@ -8,13 +8,13 @@ find_path(WHERRY_XGRAMMAR include/xgrammar/compiler.h NO_CMAKE_FIND_ROOT_PATH
 # wherry_add_xgrammar(ROOT): adds the library `xgrammar` if it is here, and to WHERRY_APP_ROOMS the room
 # of app/grammar that calls them, or the one that has nothing.
 function(wherry_add_xgrammar root)
-  set(_fix "\"Answers in a form\" in mobile/README.md says where it comes from")
+  set(_fix "python -m wherry.tools xgrammar")
   set(_version)
   if(EXISTS "${WHERRY_XGRAMMAR}/PKG-INFO")
     file(STRINGS "${WHERRY_XGRAMMAR}/PKG-INFO" _version REGEX "^Version: ")
   endif()
   if(NOT _version STREQUAL "Version: ${WHERRY_XGRAMMAR_VERSION}")
-    message(STATUS "Apps without structured output: no xgrammar ${WHERRY_XGRAMMAR_VERSION}; ${_fix}")
+    message(STATUS "Apps without structured output: no xgrammar ${WHERRY_XGRAMMAR_VERSION}. Type: ${_fix}")
     set(WHERRY_APP_ROOMS ${WHERRY_APP_ROOMS} ${WHERRY_WITHOUT_GRAMMAR} PARENT_SCOPE)
     return()
   endif()

@@ -11,12 +11,13 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from wherry import tools
 from wherry.base import settings
 from wherry.errors import ToolchainError, WherryError, listing
 
 from .toolchain import Requirement
 
-VERSION = "30.1.0"  # version of naga-wasm
+VERSION = tools.NAGA  # version of naga-wasm
 FILES = {  # files of naga-wasm's dist/wasm, with their SHA-256
     "naga.js": "1338164cbc245394fe22309e2a89f1cd24a83733b23db4c97478c5f13b2c7e0d",
     "naga_bg.wasm": "c7c5cd7322c14c5a0da57bf707fef71d1a51ee2c5094c0786d8216e04cfee4de",

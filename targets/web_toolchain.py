@@ -39,8 +39,7 @@ class Core:
 CORES = {
     "": Core(
         name="wherry-core.o",
-        # `make demo` does not build the engine for WebLLM.
-        fix=f"{_TOOLS}, and in wherry's sources: pip install .",
+        fix=f"{_TOOLS} nodejs npm, and in a checkout: make browser",
     ),
     WEB_LLM: Core(
         name="wherry-web-llm.o",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Browsers first: one of their files takes as long as a tenth of all others."""
     items.sort(key=lambda item: item.path.parent.name != "web")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """How many tests were skipped for which reason: what is missing must not go unseen."""
+    skipped = [report.longrepr for report in terminalreporter.stats.get("skipped", ())]
+    reasons = Counter(told[2].removeprefix("Skipped: ").partition("\n")[0] for told in skipped)
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"{count:5} skipped: {reason}")
 
 
 @pytest.hookimpl(optionalhook=True)

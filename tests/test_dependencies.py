@@ -9,6 +9,8 @@ import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+from . import requirements
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -23,10 +25,9 @@ OPENED = {"apache-tvm-ffi-orcjit"}
 
 
 def declared(field: str) -> set[str]:
-    """Names of a list; Python 3.10 has no reader of TOML, and these lists need none."""
-    text = (ROOT / "pyproject.toml").read_text()
-    listed = re.search(rf"^{field} = \[$(.*?)^\]$", text, re.MULTILINE | re.DOTALL)[1]
-    return {_normal(name) for name in re.findall(r'^ *"([\w.-]+)', listed, re.MULTILINE)}
+    """Names of a list."""
+    lines = requirements.declared()[field]
+    return {_normal(re.match(r"[\w.-]+", line)[0]) for line in lines}
 
 
 def imported() -> set[str]:

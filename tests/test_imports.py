@@ -11,7 +11,7 @@ import pytest
 
 SRC = Path(__file__).parent.parent / "src" / "wherry"
 # What every other room may import, the lowest first: each imports those before it.
-BASE = ("errors", "base", "machine", "artifact", "cache", "data", "ops")
+BASE = ("errors", "base", "tools", "machine", "artifact", "cache", "data", "ops")
 ALLOWED = {
     "bench": {"runtime"},
     "cli": {"bench", "compiler", "hub", "packager", "quant", "runtime", "targets", "web"},

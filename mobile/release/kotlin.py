@@ -10,6 +10,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from wherry.tools import command
+
 from .gradle import ANDROID, ROOT, kotlin
 
 PARTS = ("main", "android", "work")  # folders of sources
@@ -49,8 +51,8 @@ def compile_library(jars: Sequence[Path], out: Path) -> None:
     """
     if not jars:
         raise SystemExit(
-            "there is no compiler of Kotlin: unzip the jars of PyPI's kotlin-jupyter-kernel to a "
-            "folder, as .ci/run does, and name it: --kotlin DIR"
+            "there is no compiler of Kotlin, of PyPI's kotlin-jupyter-kernel. Type: "
+            + command("kotlin")
         )
     android = android_classes()
     stubs = [path for path in android if path.suffix == ".java"]

@@ -16,6 +16,7 @@ import tvm
 import tvm_ffi
 from filelock import FileLock
 
+from wherry import tools
 from wherry.base import settings
 from wherry.compiler.api import ensure_artifact
 from wherry.runtime import MLCEngine
@@ -93,8 +94,8 @@ def jars():
     found = sorted((settings.toolchain_dir() / "kotlin").glob("*.jar"))
     if not found or not shutil.which("javac"):
         lacking(
-            "no Kotlin or no JDK: apt-get install default-jdk-headless; and unzip the jars of "
-            f"PyPI's kotlin-jupyter-kernel to {settings.toolchain_dir() / 'kotlin'} (.ci/run)"
+            "no Kotlin or no JDK: apt-get install default-jdk-headless; and "
+            f"{tools.command('kotlin')}"
         )
     return ":".join(map(str, found))
 

@@ -163,9 +163,9 @@ def test_what_is_made_again_keeps_its_models(script, tmp_path):
 
 def test_without_the_page_it_says_what_to_type(folders, monkeypatch, tmp_path):
     monkeypatch.setenv("WHERRY_WEB_PAGE", str(tmp_path / "none"))
-    with pytest.raises(ToolchainError, match=r"none\)\. Type: npm ci --prefix web && pip install"):
+    with pytest.raises(ToolchainError, match=r"none\)\. Type: apt-get install nodejs npm"):
         server.app_of(folders)
-    with pytest.raises(ToolchainError, match=r"make page"):
+    with pytest.raises(ToolchainError, match=r"make browser"):
         site.copy_page(tmp_path)
 
 

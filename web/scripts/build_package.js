@@ -51,7 +51,9 @@ const texts = [...packages].sort().map(async (name) => {
   return `${name} ${version}: ${license}\n\n${terms || "See LICENSE of this package.\n"}`;
 });
 const xgrammar = ["LICENSE", "NOTICE"].map((name) =>
-  readFile(new URL(`wherry-grammar.${name}`, place), "utf8"),
+  readFile(new URL(`wherry-grammar.${name}`, place), "utf8").catch(() => {
+    throw Error(`${place.pathname} was built without grammars (xgrammar). Type: make browser`);
+  }),
 );
 await writeFile(
   new URL(`../dist/${licenses}`, import.meta.url),

@@ -19,7 +19,7 @@ export const place = places.find((folder) => existsSync(new URL("wherry-app.wasm
 if (!place) {
   console.error(
     `No wherry-app.wasm in ${places.map(({ pathname }) => pathname).join(", ")}. Type: ` +
-      "cmake -S web/core -B build/web && cmake --build build/web --target app_modules",
+      "make browser",
   );
   process.exit(1);
 }

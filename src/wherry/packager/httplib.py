@@ -7,20 +7,19 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from wherry import tools
 from wherry.base import settings
 from wherry.targets.toolchain import Requirement
 
-VERSION = "0.58.0"  # oldest accepted version; cmake/httplib.cmake repeats it
-_URL = f"https://raw.githubusercontent.com/yhirose/cpp-httplib/v{VERSION}/httplib.h"
+VERSION = tools.HTTPLIB  # oldest accepted version; cmake/httplib.cmake repeats it
 _SAYS = re.compile(r'^#define CPPHTTPLIB_VERSION "([\d.]+)"', re.MULTILINE)
 
 
 def requirement() -> Requirement:
     """Return cpp-httplib as a requirement: its folder, or how to install it."""
     folder = settings.toolchain_dir() / "httplib"
-    fix = f"curl -fL --create-dirs -o {folder / 'httplib.h'} {_URL}"
     found = next((str(place) for place in _places(folder) if _is_new(place)), None)
-    return Requirement(name=f"cpp-httplib {VERSION}", found=found, fix=fix)
+    return Requirement(name=f"cpp-httplib {VERSION}", found=found, fix=tools.command("httplib"))
 
 
 def _places(folder: Path) -> Iterator[Path]:

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from wherry import tools
 from wherry.base import settings
 from wherry.targets.toolchain import Requirement
 
-VERSION = "0.2.8"  # accepted version; cmake/xgrammar.cmake repeats it
+VERSION = tools.XGRAMMAR  # accepted version; cmake/xgrammar.cmake repeats it
 
 
 def requirement() -> Requirement:
     """Return xgrammar's sources as a requirement: their folder, or how to install them."""
     folder = settings.toolchain_dir() / "xgrammar"
-    archive = f"/tmp/xgrammar-{VERSION}.tar.gz"
-    fix = (
-        f"pip download --no-deps --no-binary xgrammar -d /tmp xgrammar=={VERSION} && "
-        f"mkdir -p {folder} && tar -xzf {archive} -C {folder} --strip-components=1"
-    )
     found = str(folder) if _version(folder) == VERSION else None
-    return Requirement(name=f"xgrammar {VERSION}", found=found, fix=fix)
+    return Requirement(name=f"xgrammar {VERSION}", found=found, fix=tools.command("xgrammar"))
 
 
 def _version(folder: Path) -> str:

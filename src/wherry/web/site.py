@@ -24,7 +24,7 @@ from wherry.errors import ArtifactError, ToolchainError, UsageError
 INDEX = "models.json"
 MODELS = "models"  # folder of compiled folders
 TARGETS = ("webgpu", "wasm")  # targets of browsers, the more demanding first
-PAGE_FIX = "npm ci --prefix web && pip install . (in a checkout: make page)"
+PAGE_FIX = "apt-get install nodejs npm, and in a checkout: make browser"
 _SCHEMA = 1
 
 
