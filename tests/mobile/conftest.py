@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import zipfile
@@ -108,11 +109,23 @@ def classes(jars, pytestconfig):
     return _compiled("kotlin", files, jars, pytestconfig.cache)
 
 
-@pytest.fixture(scope="session")
-def all_classes(jars, classes, pytestconfig):
-    """Compile the library, its Android part and the sample; return the class path.
+def readme_activity(folder: Path) -> Path:
+    """The activity that mobile/README.md shows, as a file of Kotlin."""
+    blocks = re.findall(
+        r"^```kotlin\n(.*?)^```", (ROOT / "mobile" / "README.md").read_text(), re.M | re.S
+    )
+    (activity,) = (text for text in blocks if "ComponentActivity()" in text)
+    path = folder / "ReadmeActivity.kt"
+    path.write_text(activity)
+    return path
 
-    Android, its WorkManager and Compose are stubs: signatures of the functions that are called.
+
+@pytest.fixture(scope="session")
+def all_classes(jars, classes, pytestconfig, tmp_path_factory):
+    """Compile the library, its Android part, the sample and the page's activity.
+
+    Returns the class path. Android, its WorkManager and Compose are stubs: signatures of the
+    functions that are called.
     """
     files = [
         *(HERE / "android_stubs").rglob("*.java"),
@@ -121,6 +134,7 @@ def all_classes(jars, classes, pytestconfig):
         *(ANDROID / "android").rglob("*.kt"),
         *(ANDROID / "work").rglob("*.kt"),
         *(ANDROID.parent / "sample" / "src").rglob("*.kt"),
+        readme_activity(tmp_path_factory.mktemp("readme")),
         *(p for p in (HERE / "kotlin").iterdir() if p.name not in CHECKS),
     ]
     path = f"{jars}:{classes}"

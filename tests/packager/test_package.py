@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from wherry.artifact.manifest import sha256_of
 from wherry.cli.group import cli
+from wherry.compiler import api
 from wherry.errors import UsageError
 from wherry.packager import compilers, object_files, package, xcframework
 from wherry.packager.check import LIBC, METAL, RUNTIME
@@ -50,6 +51,20 @@ def test_two_systems_share_their_assets(tmp_path):
     out, done = without_ndk(tmp_path, "android", "android-x86_64")
     check_objects(out, done, {"android": "aarch64", "android-x86_64": "x86_64"})
     check_assets(out, {"android", "android-x86_64"})
+
+
+def test_a_missing_ndk_is_said_before_a_model_is_compiled(monkeypatch):
+    """The compiler takes most of a command's time, and a person may stop it."""
+    monkeypatch.setenv("ANDROID_NDK_HOME", "/none")
+    monkeypatch.setenv("ANDROID_HOME", "/none")
+
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(api, "ensure_artifact", stop)
+    done = CliRunner().invoke(cli, ["package", "demo", "--target", "android", "-o", "/none/out"])
+    assert "No Android NDK is here, so android will lack its library" in done.stderr
+    assert "sdkmanager" in done.stderr
 
 
 def check_objects(out, done, archs):

@@ -171,6 +171,13 @@ def _package_app(
         limits = replace(limits, max_batch=SEQUENCES)
     wanted = platforms_of(targets)
     platforms = [PLATFORMS[name] for name in wanted]
+    for platform in platforms:  # said before models are compiled, which takes minutes
+        for needed in package.lacking(platform, set(wanted[platform.name]) - {"cpu"}):
+            click.echo(
+                f"No {needed.name} is here, so {platform.name} will lack its library: what follows "
+                f"compiles the models alone. Ctrl-C, and type: {needed.fix}",
+                err=True,
+            )
     with shown() as progress:
         compiled = {
             name: {

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -105,10 +105,9 @@ def write_package(
         _write_headers(folder / "include")
         for platform in platforms:
             models = [_model(all_[platform.name]) for all_ in compiled.values()]
-            compiler = compiler_for(platform)
-            if lacking := (*compiler.missing, *drivers.missing(platform, _plugins(models))):
-                missing[platform.name] = lacking
-            usable = None if lacking else compiler
+            if missing_here := lacking(platform, _plugins(models)):
+                missing[platform.name] = missing_here
+            usable = None if missing_here else compiler_for(platform)
             for made in _write_code(folder, platform, usable, models, progress, grammar=grammar):
                 (programs if Path(made.path).name == PROGRAM else libraries).append(made)
         linked = {p.folder: p for p in platforms if p.system == "apple" and p.name not in missing}
@@ -135,6 +134,16 @@ def write_package(
             shutil.rmtree(out)
         folder.rename(out)
     return Package(libraries=tuple(libraries), programs=tuple(programs), missing=missing)
+
+
+def lacking(platform: Platform, devices: Collection[str]) -> tuple[Requirement, ...]:
+    """Return what a platform's library takes and this machine lacks.
+
+    Args:
+        platform: the platform.
+        devices: kinds of devices, besides CPUs, for which models have code.
+    """
+    return (*compiler_for(platform).missing, *drivers.missing(platform, devices))
 
 
 def require_all(out: Path, package: Package) -> None:

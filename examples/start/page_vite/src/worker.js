@@ -1,0 +1,3 @@
+import { serve } from "wherry/worker";
+
+serve();
