@@ -32,7 +32,7 @@ def root() -> Path:
         if (place / _BUILD).is_file():
             return place
     raise ToolchainError(
-        f"The sources of the core are not in {here.parent / 'sources'}. Type: pip install wherry"
+        f"The sources of the core are not in {here.parent / 'sources'}. Install wherry again"
     )
 
 
