@@ -19,8 +19,9 @@ assert Path(wherry.__file__).is_relative_to(ROOT / "src"), (
     f"wherry is imported from {wherry.__file__}, not from {ROOT / 'src'}"
 )
 os.environ.setdefault("TVM_NUM_THREADS", "2")
-# Programs that targets need are the person's: tests download nothing.
-os.environ.setdefault("WHERRY_TOOLS", str(settings.toolchain_dir()))
+# Programs that targets need are those that `make` has fetched, or the person's.
+_TOOLS = ROOT / "build" / "tools"
+os.environ.setdefault("WHERRY_TOOLS", str(_TOOLS if _TOOLS.is_dir() else settings.toolchain_dir()))
 
 
 # No test reads or writes the person's cache. Set before anything imports TVM, which opens our

@@ -16,7 +16,7 @@ from wherry.artifact.manifest import read_manifest
 
 from ..app import guided_cases
 from ..app.request_cases import ASK, GREEDY
-from .conftest import ROOT, RUNTIME, java_libraries, java_on, run
+from .conftest import ANDROID, ROOT, RUNTIME, java_libraries, java_on, run
 from .request_table import RequestTable
 
 pytestmark = [pytest.mark.cpu, pytest.mark.mobile]
@@ -97,10 +97,20 @@ def test_the_sample_is_in_the_tree():
     assert subprocess.run(ignored, check=False).returncode != 0
 
 
+def test_the_sample_may_download():
+    sample = ANDROID.parent / "sample" / "src" / "main"
+    (catalog,) = sample.rglob("Catalog.kt")
+    assert "https://" in catalog.read_text()
+    manifest = (sample / "AndroidManifest.xml").read_text()
+    assert '<uses-permission android:name="android.permission.INTERNET" />' in manifest
+
+
 @pytest.mark.nightly
-def test_the_sample_compiles(all_classes):
-    made = Path(all_classes.split(":")[0]) / "dev" / "wherry" / "sample"
+def test_the_sample_and_the_activity_of_the_page_compile(all_classes):
+    classes = Path(all_classes.split(":")[0])
+    made = classes / "dev" / "wherry" / "sample"
     assert {"MainActivity.class", "ChatModel.class"} <= {p.name for p in made.iterdir()}
+    assert (classes / "com" / "example" / "app" / "MainActivity.class").is_file()
 
 
 MARKDOWN = """# Foxes
