@@ -171,9 +171,9 @@ def _members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
         return
     with tarfile.open(archive) as source:
         for member in source:
-            file = source.extractfile(member) if member.isfile() else None
-            if file is not None:
-                yield member.name, file
+            content = source.extractfile(member) if member.isfile() else None
+            if content is not None:
+                yield member.name, content
 
 
 def _kept(name: str, tool: FromPip) -> str | None:
