@@ -71,7 +71,7 @@ def test_a_wrong_name_lists_the_tools(tmp_path):
 def test_without_npm_all_but_naga_is_fetched(tmp_path, monkeypatch, capsys):
     asked = []
     monkeypatch.setattr(tools.shutil, "which", lambda name: None)
-    monkeypatch.setattr(tools, "fetch", lambda name, folder, again: asked.append(name))
+    monkeypatch.setattr(tools, "fetch", lambda name, folder: asked.append(name))
     tools.main([])
     assert asked == list(tools.TOOLS)
     assert capsys.readouterr().err == f"Left out: {tools.NO_NPM}\n"

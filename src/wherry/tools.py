@@ -3,8 +3,8 @@
     python -m wherry.tools                  all of it
     python -m wherry.tools xgrammar httplib
 
-Versions are pinned, and pip and npm compare hashes before anything is unpacked. Without names, what
-is there in its version is not fetched again.
+Versions are pinned, and pip and npm compare hashes before anything is unpacked. What is there in its
+version is not fetched again.
 """
 
 from __future__ import annotations
@@ -98,16 +98,11 @@ def command(*names: str) -> str:
     return " ".join((f"{Path(sys.executable).name} -m wherry.tools", *names))
 
 
-def fetch(name: str, folder: Path, *, again: bool = False) -> bool:
+def fetch(name: str, folder: Path) -> bool:
     """Fetch a tool into `folder`/NAME (naga: into `folder`/node_modules).
 
-    Args:
-        name: one of `NAMES`.
-        folder: of all tools.
-        again: also if it is there in this version.
-
     Returns:
-        Whether it was fetched.
+        Whether it had to be fetched.
 
     Raises:
         UsageError: there is no such tool.
@@ -117,7 +112,7 @@ def fetch(name: str, folder: Path, *, again: bool = False) -> bool:
         raise UsageError(f"{name!r} is no tool; there are {', '.join(NAMES)}.")
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / f".{name}.lock"):
-        if not again and _is_there(name, folder):
+        if _is_there(name, folder):
             return False
         if name == "naga":
             _naga(folder)
@@ -212,7 +207,7 @@ def main(names: Iterable[str]) -> None:
     for name in chosen or NAMES:
         if not chosen and name == "naga" and shutil.which("npm") is None:
             print(f"Left out: {NO_NPM}", file=sys.stderr)
-        elif fetch(name, folder, again=bool(chosen)):
+        elif fetch(name, folder) or chosen:
             print(f"{name}: {folder}", file=sys.stderr)
 
 
