@@ -3,8 +3,8 @@
     python -m wherry.tools                  all of it
     python -m wherry.tools xgrammar httplib
 
-Versions are pinned, and pip and npm compare hashes before anything is unpacked. What is there in its
-version is not fetched again.
+Versions are pinned, and pip and npm compare hashes before anything is unpacked. What is there in
+its version is not fetched again.
 """
 
 from __future__ import annotations
