@@ -33,7 +33,7 @@ with MLCEngine(MODEL) as engine:
     asked = engine.chat.completions.create(
         messages=messages, tools=[WEATHER], tool_choice="required", temperature=0
     ).choices[0]
-    messages.append(asked.message.model_dump(exclude_none=True))
+    messages.append(asked.message.model_dump())
     for call in asked.message.tool_calls:
         arguments = json.loads(call.function.arguments)
         print(f"weather({arguments})")

@@ -39,8 +39,13 @@ def test_the_page_lists_them_all():
     assert not {p.stem for p in PROGRAMS} & sys.stdlib_module_names
 
 
+NIGHTLY = {"search": pytest.mark.nightly}  # compiles a model of its own
+
+
 @pytest.mark.cpu
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "program", [pytest.param(p, marks=NIGHTLY.get(p.stem, ()), id=p.stem) for p in PROGRAMS]
+)
 def test_it_runs(program, monkeypatch, capsys):
     model = [shared("embedder")] if program.stem == "search" else []
     monkeypatch.setattr(sys, "argv", [str(program), *map(str, model)])
