@@ -165,7 +165,7 @@ BROWSER := build/dev/web/wherry-core.o build/dev/page/index.html
 browser: browser-built
 	$(MAKE) --no-print-directory $(VENV)/.installed
 
-browser-built: browser-tools $(VENV)/.installed $(BIN)/ninja $(WEB)
+browser-built: browser-tools $(VENV)/.installed $(WEB)
 	PYTHONPATH=src $(BIN)/python -m wherry.tools xgrammar
 	$(call configure,dev) --log-level=WARNING
 	$(cmake) --build --preset dev --target wherry_page
@@ -174,9 +174,6 @@ browser-built: browser-tools $(VENV)/.installed $(BIN)/ninja $(WEB)
 browser-tools:
 	@command -v em++ >/dev/null && test -n "$(NPM)" || { \
 	  echo "Type: apt-get install --no-install-recommends emscripten binaryen lld nodejs npm" >&2; exit 2; }
-
-$(BIN)/ninja: $(VENV)/bin/python
-	$(BIN)/pip install --quiet --no-compile "cmake>=3.25,<5" "ninja>=1.11,<2" # as in pyproject.toml's apps
 
 # What `npm install dist/wherry-*.tgz` takes.
 npm: browser-built
@@ -233,12 +230,18 @@ endif
 BROWSER_BUILT = $(if $(word 2,$(wildcard $(BROWSER))),$(abspath build/dev))
 $(VENV)/.installed: export SKBUILD_CMAKE_DEFINE = WHERRY_WEB=OFF;WHERRY_WEB_BUILT=$(BROWSER_BUILT);CMAKE_UNITY_BUILD=ON$(ZIG)
 
+$(BIN)/ninja: | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --no-compile "cmake>=3.25,<5" "ninja>=1.11,<2" # as in pyproject.toml's apps
+
 $(BIN)/zig: $(VENV)/bin/python
 	$(BIN)/pip install --quiet --no-compile ziglang==0.17.1 # as in wheels/requirements.txt
 	ln -sf "$$($(BIN)/python -c 'import pathlib, ziglang; print(pathlib.Path(ziglang.__file__).parent / "zig")')" $@
 
-$(VENV)/.installed: $(INSTALLED) $(wildcard $(BROWSER))
-	$(BIN)/pip install --quiet .
+# Built with the packages of .venv, whose paths stay: what a source does not concern is not compiled again.
+$(VENV)/.installed: $(INSTALLED) $(wildcard $(BROWSER)) | $(BIN)/ninja
+	$(BIN)/python -m tests.requirements > $@.txt
+	$(BIN)/pip install --quiet --requirement $@.txt
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/pip install --quiet --no-build-isolation --no-deps .
 	touch $@
 
 # What tests and lint import, without Wherry: `.checked`; with NVIDIA's compiler `.tested`. Of these packages
