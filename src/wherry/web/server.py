@@ -133,8 +133,8 @@ def app_of(place: Path) -> ASGIApp:
     if (place / "index.html").is_file():
         return _Headers(Starlette(routes=[_mount("/", place)]))
     folders = site.folders_in(place)
+    index = _json(site.index_of(folders))  # what no page can run is refused before it is missed
     page = site.page_folder()
-    index = _json(site.index_of(folders))
     mounts: list[BaseRoute] = [_mount(f"/{a.rstrip('/')}", f) for a, f in folders.items()]
     return _Headers(Starlette(routes=[Route(f"/{site.INDEX}", index), *mounts, _mount("/", page)]))
 
