@@ -40,11 +40,13 @@ struct Offer: Identifiable {
     static let all = [
         Offer(id: "demo", title: "Demo, in the app", server: nil, bytes: 2_400_000, memory: 20_000_000),
         Offer(
-            id: "small", title: "Small (135M)", server: URL(string: "https://models.example/small"),
-            bytes: 80_000_000, memory: 130_000_000),
+            id: "smollm2-135m", title: "SmolLM2 (135M)",
+            server: URL(string: "https://models.example/smollm2-135m"),
+            bytes: 76_000_000, memory: 140_000_000),
         Offer(
-            id: "large", title: "Large (1B)", server: URL(string: "https://models.example/large"),
-            bytes: 700_000_000, memory: 900_000_000),
+            id: "llama-3.2-1b", title: "Llama 3.2 (1B)",
+            server: URL(string: "https://models.example/llama-3.2-1b"),
+            bytes: 695_000_000, memory: 845_000_000),
     ]
 }
 

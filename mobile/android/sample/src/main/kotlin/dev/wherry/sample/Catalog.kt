@@ -49,6 +49,6 @@ fun megabytes(bytes: Long): Long = bytes / 1_000_000
 /** The models of the sample; an app has its own, on a server of its own. */
 val OFFERS = listOf(
     Offer("demo", "Demo, in the app", null, bytes = 2_400_000, memory = 20_000_000),
-    Offer("small", "Small (135M)", "https://models.example/small", bytes = 80_000_000, memory = 130_000_000),
-    Offer("large", "Large (1B)", "https://models.example/large", bytes = 700_000_000, memory = 900_000_000),
+    Offer("smollm2-135m", "SmolLM2 (135M)", "https://models.example/smollm2-135m", bytes = 76_000_000, memory = 140_000_000),
+    Offer("llama-3.2-1b", "Llama 3.2 (1B)", "https://models.example/llama-3.2-1b", bytes = 695_000_000, memory = 845_000_000),
 )
