@@ -6,7 +6,8 @@ find_path(WHERRY_XGRAMMAR include/xgrammar/compiler.h NO_CMAKE_FIND_ROOT_PATH
           DOC "Folder of xgrammar's sources; without it answers are not held to anything")
 
 # wherry_add_xgrammar(ROOT): adds the library `xgrammar` if it is here, and to WHERRY_APP_ROOMS the room
-# of app/grammar that calls them, or the one that has nothing.
+# of app/grammar that calls them, or the one that has nothing; with a warning, unless -DWHERRY_XGRAMMAR=
+# leaves it out on purpose.
 function(wherry_add_xgrammar root)
   set(_fix "python -m wherry.tools xgrammar")
   set(_version)
@@ -14,7 +15,10 @@ function(wherry_add_xgrammar root)
     file(STRINGS "${WHERRY_XGRAMMAR}/PKG-INFO" _version REGEX "^Version: ")
   endif()
   if(NOT _version STREQUAL "Version: ${WHERRY_XGRAMMAR_VERSION}")
-    message(STATUS "Apps without structured output: no xgrammar ${WHERRY_XGRAMMAR_VERSION}. Type: ${_fix}")
+    if(NOT WHERRY_XGRAMMAR STREQUAL "")
+      message(WARNING "This build refuses response_format, grammars and strict tools: it has no xgrammar "
+        "${WHERRY_XGRAMMAR_VERSION} in WHERRY_XGRAMMAR=${WHERRY_XGRAMMAR}. Type: ${_fix}")
+    endif()
     set(WHERRY_APP_ROOMS ${WHERRY_APP_ROOMS} ${WHERRY_WITHOUT_GRAMMAR} PARENT_SCOPE)
     return()
   endif()

@@ -153,13 +153,7 @@ void Grammars::tell(const Waiter& waiter, const Kept& made) {
   if (made.grammar) return waiter.done(made.grammar, nullptr);
   const std::string& param = waiter.param;
   const RequestError error =
-      made.without
-          ? RequestError(param +
-                             " needs a grammar that holds the output to it, and this program was "
-                             "built without xgrammar. mobile/README.md says how to build one with "
-                             "it",
-                         param, "unsupported_parameter")
-          : cannot_enforce(param, made.reason);
+      made.without ? without_grammars(param) : cannot_enforce(param, made.reason);
   waiter.done(nullptr, std::make_exception_ptr(error));
 }
 

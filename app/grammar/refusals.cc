@@ -25,4 +25,12 @@ RequestError cannot_enforce(const std::string& param, const std::string& reason)
       param, "invalid_grammar");
 }
 
+RequestError without_grammars(const std::string& param) {
+  return RequestError(
+      param +
+          " needs a grammar that holds the output to it, and this program was built without "
+          "xgrammar. mobile/README.md says how to build one with it",
+      param, "unsupported_parameter");
+}
+
 }  // namespace wherry::app

@@ -15,6 +15,9 @@ void require_token_bytes(const Tokenizer& tokenizer);
 // Returns the error for a constraint that cannot be enforced. param: the field with the constraint.
 RequestError cannot_enforce(const std::string& param, const std::string& reason);
 
+// Returns the error for a constraint in a program that was built without a grammar compiler.
+RequestError without_grammars(const std::string& param);
+
 }  // namespace wherry::app
 
 #endif  // WHERRY_APP_GRAMMAR_REFUSALS_H_

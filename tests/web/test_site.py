@@ -45,6 +45,18 @@ def test_the_index_groups_variants_the_most_demanding_first(folders):
     assert index["models"][1]["bytes"] == sum(map(len, artifacts.CONTENT.values()))
 
 
+def test_it_says_which_browsers_run_nothing_and_what_to_add(folders):
+    of = site.folders_in(folders)
+    assert site.notes_on({"models/a/": folders / "a-wasm", "models/b/": folders / "b"}) == [
+        "b: browsers without WebGPU do not run it; for them add --target wasm."
+    ]
+    f16 = {address: path for address, path in of.items() if path.name == "a-webgpu-f16"}
+    (note,) = site.notes_on(f16)
+    assert note.startswith("a: browsers without WebGPU")
+    assert note.endswith("Nor do GPUs without shader-f16; for them add -q q4f16_1 -q q4f32_1.")
+    assert len(site.notes_on(of)) == 1  # of `a` there is a variant for all
+
+
 def test_a_folder_of_models_is_served_with_the_page(folders, page):
     web = client(folders)
     shown = web.get("/")

@@ -24,9 +24,11 @@ int next_number = 1;
 extern "C" {
 
 // Creates the compiler; the script calls it right after _initialize. packed: the vocabulary that
-// wherry_page_vocabulary returns.
+// wherry_page_vocabulary returns. Returns 1 if this module was built without a compiler.
 WHERRY_API int wherry_grammars_open(const char* packed, size_t n) {
-  return guarded([&] { compiler = make_grammar_compiler(unpacked(std::string_view(packed, n))); });
+  const int status =
+      guarded([&] { compiler = make_grammar_compiler(unpacked(std::string_view(packed, n))); });
+  return status == WHERRY_OK && !compiler ? 1 : status;
 }
 
 // Compiles a constraint, which is packed as for script_compile; returns the grammar's number.

@@ -70,12 +70,15 @@ class ScriptGrammars : public GrammarSource {
   }
   bool abandon(int64_t id) override { return waiting_.erase(id) > 0; }
 
-  // Completes a compilation. number: the grammar's; 0: it failed because of `reason`.
+  // Completes a compilation. number: the grammar's; 0: it failed because of `reason`; -1: the
+  // grammar module has no compiler.
   void compiled(int64_t id, uint32_t number, const std::string& reason) {
     const auto found = waiting_.find(id);
     if (found == waiting_.end()) return;
     const auto [param, done] = std::move(found->second);
     waiting_.erase(found);
+    if (number == static_cast<uint32_t>(-1))
+      return done(nullptr, std::make_exception_ptr(without_grammars(param)));
     if (number != 0) return done(std::make_shared<Numbered>(number), nullptr);
     done(nullptr, std::make_exception_ptr(cannot_enforce(param, reason)));
   }
@@ -191,8 +194,8 @@ WHERRY_API void wherry_page_hear(const wherry_event* events, size_t n, const cha
   page->requests.hear(events, n, error);
 }
 
-// Reports that a compilation that script_compile started is complete. number: the grammar's; 0: it
-// failed because of `reason`.
+// Reports that a compilation that script_compile started is complete; arguments: as
+// ScriptGrammars::compiled.
 WHERRY_API void wherry_page_compiled(int64_t waiter, uint32_t number, const char* reason) {
   page->grammars.compiled(waiter, number, reason);
   page->requests.hear(nullptr, 0, "");

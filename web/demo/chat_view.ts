@@ -1,21 +1,11 @@
-import type { ChatCompletionChunk, Timings, Usage } from "../src/index.js";
-import { copyButton } from "../markdown/elements.js";
-import { MarkdownView, showMarkdown } from "../markdown/view.js";
+import type { MarkdownView } from "../markdown/view.js";
 import { byId, element, say } from "./dom.js";
-import { duration, speed } from "./format.js";
+import { Heard } from "./heard.js";
 import { hello, stateCard } from "./hello.js";
 import type { Session } from "./session.js";
 import type { SettingsView } from "./settings.js";
-
-const KEY = "wherry.turns";
-
-interface Turn {
-  readonly role: "user" | "assistant";
-  content: string;
-  pending?: boolean;
-  failure?: string;
-  note?: string;
-}
+import { answerTurn, editForm, userTurn } from "./turn_view.js";
+import { keepTurns, keptTurns, type Turn } from "./turns.js";
 
 /** The view of the conversation: its messages, the input field, and the running answer. */
 export class ChatView {
@@ -26,7 +16,7 @@ export class ChatView {
   readonly #load: () => void;
   readonly #text = byId<HTMLTextAreaElement>("text");
   readonly #scroll = byId("scroll");
-  #turns: Turn[] = kept();
+  #turns: Turn[] = keptTurns();
   #running: AbortController | undefined;
   #follow = true; // whether the view scrolls with the end of the conversation
 
@@ -38,18 +28,40 @@ export class ChatView {
     this.#listen();
     session.listen(({ kind }) => {
       if (kind === "loading") this.stop();
+      if (kind === "ready" && this.#queued) void this.#answer();
       this.#showState();
       this.#showButton();
     });
     if (this.#turns.length > 0) this.#show();
   }
 
-  /** Send a message; nothing happens while an answer is running. */
+  /** Whether the last message waits for a model. */
+  get #queued(): boolean {
+    return !this.#running && this.#turns.at(-1)?.role === "user";
+  }
+
+  /** Whether a message can be sent now; while a model loads, the message waits for it. */
+  get #open(): boolean {
+    const { kind } = this.#session.state;
+    return !this.#running && !this.#queued && (kind === "ready" || kind === "loading");
+  }
+
+  /** Send a message; nothing happens while an answer is running, or waits for the model. */
   ask(text: string): void {
-    if (this.#running || !text.trim() || this.#session.state.kind !== "ready") return;
-    this.#turns.push({ role: "user", content: text.trim() });
+    if (!this.#open || !text.trim()) return;
+    this.#push(text.trim());
+  }
+
+  #push(content: string): void {
+    this.#turns.push({ role: "user", content });
     this.#keep();
-    void this.#answer();
+    if (this.#session.state.kind === "ready") {
+      void this.#answer();
+      return;
+    }
+    this.#show();
+    this.#showButton();
+    say("Queued until the model is ready.");
   }
 
   /** Begin a new, empty conversation. */
@@ -60,15 +72,8 @@ export class ChatView {
     this.#show();
   }
 
-  /** Store the conversation, so that it survives a reload of this tab. */
   #keep(): void {
-    const turns = this.#turns.map(({ pending: _, ...turn }) => turn);
-    try {
-      sessionStorage.setItem(KEY, JSON.stringify(turns));
-    } catch {
-      // the conversation is too long to store, and its older version would be wrong
-      sessionStorage.removeItem(KEY);
-    }
+    keepTurns(this.#turns);
   }
 
   /** Abort the running answer. */
@@ -103,7 +108,7 @@ export class ChatView {
 
   #send(): void {
     const { value } = this.#text;
-    if (this.#session.state.kind !== "ready") return;
+    if (!this.#open) return;
     this.#text.value = "";
     this.ask(value);
   }
@@ -116,12 +121,24 @@ export class ChatView {
       const last = this.#turns.findLastIndex(({ role }) => role === "user");
       if (last < 0) return;
       event.preventDefault();
-      this.#text.value = this.#turns[last]?.content ?? "";
-      this.#turns.length = last;
-      this.#keep();
-      this.#show();
-      this.#showButton();
+      this.#edit(last);
     }
+  }
+
+  /** Show a field in place of a message of the person; sending it replaces all that follows. */
+  #edit(index: number): void {
+    const turn = this.#turns[index];
+    if (!turn || this.#running) return;
+    this.#show();
+    const form = editForm(turn, (text) => {
+      if (text) {
+        this.#turns.length = index;
+        this.#push(text);
+      } else this.#show();
+      this.#text.focus();
+    });
+    byId("talk").children[index]?.replaceWith(form);
+    form.querySelector("textarea")?.focus();
   }
 
   async #answer(): Promise<void> {
@@ -129,8 +146,8 @@ export class ChatView {
     const messages = this.#messages();
     this.#turns.push(turn);
     this.#follow = true;
-    this.#show();
     const running = (this.#running = new AbortController());
+    this.#show();
     this.#showButton();
     const started = performance.now();
     const heard = new Heard();
@@ -178,22 +195,16 @@ export class ChatView {
   }
 
   #drawing = false;
-  #view: [Element, MarkdownView] | undefined; // element and Markdown of the running answer
+  #view: MarkdownView | undefined; // Markdown of the last answer
 
-  #viewOf(body: HTMLElement): MarkdownView {
-    if (this.#view?.[0] !== body) this.#view = [body, new MarkdownView(body)];
-    return this.#view[1];
-  }
-
-  /** Draw the last turn of the conversation in the next animation frame. */
+  /** Draw the running answer in the next animation frame, unless it has ended by then. */
   #drawSoon(): void {
     if (this.#drawing) return;
     this.#drawing = true;
     requestAnimationFrame(() => {
       this.#drawing = false;
       const turn = this.#turns.at(-1);
-      const body = byId("talk").querySelector<HTMLElement>("article:last-of-type .body");
-      if (turn?.role === "assistant" && body) this.#viewOf(body).show(turn.content);
+      if (turn?.pending) this.#view?.show(turn.content);
       this.#toEnd();
     });
   }
@@ -218,50 +229,27 @@ export class ChatView {
     this.#toEnd();
   }
 
+  #drawn(turn: Turn, index: number): HTMLElement {
+    const last = index === this.#turns.length - 1;
+    if (turn.role === "user") {
+      const edit = (): void => {
+        this.#edit(index);
+      };
+      return userTurn(turn, { busy: this.#running !== undefined, queued: last, edit });
+    }
+    const again = (): void => {
+      this.#again();
+    };
+    const [made, view] = answerTurn(turn, last ? again : undefined);
+    this.#view = view;
+    return made;
+  }
+
   /** Show the state of the model: in the greeting, or below the conversation. */
   #showState(): void {
     const below = document.querySelector("#state");
     if (this.#turns.length === 0 || !below) this.#show();
     else below.replaceChildren(...stateCard(this.#session, this.#load));
-  }
-
-  #drawn(turn: Turn, index: number): HTMLElement {
-    if (turn.role === "user") {
-      const said = element("span", { class: "sr" }, "You: ");
-      return element("div", { class: "turn user" }, said, turn.content);
-    }
-    const made = element("article", { class: `turn${turn.pending ? " waiting" : ""}` });
-    made.setAttribute("aria-label", "Answer");
-    const body = element("div", { class: "body" });
-    if (turn.pending) this.#viewOf(body).show(turn.content);
-    else showMarkdown(body, turn.content);
-    made.append(body);
-    if (turn.failure)
-      made.append(element("div", { class: "failure", role: "alert" }, turn.failure));
-    if (!turn.pending) made.append(this.#foot(turn, index));
-    return made;
-  }
-
-  #foot(turn: Turn, index: number): HTMLElement {
-    const made = element("div", { class: "foot" });
-    if (turn.content) made.append(copyButton(() => turn.content));
-    if (index === this.#turns.length - 1) {
-      const word = turn.failure ? "Try again" : "Another answer";
-      made.append(
-        element(
-          "button",
-          {
-            type: "button",
-            click: () => {
-              this.#again();
-            },
-          },
-          word,
-        ),
-      );
-    }
-    if (turn.note) made.append(element("span", {}, turn.note));
-    return made;
   }
 
   #toEnd(): void {
@@ -272,51 +260,8 @@ export class ChatView {
     const send = byId<HTMLButtonElement>("send");
     const running = this.#running !== undefined;
     send.classList.toggle("running", running);
-    send.disabled = !running && (!this.#text.value.trim() || this.#session.state.kind !== "ready");
+    send.disabled = !running && !(this.#open && this.#text.value.trim());
     send.setAttribute("aria-label", running ? "Stop" : "Send");
     send.title = running ? "Stop (Esc)" : "Send (Enter)";
-  }
-}
-
-/** The turns of the conversation that this tab has stored. */
-function kept(): Turn[] {
-  try {
-    return JSON.parse(sessionStorage.getItem(KEY) ?? "[]") as Turn[];
-  } catch {
-    return [];
-  }
-}
-
-/** Collects facts from an answer's chunks, apart from its text: speed, tokens, end. */
-class Heard {
-  finish: string | null = null;
-  #usage: Usage | undefined;
-  #timings: Timings | undefined;
-  #first: number | undefined; // time of the first chunk in milliseconds
-
-  take(chunk: ChatCompletionChunk, at: number): string {
-    this.#usage = chunk.usage ?? this.#usage;
-    this.#timings = chunk.timings ?? this.#timings;
-    const [choice] = chunk.choices;
-    this.finish = choice?.finish_reason ?? this.finish;
-    const text = choice?.delta.content ?? "";
-    if (text) this.#first ??= at;
-    return text;
-  }
-
-  get speed(): number | undefined {
-    return this.#timings?.predicted_per_second;
-  }
-
-  get note(): string {
-    const words: string[] = [];
-    if (this.#usage) words.push(`${this.#usage.completion_tokens} tokens`);
-    if (this.speed) words.push(speed(this.speed));
-    if (this.#first !== undefined) words.push(`first after ${duration(this.#first)}`);
-    const cached = this.#usage?.prompt_tokens_details.cached_tokens ?? 0;
-    if (cached > 0) words.push(`${cached} tokens from the cache`);
-    if (this.finish === "length") words.push("cut off: no tokens left");
-    if (this.finish === "stopped") words.push("stopped");
-    return words.join(" · ");
   }
 }

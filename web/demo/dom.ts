@@ -32,6 +32,13 @@ export function svg<K extends keyof SVGElementTagNameMap>(
   return made;
 }
 
+/** Create an icon of 24 by 24, drawn by a line. */
+export function icon(path: string): SVGSVGElement {
+  const made = svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" });
+  made.append(svg("path", { d: path }));
+  return made;
+}
+
 /** Return the page's element with an id. */
 // The caller states the type of the element, because the compiler cannot know it.
 // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters

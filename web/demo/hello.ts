@@ -1,6 +1,7 @@
 /**
  * The greeting in place of an empty conversation: the state of the model, and suggested questions.
  */
+import { deviceNote } from "./device_note.js";
 import { element, svg } from "./dom.js";
 import { bytes } from "./format.js";
 import type { Session, State } from "./session.js";
@@ -36,7 +37,7 @@ export function hello(
       },
       text,
     );
-    button.disabled = state.kind !== "ready";
+    button.disabled = state.kind !== "ready" && state.kind !== "loading";
     return button;
   });
   return element(
@@ -50,12 +51,17 @@ export function hello(
   );
 }
 
-/** Create a card with the state of the model and possible actions; [] if the model is ready. */
+/**
+ * Create a card with the state of the model and possible actions; [] if the model is ready and runs
+ * as well as it can.
+ */
 export function stateCard(session: Session, load: () => void): HTMLElement[] {
   const { state } = session;
   switch (state.kind) {
-    case "ready":
-      return [];
+    case "ready": {
+      const note = deviceNote(state.model);
+      return note === undefined ? [] : [card(note)];
+    }
     case "none":
       return [card("No model is chosen. Open one by the button at the top.")];
     case "failed":

@@ -21,5 +21,7 @@ function theme(): string {
 function apply(): void {
   const now = theme();
   document.documentElement.dataset["theme"] = now;
+  const { backgroundColor } = getComputedStyle(document.querySelector("header") ?? document.body);
+  document.querySelector("meta[name=theme-color]")?.setAttribute("content", backgroundColor);
   byId("theme").setAttribute("aria-label", now === "dark" ? "Light colours" : "Dark colours");
 }

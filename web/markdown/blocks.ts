@@ -1,4 +1,5 @@
 /** Parses Markdown's blocks line by line: each line is read once, however long the text becomes. */
+import { Colours } from "./colours.js";
 import { copyButton, html } from "./elements.js";
 import { inline } from "./inline.js";
 import { cellsOf, rowOf, sidesOf, tableOf } from "./table.js";
@@ -22,7 +23,13 @@ interface Frame {
 /** The kinds of block to which the next line may belong. */
 type Leaf =
   | { readonly kind: "paragraph"; readonly element: HTMLElement; readonly text: string }
-  | { readonly kind: "code"; readonly end: string; readonly column: number; readonly text: Text }
+  | {
+      readonly kind: "code";
+      readonly end: string;
+      readonly column: number;
+      readonly element: HTMLElement;
+      readonly colours: Colours;
+    }
   | {
       readonly kind: "maths";
       readonly end: string;
@@ -36,7 +43,8 @@ interface Mark {
   readonly frames: readonly Frame[];
   readonly counts: readonly number[]; // number of children of each frame
   readonly leaf: Leaf | undefined;
-  readonly size: number; // number of characters in a code block, or of rows in a table
+  readonly size: number; // number of parts in a code block, or of rows in a table
+  readonly open: Colours["open"]; // what a code block's last line has left open
   readonly blank: boolean;
 }
 
@@ -59,20 +67,23 @@ export class Blocks {
     if (leaf?.kind === "code") this.draw();
     const size =
       leaf?.kind === "code"
-        ? leaf.text.length
+        ? leaf.element.childNodes.length
         : leaf?.kind === "table"
           ? leaf.body.childElementCount
           : 0;
     const counts = this.#frames.map(({ element }) => element.childNodes.length);
-    return { frames: this.#frames, counts, leaf, size, blank: this.#blank };
+    const open = leaf?.kind === "code" ? leaf.colours.open : undefined;
+    return { frames: this.#frames, counts, leaf, size, open, blank: this.#blank };
   }
 
   /** Undo all changes since a snapshot. */
-  back({ frames, counts, leaf, size, blank }: Mark): void {
+  back({ frames, counts, leaf, size, open, blank }: Mark): void {
     frames.forEach(({ element }, at) => cut(element, counts[at] ?? 0));
     [this.#frames, this.#leaf, this.#blank, this.#undrawn] = [frames, leaf, blank, ""];
-    if (leaf?.kind === "code") leaf.text.deleteData(size, leaf.text.length);
-    else if (leaf?.kind === "table") cut(leaf.body, size);
+    if (leaf?.kind === "code") {
+      cut(leaf.element, size);
+      leaf.colours.open = open;
+    } else if (leaf?.kind === "table") cut(leaf.body, size);
     else if (leaf && !leaf.element.parentNode)
       this.#top.element.lastChild?.replaceWith(leaf.element);
   }
@@ -96,12 +107,19 @@ export class Blocks {
   /** Draw the lines of an open block that are not drawn yet. */
   draw(): void {
     const leaf = this.#leaf;
-    if (leaf?.kind === "code") leaf.text.appendData(this.#undrawn);
+    if (leaf?.kind === "code") this.#drawCode(leaf);
     this.#undrawn = "";
     if (leaf?.kind !== "paragraph" && leaf?.kind !== "maths") return;
     leaf.element.replaceChildren();
     if (leaf.kind === "paragraph") inline(leaf.text, leaf.element);
     else leaf.element.append(html("code", "", leaf.text));
+  }
+
+  #drawCode({ element, colours }: Extract<Leaf, { kind: "code" }>): void {
+    for (const line of this.#undrawn.match(/[^\n]*\n/g) ?? []) {
+      for (const [kind, text] of colours.parts(line))
+        element.append(kind === "" ? text : html("span", kind, text));
+    }
   }
 
   get #top(): Frame {
@@ -234,14 +252,14 @@ export class Blocks {
   }
 
   #code(mark: string, language: string, column: number): void {
-    const text = document.createTextNode("");
+    const element = html("code");
     const bar = html("div", "bar", html("span", "", language || "text"));
-    const button = copyButton(() => text.data.replace(/\n$/, ""));
+    const button = copyButton(() => element.textContent.replace(/\n$/, ""));
     bar.append(button);
-    const pre = html("pre", "", html("code", "", text));
+    const pre = html("pre", "", element);
     pre.tabIndex = 0;
     this.#add(html("div", "block", bar, pre));
-    this.#leaf = { kind: "code", end: mark, column, text };
+    this.#leaf = { kind: "code", end: mark, column, element, colours: new Colours(language) };
   }
 
   /** Add a line to an open code block; false if no code block is open. */

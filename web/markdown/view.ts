@@ -7,6 +7,7 @@ export class MarkdownView {
   #read = ""; // the complete lines that are already parsed
   #mark: ReturnType<Blocks["mark"]> | undefined; // snapshot before the incomplete last line
 
+  /** @param element empty, and filled by this view alone. */
   constructor(element: HTMLElement) {
     this.#element = element;
     this.#blocks = new Blocks(element);
@@ -33,9 +34,4 @@ export class MarkdownView {
     this.#read = "";
     this.#mark = undefined;
   }
-}
-
-/** Show a Markdown text that does not grow. */
-export function showMarkdown(element: HTMLElement, text: string): void {
-  new MarkdownView(element).show(text);
 }

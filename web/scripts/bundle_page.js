@@ -31,7 +31,7 @@ await build({
   legalComments: "none",
   logLevel: "warning",
 });
-for (const name of ["index.html", "page.css", "icon.svg"]) {
+for (const name of ["index.html", "page.css", "icon.svg", "app.svg", "manifest.json"]) {
   await copyFile(new URL(name, demo), `${out}/${name}`);
 }
 

@@ -1,5 +1,6 @@
 /** Globals of browsers, workers and Node, each of which lacks some of them. */
 interface Platform {
+  readonly isSecureContext?: boolean; // false: the page came by http from another machine
   readonly navigator?: {
     readonly storage?: StorageManager;
     readonly gpu?: GPU;

@@ -9,6 +9,7 @@ import {
   MLCEngine,
   ModelCache,
   ModelError,
+  type ModelInfo,
 } from "../src/index.js";
 import { type Files, folder, FolderServer } from "./model_folder.js";
 import { ScriptedCore } from "./scripted_core.js";
@@ -52,6 +53,34 @@ describe("loading", () => {
       assert.deepEqual(error.features, ["webgpu"]);
       return true;
     });
+  });
+
+  it("tells which features of earlier variants this device lacks", async () => {
+    const device_features = ["shader-f16"];
+    const variants: Files = new Map(
+      [
+        ["f16/", folder({ target: { name: "webgpu", device_features }, shards: [] })] as const,
+        ["cpu/", files] as const,
+      ].flatMap(([place, all]) => [...all].map(([name, bytes]) => [place + name, bytes] as const)),
+    );
+    const server = await FolderServer.start(variants);
+    const engine = new MLCEngine({
+      cache: ModelCache.inMemory(),
+      loadCore: () => Promise.resolve(new ScriptedCore(() => 0)),
+    });
+    const load = (...places: string[]): Promise<ModelInfo> =>
+      engine.load(places.map((place) => server.url + place));
+    assert.deepEqual((await load("f16/", "cpu/")).missing, ["webgpu"]);
+    assert.deepEqual((await load("cpu/", "f16/")).missing, []);
+    server.stop();
+    assert.match(missingError(["webgpu"]).message, /^This browser has no WebGPU\./);
+    const scope = globalThis as { isSecureContext?: boolean };
+    scope.isSecureContext = false;
+    try {
+      assert.match(missingError(["webgpu"]).message, /by http from another machine/);
+    } finally {
+      delete scope.isSecureContext;
+    }
   });
 
   it("advises what the GPU can run: other floats, else the CPU", () => {

@@ -82,7 +82,8 @@ describe("a folder on a server", () => {
     );
     server.stop();
     const offline = (): Promise<Response> => Promise.reject(new TypeError("failed to fetch"));
-    await assertWhole(await openSource(urls, undefined, { store, fetch: offline }));
+    const [kept] = await openSource(urls, undefined, { store, fetch: offline });
+    await assertWhole(kept);
     await removeKept(store, urls[1] ?? "");
     assert.deepEqual(await store.names("blobs"), []);
   });

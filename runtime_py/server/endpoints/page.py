@@ -31,6 +31,7 @@ class Page:
                 f"style-src {_hash_of('style', self.content)}",
                 "connect-src 'self'",
                 "img-src data:",
+                "manifest-src data:",
                 "base-uri 'none'",
                 "form-action 'none'",
                 "frame-ancestors 'none'",

@@ -84,7 +84,7 @@ def package_command(
 
     A site is a folder for any web server: page, compiled models and weights. `wherry web DIR`
     shows it on this machine. Each --target is compiled with each --quant; a browser fetches the
-    one that suits it.
+    one that suits it. At the end stands which browsers run none of them, and what to add.
 
     For an app: libraries with the core, TVM's run time and the models' code, headers, and weights
     and tokenizers as assets; for Linux and Android also wherry-lite, a program for terminals,
@@ -142,6 +142,8 @@ def _package_site(
                 )
     site.copy_page(output)
     site.write_index(output, folders)
+    for note in site.notes_on(folders):
+        click.echo(note, err=True)
 
 
 def _package_app(

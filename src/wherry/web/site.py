@@ -38,12 +38,40 @@ def index_of(folders: Mapping[str, Path]) -> dict[str, Any]:
         ArtifactError: a folder is no compiled folder.
         UsageError: a folder was compiled for another target.
     """
+    models = [_entry(name, variants) for name, variants in _named(folders).items()]
+    return {"schema": _SCHEMA, "models": models}
+
+
+def notes_on(folders: Mapping[str, Path]) -> list[str]:
+    """Say which browsers run none of a model's variants, and what to add for them.
+
+    Args:
+        folders: as in `index_of`; raises as that.
+    """
+    notes = []
+    for name, variants in _named(folders).items():
+        targets = [manifest.target for _, manifest in variants]
+        if any(target["name"] == "wasm" for target in targets):
+            continue
+        note = f"{name}: browsers without WebGPU do not run it; for them add --target wasm."
+        if needed := set.intersection(*(set(t.get("device_features", ())) for t in targets)):
+            scheme = variants[0][1].quantization
+            note += (
+                f" Nor do GPUs without {', '.join(sorted(needed))}; for them add "
+                f"-q {scheme} -q q4f32_1."
+            )
+        notes.append(note)
+    return notes
+
+
+def _named(folders: Mapping[str, Path]) -> dict[str, list[tuple[str, Manifest]]]:
+    """Return the compiled folders' addresses and manifests, by the model's name."""
     named: defaultdict[str, list[tuple[str, Manifest]]] = defaultdict(list)
     for address, folder in folders.items():
         manifest = read_manifest(folder)
         _check_target(folder, manifest)
         named[manifest.name].append((address, manifest))
-    return {"schema": _SCHEMA, "models": [_entry(name, all_) for name, all_ in named.items()]}
+    return named
 
 
 def _entry(name: str, variants: list[tuple[str, Manifest]]) -> dict[str, Any]:

@@ -1,4 +1,5 @@
 import type { CoreMask } from "../core/core.js";
+import { reasonOf } from "../core/errors.js";
 import { grammarProgram } from "./programs.js";
 import { Program, type ProgramExports } from "./program.js";
 
@@ -16,13 +17,15 @@ interface Exports extends ProgramExports {
 }
 
 const MOST_KEPT = 32; // maximum number of cached grammars
+/** In place of a grammar's number: the grammar module was built without a compiler. */
+const NO_COMPILER = -1;
 
 /** The cache of one model's compiled grammars. The first one loads the grammar module. */
 export class Grammars {
   readonly #vocabulary: () => Uint8Array;
   /** Numbers of cached grammars by packed constraint, the most recently used last. */
   readonly #known = new Map<string, number>();
-  #program: Promise<Program<Exports>> | undefined;
+  #program: Promise<Program<Exports> | undefined> | undefined;
   #started: Program<Exports> | undefined;
 
   /** @param vocabulary returns the result of wherry_page_vocabulary. */
@@ -33,11 +36,12 @@ export class Grammars {
   /**
    * Compile a constraint, unless its grammar is cached.
    *
-   * @returns the number of the grammar.
+   * @returns the number of the grammar; -1 if this package was built without a grammar compiler.
    * @throws Error if the constraint cannot be compiled.
    */
   async compile(packed: Uint8Array): Promise<number> {
     const program = await (this.#program ??= this.#start());
+    if (!program) return NO_COMPILER;
     const key = new TextDecoder("latin1").decode(packed);
     const number = this.#known.get(key) ?? this.#compiled(program, packed);
     this.#known.delete(key);
@@ -62,15 +66,16 @@ export class Grammars {
     return maskOf(program, mask);
   }
 
-  /** Load the grammar module and pass it the vocabulary. */
-  async #start(): Promise<Program<Exports>> {
+  /** Load the grammar module and pass it the vocabulary; undefined if it has no compiler. */
+  async #start(): Promise<Program<Exports> | undefined> {
     try {
       const program = await Program.start<Exports>(await grammarProgram(), () => ({}));
       const packed = this.#vocabulary();
       const status = program.with((args) =>
         program.exports.wherry_grammars_open(args.bytes(packed), packed.length),
       );
-      if (status !== 0) throw new Error(program.lastError());
+      if (status > 0) return undefined;
+      if (status < 0) throw new Error(program.lastError());
       return (this.#started = program);
     } catch (error) {
       this.#program = undefined; // so that the next request tries again
@@ -85,15 +90,22 @@ export class Grammars {
         program.exports.wherry_grammars_compile(args.bytes(packed), packed.length),
       );
     } catch (error) {
-      // The grammar overflowed the stack. Later requests get a new module; existing masks continue
-      // to use this one.
+      // Later requests get a new module; existing masks continue to use this one.
       this.#program = undefined;
       this.#known.clear();
-      throw new Error("it takes too much stack", { cause: error });
+      throw new Error(trapReason(error), { cause: error });
     }
     if (number < 0) throw new Error(program.lastError());
     return number;
   }
+}
+
+/** Say why the module has stopped: an overflow of its stack leaves its memory, or the script's. */
+function trapReason(error: unknown): string {
+  const overflow = error instanceof RangeError || /out of bounds/i.test(reasonOf(error));
+  return overflow
+    ? "it takes too much stack"
+    : `the grammar compiler has failed: ${reasonOf(error)}`;
 }
 
 /** Wrap a mask of the grammar module as a mask of the core. */

@@ -34,19 +34,25 @@ function limitOf({ limits }: GPUAdapter, name: string): number | undefined {
   return (limits as unknown as Readonly<Record<string, number | undefined>>)[name];
 }
 
+/** Say why this device has none of some features, as the beginning of a sentence. */
+export function lacking(features: readonly string[]): string {
+  if (!features.includes("webgpu")) return `This GPU lacks ${features.join(", ")}`;
+  if (platform.isSecureContext === false)
+    return "This page came by http from another machine, and browsers give a GPU to https alone";
+  return platform.navigator?.gpu
+    ? "The browser gives this page no GPU: its hardware acceleration may be off"
+    : "This browser has no WebGPU";
+}
+
 /** Create the error that names all features which no variant of a model can do without. */
 export function missingError(features: readonly string[]): MissingFeatureError {
-  const names = [...new Set(features)];
-  const what = names.includes("webgpu")
-    ? "This browser has no WebGPU, or no GPU for it"
-    : `This GPU lacks ${names.join(", ")}`;
   // 16-bit floats are a compile option, not a requirement of models, so the message suggests
   // float32.
-  const how = names.every((name) => name === "shader-f16") ? "webgpu -q q4f32_1" : "wasm";
+  const how = features.every((name) => name === "shader-f16") ? "webgpu -q q4f32_1" : "wasm";
   return new MissingFeatureError(
-    names,
-    `${what}, which the model was compiled for. Compile a variant that runs without: ` +
-      `wherry compile MODEL --target ${how}`,
+    features,
+    `${lacking(features)}. The model was compiled for ${features.join(", ")}. ` +
+      `Compile a variant that runs without: wherry compile MODEL --target ${how}`,
   );
 }
 

@@ -80,7 +80,7 @@ export class MLCEngine implements Engine {
     appProgram().catch(() => undefined);
     const adapter = await requestAdapter();
     const cache = this.#options.cache ?? (await ModelCache.open());
-    const folder = await openSource(source, adapter, {
+    const [folder, missing] = await openSource(source, adapter, {
       store: cache.store,
       ...(options.mustKeep !== undefined && { mustKeep: options.mustKeep }),
       signal,
@@ -89,7 +89,7 @@ export class MLCEngine implements Engine {
     });
     const name = options.name ?? folder.manifest.name;
     if (this.#models.has(name)) await this.unload(name);
-    const model = await this.#loaded(name, folder, adapter, options);
+    const model = await this.#loaded(name, folder, missing, adapter, options);
     // another call may have loaded a model of this name meanwhile
     while (this.#models.has(name)) await this.unload(name);
     if (this.#disposals > disposals) {
@@ -128,6 +128,7 @@ export class MLCEngine implements Engine {
   async #loaded(
     name: string,
     folder: ModelFolder,
+    missing: readonly string[],
     adapter: GPUAdapter | undefined,
     { progress, signal, limits = {}, toolFormat }: LoadOptions,
   ): Promise<LoadedModel> {
@@ -165,6 +166,7 @@ export class MLCEngine implements Engine {
       quantization: manifest.quantization,
       weightBytes: manifest.memory.weights ?? 0,
       kept: folder.kept,
+      missing,
       chats: app.chats,
     };
     return { info, runner, app };

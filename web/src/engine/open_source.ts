@@ -13,6 +13,7 @@ import type { ModelSource } from "./options.js";
 /**
  * Open the model source that a person or a program names.
  *
+ * @returns the folder, and the features that variants before it need and this device lacks.
  * @param adapter the GPU; undefined if there is none.
  * @throws ModelError if a variant runs in no browser, before anything else of it is fetched;
  *     MissingFeatureError if this device runs none of the variants; and all errors of opening a
@@ -22,12 +23,12 @@ export async function openSource(
   source: ModelSource,
   adapter: GPUAdapter | undefined,
   options: CachedFolderOptions,
-): Promise<ModelFolder> {
+): Promise<readonly [ModelFolder, readonly string[]]> {
   if (isAddresses(source)) return firstThatRuns(addresses(source), adapter, options);
   const folder = await openFiles(source);
   const missing = missingFeatures(folder.manifest, adapter);
   if (missing.length > 0) throw missingError(missing);
-  return folder;
+  return [folder, missing];
 }
 
 /** Make a source's addresses absolute for a worker, whose own address differs from its page's. */
@@ -66,15 +67,15 @@ async function firstThatRuns(
   urls: readonly string[],
   adapter: GPUAdapter | undefined,
   options: CachedFolderOptions,
-): Promise<ModelFolder> {
-  const missing: string[] = [];
+): Promise<readonly [ModelFolder, readonly string[]]> {
+  const missing = new Set<string>();
   for (const url of urls) {
     const found = await findManifest(url, options);
     deviceOf(found.manifest, url);
     const here = missingFeatures(found.manifest, adapter);
-    if (here.length === 0) return openCached(found, options);
-    missing.push(...here);
+    if (here.length === 0) return [await openCached(found, options), [...missing]];
+    for (const feature of here) missing.add(feature);
     await skipVariant(found, options.store);
   }
-  throw missingError(missing);
+  throw missingError([...missing]);
 }

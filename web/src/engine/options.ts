@@ -69,6 +69,11 @@ export interface ModelInfo {
   readonly weightBytes: number;
   /** Whether the browser stores the model's files for the next visit. */
   readonly kept: boolean;
+  /**
+   * Features of variants with higher demands that this device lacks, as in MissingFeatureError; []
+   * if the first variant was loaded.
+   */
+  readonly missing: readonly string[];
   /** Whether the model has a chat template. */
   readonly chats: boolean;
 }

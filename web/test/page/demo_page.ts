@@ -4,8 +4,9 @@
  */
 import { join } from "node:path";
 
-import axe from "axe-core";
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
+
+import { violations } from "./shown.js";
 
 export const WIDE = { width: 1280, height: 800 };
 export const PHONE = { width: 390, height: 844 };
@@ -28,8 +29,13 @@ export class DemoPage {
     });
   }
 
-  static async open(browser: Browser, url: string): Promise<DemoPage> {
-    const context = await browser.newContext({ viewport: WIDE, colorScheme: "light" });
+  static async open(
+    browser: Browser,
+    url: string,
+    options: BrowserContextOptions = {},
+  ): Promise<DemoPage> {
+    const context = await browser.newContext({ viewport: WIDE, colorScheme: "light", ...options });
+    await context.addInitScript(hear);
     const made = new DemoPage(context, await context.newPage());
     await made.page.goto(url);
     return made;
@@ -84,18 +90,41 @@ export class DemoPage {
     return (await row.first().innerText()).trim();
   }
 
+  /** Return the texts that the engine has sent since the page was opened, one for each answer. */
+  heard(): Promise<string[]> {
+    return this.page.evaluate(() => [...(globalThis as unknown as Hearing).heard.values()]);
+  }
+
   async shot(name: string): Promise<void> {
     const path = join(SHOTS, `${name}.png`);
     await this.page.screenshot({ path, animations: "disabled" });
   }
 
   /** Return the accessibility violations of the page. */
-  async violations(): Promise<string[]> {
-    await this.page.evaluate(axe.source);
-    const found = await this.page.evaluate(async () => {
-      const { axe: tool } = globalThis as unknown as { axe: typeof axe };
-      return (await tool.run()).violations;
-    });
-    return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
+  violations(): Promise<string[]> {
+    return violations(this.page);
   }
+}
+
+interface Hearing {
+  heard: Map<number, string>;
+}
+
+/** Collect the texts of answers by call, as the engine's worker sends them to the page. */
+function hear(): void {
+  const heard = new Map<number, string>();
+  (globalThis as unknown as Hearing).heard = heard;
+  interface Chunk {
+    readonly choices?: readonly { readonly delta?: { readonly content?: string } }[];
+  }
+  globalThis.MessageChannel = class extends MessageChannel {
+    constructor() {
+      super();
+      this.port1.addEventListener("message", (event: MessageEvent) => {
+        const { id, chunk } = event.data as { id: number; chunk?: Chunk };
+        if (!chunk?.choices) return;
+        heard.set(id, (heard.get(id) ?? "") + (chunk.choices[0]?.delta?.content ?? ""));
+      });
+    }
+  };
 }

@@ -75,6 +75,24 @@ const CASES: Readonly<Record<string, string>> = {
     "<blockquote><p>a<br>b</p><blockquote><p>c</p></blockquote></blockquote><p>d</p>",
   "```\n\n<b>\n```\nafter":
     '<div class="block">text:<pre><code>\n&lt;b&gt;\n</code></pre></div><p>after</p>',
+  "```py\ndef f(): # no 'text'\n  return 'it''s', 0x1F\n```":
+    '<div class="block">py:<pre><code><span class="word">def</span> f(): ' +
+    '<span class="comment"># no \'text\'</span>\n  <span class="word">return</span> ' +
+    "<span class=\"text\">'it'</span><span class=\"text\">'s'</span>, " +
+    '<span class="number">0x1F</span>\n</code></pre></div>',
+  "```rs\n/* a\nlet b */ fn x<'a>(y: &'a str) {} // c\n":
+    '<div class="block">rs:<pre><code><span class="comment">/*</span>' +
+    '<span class="comment"> a\n</span><span class="comment">let b */</span> ' +
+    "<span class=\"word\">fn</span> x&lt;'a&gt;(y: &amp;'a str) {} " +
+    '<span class="comment">// c</span>\n</code></pre></div>',
+  '```html\n<p id="a">don\'t <!-- <b>\n--> 1</p>\n```':
+    '<div class="block">html:<pre><code>&lt;<span class="word">p</span> id=' +
+    '<span class="text">"a"</span>&gt;don\'t <span class="comment">&lt;!--</span>' +
+    '<span class="comment"> &lt;b&gt;\n</span><span class="comment">--&gt;</span> 1&lt;/' +
+    '<span class="word">p</span>&gt;\n</code></pre></div>',
+  "```sql\nSELECT 1 -- x\n```":
+    '<div class="block">sql:<pre><code><span class="word">SELECT</span> ' +
+    '<span class="number">1</span> <span class="comment">-- x</span>\n</code></pre></div>',
   "~~~py\na": '<div class="block">py:<pre><code>a\n</code></pre></div>',
   "| a | b |\n|:-:|---|\n| 1 | `x|y` |\n| \\| |\nafter":
     '<div class="table"><table><thead><tr><th class="center">a</th><th>b</th></tr></thead><tbody><tr><td class="center">1</td><td><code>x|y</code></td></tr><tr><td class="center">|</td><td></td></tr></tbody></table></div><p>after</p>',
@@ -241,25 +259,39 @@ describe("Markdown", () => {
       "&",
       "|-",
     ];
-    const slow = await page.evaluate((seeds) => {
-      const seconds = (text: string): number => {
-        const begun = performance.now();
-        new markdown.MarkdownView(document.createElement("div")).show(text);
-        return performance.now() - begun;
-      };
-      const least = (text: string): number => Math.min(seconds(text), seconds(text), seconds(text));
-      const wrong: string[] = [];
-      for (const seed of [...seeds, ...seeds.map((one) => `${one}\n`)]) {
-        const few = least(seed.repeat(2_000));
-        const many = least(seed.repeat(16_000));
-        if (many > 24 * Math.max(few, 8))
-          wrong.push(`${seed}: ${few} ms, ${many} ms for eight times as much`);
-      }
-      const deep = ["{", "\\frac{", "\\hat", "\\left(", "\\begin{cases}", "x^{", "\\sqrt["];
-      // deep nesting must not overflow the stack
-      for (const one of deep) seconds(`$${one.repeat(1000)}$`);
-      return wrong;
-    }, SEEDS);
+    const CODE = ["'\\", '"', "/*", "`", "1_", "='", "don't "];
+    const slow = await page.evaluate(
+      ([seeds, code]) => {
+        const seconds = (text: string): number => {
+          const begun = performance.now();
+          new markdown.MarkdownView(document.createElement("div")).show(text);
+          return performance.now() - begun;
+        };
+        const least = (text: string): number =>
+          Math.min(seconds(text), seconds(text), seconds(text));
+        const wrong: string[] = [];
+        for (const seed of [...seeds, ...seeds.map((one) => `${one}\n`)]) {
+          const few = least(seed.repeat(2_000));
+          const many = least(seed.repeat(16_000));
+          if (many > 24 * Math.max(few, 8))
+            wrong.push(`${seed}: ${few} ms, ${many} ms for eight times as much`);
+        }
+        for (const seed of code) {
+          for (const language of ["c", "html"]) {
+            const [few, many] = [2_000, 16_000].map((times) =>
+              least(`\`\`\`${language}\n${seed.repeat(times)}\n`),
+            ) as [number, number];
+            if (many > 24 * Math.max(few, 8))
+              wrong.push(`${language} ${seed}: ${few} ms, ${many} ms for eight times as much`);
+          }
+        }
+        const deep = ["{", "\\frac{", "\\hat", "\\left(", "\\begin{cases}", "x^{", "\\sqrt["];
+        // deep nesting must not overflow the stack
+        for (const one of deep) seconds(`$${one.repeat(1000)}$`);
+        return wrong;
+      },
+      [SEEDS, CODE] as const,
+    );
     assert.deepEqual(slow, []);
   });
 });

@@ -8,8 +8,8 @@ import { join } from "node:path";
 import { after, before, beforeEach, afterEach, it } from "node:test";
 import type { Browser } from "playwright-core";
 
-import { type Files, FolderServer } from "../model_folder.js";
-import { launched } from "./browser.js";
+import { type Files, folder, FolderServer } from "../model_folder.js";
+import { launched, SWIFTSHADER } from "./browser.js";
 import { DemoPage } from "./demo_page.js";
 import { holdSteps } from "./held_steps.js";
 
@@ -101,6 +101,35 @@ it("tries again what failed", async () => {
   await demo.ready();
   assert.match(await demo.ask("What is the capital of France?"), /Paris/);
   await demo.context.close();
+});
+
+it("says why a model runs on the CPU, and what to do", async () => {
+  const target = { name: "webgpu", device_features: ["shader-f16"] };
+  for (const [name, bytes] of folder({ target, shards: [] }))
+    server.files = new Map([...server.files, [`models/f16/${name}`, bytes] as const]);
+  const list = Buffer.from(server.files.get("models.json") ?? []).toString();
+  const both = list.replace('"models/demo/"', '"models/f16/", "models/demo/"');
+  server.files = new Map([...server.files, ["models.json", Uint8Array.from(Buffer.from(both))]]);
+  const far = ["--host-resolver-rules=MAP far.test 127.0.0.1"];
+  for (const [name, flags, words] of [
+    ["no-gpu", [], /no (GPU|WebGPU).* The model runs on the CPU, which is slower\. [SR]/],
+    [
+      "no-f16",
+      SWIFTSHADER,
+      /This GPU lacks shader-f16\..* wherry package MODEL -q q4f16_1 -q q4f32_1/,
+    ],
+    ["no-secure-page", far, /by http from another machine.* Open it by https/],
+  ] as const) {
+    const other = await launched(flags);
+    const host = name === "no-secure-page" ? "far.test" : "127.0.0.1";
+    const demo = await DemoPage.open(other, server.url.replace("127.0.0.1", host));
+    await demo.ready();
+    assert.match(await demo.page.locator(".hello .loading-card").innerText(), words);
+    assert.deepEqual(await demo.violations(), []);
+    await demo.shot(name);
+    assert.match(await demo.ask("What is the capital of France?"), /Paris/);
+    await other.close();
+  }
 });
 
 async function until(happened: () => boolean): Promise<void> {

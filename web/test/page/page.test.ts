@@ -10,6 +10,7 @@ import { defaultThreads } from "../../src/engine/threads.js";
 import { launched } from "./browser.js";
 import { DemoPage, PHONE, WIDE } from "./demo_page.js";
 import { holdSteps } from "./held_steps.js";
+import { smallTargets, visibleText } from "./shown.js";
 
 let browser: Browser;
 let demo: DemoPage;
@@ -25,6 +26,21 @@ after(() => browser.close());
 
 async function noViolations(): Promise<void> {
   assert.deepEqual(await demo.violations(), []);
+}
+
+/**
+ * Check that the page shows these messages and answers, each once, and nothing else. An answer is
+ * followed by the note below it.
+ */
+async function showsExactly(...turns: readonly string[]): Promise<void> {
+  // the frame that was asked for by the end of an answer
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn))));
+  const expected = ["Wherry demo Chat Engine", ...turns].join("").replace(/\s+/g, "");
+  assert.equal(await visibleText(page, "#numbers"), expected);
+}
+
+async function note(): Promise<string> {
+  return page.locator(".foot span").last().innerText();
 }
 
 describe("the page", () => {
@@ -44,6 +60,129 @@ describe("the page", () => {
     assert.equal(await demo.number("runs on"), expected);
   });
 
+  it("shows each text once: finished, stopped, and answered again", async () => {
+    await page.click("#fresh");
+    const first = "Tell me a story about a fox.";
+    for (let again = 0; again < 3; again += 1) {
+      if (again === 0) await demo.ask(first);
+      else {
+        await page.getByRole("button", { name: "Another answer" }).click();
+        await page.waitForSelector("#send:not(.running)");
+      }
+      const answer = (await demo.heard()).at(-1) ?? "";
+      assert.ok(answer.length > 40);
+      await showsExactly(first, answer, "Copy Another answer", await note());
+    }
+    const answer = (await demo.heard()).at(-1) ?? "";
+    const firstNote = await note();
+    const second = "Tell me a long story about a boat.";
+    const release = await holdSteps(page, 30); // fewer steps than the answer needs
+    await demo.begin(second, 40);
+    await page.click("#send");
+    await page.waitForFunction(() => document.querySelectorAll(".foot").length === 2);
+    const stopped = await page.evaluate(() => {
+      const turns = JSON.parse(sessionStorage.getItem("wherry.turns") ?? "[]") as {
+        content: string;
+      }[];
+      return turns.at(-1)?.content ?? "";
+    });
+    assert.ok(stopped.length > 40);
+    assert.ok(((await demo.heard()).at(-1) ?? "").startsWith(stopped));
+    assert.match(await note(), /stopped/);
+    const said = [first, answer, "Copy", firstNote, second, stopped, "Copy Another answer"];
+    await showsExactly(...said, await note());
+    await demo.shot("stopped");
+    await release();
+    await page.click("#fresh");
+  });
+
+  it("keeps the conversation when its tab is closed, and edits a message", async () => {
+    await demo.ask("What is two plus three?");
+    const kept = await visibleText(page, "#numbers");
+    const second = await DemoPage.beside(demo, process.env["WHERRY_SITE"] ?? "");
+    await second.ready();
+    assert.equal(await visibleText(second.page, "#numbers"), kept);
+    await second.page.getByRole("button", { name: "Edit" }).click();
+    await second.shot("edit");
+    assert.deepEqual(await second.violations(), []);
+    await second.page.keyboard.press("Escape");
+    assert.equal(await visibleText(second.page, "#numbers"), kept);
+    await second.page.getByRole("button", { name: "Edit" }).click();
+    await second.page.locator(".edit textarea").fill("What is the capital of France?");
+    await second.page.getByRole("button", { name: "Send" }).first().click();
+    await second.page.waitForSelector(".foot");
+    assert.match(await second.page.locator("article").innerText(), /Paris/);
+    assert.equal(await second.page.locator(".turn").count(), 2);
+    assert.deepEqual(second.wrong, []);
+    await second.page.close();
+    await page.click("#fresh");
+  });
+
+  it("queues a message while the model loads", async () => {
+    let go: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => (go = resolve));
+    await context.route("**/models/**", async (route) => {
+      await held;
+      await route.continue();
+    });
+    await page.evaluate(() =>
+      navigator.storage
+        .getDirectory()
+        .then((top) => top.removeEntry("wherry", { recursive: true })),
+    );
+    await page.reload();
+    await page.fill("#text", "What is the capital of France?");
+    await page.press("#text", "Enter");
+    await page.getByText("Queued until the model is ready", { exact: true }).waitFor();
+    assert.deepEqual(await demo.violations(), []);
+    await demo.shot("queued");
+    await page.fill("#text", "And then?");
+    assert.ok(await page.locator("#send").isDisabled());
+    await page.fill("#text", "");
+    go();
+    await page.waitForSelector(".foot");
+    await context.unroute("**/models/**");
+    const [answer = ""] = await demo.heard();
+    assert.match(answer, /Paris/);
+    await showsExactly(
+      "What is the capital of France?",
+      answer,
+      "Copy Another answer",
+      await note(),
+    );
+  });
+
+  it("is an app with an icon, and fits fingers", async () => {
+    const session = await context.newCDPSession(page);
+    const { errors, url, data } = await session.send("Page.getAppManifest");
+    assert.match(url, /manifest\.json$/);
+    assert.deepEqual(errors, []);
+    assert.equal((JSON.parse(data ?? "") as { name: string }).name, "Wherry");
+    const { installabilityErrors } = await session.send("Page.getInstallabilityErrors");
+    const ids = installabilityErrors.map(({ errorId }) => errorId);
+    assert.deepEqual(
+      ids.filter((id) => id !== "in-incognito"),
+      [],
+    );
+    const options = { viewport: PHONE, hasTouch: true, isMobile: true };
+    const phone = await DemoPage.open(browser, process.env["WHERRY_SITE"] ?? "", options);
+    await phone.ready();
+    assert.deepEqual(await smallTargets(phone.page), []);
+    await phone.ask("What is two plus three?");
+    await phone.shot("fingers");
+    assert.deepEqual(await smallTargets(phone.page), []);
+    for (const button of ["#tune", "#models"]) {
+      await phone.page.click(button);
+      assert.deepEqual(await smallTargets(phone.page), []);
+      await phone.page.keyboard.press("Escape");
+    }
+    await phone.page.getByRole("button", { name: "Edit" }).click();
+    assert.deepEqual(await smallTargets(phone.page), []);
+    await phone.page.click('nav a[href="#engine"]');
+    assert.deepEqual(await smallTargets(phone.page), []);
+    await phone.context.close();
+  });
+
   it("shows text as it comes, and stops by a key", async () => {
     const release = await holdSteps(page, 30); // fewer steps than the answer needs
     await demo.begin("Tell me a long story about a fox.", 40);
@@ -58,7 +197,9 @@ describe("the page", () => {
     );
     assert.equal(await page.locator("#send").getAttribute("aria-label"), "Send");
     await page.press("#text", "ArrowUp");
-    assert.equal(await page.inputValue("#text"), "Tell me a long story about a fox.");
+    const edited = page.locator(".edit textarea");
+    assert.equal(await edited.inputValue(), "Tell me a long story about a fox.");
+    await edited.press("Escape");
   });
 
   it("finds the beginning of a conversation in the cache", async () => {
