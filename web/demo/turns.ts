@@ -1,6 +1,6 @@
 /**
  * The turns of a conversation, and where they are stored: a tab has its own, which survives a
- * reload; a new tab goes on with the conversation that was stored last.
+ * reload; a new tab continues the conversation that was stored last.
  */
 const KEY = "wherry.turns";
 

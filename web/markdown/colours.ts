@@ -12,7 +12,7 @@ export type Part = readonly [kind: Kind, text: string];
 interface Syntax {
   /** Matches the next part that is no plain text; its groups are those of `Kind`. */
   readonly parts: RegExp;
-  /** What goes on to the next line: beginning -> end. */
+  /** What may continue on the next line: beginning -> end. */
   readonly long: Readonly<Record<string, RegExp>>;
 }
 
