@@ -61,6 +61,7 @@ describe("the page", () => {
   });
 
   it("shows each text once: finished, stopped, and answered again", async () => {
+    await demo.ready();
     await page.click("#fresh");
     const first = "Tell me a story about a fox.";
     for (let again = 0; again < 3; again += 1) {

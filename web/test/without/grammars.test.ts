@@ -23,8 +23,9 @@ it("refuses what needs a grammar by that name, and answers all else", async () =
       engine.chat.completions.create({ messages, response_format }),
       ({ name, message, param, reason }: RequestError) => {
         assert.equal(name, "RequestError");
-        assert.match(message, /^response_format needs a grammar .* built without xgrammar/);
-        assert.deepEqual([param, reason], ["response_format", "unsupported_parameter"]);
+        assert.match(message, /^response_format\S* needs a grammar .* built without xgrammar/);
+        assert.match(param ?? "", /^response_format/);
+        assert.equal(reason, "unsupported_parameter");
         return true;
       },
     );
