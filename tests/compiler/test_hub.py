@@ -27,6 +27,7 @@ stand_in = importlib.util.module_from_spec(_spec)
 sys.modules["hub_stand_in"] = stand_in  # dataclasses look their module up
 _spec.loader.exec_module(stand_in)
 
+COMMIT = stand_in.COMMIT
 REPO = "people/boat-1"
 BIG = random.Random(0).randbytes(3_000_000)
 NEEDED = {
@@ -187,6 +188,62 @@ def test_damaged_bytes_are_found(hub, tmp_path, name, monkeypatch):
         get(tmp_path)
     hub.files[name] = good
     assert visible(get(tmp_path)) == NEEDED
+
+
+@pytest.mark.parametrize("sha", ["../../../outside", "0" * 39, COMMIT.upper(), "", 5, None])
+def test_a_commit_is_forty_digits(hub, tmp_path, sha):
+    """A mirror's commit is the name of the folder: any other text could lead out of the cache."""
+    hub.sha = sha
+    with pytest.raises(ModelError, match=r"40 hexadecimal digits.*HF_ENDPOINT"):
+        get(tmp_path)
+    assert file_requests(hub) == [] and list(tmp_path.rglob("*")) == []
+
+
+def test_a_reference_leads_to_no_other_folder(hub, tmp_path, monkeypatch):
+    other = get(tmp_path).rename(tmp_path / "elsewhere")
+    point_at(monkeypatch, "http://127.0.0.1:9")
+    (tmp_path / "cache/people--boat-1/refs/main").write_text("../../elsewhere")
+    for revision in ("main", "../../elsewhere", str(other)):
+        with pytest.raises(ModelError, match="cannot be reached"):
+            get(tmp_path, revision)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_no_more_bytes_are_taken_than_listed(hub, tmp_path, monkeypatch, large):
+    listing = hub.listing()
+    monkeypatch.setattr(hub, "listing", lambda: listing)
+    name = SHARD if large else "tokenizer.json"
+    hub.files[name] += bytes(40_000_000)
+    biggest = []
+
+    def watch(what, done, total):
+        biggest.append(max(p.stat().st_size for p in tmp_path.rglob("*.part")))
+
+    size = len(NEEDED[name])
+    with pytest.raises(ModelError, match=f"sends more than the {size} bytes that the hub lists"):
+        get(tmp_path, progress=watch)
+    assert max(biggest) <= len(BIG) + 1 and not [*tmp_path.rglob(f".{name}.part")]
+
+
+@pytest.mark.parametrize(
+    "name", ["..\\..\\x.safetensors", "C:x.safetensors", "1_a\\..\\x/config.json"]
+)
+def test_names_of_files_stay_in_the_folder(hub, tmp_path, name):
+    hub.files[name] = b"{}"
+    folder = get(tmp_path)
+    assert visible(folder) == NEEDED and not any("x" in r[1] for r in hub.requests if "\\" in r[1])
+
+
+@pytest.mark.parametrize(
+    "entry", [{"size": -1}, {"size": "9"}, {"lfs": {"sha256": "../x", "size": 1}}, {"blobId": 4}]
+)
+def test_descriptions_of_another_form(hub, tmp_path, monkeypatch, entry):
+    listing = hub.listing()
+    next(s for s in listing["siblings"] if s["rfilename"] == "config.json").update(entry)
+    monkeypatch.setattr(hub, "listing", lambda: listing)
+    with pytest.raises(ModelError, match="HF_ENDPOINT"):
+        get(tmp_path)
+    assert file_requests(hub) == []
 
 
 def test_without_a_connection_the_last_download_is_used(hub, tmp_path, monkeypatch):

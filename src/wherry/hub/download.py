@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -38,14 +37,13 @@ from wherry.base.temporary import write_atomically
 from wherry.errors import ModelError, ResourceError, listing
 
 from .file_names import PICKLED_INDEX, SAFETENSORS_INDEX
-from .repository import RepositoryFile, list_files
+from .repository import COMMIT, RepositoryFile, list_files
 
 logger = logging.getLogger(__name__)
 
 # The base class of errors in huggingface_hub's HTTP library, httpx or httpx2.
 _TRANSPORT: type[Exception] = next(c for c in HfHubHTTPError.__mro__ if c.__name__ == "HTTPError")
 _WHOLE = ".wherry-download.json"  # file that marks a complete folder
-_COMMIT = re.compile("[0-9a-f]{40}")
 _ATTEMPTS = 5  # attempts in a row without a new byte
 _SPARE_BYTES = 16 << 20
 
@@ -83,7 +81,7 @@ def fetch(
     """
     home = _home(repo, gguf, cache)
     revision = revision or "main"
-    if _COMMIT.fullmatch(revision) and _is_whole(home / revision):
+    if COMMIT.fullmatch(revision) and _is_whole(home / revision):
         return home / revision  # a commit never changes, so the hub need not be asked
     try:
         with _explained(repo, revision):
@@ -133,6 +131,11 @@ class _Unreachable(ModelError):
 
 class _Short(Exception):
     """The connection ended before the end of the file."""
+
+
+def _ref(home: Path, revision: str) -> Path:
+    """The file that names the commit of a branch or tag."""
+    return home / "refs" / quote(revision, safe="").replace("..", "%2E%2E")
 
 
 @contextmanager
@@ -198,15 +201,16 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _remember(home: Path, revision: str, commit: str) -> None:
-    (home / "refs").mkdir(parents=True, exist_ok=True)
-    write_atomically(home / "refs" / quote(revision, safe=""), commit)
+    ref = _ref(home, revision)
+    ref.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(ref, commit)
 
 
 def _kept(home: Path, revision: str) -> Path | None:
     """Return the folder of an earlier download of this revision; None: there is none."""
-    ref = home / "refs" / quote(revision, safe="")
-    folder = home / (ref.read_text().strip() if ref.is_file() else revision)
-    return folder if _is_whole(folder) else None
+    ref = _ref(home, revision)
+    commit = ref.read_text(errors="replace").strip() if ref.is_file() else revision
+    return home / commit if COMMIT.fullmatch(commit) and _is_whole(home / commit) else None
 
 
 def _download(
@@ -286,7 +290,11 @@ def _get_patiently(
 
 
 def _get(url: str, size: int, part: Path, report: Callable[[int], None]) -> None:
-    """Append the missing bytes of the file to `part`."""
+    """Append the missing bytes of the file to `part`.
+
+    Raises:
+        ModelError: the server sends more bytes than the hub lists.
+    """
     start = part.stat().st_size if part.is_file() else 0
     if start > size:
         part.unlink()
@@ -308,8 +316,13 @@ def _get(url: str, size: int, part: Path, report: Callable[[int], None]) -> None
         with part.open("r+b" if start else "wb") as f:
             f.seek(start)
             for chunk in response.iter_bytes():
-                f.write(chunk)
+                f.write(chunk[: size + 1 - f.tell()])
+                if f.tell() > size:
+                    break
                 report(f.tell())
             end = f.tell()
+    if end > size:
+        part.unlink()
+        raise ModelError(f"{url} sends more than the {size} bytes that the hub lists for it.")
     if end < size:
         raise _Short(f"{end} of {size} bytes")

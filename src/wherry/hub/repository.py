@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import huggingface_hub as hf
+from huggingface_hub.errors import HfHubHTTPError
 
 from wherry.artifact.manifest import SIDE_FILES
 from wherry.base import extras
@@ -27,7 +29,11 @@ from .file_names import (
 )
 from .gguf_files import SUFFIX, chosen
 
+COMMIT = re.compile("[0-9a-f]{40}")
+_SHA256 = re.compile("[0-9a-f]{64}")
 _CHUNK = 1 << 20  # bytes to hash at a time
+# Names that Windows takes for a path, or that are hidden; a needed file has at most one "/".
+_LEAVES_FOLDER = re.compile(r"[\\:\0]|(?:^|/)\.")
 _ABOUT = ("README.md", "LICENSE*", MODELOPT)  # files about the model's licence, use and weights
 
 
@@ -66,12 +72,24 @@ def list_files(
         ModelError: the repository has no model that can be read.
         ToolchainError: reading its weights needs PyTorch, which is not installed.
     """
-    info = hf.HfApi().model_info(repo, revision=revision, files_metadata=True, timeout=30)
-    found = info.siblings or []
+    try:
+        info = hf.HfApi().model_info(repo, revision=revision, files_metadata=True, timeout=30)
+    except HfHubHTTPError:  # a refusal with a reason, some of which are a ValueError
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as e:  # what another server's cause
+        raise ModelError(
+            f"{hf.constants.ENDPOINT} does not describe hf://{repo} as a hub does "
+            f"({type(e).__name__}: {e}). Check the spelling, or HF_ENDPOINT."
+        ) from e
+    if not isinstance(info.sha, str) or not COMMIT.fullmatch(info.sha):
+        raise ModelError(
+            f"{hf.constants.ENDPOINT} names the commit {str(info.sha)[:100]!r} for hf://{repo}; a "
+            "commit has 40 hexadecimal digits. Is HF_ENDPOINT a hub?"
+        )
+    found = [s for s in info.siblings or [] if not _LEAVES_FOLDER.search(str(s.rfilename))]
     names = {s.rfilename for s in found}
     if gguf is not None:
         only = set(chosen(names, gguf, f"hf://{repo}"))
-        assert info.sha is not None
         return info.sha, [_described(s) for s in found if s.rfilename in only]
     weights = [SAFETENSORS] if SAFETENSORS in names else [SAFETENSORS_INDEX, "*.safetensors"]
     pickles = names & {PICKLED, PICKLED_INDEX}
@@ -98,14 +116,26 @@ def list_files(
             f"hf://{repo} has no {' and no '.join(lacking)}, so it is not a model that can be "
             f"read; it has {others or 'no files'}."
         )
-    assert info.sha is not None
     return info.sha, files
 
 
 def _described(file: Any) -> RepositoryFile:
-    """What the hub says of a file."""
+    """What the hub says of a file.
+
+    Raises:
+        ModelError: a size or a checksum is of another form.
+    """
     sha256 = file.lfs.sha256 if file.lfs else None
-    return RepositoryFile(file.rfilename, file.size or 0, sha256, file.blob_id)
+    size = file.size or 0
+    hashes = ((sha256, _SHA256), (file.blob_id, COMMIT))  # a git blob's SHA-1 is like a commit's
+    good = all(h is None or (isinstance(h, str) and form.fullmatch(h)) for h, form in hashes)
+    if not good or type(size) is not int or size < 0:
+        raise ModelError(
+            f"{hf.constants.ENDPOINT} lists {file.rfilename} with size {size!r:.100}, SHA-256 "
+            f"{sha256!r:.100} and git blob {file.blob_id!r:.100}, which are none. Is HF_ENDPOINT a "
+            "hub?"
+        )
+    return RepositoryFile(file.rfilename, size, sha256, file.blob_id)
 
 
 def _is_needed(name: str, weights: list[str]) -> bool:
