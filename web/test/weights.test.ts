@@ -130,6 +130,29 @@ describe("a folder on a server", () => {
     });
   });
 
+  it("takes no more bytes than are listed", async () => {
+    let sent = 0;
+    const endless = (name: string) => (url: RequestInfo | URL, init?: RequestInit) => {
+      if (!(url as string).endsWith(name)) return fetch(url, init);
+      const body = new ReadableStream({
+        pull(controller) {
+          sent += 1 << 20;
+          assert.ok(sent < 100 << 20, "the download does not end");
+          controller.enqueue(new Uint8Array(1 << 20));
+        },
+      });
+      return Promise.resolve(new Response(body));
+    };
+    for (const [name, limit] of [
+      [SHARD, 2 * LENGTH],
+      ["wherry.json", 16 << 20],
+    ] as const) {
+      sent = 0;
+      await assert.rejects(open({ fetch: endless(name) }), DamagedFileError);
+      assert.ok(sent < limit + (4 << 20), `${sent} bytes of ${name}`);
+    }
+  });
+
   it("fetches again from the chunk that was damaged in the store", async () => {
     await open();
     const chunks = (await store.names("blobs")).filter((name) => name.includes("/000001-"));

@@ -185,7 +185,6 @@ class CachedFolder implements ModelFolder {
     for await (const chunk of inChunks(pieces, (bytes) => {
       this.#report(bytes);
     })) {
-      if (at + chunk.byteLength > record.size) return false;
       whole.update(chunk);
       await kept.put(at, chunk);
       at += chunk.byteLength;

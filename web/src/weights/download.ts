@@ -1,7 +1,9 @@
-import { AbortedError, DownloadError, throwIfAborted } from "../errors.js";
+import { AbortedError, DamagedFileError, DownloadError, throwIfAborted } from "../errors.js";
 
 const ATTEMPTS = 5; // maximum number of failed attempts in a row
 const FIRST_WAIT = 250; // milliseconds before the second attempt; doubled for each further one
+
+const MOST_WHOLE = 16 << 20; // bytes of a manifest
 
 /** Options of downloading a folder's files. */
 export interface FetchOptions {
@@ -26,7 +28,8 @@ export async function* download(
   let failures = 0;
   while (at < size) {
     try {
-      for await (const piece of onePass(url, at, options)) {
+      for await (const sent of onePass(url, at, options)) {
+        const piece = sent.subarray(0, size - at); // a server may send more than is listed
         failures = 0;
         at += piece.byteLength;
         yield piece;
@@ -42,15 +45,29 @@ export async function* download(
   }
 }
 
-/** Download a small file as a whole. */
-export async function downloadWhole(url: string, options: FetchOptions): Promise<Uint8Array> {
-  const response = await request(url, 0, options);
+/**
+ * Download a small file as a whole, with a single request.
+ *
+ * @throws DamagedFileError if the file has more than `most` bytes; DownloadError, AbortedError
+ */
+export async function downloadWhole(
+  url: string,
+  options: FetchOptions,
+  most = MOST_WHOLE,
+): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = [];
+  let size = 0;
   try {
-    return new Uint8Array(await response.arrayBuffer());
+    for await (const piece of onePass(url, 0, options)) {
+      size += piece.byteLength;
+      if (size > most) throw new DamagedFileError(url, `${url} has more than ${most} bytes`);
+      pieces.push(piece);
+    }
   } catch (error) {
     throwIfAborted(options.signal);
     throw asDownloadError(url, error);
   }
+  return new Uint8Array(await new Blob(pieces as BlobPart[]).arrayBuffer());
 }
 
 /** Download a file from an offset on with a single request. */
@@ -101,7 +118,7 @@ function isFinal(error: unknown): boolean {
 }
 
 function asDownloadError(url: string, error: unknown): unknown {
-  if (error instanceof DownloadError) return error;
+  if (error instanceof DownloadError || error instanceof DamagedFileError) return error;
   const reason = error instanceof Error ? error.message : String(error);
   return new DownloadError(url, `${url} cannot be fetched: ${reason}`, { cause: error });
 }

@@ -141,6 +141,13 @@ public final class BackgroundDownload: NSObject, URLSessionDownloadDelegate, @un
         totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
     ) {
         let (report, done, total) = lock.withLock {
+            // A server may send more than the manifest lists, and fill the disk.
+            if let size = sizes[downloadTask.taskIdentifier], totalBytesWritten > size {
+                let address = downloadTask.originalRequest?.url?.absoluteString ?? "a file"
+                let text = "\(address) has more than the \(size) bytes that the manifest lists"
+                failure = failure ?? WherryError.damaged(text)
+                downloadTask.cancel()
+            }
             came[downloadTask.taskIdentifier] = totalBytesWritten
             let wanted = sizes.keys.map { came[$0] ?? 0 }
             return (self.report, wanted.reduce(0, +), sizes.values.reduce(0, +))
