@@ -128,16 +128,33 @@ async def begin(
 
     Raises:
         RequestError: the request cannot be served.
-        BusyError: the queue is full.
+        BusyError: the queue is full, or that of grammars.
     """
     sink = AsyncSink()
 
-    def submit(caller: Caller) -> tuple[Generation, Reply[Whole, Chunk]]:
+    def submit(plan: RequestPlan) -> Generation:
+        return Generation(plan, loaded.tokenizer, loaded.dispatcher, sink, soon=True)
+
+    def planned(
+        caller: Caller,
+    ) -> tuple[RequestPlan, Generation | None, Reply[Whole, Chunk]]:
         plan, reply = make(caller)
         caller.check()
-        return Generation(plan, loaded.tokenizer, loaded.dispatcher, sink, soon=True), reply
+        return plan, None if plan.constraint else submit(plan), reply
 
-    generation, reply = await attended(submit, executor, undo=lambda made: made[0].close())
+    def undo(made: tuple[RequestPlan, Generation | None, Reply[Whole, Chunk]]) -> None:
+        if made[1] is not None:
+            made[1].close()
+
+    plan, generation, reply = await attended(planned, executor, undo=undo)
+    if generation is None:
+        # No thread that plain requests need waits for a grammar.
+        constraint = await asyncio.wrap_future(loaded.audit(plan))
+        compiling = await attended(
+            lambda _: loaded.begin_grammar(plan, constraint), undo=lambda future: future.cancel()
+        )
+        held = plan.held_to(await asyncio.wrap_future(compiling))
+        generation = await attended(lambda _: submit(held), undo=lambda made: made.close())
     return generation, sink, reply
 
 

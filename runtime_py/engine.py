@@ -62,6 +62,7 @@ class _Endpoint:
         self, plan: RequestPlan, reply: Reply[Whole, Chunk], stream: bool | None
     ) -> Whole | Stream[Chunk]:
         sink = BlockingSink()
+        plan = self._model.constrained(plan)
         generation = Generation(plan, self._model.tokenizer, self._model.dispatcher, sink)
         if stream:
             return Stream(generation, sink, Streaming(generation, reply))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Generic, TypeVar
 
-from wherry.errors import ToolchainError, UsageError
+from wherry.errors import ToolchainError, UsageError, WherryError
 
 from ..core.library import find_core, open_core, open_runtime
 from ..errors import BusyError, RequestError
@@ -17,9 +21,13 @@ from ..text.tokenizer import Tokenizer
 from .constraint import Constraint
 from .native import Grammar, Vocabulary
 from .probe import STACK, WALL_SECONDS, Probe, Refused
+from .turns import TenantTurns
 from .vocabulary import grammar_tokens
 
-KEPT = 64  # number of grammars and errors in the cache
+KEPT = 64  # number of grammars in the cache
+KEPT_REFUSALS = 1024  # number of refusals in the cache, short texts
+
+T = TypeVar("T")
 
 
 def find_llguidance() -> Path:
@@ -40,6 +48,46 @@ def find_llguidance() -> Path:
     return files[0]
 
 
+_Key = tuple[str, bytes]  # the kind of a grammar, and the hash of its text
+
+
+def _key_of(constraint: Constraint) -> _Key:
+    return constraint.kind, hashlib.sha256(constraint.text.encode()).digest()
+
+
+class _Kept(Generic[T]):
+    """The newest values that were used, by the keys of grammars."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: OrderedDict[_Key, T] = OrderedDict()
+
+    def get(self, key: _Key) -> T | None:
+        value = self._values.get(key)
+        if value is not None:
+            self._values.move_to_end(key)
+        return value
+
+    def put(self, key: _Key, value: T) -> None:
+        self._values[key] = value
+        while len(self._values) > self._most:
+            self._values.popitem(last=False)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """The callers of one grammar that is being compiled.
+
+    Attributes:
+        tenants: those in whose turns it is compiled.
+        since: time.monotonic() of the first who asked.
+    """
+
+    tenants: set[int] = field(default_factory=set)
+    callers: list[tuple[Future[Grammar], Constraint]] = field(default_factory=list)
+    since: float = field(default_factory=time.monotonic)
+
+
 class GrammarCompiler:
     """Compiles constraints, each at most once; usable from any thread.
 
@@ -52,9 +100,12 @@ class GrammarCompiler:
         self._make_vocabulary = vocabulary
         self._vocabulary: Vocabulary | None = None
         self._probe = probe
-        self._kept: OrderedDict[tuple[str, str], Grammar | str] = OrderedDict()
-        self._lock = threading.Lock()
-        self._thread = _deep_thread()
+        self._grammars = _Kept[Grammar](KEPT)
+        self._refusals = _Kept[str](KEPT_REFUSALS)
+        self._waiting: dict[_Key, _Waiting] = {}
+        self._lock = threading.Lock()  # guards the three above
+        # The stack is larger than the probe's, so what compiled there cannot overflow it here.
+        self._turns = TenantTurns("wherry-grammar", 4 * STACK)
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, vocab_size: int) -> GrammarCompiler:
@@ -69,36 +120,73 @@ class GrammarCompiler:
         open_runtime("cpu")  # libwherry depends on the TVM runtime, which must be loaded first
         return cls(lambda: Vocabulary(open_core(), library, tokens), Probe(find_core(), library))
 
-    def compile(self, constraint: Constraint) -> Grammar:
-        """Return the grammar of a constraint; blocks while it is compiled.
+    def begin(self, constraint: Constraint, tenant: int = 0) -> Future[Grammar]:
+        """Return the future of a constraint's grammar; cancelling it gives the grammar up.
 
-        Raises:
+        Equal constraints are compiled once, however many wait; tenants are served in turn.
+
+        Raises in the future:
             BusyError: the compilation, or earlier ones, took too long, so that the server is busy.
             RequestError: the constraint cannot be enforced, or is too expensive; the message says
                 which.
-        """
-        key = (constraint.kind, constraint.text)
-        with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-        if found is None:
-            found = self._make(constraint)
-            with self._lock:
-                self._kept[key] = found
-                while len(self._kept) > KEPT:
-                    self._kept.popitem(last=False)
-        if isinstance(found, str):
-            raise RequestError(
-                f"{constraint.param} cannot be enforced: {found}",
-                param=constraint.param,
-                code="invalid_grammar",
-            )
-        return found
 
-    def _make(self, constraint: Constraint) -> Grammar | str:
+        Raises:
+            BusyError: too many grammars wait.
+        """
+        key, future = _key_of(constraint), Future[Grammar]()
+        with self._lock:
+            found = self._grammars.get(key) or self._refusals.get(key)
+            if found is None:
+                self._wait(constraint, tenant, key).callers.append((future, constraint))
+                return future
+        _settle(future, constraint, found)
+        return future
+
+    def _wait(self, constraint: Constraint, tenant: int, key: _Key) -> _Waiting:
+        """Queue a constraint once for each tenant that asks: the first one's turn may be far."""
+        waiting = self._waiting.get(key) or _Waiting()
+        if tenant not in waiting.tenants:
+            self._turns.submit(tenant, lambda: self._turn(constraint, key))
+            waiting.tenants.add(tenant)
+            self._waiting[key] = waiting
+        return waiting
+
+    def compile(self, constraint: Constraint) -> Grammar:
+        """Return the grammar of a constraint; blocks while it is compiled. Errors as in `begin`."""
+        return self.begin(constraint).result()
+
+    def _turn(self, constraint: Constraint, key: _Key) -> None:
+        """Probe and compile a constraint for all who wait for it."""
+        with self._lock:
+            waiting = self._waiting.get(key)
+            if waiting is None:  # another tenant's turn has done it
+                return
+            if all(future.cancelled() for future, _ in waiting.callers):
+                del self._waiting[key]
+                return
+        try:
+            found: Grammar | str | Exception = self._make(constraint, waiting.since)
+        except Exception as e:  # each caller gets it
+            found = e
+        with self._lock:
+            callers = self._take(key)
+            if isinstance(found, str):
+                self._refusals.put(key, found)
+            elif not isinstance(found, Exception):
+                self._grammars.put(key, found)
+        for future, own in callers:
+            _settle(future, own, found)
+
+    def _take(self, key: _Key) -> list[tuple[Future[Grammar], Constraint]]:
+        """Remove and return those who wait for a grammar; none after `close`."""
+        waiting = self._waiting.pop(key, None)
+        return waiting.callers if waiting else []
+
+    def _make(self, constraint: Constraint, since: float) -> Grammar | str:
         """Compile a grammar and return it, or the error message if it cannot be compiled."""
         try:
+            if time.monotonic() - since > WALL_SECONDS:
+                raise TimeoutError
             self._probe.check(constraint.kind, constraint.text)
         except Refused as e:
             return str(e)
@@ -107,7 +195,7 @@ class GrammarCompiler:
                 f"No time to compile {constraint.param} in {WALL_SECONDS:g} s; ask again later"
             ) from e
         try:
-            return self._thread.submit(self._compile, constraint).result()
+            return self._compile(constraint)
         except UsageError as e:
             return str(e)
 
@@ -117,21 +205,28 @@ class GrammarCompiler:
         return self._vocabulary.compile(constraint.kind, constraint.text)
 
     def close(self) -> None:
-        """End the probe's process and the thread; idempotent."""
+        """End the probe's process and the thread; waiting callers get an error. Idempotent."""
+        self._turns.close()
         self._probe.close()
-        self._thread.shutdown(wait=False)
+        with self._lock:
+            callers = [caller for key in [*self._waiting] for caller in self._take(key)]
+        for future, constraint in callers:
+            _settle(future, constraint, WherryError("The engine is closed"))
 
 
-def _deep_thread() -> ThreadPoolExecutor:
-    """Return an executor of one thread with more stack than the probe process has.
-
-    A grammar that compiled in the probe therefore cannot overflow the stack here.
-    """
-    pool = ThreadPoolExecutor(1, "wherry-grammar")
-    before = threading.stack_size(4 * STACK)
-    try:
-        # the first task starts the thread while the larger stack size is set
-        pool.submit(lambda: None).result()
-    finally:
-        threading.stack_size(before)
-    return pool
+def _settle(
+    future: Future[Grammar], constraint: Constraint, found: Grammar | str | Exception
+) -> None:
+    """Give a caller its grammar, or the error that says why there is none."""
+    if not future.set_running_or_notify_cancel():
+        return
+    if isinstance(found, str):
+        found = RequestError(
+            f"{constraint.param} cannot be enforced: {found}",
+            param=constraint.param,
+            code="invalid_grammar",
+        )
+    if isinstance(found, Exception):
+        future.set_exception(found)
+    else:
+        future.set_result(found)

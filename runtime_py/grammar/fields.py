@@ -59,7 +59,7 @@ def constraint_of(
         RequestError: there are different constraints, a field has the wrong shape, or a schema
             cannot be enforced.
     """
-    given = [n for n in FIELDS if fields.get(n) is not None and fields[n] != {"type": "text"}]
+    given = given_fields(fields)
     if len(given) < 2:
         return _one(given[0], fields[given[0]], is_special) if given else None
     # some clients send one constraint in the fields of several servers
@@ -75,6 +75,11 @@ def constraint_of(
             code="invalid_grammar",
         )
     return made[0]
+
+
+def given_fields(fields: Mapping[str, Any]) -> list[str]:
+    """Return the names of the fields that constrain the output."""
+    return [n for n in FIELDS if fields.get(n) is not None and fields[n] != {"type": "text"}]
 
 
 def _one(name: str, value: Any, is_special: Callable[[str], bool]) -> Constraint:

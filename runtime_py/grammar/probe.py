@@ -8,6 +8,7 @@ vocabulary of single bytes, under limits of CPU time and memory, and walks some 
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -25,6 +26,7 @@ MEMORY = 2 * 2**30  # bytes of address space that the process may allocate after
 STEP_SECONDS = 0.1
 STEPS = 24  # number of tokens that the probe generates from the grammar
 _KILLED = (-9, 1)  # exit codes of a process after `Popen.kill` on POSIX and on Windows
+_NICE = 5  # running requests have the CPU before a new grammar
 STACK = 8 * 2**20  # bytes of stack; compiler.py compiles with four times as much
 
 
@@ -137,6 +139,8 @@ def _death(code: int | None) -> str:
 
 def main(core: str, library: str) -> None:
     """Read lines [kind, text] until the input ends; answer each with a refusal's reason, or ""."""
+    if hasattr(os, "nice"):
+        os.nice(_NICE)
     threading.stack_size(STACK)
     worker = threading.Thread(target=_serve, args=(core, library))
     worker.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,10 +21,12 @@ from wherry.errors import ModelError, UsageError
 from ..answer.openai import ChatReply, CompletionReply
 from ..caller import Caller
 from ..core.dispatcher import Dispatcher
-from ..core.interface import Core, CoreStats, OutputGrammar
+from ..core.interface import Core, CoreStats
 from ..errors import RequestError
 from ..grammar.compiler import GrammarCompiler
 from ..grammar.constraint import Constraint
+from ..grammar.native import Grammar
+from ..grammar.turns import AUDITS
 from ..request.plan import RequestPlan, RequestPlanner, prompts_of
 from ..request.sources import SourceReader
 from ..request.vectors import VectorPlanner
@@ -100,7 +103,6 @@ class LoadedModel:
             context=self.context,
             vocab_size=vocab if isinstance(vocab, int) else tokenizer.vocab_size,
             defaults=files.defaults,
-            compile_grammar=self._compile_grammar,
             dialect=Dialect(template, tool_format, tokenizer.knows) if template else None,
             sources=sources,
         )
@@ -205,15 +207,38 @@ class LoadedModel:
                 code="no_text",
             )
 
-    def _compile_grammar(self, constraint: Constraint) -> OutputGrammar:
-        """Compile a grammar.
+    def audit(self, plan: RequestPlan) -> Future[Constraint]:
+        """Begin to make the constraint of a plan, in the turn of its tenant.
 
-        The compiler is created at its first use, because most models need none.
+        Raises:
+            BusyError: too much waits already.
+        """
+        assert plan.constraint is not None, "the plan has a constraint"
+        return AUDITS.submit(_tenant_of(plan), plan.constraint)
+
+    def begin_grammar(self, plan: RequestPlan, constraint: Constraint) -> Future[Grammar]:
+        """Begin to compile a plan's constraint, in the turn of its tenant.
+
+        The compiler is created at its first use, because most models need none; that reads the
+        tokenizer's vocabulary, so call this on a thread.
+
+        Errors as GrammarCompiler.begin.
         """
         with self._grammars_lock:
             if self._grammars is None:
                 self._grammars = GrammarCompiler.of(self.tokenizer, self.planner.vocab_size)
-        return self._grammars.compile(constraint)
+        return self._grammars.begin(constraint, _tenant_of(plan))
+
+    def constrained(self, plan: RequestPlan) -> RequestPlan:
+        """Return the plan with its grammar; blocks while that is compiled.
+
+        Raises:
+            BusyError: too many grammars wait to be compiled.
+            RequestError: the constraint cannot be enforced.
+        """
+        if plan.constraint is None:
+            return plan
+        return plan.held_to(self.begin_grammar(plan, plan.constraint()).result())
 
     def stats(self) -> CoreStats:
         """Return the core's counters."""
@@ -226,6 +251,11 @@ class LoadedModel:
             self.origin.use.close()
         if self._grammars is not None:
             self._grammars.close()
+
+
+def _tenant_of(plan: RequestPlan) -> int:
+    """The tenant as the engine tells it: the upper half of `user`."""
+    return plan.jobs[0].params.user >> 32
 
 
 def _context(core: Core, asked: int | None) -> int:

@@ -12,7 +12,7 @@ from ..caller import Caller
 from ..core.interface import MAX_TOP_LOGPROBS, Job, OutputGrammar, SamplingParams
 from ..errors import ContextOverflow, RequestError
 from ..grammar.constraint import Constraint
-from ..grammar.fields import FIELDS, constraint_of
+from ..grammar.fields import FIELDS, constraint_of, given_fields
 from ..shapes.requests import ChatRequest, CompletionRequest, SamplingRequest
 from ..text import fill_in
 from ..text.chat_template import ChatTemplate
@@ -39,6 +39,8 @@ class RequestPlan:
     """A request that is ready for the core: its jobs, and the facts that its response needs."""
 
     jobs: list[Job]
+    # makes the constraint of the outputs: it takes long, and the jobs get the grammar afterwards
+    constraint: Callable[[], Constraint] | None = None
     stops: tuple[str, ...]
     keeps_stops: bool = False  # whether the output includes the stop string that ends it
     shown_ids: frozenset[int] = frozenset()  # stop tokens whose text belongs to the output
@@ -68,11 +70,14 @@ class RequestPlan:
         """
         if tokens is None:
             return self
-        limits = [min(job.params.max_tokens, tokens) for job in self.jobs]
-        jobs = [
-            replace(job, params=replace(job.params, max_tokens=most))
-            for job, most in zip(self.jobs, limits, strict=True)
-        ]
+        return self._with(lambda p: replace(p, max_tokens=min(p.max_tokens, tokens)))
+
+    def held_to(self, grammar: OutputGrammar) -> RequestPlan:
+        """Return the plan with outputs that follow the grammar of its constraint."""
+        return self._with(lambda p: replace(p, grammar=grammar))
+
+    def _with(self, change: Callable[[SamplingParams], SamplingParams]) -> RequestPlan:
+        jobs = [replace(job, params=change(job.params)) for job in self.jobs]
         return replace(self, jobs=jobs)
 
 
@@ -83,7 +88,6 @@ class RequestPlanner:
     Attributes:
         defaults: generation_config.json (see SamplingPlanner); a field that it lacks has OpenAI's
             default (temperature 1, top_p 1).
-        compile_grammar: compiles the constraint of an output.
         dialect: the format in which the model writes tool calls and reasoning.
         sources: how an encoder-decoder reads prompts; None: prompts are the decoder's first tokens.
     """
@@ -93,7 +97,6 @@ class RequestPlanner:
     context: int  # maximum number of tokens of prompt and output together
     vocab_size: int
     defaults: Mapping[str, Any]
-    compile_grammar: Callable[[Constraint], OutputGrammar]
     dialect: Dialect | None = None
     sources: SourceReader | None = None
 
@@ -113,8 +116,8 @@ class RequestPlanner:
 
         Raises:
             Abandoned: the client has gone.
-            RequestError: the model has no template, the content is not text, the prompt is too long
-                for the context, or a schema cannot be enforced.
+            RequestError: the model has no template, the content is not text, or the prompt is too
+                long for the context.
         """
         request, dropped = without_oldest(
             request, context or self.context, lambda chat: self._length(chat, caller)
@@ -126,7 +129,7 @@ class RequestPlanner:
         if request.top_logprobs and not wanted:
             raise RequestError("top_logprobs needs logprobs: true", param="top_logprobs")
         constraint = talk.constraint(text, self._constraint(request))
-        params = self._params(request, asked, request.top_logprobs or 0, constraint)
+        params = self._params(request, asked, request.top_logprobs or 0)
         if not request.ignore_eos:
             params = replace(params, stop_ids=(*params.stop_ids, *talk.stop_ids(params.stop_ids)))
         if predicted := _predicted_text(request):
@@ -136,6 +139,7 @@ class RequestPlanner:
         plan = self._plan(request, [prompt], params, wanted, "messages", continues=continues)
         return replace(
             plan,
+            constraint=constraint,
             parser=talk.parser(text, held=constraint is not None),
             visible=talk.visible,
             show_reasoning=request.include_reasoning is not False,
@@ -201,8 +205,7 @@ class RequestPlanner:
 
         Raises:
             Abandoned: the client has gone.
-            RequestError: a prompt is empty, has an unknown id or is too long for the context, or a
-                schema cannot be enforced.
+            RequestError: a prompt is empty, has an unknown id or is too long for the context.
         """
         prompts = [
             self.encoded(p, caller, "prompt") if isinstance(p, str) else p
@@ -223,7 +226,7 @@ class RequestPlanner:
         # refused.
         if request.max_tokens is None and prompts:
             asked = max(1, min(asked, self.context - max(self._before_output(p) for p in prompts)))
-        params = self._params(request, asked, request.logprobs or 0, self._constraint(request))
+        params = self._params(request, asked, request.logprobs or 0)
         wanted = request.logprobs is not None
         if request.echo and wanted:
             most = max(params.prompt_logprobs, params.top_logprobs)
@@ -233,7 +236,12 @@ class RequestPlanner:
             params = replace(params, stop_ids=tuple(dict.fromkeys(ends)))
         continues = self.sources is None
         plan = self._plan(request, prompts, params, wanted, "prompt", continues=continues)
-        return replace(plan, echo=bool(request.echo), writes=request.max_tokens != 0)
+        return replace(
+            plan,
+            constraint=self._constraint(request),
+            echo=bool(request.echo),
+            writes=request.max_tokens != 0,
+        )
 
     def _with_gap(
         self, request: CompletionRequest, prompts: Sequence[list[int]], caller: Caller
@@ -367,9 +375,7 @@ class RequestPlanner:
             drop = 'truncation: "auto" drops the oldest turns.' if field == "messages" else ""
             raise ContextOverflow(self.context, prompt, output, field=field, hint=drop)
 
-    def _params(
-        self, request: SamplingRequest, max_tokens: int, top: int, constraint: Constraint | None
-    ) -> SamplingParams:
+    def _params(self, request: SamplingRequest, max_tokens: int, top: int) -> SamplingParams:
         planner = SamplingPlanner(
             tokenizer=self.tokenizer, vocab_size=self.vocab_size, defaults=self.defaults
         )
@@ -380,20 +386,23 @@ class RequestPlanner:
             params,
             prompt_logprobs=-1 if request.prompt_logprobs is None else request.prompt_logprobs,
             top_logprobs=top,
-            grammar=self.compile_grammar(constraint) if constraint else None,
             user=number_of(request.safety_identifier or request.user),
             salt=number_of(request.cache_salt),
             max_drafts=-1 if request.max_drafts is None else request.max_drafts,
         )
 
-    def _constraint(self, request: SamplingRequest) -> Constraint | None:
-        """Return the constraint that the request's own fields ask for.
-
-        Raises:
-            RequestError: the constraint cannot be enforced.
-        """
+    def _constraint(self, request: SamplingRequest) -> Callable[[], Constraint] | None:
+        """Return what makes the constraint that the request's own fields ask for; None: none."""
         asked = {name: getattr(request, name) for name in FIELDS}
-        return constraint_of(asked, self.tokenizer.is_special)
+        if not given_fields(asked):
+            return None
+
+        def audited() -> Constraint:
+            constraint = constraint_of(asked, self.tokenizer.is_special)
+            assert constraint is not None, "a field is given"
+            return constraint
+
+        return audited
 
 
 def _adds_generation_prompt(request: ChatRequest) -> bool:

@@ -146,19 +146,24 @@ class Talk:
 
         return parser
 
-    def constraint(self, prompt: str, base: Constraint | None) -> Constraint | None:
-        """Return the constraint of the output; None: the output is free.
+    def constraint(
+        self, prompt: str, base: Callable[[], Constraint] | None
+    ) -> Callable[[], Constraint] | None:
+        """Return what makes the constraint of the output; None: the output is free.
+
+        It audits schemas, which may take long, and raises RequestError if one cannot be enforced.
 
         Args:
             prompt: the text of the prompt.
-            base: the constraint of the request's other fields.
-
-        Raises:
-            RequestError: a strict tool's parameters cannot be enforced.
+            base: makes the constraint of the request's other fields.
         """
         held = any(f.strict or f.input_grammar for f in self._functions)
         if base is None and not self._must and not held:
             return None
+        return lambda: self._constraint(prompt, base)
+
+    def _constraint(self, prompt: str, make_base: Callable[[], Constraint] | None) -> Constraint:
+        base = make_base() if make_base else None
         thoughts = self._dialect.thoughts
         if thoughts and (thoughts.closed(prompt) or self._continues_words(thoughts)):
             thoughts = None

@@ -6,6 +6,7 @@ import contextlib
 import json
 import time
 import urllib.request
+from concurrent.futures import Future
 from datetime import datetime
 
 import pytest
@@ -226,14 +227,15 @@ def test_format(make):
     """What a grammar gets is tested elsewhere; here, that it is asked for."""
     model = make("{}")
     seen = []
-    object.__setattr__(model.planner, "compile_grammar", lambda c: seen.append(c) or None)
+    compiled = Future()
+    compiled.set_result(None)
+    model.begin_grammar = lambda plan, constraint: seen.append(constraint) or compiled
     client = client_of(model)
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
     for format_ in ("json", schema, "", None):
         body = {"messages": HI, "stream": False, "format": format_}
         assert client.post("/api/chat", json=body).status_code == 200
-    kinds = [c for c in seen if c is not None]
-    assert len(kinds) == 2 and '"a"' in str(kinds[1])
+    assert len(seen) == 2 and '"a"' in str(seen[1])
     bad = {"type": "object", "propertyNames": {}}
     error(client.post("/api/chat", json={"messages": HI, "format": bad}), 400, "propertyNames")
 
