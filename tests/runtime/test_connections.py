@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import time
 
 import pytest
+from openai import AsyncOpenAI
 
 from .served import served
 
@@ -16,6 +18,55 @@ QUICK = (
     "limits=__import__('wherry.runtime.server.wire.http_protocol', fromlist=['x'])"
     ".ConnectionLimits(connections=40, head_seconds=0.5, body_seconds=0.5, write_seconds=0.5)"
 )
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory):
+    """A server for bodies of at most 1000 bytes."""
+    with served(tmp_path_factory.mktemp("narrow"), options="max_body=1000") as server:
+        yield server
+
+
+def test_a_refusal_reaches_a_client_that_still_sends(narrow):
+    """Bytes that the server leaves unread would reset the connection, and the answer be lost."""
+    for kind in ("Content-Length: 8000000", "Transfer-Encoding: chunked"):
+        with connect(narrow) as connection:
+            piece = b"x" * 100_000
+            frame = b"%x\r\n%b\r\n" % (len(piece), piece) if "chunked" in kind else piece
+            connection.sendall(f"{HEAD}{kind}\r\n\r\n".encode())
+            for _ in range(40):
+                connection.sendall(frame)
+                time.sleep(0.005)
+            assert error(read_all(connection), 413)["code"] == "request_too_large"
+
+
+def test_a_client_that_sends_on_is_cut_off(narrow):
+    with connect(narrow) as connection:
+        connection.sendall(f"{HEAD}Content-Length: 80000000000\r\n\r\n".encode())
+        begin = time.monotonic()
+        with pytest.raises(ConnectionError):
+            while time.monotonic() < begin + 10:
+                connection.sendall(b"x" * 10_000)
+                time.sleep(0.01)
+        assert 0.5 < time.monotonic() - begin < 3
+
+
+def test_clients_of_asyncio_get_their_413(narrow):
+    """All 39 of 39 lost it: openai's client reads while it sends."""
+
+    async def statuses():
+        async with AsyncOpenAI(base_url=f"{narrow.url}/v1", api_key="-", max_retries=0) as client:
+            said = [{"role": "user", "content": "x" * 3_000_000}]
+            asked = [
+                client.chat.completions.create(model="m", messages=said)  # type: ignore[arg-type]
+                for _ in range(13)
+            ]
+            return [
+                getattr(error, "status_code", error)
+                for error in await asyncio.gather(*asked, return_exceptions=True)
+            ]
+
+    assert asyncio.run(statuses()) == [413] * 13
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from uvicorn.server import ServerState
 
 from .errors import ApiError, response
 from .half_closed import HalfClosed
+from .lingering import LINGER_SECONDS, LingeringTransport
 from .socket_protocol import PATHS, SocketProtocol
 
 # Number of h11 events that are handled in one turn; an event may be a chunk of one byte or of one
@@ -20,8 +21,6 @@ from .socket_protocol import PATHS, SocketProtocol
 _EVENTS = 256
 _MOST_HEAD = 2**16  # maximum bytes of a request's headers
 _BUFFER = 2**20  # maximum bytes that are received but not yet handled
-# seconds to send the last bytes of a response when its connection is closed
-_SHUTDOWN_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +143,8 @@ class HttpProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start to wait for the first request of a new connection."""
         # Transports of other event loops (uvloop) do not derive from asyncio.Transport.
-        super().connection_made(cast("asyncio.Transport", transport))
+        wrapped = LingeringTransport(cast("asyncio.Transport", transport), self._client_sends)
+        super().connection_made(cast("asyncio.Transport", wrapped))
         self._wait_for("head")
         if len(self.connections) > self._limits.connections:
             self._make_room()
@@ -170,6 +170,8 @@ class HttpProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Handle the received bytes, or the first of them if they have many events."""
+        if self.transport.is_closing():
+            return
         if self.conn.pending > _BUFFER:
             self.refuse(ApiError(400, "The request comes in too small chunks", code="invalid_http"))
             return
@@ -203,7 +205,7 @@ class HttpProtocol(H11Protocol):
 
     def _watch(self) -> None:
         # a WebSocket's protocol has taken over the connection
-        if self.transport.get_protocol() is not self:
+        if self.transport.is_closing() or self.transport.get_protocol() is not self:
             self._wait_for(None)
         elif self.conn.their_state is h11.SEND_BODY:
             self._wait_for("body")
@@ -296,7 +298,12 @@ class HttpProtocol(H11Protocol):
             self.transport.abort()
             return
         self.transport.close()
-        self.loop.call_later(_SHUTDOWN_SECONDS, self.transport.abort)
+        self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+
+    def _client_sends(self) -> bool:
+        """Tell whether the client may be sending a request that is not read to its end."""
+        state = self.conn.their_state
+        return state in (h11.SEND_BODY, h11.ERROR) or (state is h11.IDLE and self.cycle is None)
 
     def _should_upgrade_to_ws(self) -> bool:
         """Tell whether to accept an upgrade to WebSocket; otherwise HTTP continues (RFC 9110)."""

@@ -1,0 +1,48 @@
+"""Closes connections whose client still sends, so that it gets the response first.
+
+A system that closes a connection with unread bytes resets it, and the client loses what it has not
+read yet: the 413 that says why. So the sending side is closed, and what arrives is dropped for a
+while (RFC 9112, 9.6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+LINGER_SECONDS = 1.0
+
+
+class LingeringTransport:
+    """A transport whose `close` lets a client that still sends read the response.
+
+    Everything else is the wrapped transport's.
+
+    Args:
+        transport: the transport of a connection.
+        sends: whether the client may still send a part of its request.
+    """
+
+    def __init__(self, transport: asyncio.Transport, sends: Callable[[], bool]) -> None:
+        self._transport = transport
+        self._sends = sends
+        self._lingers = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def is_closing(self) -> bool:
+        """Return whether nothing more can be sent; bytes that arrive then are to be dropped."""
+        return self._lingers or self._transport.is_closing()
+
+    def close(self) -> None:
+        """Close the sending side now and the connection later; a second call closes it at once."""
+        if self.is_closing() or not self._sends():
+            self._transport.close()
+            return
+        self._lingers = True
+        if self._transport.can_write_eof():  # TLS cannot close one side
+            self._transport.write_eof()
+        self._transport.resume_reading()
+        asyncio.get_running_loop().call_later(LINGER_SECONDS, self._transport.abort)
