@@ -78,15 +78,16 @@ def recognise(folder: Path) -> Quantized | None:
     config = read_json(path) if path.is_file() else {}
     text = config.get("text_config")
     places = (config, text if isinstance(text, Mapping) else {})
+    of_mlx = config.get("quantization")  # which mlx-lm repeats as `quantization_config`
     for place in places:
         for field in ("quantization_config", "compression_config"):
-            if place.get(field) is not None:
+            if place.get(field) is not None and place[field] != of_mlx:
                 return _of_settings(path, field, place[field])
     if (folder / MODELOPT).is_file():
         found = read_json(folder / MODELOPT).get("quantization")
         return _of_settings(folder / MODELOPT, "quantization", found, "modelopt")
-    if config.get("quantization") is not None:
-        return _of_settings(path, "quantization", config["quantization"], "mlx")
+    if of_mlx is not None:
+        return _of_settings(path, "quantization", of_mlx, "mlx")
     return None
 
 

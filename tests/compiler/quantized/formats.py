@@ -19,10 +19,15 @@ class Case:
     settings: dict[str, Any]  # quantization_config
     write: Callable[[np.ndarray], writing.Written]
     scheme: str | None  # that stores the bits; None: they are encoded again
-    field: str = "quantization_config"
+    fields: tuple[str, ...] = ("quantization_config",)  # of config.json, that hold the settings
     # of the scheme's numbers: a second scale that divides becomes a reciprocal
     rtol: float = 0.0
     rounds_rows: bool = False  # whether linears round their inputs to 8 bits a row
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The fields of config.json that describe the weights."""
+        return dict.fromkeys(self.fields, self.settings)
 
 
 def _compressed(format: str, bits: int = 4, **weights: Any) -> dict[str, Any]:
@@ -34,6 +39,7 @@ def _compressed(format: str, bits: int = 4, **weights: Any) -> dict[str, Any]:
 _GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 128, "sym": True}
 _V2 = {**_GPTQ, "checkpoint_format": "gptq_v2"}
 _FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+_MLX = ("quantization", "quantization_config")  # mlx-lm writes one object under both names
 _BNB = {"quant_method": "bitsandbytes", "load_in_4bit": True}
 _GEMMA = {"quant_method": "gemma", "num_bits": 2, "quantize_embeddings": True}
 
@@ -105,21 +111,19 @@ CASES = {
         partial(writing.nvfp4, divides=False),
         "NVFP4",
     ),
-    "mlx-4": Case(
-        {"bits": 4, "group_size": 64}, writing.mlx, "affine4f16_g64_min", field="quantization"
-    ),
+    "mlx-4": Case({"bits": 4, "group_size": 64}, writing.mlx, "affine4f16_g64_min", fields=_MLX),
     "mlx-6": Case(
         {"bits": 6, "group_size": 64},
         partial(writing.mlx, bits=6),
         "affine8f16_g64_min",
-        field="quantization",
+        fields=_MLX,
     ),
     **{
         f"mlx-{mode}": Case(
             {"bits": bits, "group_size": group, "mode": mode},
             partial(writing.mlx_floats, mode=mode),
             scheme,
-            field="quantization",
+            fields=_MLX,
         )
         for mode, bits, group, scheme in (
             ("mxfp4", 4, 32, "MXFP4"),

@@ -49,7 +49,7 @@ def quantized(folder, case):
         p.copy_(torch.from_numpy(np.ascontiguousarray(left)))
     writing.write(folder / "model.safetensors", tensors)
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {case.field: case.settings}))
+    (folder / "config.json").write_text(json.dumps(config | case.config))
     if case.rounds_rows:
         for name, module in model.named_modules():
             if name.endswith("_proj"):
@@ -131,7 +131,7 @@ def test_experts_with_zero_points(name, tmp_path, caplog):
         else:
             tensors[tensor] = w if w.ndim == 1 or "gate" in tensor else w.astype(np.float16)
             left[tensor] = tensors[tensor].astype(np.float32)
-    config = json.loads((floats / "config.json").read_text()) | {case.field: case.settings}
+    config = json.loads((floats / "config.json").read_text()) | case.config
     (tmp_path / "config.json").write_text(json.dumps(config))
     writing.write(tmp_path / "model.safetensors", tensors)
     writing.write(floats / "model.safetensors", left)

@@ -93,7 +93,7 @@ def test_missing_tensors_are_listed(name, tmp_path):
     for number, suffix in enumerate(set(made) - optional):
         rest = {MODULE + s: a for s, a in made.items() if s != suffix}
         folder = tmp_path / str(number)
-        writing.save(folder, rest, None, **{case.field: case.settings})
+        writing.save(folder, rest, None, **case.config)
         try:
             shapes = open_checkpoint(folder).shapes
         except ModelError as e:
@@ -125,7 +125,7 @@ def test_groups_that_do_not_divide_the_columns(name, axis, tmp_path):
             made[suffix] = array[:7] if axis == 0 else array[:, :7]
     folder = tmp_path / "model"
     tensors = {MODULE + s: a for s, a in made.items()}
-    writing.save(folder, tensors, None, **{case.field: case.settings})
+    writing.save(folder, tensors, None, **case.config)
     with pytest.raises(ModelError, match=r"scales? has 7 groups for \d+ columns"):
         open_checkpoint(folder)
 

@@ -33,8 +33,7 @@ def folder_of(case, folder, modules=(MODULE,)):
         made, matrix = case.write(weights(seed))
         tensors |= {module + suffix: array for suffix, array in made.items()}
         left.append(matrix)
-    quantization = {case.field: case.settings}
-    return writing.save(folder, tensors, None, **quantization), left
+    return writing.save(folder, tensors, None, **case.config), left
 
 
 @pytest.fixture(params=CASES)
@@ -252,7 +251,8 @@ def test_mlx_has_all_experts_in_one_tensor(tmp_path):
     module = "model.layers.0.mlp.switch_mlp.up_proj."
     tensors = {module + name: np.stack([m[name] for m in made]) for name in made[0]}
     tensors["model.norm.weight"] = np.ones(IN, np.float16)
-    folder = writing.save(tmp_path, tensors, None, quantization=CASES["mlx-4"].settings)
+    one_key = {"quantization": CASES["mlx-4"].settings}  # as mlx-lm wrote in 2024
+    folder = writing.save(tmp_path, tensors, None, **one_key)
     checkpoint = open_checkpoint(folder)
     names = [f"model.layers.0.mlp.experts.{e}.up_proj.weight" for e in range(2)]
     assert checkpoint.shapes == {"model.norm.weight": (IN,)} | dict.fromkeys(names, (OUT, IN))
