@@ -1,18 +1,22 @@
 """Converts older tokenizer formats to tokenizer.json.
 
-The formats are SentencePiece's tokenizer.model, tiktoken's ranks under the same name, Mistral's
-tekken.json, and BPE's vocab.json with merges.txt. transformers has the converters, and reads the
-first two with the libraries of these formats; the extra `wherry[tokenizers]` installs all of them.
+The formats are SentencePiece's tokenizer.model, tiktoken's ranks under the same or other names,
+Mistral's tekken.json, and BPE's vocab.json with merges.txt. transformers has the converters, and
+reads tokenizer.model with the library of its format; the extra `wherry[tokenizers]` installs all of
+them. Ranks of models whose rule transformers does not have are read in tiktoken_ranks.py.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 
 from wherry.base import extras
 from wherry.errors import ModelError, ToolchainError
-from wherry.hub.file_names import OLDER_TOKENIZERS, TEKKEN
+from wherry.hub.file_names import OLDER_TOKENIZERS, QWEN_RANKS, RANKS, TEKKEN
+
+from . import tiktoken_ranks
 
 TOKENIZER = "tokenizer.json"
 _ABOUT = ("merges.txt", "added_tokens.json", "special_tokens_map.json", "tokenizer_config.json")
@@ -41,9 +45,11 @@ def tokenizer_json(folder: Path) -> bytes:
         ToolchainError: the libraries that read these files are not installed.
         ModelError: the libraries cannot convert these files.
     """
-    names = ", ".join(path.name for path in older(folder))
-    lacking = [m for m in ("transformers", "sentencepiece", "tiktoken") if not extras.installed(m)]
-    if lacking:
+    files = older(folder)
+    names = ", ".join(path.name for path in files)
+    if {RANKS, QWEN_RANKS} & {path.name for path in files}:
+        return str(tiktoken_ranks.convert(folder).to_str()).encode()
+    if lacking := [m for m in _libraries(files) if not extras.installed(m)]:
         raise ToolchainError(
             f"{folder} has no {TOKENIZER} but {names}, which {' and '.join(lacking)} would read. "
             f"Type: {extras.TOKENIZERS}"
@@ -57,6 +63,19 @@ def tokenizer_json(folder: Path) -> bytes:
             f"Put a {TOKENIZER} into their folder."
         ) from e
     return text.encode()
+
+
+def _libraries(files: tuple[Path, ...]) -> tuple[str, ...]:
+    """Return the Python packages that read a folder's tokenizer."""
+    models = [path for path in files if path.suffix == ".model"]
+    formats = {"tiktoken" if _has_ranks(path) else "sentencepiece" for path in models}
+    return ("transformers", *sorted(formats))
+
+
+def _has_ranks(path: Path) -> bool:
+    """Return whether a file has tiktoken's lines of text, and not SentencePiece's binary form."""
+    with path.open("rb") as f:
+        return re.match(rb"[A-Za-z0-9+/]+={0,2} [0-9]+\s", f.read(1024)) is not None
 
 
 def _tekken(folder: Path) -> str:

@@ -94,7 +94,7 @@ class Tokenizer:
         if not path.is_file():
             raise ModelError(
                 f"{folder} has no tokenizer.json. Conversion makes one of tokenizer.model, "
-                "tekken.json or vocab.json, with the extra wherry[tokenizers]; "
+                "tiktoken.model, tekken.json or vocab.json, with the extra wherry[tokenizers]; "
                 "this model has none of them."
             )
         backend = read_tokenizer(path)

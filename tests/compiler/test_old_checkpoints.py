@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import pickle
+import random
+import unicodedata
 
 import numpy as np
 import pytest
@@ -202,13 +204,112 @@ def theirs_of_ranks():
 
 
 def test_ranks_of_tiktoken(folder):
-    lines = [base64.b64encode(token) + b" %d" % rank for token, rank in RANKS.items()]
-    (folder / "tokenizer.model").write_bytes(b"\n".join(lines) + b"\n")
+    write_ranks(folder / "tokenizer.model")
     about = {"tokenizer_class": "PreTrainedTokenizerFast"}
     (folder / "tokenizer_config.json").write_text(json.dumps(about))
     ours = tokenizer_of(folder)
     for text in TEXTS:
         assert ours.encode(text, add_special_tokens=False) == theirs_of_ranks().encode(text)
+
+
+# Rules of the models' own programs, as tiktoken takes them.
+_QWEN = PATTERN.replace("{1,3}", "")
+_UPPER, _LOWER = (
+    r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]",
+    r"\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]",
+)
+_BEFORE, _AFTER = r"[^\r\n\p{L}\p{N}]?", r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+_KIMI = "|".join(
+    [
+        r"[\p{Han}]+",
+        f"{_BEFORE}[{_UPPER}]*[{_LOWER}]+{_AFTER}",
+        f"{_BEFORE}[{_UPPER}]+[{_LOWER}]*{_AFTER}",
+        r"\p{N}{1,3}",
+        r" ?[^\s\p{L}\p{N}]+[\r\n]*",
+        r"\s*[\r\n]+",
+        r"\s+(?!\S)",
+        r"\s+",
+    ]
+)
+KIMI_CONFIG = {
+    "tokenizer_class": "TikTokenTokenizer",
+    "auto_map": {"AutoTokenizer": ["tokenization_kimi.TikTokenTokenizer", None]},
+    "added_tokens_decoder": {
+        str(len(RANKS) + i): {"content": name, "special": special}
+        for i, name, special in ((0, "[BOS]", True), (1, "[EOS]", True), (9, "<|im_end|>", False))
+    },
+    "eos_token": "[EOS]",
+}
+MORE_TEXTS = (
+    "camelCase HTMLText don't WE'RE x1234567 漢字かな交じりABC",
+    "ﬁ é é \r\n\n  \tthe  quick",
+    "🎉",
+)
+
+
+def write_ranks(path, ranks=RANKS):
+    lines = [base64.b64encode(token) + b" %d" % rank for token, rank in ranks.items()]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+
+
+@pytest.mark.parametrize(("name", "rule"), [("tiktoken.model", _KIMI), ("qwen.tiktoken", _QWEN)])
+def test_ranks_under_other_names(folder, monkeypatch, name, rule):
+    """Before, the model was compiled without a tokenizer; no library is needed."""
+    monkeypatch.setattr(extras, "installed", lambda module: False)
+    write_ranks(folder / name)
+    (folder / "tokenizer_config.json").write_text(json.dumps(KIMI_CONFIG))
+    ours = tokenizer_of(folder)
+    theirs = tiktoken.Encoding("x", pat_str=rule, mergeable_ranks=RANKS, special_tokens={})
+    random_texts = [
+        "".join(random.Random(i).choices("the quick oxQUH'sé漢 \n19", k=60)) for i in range(50)
+    ]
+    for text in (*TEXTS, *MORE_TEXTS, *random_texts):
+        sent = unicodedata.normalize("NFC", text) if name == "qwen.tiktoken" else text
+        assert ours.encode(text, add_special_tokens=False) == theirs.encode(sent), text
+    special = len(RANKS)
+    if name == "qwen.tiktoken":
+        assert ours.encode("<|im_start|>the<|extra_204|>")[::3] == [special + 1, special + 207]
+        return
+    assert ours.encode("[BOS]<|im_end|>") == [special, special + 9]
+    assert ours.special_ids == {*range(special, special + 256)} - {special + 9}
+    assert ours.encode(f"<|reserved_token_{special + 255}|>") == [special + 255]
+    assert special + 1 in ours.eos_ids
+
+
+@pytest.mark.parametrize(
+    ("config", "ranks", "said"),
+    [
+        ({"tokenizer_class": "OurTokenizer"}, RANKS, "the rule of 'OurTokenizer'"),
+        ({}, RANKS, "the rule of None"),
+        (KIMI_CONFIG, {b"a": 0}, "has 1 different tokens"),
+        (KIMI_CONFIG, RANKS | {b"xyz": 999}, "ranks from 0 on"),
+        (KIMI_CONFIG | {"added_tokens_decoder": {"5": {"content": "x"}}}, RANKS, "'5'"),
+        (KIMI_CONFIG | {"added_tokens_decoder": [1]}, RANKS, "added_tokens_decoder is \\[1\\]"),
+    ],
+)
+def test_ranks_without_a_rule_are_refused_before_any_work(folder, config, ranks, said):
+    write_ranks(folder / "tiktoken.model", ranks)
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match=said):
+        converted(folder, tiny())
+    assert not list(folder.parent.rglob("params_shard_*"))
+    (folder / "tiktoken.model").write_bytes(b"YQ== 0\nno rank\n")
+    (folder / "tokenizer_config.json").write_text(json.dumps(KIMI_CONFIG))
+    with pytest.raises(ModelError, match=r"tiktoken\.model, line 2 is no token and rank"):
+        converted(folder, tiny())
+
+
+def test_only_the_library_of_the_format_is_asked_for(folder, monkeypatch):
+    """A folder with SentencePiece's model asked for tiktoken, too."""
+    for content, other, needed in (
+        (b"\x0a\x0e\x0a\x05<unk>", "tiktoken", "sentencepiece"),
+        (b"YQ== 0\n", "sentencepiece", "tiktoken"),
+    ):
+        (folder / "tokenizer.model").write_bytes(content)
+        monkeypatch.setattr(extras, "installed", lambda module, needed=needed: module != needed)
+        with pytest.raises(ToolchainError, match=f"{needed} would read") as caught:
+            tokenizer_files.tokenizer_json(folder)
+        assert other not in str(caught.value)
 
 
 def test_tekken(folder):

@@ -76,12 +76,12 @@ def _bpe(vocabulary: Vocabulary) -> Tokenizer:
     else:
         model = _of_characters(vocabulary, ids, pairs)
     made = Tokenizer(model)
-    _split(made, rule)
+    set_split(made, rule)
     _process(made, vocabulary, bos=rule.adds_bos, eos=False)
     return made
 
 
-def _split(made: Tokenizer, rule: PreTokenizer) -> None:
+def set_split(made: Tokenizer, rule: PreTokenizer) -> None:
     """Set the normalizer, pre-tokenizer and decoder of `made` according to a rule."""
     cuts = [pre_tokenizers.Split(Regex(p), "isolated") for p in rule.patterns]
     if rule.as_bytes:

@@ -9,9 +9,12 @@ DRAFT_HEAD, DRAFT_PLACES = "wherry-draft-head.json", "places.safetensors"
 DRAFT_HEAD_FIELD = "wherry_draft_head"
 TEKKEN = "tekken.json"
 MODELOPT = "hf_quant_config.json"  # how NVIDIA's ModelOpt quantized the weights
+RANKS, QWEN_RANKS = "tiktoken.model", "qwen.tiktoken"  # tiktoken's ranks, of Kimi and of Qwen
 # Files of older tokenizers, in models without a tokenizer.json.
 OLDER_TOKENIZERS = (
     TEKKEN,
+    RANKS,
+    QWEN_RANKS,
     "tokenizer.model",
     "spiece.model",
     "sentencepiece.bpe.model",
