@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, fields
 from typing import (
     Annotated,
@@ -41,7 +42,7 @@ from typing import (
     get_type_hints,
 )
 
-from wherry.errors import ModelError, listing, shown
+from wherry.errors import ModelError, WherryError, listing, shown
 
 from .rope import ROPE_FIELDS, RopeConfig, read_rope
 
@@ -112,6 +113,26 @@ _ALWAYS: Mapping[str, tuple[Any, ...]] = {
 }
 
 
+@contextmanager
+def about_config(model_type: object) -> Iterator[None]:
+    """Turn what a configuration makes the code of its family raise into an error about config.json.
+
+    Contradictions between fields that no check knows end here.
+
+    Raises:
+        ModelError: any error but ours.
+    """
+    try:
+        yield
+    except (WherryError, MemoryError):
+        raise
+    except Exception as e:
+        raise ModelError(
+            f"config.json (model_type {shown(model_type)}): its values do not fit each other, or "
+            f"not this family: {type(e).__name__}: {str(e).strip()[:500]}"
+        ) from e
+
+
 def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
     """Create a `cls` from the content of `config.json`.
 
@@ -120,6 +141,11 @@ def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
     Raises:
         ModelError: listing every unknown, missing and unsupported field with its value.
     """
+    with about_config(hf.get("model_type")):
+        return _read_config(cls, hf)
+
+
+def _read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
     problems: list[str] = []
     given = {name: _floats(value) for name, value in hf.items() if value is not None}
     defaults: Mapping[str, Any] = getattr(cls, "DEFAULTS", {})
@@ -158,8 +184,7 @@ def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
     known |= set(getattr(cls, "IGNORED", ()))
     problems += _not_accepted(given, accepted, known)
     config = None if problems else cls(**values)
-    check = getattr(config, "problems", None)
-    problems += check() if check else []
+    problems += _contradictions(config)
     if config is None or problems:
         raise ModelError(
             f"config.json (model_type {shown(hf.get('model_type'))}) does not describe a model "
@@ -167,6 +192,39 @@ def read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
             "A field that is not known may change the result, so none is passed over."
         )
     return config
+
+
+def _contradictions(config: Any) -> list[str]:
+    """Return contradictions between the fields of a configuration; None has none."""
+    check = getattr(config, "problems", None)
+    found: list[str] = []
+    try:
+        for problem in check() if check else ():
+            found.append(problem)
+    except Exception:
+        if not found:
+            raise
+        # A later check failed over what an earlier one has found.
+    return found or list(_experts(config))
+
+
+# Fields of families with experts, as config.json and as our configurations call them.
+_OF_EXPERTS = (
+    "num_experts_per_tok moe_k moe_topk top_k_experts num_experts num_local_experts "
+    "n_routed_experts moe_num_experts n_group num_expert_group topk_group topk_method"
+).split()
+
+
+def _experts(config: Any) -> Iterator[str]:
+    """Yield what is wrong with the experts of a layer, with the fields about them."""
+    experts_of = getattr(config, "experts_of", None)
+    for layer in range(config.num_hidden_layers if experts_of else 0):
+        try:
+            experts_of(layer)
+        except ValueError as e:
+            given = {n: v for n in _OF_EXPERTS if (v := getattr(config, n, None)) is not None}
+            yield f"{', '.join(f'{n}: {shown(v)}' for n, v in given.items())}: {e}"
+            return
 
 
 def _floats(value: Any) -> Any:

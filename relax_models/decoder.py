@@ -81,6 +81,9 @@ class DecoderConfig:
         rotary = self.rope.rotary_dim(self.head_size)
         if rotary < 2 or rotary % 2:
             yield f"head_dim: {rotary} of {self.head_size} dimensions rotate; they rotate in pairs"
+        for name in ("short_factor", "long_factor") if self.rope.kind == "longrope" else ():
+            if (found := len(getattr(self.rope, name))) != rotary // 2:
+                yield f"{name}: {found} numbers found for {rotary // 2} frequencies"
 
     @property
     def head_size(self) -> int:

@@ -18,10 +18,18 @@ def rope_by_kind(given: Mapping[str, Any], default: Mapping[str, Any]) -> dict[s
     made = dict(given)
     both = made.get("rope_parameters", default)
     if not isinstance(both, Mapping):
-        return made
+        return made  # `read_rope` says that it is no object
     made["rope_parameters"] = both.get(FULL)
     made["local_rope_parameters"] = both.get(WINDOWED)
     # An unknown or missing kind of layer becomes an unknown field, and so an error.
     made |= {f"rope_parameters.{n}": v for n, v in both.items() if n not in default}
     made |= {f"rope_parameters.{n}": "missing" for n in default if not both.get(n)}
     return made
+
+
+def merged(default: Mapping[str, Any], given: Any) -> Any:
+    """Return a kind's RoPE fields over their defaults; what is no object stays, as an error."""
+    if given is None:
+        return default
+    # `read_rope` takes what is empty for absent
+    return {**default, **given} if isinstance(given, Mapping) else given or [given]

@@ -17,6 +17,7 @@ from tvm.relax.frontend.nn.exporter import Exporter
 from tvm.relax.transform import DeadCodeElimination
 
 from wherry.models.arch import Architecture, Shape
+from wherry.models.config import about_config
 from wherry.models.layers import EXACT
 from wherry.models.step import Batch, WithSource
 from wherry.passes.kv_cache import KVCache
@@ -115,10 +116,11 @@ def _model(arch: Architecture, config: Any, entries: tuple[str, ...]) -> Any:
 
     For the entry "draft" it has its block of multi-token prediction.
     """
-    model = arch.model(config)
-    if "draft" in entries:
-        assert arch.drafts is not None
-        model.draft = arch.drafts.make(config)
+    with about_config(arch.name):
+        model = arch.model(config)
+        if "draft" in entries:
+            assert arch.drafts is not None
+            model.draft = arch.drafts.make(config)
     if "forward" not in entries:
         model.lm_head = None
     return model
@@ -186,7 +188,8 @@ def export(
         param_mode="plain",
         effect_mode="none",
     )
-    mod, params, _ = Exporter(debug=False).build(spec.ModuleSpec(model, ["forward"], [method]))
+    with about_config(arch.name):
+        mod, params, _ = Exporter(debug=False).build(spec.ModuleSpec(model, ["forward"], [method]))
     mod = DeadCodeElimination()(mod)  # what follows the block's append, see models/drafts.py
     quantization = Quantization(
         plan={n: EXACT_SCHEME if n in exact else scheme for n, _ in params},

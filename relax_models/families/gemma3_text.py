@@ -21,6 +21,7 @@ from ..decoder import FULL, WEIGHTS, WINDOWED
 from ..encoder import Dense, output_of
 from ..output import Output
 from ..ragged import attend
+from ..rope_kinds import merged
 from ..rotated import Angles, angles, rotated
 from ..step import Batch
 from . import gemma2
@@ -63,7 +64,7 @@ class Gemma3Config(gemma2.Gemma2Config):
         local = {"rope_type": "default", "rope_theta": given.pop("rope_local_base_freq", 10000.0)}
         both = given.get("rope_parameters")
         if isinstance(both, dict) and set(both) <= {WINDOWED, FULL}:
-            local = {**local, **(both.get(WINDOWED) or {})}
+            local = merged(local, both.get(WINDOWED))
             given["rope_parameters"] = both.get(FULL)
         return given | {"local_rope_parameters": local}
 

@@ -26,6 +26,7 @@ from ..arch import Architecture, RopeConfig, inv_freq, rename, unused_in
 from ..config import Count, Positions, Range, Size, VocabSize
 from ..decoder import FULL, WEIGHTS, WINDOWED, Biases, Scales
 from ..layers import GatedMLP
+from ..rope_kinds import merged
 from ..step import Batch
 from . import gemma4_text
 from .gemma2 import Cap
@@ -76,7 +77,7 @@ class Gemma3nConfig(gemma4_text.SharingConfig):
         whole = {"rope_type": "default", "rope_theta": given.pop("rope_theta", 1000000.0)}
         both = given.get("rope_parameters")
         if isinstance(both, dict) and set(both) <= {WINDOWED, FULL}:
-            local, whole = local | (both.get(WINDOWED) or {}), whole | (both.get(FULL) or {})
+            local, whole = merged(local, both.get(WINDOWED)), merged(whole, both.get(FULL))
         elif both is not None:
             # A missing kind of layer becomes an unknown field, and so an error.
             return given | {f"rope_parameters.{kind}": "missing" for kind in (WINDOWED, FULL)}

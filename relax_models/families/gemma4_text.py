@@ -187,9 +187,10 @@ def _full_layer_fields(given: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the entry of `per_layer_config` for layers without a window; None: there is none."""
     each, layers = given.get("per_layer_config"), given.get("num_hidden_layers")
     names = {"head_dim": "global_head_dim", "num_key_value_heads": "num_global_key_value_heads"}
-    if not isinstance(each, dict) or type(layers) is not int:
+    listed = given.get("layer_types") or []
+    if not isinstance(each, dict) or type(layers) is not int or not isinstance(listed, list):
         return None
-    kinds = given.get("layer_types") or [
+    kinds = listed or [
         FULL if (i + 1) % PATTERN == 0 else WINDOWED for i in range(min(layers, 2**12))
     ]
     full = {i for i, kind in enumerate(kinds) if kind == FULL or i + 1 == len(kinds)}

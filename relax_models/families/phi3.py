@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -36,14 +36,6 @@ class Phi3Config(decoder.WindowedConfig):
                 kinds = {k: "longrope" for k in ("type", "rope_type") if rope.get(k) in _LONGROPE}
                 given = {**given, name: {**rope, **kinds}}
         return given
-
-    def problems(self) -> Iterator[str]:
-        yield from decoder.WindowedConfig.problems(self)
-        frequencies = self.rope.rotary_dim(self.head_size) // 2
-        for name in ("short_factor", "long_factor"):
-            found = len(getattr(self.rope, name))
-            if self.rope.kind == "longrope" and found != frequencies:
-                yield f"{name}: {found} numbers found for {frequencies} frequencies"
 
 
 _LONGROPE = ("su", "yarn", "longrope")

@@ -43,30 +43,30 @@ def rewritten(text: bytes, rng: random.Random) -> bytes:
     """JSON with one to three of its values replaced, removed or added."""
     value = json.loads(text)
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
-        places = list(_places(value))
-        if not places:
+        every = list(places(value))
+        if not every:
             break
-        holder, key = rng.choice(places)
+        holder, key = rng.choice(every)
         kind = rng.random()
         if kind < 0.15:
             del holder[key]
         elif kind < 0.25 and isinstance(holder, dict):
             holder[rng.choice([*_TEXTS, "extra"])] = _value(rng)
         elif kind < 0.35:  # of another place
-            there, other = rng.choice(places)
+            there, other = rng.choice(every)
             holder[key] = json.loads(json.dumps(there[other]))
         else:
             holder[key] = _value(rng)
     return json.dumps(value).encode()
 
 
-def _places(value: Any) -> Any:
+def places(value: Any) -> Any:
     """(holder, key) of everything inside, from the outside in."""
     keys = list(value) if isinstance(value, dict) else range(len(value))
     for key in keys:
         yield value, key
         if isinstance(value[key], dict | list):
-            yield from _places(value[key])
+            yield from places(value[key])
 
 
 def _value(rng: random.Random) -> Any:
