@@ -60,7 +60,7 @@ def _read_header(path: Path) -> tuple[dict[str, TensorFile], bytes]:
             )
         header = f.read(length)
     try:
-        entries = parse_object(header)
+        entries = parse_object(header, unique=True)
         entries.pop("__metadata__", None)
         tensors = {name: _tensor(path, 8 + length, e) for name, e in entries.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as e:

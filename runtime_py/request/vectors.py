@@ -257,7 +257,10 @@ class VectorPlanner:
                 code="no_embeddings",
             )
         raise RequestError(
-            "This model was compiled by a version without embeddings. Compile it again: "
+            "This model reads a source and writes a text, and has no embeddings: "
+            "POST /v1/completions"
+            if "encode" in self.entries
+            else "This model was compiled by a version without embeddings. Compile it again: "
             "wherry compile MODEL -o DIR",
             code="no_embeddings",
         )

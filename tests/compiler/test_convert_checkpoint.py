@@ -113,6 +113,16 @@ def test_a_damaged_header_is_refused(tmp_path, entry):
         open_checkpoint(tmp_path)
 
 
+def test_names_that_occur_twice_are_refused(tmp_path):
+    """Readers differ in which of the two they take."""
+    entry = json.dumps({"dtype": "F32", "shape": [5, 12], "data_offsets": [0, 240]})
+    header = f'{{"a": {entry}, "a": {entry}}}'.encode()
+    data = len(header).to_bytes(8, "little") + header + bytes(240)
+    (tmp_path / "model.safetensors").write_bytes(data)
+    with pytest.raises(ModelError, match=r"damaged header.*'a' occurs twice"):
+        open_checkpoint(tmp_path)
+
+
 def test_trailing_bytes_gaps_and_overlaps_are_refused(tmp_path):
     """As the safetensors library does: something is wrong with whatever wrote the file."""
     path = tmp_path / "model.safetensors"

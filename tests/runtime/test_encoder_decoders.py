@@ -71,6 +71,12 @@ def test_completions(served):
     assert same["choices"][0]["text"] == texts[0]
 
 
+def test_embeddings_are_not_advised_to_compile_again(served):
+    status, answer = post(f"{served[0]}/v1/embeddings", model="t5", input="w7")
+    assert status == 400 and "Compile" not in answer["error"]["message"]
+    assert "reads a source and writes a text" in answer["error"]["message"]
+
+
 def test_the_engine_streams(served):
     _, engine, written = served
     chunks = engine.completions.create(

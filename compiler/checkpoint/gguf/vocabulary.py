@@ -33,6 +33,7 @@ _ROLES = {
     "sep": "seperator_token_id",  # the misspelling is part of the format
     "cls": "cls_token_id",
 }
+_NO_TOKEN = 2**32 - 1  # the id that converters write for none
 _ENDING = ("eos_token_id", "eot_token_id", "eom_token_id")
 
 
@@ -80,11 +81,23 @@ def vocabulary_of(header: Header) -> Vocabulary:
     problems: list[str] = []
     tokens = _texts(found, "tokens", problems)
     count = len(tokens)
-    kinds = _numbers(found, "token_type", count, problems)
-    scores = _numbers(found, "scores", count, problems)
+    kinds = _numbers(found, "token_type", count, problems, "iu")
+    if kinds is not None and ((kinds < 0) | (kinds > max(Kind))).any():
+        problems.append(
+            f"token_type: found {_outside(kinds)}, expected numbers up to {max(Kind):d}"
+        )
+    scores = _numbers(found, "scores", count, problems, "iuf")
+    if scores is not None and np.isnan(scores).any():
+        problems.append("scores: found NaN")
+    problems += [
+        f"{name}: found {shown(found[name])}, expected one of {count} tokens"
+        for name in _ENDING
+        if found.get(name, _NO_TOKEN) != _NO_TOKEN and not _is_id(found[name], count)
+    ]
     ids = {name: found[name] for name in {*_ROLES.values(), *_ENDING} if name in found}
-    wrong = [n for n, i in ids.items() if type(i) is not int or not 0 <= i < count]
-    # Some files have special token ids outside of their vocabulary; llama.cpp ignores them, too.
+    wrong = [n for n, i in ids.items() if not _is_id(i, count)]
+    # Some files have ids of padding or of BOS outside of their vocabulary; llama.cpp ignores them,
+    # too. Without its end a text does not stop, so that one is a problem above.
     ids = {n: i for n, i in ids.items() if n not in wrong}
     model, pre = found.get("model"), found.get("pre", "default")
     if not isinstance(model, str) or not isinstance(pre, str):
@@ -123,16 +136,25 @@ def _texts(found: Mapping[str, Any], name: str, problems: list[str]) -> list[str
 
 
 def _numbers(
-    found: Mapping[str, Any], name: str, count: int, problems: list[str]
+    found: Mapping[str, Any], name: str, count: int, problems: list[str], dtypes: str
 ) -> NDArray[Any] | None:
     """Return an array [count]; None if the field is absent or, with a problem added, invalid."""
     value = found.get(name)
     if value is None:
         return None
-    if isinstance(value, np.ndarray) and value.shape == (count,) and value.dtype.kind in "iuf":
+    if isinstance(value, np.ndarray) and value.shape == (count,) and value.dtype.kind in dtypes:
         return value
-    problems.append(f"{name}: expected a number for each of {count} tokens")
+    kind = "a number" if "f" in dtypes else "an integer"
+    problems.append(f"{name}: expected {kind} for each of {count} tokens")
     return None
+
+
+def _is_id(value: object, count: int) -> bool:
+    return type(value) is int and 0 <= value < count
+
+
+def _outside(kinds: NDArray[Any]) -> str:
+    return shown(sorted({int(k) for k in kinds} - {int(k) for k in (0, *Kind)})[0])
 
 
 def _distinct(tokens: list[str]) -> tuple[str, ...]:

@@ -10,19 +10,32 @@ LARGEST = 64 << 20  # bytes; the longest known index of a checkpoint has about 1
 DEEPEST = 100  # nested brackets, at most
 
 
-def parse_object(text: bytes | str) -> dict[str, Any]:
+def parse_object(text: bytes | str, *, unique: bool = False) -> dict[str, Any]:
     """Parse a JSON object.
+
+    Args:
+        text: the object.
+        unique: refuse names that occur twice, of which Python takes the last and others the first.
 
     Raises:
         ValueError: the text is not UTF-8, not JSON, no object, or nested too deep.
     """
+    hook = _distinct if unique else None
     try:
-        value = json.loads(text if isinstance(text, str) else text.decode())
+        value = json.loads(text if isinstance(text, str) else text.decode(), object_pairs_hook=hook)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
     if not isinstance(value, dict):
         raise ValueError(f"it holds a {type(value).__name__}, not an object")
     _check_depth(value)
+    return value
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(n for n in names if names.count(n) > 1)[:200]!r} occurs twice")
     return value
 
 

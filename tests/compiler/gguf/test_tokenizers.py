@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
@@ -22,6 +24,33 @@ from . import writing
 def built(tmp_path, vocabulary) -> Tokenizer:
     file = writing.write(tmp_path / "v.gguf", "llama", {}, {}, vocabulary=vocabulary)
     return build(vocabulary_of(read_header(file)))
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"token_type": np.array([1, np.nan, 3])}, "token_type: expected an integer"),
+        ({"token_type": np.array([1, 99, 3])}, "token_type: found 99, expected numbers up to 6"),
+        ({"token_type": np.array([1, -1, 3])}, "token_type: found -1"),
+        ({"scores": np.array([1.0, np.nan, 3.0])}, "scores: found NaN"),
+        ({"eos_token_id": 3}, "eos_token_id: found 3, expected one of 3 tokens"),
+        ({"eos_token_id": "</s>"}, "eos_token_id: found '</s>'"),
+        ({"eot_token_id": -5}, "eot_token_id: found -5"),
+        (
+            {"eos_token_id": 2**32 - 1, "padding_token_id": 77, "token_type": np.array([0, 1, 6])},
+            None,
+        ),
+    ],
+)
+def test_fields_of_a_vocabulary(fields, said):
+    fields = {"model": "gpt2", "pre": "gpt-2", "tokens": ["a", "b", "c"]} | fields
+    metadata = {f"tokenizer.ggml.{name}": value for name, value in fields.items()}
+    header = SimpleNamespace(metadata=metadata, path="x.gguf")
+    if said is None:
+        assert vocabulary_of(header).ends == ()
+        return
+    with pytest.raises(ModelError, match=said):
+        vocabulary_of(header)
 
 
 def test_byte_level_bpe(tmp_path):
