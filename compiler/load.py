@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +147,7 @@ def describe(folder: Path) -> Described:
 
 
 def _unknown(folder: Path, whole: dict[str, Any], name: object) -> str:
-    """Return the error message for an unsupported model_type, with the supported ones."""
+    """Return the error message for an unsupported model_type, with supported ones like it."""
     said = f"{folder}/config.json has model_type {repr(whole.get('model_type'))[:100]}"
     if name != whole.get("model_type"):
         said += f", whose text_config has {repr(name)[:100]}"
@@ -157,4 +158,10 @@ def _unknown(folder: Path, whole: dict[str, Any], name: object) -> str:
             "text alone as it does here, save it by itself: transformers' AutoModelForCausalLM, "
             "then save_pretrained(DIR)."
         )
-    return f"{said}; supported are {', '.join([*families(), *READ])}."
+    known = [*families(), *READ]
+    near = get_close_matches(str(name)[:100], known, n=4, cutoff=0.5)
+    return (
+        f"{said}, a family of models that is not supported"
+        + (f"; similar names are {', '.join(near)}" if near else "")
+        + f". All {len(known)} are listed by: wherry list --supported (docs/models.md)"
+    )

@@ -448,3 +448,39 @@ def test_files_of_other_programs(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(UsageError, match=f"Type its folder: {tmp_path}\n"):
         resolve(str(weights), cache=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (
+            {"adapter_config.json": '{"base_model_name_or_path": "people/boat"}'},
+            r"is an adapter \(PEFT\) of 'people/boat'.*merge_and_unload",
+        ),
+        (
+            {"adapter_config.json": "?", "adapter_model.safetensors": "", "config.json": "{}"},
+            "adapter .* of another model",
+        ),
+        ({"params.json": "{}", "consolidated.safetensors": ""}, "Mistral's own layout"),
+        ({"config.json": "{}", "onnx/model.onnx": ""}, r"in ONNX \(onnx/model\.onnx\)"),
+        ({"config.json": "{}", "model.onnx": ""}, r"in ONNX \(model\.onnx\)"),
+    ],
+)
+def test_folders_that_are_no_model(tmp_path, files, said):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    with pytest.raises(ModelError, match=said):
+        resolve(str(tmp_path), cache=tmp_path)
+
+
+def test_a_merged_model_may_have_its_adapter_beside(tmp_path):
+    for name in ("config.json", "adapter_config.json", "model.safetensors", "model.onnx"):
+        (tmp_path / name).write_text("{}")
+    assert resolve(str(tmp_path), cache=tmp_path) == tmp_path
+
+
+def test_an_importance_matrix(tmp_path):
+    (tmp_path / "boat-imatrix.dat").write_text("")
+    with pytest.raises(UsageError, match="importance matrix"):
+        resolve(str(tmp_path / "boat-imatrix.dat"), cache=tmp_path)

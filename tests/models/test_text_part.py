@@ -205,7 +205,8 @@ def test_names_of_all_spellings():
         ({"model_type": "mllama", "text_config": {"model_type": "mllama_text_model"}}, "Only the"),
         (
             {"model_type": "llava", "text_config": {"model_type": "zamba"}},
-            "has model_type 'llava', whose text_config has 'zamba'; supported are afmoe",
+            "whose text_config has 'zamba', a family of models that is not supported; similar "
+            "names are zamba2",
         ),
         ({"model_type": "llava", "text_config": {"model_type": "llama"}}, "hidden_size: missing"),
     ],

@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 import wherry
+from wherry.base.json_file import read_object
 from wherry.base.progress import Progress
-from wherry.errors import ModelError, UsageError
+from wherry.errors import ModelError, UsageError, shown
 
 from .download import fetch
 from .gguf_files import SUFFIX
@@ -62,6 +63,8 @@ def resolve(model: str, *, cache: Path, progress: Progress | None = None) -> Pat
 
 def _on_file(file: Path) -> str:
     """The error for a file that is no model folder."""
+    if "imatrix" in file.name.lower():
+        return " It is an importance matrix, by which llama.cpp quantizes models, and no model."
     if (file.parent / "config.json").is_file():
         return f" Type its folder: {file.parent}"
     return ""
@@ -103,6 +106,8 @@ def parse_hub(model: str) -> tuple[str, str | None] | None:
 
 
 def _checked(folder: Path, model: str) -> Path:
+    if what := _no_model(folder):
+        raise ModelError(f"{model}: {folder} {what}")
     if not (folder / "config.json").is_file():
         files = sorted(p for p in folder.iterdir() if p.suffix.lower() == SUFFIX)
         why = f" Type the GGUF file itself: {files[0]}" if files else ""
@@ -112,3 +117,33 @@ def _checked(folder: Path, model: str) -> Path:
             f"{model}: {folder} has no config.json, so it is not a model.{why}\n{_ACCEPTED}"
         )
     return folder
+
+
+def _no_model(folder: Path) -> str:
+    """Return what a folder holds in place of a model, and what to do; "": nothing that is known."""
+    weights = [p.name for p in folder.iterdir() if p.suffix in (".safetensors", ".bin", SUFFIX)]
+    adapter = folder / "adapter_config.json"
+    if adapter.is_file() and all(name.startswith("adapter_") for name in weights):
+        try:
+            base = read_object(adapter).get("base_model_name_or_path")
+        except (OSError, ValueError):
+            base = None
+        return (
+            f"is an adapter (PEFT) of {shown(base) if base else 'another model'}; whole models are "
+            "read. Merge the two: peft's AutoPeftModelForCausalLM, then merge_and_unload() and "
+            "save_pretrained(DIR)."
+        )
+    has_config = (folder / "config.json").is_file()
+    if not has_config and (folder / "params.json").is_file() and any(folder.glob("consolidated*")):
+        return (
+            "has a model in Mistral's own layout (params.json, consolidated.safetensors), which is "
+            "not read. Take the same model in Hugging Face's layout, with config.json and "
+            "model.safetensors; many repositories have both."
+        )
+    onnx = [*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")]
+    if onnx and not weights:
+        return (
+            f"has a model in ONNX ({onnx[0].relative_to(folder)}), which is not read. Give the "
+            "original model, with *.safetensors."
+        )
+    return ""

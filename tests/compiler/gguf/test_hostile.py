@@ -6,10 +6,12 @@ import random
 import resource
 import struct
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from wherry.compiler.checkpoint.gguf.architectures.table import family_of
 from wherry.compiler.checkpoint.gguf.folder import unfold
 from wherry.compiler.checkpoint.gguf.header import read_header
 from wherry.compiler.checkpoint.gguf.opening import open_gguf
@@ -99,3 +101,25 @@ def test_surplus_tensors_are_listed(tmp_path):
     file = writing.llama(tmp_path / "m.gguf", layers=1, tensors=tensors)
     with pytest.raises(ModelError, match=r"x\.weight \[3\], which llama does not have"):
         open_gguf(file)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        (
+            {
+                "general.type": "adapter",
+                "adapter.type": "lora",
+                "general.base_model.0.name": "Boat",
+            },
+            r"an adapter \(LoRA\) of 'Boat'",
+        ),
+        ({"general.architecture": "clip", "general.type": "mmproj"}, "reads images or sound"),
+        ({"general.architecture": "clip"}, "reads images or sound"),
+        ({"general.type": "imatrix"}, "an importance matrix"),
+        ({"general.architecture": "sail"}, "the architecture 'sail'"),
+    ],
+)
+def test_files_that_are_no_model_are_named(metadata, said):
+    with pytest.raises(ModelError, match=said):
+        family_of(SimpleNamespace(metadata=metadata, path="x.gguf"))

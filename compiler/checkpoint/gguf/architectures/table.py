@@ -28,9 +28,11 @@ def family_of(header: Header) -> Family:
     """Return the family of a file's architecture.
 
     Raises:
-        ModelError: the architecture is not supported; lists the supported ones.
+        ModelError: the architecture is not supported, with those that are; or it is no model.
     """
     name = header.metadata.get("general.architecture")
+    if what := _no_model(header.metadata, name):
+        raise ModelError(f"{header.path} is {what}")
     if not isinstance(name, str) or name not in FAMILIES:
         raise ModelError(
             f"{header.path} has the architecture {shown(name)}. Of GGUF are read: "
@@ -38,6 +40,25 @@ def family_of(header: Header) -> Family:
             "hf://ORG/NAME"
         )
     return _variant(name, header.metadata)
+
+
+def _no_model(metadata: Mapping[str, Any], architecture: object) -> str:
+    """Return what a file is that has no model, and what to do; "": it may have one."""
+    kind = metadata.get("general.type")
+    if kind == "adapter" or "adapter.type" in metadata:
+        base = metadata.get("general.base_model.0.name") or metadata.get("general.basename")
+        return (
+            f"an adapter (LoRA) of {shown(base or architecture)}; whole models are read. Merge the "
+            "two: llama-export-lora -m MODEL.gguf --lora FILE -o MERGED.gguf"
+        )
+    if kind == "mmproj" or architecture == "clip":
+        return (
+            "the part of a model that reads images or sound. Give the file of its text model, "
+            "which is read alone"
+        )
+    if kind == "imatrix":
+        return "an importance matrix, by which llama.cpp quantizes models. Give the model's file"
+    return ""
 
 
 def _variant(name: str, metadata: Mapping[str, Any]) -> Family:
