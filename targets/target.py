@@ -137,14 +137,15 @@ class TargetPreset:
     def suited_to(self, float_dtype: str) -> TargetPreset:
         """Return this preset, with float32 activations and KV cache for schemes of float32.
 
-        Only float16 ones change. CPUs use their fastest dtypes with any scheme.
+        Only float16 ones change: CPUs keep activations of int8, their fastest.
 
         Args:
             float_dtype: dtype of the floats that the scheme stores.
         """
-        if self.activations != "float16" or float_dtype != "float32":
+        if float_dtype != "float32":
             return self
-        return self.with_activations("float").with_kv_dtype("float32")
+        suited = self.with_kv_dtype("float32") if self.kv_dtype == "float16" else self
+        return suited.with_activations("float") if self.activations == "float16" else suited
 
     def record(self) -> dict[str, Any]:
         """Return the target's record in the manifest."""

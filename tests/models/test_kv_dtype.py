@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from wherry.artifact.manifest import read_manifest
+from wherry.compiler.choices import Choice
 from wherry.errors import UsageError
 from wherry.targets.target import find
 
@@ -70,6 +71,12 @@ def test_company_and_chunks_do_not_matter(folders, kv_dtype):
 def test_what_targets_choose():
     assert find("cpu:x86-64-v3").kv_dtype == "float16"
     assert find("cpu:x86-64-v2").kv_dtype == "float32"
+    # a model of float32 keeps its cache in float32, on CPUs as on GPUs: 2.4e-6 of a logit, not 1e-3
+    for target in ("cpu:x86-64-v3", "vulkan"):
+        for quant, kv_dtype in (("q0f32", "float32"), ("q4f16_1", "float16")):
+            assert Choice(target=target, quant=quant).preset.kv_dtype == kv_dtype
+    chosen = Choice(target="cpu:x86-64-v3", quant="q0f32", kv_dtype="float16").preset
+    assert chosen.kv_dtype == "float16" and chosen.activations == "float"
     assert find("cpu:x86-64-v3").with_kv_dtype("float32").kv_dtype == "float32"
     with pytest.raises(UsageError, match="float32 or float16 or int8 or int4"):
         find("cpu").with_kv_dtype("int3")

@@ -64,7 +64,7 @@ kv_dtype = click.option(
     type=click.Choice(["auto", "float32", "float16", "int8", "int4"]),
     default="auto",
     show_default=True,
-    help="Dtype of the KV cache. auto: the target's default, on GPUs float16, except with q4f32_1, "
+    help="Dtype of the KV cache. auto: float16 where the target has it, and float32 with q4f32_1, "
     "q8f32_1 and q0f32. int8 stores values in 8 bits and keys in 12; int4 values in 4, keys in 8.",
 )
 activations = click.option(
