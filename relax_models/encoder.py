@@ -89,6 +89,11 @@ class EncoderConfig:
         """Return the longest context, in tokens, that `at` accepts."""
         return self.context
 
+    @property
+    def biased_attention(self) -> bool:
+        """Return whether the linears of attention have biases."""
+        return self.BIASED
+
     def at(self, context: int) -> Self:
         """Return the configuration of a model that is compiled for `context` tokens."""
         return self
@@ -125,8 +130,8 @@ class Attention(nn.Module):
     def __init__(self, cfg: Any, layer: int) -> None:
         self.spec = cfg.attention_shape(layer)
         d, inner = cfg.hidden_size, self.spec.heads * self.spec.head_dim
-        self.qkv_proj = nn.Linear(d, self.spec.width, bias=cfg.BIASED)
-        self.o_proj = nn.Linear(inner, d, bias=cfg.BIASED)
+        self.qkv_proj = nn.Linear(d, self.spec.width, bias=cfg.biased_attention)
+        self.o_proj = nn.Linear(inner, d, bias=cfg.biased_attention)
 
     def forward(self, x: Tensor, batch: Batch, shared: Shared) -> Tensor:
         """Compute attention: x [n, d] -> [n, d]."""

@@ -26,6 +26,8 @@ class BloomConfig(classic.ClassicConfig):
     max_position_embeddings: Positions = 2048
     hidden_act: Name = "gelu_pytorch_tanh"
     tie_word_embeddings: bool = True
+    # whether the norms' results are added to those of attention and of the feed-forward
+    apply_residual_connection_post_layernorm: bool = False
     ROTATES: ClassVar[bool] = False
     SPELLED: ClassVar[Mapping[str, str]] = {
         "num_hidden_layers": "n_layer",
@@ -34,7 +36,6 @@ class BloomConfig(classic.ClassicConfig):
         "max_position_embeddings": "seq_length",
     }
     ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
-        "apply_residual_connection_post_layernorm": (False,),
         "pretraining_tp": (1, 2, 4, 8),  # tensor parallelism of the training
         "slow_but_exact": (False,),
     }
@@ -61,7 +62,23 @@ class BloomConfig(classic.ClassicConfig):
         return replace(shape, slopes=alibi(self.num_attention_heads))
 
 
+class Block(classic.Block):
+    def __init__(self, cfg: BloomConfig, layer: int) -> None:
+        super().__init__(cfg, layer)
+        self.adds_normed = cfg.apply_residual_connection_post_layernorm
+
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
+        """Run the layer: x [n, d] -> [n, d]."""
+        if not self.adds_normed:
+            return super().forward(x, batch)
+        x = self.input_layernorm(x)
+        x = self.post_attention_layernorm(x + self.self_attn(x, batch))
+        return x + self.mlp(x)
+
+
 class Decoder(classic.Decoder):
+    block = Block
+
     def __init__(self, cfg: BloomConfig) -> None:
         super().__init__(cfg)
         self.embed_norm = cfg.norm()

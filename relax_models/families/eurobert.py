@@ -31,17 +31,14 @@ class EuroBertConfig(RotaryConfig):
     head_dim: Size | None = None  # None: hidden_size / num_attention_heads
     hidden_act: Name = "silu"
     norm_eps: Epsilon = 1e-5
+    attention_bias: bool = False
+    mlp_bias: bool = False
     classifier_pooling: Literal["bos", "mean", "late"] = "late"
     type_vocab_size: SegmentCount = field(default=0, metadata=NOT_READ)  # there are no segments
     SPELLED: ClassVar[Mapping[str, str]] = {"norm_eps": "rms_norm_eps"}
     # A field of the first version, whose code came with the weights.
     ALIASES: ClassVar[Mapping[str, str]] = {"clf_pooling": "classifier_pooling"}
-    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {
-        "attention_bias": (False,),
-        "mlp_bias": (False,),
-        "pretraining_tp": (1,),
-    }
-    BIASED: ClassVar[bool] = False
+    ACCEPTED: ClassVar[Mapping[str, tuple[Any, ...]]] = {"pretraining_tp": (1,)}
     IGNORED: ClassVar[tuple[str, ...]] = (
         *EncoderConfig.IGNORED,
         "mask_token",
@@ -55,6 +52,10 @@ class EuroBertConfig(RotaryConfig):
                 f"num_key_value_heads: {self.kv_heads} does not divide the "
                 f"{self.num_attention_heads} of num_attention_heads"
             )
+
+    @property
+    def biased_attention(self) -> bool:
+        return self.attention_bias
 
     @property
     def kv_heads(self) -> int:
@@ -80,7 +81,7 @@ class Block(nn.Module):
         self.input_layernorm = cfg.norm()
         self.self_attn = rotary_encoder.Attention(cfg, layer)
         self.post_attention_layernorm = cfg.norm()
-        self.mlp = GatedMLP(d, f, NAMES[cfg.hidden_act])
+        self.mlp = GatedMLP(d, f, NAMES[cfg.hidden_act], cfg.mlp_bias)
 
     def forward(self, x: Tensor, batch: Batch, shared: Shared) -> Tensor:
         """Run the layer: x [n, d] -> [n, d]."""
@@ -146,8 +147,11 @@ ARCH = Architecture(
     config=EuroBertConfig,
     model=EuroBertModel,
     weights=(
-        concat("qkv_proj.weight", *(f"{name}_proj.weight" for name in "qkv")),
-        concat("gate_up_proj.weight", "gate_proj.weight", "up_proj.weight"),
+        *(
+            concat(f"{ours}.{kind}", *(f"{name}_proj.{kind}" for name in parts))
+            for ours, parts in (("qkv_proj", "qkv"), ("gate_up_proj", ("gate", "up")))
+            for kind in ("weight", "bias")
+        ),
         rename("model.embeddings.embed_tokens.weight", "model.embed_tokens.weight"),
         rename("head.dense.weight", "dense.weight"),
         rename("head.dense.bias", "dense.bias"),

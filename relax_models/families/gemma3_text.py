@@ -37,7 +37,7 @@ class Gemma3Config(gemma2.Gemma2Config):
 
     max_position_embeddings: Positions = 131072
     final_logit_softcapping: Cap | None = None
-    attn_logit_softcapping: Cap | None = None
+    attn_logit_softcapping: Cap | None = None  # stored, and used neither by transformers nor here
     sliding_window_pattern: Annotated[int, Range(1, 2**12)] = 6  # every Nth layer has no window
     local_rope: RopeConfig  # RoPE of layers with a sliding window
     use_bidirectional_attention: bool = False
@@ -105,7 +105,7 @@ class Gemma3Config(gemma2.Gemma2Config):
 
     def attention_shape(self, layer: int = 0) -> AttentionShape:
         shape = gemma2.Gemma2Config.attention_shape(self, layer)
-        return replace(shape, qk_norm_eps=self.rms_norm_eps)
+        return replace(shape, qk_norm_eps=self.rms_norm_eps, softcap=None)
 
 
 class Block(gemma2.Block):

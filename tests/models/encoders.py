@@ -98,6 +98,11 @@ CASES = {
         nightly=True,
     ),
     "eurobert": Case("eurobert", {"num_key_value_heads": 2}),
+    "eurobert-biases": Case(
+        "eurobert",
+        {"num_key_value_heads": 2, "attention_bias": True, "mlp_bias": True},
+        nightly=True,
+    ),
     "eurobert-heads": Case(
         "eurobert",
         {

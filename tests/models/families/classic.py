@@ -7,6 +7,13 @@ from .case import LLAMA3, WINDOWED, YARN, Case
 # They spell the sizes that all others share in another way, or have them not.
 NO_KV = {"num_key_value_heads": None}
 CLASSIC = {**NO_KV, "intermediate_size": None}
+BLOOM = {
+    **CLASSIC,
+    "num_attention_heads": 6,
+    "hidden_size": 96,
+    "max_position_embeddings": None,
+    "seq_length": 256,
+}
 CASES = {
     "gpt2": Case("gpt2", {**CLASSIC, "n_inner": 96}, nightly=True),
     "gpt2-scores": Case(
@@ -50,15 +57,9 @@ CASES = {
         {**CLASSIC, "alibi": True, "multi_query": False, "parallel_attn": False},
         nightly=True,
     ),
-    "bloom": Case(
-        "bloom",
-        {
-            **CLASSIC,
-            "num_attention_heads": 6,
-            "hidden_size": 96,
-            "max_position_embeddings": None,
-            "seq_length": 256,
-        },
+    "bloom": Case("bloom", BLOOM),
+    "bloom-normed": Case(
+        "bloom", {**BLOOM, "apply_residual_connection_post_layernorm": True}, nightly=True
     ),
     "mpt": Case(
         "mpt",

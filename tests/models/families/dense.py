@@ -95,6 +95,7 @@ CASES = {
             "head_dim": 32,
             "sliding_window": 19,
             "query_pre_attn_scalar": 20,
+            "attn_logit_softcapping": 2.0,  # which transformers does not use
             "layer_types": [WINDOWED, "full_attention"],
             "rope_parameters": {
                 WINDOWED: {"rope_type": "default", "rope_theta": 10000.0},
