@@ -89,7 +89,7 @@ def create_app(
     if cors := chosen["cors"]:
         _allow_pages(app, cors)
     document, metrics = OpenApi(models, has_keys=bool(keys)), RequestMetrics(life)
-    exposition = Exposition(metrics, EngineMetrics(models))
+    exposition = Exposition(metrics, EngineMetrics(models), shows=models.shows)
     pull = Pull(engine if isinstance(engine, Catalog) else None, allowed=chosen["allow_pull"])
     operation: list[Group] = [status, MetricsPage(models, exposition), document, pull]
     memory = Memory()

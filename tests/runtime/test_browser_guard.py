@@ -45,7 +45,17 @@ def test_own_names(app, host):
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "localhost.evil.example", "127.0.0.1.nip.io", "[", "a@b"]
+    "host",
+    [
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.nip.io",
+        "[",
+        "a@b",
+        "evil@127.0.0.1",
+        "127.0.0.1/x",
+        "localhost?x",
+    ],
 )
 def test_a_rebound_name_is_refused(app, host):
     client = TestClient(app(), base_url="http://localhost")

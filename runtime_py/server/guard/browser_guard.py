@@ -21,6 +21,7 @@ from ..wire.errors import ApiError
 ANY_TYPE = "/api/"  # prefix of paths whose bodies need no content type
 # Headers by which a browser is recognized: each browser sends at least one of them.
 _BROWSERS = ("origin", "sec-fetch-site", "sec-fetch-mode", "referer")
+_NOT_IN_HOSTS = "@/?#\\"  # a URL has them, of which only the part after "@" would be looked at
 _SHOWN = 100  # characters of a header that an error message shows
 
 
@@ -67,6 +68,8 @@ class BrowserGuard:
     def _is_ours(self, host: str) -> bool:
         if "*" in self._hosts:
             return True
+        if any(c in host for c in _NOT_IN_HOSTS):
+            return False
         try:
             name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
         except ValueError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 
@@ -37,11 +37,27 @@ class Permitted:
         return [m for m in found if m.name in key.models or m.root in key.models]
 
     def served(self) -> Sequence[Served]:
-        """Return all loaded models, for the server's state and metrics.
+        """Return the loaded models that the key may use; implements `Models.served`."""
+        found, key = self._models.served(), _key.get()
+        if key is None or key.models is None:
+            return found
+        names = self._names()
+        return [m for m in found if m.name in names]
 
-        Implements `Models.served`.
+    def shows(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether the current request's key may see a metric: of its models, and its own.
+
+        A key without a list of models sees all.
         """
-        return self._models.served()
+        key = _key.get()
+        if key is None or key.models is None:
+            return True
+        own = labels.get("key", key.name) == key.name
+        return own and ("model" not in labels or labels["model"] in self._names())
+
+    def _names(self) -> set[str]:
+        """Return the names of the models that the key may use, and of those that they stand for."""
+        return {name for m in self.listed() for name in (m.name, m.root)}
 
     def limit_queues(self, waiting: int) -> None:
         """Limit the queue of each model; implements `Models.limit_queues`."""

@@ -6,7 +6,7 @@ vLLM's names for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
@@ -142,10 +142,12 @@ class Exposition:
 
     Args:
         sources: the sources of metrics, which are read at each scrape.
+        shows: tells whether the request that is answered may see a metric with some labels.
     """
 
-    def __init__(self, *sources: Source) -> None:
+    def __init__(self, *sources: Source, shows: Callable[[Mapping[str, str]], bool]) -> None:
         self._sources = sources
+        self._shows = shows
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
@@ -157,8 +159,11 @@ class Exposition:
         yield built
         for source in self._sources:
             for metric in source.collect():
-                kept = [s for s in metric.samples if not s.name.endswith("_created")]
-                metric.samples = kept
+                metric.samples = [
+                    sample
+                    for sample in metric.samples
+                    if not sample.name.endswith("_created") and self._shows(sample.labels)
+                ]
                 yield metric
                 yield from also_as_vllm(metric)
 

@@ -19,7 +19,7 @@ from ..conftest import core_of
 from ..served import served
 from .asking import CHAT, COMPLETIONS, HI, bearer, client_of, error
 
-ANN, BOB = "ann-0123456789abcdef", "bob-0123456789abcdef"
+ANN, BOB, OP = "ann-0123456789abcdef", "bob-0123456789abcdef", "op-0123456789abcdef"
 
 
 def file_of(tmp_path, text):
@@ -121,6 +121,31 @@ def test_models_that_a_key_may_not_use_are_not_there(serving):
     assert found["message"].count("small") == 1  # what was asked for, and no list with it
     assert client.get("/v1/models", headers=bearer(BOB)).json()["data"] == []
     assert len(client.get("/v1/models", headers=bearer(ANN)).json()["data"]) == 1
+
+
+def test_other_models_and_keys_are_nowhere(serving):
+    """Before, /api/ps, /stats and /metrics had all models, and /metrics the names of all keys."""
+    client = serving(
+        entry("ann", ANN, models="[small]") + entry("bob", BOB, models="[other]") + entry("op", OP),
+        model_name="small",
+    )
+    for key in (ANN, BOB):
+        client.post(CHAT, json=HI, headers=bearer(key))
+
+    def seen(path, key):
+        answer = client.get(path, headers=bearer(key))
+        assert answer.status_code == 200
+        return answer.text
+
+    for path in ("/api/ps", "/stats", "/metrics"):
+        assert "small" in seen(path, ANN) and "small" in seen(path, OP)
+        assert "small" not in seen(path, BOB)
+    assert '{key="ann"}' in seen("/metrics", OP) and '{key="bob"}' in seen("/metrics", OP)
+    assert '{key="ann"}' not in seen("/metrics", BOB) and '{key="bob"}' in seen("/metrics", BOB)
+    assert "vllm:" in seen("/metrics", ANN) and "vllm:num_requests_running{" not in seen(
+        "/metrics", BOB
+    )
+    assert client.get("/health").json() == {"status": "ok"}
 
 
 WRONG = {
