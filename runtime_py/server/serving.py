@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 from pathlib import Path
 
@@ -21,7 +22,10 @@ from .options import ServeOptions, checked_serve
 from .running import RunningServer, end_process, quiet_signals
 from .wire.http_protocol import ConnectionLimits, ServerConfig
 
+_log = logging.getLogger(__name__)
 _BACKLOG = 64  # connections that one iteration of the event loop accepts
+_FEW = 64  # connections below which the start says how many there are
+_MANY_FILES = 2**31 - 1  # no limit
 _OTHER_FILES = 32  # number of files that a running server may open in addition to its connections
 
 
@@ -58,14 +62,15 @@ def serve(
     try:
         app = create_app(served, **for_app)
         drain_seconds = own.get("drain_seconds", DRAIN_SECONDS)
+        backlog = min(_BACKLOG, _most_files() // 4)
         config = ServerConfig(
             app,
-            own.get("limits") or ConnectionLimits(connections=_connections()),
+            own.get("limits") or ConnectionLimits(connections=_connections(backlog)),
             host=address.host,
             port=address.port,
             ssl_certfile=address.tls_cert,
             ssl_keyfile=address.tls_key,
-            backlog=_BACKLOG,
+            backlog=backlog,
             log_config=access_log.config(own.get("log_format", "text")),
             access_log=False,  # Wherry's own log says more than uvicorn's
             timeout_graceful_shutdown=drain_seconds,
@@ -119,15 +124,28 @@ def _path(given: str | Path | None) -> Path | None:
     return None if given is None else Path(given)
 
 
-def _connections() -> int:
-    """Return the number of connections that this process's limit of open files allows."""
-    most = ConnectionLimits().connections
+def _most_files() -> int:
+    """Return how many files this process may open."""
     if sys.platform == "win32":  # sockets on Windows are no files and do not count against a limit
-        return most
+        return _MANY_FILES
     import resource
 
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit == resource.RLIM_INFINITY:
+    return _MANY_FILES if limit == resource.RLIM_INFINITY else limit
+
+
+def _connections(backlog: int) -> int:
+    """Return the number of connections that this process's limit of open files allows."""
+    most, limit = ConnectionLimits().connections, _most_files()
+    if limit == _MANY_FILES:
         return most
-    left = limit - len(list(Path("/dev/fd").iterdir())) - _BACKLOG - _OTHER_FILES
-    return max(1, min(most, left))
+    reserved = backlog + min(_OTHER_FILES, limit // 4)
+    found = max(1, min(most, limit - len(list(Path("/dev/fd").iterdir())) - reserved))
+    if found < _FEW:
+        _log.warning(
+            "This process may open %d files, so that it keeps %d connections at a time; further "
+            "ones get a 503. Raise the limit before the start: ulimit -n 1024",
+            limit,
+            found,
+        )
+    return found

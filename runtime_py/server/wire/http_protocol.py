@@ -143,8 +143,9 @@ class HttpProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start to wait for the first request of a new connection."""
         # Transports of other event loops (uvloop) do not derive from asyncio.Transport.
-        wrapped = LingeringTransport(cast("asyncio.Transport", transport), self._client_sends)
-        super().connection_made(cast("asyncio.Transport", wrapped))
+        given = cast("asyncio.Transport", transport)
+        self._lingering = LingeringTransport(given, self._client_sends)
+        super().connection_made(cast("asyncio.Transport", self._lingering))
         self._wait_for("head")
         if len(self.connections) > self._limits.connections:
             self._make_room()
@@ -268,9 +269,12 @@ class HttpProtocol(H11Protocol):
             _, longest = min(waiting, key=lambda found: found[0])
             # The connection is removed at once, so that the next new connection evicts another one.
             self.connections.discard(longest)
-            longest.transport.abort()
+            if isinstance(longest, HttpProtocol) and longest.cycle is None:
+                longest.refuse(_too_many(), lingers=False)  # its place is needed now
+            else:  # a client may take bytes between two requests for the answer to the second
+                longest.transport.abort()
         else:
-            self.refuse(ApiError(503, "Too many connections", code="too_many_connections"))
+            self.refuse(_too_many())
 
     # ---- Refused requests ----
 
@@ -279,8 +283,11 @@ class HttpProtocol(H11Protocol):
         reason = self.conn.refusal or msg
         self.refuse(ApiError(400, f"This is no HTTP request: {reason}", code="invalid_http"))
 
-    def refuse(self, error: ApiError) -> None:
-        """Send an error as the response if none has begun, and close the connection."""
+    def refuse(self, error: ApiError, *, lingers: bool = True) -> None:
+        """Send an error as the response if none has begun, and close the connection.
+
+        With `lingers` the client has a second to read it, if it still sends its request.
+        """
         self._wait_for(None)
         if self.cycle is not None:  # the connection drops what the application still sends
             self.cycle.disconnected = True
@@ -297,7 +304,10 @@ class HttpProtocol(H11Protocol):
         except h11.LocalProtocolError:  # a response has begun already
             self.transport.abort()
             return
-        self.transport.close()
+        if lingers:
+            self.transport.close()
+        else:
+            self._lingering.close_at_once()
         self.loop.call_later(LINGER_SECONDS, self.transport.abort)
 
     def _client_sends(self) -> bool:
@@ -311,3 +321,12 @@ class HttpProtocol(H11Protocol):
 
     def _unsupported_upgrade_warning(self) -> None:
         """Log nothing, because any client could fill the log."""
+
+
+def _too_many() -> ApiError:
+    return ApiError(
+        503,
+        "Too many connections; try again in a moment",
+        code="too_many_connections",
+        headers={"Retry-After": "1"},
+    )

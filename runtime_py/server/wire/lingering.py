@@ -46,3 +46,7 @@ class LingeringTransport:
             self._transport.write_eof()
         self._transport.resume_reading()
         asyncio.get_running_loop().call_later(LINGER_SECONDS, self._transport.abort)
+
+    def close_at_once(self) -> None:
+        """Close the connection as soon as what was written is sent."""
+        self._transport.close()
