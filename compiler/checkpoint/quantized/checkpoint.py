@@ -76,6 +76,7 @@ def open_quantized(raw: Checkpoint, quantized: Quantized) -> QuantizedCheckpoint
         ModelError: its layout is not supported, tensors are missing or do not fit, or none is
             quantized.
     """
+    raw = quantized.spelled(raw)
     pieces = Pieces(raw, quantized.settings)
     quantized.read(pieces)
     if not pieces.matrices:

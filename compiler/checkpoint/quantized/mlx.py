@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,30 @@ _FLOATS = {
     "nvfp4": _Floats("NVFP4", 4, 16, "F4", "F8_E4M3"),
     "mxfp8": _Floats("MXFP8", 8, 32, "F8_E4M3", "F8_E8M0"),
 }
+
+
+# Families whose norms mlx-lm stores as 1 + weight, while the original checkpoints have the weight.
+_OFFSET_NORMS = ("qwen3_next", "qwen3_5")
+
+
+def spelled(checkpoint: Checkpoint, model_type: object) -> Checkpoint:
+    """Return an MLX checkpoint with convolutions as PyTorch has them: [n, 1, k], not [n, k, 1].
+
+    Raises:
+        ModelError: mlx-lm stores other tensors of this family in a form of its own.
+    """
+    if isinstance(model_type, str) and model_type.startswith(_OFFSET_NORMS):
+        raise ModelError(
+            f"{checkpoint.folder} is an MLX model of the family {model_type}, whose norms mlx-lm "
+            "stores in another form than the original model. Take that one, and --quant, or GGUF."
+        )
+    tensors = {
+        name: replace(tensor, shape=(tensor.shape[0], 1, tensor.shape[1]))
+        if ".conv" in name and len(tensor.shape) == 3 and tensor.shape[2] == 1
+        else tensor
+        for name, tensor in checkpoint.tensors.items()
+    }
+    return replace(checkpoint, tensors=MappingProxyType(tensors))
 
 
 def read_mlx(pieces: Pieces) -> None:

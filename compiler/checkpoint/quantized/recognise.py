@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from wherry.errors import ModelError
 from wherry.hub.file_names import MODELOPT
 from wherry.hub.folder import read_json
 
+from ..tensors import Checkpoint
 from .awq import read_awq
 from .bitnet import METHOD as BITNET
 from .bitnet import read_bitnet
@@ -19,10 +20,11 @@ from .compressed import read_compressed
 from .fp8 import read_fp8, read_modelopt
 from .gemma import read_gemma
 from .gptq import read_gptq
-from .mlx import read_mlx
+from .mlx import read_mlx, spelled
 from .pieces import Pieces
 from .torchao import read_torchao
 
+MLX = "mlx"
 # Formats by the `quant_method` of config.json: name for messages, and reader.
 READERS: Mapping[str, tuple[str, Callable[[Pieces], None]]] = {
     "gptq": ("GPTQ", read_gptq),
@@ -33,7 +35,7 @@ READERS: Mapping[str, tuple[str, Callable[[Pieces], None]]] = {
     "modelopt": ("ModelOpt", read_modelopt),
     "bitsandbytes": ("bitsandbytes", read_bitsandbytes),
     "gemma": ("Gemma QAT", read_gemma),
-    "mlx": ("MLX", read_mlx),
+    MLX: ("MLX", read_mlx),
     BITNET: ("BitNet", read_bitnet),
     "torchao": ("torchao", read_torchao),
 }
@@ -47,6 +49,7 @@ class Quantized:
 
     method: str  # a key of READERS, or OF_EXPERTS
     settings: Mapping[str, Any]  # the format's own description
+    model_type: object = None  # of config.json
 
     @property
     def name(self) -> str:
@@ -57,6 +60,14 @@ class Quantized:
     def rounds_inputs(self) -> bool:
         """Return whether the model was trained with linears that round their inputs."""
         return self.method == BITNET
+
+    def spelled(self, checkpoint: Checkpoint) -> Checkpoint:
+        """Return the checkpoint with shapes as PyTorch has them.
+
+        Raises:
+            ModelError: the format has tensors in a form that is not read.
+        """
+        return spelled(checkpoint, self.model_type) if self.method == MLX else checkpoint
 
     def read(self, pieces: Pieces) -> None:
         """Take the tensors of quantized modules.
@@ -87,7 +98,9 @@ def recognise(folder: Path) -> Quantized | None:
         found = read_json(folder / MODELOPT).get("quantization")
         return _of_settings(folder / MODELOPT, "quantization", found, "modelopt")
     if of_mlx is not None:
-        return _of_settings(path, "quantization", of_mlx, "mlx")
+        found = _of_settings(path, "quantization", of_mlx, MLX)
+        kinds = [place["model_type"] for place in reversed(places) if "model_type" in place]
+        return replace(found, model_type=kinds[0] if kinds else None) if found else None
     return None
 
 

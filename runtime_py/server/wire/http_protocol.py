@@ -305,15 +305,14 @@ class HttpProtocol(H11Protocol):
             self.transport.abort()
             return
         if lingers:
-            self.transport.close()
+            self._lingering.linger()
         else:
             self._lingering.close_at_once()
-        self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+            self.loop.call_later(LINGER_SECONDS, self.transport.abort)
 
     def _client_sends(self) -> bool:
-        """Tell whether the client may be sending a request that is not read to its end."""
-        state = self.conn.their_state
-        return state in (h11.SEND_BODY, h11.ERROR) or (state is h11.IDLE and self.cycle is None)
+        """Tell whether the client may be sending a body that is not read to its end."""
+        return self.conn.their_state is h11.SEND_BODY
 
     def _should_upgrade_to_ws(self) -> bool:
         """Tell whether to accept an upgrade to WebSocket; otherwise HTTP continues (RFC 9110)."""

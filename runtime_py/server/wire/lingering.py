@@ -37,10 +37,14 @@ class LingeringTransport:
         return self._lingers or self._transport.is_closing()
 
     def close(self) -> None:
-        """Close the sending side now and the connection later; a second call closes it at once."""
-        if self.is_closing() or not self._sends():
+        """Close the connection; `linger` if the client still sends."""
+        if self._sends() and not self.is_closing():
+            self.linger()
+        else:
             self._transport.close()
-            return
+
+    def linger(self) -> None:
+        """Close the sending side now and the connection later."""
         self._lingers = True
         if self._transport.can_write_eof():  # TLS cannot close one side
             self._transport.write_eof()
