@@ -196,11 +196,12 @@ def _read_config(cls: type[Config], hf: Mapping[str, Any]) -> Config:
 
 def _contradictions(config: Any) -> list[str]:
     """Return contradictions between the fields of a configuration; None has none."""
-    check = getattr(config, "problems", None)
+    check: Any = getattr(config, "problems", None)
     found: list[str] = []
     try:
-        for problem in check() if check else ():
-            found.append(problem)
+        if check is not None:
+            for problem in check():
+                found.append(problem)  # those before an error are kept
     except Exception:
         if not found:
             raise
@@ -217,7 +218,7 @@ _OF_EXPERTS = (
 
 def _experts(config: Any) -> Iterator[str]:
     """Yield what is wrong with the experts of a layer, with the fields about them."""
-    experts_of = getattr(config, "experts_of", None)
+    experts_of: Any = getattr(config, "experts_of", None)
     for layer in range(config.num_hidden_layers if experts_of else 0):
         try:
             experts_of(layer)

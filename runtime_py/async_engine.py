@@ -74,7 +74,7 @@ class AsyncStream(BaseStream[Chunk, AsyncSink]):
 
 
 async def _in_thread(
-    make: Callable[[], Result], undo: Callable[[Result], None], executor: Executor | None = None
+    make: Callable[[], Result], undo: Callable[[Result], object], executor: Executor | None = None
 ) -> Result:
     """Run `make` on a thread; if the caller is cancelled meanwhile, `undo` its result."""
     future = asyncio.get_running_loop().run_in_executor(executor, make)
@@ -89,7 +89,7 @@ async def attended(
     work: Callable[[Caller], Result],
     executor: Executor | None = None,
     *,
-    undo: Callable[[Result], None] = lambda _: None,
+    undo: Callable[[Result], object] = lambda _: None,
 ) -> Result:
     """Run `work` on a thread; it gets a Caller, which knows whether the client still waits.
 
@@ -153,7 +153,8 @@ async def begin(
         compiling = await attended(
             lambda _: loaded.begin_grammar(plan, constraint), undo=lambda future: future.cancel()
         )
-        held = plan.held_to(await asyncio.wrap_future(compiling))
+        grammar = await asyncio.wrap_future(compiling)
+        held = plan.held_to(grammar)
         generation = await attended(lambda _: submit(held), undo=lambda made: made.close())
     return generation, sink, reply
 

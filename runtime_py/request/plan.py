@@ -153,7 +153,7 @@ class RequestPlanner:
 
         The core computes one token, because it has no empty requests.
         """
-        params = self._params(request, 1, 0, None)
+        params = self._params(request, 1, 0)
         plan = self._plan(request, [[0]], params, False, "messages", continues=False)
         return replace(plan, writes=False, prompt_tokens=0)
 
