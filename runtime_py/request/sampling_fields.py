@@ -87,7 +87,7 @@ class SamplingPlanner:
         threshold = asked.xtc_threshold or 0.1
         excludes = asked.xtc_probability if threshold <= 0.5 else 0.0
         return {
-            "temperature": choose("temperature", 1.0),
+            "temperature": 0.0 if asked.do_sample is False else choose("temperature", 1.0),
             "dynamic_range": asked.dynatemp_range or 0.0,
             "dynamic_exponent": asked.dynatemp_exponent or 1.0,
             "top_p": choose("top_p", 1.0),

@@ -33,6 +33,7 @@ class SamplingFields(BaseModel):
 
     # temperature of the softmax; 0: greedy decoding
     temperature: float | None = Field(None, ge=0, le=2)
+    do_sample: bool | None = None  # TGI's: false is greedy decoding, whatever the temperature
     # llama.cpp's: how far the temperature varies with the entropy
     dynatemp_range: float | None = Field(None, ge=0, le=2)
     # llama.cpp's: exponent of the entropy in dynatemp

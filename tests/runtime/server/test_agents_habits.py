@@ -166,6 +166,8 @@ def test_ollama_drops_the_oldest_turns(serve):
         ({"max_new_tokens": 3}, lambda params: params.max_tokens == 3),
         ({"n_predict": -1}, lambda params: params.max_tokens > 100),
         ({"repeat_penalty": 1.5}, lambda params: params.repetition_penalty == 1.5),
+        ({"do_sample": False, "temperature": 1.5}, lambda params: params.temperature == 0),
+        ({"do_sample": True, "temperature": 1.5}, lambda params: params.temperature == 1.5),
         ({"stop_token_ids": [7]}, lambda params: params.stop_ids[-1] == 7),
     ],
 )
@@ -218,7 +220,6 @@ def test_more_names_of_other_servers(serve):
         ("format", "json", ""),
         ("extra_body", {"a": 1}, {}),
         ("skip_special_tokens", False, True),
-        ("do_sample", False, True),
     ],
 )
 def test_fields_that_would_change_the_answer(serve, name, value, harmless):

@@ -282,6 +282,7 @@ export const FIELD_NAMES = {
   ],
   classify: ["model", "user", "cache_salt", "truncate", "truncate_prompt_tokens", "input"],
   others: [
+    "do_sample",
     "stop_token_ids",
     "include_stop_str_in_output",
     "prompt_logprobs",
@@ -299,7 +300,6 @@ export const FIELD_NAMES = {
     "chat_template",
     "context",
     "custom_logit_processor",
-    "do_sample",
     "extra_body",
     "format",
     "guided_whitespace_pattern",
