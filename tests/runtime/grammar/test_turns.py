@@ -181,7 +181,7 @@ def test_a_busy_machine_refuses_nothing_for_good(grammars, stand_in, gate):
 
 def test_who_has_waited_too_long_is_not_probed(grammars, stand_in, gate, monkeypatch):
     late = grammars.begin(regex("late"), BOB)
-    monkeypatch.setattr(compiler, "WALL_SECONDS", -1.0)
+    monkeypatch.setattr(compiler, "MOST_WAIT", -1.0)
     gate.open.set()
     with pytest.raises(BusyError):
         late.result(10)
