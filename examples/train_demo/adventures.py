@@ -105,7 +105,7 @@ ADVENTURES: tuple[Plot, ...] = (
             "[Every {morning}|Day after day], something was missing from {N}'s kitchen: {food}! [Who could it be|Who was the thief]?",
             '{N} [looked for tracks|took a big magnifying glass]. There were [small marks on the floor|crumbs on the window sill]. "[Aha|A clue]," said {N}, "[somebody comes in at night|I will wait for the thief]."',
             "[So {he} hid behind the door|That night {he} sat in the dark and waited]. [The clock struck ten, eleven, twelve|An hour went by, and then another]. {He} almost fell asleep.",
-            "[Then the window opened slowly|Tap, tap, tap! Someone came in]. {N} [lit a lamp|jumped out]. There stood a {a} {fk} [with {food} in {fhis} arms|with a full mouth]. {FHis} name was {F}.",
+            "[Then the window opened slowly|Tap, tap, tap! Someone came in]. {N} [lit a lamp|jumped out]. There stood a {a} {fk} named {F} [with {food} in {fhis} arms|with a full mouth].",
             '"[Why do you take my things?|So it was you!]" said {N}. "[I am sorry|Please do not be angry]," said {F}. "[I was so hungry, and I was afraid to ask|I have no home and nothing to eat]."',
             '{N} [was not angry any more|thought for a moment]. "[Next time knock at the door|You only have to ask]," {he} said. "[There is enough for two|Sit down, we will eat together]."',
             "[After that {F} came every evening, through the door|{F} helped in the kitchen from then on]. [It is better to ask than to take|And nothing was ever missing again].",

@@ -28,11 +28,11 @@ A very small chat model, so that `wherry run demo "Tell me a story about a fox."
 
 ## How it was made
 
-All text was made by the rules in `examples/train_demo` from a seed: templates, word lists and small tables of facts. No other text was used: nothing was downloaded, and no other model took part. About half of the text is stories (31 plots, with chosen or random heroes, friends, places and things) with questions about them; the rest is questions and answers, sums, counting, lists, poems, small talk, facts about Wherry, and polite refusals.
+All text was made by the rules in `examples/train_demo` from a seed: templates, word lists and small tables of facts. No other text was used: nothing was downloaded, and no other model took part. About half of the text is stories (31 plots, with chosen or random heroes, friends, places and things; a name or a kind, such as a queen, always has the same gender) with questions about them; the rest is questions and answers, sums, counting, lists, poems, small talk, facts about Wherry, and polite refusals.
 
 - Training: {steps} steps, {tokens} million tokens, every text seen once; {minutes} minutes on {where}, bfloat16 matrix products with float32 weights.{before}
 - Optimizer: Muon for the matrices, AdamW for the embedding and the norms; {schedule}.
-- Loss: only what the assistant says, and plain stories.
+- Loss: only what the assistant says, and plain stories; the choice between a pronoun and those of the other gender counts four times more.
 - To make one like it: `python examples/train_demo/train.py`.
 
 ## How well it works
@@ -47,15 +47,23 @@ Stories for held-out wishes, which ask for a hero, a name, a place, a thing or a
 
 {stories}
 
+300 stories for such wishes, drawn: whether hero and friend keep their names, and one pronoun each that fits the name (or the kind, as of a queen):
+
+{characters}
+
+Small talk in held-out wordings: how many replies are one that the rules have for it, word by word:
+
+{small_talk}
+
 Lists ("Name four fruits."), one wish for each kind and each number of items; a garbled item is a word that is in no table:
 
 {lists}
 
 ## What it can and cannot do
 
-It tells short stories with the hero and mostly with the name and the place that you ask for, and answers questions about them. It counts, adds and subtracts up to 20, multiplies up to 10, and knows a few dozen capitals, opposites, animals, colours and words of its trade. It remembers a name that you tell it.
+It tells short stories with the hero and mostly with the name and the place that you ask for, and answers questions about them. It counts, adds and subtracts up to 20, multiplies up to 10, and knows a few dozen capitals, opposites, animals, colours and words of its trade. It remembers a name that you tell it, and chats a little.
 
-It knows nothing else. It is meant to say so ("I am a very small model and do not know that"), but it may also give a wrong answer in a firm voice. Its stories seldom keep to a theme ("about friendship", "who cannot sleep"), mix up he and she, give two heroes one name, and repeat a few plots, above all in greedy decoding: use the temperature of 0.7 that `generation_config.json` has. Lists have as many items as you ask for, but often name a thing twice. It understands no language but English. Do not use it for anything that matters.
+It knows nothing else. It is meant to say so ("I am a very small model and do not know that"), but it may also give a wrong answer in a firm voice. Its stories seldom keep to a theme ("about friendship", "who cannot sleep"), now and then give two heroes one name or a princess that of a boy, and repeat a few plots, above all in greedy decoding: use the temperature of 0.7 that `generation_config.json` has. Lists have as many items as you ask for, but often name a thing twice. It understands no language but English. Do not use it for anything that matters.
 
 ## Licence
 
@@ -80,7 +88,7 @@ class Run:
 _EARLIER_RUNS = (
     " It went on from a model of {before} steps: 2800 (8.3 million tokens, 65 minutes on a thread of an AMD EPYC, the full rates for 2000 "
     "steps and linear decay for 800), whose text had fewer questions about facts, and 1537 (6.1 million tokens, 34 minutes on a thread of "
-    "an Intel Xeon, 0.6 of the full rates for 610 steps and linear decay for 927)."
+    "an Intel Xeon, 0.6 of the full rates for 610 steps and linear decay for 927), in whose text most names had either gender."
 )
 
 
@@ -99,5 +107,7 @@ def card(run: Run, losses: list[float], results: list[Evaluation]) -> str:
         loss4=losses[1],
         questions=question_table(*results),
         stories=wish_table(*results, "stories"),
+        characters=wish_table(*results, "characters"),
+        small_talk=wish_table(*results, "small_talk"),
         lists=wish_table(*results, "lists"),
     )

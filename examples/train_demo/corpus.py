@@ -43,7 +43,7 @@ SINGLE = {
     fact: 6.0,
     calculation: 5.0,
     everyday: 4.5,
-    talk: 3.0,
+    talk: 6.0,
     project: 2.5,
     refusal: 2.5,
     lists_and_poems: 2.5,
@@ -52,7 +52,7 @@ SINGLE = {
 # Kinds of conversations with their weights; early training has many stories, which teach the
 # language.
 EARLY = {"story": 30, "sums": 10, "facts": 10, "mixed": 50}
-LATE = {"story": 18, "sums": 20, "facts": 38, "mixed": 24}
+LATE = {"story": 24, "sums": 18, "facts": 34, "mixed": 24}
 
 
 def single(rng: Random) -> list[Exchange]:
@@ -96,7 +96,7 @@ def _burst(rng: Random, topic: Callable[[Random], Exchange], count: int) -> list
 
 
 def _any_fact(rng: Random) -> Exchange:
-    topics = {fact: 9.0, everyday: 2.0, project: 1.0, refusal: 1.5, lists_and_poems: 1.5}
+    topics = {fact: 9.0, everyday: 2.0, project: 1.0, refusal: 1.5, lists_and_poems: 1.5, talk: 2.0}
     return rng.choices(list(topics), list(topics.values()))[0](rng)
 
 

@@ -31,7 +31,7 @@ _NAMES = {
     "wadj": "weather",
     "trait": "trait of the hero",
 }
-_LIMIT = 400  # maximum number of tokens; the longest story of the rules has about 260
+LIMIT = 400  # maximum number of tokens; the longest story of the rules has about 260
 
 
 def held_out_wishes(count: int, seed: int = 7) -> list[Wished]:
@@ -69,7 +69,7 @@ def stories(
     """Return for each part of a request the number of stories with it, of stories, and failures."""
     model.eval()
     wishes = held_out_wishes(count)
-    told_texts = replies(model, tokenizer, [w.user for w in wishes], _LIMIT, sampling)
+    told_texts = replies(model, tokenizer, [w.user for w in wishes], LIMIT, sampling)
     results: Results = {name: (0, 0, []) for name in (*dict.fromkeys(_NAMES.values()), "theme")}
     results[WHOLE] = (0, 0, [])
     for wished, text in zip(wishes, told_texts, strict=True):

@@ -221,7 +221,7 @@ PLOTS: tuple[Plot, ...] = (
         "{F} bit the net with {fhis} teeth, because {N} had once helped {fhim}",
         "nobody is too small to help",
         (
-            '[One {morning}|One day], {N} heard a small voice: "Help!" [A tiny {fk} had fallen into the water|A little {fk} was stuck in a hole|A very small {fk} had fallen into a pond]. {FHis} name was {F}.',
+            '[One {morning}|One day], {N} heard a small voice: "Help!" [A tiny {fk} had fallen into the water|A little {fk} was stuck in a hole|A very small {fk} had fallen into a pond]. It was {F}.',
             '{N} [held out a branch|reached down] and pulled {F} out. "[Thank you! One day I will help you too|You saved me. I will not forget it]," said {F}.',
             '"[You? You are so little|But you are so small]," laughed {N}, [and went on {his} way|and said goodbye].',
             "[Some days later|Weeks went by. Then], {N} [stepped into a net|walked into a trap and got caught in a net]. {He} [pulled and kicked|turned this way and that], but the net [only got tighter|did not open].",

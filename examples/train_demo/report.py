@@ -1,4 +1,4 @@
-"""Evaluates a model on questions, stories and lists, in float16 and rounded to 4 bits.
+"""Evaluates a model on questions, stories, lists and small talk, in float16 and rounded to 4 bits.
 
 `python report.py FOLDER` prints the tables for an exported model.
 """
@@ -13,8 +13,10 @@ from pathlib import Path
 
 import torch
 from evaluate import Results, exact, rounded_to_4_bits
+from evaluate_characters import characters
 from evaluate_lists import lists
 from evaluate_stories import stories
+from evaluate_talk import small_talk
 from generation import Sampling
 from model import Llama, ModelConfig, from_hf
 from safetensors.torch import load_file
@@ -26,13 +28,16 @@ _DRAWN = Sampling(seed=7)
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Results on held-out questions, and on stories and lists, most likely and sampled."""
+    """Results on held-out questions, and on the rest with most likely and sampled replies."""
 
     questions: Results
     stories: Results
     drawn_stories: Results
     lists: Results
     drawn_lists: Results
+    drawn_characters: Results
+    small_talk: Results
+    drawn_small_talk: Results
 
 
 def evaluated(model: Llama, tokenizer: Tokenizer) -> Evaluation:
@@ -43,6 +48,9 @@ def evaluated(model: Llama, tokenizer: Tokenizer) -> Evaluation:
         stories(model, tokenizer, _DRAWN),
         lists(model, tokenizer),
         lists(model, tokenizer, _DRAWN),
+        characters(model, tokenizer, _DRAWN),
+        small_talk(model, tokenizer),
+        small_talk(model, tokenizer, _DRAWN),
     )
 
 
@@ -67,15 +75,17 @@ def question_table(full: Evaluation, rounded: Evaluation) -> str:
 
 
 def wish_table(full: Evaluation, rounded: Evaluation, what: str) -> str:
-    """Return the table of `stories` or `lists`: the most likely replies, then sampled ones."""
-    columns = [getattr(e, name) for name in (what, f"drawn_{what}") for e in (full, rounded)]
+    """Return the table of stories, lists and so on: the most likely replies, then sampled ones."""
+    ways = {what: "", f"drawn_{what}": ", drawn"}
+    found = {name: drawn for name, drawn in ways.items() if hasattr(full, name)}
+    columns = [getattr(e, name) for name in found for e in (full, rounded)]
     rows = [
         (name, *(_share(results[name]) for results in columns))
         for name in columns[0]
         if columns[0][name][1]
     ]
-    head = ("", "float16", "4 bits", "float16, drawn", "4 bits, drawn")
-    return _table(head, rows)
+    head = [f"{bits}{drawn}" for drawn in found.values() for bits in ("float16", "4 bits")]
+    return _table(("", *head), rows)
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -106,7 +116,8 @@ def main() -> None:
     results = [evaluated(model, tokenizer) for model in both(state, torch.device("cpu"))]
     if arguments.failures:
         arguments.failures.write_text(json.dumps([asdict(r) for r in results], indent=1))
-    tables = [question_table(*results), *(wish_table(*results, w) for w in ("stories", "lists"))]
+    kinds = ("stories", "characters", "lists", "small_talk")
+    tables = [question_table(*results), *(wish_table(*results, kind) for kind in kinds)]
     sys.stdout.write("\n\n".join(tables) + "\n")
 
 

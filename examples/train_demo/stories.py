@@ -17,11 +17,14 @@ from words import (
     FOODS,
     GIRLS,
     GOALS,
+    HE_PETS,
+    HE_SHORT,
     HELPERS,
     PEOPLE,
-    PETS,
     PLACES,
     RARE,
+    SHE_PETS,
+    SHE_SHORT,
     SKILLS,
     THINGS,
     TRAITS,
@@ -33,10 +36,14 @@ from words import (
 
 ALL_PLOTS = PLOTS + ADVENTURES
 _SHE = frozenset(
-    "queen princess witch fairy mermaid grandmother hen cow goose girl doll nurse sister".split()
+    "queen|princess|witch|fairy|mermaid|grandmother|hen|cow|goose|girl|doll|nurse|sister|old woman".split(
+        "|"
+    )
 )
 _HE = frozenset(
-    "king prince wizard rooster grandfather boy postman fisherman brother policeman".split()
+    "king|prince|wizard|rooster|grandfather|boy|postman|fisherman|brother|policeman|old man|snowman|bull".split(
+        "|"
+    )
 )
 
 OPENINGS = (
@@ -60,6 +67,7 @@ CLOSINGS = (
     "The end.",
     "[And they lived happily ever after|And they stayed friends for ever].",
 )
+_HER, _HIS = frozenset(GIRLS + SHE_PETS), frozenset(BOYS + HE_PETS)
 
 
 @dataclass
@@ -75,12 +83,22 @@ class Story:
         return polish(text.format(**self.slots))
 
 
-def _pronouns(rng: Random, kind: str, name: str) -> tuple[str, str, str]:
-    if kind in _SHE or name in GIRLS:
-        return ("she", "her", "her")
-    if kind in _HE or name in BOYS:
-        return ("he", "him", "his")
-    return rng.choice([("he", "him", "his"), ("she", "her", "her")])
+def known_gender(kind: str, name: str) -> bool | None:
+    """Tell whether a hero is a she, by its kind or else its name; None if no list has them."""
+    for she, he, said in ((_SHE, _HE, kind), (_HER, _HIS, name)):
+        if said in she | he:
+            return said in she
+    return None
+
+
+def is_she(kind: str, name: str) -> bool:
+    """Tell whether a hero is a she; invented names that end in a, e or i are hers."""
+    known = known_gender(kind, name)
+    return name.endswith(("a", "e", "i")) if known is None else known
+
+
+def _pronouns(kind: str, name: str) -> tuple[str, str, str]:
+    return ("she", "her", "her") if is_she(kind, name) else ("he", "him", "his")
 
 
 def random_kind(rng: Random) -> str:
@@ -91,15 +109,23 @@ def random_kind(rng: Random) -> str:
     return rng.choice(group)
 
 
-def random_name(rng: Random, kind: str) -> str:
-    """Return a name that fits the kind of hero; one name in seven is invented."""
+def wished_name(rng: Random, kind: str) -> str:
+    """Return a name that a user gives a hero of this kind; one name in five is invented."""
     if rng.random() < 0.2:
         return new_name(rng)
     if kind in _SHE:
         return rng.choice(GIRLS)
     if kind in _HE:
         return rng.choice(BOYS)
-    return rng.choice(PETS + PETS + GIRLS + BOYS)
+    return rng.choice(rng.choice([SHE_PETS, HE_PETS, GIRLS, BOYS]))
+
+
+def random_name(rng: Random, kind: str, she: bool) -> str:
+    """Return a name for a hero or friend whom the user has given none."""
+    if kind in _SHE | _HE:
+        return rng.choice((SHE_SHORT if kind in _SHE else HE_SHORT)[0])
+    people, pets = SHE_SHORT if she else HE_SHORT
+    return rng.choice(people if rng.random() < 0.3 else pets)
 
 
 def tell(rng: Random, wishes: dict[str, str], plot: Plot | None = None) -> Story:
@@ -125,13 +151,14 @@ def tell(rng: Random, wishes: dict[str, str], plot: Plot | None = None) -> Story
         **wishes,
     }
     kind = slots.setdefault("k", random_kind(rng))
-    name = slots.setdefault("N", random_name(rng, kind))
+    name = slots.setdefault("N", random_name(rng, kind, rng.random() < 0.5))
     place = slots.setdefault("place", place_for(rng, kind))
     friend = slots.setdefault("fk", rng.choice([a for a in ANIMALS + PEOPLE if a != kind]))
     if "F" not in slots:
-        slots["F"] = next(n for n in iter(lambda: random_name(rng, friend), "") if n != name)
-    slots["he"], slots["him"], slots["his"] = _pronouns(rng, kind, name)
-    slots["fhe"], slots["fhim"], slots["fhis"] = _pronouns(rng, friend, slots["F"])
+        she = is_she(kind, name) == (rng.random() < 0.65)
+        slots["F"] = next(n for n in iter(lambda: random_name(rng, friend, she), "") if n != name)
+    slots["he"], slots["him"], slots["his"] = _pronouns(kind, name)
+    slots["fhe"], slots["fhim"], slots["fhis"] = _pronouns(friend, slots["F"])
     for pronoun in ("he", "his", "fhe", "fhis"):
         slots[pronoun.replace("h", "H", 1)] = slots[pronoun].capitalize()
         slots[pronoun.replace("f", "F", 1).replace("h", "H", 1)] = slots[pronoun].capitalize()

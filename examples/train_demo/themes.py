@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 
 from plots import Plot
@@ -12,15 +13,20 @@ _PARTS = re.compile(r"(\[|\]|\||\{\w+\})")
 _SIGNS = {"[": "(?:", "]": ")", "|": "|"}
 
 
+def few_words(field: str, number: int) -> str:
+    """Return an expression that matches a few words of any kind."""
+    return r"[^.!?]{1,60}?"
+
+
 @cache
-def pattern(beat: str) -> re.Pattern[str]:
+def pattern(beat: str, matching: Callable[[str, int], str] = few_words) -> re.Pattern[str]:
     """Return an expression that matches each text of a beat.
 
-    A field matches a few words of any kind.
+    `matching` has what a field matches, from its name and its number in the beat.
     """
     pieces = [
-        _SIGNS.get(part, r"[^.!?]{1,60}?" if part[0] == "{" else _literal(part))
-        for part in _PARTS.split(beat)
+        _SIGNS.get(part, matching(part[1:-1], i) if part[0] == "{" else _literal(part))
+        for i, part in enumerate(_PARTS.split(beat))
         if part
     ]
     return re.compile("".join(pieces), re.IGNORECASE)

@@ -29,6 +29,7 @@ from model import Llama, ModelConfig, from_hf
 from muon import Muon
 from report import both, evaluated
 from safetensors.torch import load_file
+from tokenizers import Tokenizer
 from torch import Tensor
 from vocabulary import load_or_train
 
@@ -78,13 +79,44 @@ class Recipe:
         return replace(self, steps=steps, decay_steps=max((steps - self.first_step) // 3, 1))
 
 
-def masked_loss(model: Llama, inputs: Tensor, targets: Tensor) -> Tensor:
-    """Return the mean cross entropy over targets that are not ignored; only these get logits."""
+# Pronouns of one place in a sentence, his and hers, of which a story needs the hero's.
+_PRONOUNS = ((" he", " she"), (" He", " She"), ("He", "She"), (" him", " her"), (" his", " her"))
+
+
+def other_gender(tokenizer: Tokenizer) -> Tensor:
+    """Return for each token the pronouns of the other gender, [v, 2] int64; -1 for none."""
+    table = torch.full((tokenizer.get_vocab_size(), 2), -1)
+    for pair in _PRONOUNS:
+        ids = [tokenizer.encode(word, add_special_tokens=False).ids for word in pair]
+        if all(len(tokens) == 1 for tokens in ids):
+            (his,), (hers,) = ids
+            table[his, 0] = hers
+            table[hers, 0 if table[hers, 0] < 0 else 1] = his
+    return table
+
+
+def masked_loss(
+    model: Llama, inputs: Tensor, targets: Tensor, others: Tensor | None = None
+) -> Tensor:
+    """Return the mean cross entropy over targets that are not ignored; only these get logits.
+
+    With `others`, the table of `other_gender`, that between a pronoun and those of the other gender
+    is added four times: in the mean it is lost among so many words.
+    """
     with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
         hidden = model.hidden(inputs)
         counted = targets.flatten() != -100
         logits = F.linear(hidden.flatten(0, 1)[counted], model.embed.weight)
-    return F.cross_entropy(logits.float(), targets.flatten()[counted])
+    logits, right = logits.float(), targets.flatten()[counted]
+    loss = F.cross_entropy(logits, right)
+    if others is None:
+        return loss
+    wrong = others[right]
+    said = wrong[:, 0] >= 0
+    logits, right, wrong = logits[said], right[said, None], wrong[said]
+    against = logits.gather(1, wrong.clamp_min(0)).masked_fill(wrong < 0, -math.inf).logsumexp(1)
+    mixed = F.softplus(against - logits.gather(1, right).squeeze(1))
+    return loss + 4 * mixed.sum() / counted.sum()
 
 
 def optimizers(model: Llama, recipe: Recipe) -> list[torch.optim.Optimizer]:
@@ -142,6 +174,7 @@ class Trainer:
         self.device, self.processes = torch.device(device), processes
         self.config = ModelConfig()
         self.tokenizer = load_or_train(work / "tokenizer.json", self.config.vocab_size, recipe.seed)
+        self.others = other_gender(self.tokenizer).to(self.device)
         self.packer = Packer(self.tokenizer, recipe.seed)
         self.validation_packer = Packer(self.tokenizer, recipe.seed + 999)
         self.model = Llama(self.config).to(self.device)
@@ -181,7 +214,7 @@ class Trainer:
         for optimizer, value in zip(self.optimizers, base, strict=True):
             optimizer.param_groups[0]["lr"] = value * rate
         inputs, targets = (x.to(self.device, non_blocking=True) for x in next(made))
-        loss = masked_loss(self.model, inputs, targets)
+        loss = masked_loss(self.model, inputs, targets, self.others)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         for optimizer in self.optimizers:

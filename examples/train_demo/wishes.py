@@ -9,7 +9,7 @@ from string import Formatter
 
 from grammar import Exchange, choose, held_out, polish, typed
 from plots import Plot
-from stories import ALL_PLOTS, Story, place_for, random_kind, random_name, tell
+from stories import ALL_PLOTS, Story, place_for, random_kind, tell, wished_name
 from words import (
     ANIMALS,
     BOYS,
@@ -123,7 +123,7 @@ def _hero_place(rng: Random) -> Wish:
 
 def _named(rng: Random) -> Wish:
     kind = rng.choice([random_kind(rng), "girl", "boy"])
-    name = random_name(rng, kind)
+    name = wished_name(rng, kind)
     if kind in ("girl", "boy") and name in GIRLS + BOYS and rng.random() < 0.5:
         return Wish({"k": "girl" if name in GIRLS else "boy", "N": name}, None, "{N}")
     return Wish(
@@ -133,7 +133,7 @@ def _named(rng: Random) -> Wish:
 
 def _two_named(rng: Random) -> Wish:
     a, b = rng.sample(["girl", "boy", random_kind(rng), rng.choice(ANIMALS)], 2)
-    slots = {"k": a, "N": random_name(rng, a), "fk": b, "F": random_name(rng, b)}
+    slots = {"k": a, "N": wished_name(rng, a), "fk": b, "F": wished_name(rng, b)}
     if slots["N"] == slots["F"]:
         return _named(rng)
     return Wish(
@@ -219,7 +219,7 @@ def _predicate(rng: Random) -> Wish:
 
 _WAYS = {
     _hero: 22, _hero_trait: 7, _hero_friend: 9, _hero_place: 10, _named: 10, _two_named: 4, _place: 5, _theme: 18, _predicate: 15,
-    "thing": 8, "food": 2, "skill": 4, "fear": 4, "weather": 3, "goal": 9, None: 8,
+    "thing": 8, "food": 2, "skill": 4, "fear": 4, "weather": 3, "goal": 9, None: 16,
 }  # fmt: skip
 
 

@@ -36,12 +36,18 @@ BOYS = (
     "Marco Nico Owen Philip Quinn Rolf Simon Timo Ulf Victor Walter Yusuf Zack Anton Bruno Chris Dan Eric Fred Gus Harry Ian Jim "
     "Kurt Louis Martin Nathan Oliver Pablo Ralph Stefan Thomas Umar Vito Will Yann Aron"
 ).split()
-PETS = (
-    "Pip Coco Bo Rusty Momo Fern Hazel Nutmeg Biscuit Pebble Sunny Dot Ziggy Misty Waffles Button "
-    "Bramble Acorn Tiki Olive Pepper Juno Sky Clover Maple Dusty Twig Pickle Nibbles Bingo Socks Patch Flash Rocky Tiger Pearl "
-    "Snowy Cookie Mango Peanut Ginger Shadow Whisper Bubbles Scout Lucky Tango Pumpkin Domino Marble Willow Berry Bean Moss Ember "
-    "Fluff Hopper Puck Quill Rumble Sprout Tumble Velvet Wink Zigzag Ash Bongo Chip Dune Echo Fig"
+SHE_PETS = (
+    "Coco Fern Hazel Misty Olive Juno Pearl Ginger Willow Berry Ember Echo Dot Sunny Pebble Fig Nutmeg Momo Acorn Sky Clover Maple "
+    "Snowy Cookie Whisper Bubbles Velvet Marble Dune"
 ).split()
+HE_PETS = (
+    "Bo Ziggy Waffles Bramble Tiki Pepper Dusty Pickle Nibbles Socks Patch Flash Rocky Tiger Mango Peanut Lucky Tango Pumpkin Bean Moss "
+    "Quill Rumble Sprout Tumble Wink Ash Bongo Chip Biscuit Pip Rusty Button Twig Bingo Shadow Scout Domino Fluff Hopper Puck Zigzag"
+).split()
+PETS = SHE_PETS + HE_PETS
+# Names of one token each, which heroes get when the user asks for none: girls or boys, and pets.
+SHE_SHORT = "Mia Lily Anna Nora Clara Greta Zara Bella Selma Wanda Odette".split(), SHE_PETS[:17]
+HE_SHORT = "Tom Ben Leo Sam Ravi Jonas Carl Nathan".split(), HE_PETS[:30]
 
 # Each place with the words before it, and the spot where a lost thing may be found there.
 PLACES: dict[str, tuple[str, str]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -104,6 +105,65 @@ def test_each_plot_is_known_by_its_beats(part):
     assert told("Once upon a time there was a fox named Rusty. The end.")[0] is None
 
 
+def test_gender_follows_from_kind_and_name(part):
+    stories, words = part("stories"), part("words")
+    assert not {*words.GIRLS, *words.SHE_PETS} & {*words.BOYS, *words.HE_PETS}
+    assert stories.known_gender("fox", "Mia") and stories.known_gender("queen", "Tom")
+    assert stories.known_gender("fox", "Rusty") is stories.known_gender("boy", "Ana") is False
+    assert stories.known_gender("fox", "Lomina") is None
+    assert stories.is_she("fox", "Lomina") and not stories.is_she("fox", "Lomin")
+    for seed in range(100):
+        slots = stories.tell(Random(seed), {}).slots
+        for kind, name, he in (("k", "N", "he"), ("fk", "F", "fhe")):
+            known = stories.known_gender(slots[kind], slots[name])
+            assert slots[he] == {True: "she", False: "he"}[known], slots
+
+
+def test_the_rules_stories_keep_names_and_pronouns(part):
+    evaluate, tell = part("evaluate_characters"), part("stories").tell
+    for seed, plot in enumerate(part("stories").ALL_PLOTS[::4]):
+        text = tell(Random(seed), {}, plot).text
+        assert evaluate.verdicts(text)[evaluate.WHOLE], text
+
+
+def test_a_story_that_mixes_names_or_pronouns_is_found(part):
+    evaluate, stories = part("evaluate_characters"), part("stories")
+    cast = {"k": "fox", "N": "Mia", "fk": "bear", "F": "Ben"}
+    text = stories.tell(Random(0), cast, stories.ALL_PLOTS[2]).text
+
+    def failed(other):
+        assert other != text
+        return [rule for rule, kept in evaluate.verdicts(other).items() if not kept]
+
+    assert all(evaluate.verdicts(text).values())
+    mixed = [evaluate.GENDER, evaluate.FITS, evaluate.WHOLE]
+    assert failed(text.replace("held her breath", "held his breath")) == mixed
+    assert failed(text.replace("She had learned", "It had learned")) == mixed
+    everywhere = text
+    for she, he in (("she", "he"), ("She", "He"), ("her", "his")):
+        everywhere = re.sub(rf"\b{she}\b", he, everywhere)
+    assert failed(everywhere) == [evaluate.FITS, evaluate.WHOLE]
+    names = [evaluate.NAMES, evaluate.WHOLE]
+    assert failed(text.replace("asked Ben", "asked Tom")) == names
+    assert failed(text.replace("Ben", "Mia")) == names
+    # In a sentence that no plot has, a pronoun may mean either character, but nobody else.
+    assert all(evaluate.verdicts(text + " So he slept.").values())
+    alone = stories.tell(Random(0), {**cast, "F": "Nora"}, stories.ALL_PLOTS[2]).text
+    assert evaluate.verdicts(alone)[evaluate.WHOLE]
+    assert not evaluate.verdicts(alone + " So he slept.")[evaluate.GENDER]
+
+
+def test_small_talk(part):
+    evaluate, smalltalk, grammar = part("evaluate_talk"), part("smalltalk"), part("grammar")
+    for seed, (_, beat) in enumerate(smalltalk.TALK):
+        assert evaluate.fits(grammar.polish(grammar.choose(Random(seed), beat)), beat)
+        assert not evaluate.fits("Paris is the capital of France.", beat)
+    asked = {part("grammar").wording(user) for user, _ in smalltalk.held_out_talk()}
+    assert len(asked) >= 40
+    rng = Random(1)
+    assert not asked & {grammar.wording(smalltalk.talk(rng).plain) for _ in range(2000)}
+
+
 def test_lists(part):
     lists = part("evaluate_lists")
     wish = lists.ListWish("Name three fruits.", "fruits", 3)
@@ -167,3 +227,31 @@ def test_the_rate_of_a_continuation(part):
     assert recipe.rate(3400) == pytest.approx(0.6)
     assert recipe.rate(3999) == pytest.approx(0.6 / 500)
     assert recipe.schedule().startswith("0.6 of the full rates for 500 steps,")
+
+
+def test_a_pronoun_counts_against_the_other_gender(part, model):
+    train = part("train")
+    demo = FOLDER.parents[1] / "src" / "wherry" / "demo"
+    tokenizer = part("vocabulary").load_or_train(demo / "tokenizer.json", 2048, 0)
+    others = train.other_gender(tokenizer)
+
+    def ids(text):
+        return tokenizer.encode(text, add_special_tokens=False).ids
+
+    (he,), (she,), (her,) = ids(" he"), ids(" she"), ids(" her")
+    assert others[he].tolist() == [she, -1] and others[she].tolist() == [he, -1]
+    assert others[her].tolist() == [*ids(" him"), *ids(" his")]
+    assert (others[ids(" fox")] == -1).all()
+
+    row = torch.tensor([ids("Mia ran, and she laughed at the fox")])
+    inputs, targets = row[:, :-1], row[:, 1:].clone()
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        logits = model(inputs)[0].float()
+    place = targets[0].tolist().index(she)
+    confused = torch.nn.functional.softplus(logits[place, he] - logits[place, she])
+    more = train.masked_loss(model, inputs, targets, others)
+    plain = train.masked_loss(model, inputs, targets)
+    torch.testing.assert_close(more - plain, 4 * confused / targets.numel(), atol=2e-3, rtol=2e-2)
+    targets[0, place] = -100
+    plain = train.masked_loss(model, inputs, targets)
+    torch.testing.assert_close(train.masked_loss(model, inputs, targets, others), plain)
