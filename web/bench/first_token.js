@@ -40,6 +40,7 @@ console.log(
  * answer is shown.
  */
 function watch() {
+  localStorage.clear(); // a conversation that an earlier visit has left
   const marks = (globalThis.marks = {});
   const look = () => {
     const dot = document.querySelector("#model-dot");
