@@ -16,8 +16,8 @@ from wherry.errors import WherryError
 
 from ..errors import BusyError
 
-PER_TENANT = 16  # pieces of work that wait for one tenant, at most
-IN_ALL = 128  # pieces of work that wait, at most
+PER_TENANT = 128  # pieces of work that wait for one tenant, at most
+IN_ALL = 1024  # pieces of work that wait, at most
 
 Result = TypeVar("Result")
 
@@ -28,10 +28,11 @@ class TenantTurns:
     Args:
         name: of the thread.
         stack: bytes of the thread's stack; 0: the platform's default.
+        bounded: whether PER_TENANT and IN_ALL hold; else connections alone bound what waits.
     """
 
-    def __init__(self, name: str, stack: int = 0) -> None:
-        self._name, self._stack = name, stack
+    def __init__(self, name: str, stack: int = 0, *, bounded: bool = True) -> None:
+        self._name, self._stack, self._bounded = name, stack, bounded
         self._waiting: dict[int, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -50,7 +51,7 @@ class TenantTurns:
                 raise WherryError("The engine is closed")
             own = self._waiting.get(tenant, ())
             waiting = sum(map(len, self._waiting.values()))
-            if len(own) >= PER_TENANT or waiting >= IN_ALL:
+            if self._bounded and (len(own) >= PER_TENANT or waiting >= IN_ALL):
                 raise BusyError(
                     f"{len(own)} grammars of this client wait to be compiled, {waiting} in all; "
                     f"accepted are {PER_TENANT} and {IN_ALL}. Ask again later"
@@ -121,4 +122,5 @@ class _OfTenant(Executor):
 
 
 # Schemas are audited in Python, which holds the GIL, so that one thread of the process suffices.
-AUDITS = TenantTurns("wherry-audit")
+# Every constrained request passes, also those whose grammar is compiled: they take milliseconds.
+AUDITS = TenantTurns("wherry-audit", bounded=False)

@@ -61,12 +61,23 @@ def test_the_line_is_short(line, gate):
     with pytest.raises(BusyError, match=f"{turns.PER_TENANT} grammars of this client wait"):
         line.submit(EVE, lambda: None)
     fine = line.submit(BOB, lambda: 5)
-    others = (tenant for tenant in range(9, 999) for _ in range(turns.PER_TENANT))
+    others = (tenant for tenant in range(9, 9999) for _ in range(turns.PER_TENANT))
     with pytest.raises(BusyError, match=f"{turns.IN_ALL} in all"):
         while True:
             line.submit(next(others), lambda: None)
     gate.open.set()
     assert fine.result(10) == 5
+
+
+def test_audits_have_no_limit_of_their_own(gate):
+    """Each constrained request passes: hundreds of one client may come at once."""
+    made = TenantTurns("test", bounded=False)
+    made.submit(EVE, gate.hold)
+    futures = [made.submit(EVE, lambda: 1) for _ in range(2 * turns.PER_TENANT)]
+    gate.open.set()
+    assert sum(future.result(10) for future in futures) == 2 * turns.PER_TENANT
+    made.close()
+    assert turns.AUDITS._bounded is False
 
 
 def test_who_leaves_is_not_served(line, gate):
