@@ -52,7 +52,7 @@ from .library.export import exact_parameters, parameters
 from .load import describe
 from .model_folder import default_scheme, model_folder, own_label
 from .package import Compilation, package, repair
-from .weight_marker import MARKER, files_of, label_of, own_of, scheme_of
+from .weight_marker import content_of, files_of, label_of, own_of, scheme_of
 
 _log = logging.getLogger(__name__)
 Progress = Callable[[str, int, int], None]  # arguments: phase, steps done, steps in total
@@ -255,7 +255,7 @@ def name_of(model: str) -> str:
 def _key(weights: Path, target: dict[str, Any], scheme: str, deployment: Deployment) -> str:
     """Return a hash of everything that determines a compiled folder; `target` must be complete."""
     inputs: dict[str, Any] = {
-        "weights": json.loads((weights / MARKER).read_text()),
+        "weights": content_of(weights),
         "target": target,
         "scheme": scheme,
         "deployment": asdict(deployment),

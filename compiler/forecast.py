@@ -17,7 +17,7 @@ from typing import Any
 from typing_extensions import Unpack
 
 from wherry.base import settings
-from wherry.hub import download, source
+from wherry.hub import download, names
 from wherry.hub.file_names import DRAFT_HEAD, GGUF_RECORD
 from wherry.hub.folder import read_json
 from wherry.models.arch import Shape
@@ -64,7 +64,7 @@ class Forecast:
 def described_folder(model: str) -> Iterator[Path]:
     """Return a folder with all files of a model but its weights, which are not downloaded."""
     # The header of a GGUF file, which is all that is wanted, comes with its weights.
-    parts = None if source.parse_gguf(model) else source.parse_hub(model)
+    parts = None if names.parse_gguf(model) else names.parse_hub(model)
     if parts is None:
         yield model_folder(model)
         return

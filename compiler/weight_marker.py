@@ -37,6 +37,15 @@ def scheme_of(out: Path) -> str:
     return str(read_record(out / MARKER)["scheme"])
 
 
+def content_of(out: Path) -> dict[str, Any]:
+    """Return what a complete folder has, whichever files it was made of: equal weights are equal.
+
+    A checkpoint is known by its files' times, so it is another one after it was copied.
+    """
+    origin = ("source", "job", "tokenizer", "allocation", "digest")
+    return {n: v for n, v in read_record(out / MARKER).items() if n not in origin}
+
+
 def is_converted(out: Path) -> bool:
     """Return whether `out` contains a complete, undamaged conversion."""
     files = files_of(out)

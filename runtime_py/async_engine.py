@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any, Literal, TypeVar, overload
 
+from typing_extensions import Unpack
+
 from .answer.generation import Generation
 from .answer.reply import Collected, Reply, Streaming
 from .answer.shapes import ChatCompletion, ChatCompletionChunk, Completion
@@ -22,6 +24,7 @@ from .core.dispatcher import AsyncSink
 from .core.interface import Event, Job, SamplingParams
 from .load.model import LoadedModel, parse_chat, parse_completion, parse_embedding
 from .request.plan import RequestPlan
+from .shapes.arguments import ChatArguments, CompletionArguments, EmbeddingArguments
 
 Whole = TypeVar("Whole")
 Chunk = TypeVar("Chunk")
@@ -231,14 +234,14 @@ class AsyncChatCompletions(_Endpoint):
 
     @overload
     async def create(
-        self, *, stream: Literal[True], **fields: Any
+        self, *, stream: Literal[True], **fields: Unpack[ChatArguments]
     ) -> AsyncStream[ChatCompletionChunk]: ...
     @overload
     async def create(
-        self, *, stream: Literal[False] | None = ..., **fields: Any
+        self, *, stream: Literal[False] | None = ..., **fields: Unpack[ChatArguments]
     ) -> ChatCompletion: ...
     async def create(
-        self, *, stream: bool | None = None, **fields: Any
+        self, *, stream: bool | None = None, **fields: Unpack[ChatArguments]
     ) -> ChatCompletion | AsyncStream[ChatCompletionChunk]:
         """Answer messages.
 
@@ -259,11 +262,15 @@ class AsyncCompletions(_Endpoint):
     """The endpoint `engine.completions`, with the interface of OpenAI's client."""
 
     @overload
-    async def create(self, *, stream: Literal[True], **fields: Any) -> AsyncStream[Completion]: ...
-    @overload
-    async def create(self, *, stream: Literal[False] | None = ..., **fields: Any) -> Completion: ...
     async def create(
-        self, *, stream: bool | None = None, **fields: Any
+        self, *, stream: Literal[True], **fields: Unpack[CompletionArguments]
+    ) -> AsyncStream[Completion]: ...
+    @overload
+    async def create(
+        self, *, stream: Literal[False] | None = ..., **fields: Unpack[CompletionArguments]
+    ) -> Completion: ...
+    async def create(
+        self, *, stream: bool | None = None, **fields: Unpack[CompletionArguments]
     ) -> Completion | AsyncStream[Completion]:
         """Continue prompts; arguments, results and errors as in Completions.create of MLCEngine."""
         request = parse_completion({**fields, "stream": stream})
@@ -273,7 +280,7 @@ class AsyncCompletions(_Endpoint):
 class AsyncEmbeddings(_Endpoint):
     """The endpoint `engine.embeddings`, with the interface of OpenAI's client."""
 
-    async def create(self, **fields: Any) -> EmbeddingAnswer:
+    async def create(self, **fields: Unpack[EmbeddingArguments]) -> EmbeddingAnswer:
         """Embed each input; arguments, results and errors as in Embeddings.create of MLCEngine."""
         request = parse_embedding(fields)
         vectors = self._model.vectors

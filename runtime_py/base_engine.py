@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from typing_extensions import Self, Unpack
+
+from wherry.base import progress
 
 from .answer.generation import Generation
 from .answer.reply import Streaming
@@ -24,7 +27,10 @@ class BaseEngine:
     loaded: LoadedModel
 
     def __init__(self, model: str | Path, **options: Unpack[LoadOptions]) -> None:
-        self._attach(LoadedModel.load(model, **options))
+        with ExitStack() as shown:
+            if "progress" not in options:
+                options["progress"] = shown.enter_context(progress.shown())
+            self._attach(LoadedModel.load(model, **options))
 
     @classmethod
     def of(cls, loaded: LoadedModel) -> Self:
@@ -36,6 +42,17 @@ class BaseEngine:
     def _attach(self, loaded: LoadedModel) -> None:
         """Store the loaded model and create the endpoints over it."""
         raise NotImplementedError
+
+    def __repr__(self) -> str:
+        loaded = self.loaded
+        what = [loaded.name]
+        if loaded.origin:
+            manifest = loaded.origin.manifest
+            what.append(f"in {manifest.quantization} for {manifest.target['name']}")
+        return (
+            f"<{type(self).__name__} {' '.join(what)}: context of {loaded.context:,} tokens, "
+            f"{loaded.max_batch} requests at a time>"
+        )
 
     def stats(self) -> CoreStats:
         """Return the core's counters: steps, tokens, pages."""
@@ -63,6 +80,10 @@ class BaseStream(Generic[Chunk, SinkT]):
 
     def __del__(self) -> None:
         self._generation.close()
+
+    def __repr__(self) -> str:
+        state = "ended" if self._generation.done else "running"
+        return f"<{type(self).__name__}: {state}, {len(self._ready)} chunks wait for their reader>"
 
     def _end(self) -> None:
         """Abort the request if it still runs; idempotent."""

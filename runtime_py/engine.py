@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Literal, TypeVar, overload
+from typing import Literal, TypeVar, overload
+
+from typing_extensions import Unpack
 
 from .answer.generation import Generation
 from .answer.reply import Collected, Reply, Streaming
@@ -16,6 +18,7 @@ from .core.dispatcher import BlockingSink
 from .core.interface import Event, Job, SamplingParams
 from .load.model import LoadedModel, parse_chat, parse_completion, parse_embedding
 from .request.plan import RequestPlan
+from .shapes.arguments import ChatArguments, CompletionArguments, EmbeddingArguments
 
 Whole = TypeVar("Whole")
 Chunk = TypeVar("Chunk")
@@ -79,13 +82,17 @@ class ChatCompletions(_Endpoint):
     """The endpoint `engine.chat.completions`, with the interface of OpenAI's client."""
 
     @overload
-    def create(self, *, stream: Literal[True], **fields: Any) -> Stream[ChatCompletionChunk]: ...
-    @overload
-    def create(self, *, stream: Literal[False] | None = ..., **fields: Any) -> ChatCompletion: ...
     def create(
-        self, *, stream: bool | None = None, **fields: Any
+        self, *, stream: Literal[True], **fields: Unpack[ChatArguments]
+    ) -> Stream[ChatCompletionChunk]: ...
+    @overload
+    def create(
+        self, *, stream: Literal[False] | None = ..., **fields: Unpack[ChatArguments]
+    ) -> ChatCompletion: ...
+    def create(
+        self, *, stream: bool | None = None, **fields: Unpack[ChatArguments]
     ) -> ChatCompletion | Stream[ChatCompletionChunk]:
-        """Answer messages; the arguments are the fields of ChatRequest, as in OpenAI's client.
+        """Answer messages; the arguments are those of OpenAI's client, and more (ChatArguments).
 
         Returns:
             The answer, or with `stream=True` an iterator of chunks.
@@ -108,13 +115,17 @@ class Completions(_Endpoint):
     """The endpoint `engine.completions`, with the interface of OpenAI's client."""
 
     @overload
-    def create(self, *, stream: Literal[True], **fields: Any) -> Stream[Completion]: ...
-    @overload
-    def create(self, *, stream: Literal[False] | None = ..., **fields: Any) -> Completion: ...
     def create(
-        self, *, stream: bool | None = None, **fields: Any
+        self, *, stream: Literal[True], **fields: Unpack[CompletionArguments]
+    ) -> Stream[Completion]: ...
+    @overload
+    def create(
+        self, *, stream: Literal[False] | None = ..., **fields: Unpack[CompletionArguments]
+    ) -> Completion: ...
+    def create(
+        self, *, stream: bool | None = None, **fields: Unpack[CompletionArguments]
     ) -> Completion | Stream[Completion]:
-        """Continue prompts; the arguments are the fields of CompletionRequest.
+        """Continue prompts; the arguments are in CompletionArguments.
 
         Returns:
             The answer, or with `stream=True` an iterator of its pieces.
@@ -129,8 +140,8 @@ class Completions(_Endpoint):
 class Embeddings(_Endpoint):
     """The endpoint `engine.embeddings`, with the interface of OpenAI's client."""
 
-    def create(self, **fields: Any) -> EmbeddingAnswer:
-        """Embed each input; the arguments are the fields of EmbeddingRequest.
+    def create(self, **fields: Unpack[EmbeddingArguments]) -> EmbeddingAnswer:
+        """Embed each input; the arguments are in EmbeddingArguments.
 
         Raises:
             RequestError: an argument is wrong, or the model has no embeddings.

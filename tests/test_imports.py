@@ -25,8 +25,8 @@ ALLOWED = {
     "runtime": set(),
     "web": set(),
 }
-# The one door from the run time to the compiler.
-DOORS = {"runtime/load/jit.py": {"compiler"}}
+# The one door from the run time to the compiler, and to the names of its models.
+DOORS = {"runtime/load/jit.py": {"compiler", "hub"}}
 # The rooms of the run time, the lowest first.
 RUNTIME = (
     *("errors", "caller", "core", "text", "grammar", "shapes", "tools", "request", "answer"),

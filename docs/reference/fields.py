@@ -1,4 +1,4 @@
-"""Reads what classes say of their fields: comments at a field's line, or above it."""
+"""Reads what classes say of their fields: comments at a field's line or above, or a text below."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import io
 import re
 import textwrap
 import tokenize
+from itertools import zip_longest
 
 
 def comments_of(kind: type) -> dict[str, str]:
@@ -32,7 +33,7 @@ def _of_source(source: str) -> dict[str, str]:
     }
     own = {n for n, line in enumerate(source.splitlines(), 1) if line.strip().startswith("#")}
     found = {}
-    for node in body.body:
+    for node, after in zip_longest(body.body, body.body[1:]):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             said = [lines[n] for n in range(node.lineno, node.end_lineno + 1) if n in lines]
             above = node.lineno - 1
@@ -40,6 +41,8 @@ def _of_source(source: str) -> dict[str, str]:
                 said.insert(0, lines[above])
                 above -= 1
             found[node.target.id] = " ".join(said)
+            if isinstance(after, ast.Expr):
+                found[node.target.id] = ast.literal_eval(after.value)
     return found
 
 

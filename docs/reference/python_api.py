@@ -17,8 +17,10 @@ from wherry.runtime.core.interface import CoreStats, Event, SamplingParams
 from wherry.runtime.errors import BusyError, RequestError
 from wherry.runtime.load.options import CompileOptions, LoadOptions
 from wherry.runtime.server.options import AppOptions, ServeOptions
+from wherry.runtime.shapes import arguments
 
 from .fields import comments_of, table
+from .python_examples import EXAMPLES
 
 _HEAD = """\
 # Python API
@@ -28,8 +30,9 @@ from wherry import AsyncMLCEngine, MLCEngine
 from wherry.runtime import RequestError, create_app, serve
 ```
 
-Importing these loads neither TVM nor the compiler. The fields of requests are those of the
-[HTTP API](http-api.md#chatrequest). `make docs` writes this page from the docstrings.
+Importing these loads neither TVM nor the compiler. Editors and type checkers know the arguments of
+`create`; an unknown one is a `UsageError` that names the nearest. `make docs` writes this page from
+the docstrings, and tests run its examples.
 """
 # Title of a section: its classes and functions.
 _SECTIONS: dict[str, tuple[Any, ...]] = {
@@ -44,6 +47,10 @@ _SECTIONS: dict[str, tuple[Any, ...]] = {
     "The server": (serve, create_app),
 }
 _RECORDS: dict[str, tuple[type, ...]] = {
+    "Arguments of `create`": (
+        *(arguments.ChatArguments, arguments.CompletionArguments, arguments.SharedArguments),
+        *(arguments.SamplingArguments, arguments.EmbeddingArguments),
+    ),
     "Options of a load": (CompileOptions, LoadOptions),
     "Options of the server": (AppOptions, ServeOptions),
     "Answers": (
@@ -87,13 +94,32 @@ def page() -> str:
 def _described(thing: Any) -> str:
     lines = [f"### {thing.__name__}\n"]
     if not inspect.isclass(thing):
-        return "\n".join([*lines, _code(thing.__name__, thing), _prose(thing)])
+        name = thing.__name__
+        return "\n".join([*lines, _code(name, thing), _prose(thing), _example(name)])
     if not thing.__name__.startswith(("Chat", "Completions", "Embeddings")):
         lines.append(_code(thing.__name__, thing.__init__))
     lines.append(_prose(thing))
+    if thing.__name__ in EXAMPLES:
+        lines.append(_example(thing.__name__))
     for name, method in _methods(thing):
-        lines += [f"#### {thing.__name__}.{name}\n", _code(name, method), _prose(method)]
+        full = f"{thing.__name__}.{name}"
+        lines += [f"#### {full}\n", _code(name, method), _prose(method), _example(full)]
     return "\n".join(lines)
+
+
+def named() -> list[str]:
+    """The names of all that has an example: engines, methods and functions."""
+    names = []
+    for thing in (thing for things in _SECTIONS.values() for thing in things):
+        methods = _methods(thing) if inspect.isclass(thing) else []
+        if not methods or thing.__name__.endswith("Engine"):
+            names.append(thing.__name__)
+        names += [f"{thing.__name__}.{name}" for name, _ in methods]
+    return names
+
+
+def _example(name: str) -> str:
+    return f"```python\n{EXAMPLES[name].strip()}\n```\n"
 
 
 def _methods(kind: type) -> list[tuple[str, Any]]:

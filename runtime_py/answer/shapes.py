@@ -72,9 +72,9 @@ class PromptTokensDetails(Shape):
 class CompletionTokensDetails(Shape):
     """Counts of draft tokens and reasoning tokens; other counts exclude rejected draft tokens."""
 
-    accepted_prediction_tokens: int = 0
-    rejected_prediction_tokens: int = 0
-    reasoning_tokens: int = 0
+    accepted_prediction_tokens: int = 0  # draft tokens that the model has accepted
+    rejected_prediction_tokens: int = 0  # draft tokens that the model has rejected
+    reasoning_tokens: int = 0  # output tokens of the reasoning
 
 
 @dataclass(slots=True)
@@ -84,10 +84,12 @@ class Usage(Shape):
     A sampled stop token counts, and a prompt counts once for all choices.
     """
 
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
+    prompt_tokens: int  # tokens of the prompt, after the chat template
+    completion_tokens: int  # output tokens of all choices
+    total_tokens: int  # both together
+    # how many of them were cached
     prompt_tokens_details: PromptTokensDetails = field(default_factory=PromptTokensDetails)
+    # counts of draft and reasoning tokens
     completion_tokens_details: CompletionTokensDetails = field(
         default_factory=CompletionTokensDetails
     )
@@ -101,12 +103,12 @@ class Timings(Shape):
     cache_n: int  # prompt tokens found in the prefix cache
     prompt_n: int  # prompt tokens that were computed
     prompt_ms: float  # milliseconds from the first step to the first token
-    prompt_per_token_ms: float
-    prompt_per_second: float
+    prompt_per_token_ms: float  # prompt_ms / prompt_n
+    prompt_per_second: float  # prompt tokens computed per second
     predicted_n: int  # output tokens of all choices
     predicted_ms: float  # milliseconds from the first output token to the last
-    predicted_per_token_ms: float
-    predicted_per_second: float
+    predicted_per_token_ms: float  # predicted_ms / predicted_n
+    predicted_per_second: float  # output tokens per second
 
     @classmethod
     def of(
@@ -171,16 +173,16 @@ class CompletionLogprobs(Shape):
 class FunctionCall(Shape):
     """The name of the called function and its arguments, as the JSON text that the model wrote."""
 
-    name: str
-    arguments: str
+    name: str  # the function's name
+    arguments: str  # JSON text, as the model wrote it
 
 
 @dataclass(slots=True)
 class CustomCall(Shape):
     """The name of the called custom tool, and its input."""
 
-    name: str
-    input: str
+    name: str  # the tool's name
+    input: str  # its input, as the model wrote it
 
 
 @dataclass(slots=True)
@@ -188,10 +190,10 @@ class ToolCall(Shape):
     """A tool call of the assistant: of a function, or of a custom tool."""
 
     _optional = frozenset({"function", "custom"})
-    id: str
-    function: FunctionCall | None = None
-    type: str = "function"
-    custom: CustomCall | None = None
+    id: str  # id of the call, for the message with its result
+    function: FunctionCall | None = None  # name and arguments
+    type: str = "function"  # "function" or "custom"
+    custom: CustomCall | None = None  # name and input
 
 
 @dataclass(slots=True)
@@ -204,21 +206,21 @@ class ChatMessage(Shape):
 
     _optional = frozenset({"reasoning_content", "reasoning", "tool_calls"})
     content: str | None  # the text of the message; None if the message has only tool calls
-    role: str = "assistant"
-    refusal: None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    tool_calls: list[ToolCall] | None = None
+    role: str = "assistant"  # always "assistant"
+    refusal: None = None  # always None: OpenAI's field
+    reasoning_content: str | None = None  # the model's reasoning, if it reasons
+    reasoning: str | None = None  # the same
+    tool_calls: list[ToolCall] | None = None  # calls of functions, if there are any
 
 
 @dataclass(slots=True)
 class ChatChoice(Shape):
     """One choice of a chat completion: the message and why it ended."""
 
-    index: int
-    message: ChatMessage
-    finish_reason: FinishReason
-    logprobs: ChatLogprobs | None = None
+    index: int  # place among the request's choices
+    message: ChatMessage  # the answer
+    finish_reason: FinishReason  # why it ended
+    logprobs: ChatLogprobs | None = None  # log probabilities of its tokens, if requested
 
 
 @dataclass(slots=True)
@@ -274,10 +276,10 @@ class ChatDelta(Shape):
 class ChatChunkChoice(Shape):
     """One choice's entry in a chunk of a streamed chat completion."""
 
-    index: int
-    delta: ChatDelta
-    finish_reason: FinishReason | None = None
-    logprobs: ChatLogprobs | None = None
+    index: int  # place among the request's choices
+    delta: ChatDelta  # what the chunk adds
+    finish_reason: FinishReason | None = None  # why it ended; None before the end
+    logprobs: ChatLogprobs | None = None  # log probabilities of its tokens, if requested
 
 
 # One dictionary for each prompt token, from token id to logprob; the token itself comes first.
@@ -289,10 +291,10 @@ class CompletionChoice(Shape):
     """One choice of a completion: its whole text, or the piece that a chunk adds."""
 
     _optional = frozenset({"prompt_logprobs"})
-    index: int
-    text: str
-    finish_reason: FinishReason | None = None
-    logprobs: CompletionLogprobs | None = None
+    index: int  # place among the request's choices
+    text: str  # the text, without the prompt unless echo is set
+    finish_reason: FinishReason | None = None  # why it ended; None before the end
+    logprobs: CompletionLogprobs | None = None  # log probabilities of its tokens, if requested
     # log probabilities of the prompt, in the form of vLLM's server
     prompt_logprobs: PromptLogprobs | None = None
 
@@ -301,9 +303,9 @@ class CompletionChoice(Shape):
 class Answer(Shape):
     """The fields that all responses share."""
 
-    id: str
+    id: str  # id of the response
     created: int  # Unix time in seconds
-    model: str
+    model: str  # name of the model
 
 
 @dataclass(slots=True)
@@ -311,10 +313,10 @@ class ChatCompletion(Answer):
     """The response to a chat request."""
 
     _optional = frozenset({"prompt_logprobs", "dropped_messages"})
-    choices: list[ChatChoice]
-    usage: Usage
-    timings: Timings
-    object: str = "chat.completion"
+    choices: list[ChatChoice]  # n answers; one by default
+    usage: Usage  # token counts
+    timings: Timings  # times of the request
+    object: str = "chat.completion"  # kind of the record
     # number of messages that `truncation` has left out; None: none
     dropped_messages: int | None = None
     # log probabilities of the prompt, in the form of vLLM's server
@@ -329,11 +331,11 @@ class ChatCompletionChunk(Answer):
     """
 
     _optional = frozenset({"usage", "timings", "dropped_messages"})
-    choices: list[ChatChunkChoice]
-    usage: Usage | None = None
+    choices: list[ChatChunkChoice]  # the choices to which the chunk adds something
+    usage: Usage | None = None  # token counts, in the last chunk, if requested
     # times of the request; only the chunk that has usage carries them
     timings: Timings | None = None
-    object: str = "chat.completion.chunk"
+    object: str = "chat.completion.chunk"  # kind of the record
     # number of messages that `truncation` has left out, in the first chunk; None: none
     dropped_messages: int | None = None
 
@@ -343,8 +345,8 @@ class Completion(Answer):
     """The response to a completion request, or one chunk of a streamed one."""
 
     _optional = frozenset({"usage", "timings"})
-    choices: list[CompletionChoice] = field(default_factory=list)
-    usage: Usage | None = None
+    choices: list[CompletionChoice] = field(default_factory=list)  # n texts for each prompt
+    usage: Usage | None = None  # token counts; in a stream only the last chunk's, if requested
     # times of the request; only the chunk that has usage carries them
     timings: Timings | None = None
-    object: str = "text_completion"
+    object: str = "text_completion"  # kind of the record

@@ -25,19 +25,19 @@ class VectorUsage(Shape):
 class Embedding(Shape):
     """One embedding vector: a list of numbers, or little-endian float32 in base64."""
 
-    index: int
-    embedding: list[float] | str
-    object: str = "embedding"
+    index: int  # place of its text in the input
+    embedding: list[float] | str  # the vector
+    object: str = "embedding"  # kind of the record
 
 
 @dataclass(slots=True)
 class EmbeddingAnswer(Shape):
     """The response of /v1/embeddings."""
 
-    data: list[Embedding]
-    model: str
-    usage: VectorUsage
-    object: str = "list"
+    data: list[Embedding]  # a vector for each text
+    model: str  # name of the model
+    usage: VectorUsage  # token counts
+    object: str = "list"  # kind of the record
 
 
 @dataclass(slots=True)

@@ -46,12 +46,12 @@ class SamplingParams:
 
     max_tokens: int = 0  # maximum number of output tokens; 0: until the context is full
     min_tokens: int = 0  # number of output tokens before which no stop id is sampled
-    stop_ids: tuple[int, ...] = ()
+    stop_ids: tuple[int, ...] = ()  # tokens that end the output
 
     temperature: float = 1.0  # temperature of the softmax; 0: greedy decoding
     # largest change of the temperature that the entropy may cause (dynatemp); 0: off
     dynamic_range: float = 0.0
-    dynamic_exponent: float = 1.0
+    dynamic_exponent: float = 1.0  # exponent of the entropy in dynatemp
     top_p: float = 1.0  # total probability of the most likely tokens that are kept, in (0, 1]
     top_k: int = 0  # number of most likely tokens that are kept; 0: all
     # minimum probability of a kept token relative to the most likely token's, in [0, 1)
@@ -90,7 +90,7 @@ class SamplingParams:
     # uint64 id of the user; the fair order gives all requests of a user one turn together
     user: int = 0
     salt: int = 0  # uint64 salt; only requests with equal salt share cached prefixes
-    adapter: int = 0
+    adapter: int = 0  # index of the library's adapter; 0: none
 
     # maximum number of draft tokens in a step; 0: none, -1: the engine chooses
     max_drafts: int = -1
@@ -149,12 +149,12 @@ class TopTokens(Sequence[tuple[int, float]]):
 class Event(NamedTuple):
     """One token of one request, or the end of the request."""
 
-    id: int
+    id: int  # id of the request
     token: int  # id of the token; -1: the event has none
     finish: int  # state of the request, one of Finish
     logprob: float  # natural logarithm of the token's probability at temperature 1
     top: Sequence[tuple[int, float]] = ()  # the most likely tokens, as (id, logprob)
-    error: str = ""
+    error: str = ""  # why the request has failed, with Finish.ERROR
     prompt: bool = False  # whether the token belongs to the prompt
     cached_tokens: int = 0  # prompt tokens found in the prefix cache
     drafted_tokens: int = 0  # draft tokens that the model has verified so far
@@ -174,21 +174,21 @@ class CoreStats:
     prefill_tokens: int = 0  # prompt tokens that the model has computed
     cached_tokens: int = 0  # prompt tokens found in the prefix cache
     disk_tokens: int = 0  # cached tokens read from disk
-    decode_tokens: int = 0
+    decode_tokens: int = 0  # output tokens
     recomputed_tokens: int = 0  # tokens computed again after a preemption
     drafted_tokens: int = 0  # draft tokens that the model has verified
     accepted_tokens: int = 0  # draft tokens that the model has accepted
     finished: int = 0  # requests that have ended, for any reason
     preemptions: int = 0  # requests preempted because pages ran out
-    waiting: int = 0
-    prefilling: int = 0
-    running: int = 0
+    waiting: int = 0  # requests that wait for their first step
+    prefilling: int = 0  # requests whose prompts are computed
+    running: int = 0  # requests that decode
     pages_total: int = 0  # pages of the KV cache in total
-    pages_free: int = 0
+    pages_free: int = 0  # pages that no request uses
     pages_cached: int = 0  # free pages that still cache prefixes
     page_size: int = 0  # tokens in one page of the KV cache
-    model_seconds: float = 0.0
-    sample_seconds: float = 0.0
+    model_seconds: float = 0.0  # seconds of the model's steps
+    sample_seconds: float = 0.0  # seconds of sampling
     host_seconds: float = 0.0  # seconds that the CPU spent on scheduling and bookkeeping
     step_seconds: float = 0.0  # seconds since the running step began; 0: none runs
     failed_steps: int = 0  # steps that have failed in a row; a lost device fails every step

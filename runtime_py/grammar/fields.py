@@ -135,15 +135,14 @@ def _structured_outputs(value: Any, is_special: Callable[[str], bool]) -> Constr
 
 
 def _layout(options: Mapping[str, Any], param: str) -> Layout | None:
-    if options.get("disable_any_whitespace"):
-        return ONE_LINE
+    """Return the white space that options ask for; None: as models write it."""
     pattern = options.get("whitespace_pattern")
-    if pattern is None:
-        return None
+    if options.get("disable_any_whitespace") or pattern is None:
+        return None if options.get("disable_any_whitespace") is False else ONE_LINE
     return of_pattern(_text(pattern, f"{param}.whitespace_pattern", MAX_REGEX))
 
 
-def _json(value: Any, param: str, layout: Layout | None = None) -> Constraint:
+def _json(value: Any, param: str, layout: Layout | None = ONE_LINE) -> Constraint:
     schema = _loaded(value, param)
     try:
         text = prepared(schema, layout)

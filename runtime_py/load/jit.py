@@ -7,6 +7,8 @@ from types import ModuleType
 
 from typing_extensions import Unpack
 
+from wherry.hub import names
+
 from .options import CompileOptions
 
 
@@ -25,5 +27,11 @@ def compiled(model: str, *, thorough: bool = False, **options: Unpack[CompileOpt
         thorough: verify every file in the cache and replace damaged ones.
         options: options of the compilation.
     """
-    artifact: Path = load_compiler().ensure_artifact(model, thorough=thorough, **options)
+    names.check(model)  # now, as the compiler's import takes seconds
+    if progress := options.get("progress"):
+        progress("prepare", 0, 1)
+    compiler = load_compiler()
+    if progress:
+        progress("prepare", 1, 1)
+    artifact: Path = compiler.ensure_artifact(model, thorough=thorough, **options)
     return artifact

@@ -16,7 +16,7 @@ from wherry.artifact.head import ClassHead
 from wherry.artifact.manifest import Manifest
 from wherry.base import settings
 from wherry.base.locks import Use
-from wherry.errors import ModelError, UsageError
+from wherry.errors import ModelError, UsageError, misnamed
 
 from ..answer.openai import ChatReply, CompletionReply
 from ..caller import Caller
@@ -30,7 +30,7 @@ from ..grammar.turns import AUDITS
 from ..request.plan import RequestPlan, RequestPlanner, prompts_of
 from ..request.sources import SourceReader
 from ..request.vectors import VectorPlanner
-from ..shapes.requests import ChatRequest, CompletionRequest, R, parse, unknown
+from ..shapes.requests import OF_CLIENTS, ChatRequest, CompletionRequest, R, parse
 from ..shapes.vectors import EmbeddingRequest
 from ..tools.dialect import Dialect
 from ..tools.families import named
@@ -269,21 +269,22 @@ def _context(core: Core, asked: int | None) -> int:
 
 def parse_chat(fields: Mapping[str, Any]) -> ChatRequest:
     """Parse the arguments of `chat.completions.create`; an unknown name is a UsageError."""
-    return _strict(parse(ChatRequest, fields))
+    return _strict(ChatRequest, fields)
 
 
 def parse_completion(fields: Mapping[str, Any]) -> CompletionRequest:
     """Parse the arguments of `completions.create`; an unknown name is a UsageError."""
-    return _strict(parse(CompletionRequest, fields))
+    return _strict(CompletionRequest, fields)
 
 
 def parse_embedding(fields: Mapping[str, Any]) -> EmbeddingRequest:
     """Parse the arguments of `embeddings.create`; an unknown name is a UsageError."""
-    return _strict(parse(EmbeddingRequest, fields))
+    return _strict(EmbeddingRequest, fields)
 
 
-def _strict(request: R) -> R:
-    if names := unknown(request):
-        known = ", ".join(sorted(type(request).model_fields))
-        raise UsageError(f"Unknown arguments {', '.join(names)}; accepted are {known}")
-    return request
+def _strict(kind: type[R], fields: Mapping[str, Any]) -> R:
+    own = sorted(kind.model_fields)
+    # Found before a missing field is, which may be the one that is misspelled.
+    if names := sorted({n for n, v in fields.items() if v is not None} - {*own, *OF_CLIENTS}):
+        raise UsageError(f"Unknown arguments {misnamed(names, own)}; accepted are {', '.join(own)}")
+    return parse(kind, fields)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypedDict, cast
 
+from wherry.errors import misnamed
+
 # receives the name of the phase, the units done and the units in total
 Progress = Callable[[str, int, int], None]
 
@@ -28,7 +30,9 @@ class CompileOptions(TypedDict, total=False):
     # EAGLE-3 head that becomes part of the model and drafts tokens: a folder, or hf://ORG/NAME;
     # None: none
     draft_head: str | None
-    # callback for the progress of downloads, conversions and compilations
+    # Callback for the progress of downloads, conversions and compilations; None: no progress is
+    # shown. Left out: an engine draws bars on stderr if that is a terminal, and in a notebook
+    # writes a line for each step.
     progress: Progress | None
     # A larger number than the usual one compiles the model again.
     max_batch: int | None  # number of sequences decoded together; None: the compiled number
@@ -76,7 +80,7 @@ def checked(options: Mapping[str, Any]) -> LoadOptions:
     """
     if unknown := sorted(set(options) - NAMES):
         raise TypeError(
-            f"unknown options {', '.join(unknown)}; a model is loaded with "
+            f"unknown options {misnamed(unknown, NAMES)}; a model is loaded with "
             f"{', '.join(sorted(NAMES))}"
         )
     return cast(LoadOptions, dict(options))

@@ -88,18 +88,20 @@ class SamplingFields(BaseModel):
 class SharedFields(RequestShape, SamplingFields):
     """Fields that chats and completions share."""
 
-    model: str = Field("", max_length=1024)
+    model: str = Field("", max_length=1024)  # name of the model; needed where a server has several
     max_tokens: int | None = Field(None, ge=1, le=2147483647)  # maximum number of output tokens
     n: int | None = Field(None, ge=1, le=128)  # number of choices for each prompt
     # seed of sampling: equal seeds give equal texts
     seed: int | None = Field(None, ge=-9223372036854775808, lt=18446744073709551616)
-    stop: Stops = None
+    stop: Stops = None  # text, or texts, before which the output ends
     # vLLM's: whether the output includes the stop string, or the token of stop_token_ids
     include_stop_str_in_output: bool | None = None
-    stream: bool | None = None
+    stream: bool | None = None  # whether the answer comes in chunks
+    # include_usage: whether a last chunk has the token counts
     stream_options: StreamOptions | None = None
+    # name of the user: the fair order gives each user a turn
     user: str | None = Field(None, max_length=1024)
-    safety_identifier: str | None = Field(None, max_length=1024)
+    safety_identifier: str | None = Field(None, max_length=1024)  # OpenAI's newer name of user
     # vLLM's: only requests of equal salt share cached prefixes
     cache_salt: str | None = Field(None, max_length=1024)
     # maximum number of draft tokens in a step; 0: none
@@ -110,10 +112,10 @@ class SharedFields(RequestShape, SamplingFields):
     response_format: dict[str, Any] | None = None
     # vLLM's constraint of the output: json, regex, choice, grammar, ...
     structured_outputs: dict[str, Any] | None = None
-    guided_json: SchemaOrText = None
-    guided_regex: str | None = None
-    guided_choice: list[str] | None = None
-    guided_grammar: str | None = None
+    guided_json: SchemaOrText = None  # vLLM's older constraint by a JSON Schema
+    guided_regex: str | None = None  # vLLM's older constraint by a regular expression
+    guided_choice: list[str] | None = None  # vLLM's older constraint to one of these texts
+    guided_grammar: str | None = None  # vLLM's older constraint by a grammar
     grammar: str | None = None  # llama.cpp's constraint of the output by a grammar in GBNF
     json_schema: Schema = None  # llama.cpp's constraint of the output by a JSON Schema
 
@@ -121,18 +123,19 @@ class SharedFields(RequestShape, SamplingFields):
 class ChatFields(BaseModel):
     """Fields of chats only."""
 
-    messages: Messages
+    messages: Messages  # the conversation: role and content of each message
     # newer name of max_tokens, which takes precedence over it
     max_completion_tokens: int | None = Field(None, ge=1, le=2147483647)
-    logprobs: bool | None = None
+    logprobs: bool | None = None  # whether the answer has the log probabilities of its tokens
     top_logprobs: int | None = Field(None, ge=0, le=20)  # number of alternatives for each token
     # text that the output probably repeats; affects only the time
     prediction: Prediction | None = None
-    tools: Tools = None
+    tools: Tools = None  # functions that the model may call, with JSON Schemas of their arguments
     # whether tools may or must be called; null: "auto" if there are tools
     tool_choice: ToolChoice | None = None
     # whether an answer may contain several calls; false: at most one
     parallel_tool_calls: bool | None = None
+    # how long the model thinks, where its template knows that; "none": not at all
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = (
         None
     )
@@ -159,7 +162,7 @@ class ChatFields(BaseModel):
 class CompletionFields(BaseModel):
     """Fields of completions only."""
 
-    prompt: Prompt
+    prompt: Prompt  # text that the output continues, texts, token ids, or lists of them
     suffix: str | None = None  # text after the gap that the model fills (fill-in-the-middle)
     # maximum number of output tokens; 0 needs echo and returns only the prompt
     max_tokens: int | None = Field(None, ge=0, le=2147483647)

@@ -61,6 +61,8 @@ _ALSO: dict[str, tuple[str, Sequence[Any]]] = {
     for row in _KNOWN[group]
     for also in row.get("also", ())
 }
+# Names that clients of OpenAI's API send besides the fields of a request.
+OF_CLIENTS = _NO_EFFECT | _MEANINGFUL.keys() | _ALSO.keys()
 
 R = TypeVar("R", bound=RequestShape)
 V = TypeVar("V", bound=BaseModel)
@@ -198,9 +200,3 @@ def ignored(request: RequestShape) -> list[str]:
 def not_known(request: BaseModel) -> list[str]:
     """Return the names of fields that were sent but that the class does not have."""
     return sorted(n for n, value in (request.model_extra or {}).items() if value is not None)
-
-
-def unknown(request: RequestShape) -> list[str]:
-    """Return names in `ignored` that no version of the protocol has, so probably mistakes."""
-    known = _NO_EFFECT | _MEANINGFUL.keys()
-    return [n for n in not_known(request) if n not in known]

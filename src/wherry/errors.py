@@ -50,6 +50,17 @@ def shown(value: object) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
+def misnamed(names: Iterable[str], known: Iterable[str]) -> str:
+    """Quote names that are not known, each with the known one that it is probably meant to be."""
+    from difflib import get_close_matches  # slow to import
+
+    texts, accepted = [], list(known)
+    for name in names:
+        close = get_close_matches(name, accepted, n=1)
+        texts.append(f"{name!r} (did you mean {close[0]!r}?)" if close else repr(name))
+    return ", ".join(texts)
+
+
 def listing(problems: Iterable[str], limit: int = 40) -> str:
     """Join problems, one a line, up to a limit: errors list all problems, not the first."""
     lines = list(problems)

@@ -147,6 +147,79 @@ def _python_type(row: dict[str, Any]) -> str:
     return _PYTHON[kind]
 
 
+def python_arguments() -> str:
+    """The fields as types of keyword arguments, which editors and type checkers read."""
+    groups = read("request_fields")
+    made = [_ARGUMENTS_HEAD]
+    for group, (bases, says) in _ARGUMENTS.items():
+        inherited = {row["name"] for base in bases for row in groups[base]} | {"stream"}
+        above = [f"{base.capitalize()}Arguments" for base in bases[-1:]] or ["TypedDict"]
+        made += ["", "", f"class {group.capitalize()}Arguments({above[0]}, total=False):"]
+        made += [f'    """{says}"""', ""]
+        for row in groups[group]:
+            if row["name"] in inherited:
+                continue
+            kind = _python_argument(row)
+            kind = f"Required[{kind}]" if row.get("required") else f"{kind} | None"
+            says = "; ".join(filter(None, [_range(row), row.get("says")])).replace('"', "'")
+            made += [f"    {row['name']}: {kind}", f'    """{says}"""']
+    return "\n".join([*made, ""])
+
+
+_ARGUMENTS = {
+    "sampling": ((), "How tokens are chosen; None: generation_config.json, or else no effect."),
+    "shared": (("sampling",), "Arguments that chats and completions share."),
+    "chat": (
+        ("sampling", "shared"),
+        "The arguments of `engine.chat.completions.create`, with those below.",
+    ),
+    "completion": (
+        ("sampling", "shared"),
+        "The arguments of `engine.completions.create`, with those below.",
+    ),
+    "embedding": ((), "The arguments of `engine.embeddings.create`."),
+}
+_ARGUMENTS_HEAD = f'''"""The arguments of `create`: fields of requests, as types that editors know.
+
+{_NOTE.format("app/data/request_fields.json")}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from typing_extensions import Required, TypedDict'''
+_PYTHON_ARGUMENTS = {
+    "biases": "Mapping[int, float] | Mapping[str, float]",
+    "flag": "bool",
+    "form": "Mapping[str, Any]",
+    "integer": "int",
+    "messages": "Sequence[Mapping[str, Any]]",
+    "number": "float",
+    "object": "Mapping[str, Any]",
+    "objects": "Sequence[Mapping[str, Any]]",
+    "prediction": "Mapping[str, Any]",
+    "prompt": "str | Sequence[str] | Sequence[int] | Sequence[Sequence[int]]",
+    "prompt_logprobs": "int | bool",
+    "schema": "Mapping[str, Any] | bool",
+    "stops": "str | Sequence[str]",
+    "stream_options": "Mapping[str, bool]",
+    "text": "str",
+    "texts": "Sequence[str]",
+    "token_ids": "Sequence[int]",
+    "tool_choice": 'Literal["none", "auto", "required"] | Mapping[str, Any]',
+    "tools": "Sequence[Mapping[str, Any]]",
+    "words": "Sequence[str]",
+}
+
+
+def _python_argument(row: dict[str, Any]) -> str:
+    if "values" in row:
+        return f"Literal[{', '.join(map(json.dumps, row['values']))}]"
+    return _PYTHON_ARGUMENTS[row["kind"]] + (" | str" if row.get("text") else "")
+
+
 def types() -> str:
     """The fields that apps and pages take, for TypeScript."""
     groups = read("request_fields")
@@ -237,6 +310,7 @@ def codes() -> str:
 
 MADE = {
     "app/data/texts.cc": texts,
+    "runtime_py/shapes/arguments.py": python_arguments,
     "runtime_py/shapes/fields.py": python_fields,
     "web/src/request/error_codes.ts": codes,
     "web/src/request/request_fields.ts": types,

@@ -404,7 +404,7 @@ def test_anything_else_is_explained(tmp_path):
     file.write_text("")
     for model, message in {
         "hf://boat": "not of the form hf://ORG/NAME",
-        str(file): "is a file, not a folder",
+        str(file): "is a file, and no model",
         "people/boat": "Did you mean hf://people/boat",
         "nothing": "There is no folder 'nothing'",
     }.items():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import re
+from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
@@ -122,3 +124,13 @@ def test_the_package_is_missing(model, monkeypatch):
 def test_a_text_that_cannot_end_is_an_error(model):
     with pytest.raises(UsageError, match="cannot be enforced"):
         MLCEngine.of(model).chat.completions.create(messages=USER, guided_regex="a&b(")
+
+
+@pytest.mark.cpu
+def test_the_example_of_the_server_s_page_answers_what_it_says(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "server.md").read_text()
+    example = next(b for b in re.findall(r"```python\n(.*?)```", page, re.S) if "json_schema" in b)
+    with MLCEngine("demo", progress=None) as engine:
+        code = example.replace('OpenAI(base_url="http://127.0.0.1:8000/v1", api_key="none")', "own")
+        exec(code, {"own": engine})
+    assert capsys.readouterr().out.strip() == example.rpartition("# ")[2].strip()

@@ -1,4 +1,4 @@
-"""The endpoints that tell the server's state: /, /health, /ready, /version, /stats."""
+"""The endpoints that tell the server's state: /, /v1, /health, /ready, /version, /stats."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STATUS = one_of(*_WORST_FIRST)
 
 
 class Status:
-    """Handlers of /, /health, /ready, /version and /stats.
+    """Handlers of /, /v1, /health, /ready, /version and /stats.
 
     Args:
         models: the server's models.
@@ -45,6 +45,7 @@ class Status:
         """Return the handler of each method and path."""
         return {
             ("GET", "/"): self.index,
+            ("GET", "/v1"): self.v1,
             ("GET", "/health"): self.health,
             ("GET", "/ready"): self.ready,
             ("GET", "/version"): self.version,
@@ -64,10 +65,19 @@ class Status:
         """Lists the server's paths; a browser gets a chat page."""
         if wants_page(request.scope, request.headers):
             return self._page.response()
+        return self._contents("")
+
+    @described(answer=object_of(server=TEXT, models=list_of(TEXT), endpoints=list_of(TEXT)))
+    async def v1(self) -> Response:
+        """Lists the models, and the paths below: what a client's base URL has."""
+        return self._contents("/v1")
+
+    def _contents(self, below: str) -> Response:
         names = [m.name for m in self._models.listed()]
+        paths = [path for path in self.endpoints if path.partition(" ")[2].startswith(below)]
         return JSONResponse(
             {"server": "wherry", "model": names[0] if names else None, "models": names}
-            | {"endpoints": list(self.endpoints)}
+            | {"endpoints": paths}
         )
 
     @described(answer=object_of(status=_STATUS), statuses=(503,))

@@ -25,13 +25,13 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from wherry.artifact import MANIFEST as MANIFEST
 from wherry.base.json_file import parse_object
 from wherry.errors import ArtifactError, listing
 from wherry.machine.cpu import machine_problems
 
 from .head import HEAD
 
-MANIFEST = "wherry.json"
 SCHEMA_VERSION = 2  # version of the schema of wherry.json
 # Side files that a compiled model copies besides the weights, as shell patterns.
 SIDE_FILES = (

@@ -58,9 +58,13 @@ def test_schemas(fields):
     assert found and all(json.loads(t) in IS_A for t in found)
 
 
-def test_whitespace():
-    fields = {"structured_outputs": {"json": SCHEMA, "disable_any_whitespace": True}}
-    assert set(texts(asked(**fields))) == {'{"a": 1}', '{"a": 2}'}
+def test_json_is_on_one_line_unless_asked_otherwise():
+    one_line = [f for f in JSON if "whitespace_pattern" not in f.get("structured_outputs", ())]
+    for fields in one_line:
+        assert set(texts(asked(**fields))) == {'{"a": 1}', '{"a": 2}'}
+    fields = {"structured_outputs": {"json": SCHEMA, "disable_any_whitespace": False}}
+    found = texts(asked(**fields), 40)
+    assert any("\n" in text for text in found) and all(json.loads(t) in IS_A for t in found)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,16 @@ def test_version(make):
     assert client.get("/version").json()["version"] == wherry.__version__
 
 
+def test_the_address_of_clients_tells_what_is_there(make):
+    client = client_of(create_app(MLCEngine.of(make()), api_key="k"))
+    assert client.get("/v1").status_code == 401
+    for path in ("/v1", "/v1/"):
+        found = client.get(path, headers={"Authorization": "Bearer k"}).json()
+        assert found["server"] == "wherry" and found["models"] == [found["model"]]
+        assert "POST /v1/chat/completions" in found["endpoints"]
+        assert all(" /v1" in endpoint for endpoint in found["endpoints"])
+
+
 def test_ready_without_a_key(make):
     client = client_of(create_app(MLCEngine.of(make()), api_key="k"))
     assert client.get("/ready").json() == {"ready": True, "status": "ok"}

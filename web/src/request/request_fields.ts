@@ -59,6 +59,7 @@ export interface SamplingFields {
 }
 
 export interface SharedFields {
+  /** name of the model; needed where a server has several */
   model?: string | null;
   /** [1, 2147483647]; maximum number of output tokens */
   max_tokens?: number | null;
@@ -66,10 +67,15 @@ export interface SharedFields {
   n?: number | null;
   /** seed of sampling: equal seeds give equal texts */
   seed?: number | bigint | null;
+  /** text, or texts, before which the output ends */
   stop?: string | readonly string[] | null;
+  /** whether the answer comes in chunks */
   stream?: boolean | null;
+  /** include_usage: whether a last chunk has the token counts */
   stream_options?: { include_usage?: boolean } | null;
+  /** name of the user: the fair order gives each user a turn */
   user?: string | null;
+  /** OpenAI's newer name of user */
   safety_identifier?: string | null;
   /** vLLM's: only requests of equal salt share cached prefixes */
   cache_salt?: string | null;
@@ -79,9 +85,13 @@ export interface SharedFields {
   response_format?: ResponseFormat | null;
   /** vLLM's constraint of the output: json, regex, choice, grammar, ... */
   structured_outputs?: Readonly<Record<string, unknown>> | null;
+  /** vLLM's older constraint by a JSON Schema */
   guided_json?: Readonly<Record<string, unknown>> | boolean | string | null;
+  /** vLLM's older constraint by a regular expression */
   guided_regex?: string | null;
+  /** vLLM's older constraint to one of these texts */
   guided_choice?: readonly string[] | null;
+  /** vLLM's older constraint by a grammar */
   guided_grammar?: string | null;
   /** llama.cpp's constraint of the output by a grammar in GBNF */
   grammar?: string | null;
@@ -90,17 +100,21 @@ export interface SharedFields {
 }
 
 export interface ChatFields {
+  /** the conversation: role and content of each message */
   messages: readonly ChatMessageParam[];
   /** [1, 2147483647]; newer name of max_tokens, which takes precedence over it */
   max_completion_tokens?: number | null;
+  /** whether the answer has the log probabilities of its tokens */
   logprobs?: boolean | null;
   /** [0, 20]; number of alternatives for each token */
   top_logprobs?: number | null;
+  /** functions that the model may call, with JSON Schemas of their arguments */
   tools?: readonly FunctionTool[] | null;
   /** whether tools may or must be called; null: "auto" if there are tools */
   tool_choice?: ToolChoice | null;
   /** whether an answer may contain several calls; false: at most one */
   parallel_tool_calls?: boolean | null;
+  /** how long the model thinks, where its template knows that; "none": not at all */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
   /** template variable that enables reasoning; it overrides reasoning_effort */
   enable_thinking?: boolean | null;
@@ -121,6 +135,7 @@ export interface ChatFields {
 }
 
 export interface CompletionFields {
+  /** text that the output continues, texts, token ids, or lists of them */
   prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
   /** [0, 2147483647]; maximum number of output tokens; 0 needs echo and returns only the prompt */
   max_tokens?: number | null;
@@ -129,7 +144,9 @@ export interface CompletionFields {
 }
 
 export interface EmbeddingFields {
+  /** name of the model; needed where a server has several */
   model?: string | null;
+  /** name of the user: the fair order gives each user a turn */
   user?: string | null;
   /** vLLM's: only requests of equal salt share cached prefixes */
   cache_salt?: string | null;
@@ -148,7 +165,9 @@ export interface EmbeddingFields {
 }
 
 export interface RerankFields {
+  /** name of the model; needed where a server has several */
   model?: string | null;
+  /** name of the user: the fair order gives each user a turn */
   user?: string | null;
   /** vLLM's: only requests of equal salt share cached prefixes */
   cache_salt?: string | null;
@@ -160,6 +179,7 @@ export interface RerankFields {
   max_tokens_per_query?: number | null;
   /** [0, 2147483648); number of tokens that documents are cut to; 0: all of them are read */
   max_tokens_per_doc?: number | null;
+  /** text that the documents are compared with */
   query: string;
   /** texts, or objects with a text */
   documents: Text | readonly Text[];
@@ -172,7 +192,9 @@ export interface RerankFields {
 }
 
 export interface ClassifyFields {
+  /** name of the model; needed where a server has several */
   model?: string | null;
+  /** name of the user: the fair order gives each user a turn */
   user?: string | null;
   /** vLLM's: only requests of equal salt share cached prefixes */
   cache_salt?: string | null;
