@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .known_models import KNOWN, Known
+from .known_models import KNOWN, NAMES, Known
 from .load import families
 from .text_part import READ
 
@@ -22,19 +22,22 @@ PAGE = """# Models
 
 Wherry runs models by their family, the `model_type` in config.json. Find your model by its name,
 or ask: `wherry show hf://ORG/NAME` says whether it runs, and `wherry plan hf://ORG/NAME` how much
-memory it takes. `wherry list --supported` prints this table.
+memory it takes. `wherry list --supported` prints this table. [Which model for my
+machine?](which-model.md) names some to begin with, and `wherry list --fits` those that fit.
 
 {table}
 
 - **Context** is that of the published configurations; a model's own config.json counts.
 - **Tool calls**: the format of the family's instruct models. Without one the prompt describes the
   tools and the model answers in JSON. See [the server's page](server.md#tool-calls).
-- **Runs on**: every family compiles for every target. On the targets named here tests compare it
-  with transformers, on tiny random configurations with each feature of the family: float32 logits
-  differ by less than 2e-4, and 4-bit models give the tokens of the dequantized weights; WebGPU's
-  kernels are compiled and checked. Each night a configuration takes its turn on one device.
-  Families that transformers does not have are compared with a family of equal structure, or with
-  their formulas in PyTorch (RWKV-7).
+- **To type**: a model of the family; of some you accept the terms on its page first.
+- **Compared on**: every family compiles for every [target](targets.md): CPUs, CUDA, ROCm, Metal,
+  Vulkan, OpenCL, WebGPU, WebAssembly. On those named here tests compare it with transformers, on
+  tiny random configurations with each feature of the family: float32 logits differ by less than
+  2e-4, and 4-bit models give the tokens of the dequantized weights; WebGPU's kernels are compiled
+  and checked. Each night a configuration takes its turn on one device. Families that transformers
+  does not have are compared with a family of equal structure, or with their formulas in PyTorch
+  (RWKV-7).
 
 ## What is not supported
 
@@ -81,6 +84,7 @@ class Family:
             "model_type": self.model_type,
             "about": self.about,
             "models": self.known.models,
+            "name": NAMES.get(self.model_type),
             "context": self.known.context,
             "tool_format": self.known.tools,
             "checked": self.checked,
@@ -114,11 +118,14 @@ def _checked(known: dict[str, Any], target: str) -> str:
 
 def page() -> str:
     """Return docs/models.md as Markdown."""
-    lines = ["| model_type | models | context | tool calls | runs on |", "|---|---|---|---|---|"]
+    head = ["model_type", "models", "to type", "context", "tool calls", "compared on"]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for row in rows():
         targets = ", ".join(TARGETS[name] for name, how in row.checked.items() if how)
         tools = f"`{row.known.tools}`" if row.known.tools else ""
-        cells = [f"`{row.model_type}`", row.known.models, row.known.context, tools, targets]
+        name = f"`hf://{NAMES[row.model_type]}`" if row.model_type in NAMES else ""
+        known = row.known
+        cells = [f"`{row.model_type}`", known.models, name, known.context, tools, targets]
         lines.append(f"| {' | '.join(cells)} |")
     wrappers = ", ".join(f"`{name}`" for name in READ)
     return PAGE.format(table="\n".join(lines), wrappers=wrappers)

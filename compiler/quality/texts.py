@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Literal
 
 import tokenizers
+from pydantic import TypeAdapter, ValidationError
 
 from wherry.artifact.tokenizer_file import read_tokenizer
 from wherry.errors import ModelError, UsageError
+from wherry.hub.names import folder_of
 
 _FOLDER = Path(__file__).parent / "corpus"
 _TOKENIZER = "tokenizer.json"
+OWN = "wherry-evaluation.json"
+_OWN = TypeAdapter(list[str])
 MOST_BYTES = 16 << 20  # of a text that a user gives
 
 
@@ -36,6 +40,24 @@ def shipped(purpose: Literal["evaluation", "calibration"]) -> Text:
     """
     files = sorted((_FOLDER / purpose).glob("*.txt"))
     return Text(tuple(path.read_text(encoding="utf-8") for path in files))
+
+
+def evaluation_of(model: str) -> Text:
+    """Return the text on which a MODEL is compared: that of its folder, if it has one.
+
+    A model that knows only a small world, as the demo, has texts of this world as a JSON list in
+    wherry-evaluation.json; on others its numbers would say nothing.
+
+    Raises:
+        UsageError: that file is no list of texts.
+    """
+    path = folder_of(model) / OWN
+    if not path.is_file():
+        return shipped("evaluation")
+    try:
+        return Text(tuple(_OWN.validate_json(path.read_bytes())))
+    except ValidationError as e:
+        raise UsageError(f"{path} is no JSON list of texts; remove it, or type --text FILE") from e
 
 
 def given(path: Path) -> Text:

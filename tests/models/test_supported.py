@@ -10,9 +10,10 @@ import transformers
 from click.testing import CliRunner
 
 from wherry.cli.group import cli
-from wherry.compiler.known_models import KNOWN
+from wherry.compiler.known_models import KNOWN, NAMES
 from wherry.compiler.load import families
 from wherry.compiler.supported import CHECKED, page, rows
+from wherry.hub.names import check
 from wherry.models.arch import read_config
 from wherry.runtime.tools.families import FAMILIES
 
@@ -24,6 +25,14 @@ DOCS = Path(__file__).parents[2] / "docs" / "models.md"
 
 def test_the_page_is_up_to_date():
     assert page() == DOCS.read_text(), "make docs"
+
+
+def test_names_are_of_families_and_can_be_typed():
+    assert set(NAMES) <= set(KNOWN)
+    for name in NAMES.values():
+        check(f"hf://{name}")
+    types = {row.model_type for row in rows()}
+    assert set(NAMES) <= types and "| `hf://Qwen/Qwen3-0.6B` |" in page()
 
 
 def test_every_family_is_compared_with_a_reference():
