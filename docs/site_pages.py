@@ -24,6 +24,7 @@ PAGES = {
     "mobile/README.md": "phones.md",
     "benchmarks/README.md": "benchmarks.md",
 }
+_FOR_DEVELOPERS = ("architecture.md", "contributing.md", "changelog.md", "benchmarks.md")
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)#:]+)(#[^)]*)?\)")
 _SOURCE = re.compile(r"(src(?:set)?=\")(docs/)")
 
@@ -39,6 +40,8 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Make links between files of the repository links between pages of the site."""
     here = page.file.src_uri
+    if here.startswith("design/") or here in _FOR_DEVELOPERS:
+        page.meta.setdefault("search", {"boost": 0.3})  # users look for their own page
     source = {site: repo for repo, site in PAGES.items()}.get(here, f"docs/{here}")
 
     def relinked(match: re.Match[str]) -> str:
