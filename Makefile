@@ -28,6 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 demo: $(VENV)/.installed
 	$(BIN)/wherry run demo "Tell me a story about a fox."
+	@echo && echo "That was the model demo, on this machine. Type: . $(BIN)/activate && wherry run demo"
 
 test: lint native installed python
 
@@ -148,9 +149,11 @@ docs: charts
 	PYTHONPATH=src $(BIN)/python -m wherry.cli.reference > docs/cli.md
 	PYTHONPATH=src $(BIN)/python -m tests.models.checked
 	PYTHONPATH=src $(BIN)/python -m wherry.compiler.supported > docs/models.md
+	PYTHONPATH=src $(BIN)/python -m wherry.compiler.recommended > docs/which-model.md
 	PYTHONPATH=src $(BIN)/python -m docs.reference.http_api > docs/http-api.md
 	PYTHONPATH=src $(BIN)/python -m docs.reference.mobile_api > docs/mobile-api.md
 	PYTHONPATH=src $(BIN)/python -m docs.reference.python_api > docs/python-api.md
+	PYTHONPATH=src $(BIN)/python -m docs.reference.terminal_picture
 	$(BIN)/pip install --quiet --no-compile mkdocs-material==9.8.1 # as in pyproject.toml's docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
@@ -239,9 +242,11 @@ $(BIN)/zig: $(VENV)/bin/python
 
 # Built with the packages of .venv, whose paths stay: what a source does not concern is not compiled again.
 $(VENV)/.installed: $(INSTALLED) $(wildcard $(BROWSER)) | $(BIN)/ninja
+	@echo "Installing packages of Python into $(VENV) ..."
 	$(BIN)/python -m tests.requirements > $@.txt
 	$(BIN)/pip install --quiet --requirement $@.txt
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/pip install --quiet --no-build-isolation --no-deps .
+	@echo "Compiling the core, which takes minutes the first time ..."
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/pip install --no-build-isolation --no-deps .
 	touch $@
 
 # What tests and lint import, without Wherry: `.checked`; with NVIDIA's compiler `.tested`. Of these packages

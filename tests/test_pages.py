@@ -15,6 +15,7 @@ import pytest
 from benchmarks import charts, rows, table
 
 from wherry.cli.group import cli
+from wherry.errors import UsageError
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
@@ -96,6 +97,8 @@ def understood(words: list[str]) -> None:
         command.make_context(command.name, list(words), parent=context)
     except click.BadParameter as error:  # a page's files are its reader's
         assert "does not exist" in error.message, (words, error.message)
+    except UsageError as error:
+        assert str(error).startswith("There is no f"), (words, error)  # file, or folder
 
 
 @pytest.mark.parametrize("name", BY_NAME)

@@ -12,11 +12,15 @@ from pathlib import Path
 
 import pytest
 
+import wherry as wherry_package
 from wherry.artifact.manifest import read_manifest
 from wherry.base.locks import InUseError, Use, making
 from wherry.base.temporary import leftovers
 from wherry.cache import pruning
-from wherry.cache.entries import entries
+from wherry.cache.entries import Entry, entries
+from wherry.cli import listing
+from wherry.cli.group import cli
+from wherry.compiler import api
 from wherry.compiler.api import ensure_artifact
 
 from ..support.command import started, wait_for, wherry
@@ -39,6 +43,32 @@ def used(tmp_path_factory):
     done = wherry("run", "demo", "--max-tokens", "1", "x", WHERRY_CACHE=str(place))
     assert done.returncode == 0, done.stderr
     return place
+
+
+@pytest.mark.cpu
+def test_a_model_that_is_installed_again_is_not_compiled_again(tmp_path, monkeypatch):
+    """Files of a new installation have new times, and the same content."""
+    compiled = ensure_artifact("demo")
+    installed = tmp_path / "demo"
+    shutil.copytree(Path(wherry_package.__path__[0]) / "demo", installed)
+    monkeypatch.setattr(api, "package", lambda *_, **__: pytest.fail("it is compiled"))
+    assert ensure_artifact(str(installed)) == compiled
+    os.utime(installed / "model.safetensors", ns=(1, 1))
+    assert ensure_artifact(str(installed)) == compiled
+
+
+def test_tables_keep_their_columns(monkeypatch, capsys):
+    def entry(name, about, size):
+        return Entry(kind="model", name=name, about=about, path=Path(name), bytes=size, last_used=0)
+
+    made = [entry("demo", "q4f16_1 cpu", 10**6), entry("org/" + "long-" * 12, "q" * 40, 10**11)]
+    monkeypatch.setattr(listing, "named", lambda: made)
+    cli.main(["list"], standalone_mode=False)
+    title, *rows = capsys.readouterr().out.splitlines()
+    for column, end in {"what": False, "size": True, "last use": False}.items():
+        place = title.index(column) + (len(column) if end else 0)
+        assert {row[place - 1] == " " for row in rows} == {not end}, column
+        assert {row[place : place + 1] == " " for row in rows} == {end}, column
 
 
 @pytest.fixture

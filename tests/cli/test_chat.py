@@ -85,7 +85,7 @@ class TestCommands:
     def test_a_file_that_is_no_conversation_ends_it_before_the_load(self, tmp_path):
         file = tmp_path / "talk.json"
         file.write_text("[]")
-        done = wherry("chat", "no-such-model", "--save", str(file))
+        done = wherry("chat", "demo", "--save", str(file))
         assert done.returncode == 2 and "is no conversation" in done.stderr
         assert file.read_text() == "[]"
 

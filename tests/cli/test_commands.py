@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import tokenizers
@@ -10,9 +14,9 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from wherry.artifact.manifest import read_manifest
 from wherry.cli.group import cli
-from wherry.errors import UsageError
+from wherry.errors import ResourceError, UsageError
 
-from ..support.command import wherry
+from ..support.command import SRC, environment, python, wherry
 from ..support.tiny_models import save
 
 TEXT = ["The fox ran over the hill and saw a small river.", "Once upon a time there was a fox."]
@@ -126,10 +130,10 @@ class TestCommands:
     [
         (("run", "no-such-folder", "x"), 2, "There is no folder 'no-such-folder'"),
         (("run", "org/name", "x"), 2, "Did you mean hf://org/name?"),
-        (("compile", ".", "--target", "toaster"), 2, "Unknown target 'toaster'"),
-        (("convert", ".", "--quant", "q5"), 2, "Unknown quantization 'q5'"),
+        (("compile", "demo", "--target", "toaster"), 2, "Unknown target 'toaster'"),
+        (("convert", "demo", "--quant", "q5"), 2, "Unknown quantization 'q5'"),
         (("compile", "tests"), 3, "has no config.json"),
-        (("walk",), 2, "No such command: 'walk'; there are run, chat"),
+        (("walk",), 2, "There is no command 'walk'. There are run, chat"),
     ],
 )
 def test_errors_say_what_to_type(arguments, code, said):
@@ -140,11 +144,61 @@ def test_errors_say_what_to_type(arguments, code, said):
 
 @pytest.mark.parametrize(
     ("typed", "fix"),
-    [("ls", "list --help"), ("servr", "serve --help"), ("hf://org/name", "run hf://org/name")],
+    [
+        ("ls", "list --help"),
+        ("servr", "serve --help"),
+        ("rnu demo 'A story.'", "run demo 'A story.'"),
+        ("hf://org/name", "run hf://org/name"),
+        ("src/wherry/demo", "run src/wherry/demo"),
+        ("README.md", "--help"),
+    ],
 )
-def test_what_other_programs_call_a_command(typed, fix):
+def test_what_is_no_command(typed, fix, monkeypatch):
+    monkeypatch.chdir(SRC.parent)
     with pytest.raises(UsageError, match=f"Type: wherry {fix}$"):
-        cli.main([typed], standalone_mode=False)
+        cli.main(shlex.split(typed), standalone_mode=False)
+
+
+WRONG = {
+    "dmeo": "Did you mean demo?",
+    "./bots": "Did you mean ./boat?",
+    "boad.gguf": "There is no file 'boad.gguf'.\nDid you mean boat.gguf?",
+    "README.md": "README.md is a file, and no model.\nMODEL is one of",
+}
+IMPORTED = """
+import sys
+from wherry.cli.group import cli
+from wherry.errors import UsageError
+for name in sys.argv[2:]:
+    try:
+        cli.main([*sys.argv[1].split(), name], standalone_mode=False)
+    except UsageError as e:
+        print(e, end="\\0")
+slow = {"tvm", "numpy", "huggingface_hub", "rich", "pydantic", "fastapi"} & set(sys.modules)
+assert not slow, slow
+"""
+
+
+@pytest.mark.parametrize("command", ["run", "serve", "package", "run demo --draft"])
+def test_a_wrong_name_is_told_before_anything_is_loaded(command, tmp_path, monkeypatch):
+    (tmp_path / "boat").mkdir()
+    (tmp_path / "boat" / "config.json").write_text("{}")
+    (tmp_path / "boat.gguf").write_text("")
+    (tmp_path / "README.md").write_text("")
+    monkeypatch.chdir(tmp_path)
+    told = python(IMPORTED, command, *WRONG).split("\0")
+    for said, expected in zip(told, WRONG.values(), strict=False):
+        assert expected in said
+    assert len(told) == len(WRONG) + 1
+
+
+def test_output_that_cannot_be_written_is_no_matter_of_the_cache():
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "wherry", "completion", "bash"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment())
+    said = done.stderr.decode()
+    assert said == "Error: The output cannot be written: No space left on device.\n"
+    assert done.returncode == ResourceError.exit_code
 
 
 def test_help_of_every_command():

@@ -11,7 +11,7 @@ import pytest
 
 from wherry.cli import doctor as doctor_command
 from wherry.cli import doctor_text
-from wherry.errors import UsageError
+from wherry.errors import ToolchainError, UsageError
 from wherry.machine.cpu import AMX
 from wherry.packager.platforms import PLATFORMS
 from wherry.targets import auto
@@ -73,6 +73,18 @@ def test_what_only_other_targets_lack_is_optional():
     )
     assert CORES[""].fix.endswith("in a checkout: make browser")
     assert lines[-1].split() == "ok wherry run has all that it needs; type: wherry run demo".split()
+
+
+def test_what_fails_is_told_without_the_name_of_a_class():
+    for error, told in {
+        ToolchainError("The plugin is missing. Type: make"): "The plugin is missing. Type: make",
+        OSError("libcuda.so.1: wrong ELF class"): "OSError: libcuda.so.1: wrong ELF class",
+    }.items():
+
+        def check(error=error):
+            raise error
+
+        assert doctor_command._attempt(check) == {"ok": False, "found": told}
 
 
 def test_doctor_fails_where_the_core_is_missing(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -11,11 +12,12 @@ import torch
 from click.testing import CliRunner
 from tokenizers import models, pre_tokenizers
 
-from wherry.artifact.card import CARD
+from wherry.artifact.card import CARD, Card
+from wherry.cli import quality
 from wherry.cli.group import cli
 from wherry.compiler.api import ensure_artifact
 from wherry.compiler.quality.measure import measure
-from wherry.compiler.quality.texts import Text, windows
+from wherry.compiler.quality.texts import OWN, Text, evaluation_of, windows
 from wherry.errors import UsageError
 from wherry.quant.scheme import find
 
@@ -96,3 +98,47 @@ def test_models_with_other_tokenizers_are_refused(tmp_path):
         write(tmp_path / name)
     with pytest.raises(UsageError, match="have different tokenizers"):
         measure(tmp_path / "own", tmp_path / "other", Text(("a b a",)))
+
+
+def card(**changes):
+    made = {
+        "schema": 1, "artifact": "key", "quantization": "q4f16_1", "target": "cpu",
+        "activations": "int8", "kv_dtype": "float16", "reference": "boat",
+        "reference_quantization": "q0f16", "text": "0" * 64, "tokens": 900, "kl_mean": 0.03,
+        "kl_p99": 0.5, "top1_agreement": 0.95, "perplexity": 20.0, "reference_perplexity": 19.0,
+    }  # fmt: skip
+    return Card(**made | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"kl_mean": 0.004}, "boat in q4f16_1 is as good as"),
+        ({}, "is close to the model it was made from: few answers change, and seldom in what"),
+        (
+            {"kl_mean": 0.1},
+            "is somewhat worse than .* differ\\). For less loss, type: --",
+        ),
+        ({"kl_mean": 3.0, "quantization": "q8f16_1"}, "is far from .* next words differ\\).$"),
+        ({"perplexity": 18903.0, "reference_perplexity": 9e4}, "the text is foreign to this model"),
+    ],
+)
+def test_a_sentence_says_what_the_numbers_mean(changes, said):
+    lines = list(quality.lines(card(**changes)))
+    assert re.search(said, " ".join(lines)) and max(map(len, lines)) <= 100
+
+
+def test_a_model_may_bring_texts_of_its_own_world(tmp_path):
+    demo = evaluation_of("demo")
+    assert len(demo.documents) == 40 and "<|assistant|>" in demo.documents[0]
+    assert evaluation_of(str(tmp_path)) == evaluation_of("hf://people/boat") != demo
+    (tmp_path / OWN).write_text('{"accuracy": 1}')
+    with pytest.raises(UsageError, match="is no JSON list of texts"):
+        evaluation_of(str(tmp_path))
+
+
+@pytest.mark.cpu
+def test_the_demo_is_measured_on_what_it_knows():
+    found = json.loads(run("demo", "--json"))
+    assert 1 < found["reference_perplexity"] < found["perplexity"] < 4
+    assert found["top1_agreement"] > 0.9

@@ -26,6 +26,8 @@ def packaged(tools, page, tmp_path_factory):
     done = command.wherry("package", "demo", "--target", "webgpu", *schemes, "-o", str(out))
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{out}\n"
+    assert " MB of demo for a visitor's browser\n" in done.stderr
+    assert done.stderr.endswith(f"Next: wherry web {out}\n")
     return out
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from wherry.base.progress import shown
 from wherry.errors import UsageError, WherryError
 
 from . import options
-from .progress import shown
 
 if TYPE_CHECKING:
     from wherry.bench.measure import BenchTarget, LoadPlan, Measured

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 from wherry.errors import UsageError
 
 from . import conversation_file, interrupts, options
+from .answers import write
 from .chat_commands import COMMANDS, Leave, carry_out
 from .chat_lines import messages
 from .conversation import Conversation
@@ -44,20 +44,6 @@ def chat_command(model: str, system: str | None, save: Path | None, **typed: Any
         raise UsageError(f"{save} has its own system message. Leave out --system, or type /system")
     with options.opened(model, loading) as engine:
         converse(engine, system, sampling, save=save, saved=saved)
-
-
-def write(pieces: Iterable[str]) -> str:
-    """Write a text to stdout piece by piece, and a final newline; return the whole text."""
-    whole = []
-    for piece in pieces:
-        whole.append(piece)
-        sys.stdout.write(piece)
-        sys.stdout.flush()
-    text = "".join(whole)
-    if not text.endswith("\n"):
-        sys.stdout.write("\n")
-    sys.stdout.flush()
-    return text
 
 
 def converse(

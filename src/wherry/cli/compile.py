@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wherry.base.progress import shown
+
 from . import options, summary
-from .progress import shown
 
 if TYPE_CHECKING:
     from wherry.base.progress import Progress
@@ -99,8 +100,8 @@ def compile_command(
 
 def _card(folder: Path, model: str, progress: Progress) -> list[str]:
     """Measure the quality card of a folder compiled from `model`; return its lines."""
-    from wherry.compiler.quality.texts import shipped
+    from wherry.compiler.quality.texts import evaluation_of
 
     from . import quality
 
-    return [*quality.lines(quality.measured(folder, model, None, shipped("evaluation"), progress))]
+    return [*quality.lines(quality.measured(folder, model, None, evaluation_of(model), progress))]

@@ -15,6 +15,7 @@ import click
 
 import wherry
 from wherry.base import settings
+from wherry.errors import WherryError
 from wherry.machine.cpu import AMX, cpu_flags
 from wherry.machine.tvm_runtime import find_object_linker
 
@@ -51,7 +52,12 @@ def _attempt(check: Callable[[], str]) -> dict[str, Any]:
     try:
         return {"ok": True, "found": check()}
     except Exception as e:
-        return {"ok": False, "found": f"{type(e).__name__}: {e}"}
+        return {"ok": False, "found": _told(e)}
+
+
+def _told(error: Exception) -> str:
+    """Describe an error: ours say what to do, and of others the class says more than the text."""
+    return str(error) if isinstance(error, WherryError) else f"{type(error).__name__}: {error}"
 
 
 def _devices() -> dict[str, dict[str, Any]]:
@@ -64,7 +70,7 @@ def _devices() -> dict[str, dict[str, Any]]:
             listed = [asdict(device) for device in devices.list_devices(kind)]
             found[kind] = {"devices": listed, "problem": devices.problems(kind)}
         except Exception as e:  # an error of one kind must not hide the others
-            found[kind] = {"devices": [], "problem": f"{type(e).__name__}: {e}"}
+            found[kind] = {"devices": [], "problem": _told(e)}
     return found
 
 

@@ -6,7 +6,7 @@ import importlib
 import io
 import os
 import sys
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -83,6 +83,25 @@ _ELSEWHERE = {
 }
 
 
+def _fix(typed: str, rest: Sequence[str]) -> str:
+    """Say what to type instead of a word that is no command, and the words after it."""
+    import shlex
+    from difflib import get_close_matches
+
+    from wherry.hub import names
+
+    def line(*words: str) -> str:
+        return "Type: " + shlex.join(["wherry", *words])
+
+    if elsewhere := _ELSEWHERE.get(typed.lower()):
+        return line(elsewhere, "--help")
+    if close := get_close_matches(typed.lower(), COMMANDS, n=1):
+        return line(close[0], *(rest or ["--help"]))
+    if names.possible(typed):
+        return line("run", typed, *rest)
+    return f"There are {', '.join(COMMANDS)}. {line('--help')}"
+
+
 class _Group(click.Group):
     """Command group that imports a command when it is needed, so that `wherry --help` is quick."""
 
@@ -98,15 +117,7 @@ class _Group(click.Group):
         typed = args[0]
         if typed in COMMANDS or typed.startswith("-"):
             return super().resolve_command(ctx, args)
-        import shlex
-        from difflib import get_close_matches
-
-        close = get_close_matches(typed.lower(), COMMANDS, n=1)
-        fix = _ELSEWHERE.get(typed.lower(), close[0] if close else "")
-        fix = f" Type: wherry {fix} --help" if fix else ""
-        if Path(typed).exists() or "://" in typed:
-            fix = f" Type: wherry run {shlex.quote(typed)}"
-        raise UsageError(f"No such command: {typed!r}; there are {', '.join(COMMANDS)}.{fix}")
+        raise UsageError(f"There is no command {typed!r}. {_fix(typed, args[1:])}")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -182,13 +193,29 @@ def run() -> None:
         click.echo("Interrupted.", err=True)
         sys.exit(interrupts.INTERRUPTED)
     except BrokenPipeError:  # the reader of stdout has exited: `wherry run ... | head -1`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(BROKEN_PIPE)
     except OSError as e:
         from .refused import explained
 
-        if debug or (found := explained(e)) is None:
+        if debug or (found := explained(e, of_output=_is_of_output(e))) is None:
             raise
+        if _is_of_output(e):
+            _drop_output()
         click.echo(f"Error: {found}", err=True)
         sys.exit(found.exit_code)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _is_of_output(error: OSError) -> bool:
+    """Return whether an error comes from writing the output, which has no file name."""
+    from traceback import walk_tb
+
+    *_, (frame, _line) = walk_tb(error.__traceback__)
+    writers = ("click.utils", f"{__package__}.answers", __name__)
+    return error.filename is None and frame.f_globals["__name__"] in writers
+
+
+def _drop_output() -> None:
+    """Send what stdout still has to nowhere; else Python complains of it at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,10 @@ import click
 
 from wherry.base import settings
 from wherry.cache.entries import Entry, entries
+from wherry.errors import UsageError
+
+from . import columns
+from .quantities import ago, size
 
 if TYPE_CHECKING:
     from wherry.compiler.supported import Family
@@ -20,14 +23,21 @@ if TYPE_CHECKING:
 @click.command("list")
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 @click.option("--supported", is_flag=True, help="List the supported model families.")
-def list_command(as_json: bool, supported: bool) -> None:
+@click.option("--fits", is_flag=True, help="List models to begin with that fit into free memory.")
+def list_command(as_json: bool, supported: bool, fits: bool) -> None:
     """List the content of the cache, with size and last use.
 
     The entries are compiled models, weights and downloads. A file that two entries share (a
     compiled model links its weights) counts once. `wherry rm NAME` and `wherry cache prune` free
     space. --supported lists the model families, by the model_type in config.json, and the targets
-    on which tests compare them with a reference.
+    on which tests compare them with a reference. --fits lists some models that this machine has
+    memory for, by the names to type, the largest first (docs/which-model.md).
     """
+    if supported and fits:
+        raise UsageError("--supported lists families, --fits models. Type one of them.")
+    if fits:
+        _list_fitting(as_json)
+        return
     if supported:
         _list_supported(as_json)
         return
@@ -38,14 +48,61 @@ def list_command(as_json: bool, supported: bool) -> None:
     if not found:
         click.echo("The cache is empty. Type: wherry run demo", err=True)
         return
-    click.echo(f"{'kind':<9} {'name':<28} {'what':<30} {'size':>10}  last use")
+    rows = [("kind", "name", "what", "size", "last use")]
     for entry in found:
-        click.echo(
-            f"{entry.kind:<9} {entry.name:<28} {entry.about:<30} {size(entry.bytes):>10}  "
-            f"{ago(time.time() - entry.last_used)}"
-        )
+        used = ago(time.time() - entry.last_used)
+        rows.append((entry.kind, entry.name, entry.about, size(entry.bytes), used))
+    for line in columns.lines(rows, right={3}):
+        click.echo(line)
     total = size(sum(entry.bytes for entry in found))
     click.echo(f"{total} in all, in {settings.cache_dir()}", err=True)
+
+
+def _list_fitting(as_json: bool) -> None:
+    from wherry.compiler.recommended import CONTEXT, fitting
+    from wherry.runtime.load.memory import SHARE_ASKED
+
+    free = _free()
+    fitting_on = {device: fitting(SHARE_ASKED * room) for device, room in free.items()}
+    found = max(fitting_on.values(), key=len)
+    on = {m.name: [device for device, models in fitting_on.items() if m in models] for m in found}
+    if as_json:
+        records = [
+            {"model": m.name, "weights": m.weights, "memory": m.memory, "devices": on[m.name]}
+            | {"good_at": m.good_at}
+            for m in found
+        ]
+        click.echo(json.dumps(records, indent=2))
+        return
+    rooms = ", ".join(f"{device} has {size(room)}" for device, room in free.items())
+    click.echo(f"Free memory: {rooms}. With {CONTEXT:,} tokens of context fit:", err=True)
+    rows = [("model", "weights", "memory", "fits", "good at")]
+    rows += [
+        (m.name, size(m.weights), size(m.memory), ", ".join(on[m.name]), m.good_at) for m in found
+    ]
+    for line in columns.lines(rows, right={1, 2}):
+        click.echo(line)
+    if found:
+        click.echo(f"Type: wherry run {found[0].name}", err=True)
+
+
+def _free() -> dict[str, int]:
+    """Return the free bytes of the CPU's memory, and of each GPU that has its own."""
+    from wherry.errors import WherryError
+    from wherry.machine import devices
+    from wherry.machine.host_memory import available
+
+    free = {"cpu": available() or 0}
+    for kind in devices.KINDS:
+        try:
+            listed = devices.list_devices(kind)
+        except WherryError:  # no driver or no plugin
+            continue
+        for index, device in enumerate(listed):
+            if device.discrete and not device.software:
+                left = device.available_bytes
+                free[f"{kind}:{index}"] = device.memory_bytes if left is None else left
+    return free
 
 
 def _list_supported(as_json: bool) -> None:
@@ -54,19 +111,13 @@ def _list_supported(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([row.record() for row in rows()], indent=2))
         return
-    widths = [max(len(t) for t in column) for column in zip(*map(_cells, rows()), strict=True)]
     titles = ("model_type", "models", "context", "tool calls")
-    widths = [max(w, len(t)) for w, t in zip(widths, titles, strict=True)]
-    for cells in (titles, *map(_cells, rows())):
-        click.echo(_line(cells, widths).rstrip())
+    for line in columns.lines([titles, *map(_cells, rows())]):
+        click.echo(line)
 
 
 def _cells(row: Family) -> tuple[str, ...]:
     return (row.model_type, row.known.models, row.known.context, row.known.tools or "-")
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True))
 
 
 def named() -> list[Entry]:
@@ -99,20 +150,3 @@ def _record(entry: Entry) -> dict[str, Any]:
             "context": manifest.deployment["context"],
         }
     return record
-
-
-def size(count: int) -> str:
-    """Format a number of bytes for display."""
-    for unit, scale in (("GB", 1e9), ("MB", 1e6)):
-        if count >= scale / 10:
-            return f"{count / scale:,.1f} {unit}"
-    return f"{count / 1e3:,.1f} kB"
-
-
-def ago(seconds: float) -> str:
-    """Format a past time for display, as "3 days ago"."""
-    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
-        count = int(seconds // length)
-        if count:
-            return f"{count} {unit}{'s' if count > 1 else ''} ago"
-    return "now"

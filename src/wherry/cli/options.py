@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from wherry.quant.scheme import DEFAULT, OF_ENCODERS, TYPES, schemes
+from wherry.base.progress import shown
+from wherry.hub import names
 from wherry.runtime.load.options import NAMES, LoadOptions
 from wherry.targets.hosts import HOSTS
 
 from . import completion
-from .progress import shown
 from .text import TEXT
 
 if TYPE_CHECKING:
@@ -49,16 +49,37 @@ class _Context(click.ParamType[Any]):
         return int(value)
 
 
-model = click.argument("model", shell_complete=completion.models)
-quant = click.option(
-    "-q",
-    "--quant",
-    metavar="SCHEME",
-    help=f"How weights are stored: {', '.join(schemes())}; block types {', '.join(TYPES)}; "
-    "auto:BITS, as auto:4.5: a type for each matrix, BITS bits a weight on average. "
-    f"Default: {DEFAULT}, of encoders (embeddings, rerankers, classifiers) {OF_ENCODERS}. kept: as "
-    "in a quantized checkpoint, for which it is the default as far as the target has kernels.",
-)
+class _Model(click.ParamType[str]):
+    """Type of a MODEL: a wrong name is told before anything is loaded."""
+
+    name = "model"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        names.check(value)
+        return str(value)
+
+
+MODEL = _Model()
+model = click.argument("model", type=MODEL, shell_complete=completion.models)
+
+
+class _Scheme(click.Option):
+    """An option whose help lists the schemes, which are imported for it alone: NumPy is slow."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from wherry.quant.scheme import DEFAULT, OF_ENCODERS, TYPES, schemes
+
+        self.help = (
+            f"How weights are stored: {', '.join(schemes())}; block types {', '.join(TYPES)}; "
+            "auto:BITS, as auto:4.5: a type for each matrix, BITS bits a weight on average. "
+            f"Default: {DEFAULT}, of encoders (embeddings, rerankers, classifiers) {OF_ENCODERS}. "
+            "kept: as in a quantized checkpoint, for which it is the default as far as the target "
+            "has kernels."
+        )
+        return super().get_help_record(ctx)
+
+
+quant = click.option("-q", "--quant", cls=_Scheme, metavar="SCHEME")
 kv_dtype = click.option(
     "--kv-dtype",
     type=click.Choice(["auto", "float32", "float16", "int8", "int4"]),
@@ -121,6 +142,7 @@ mtp = click.option(
 )
 draft_head = click.option(
     "--draft-head",
+    type=MODEL,
     metavar="MODEL",
     help="Draft tokens with an EAGLE-3 head that was trained for the model: a folder, or "
     "hf://ORG/NAME.",
@@ -130,6 +152,7 @@ speculation = stack(
     draft_head,
     click.option(
         "--draft",
+        type=MODEL,
         metavar="MODEL",
         help="A smaller model with the same tokenizer, for speculative decoding: the same "
         "text, sooner.",

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from wherry.base.progress import shown
 from wherry.errors import ToolchainError, UsageError
 from wherry.packager.platforms import PLATFORMS, TARGETS, platforms_of
 
-from . import completion, options
-from .progress import shown
+from . import columns, completion, options
+from .quantities import size
 
 _SITE = ("webgpu", "wasm")
 SEQUENCES = 4  # of an app in one step: one user, and tools or titles besides
@@ -32,7 +34,12 @@ def _variants(
 
 @click.command("package")
 @click.argument(
-    "models", nargs=-1, required=True, metavar="MODEL...", shell_complete=completion.models
+    "models",
+    nargs=-1,
+    required=True,
+    metavar="MODEL...",
+    type=options.MODEL,
+    shell_complete=completion.models,
 )
 @click.option(
     "--target",
@@ -90,7 +97,7 @@ def package_command(
     and tokenizers as assets; for Linux and Android also wherry-lite, a program for terminals,
     boards and Termux. mobile/README.md says how to use them.
 
-    Prints the folder.
+    Prints the folder, and on stderr its size and what to type next.
     """
     from wherry.compiler.api import Limits
 
@@ -141,9 +148,12 @@ def _package_site(
                     progress=progress,
                 )
     site.copy_page(output)
-    site.write_index(output, folders)
+    listed = site.write_index(output, folders)
     for note in site.notes_on(folders):
         click.echo(note, err=True)
+    for entry in listed:
+        click.echo(f"{size(entry['bytes'])} of {entry['name']} for a visitor's browser", err=True)
+    _end(output, shlex.join(["wherry", "web", str(output)]))
 
 
 def _package_app(
@@ -199,10 +209,21 @@ def _package_app(
             for name, model in zip(names, models, strict=True)
         }
         made = package.write_package(output, compiled, platforms, progress, grammar=grammar)
-    for file in (*made.libraries, *made.programs):
-        click.echo(f"{file.size / 1e6:6.2f} MB  {file.path}", err=True)
+    for line in columns.lines(
+        [(size(file.size), file.path) for file in (*made.libraries, *made.programs)], right={0}
+    ):
+        click.echo(line, err=True)
     if made.programs and not (server := httplib.requirement()).found:
         click.echo(
             f"wherry-lite has no `serve`: that takes {server.name}. Type: {server.fix}", err=True
         )
     package.require_all(output, made)
+    _end(output, *package.next_steps(output, made))
+
+
+def _end(output: Path, *steps: str) -> None:
+    """Say how large the folder is, and what comes next."""
+    total = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
+    click.echo(f"{size(total)} in all, in {output}", err=True)
+    for step in steps:
+        click.echo(f"Next: {step}", err=True)

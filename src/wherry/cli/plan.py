@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from . import options, planned
-from .listing import size
+from .quantities import size
 
 
 @click.command("plan")

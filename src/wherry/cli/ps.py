@@ -14,7 +14,8 @@ from wherry.base import settings
 from wherry.cache import running
 from wherry.cache.running import Server
 
-from .listing import ago, size
+from . import columns
+from .quantities import ago, size
 
 _SECONDS = 2.0  # timeout in seconds of a request to a server
 
@@ -34,12 +35,14 @@ def ps_command(as_json: bool) -> None:
     if not rows:
         click.echo("No server is running. Type: wherry serve MODEL", err=True)
         return
-    click.echo(f"{'pid':>8}  {'url':<28} {'began':<16} {'memory':>10}  models")
+    cells = [("pid", "url", "began", "memory", "models")]
     for row in rows:
         models = row["problem"] or ", ".join(row["models"]) or "none is loaded"
         memory = size(row["memory"]) if row["memory"] else ""
         began = ago(time.time() - row["began"])
-        click.echo(f"{row['pid']:>8}  {row['url']:<28} {began:<16} {memory:>10}  {models}")
+        cells.append((str(row["pid"]), row["url"], began, memory, models))
+    for line in columns.lines(cells, right={0, 3}):
+        click.echo(line)
 
 
 async def _look(servers: list[Server]) -> list[dict[str, Any]]:

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
+from wherry.base.progress import shown
+
 from . import options
-from .progress import shown
 
 
 @click.command("pull")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -12,10 +14,10 @@ import click
 
 from wherry.artifact.card import Card, write_card
 from wherry.artifact.manifest import MANIFEST
+from wherry.base.progress import shown
 from wherry.errors import UsageError
 
 from . import options
-from .progress import shown
 
 if TYPE_CHECKING:
     from wherry.base.progress import Progress
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 @options.target
 @click.option(
     "--against",
+    type=options.MODEL,
     metavar="MODEL",
     help="The model to compare with; default: MODEL itself. A compiled MODEL needs it.",
 )
@@ -64,7 +67,7 @@ def quality_command(
     """
     from wherry.compiler.quality import texts
 
-    chosen = texts.given(text) if text else texts.shipped("evaluation")
+    chosen = texts.given(text) if text else texts.evaluation_of(against or model)
     with shown() as progress:
         if (Path(model).expanduser() / MANIFEST).is_file():
             folder = _compiled(model, against, calibration, typed)
@@ -149,6 +152,35 @@ def lines(card: Card) -> Iterator[str]:
     yield f"  KL 99th          {card.kl_p99:.4g}"
     yield f"  top-1 agreement  {card.top1_agreement:.1%}"
     yield f"  perplexity       {card.perplexity:.2f}, was {card.reference_perplexity:.2f}"
+    yield from textwrap.wrap(verdict(card), 100)
+
+
+# Largest mean of the KL divergence -> what it means (docs/quantization.md has measurements).
+_CLOSE = 0.05
+_VERDICTS = {
+    0.01: "as good as the model it was made from",
+    _CLOSE: "close to the model it was made from: few answers change, and seldom in what they say",
+    0.2: "somewhat worse than the model it was made from: answers differ, and most are as good",
+    math.inf: "far from the model it was made from: mistakes will be more frequent",
+}
+_LOST = 200.0  # perplexity from which on a model does not know what a text is about
+_FULL = ("q8f16_1", "q8f32_1", "q0f16", "q0f32")  # schemes that lose next to nothing
+
+
+def verdict(card: Card) -> str:
+    """Return a sentence that says what the numbers of a card mean, and what to do about them."""
+    changed = 1 - card.top1_agreement
+    words = next(says for most, says in _VERDICTS.items() if card.kl_mean <= most)
+    said = f"{card.reference} in {card.quantization} is {words}"
+    said += f" ({changed:.1%} of next words differ)."
+    if card.reference_perplexity > _LOST:
+        said += (
+            " But the text is foreign to this model, quantized or not, so that says little: give "
+            "one that it could have written, --text FILE."
+        )
+    elif card.kl_mean > _CLOSE and card.quantization not in _FULL:
+        said += " For less loss, type: --quant q8f16_1"
+    return said
 
 
 def summary(card: Card) -> str:

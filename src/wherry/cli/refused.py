@@ -12,14 +12,17 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
-def explained(error: OSError) -> WherryError | None:
+def explained(error: OSError, *, of_output: bool = False) -> WherryError | None:
     """Convert an OSError into an error that says what to do; None for other causes.
 
     Args:
         error: the error; it has the file's name, except for a write to an open file.
+        of_output: whether it is the command's output that could not be written.
     """
     if error.errno not in (*_FULL, *_FORBIDDEN) and not _no_cache(error):
         return None
+    if of_output:
+        return ResourceError(f"The output cannot be written: {error.strerror}.")
     cache = settings.cache_dir()
     about = f"{error.filename}: {error.strerror}" if error.filename else f"{error.strerror}"
     if error.errno in _FULL:

@@ -13,8 +13,9 @@ from wherry.cache import pruning
 from wherry.cache.entries import Entry, safe
 from wherry.errors import UsageError
 
-from . import completion
-from .listing import named, size
+from . import columns, completion
+from .listing import named
+from .quantities import size
 
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 
@@ -102,8 +103,8 @@ def prune_command(older_than: float, dry_run: bool) -> None:
 
 
 def _would_go(chosen: Sequence[Entry]) -> None:
-    for entry in chosen:
-        click.echo(_row(entry))
+    for line in columns.lines([(e.kind, e.name, e.about) for e in chosen]):
+        click.echo(line)
     click.echo(f"{size(pruning.freed(chosen))} would be freed in {settings.cache_dir()}", err=True)
 
 
@@ -113,14 +114,10 @@ def _remove(chosen: Iterable[Entry]) -> tuple[int, int]:
     for entry in chosen:
         try:
             count += pruning.remove(entry)
-            click.echo(_row(entry))
+            click.echo(f"{entry.kind:<9}  {entry.name}  {entry.about}".rstrip())
         except FileNotFoundError:  # another process has removed the entry
             continue
         except (InUseError, OSError) as e:
             left += 1
             click.echo(f"Left: {e}", err=True)
     return count, left
-
-
-def _row(entry: Entry) -> str:
-    return f"{entry.kind:<9} {entry.name:<28} {entry.about}"

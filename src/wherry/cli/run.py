@@ -10,7 +10,8 @@ import click
 from wherry.errors import UsageError
 
 from . import options
-from .chat import converse, write
+from .answers import write
+from .chat import converse
 from .text import TEXT, read_stdin
 
 
@@ -42,8 +43,9 @@ def run_command(
                 "--completion PROMPT"
             )
         if completion:
+            assert prompt is not None  # checked above
             with engine.completions.create(prompt=prompt, stream=True, **sampling) as stream:
-                write(c.text for chunk in stream for c in chunk.choices)
+                write((c.text for chunk in stream for c in chunk.choices), markdown=False)
         elif prompt is not None:
             asked = [{"role": "system", "content": system}] if system else []
             asked.append({"role": "user", "content": prompt})

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command("serve")
-@click.argument("model", required=False)
+@click.argument("model", required=False, type=options.MODEL)
 @serving_models.options
 @serving_options.place
 @click.option("--model-name", help="Name for clients; default: the model's name.")
@@ -38,6 +38,8 @@ def serve_command(
     from wherry.runtime.server import serving
     from wherry.runtime.server.observing.otlp import export_to
 
+    from . import serving_lines
+
     loading, given = options.split(typed)
     serving_models.check(model, place, given)
     serving.checked(**given)  # checks options before a compilation that takes minutes
@@ -53,8 +55,8 @@ def serve_command(
     with engine, ExitStack() as listening:
 
         def on_ready(url: str) -> None:
-            path = "/v1" if url.startswith("http") else ""
-            click.echo(f"Serving {model or place} at {url}{path}", err=True)
+            for line in serving_lines.lines(url, str(model or place), engine):
+                click.echo(line, err=True)
             listening.enter_context(running.announced(url, str(model or place)))
 
         interrupts.raise_instead()

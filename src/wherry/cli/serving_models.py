@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wherry.base.progress import shown
 from wherry.runtime.load.options import LoadOptions
 from wherry.runtime.server.catalog.quantities import bytes_of, seconds_of
 
 from .options import stack
-from .progress import shown
 
 if TYPE_CHECKING:
     from wherry.runtime.server.catalog.catalog import Catalog

@@ -13,8 +13,8 @@ from wherry.artifact.card import Card
 from wherry.errors import UsageError
 
 from . import options
-from .listing import size
 from .quality import summary
+from .quantities import size
 
 _NAME = 14  # width of names in columns
 

@@ -167,6 +167,22 @@ def require_all(out: Path, package: Package) -> None:
     )
 
 
+def next_steps(out: Path, package: Package) -> list[str]:
+    """Return what a person does with a package: a line for each kind of app."""
+    place = out.absolute()
+    steps = []
+    if (out / kotlin_library.NAME).is_dir():
+        project = f'file("{place / kotlin_library.NAME}")'
+        steps.append(
+            f'in settings.gradle.kts, include(":wherry"); project(":wherry").projectDir = {project}'
+        )
+    if (out / xcframework.NAME).is_dir():
+        steps.append(f"in Xcode, File > Add Package Dependencies > Add Local: {place}")
+    model = min((out / "assets").iterdir())
+    steps += [f"{out / made.path} chat {model}" for made in package.programs]
+    return [*steps, "mobile/README.md in Wherry's sources has the lines that load and stream"]
+
+
 def _write_code(
     folder: Path,
     platform: Platform,

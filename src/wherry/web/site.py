@@ -116,10 +116,12 @@ def folders_in(place: Path) -> dict[str, Path]:
     return {f"{MODELS}/{path.name}/": path for path in found}
 
 
-def write_index(site: Path, folders: Mapping[str, Path]) -> None:
-    """Write `models.json`; raises as `index_of`."""
-    text = json.dumps(index_of(folders), indent=2) + "\n"
-    (site / INDEX).write_text(text, encoding="utf-8")
+def write_index(site: Path, folders: Mapping[str, Path]) -> list[dict[str, Any]]:
+    """Write `models.json` and return its models; raises as `index_of`."""
+    index = index_of(folders)
+    (site / INDEX).write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
+    models: list[dict[str, Any]] = index["models"]
+    return models
 
 
 def copy_page(site: Path) -> None:
