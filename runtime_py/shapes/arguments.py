@@ -16,6 +16,8 @@ class SamplingArguments(TypedDict, total=False):
 
     temperature: float | None
     """[0, 2]; temperature of the softmax; 0: greedy decoding"""
+    do_sample: bool | None
+    """TGI's: false is greedy decoding, whatever the temperature"""
     dynatemp_range: float | None
     """[0, 2]; llama.cpp's: how far the temperature varies with the entropy"""
     dynatemp_exponent: float | None
