@@ -70,6 +70,12 @@ def emulated(instruction: Instruction = call) -> Iterator[None]:
         bf16_tiles.instruction = real
 
 
+def permitted() -> bool:
+    """Ask the system to let this process use real tiles, as engine/support/matrix_units.h does."""
+    request, tile_data, arch_prctl = 0x1023, 18, 158
+    return ctypes.CDLL(None).syscall(arch_prctl, request, tile_data) == 0
+
+
 def rounded(values: np.ndarray) -> np.ndarray:
     """Return the bits of the nearest bfloat16, halves away from zero: uint16."""
     return ((values.astype("float32").view("uint32") + 0x8000) >> 16).astype("uint16")

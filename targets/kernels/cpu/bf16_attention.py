@@ -19,7 +19,7 @@ from . import vector as v
 from .attention_block import as_float, softmax
 from .attention_state import BLOCK, PAGE, Cache, Group, Span, Sums, joined
 from .bf16_tiles import BLOCK as QUERIES
-from .bf16_tiles import ROWS, Bf16Rows, Strip
+from .bf16_tiles import ROWS, Bf16Rows, Strip, rounded
 from .int_layout import GROUP
 from .isa import Isa
 from .tiles import PANEL
@@ -93,7 +93,7 @@ class Bf16Tile:
             T.writes()
             pages = v.let(table + T.Cast("int32", block) * (BLOCK // PAGE))
             seen = Span.of(self.spec, self.cache, group, block)
-            blocks = self.queries.tiles.shape[0]
+            blocks = self.queries.blocks
 
             def page(number: Any) -> Any:
                 within = T.max(T.min(number, seen.pages - 1), seen.page)
@@ -154,11 +154,11 @@ class Bf16Tile:
 
     def _key(self, page: Any, group: Group, element: Any) -> Any:
         stored = self.cache.Pages[page, 0, group.kv_head, 0, v.span(element * PAGE, PAGE)]
-        return as_float(stored, PAGE, self.isa)
+        return rounded(as_float(stored, PAGE, self.isa))
 
     def _value(self, page: Any, group: Group, panel: Any, token: Any, seen: Span) -> Any:
         """Emit a token's value; zeros for one that no row attends to: it may be infinite."""
         at = v.span(T.floormod(token, PAGE) * self.spec.head_dim + panel * PANEL, PANEL)
         value = as_float(self.cache.Pages[page, 1, group.kv_head, 0, at], PANEL, self.isa)
         inside = T.And(token >= seen.start, token < seen.seen)
-        return v.let(T.Select(T.broadcast(inside, PANEL), value, v.splat(0.0, PANEL)))
+        return rounded(v.let(T.Select(T.broadcast(inside, PANEL), value, v.splat(0.0, PANEL))))

@@ -60,7 +60,7 @@ class Bf16Experts:
 
     def strip(self, panels: int) -> Strip:
         """Allocate the buffers of a task with `panels` panels."""
-        return Strip.of(panels, self.rows.groups, self.rows.tiles.shape[0])
+        return Strip.of(panels, self.rows.groups, self.rows.blocks)
 
     def multiply(self, strip: Strip, begin: Any, first: Any, expert: Any, rows: Any) -> None:
         """Emit the sums of an expert's rows and the panels of it from `begin` on."""

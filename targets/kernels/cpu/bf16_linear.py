@@ -7,7 +7,7 @@ from typing import Any
 
 from tvm.script import tirx as T
 
-from .bf16_tiles import BLOCK, WIDTH, Bf16Rows, Strip, Unpack
+from .bf16_tiles import BLOCK, TOGETHER, WIDTH, Bf16Rows, Strip, Unpack
 from .epilogue import Finish
 from .tiles import each_row, panels, store_panel
 
@@ -37,13 +37,22 @@ def _linear(X: Any, Y: Any, unpack: Unpack, finish: Finish, loop: Any) -> None:
     with loop(-(-count // WIDTH)) as strip, T.sblock("strip"):
         T.reads()
         T.writes()
-        first, blocks = strip * WIDTH, rows.tiles.shape[0]
-        own = Strip.of(min(WIDTH, count + count % 2), rows.groups, blocks)
-        # the last panel stands for those beyond it, of which nothing is stored
-        own.multiply(
-            rows, 0, blocks, lambda p, g, store: unpack(T.min(first + p, count - 1), g, store)
-        )
-        with T.serial(m) as row, T.serial(own.panels) as p, T.sblock("store"):
+        first, blocks = strip * WIDTH, rows.blocks
+        own = Strip.of(min(WIDTH, count + count % 2), rows.groups, T.min(blocks, TOGETHER))
+        with T.serial(T.ceildiv(blocks, TOGETHER)) as some, T.sblock("blocks"):
             T.reads()
             T.writes()
-            store_panel(Y, row, first + p, columns, finish(first + p, own.sum(row, p)))
+            begin = some * TOGETHER
+            # the last panel stands for those beyond it, of which nothing is stored
+            own.multiply(
+                rows,
+                begin,
+                T.min(blocks - begin, TOGETHER),
+                lambda p, g, store: unpack(T.min(first + p, count - 1), g, store),
+            )
+            here = T.min(m - begin * BLOCK, TOGETHER * BLOCK)
+            with T.serial(here) as i, T.serial(own.panels) as p, T.sblock("store"):
+                T.reads()
+                T.writes()
+                value = finish(first + p, own.sum(i, p))
+                store_panel(Y, begin * BLOCK + i, first + p, columns, value)
