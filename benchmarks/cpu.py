@@ -75,11 +75,11 @@ USUAL = ["decode", "prefill", "batch8"]
 
 
 def compile_model(
-    model: Path, quant: str | None, sizes: dict[str, int]
+    model: Path, quant: str | None, options: dict[str, int | str]
 ) -> tuple[Path, dict[str, float]]:
     """Convert and compile a model; return its folder, and the wall and CPU seconds of both steps.
 
-    quant: None for a file that keeps its types; sizes: of `wherry compile`, by option.
+    quant: None for a file that keeps its types; options: of `wherry compile`, by name.
 
     A step whose result the cache has is not timed: empty WHERRY_CACHE to measure it.
     """
@@ -89,8 +89,8 @@ def compile_model(
         arguments = [sys.executable, "-m", "wherry", command, str(model)]
         arguments += ["--quant", quant] if quant else []
         begin = time.perf_counter()
-        limits = [str(part) for size in sizes.items() for part in size]
-        output = run_child(arguments + (limits if command == "compile" else []))
+        more = [str(part) for option in options.items() for part in option]
+        output = run_child(arguments + (more if command == "compile" else []))
         times |= {f"{command}_s": time.perf_counter() - begin, f"{command}_cpu_s": output.cpu_s}
     compiled = Path(output.text.strip().splitlines()[-1])
     assert (compiled / MANIFEST).is_file(), compiled
@@ -192,6 +192,7 @@ def main() -> None:
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--workloads", nargs="+", default=USUAL, choices=list(WORKLOADS))
     parser.add_argument("--quant", default="q4f16_1", choices=[*PEERS, *MIXES])
+    parser.add_argument("--activations", choices=["bf16", "float"], help="default: int8")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--models", type=Path, default=DEFAULT_FOLDER, help="of make_models")
     parser.add_argument("--rows", type=Path, default=ROWS)
@@ -208,22 +209,24 @@ def main() -> None:
             print(run_child([*own, "--threads", str(count)]).text, end="", flush=True)
         return
     loads = [WORKLOADS[name] for name in a.workloads]
-    sizes = {"--context": max(load.context for load in loads)}
+    options: dict[str, int | str] = {"--context": max(load.context for load in loads)}
     if (batch := max(load.batch for load in loads)) > USUAL_BATCH:
-        sizes["--max-batch"] = batch
+        options["--max-batch"] = batch
+    if a.activations:
+        options["--activations"] = a.activations
     for shape in a.shapes:
         if a.quant in MIXES:
             peer = quantized_file(a.models, shape, a.quant)
-            compiled, times = compile_model(peer, None, sizes)
+            compiled, times = compile_model(peer, None, options)
         else:
             peer = gguf_file(a.models, shape, PEERS[a.quant])
-            compiled, times = compile_model(hf_folder(a.models, shape), a.quant, sizes)
+            compiled, times = compile_model(hf_folder(a.models, shape), a.quant, options)
         for threads in a.threads:
             llama = Llama.from_environment(peer, threads)
             for load in loads:
                 row = {"what": load.name, "shape": shape, "threads": threads}
                 row |= {
-                    "quant": a.quant,
+                    "quant": f"{a.quant}-{a.activations}" if a.activations else a.quant,
                     "peer": PEERS.get(a.quant, a.quant),
                     "depth": load.depth,
                     "rows": load.rows,
