@@ -16,8 +16,6 @@ from wherry.base import extras
 from wherry.errors import ModelError, ToolchainError
 from wherry.hub.file_names import OLDER_TOKENIZERS, QWEN_RANKS, RANKS, TEKKEN
 
-from . import tiktoken_ranks
-
 TOKENIZER = "tokenizer.json"
 _ABOUT = ("merges.txt", "added_tokens.json", "special_tokens_map.json", "tokenizer_config.json")
 
@@ -48,6 +46,8 @@ def tokenizer_json(folder: Path) -> bytes:
     files = older(folder)
     names = ", ".join(path.name for path in files)
     if {RANKS, QWEN_RANKS} & {path.name for path in files}:
+        from . import tiktoken_ranks  # imports gguf, which no other model needs
+
         return str(tiktoken_ranks.convert(folder).to_str()).encode()
     if lacking := [m for m in _libraries(files) if not extras.installed(m)]:
         raise ToolchainError(
